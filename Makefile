@@ -1,0 +1,65 @@
+# The front door of Calyx: `make help` says what can be done here. The build
+# itself is CMake's; see CMakePresets.json.
+
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+RUN    ?= urls
+
+.PHONY: all run test check bench install amalgamation clean help
+.NOTPARALLEL:
+
+all: build/build.ninja
+	@cmake --build build -j $(JOBS)
+
+build/build.ninja:
+	@dev/install-packages build
+	@cmake --preset release >/dev/null
+
+run: build/build.ninja
+	@cmake --build build -j $(JOBS) --target example_$(RUN)
+	@build/examples/$(RUN)
+
+test:
+	@dev/install-packages build test amalgamation
+	@dev/test $(JOBS)
+
+check:
+	@dev/install-packages build test amalgamation check bench
+	@dev/check-format
+	@dev/check-layers
+	@dev/check-header
+	@dev/check-compilers
+	@dev/check-tidy
+	@dev/test $(JOBS)
+	@dev/check-symbols
+	@dev/check-memory
+
+bench:
+	@dev/install-packages build bench
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target bench
+	@build/bench/bench
+
+# The manifest goes, lest root's `make install` leave a file that yours cannot
+# write.
+install: all
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@rm -f build/install_manifest.txt
+
+amalgamation:
+	@dev/install-packages build amalgamation
+	@dev/amalgamate build/amalgamation
+
+clean:
+	@rm -rf build
+
+help:
+	@echo 'make                 build the library, into build/'
+	@echo 'make run             build and run a first example'
+	@echo 'make test            run the tests: each processor level, sanitizers, package'
+	@echo 'make check           the tests, and the checks before a change is sent'
+	@echo 'make bench           measure the speed'
+	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
+	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
+	@echo 'make clean           remove build/'
+	@echo 'Missing Debian packages are installed on the way; dev/packages lists them.'

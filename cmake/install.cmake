@@ -1,0 +1,31 @@
+# What `make install` puts where.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/calyx)
+
+install(FILES include/calyx/calyx.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/calyx)
+install(TARGETS calyx calyx_static EXPORT calyx)
+
+file(RELATIVE_PATH to_prefix /${pkgconfig_dir} /)
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+set(libs_private -lm)
+if(sodium)
+    string(APPEND libs_private " -lsodium")
+endif()
+configure_file(cmake/calyx.pc.in calyx.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/calyx.pc DESTINATION ${pkgconfig_dir})
+
+write_basic_package_version_file(calyxConfigVersion.cmake
+    COMPATIBILITY SameMajorVersion)
+install(FILES cmake/calyxConfig.cmake
+              ${PROJECT_BINARY_DIR}/calyxConfigVersion.cmake
+        DESTINATION ${package_dir})
+install(EXPORT calyx NAMESPACE calyx:: FILE calyxTargets.cmake
+        DESTINATION ${package_dir})
+
+file(GLOB manual_pages CONFIGURE_DEPENDS doc/*.3)
+install(FILES ${manual_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)

@@ -1,0 +1,33 @@
+# Programs that use the library as anybody would: examples, benchmark, fuzzers.
+
+find_package(Threads REQUIRED)
+
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+foreach(source IN LISTS examples)
+    cmake_path(GET source STEM name)
+    list(APPEND example_names ${name})
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE calyx Threads::Threads m)
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY examples)
+endforeach()
+
+find_library(LIBBLOOM bloom)
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)
+if(bench_sources AND LIBBLOOM)
+    add_executable(bench EXCLUDE_FROM_ALL ${bench_sources})
+    target_include_directories(bench PRIVATE src ${XXHASH_INCLUDE})
+    target_link_libraries(bench PRIVATE calyx Threads::Threads m ${LIBBLOOM})
+    set_target_properties(bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench)
+endif()
+
+file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
+if(CALYX_SANITIZE MATCHES fuzzer)
+    foreach(source IN LISTS fuzzers)
+        cmake_path(GET source STEM name)
+        add_executable(${name} ${source})
+        target_include_directories(${name} PRIVATE src)
+        target_link_libraries(${name} PRIVATE calyx_objects)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+endif()

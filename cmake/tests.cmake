@@ -1,0 +1,130 @@
+# The tests, as ctest sees them. Names read unit.model@avx2: the program, and
+# the processor level it is held to by CALYX_KERNEL. A sanitized build adds its
+# sanitizer, unit.model@avx2+address, and the thread sanitizer runs the thread
+# tests alone.
+
+enable_testing()
+set(CMAKE_C_EXTENSIONS ON) # the tests, unlike the library, take POSIX for granted
+find_package(Threads REQUIRED)
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+
+string(REGEX MATCH "address|thread" sanitizer "${CALYX_SANITIZE}")
+if(sanitizer)
+    set(suffix "+${sanitizer}")
+endif()
+set(sanitizer_options
+    ASAN_OPTIONS=allocator_may_return_null=1
+    TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1)
+
+# ---- The processor's levels, as the library sees them ----------------------
+
+try_run(levels_status levels_compiled
+    SOURCES ${PROJECT_SOURCE_DIR}/cmake/levels.c
+            ${PROJECT_SOURCE_DIR}/src/base/cpu.c
+    CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR}/include\\;${PROJECT_SOURCE_DIR}/src"
+    COMPILE_OUTPUT_VARIABLE levels_log
+    RUN_OUTPUT_VARIABLE levels)
+if(NOT levels)
+    message(FATAL_ERROR "cannot tell the processor's levels:\n${levels_log}")
+endif()
+
+set(not_run avx2 avx512)
+list(REMOVE_ITEM not_run ${levels})
+list(TRANSFORM not_run REPLACE
+    "(.+)" "not run here: \\1 (this processor has none)\n")
+string(CONCAT not_run ${not_run})
+file(WRITE ${PROJECT_BINARY_DIR}/not-run "${not_run}")
+
+if(sanitizer)
+    list(GET levels 0 best)
+    set(levels ${best} scalar)
+    list(REMOVE_DUPLICATES levels)
+endif()
+
+# ---- Unit tests, once for each level ---------------------------------------
+
+file(GLOB unit_tests CONFIGURE_DEPENDS test/unit/*.c)
+list(FILTER unit_tests EXCLUDE REGEX "/support\\.c$")
+if(EXISTS ${PROJECT_SOURCE_DIR}/test/unit/support.c)
+    set(support test/unit/support.c)
+endif()
+
+foreach(source IN LISTS unit_tests)
+    cmake_path(GET source STEM name)
+    string(REGEX MATCH "^thread" threads ${name})
+    if(sanitizer STREQUAL thread AND NOT threads)
+        continue()
+    endif()
+
+    add_executable(unit_${name} ${source} ${support})
+    target_include_directories(unit_${name} PRIVATE
+        src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+    target_link_libraries(unit_${name} PRIVATE
+        calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
+    set_target_properties(unit_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
+
+    foreach(level IN LISTS levels)
+        set(test unit.${name}@${level}${suffix})
+        add_test(NAME ${test} COMMAND unit_${name})
+        set_tests_properties(${test} PROPERTIES
+            ENVIRONMENT "CALYX_KERNEL=${level};${sanitizer_options}")
+        if(threads)
+            set_tests_properties(${test} PROPERTIES LABELS threads PROCESSORS 2)
+        endif()
+    endforeach()
+endforeach()
+
+if(sanitizer STREQUAL thread)
+    return()
+endif()
+
+# ---- The examples tell the truth -------------------------------------------
+
+foreach(name IN LISTS example_names)
+    add_test(NAME example.${name}${suffix} COMMAND example_${name})
+    set_tests_properties(example.${name}${suffix} PROPERTIES
+        ENVIRONMENT "${sanitizer_options}")
+endforeach()
+
+# ---- What a fuzzer found once stays mended ---------------------------------
+
+foreach(source IN LISTS fuzzers)
+    cmake_path(GET source STEM name)
+    string(REPLACE fuzz_ "" name ${name})
+    add_executable(replay_${name} ${source} fuzz/replay.c)
+    target_include_directories(replay_${name} PRIVATE src)
+    target_link_libraries(replay_${name} PRIVATE calyx_objects Threads::Threads m)
+    set_target_properties(replay_${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY test)
+    add_test(NAME fuzz.${name}${suffix}
+        COMMAND replay_${name} ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
+    set_tests_properties(fuzz.${name}${suffix} PROPERTIES
+        ENVIRONMENT "${sanitizer_options}")
+endforeach()
+
+if(sanitizer)
+    return()
+endif()
+
+# ---- Adding without atomic operations must lose keys -----------------------
+
+calyx_library(calyx_plain_or STATIC EXCLUDE_FROM_ALL ${sources})
+target_compile_definitions(calyx_plain_or PRIVATE CALYX_PLAIN_OR=1)
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/test/control/lost_keys.c)
+    add_executable(lost_keys_control test/control/lost_keys.c)
+    target_link_libraries(lost_keys_control PRIVATE
+        calyx_plain_or Threads::Threads)
+    set_target_properties(lost_keys_control PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY test)
+    add_test(NAME control.lost_keys COMMAND lost_keys_control)
+    set_tests_properties(control.lost_keys PROPERTIES RUN_SERIAL ON)
+endif()
+
+# ---- What people get -------------------------------------------------------
+
+add_test(NAME package.install
+    COMMAND ${PROJECT_SOURCE_DIR}/test/package/install ${PROJECT_BINARY_DIR})
+add_test(NAME package.amalgamation
+    COMMAND ${PROJECT_SOURCE_DIR}/test/package/amalgamation)

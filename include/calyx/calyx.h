@@ -1,0 +1,437 @@
+/*
+ * calyx: approximate sets in a few bits a key.
+ *
+ * A filter remembers keys. Asked about a key it was given, it always says yes;
+ * asked about any other key, it says no, except for a small share of the time
+ * that you choose when you make it (the false-positive rate, "fpr").
+ *
+ *     calyx_filter *f;
+ *     calyx_options want = {.capacity = 1000000, .fpr = 0.01};
+ *     if (calyx_new(&want, &f, NULL) != CALYX_OK) return 1;
+ *     calyx_add(f, "rose", 4, NULL);
+ *     calyx_has(f, "rose", 4);      // true, always
+ *     calyx_has(f, "tulip", 5);     // false, about 99 times in 100
+ *     calyx_free(f);
+ *
+ * Rules that hold everywhere in this header:
+ *
+ *   Errors     Whatever can fail returns a calyx_status; CALYX_OK is zero. A
+ *              failed call changes nothing. Results come back through pointers.
+ *   Detail     Calls that can fail for reasons worth explaining take a
+ *              `calyx_error *why` last. Pass NULL if you do not care.
+ *   Ownership  A filter that a call gave you goes back through calyx_free,
+ *              once. NULL is fine there.
+ *   Threads    Any number of threads may ask one filter. A thread that changes
+ *              it must be alone with it, unless it was made `concurrent`: then
+ *              any number may also add. Different filters share nothing.
+ *   Zero       A zero in an options struct means "the default".
+ *   Keys       are bytes, of any number and value; a key of no bytes is a key.
+ */
+#ifndef CALYX_H
+#define CALYX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef CALYX_API
+#if defined(__GNUC__)
+#define CALYX_API __attribute__((visibility("default")))
+#else
+#define CALYX_API
+#endif
+#endif
+
+/* ---- Version ------------------------------------------------------------ */
+
+#define CALYX_VERSION_MAJOR 0
+#define CALYX_VERSION_MINOR 1
+#define CALYX_VERSION_PATCH 0
+
+/* The version of the library in use, such as "0.1.0". It differs from the
+ * macros above when a program runs with another library than it was built
+ * against. */
+CALYX_API const char *calyx_version(void);
+
+/* ---- Status ------------------------------------------------------------- */
+
+typedef enum calyx_status {
+    CALYX_OK = 0,
+    CALYX_BAD_ARGUMENT = -1, /* an option or argument is out of range        */
+    CALYX_NO_MEMORY = -2,    /* the allocator said no                        */
+    CALYX_FULL = -3,         /* at capacity, and made strict; or grown out   */
+    CALYX_CANNOT = -4,       /* this kind of filter has no such operation    */
+    CALYX_MISMATCH = -5,     /* two filters that do not fit together         */
+    CALYX_READ_ONLY = -6,    /* a view, or mapped for reading                */
+    CALYX_DAMAGED = -7,      /* bytes that are not, or no longer, a filter   */
+    CALYX_TOO_NEW = -8,      /* made with features this library lacks        */
+    CALYX_UNSEALED = -9,     /* changed in place, with checksums out of date */
+    CALYX_WRONG_KEY = -10,   /* another secret key, or another hash          */
+    CALYX_IO = -11           /* the operating system said no; see os_code    */
+} calyx_status;
+
+/* Why a call failed, in words for a person. Filled only on failure. */
+typedef struct calyx_error {
+    calyx_status status;
+    int os_code;    /* errno when status is CALYX_IO, else 0 */
+    char text[240]; /* one line, always terminated           */
+} calyx_error;
+
+/* A short fixed phrase for a status: "out of memory". Never NULL. */
+CALYX_API const char *calyx_status_text(calyx_status status);
+
+/* ---- Making a filter ---------------------------------------------------- */
+
+/* Where a filter gets its memory. `take` returns `size` bytes of zeros, aligned
+ * to `alignment` (a power of two, at most 64), or NULL when it cannot; `give`
+ * receives what was taken, with its size. A filter that is concurrent and grows
+ * calls them from any of its threads. */
+typedef struct calyx_memory {
+    void *(*take)(void *context, size_t size, size_t alignment);
+    void (*give)(void *context, void *block, size_t size);
+    void *context;
+} calyx_memory;
+
+/* What to make. Of capacity, fpr and bits, any two decide the third; with none
+ * or one given, the defaults fill in, bits last. */
+typedef struct calyx_options {
+    const char *kind;   /* one of calyx_kinds(); default the first, "line"   */
+    uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000 */
+    double fpr;         /* 0 < fpr < 1; default 0.01                         */
+    uint64_t bits;      /* size to keep to, at most 2^44; default as needed  */
+    uint32_t probes;    /* bits set for a key; default the best number       */
+    double growth;      /* 0: fixed size. Otherwise a full filter takes more
+                           memory, and holds about `growth` times the keys it
+                           held, from 1.25 to 16, at no more than `fpr`      */
+    bool strict;        /* refuse new keys at capacity; default: let the rate
+                           rise (calyx_describe tells how far)               */
+    bool concurrent;    /* let many threads add at once, without locks       */
+    const char *hash;   /* one of calyx_hashes(); default what suits the kind */
+    uint64_t seed;      /* of the hash; must agree for a merge               */
+    const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
+    const char *kernel; /* one of calyx_kernels(); default the best          */
+    const calyx_memory *memory; /* default malloc, and mmap for large ones   */
+} calyx_options;
+
+typedef struct calyx_filter calyx_filter;
+
+/* Make an empty filter. */
+CALYX_API calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
+                                 calyx_error *why);
+
+/* Make a separate filter with the same contents, in the same kind of memory. */
+CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
+                                  calyx_error *why);
+
+CALYX_API void calyx_free(calyx_filter *f);
+
+/* ---- One key at a time -------------------------------------------------- */
+
+/* Remember a key. `*fresh`, if asked for, tells whether the filter did not
+ * seem to have it already: false may be a false positive, true never is. (When
+ * two threads add one key at the same moment, both may be told true.) */
+CALYX_API calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
+                                 bool *fresh);
+
+/* Has this key been added? "false" is certain. */
+CALYX_API bool calyx_has(const calyx_filter *f, const void *key, size_t size);
+
+/* Forget a key that was added, once for each time it was. `*found`, if asked
+ * for, tells whether it was there to forget; a key that certainly was not
+ * changes nothing. Beware: removing a key that was never added but is a false
+ * positive makes the filter forget others. Only for kinds that count. */
+CALYX_API calyx_status calyx_remove(calyx_filter *f, const void *key,
+                                    size_t size, bool *found);
+
+/* How often this key was added, at most: 0 is certain. A counting filter counts
+ * to 15, which stands for "15 or more"; other kinds count to 1. */
+CALYX_API uint32_t calyx_count(const calyx_filter *f, const void *key,
+                               size_t size);
+
+/* The same for a number, as good as for its 8 bytes in little-endian order. */
+CALYX_API calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
+                                     bool *fresh);
+CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
+
+/* ---- Many keys at a time ------------------------------------------------ */
+
+typedef struct calyx_key {
+    const void *data;
+    size_t size;
+} calyx_key;
+
+/* As calyx_add and calyx_has on each key in turn, but with the memory accesses
+ * overlapped: several times faster once a filter outgrows the cache. `fresh`
+ * and `found` are arrays of n, or NULL. Adding stops at the first key that
+ * cannot be added, with its status; `*done`, if asked for, counts those before
+ * it, which stay. Asking returns how many were found. */
+CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
+                                      size_t n, bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys,
+                                size_t n, bool *found);
+
+CALYX_API calyx_status calyx_add_many_u64(calyx_filter *f,
+                                          const uint64_t *numbers, size_t n,
+                                          bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_many_u64(const calyx_filter *f,
+                                    const uint64_t *numbers, size_t n,
+                                    bool *found);
+
+/* ---- Keys you have hashed yourself -------------------------------------- */
+
+/* The hash of a key in this filter. Filters with one hash and one seed or key
+ * agree on it, so a key can be hashed once and asked of many. */
+CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
+                              size_t size);
+
+/* The same work with the hashing left out. Hashes must be well mixed in all
+ * 64 bits; small integers are not, and would make every answer "yes". */
+CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
+                                        size_t n, bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
+                                  size_t n, bool *found);
+
+/* ---- The whole filter --------------------------------------------------- */
+
+/* What a filter is, or would be. */
+typedef struct calyx_info {
+    const char *kind;   /* "line"                                           */
+    const char *kernel; /* "avx2": how its bits are set and tested          */
+    const char *hash;   /* "xxh3"                                           */
+    uint64_t seed;
+    uint64_t capacity; /* keys it holds before the rate passes its promise */
+    uint64_t items;    /* fresh keys added; a counting filter counts every
+                          add, and takes off every remove                  */
+    uint64_t bits;     /* places for bits, in all parts                    */
+    uint64_t bytes;    /* size of all bodies, counters included            */
+    uint32_t parts;    /* 1, and one more for each time it grew            */
+    uint32_t probes;   /* bits set for a key, in the newest part           */
+    double growth;     /* 0 if fixed                                       */
+    double fpr;        /* the rate promised, up to `capacity` keys         */
+    double fpr_now;    /* the rate to expect at the present fill           */
+    double fill;       /* share of the bits that are set                   */
+    double distinct;   /* keys it seems to hold, judged by the fill        */
+    bool strict, concurrent;
+    bool read_only;  /* a view, or mapped for reading                    */
+    bool huge_pages; /* the system was asked for huge pages              */
+} calyx_info;
+
+/* Reads the whole body, for the fill. */
+CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
+
+/* Forget everything, keeping the size it had when new. */
+CALYX_API calyx_status calyx_clear(calyx_filter *f);
+
+/* Make `f` say yes wherever `f` or `other` did (merge), or wherever both did
+ * (intersect). They must agree in kind, hash, seed or key, and in the shape of
+ * every part, else CALYX_MISMATCH. Filters that have grown can be merged unless
+ * they count, and cannot be intersected. */
+CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
+                                   calyx_error *why);
+CALYX_API calyx_status calyx_intersect(calyx_filter *f,
+                                       const calyx_filter *other,
+                                       calyx_error *why);
+
+/* How two sets overlap, judged by the bits of filters that could be merged and
+ * have not grown. */
+typedef struct calyx_overlap {
+    double either;  /* keys in the union               */
+    double both;    /* keys in the intersection        */
+    double jaccard; /* both / either; 1 if both are empty */
+} calyx_overlap;
+
+CALYX_API calyx_status calyx_compare(const calyx_filter *a,
+                                     const calyx_filter *b,
+                                     calyx_overlap *overlap, calyx_error *why);
+
+/* Make a filter with the same keys, `factor` times smaller, at a higher rate.
+ * The number of blocks of each part must be a multiple of the factor; large
+ * filters are made so for every power of two up to a 4096th of their blocks. A
+ * counting filter that has grown cannot be folded. */
+CALYX_API calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
+                                  calyx_filter **out, calyx_error *why);
+
+/* Make a filter of kind "line" that answers as this counting filter does now,
+ * in a fifth of the memory. */
+CALYX_API calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
+                                    calyx_error *why);
+
+/* ---- Planning ----------------------------------------------------------- */
+
+/* Say what calyx_new would make of these options, without making it: the rate
+ * from memory, the memory from a rate, the capacity from both. */
+CALYX_API calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
+                                  calyx_error *why);
+
+/* The rate to expect of such a filter, not grown, once `items` keys are in. */
+CALYX_API calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
+                                     double *fpr, calyx_error *why);
+
+/* The textbook's best number of probes for so many bits a key: bits * ln 2, in
+ * whole numbers from 1 to 64. */
+CALYX_API uint32_t calyx_best_probes(double bits_per_key);
+
+/* A filter in front of a slow store: is it worth it? Times in any one unit. */
+typedef struct calyx_workload {
+    double filter_time; /* to ask the filter, or an exact table in memory     */
+    double store_time;  /* to ask the store                                   */
+    double present;     /* share of the questions that the store will answer
+                           with yes, 0 to 1                                   */
+    double key_bytes;   /* of one key in an exact table; default 8            */
+} calyx_workload;
+
+typedef struct calyx_cost {
+    double time;    /* mean time of a question */
+    uint64_t bytes; /* memory                  */
+} calyx_cost;
+
+typedef struct calyx_costs {
+    calyx_cost filter, table, nothing; /* the table is half full */
+} calyx_costs;
+
+CALYX_API calyx_status calyx_weigh(const calyx_options *want,
+                                   const calyx_workload *load,
+                                   calyx_costs *costs, calyx_error *why);
+
+/* ---- To bytes and back -------------------------------------------------- */
+
+/*
+ * One format for bytes, files, mappings and servers: little-endian, versioned,
+ * checksummed, the same on every machine, written down in doc/FORMAT.md.
+ *
+ * Bytes are never trusted: whatever they are, the calls below return a sound
+ * filter or an error. There is no unchecked variant and no second call to make.
+ */
+
+/* How to open what was written. NULL will do. */
+typedef struct calyx_opening {
+    const uint8_t *key;  /* the 16 secret bytes, which no file contains */
+    const char *kernel;  /* one of calyx_kernels(); default the best    */
+    bool concurrent;     /* as in calyx_options                         */
+    uint64_t most_bytes; /* refuse what is larger; default no limit    */
+    const calyx_memory *memory;
+} calyx_opening;
+
+CALYX_API uint64_t calyx_encoded_size(const calyx_filter *f);
+CALYX_API calyx_status calyx_encode(const calyx_filter *f, void *buffer,
+                                    size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_decode(const void *bytes, size_t size,
+                                    const calyx_opening *how,
+                                    calyx_filter **out, calyx_error *why);
+
+/* As calyx_decode, but reading in place: no copy, read-only, and `bytes` must
+ * outlive the filter. The address must be a multiple of 64. Only what describes
+ * the filter is checked; calyx_verify checks the rest. */
+CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
+                                  const calyx_opening *how, calyx_filter **out,
+                                  calyx_error *why);
+
+/* The same bytes in pieces, for what is larger than memory to spare. `put`
+ * gets them in order, at most 1 MiB at a time; `get` fills the buffer with the
+ * next `size` bytes. Both return false to stop, which makes the call return
+ * CALYX_IO. */
+typedef bool calyx_put(void *context, const void *bytes, size_t size);
+typedef bool calyx_get(void *context, void *buffer, size_t size);
+
+CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put *put,
+                                   void *context, calyx_error *why);
+CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
+                                  const calyx_opening *how, calyx_filter **out,
+                                  calyx_error *why);
+
+/* A note to keep with the filter, of at most 1000 bytes; "" for none. */
+CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
+CALYX_API const char *calyx_comment(const calyx_filter *f);
+
+/* ---- Files -------------------------------------------------------------- */
+
+/* Write to a new file beside `path`, then rename: a reader sees the old filter
+ * or the new one, never half of either, and so it is after a crash. A failed
+ * call leaves the old one; only if all went well but the last step, syncing the
+ * folder, the new one is there, and may be the old one again after a crash. */
+CALYX_API calyx_status calyx_save(const calyx_filter *f, const char *path,
+                                  calyx_error *why);
+
+/* Read a file into memory, checking every byte against its checksum; unless it
+ * was changed in place and not sealed, and so has none that is up to date. */
+CALYX_API calyx_status calyx_load(const char *path, const calyx_opening *how,
+                                  calyx_filter **out, calyx_error *why);
+
+/*
+ * Use a file in place. Opening takes no time and no memory whatever the size,
+ * and many processes share the pages. Only what describes the filter is
+ * checked; calyx_verify checks the rest.
+ *
+ * CALYX_WRITE lets one process at a time add, if the kind cannot count: changes
+ * survive the process at once, and a crash of the machine from the calyx_sync
+ * that follows them. The filter cannot grow there. calyx_free seals the file,
+ * that is, brings its checksums up to date.
+ *
+ * Replace a file that others have mapped by renaming, as calyx_save does. If it
+ * is cut short instead, the system may kill who asks (SIGBUS); a filter that
+ * lives on answers yes to everything.
+ */
+typedef enum calyx_access { CALYX_READ, CALYX_WRITE } calyx_access;
+
+CALYX_API calyx_status calyx_map(const char *path, calyx_access access,
+                                 const calyx_opening *how, calyx_filter **out,
+                                 calyx_error *why);
+CALYX_API calyx_status calyx_sync(calyx_filter *f, calyx_error *why);
+
+/* Check every byte of a viewed or mapped filter against its checksum. Filters
+ * in memory of their own were checked when they were read. */
+CALYX_API calyx_status calyx_verify(const calyx_filter *f, calyx_error *why);
+
+/* ---- A filter that is replaced while it is asked ------------------------ */
+
+/*
+ * Readers take the current filter, ask it as long as they like, and give it
+ * back; they never wait. Meanwhile another thread swaps in a new one, in one
+ * step. The old one is freed when the last who took it gives it back.
+ *
+ *     const calyx_filter *f = calyx_live_take(live);
+ *     found = calyx_has(f, key, size);
+ *     calyx_live_give(live, f);
+ *
+ * Taking costs one atomic addition; take once for many questions.
+ */
+typedef struct calyx_live calyx_live;
+
+/* The filter goes over to `live`, and is freed by it. */
+CALYX_API calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
+                                      calyx_error *why);
+CALYX_API const calyx_filter *calyx_live_take(calyx_live *live);
+CALYX_API void calyx_live_give(calyx_live *live, const calyx_filter *f);
+CALYX_API calyx_status calyx_live_swap(calyx_live *live, calyx_filter *next,
+                                       calyx_error *why);
+
+/* Serve a file, mapped for reading. calyx_live_refresh looks whether another
+ * stands under its name now, and if so swaps it in; `*changed` tells. A new
+ * file that cannot be used is an error, and the old one stays. Call it from a
+ * timer, or before a batch: unless the file changed, it costs one stat(2). */
+CALYX_API calyx_status calyx_live_open(const char *path,
+                                       const calyx_opening *how,
+                                       calyx_live **out, calyx_error *why);
+CALYX_API calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
+                                          calyx_error *why);
+
+/* No reader may hold a filter of it any more. */
+CALYX_API void calyx_live_free(calyx_live *live);
+
+/* ---- What is built in --------------------------------------------------- */
+
+/* Names, the default first; each list ends with NULL. Kernels are those that
+ * this processor can run; the environment variable CALYX_KERNEL sets another
+ * default. */
+CALYX_API const char *const *calyx_kinds(void);
+CALYX_API const char *const *calyx_hashes(void);
+CALYX_API const char *const *calyx_kernels(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CALYX_H */

@@ -1,0 +1,84 @@
+/* Small integer tools: no state, no branches, no surprises.
+ *
+ * Bodies and files are little-endian on every machine. Words in them are read
+ * and written through the functions below, never by casting a pointer. */
+#ifndef CALYX_BITS_H
+#define CALYX_BITS_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Turn a word of the machine into a little-endian one, and back. */
+static inline uint32_t little32(uint32_t x) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap32(x);
+#else
+    return x;
+#endif
+}
+
+static inline uint64_t little64(uint64_t x) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(x);
+#else
+    return x;
+#endif
+}
+
+static inline uint32_t load32(const void *p) {
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return little32(x);
+}
+
+static inline uint64_t load64(const void *p) {
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return little64(x);
+}
+
+static inline void store32(void *p, uint32_t x) {
+    x = little32(x);
+    memcpy(p, &x, sizeof x);
+}
+
+static inline void store64(void *p, uint64_t x) {
+    x = little64(x);
+    memcpy(p, &x, sizeof x);
+}
+
+/* Words of a body that other threads may be adding to; aligned. `set` tells the
+ * word as it was before. A plain |= would now and then lose the bits that
+ * another thread set between its load and its store; CALYX_PLAIN_OR builds the
+ * library that way, so that a test can show that it would notice. */
+static inline uint32_t peek32(const void *p) {
+    return little32(__atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED));
+}
+
+static inline uint64_t peek64(const void *p) {
+    return little64(__atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED));
+}
+
+static inline uint64_t set64(void *p, uint64_t bits) {
+#if CALYX_PLAIN_OR
+    const uint64_t old = load64(p);
+    store64(p, old | bits);
+    return old;
+#else
+    return little64(
+        __atomic_fetch_or((uint64_t *)p, little64(bits), __ATOMIC_RELAXED));
+#endif
+}
+
+/* Spread a hash evenly over [0, n): a multiplication in place of a division.
+ * Only the high bits of the hash matter much. Dividing n by a whole number
+ * divides every result by it, rounded down; that is what makes folding work. */
+static inline uint64_t scale64(uint64_t hash, uint64_t n) {
+    return (uint64_t)((unsigned __int128)hash * n >> 64);
+}
+
+static inline uint32_t scale32(uint32_t hash, uint32_t n) {
+    return (uint32_t)((uint64_t)hash * n >> 32);
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* How far this processor goes beyond what every build may assume. */
+#ifndef CALYX_CPU_H
+#define CALYX_CPU_H
+
+#include <stdbool.h>
+
+/* A level can run whatever a lower level can. */
+#if defined(__x86_64__)
+#define ON_X86 1
+enum cpu_level { CPU_SCALAR, CPU_AVX2, CPU_AVX512 };
+#else
+enum cpu_level { CPU_SCALAR };
+#endif
+
+/* The best level that this processor, under this operating system, can run. */
+enum cpu_level cpu_best(void);
+
+/* "scalar", "avx2", ... */
+const char *cpu_level_name(enum cpu_level level);
+
+/* The level of that name; false if there is none that this processor runs. */
+bool cpu_level_named(const char *name, enum cpu_level *level);
+
+#endif

@@ -1,0 +1,84 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
+#endif
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+
+static const size_t LARGE = (size_t)1 << 20;
+static const size_t HUGE = (size_t)32 << 20; /* below, pages are few anyway */
+static const size_t HUGE_PAGE = (size_t)2 << 20;
+
+bool memory_is_huge(size_t size) {
+    return size >= HUGE;
+}
+
+/* Take one huge page more than asked for, and give back what lies before and
+ * after the aligned block: huge pages must be aligned to their size. */
+static void *map_huge(size_t size) {
+    if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
+    const size_t kept = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t taken = kept + HUGE_PAGE;
+    char *const start = mmap(NULL, taken, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return NULL;
+    const size_t before =
+        (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
+    char *const block = start + before;
+    if (before) munmap(start, before);
+    munmap(block + kept, taken - kept - before);
+    madvise(block, kept, MADV_HUGEPAGE); /* only a wish: slower if refused */
+    return block;
+}
+
+static void *map(size_t size) {
+    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
+}
+
+static void unmap(void *block, size_t size) {
+    if (memory_is_huge(size))
+        size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    munmap(block, size);
+}
+#else
+static const size_t LARGE = SIZE_MAX;
+bool memory_is_huge(size_t size) {
+    (void)size;
+    return false;
+}
+static void *map_huge(size_t size) {
+    (void)size;
+    return NULL;
+}
+static void *map(size_t size) {
+    return map_huge(size);
+}
+static void unmap(void *block, size_t size) {
+    (void)block, (void)size;
+}
+#endif
+
+static void *take(void *context, size_t size, size_t alignment) {
+    (void)context;
+    if (memory_is_huge(size)) return map_huge(size);
+    if (size >= LARGE) return map(size);
+    const size_t rounded = (size + alignment - 1) / alignment * alignment;
+    void *block = aligned_alloc(alignment, rounded);
+    return block ? memset(block, 0, rounded) : NULL;
+}
+
+static void give(void *context, void *block, size_t size) {
+    (void)context;
+    if (size >= LARGE)
+        unmap(block, size);
+    else
+        free(block);
+}
+
+const calyx_memory memory_default = {take, give, NULL};

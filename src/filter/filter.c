@@ -1,0 +1,247 @@
+/* Making, emptying, growing, describing and ending filters. */
+#include "filter/filter.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+/* ---- Memory -------------------------------------------------------------- */
+
+static void *take(const calyx_memory *memory, size_t size) {
+    return memory->take(memory->context, size, ALIGNMENT);
+}
+
+static void give(const calyx_memory *memory, void *block, size_t size) {
+    memory->give(memory->context, block, size);
+}
+
+static uint64_t rounded_bytes(uint64_t bits) {
+    return (bits + 8 * ALIGNMENT - 1) / (8 * ALIGNMENT) * ALIGNMENT;
+}
+
+uint64_t bits_bytes(const struct kind *kind, const struct shape *shape) {
+    return rounded_bytes(shape->blocks * kind->block_bits);
+}
+
+uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
+    return bits_bytes(kind, shape) +
+           rounded_bytes(shape->blocks * kind->counter_bits);
+}
+
+static void give_part(const calyx_filter *f, struct part *p) {
+    if (!f->release) /* else the body is lent */
+        give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
+    give(&f->memory, p, sizeof *p);
+}
+
+static struct part *make_part(const calyx_filter *f, const struct part *like) {
+    const uint64_t size = body_bytes(f->kind, &like->shape);
+    struct part *p = take(&f->memory, sizeof *p);
+    if (!p) return NULL;
+    *p = *like;
+    p->body = size <= SIZE_MAX ? take(&f->memory, (size_t)size) : NULL;
+    if (p->body) return p;
+    give(&f->memory, p, sizeof *p);
+    return NULL;
+}
+
+static calyx_status put_part(calyx_filter *f, struct part *p) {
+    if (!p) return CALYX_NO_MEMORY;
+    p->older = f->newest;
+    f->newest = p;
+    return CALYX_OK;
+}
+
+calyx_status take_part(calyx_filter *f, const struct part *like) {
+    return put_part(f, make_part(f, like));
+}
+
+calyx_status lend_part(calyx_filter *f, const struct part *like,
+                       uint8_t *body) {
+    struct part *p = take(&f->memory, sizeof *p);
+    if (p) {
+        *p = *like;
+        p->body = body;
+    }
+    return put_part(f, p);
+}
+
+static void give_newest(calyx_filter *f) {
+    struct part *p = f->newest;
+    f->newest = p->older;
+    give_part(f, p);
+}
+
+struct calyx_filter head_of(const calyx_filter *f) {
+    return (calyx_filter){
+        .kind = f->kind,
+        .kernel = f->kernel,
+        .hash = f->hash,
+        .secret = f->secret,
+        .memory = f->memory,
+        .fpr = f->fpr,
+        .growth = f->growth,
+        .strict = f->strict,
+        .concurrent = f->concurrent,
+    };
+}
+
+struct part like_part(const struct part *p) {
+    return (struct part){
+        .shape = p->shape,
+        .capacity = p->capacity,
+        .items = items_of(p),
+        .fpr = p->fpr,
+    };
+}
+
+calyx_status take_head(const calyx_filter *head, calyx_filter **out) {
+    calyx_filter *f = take(&head->memory, sizeof *f);
+    if (!f) return CALYX_NO_MEMORY;
+    *f = *head;
+    *out = f;
+    return CALYX_OK;
+}
+
+/* ---- Birth and death ----------------------------------------------------- */
+
+static calyx_status no_memory(calyx_error *why, const struct kind *kind,
+                              const struct part *p) {
+    return fail(why, CALYX_NO_MEMORY,
+                "no memory for the %llu bytes of a %s filter of %llu keys at "
+                "a rate of %g",
+                (unsigned long long)body_bytes(kind, &p->shape), kind->name,
+                (unsigned long long)p->capacity, p->fpr);
+}
+
+calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
+                       calyx_error *why) {
+    calyx_filter head, *f;
+    struct part first;
+    const calyx_status planned = plan_filter(want, &head, &first, why);
+    if (planned != CALYX_OK) return planned;
+    if (take_head(&head, &f) != CALYX_OK)
+        return no_memory(why, head.kind, &first);
+    if (take_part(f, &first) != CALYX_OK) {
+        calyx_free(f);
+        return no_memory(why, head.kind, &first);
+    }
+    *out = f;
+    return CALYX_OK;
+}
+
+void calyx_free(calyx_filter *f) {
+    if (!f) return;
+    const calyx_memory memory = f->memory;
+    if (f->release) f->release(f);
+    while (f->newest) give_newest(f);
+    if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
+    give(&memory, f, sizeof *f);
+}
+
+/* The bits of an image only ever come to be set; that is what makes them safe
+ * in a crash. */
+calyx_status calyx_clear(calyx_filter *f) {
+    if (f->image) return CALYX_READ_ONLY;
+    while (f->newest->older) give_newest(f);
+    struct part *p = f->newest;
+    memset(p->body, 0, (size_t)body_bytes(f->kind, &p->shape));
+    p->items = 0;
+    return CALYX_OK;
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+/* Several threads may find the same part full. Each makes the next; the first
+ * to be done has it taken, and the others give theirs back. So none waits. */
+calyx_status grow(calyx_filter *f, struct part *full) {
+    struct part next = {0};
+    if (f->image || !plan_growth(f, full, &next)) return CALYX_FULL;
+    struct part *made = make_part(f, &next);
+    if (!made) return CALYX_NO_MEMORY;
+    made->older = full;
+    if (!__atomic_compare_exchange_n(&f->newest, &full, made, false,
+                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        give_part(f, made);
+    return CALYX_OK;
+}
+
+/* ---- Comment ------------------------------------------------------------- */
+
+calyx_status calyx_set_comment(calyx_filter *f, const char *text) {
+    if (f->image) return CALYX_READ_ONLY;
+    if (strlen(text) >= COMMENT_BYTES) return CALYX_BAD_ARGUMENT;
+    if (!f->comment) f->comment = take(&f->memory, COMMENT_BYTES);
+    if (!f->comment) return CALYX_NO_MEMORY;
+    strcpy(f->comment, text);
+    return CALYX_OK;
+}
+
+const char *calyx_comment(const calyx_filter *f) {
+    return f->comment ? f->comment : "";
+}
+
+calyx_status check_whole(const calyx_filter *f, calyx_error *why) {
+    if (!is_cut(f)) return CALYX_OK;
+    return fail(why, CALYX_DAMAGED,
+                "damaged: the file under the filter was cut short");
+}
+
+/* ---- Description --------------------------------------------------------- */
+
+uint64_t count_bits(const struct kind *kind, const struct part *p) {
+    const uint64_t bytes = bits_bytes(kind, &p->shape);
+    uint64_t set = 0;
+    for (uint64_t at = 0; at < bytes; at += 8)
+        set += (uint64_t)__builtin_popcountll(peek64(p->body + at));
+    return set;
+}
+
+/* A key leaves any one bit unset with odds 1 - k/m, in every kind; so n keys
+ * leave a share (1 - k/m)^n. A body with no bit unset tells no more than that
+ * there were at least as many keys as would leave half a bit. */
+double keys_for_bits(const struct kind *kind, const struct shape *shape,
+                     uint64_t set) {
+    const double bits = (double)shape->blocks * kind->block_bits;
+    const double unset = fmax(0.5, bits - (double)set);
+    const double one_key = fmin(0.5, shape->probes / bits);
+    return log(unset / bits) / log1p(-one_key);
+}
+
+void calyx_describe(const calyx_filter *f, calyx_info *info) {
+    *info = (calyx_info){
+        .kind = f->kind->name,
+        .kernel = cpu_level_name(f->kernel->level),
+        .hash = f->hash->name,
+        .seed = f->secret.seed,
+        .probes = newest_of(f)->shape.probes,
+        .growth = f->growth,
+        .fpr = f->fpr,
+        .strict = f->strict,
+        .concurrent = f->concurrent,
+        .read_only = f->read_only,
+    };
+    double certainly_not = 1; /* odds that a stranger is told so */
+    uint64_t set = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older) {
+        const uint64_t here = count_bits(f->kind, p);
+        const double keys = keys_for_bits(f->kind, &p->shape, here);
+        const uint64_t bytes = body_bytes(f->kind, &p->shape);
+        info->parts++;
+        info->capacity += p->capacity;
+        info->items += items_of(p);
+        info->bits += p->shape.blocks * f->kind->block_bits;
+        info->bytes += bytes;
+        info->distinct += keys;
+        info->huge_pages |= !f->image &&
+                            f->memory.take == memory_default.take &&
+                            memory_is_huge((size_t)bytes);
+        set += here;
+        certainly_not *= 1 - expected_rate(f->kind, &p->shape, keys);
+    }
+    info->fpr_now = 1 - certainly_not;
+    info->fill = (double)set / (double)info->bits;
+}

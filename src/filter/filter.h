@@ -1,0 +1,117 @@
+/*
+ * The filter: a short chain of parts of one kind, newest first. A fixed filter
+ * has one part. A growing one takes another, larger one each time the last is
+ * full; a key is in the filter if it is in any part.
+ */
+#ifndef CALYX_FILTER_H
+#define CALYX_FILTER_H
+
+#include <calyx/calyx.h>
+
+#include "hash/hash.h"
+#include "kind/kind.h"
+
+struct part {
+    struct part *older; /* NULL in the oldest                              */
+    uint8_t *body;
+    struct shape shape;
+    uint64_t capacity; /* keys it is to hold                               */
+    uint64_t items;    /* keys it took; concurrent adders count atomically */
+    double fpr;        /* its rate at capacity                             */
+};
+
+struct calyx_filter {
+    const struct kind *kind;
+    const struct kernel *kernel;
+    const struct hash *hash;
+    struct secret secret;
+    calyx_memory memory;
+    struct part *newest; /* published whole: readers may be on their way */
+    double fpr, growth;
+    bool strict, concurrent;
+    bool read_only; /* a view, or mapped for reading */
+    uint8_t place;  /* in a calyx_live, if it stands in one */
+    char *comment;  /* COMMENT_BYTES of memory, or NULL */
+
+    /* A filter whose bodies are part of a larger piece of memory, lent to it.
+     * Who lent them takes them back by `release`. */
+    void *image;
+    void (*release)(calyx_filter *f);
+    /* A word of the image that reads 0 once its file was cut short; else NULL.
+     * Then zeros may stand where bits were set, and no answer is certain. */
+    const uint64_t *guard;
+};
+
+enum { COMMENT_BYTES = 1001 };
+
+/* What options come to: the head of a filter, without parts, and the first. */
+calyx_status plan_filter(const calyx_options *want, struct calyx_filter *head,
+                         struct part *first, calyx_error *why);
+
+/* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
+ * will do. `probes` is a number to keep to, or 0 for the best. */
+bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
+                uint32_t probes, struct shape *shape);
+
+/* Choose capacity, rate and shape of the part to follow the `last` one; false
+ * if no more keys can be promised. The first part follows none. */
+bool plan_growth(const struct calyx_filter *f, const struct part *last,
+                 struct part *next);
+double plan_first_fpr(double fpr, uint64_t capacity);
+
+/* Bytes of a body, and how many of them, at its start, hold the bits that are
+ * asked; counters follow. Both are multiples of 64. */
+uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
+uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
+
+/* Give the filter a part like this one, with a body of zeros, or a lent one. */
+calyx_status take_part(struct calyx_filter *f, const struct part *like);
+calyx_status lend_part(struct calyx_filter *f, const struct part *like,
+                       uint8_t *body);
+
+/* What a filter is, apart from its parts, comment and image; and what a part
+ * is, apart from its body and the next. Other threads may be adding. */
+struct calyx_filter head_of(const struct calyx_filter *f);
+struct part like_part(const struct part *p);
+
+/* A filter with such a head, without parts. */
+calyx_status take_head(const struct calyx_filter *head, calyx_filter **out);
+
+/* Add a part after one that is full, unless another thread did. */
+calyx_status grow(struct calyx_filter *f, struct part *full);
+
+/* After the bits of a filter were read: were they all there? */
+calyx_status check_whole(const struct calyx_filter *f, calyx_error *why);
+
+/* Choose the kernel by name (NULL for the best). */
+calyx_status choose_kernel(const char *name, struct calyx_filter *f,
+                           calyx_error *why);
+
+static inline struct part *newest_of(const struct calyx_filter *f) {
+    return __atomic_load_n(&f->newest, __ATOMIC_ACQUIRE);
+}
+
+/* Was the file under this filter cut short? */
+static inline bool is_cut(const struct calyx_filter *f) {
+    return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;
+}
+
+static inline uint64_t items_of(const struct part *p) {
+    return __atomic_load_n(&p->items, __ATOMIC_RELAXED);
+}
+
+/* Put the keys of another body into this one, counters and all. */
+void unite_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
+void unite_counters(uint8_t *counters, const uint8_t *others, uint64_t bytes);
+
+/* The rate to expect of a part with so many keys: what its bits let pass, and
+ * strangers with the same hash as one of n keys, whose odds are n / 2^64. */
+double expected_rate(const struct kind *kind, const struct shape *shape,
+                     double items);
+
+/* How many keys would set this many bits of the part. */
+double keys_for_bits(const struct kind *kind, const struct shape *shape,
+                     uint64_t set);
+uint64_t count_bits(const struct kind *kind, const struct part *p);
+
+#endif

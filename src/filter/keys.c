@@ -1,0 +1,345 @@
+/*
+ * The road of a key: bytes to hash, hash to parts, one at a time or in runs.
+ *
+ * A run is RUN hashes. While one is asked or added, the memory that the next
+ * needs is on its way (kind/kernel.h tells how); so the next run is hashed
+ * before this one is touched.
+ */
+#include <string.h>
+
+#include "filter/filter.h"
+
+/* ---- One hash ------------------------------------------------------------ */
+
+static bool in_part(const calyx_filter *f, const struct part *p,
+                    uint64_t hash) {
+    return f->kernel->has(p->body, &p->shape, hash);
+}
+
+/* Newest first: it is the largest, and holds most of the keys. */
+static bool has_hash(const calyx_filter *f, uint64_t hash) {
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        if (in_part(f, p, hash)) return true;
+    return is_cut(f); /* then no "no" can be trusted */
+}
+
+/*
+ * In a counting filter a key lives in the oldest part that has it. A part that
+ * is no longer the newest never gains a bit: it is added to only if it has the
+ * key already. So once a part was passed over, because it did not have the key,
+ * it never will; and remove finds the part that add chose.
+ */
+static struct part *home_of(const calyx_filter *f, uint64_t hash) {
+    struct part *home = NULL;
+    for (struct part *p = newest_of(f); p; p = p->older)
+        if (in_part(f, p, hash)) home = p;
+    return home;
+}
+
+static bool counts(const calyx_filter *f) {
+    return f->kind->remove != NULL;
+}
+
+/* Does the number of keys in the newest part matter? */
+static bool is_bounded(const calyx_filter *f) {
+    return f->growth > 0 || f->strict;
+}
+
+/* Claim room for at most n keys in a part, before they are added, so that
+ * threads cannot fill it together beyond its capacity. What was claimed for
+ * keys that it already had is given back after. */
+static uint64_t claim_room(const calyx_filter *f, struct part *p, uint64_t n) {
+    if (!is_bounded(f)) return n;
+    uint64_t items = items_of(p), room;
+    do {
+        room = items < p->capacity ? p->capacity - items : 0;
+        if (room > n) room = n;
+    } while (room &&
+             !__atomic_compare_exchange_n(&p->items, &items, items + room, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return room;
+}
+
+static void count_items(const calyx_filter *f, struct part *p, uint64_t claimed,
+                        uint64_t taken) {
+    const uint64_t more = taken - (is_bounded(f) ? claimed : 0);
+    if (f->concurrent)
+        __atomic_fetch_add(&p->items, more, __ATOMIC_RELAXED);
+    else
+        p->items += more;
+}
+
+static calyx_status add_at_home(calyx_filter *f, struct part *home,
+                                uint64_t hash, bool *fresh) {
+    *fresh = false;
+    if (!counts(f)) return CALYX_OK;
+    f->kernel->add(home->body, &home->shape, hash);
+    home->items++;
+    return CALYX_OK;
+}
+
+static calyx_status add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
+    if (f->read_only) return CALYX_READ_ONLY;
+    struct part *p;
+    for (;;) {
+        p = newest_of(f);
+        const bool full = is_bounded(f) && items_of(p) >= p->capacity;
+        const bool looks = p->older || full;
+        struct part *home = looks ? home_of(f, hash) : NULL;
+        if (home) return add_at_home(f, home, hash, fresh);
+        if (claim_room(f, p, 1)) break;
+        const calyx_status grown = f->growth > 0 ? grow(f, p) : CALYX_FULL;
+        if (grown != CALYX_OK) return grown;
+    }
+    *fresh = f->kernel->add(p->body, &p->shape, hash);
+    count_items(f, p, 1, *fresh || counts(f));
+    return CALYX_OK;
+}
+
+/* ---- Where hashes come from ---------------------------------------------- */
+
+/* Keys in one of three forms; the other two are NULL. */
+struct keys {
+    const calyx_key *bytes;
+    const uint64_t *numbers, *hashes;
+    size_t n;
+};
+
+/* A window on the hashes of some keys: a run, and the run behind it. */
+struct window {
+    const uint64_t *hashes;
+    size_t run, ahead;
+    size_t next; /* the first key behind the window */
+    uint64_t buffer[2 * RUN];
+};
+
+static size_t at_most(size_t n, size_t limit) {
+    return n < limit ? n : limit;
+}
+
+static size_t hash_next(const calyx_filter *f, const struct keys *keys,
+                        struct window *w, uint64_t *to) {
+    const size_t n = at_most(keys->n - w->next, RUN);
+    if (keys->bytes)
+        f->hash->many(&f->secret, keys->bytes + w->next, n, to);
+    else if (keys->numbers)
+        f->hash->numbers(&f->secret, keys->numbers + w->next, n, to);
+    w->next += n;
+    return n;
+}
+
+static void open_window(const calyx_filter *f, const struct keys *keys,
+                        struct window *w) {
+    w->next = 0;
+    w->hashes = keys->hashes ? keys->hashes : w->buffer;
+    w->run = hash_next(f, keys, w, w->buffer);
+    w->ahead = hash_next(f, keys, w, w->buffer + w->run);
+}
+
+static void move_window(const calyx_filter *f, const struct keys *keys,
+                        struct window *w) {
+    if (keys->hashes)
+        w->hashes += w->run;
+    else
+        memcpy(w->buffer, w->buffer + RUN, w->ahead * sizeof *w->buffer);
+    w->run = w->ahead;
+    w->ahead = hash_next(f, keys, w, w->buffer + w->run);
+}
+
+/* ---- Asking many --------------------------------------------------------- */
+
+/* Ask older parts for the hashes of a run that are not found yet. */
+static size_t has_in_older(const calyx_filter *f, const struct part *p,
+                           const uint64_t *hashes, size_t n, bool *found) {
+    uint64_t left[RUN];
+    uint16_t place[RUN];
+    bool here[RUN];
+    size_t total = 0;
+    for (; p; p = p->older) {
+        size_t lefts = 0;
+        for (size_t i = 0; i < n; i++) {
+            left[lefts] = hashes[i];
+            place[lefts] = (uint16_t)i;
+            lefts += !found[i];
+        }
+        f->kernel->has_run(p->body, &p->shape, left, 0, lefts, NULL);
+        total += f->kernel->has_run(p->body, &p->shape, left, lefts, 0, here);
+        for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
+    }
+    return total;
+}
+
+static size_t has_keys(const calyx_filter *f, const struct keys *keys,
+                       bool *found) {
+    const struct part *p = newest_of(f);
+    bool here[RUN];
+    size_t total = 0;
+    struct window w;
+    open_window(f, keys, &w);
+    f->kernel->has_run(p->body, &p->shape, w.hashes, 0, w.run, NULL);
+    for (; w.run; move_window(f, keys, &w)) {
+        bool *const answers = found ? found : p->older ? here : NULL;
+        size_t yes = f->kernel->has_run(p->body, &p->shape, w.hashes, w.run,
+                                        w.ahead, answers);
+        if (p->older)
+            yes += has_in_older(f, p->older, w.hashes, w.run, answers);
+        if (yes < w.run && is_cut(f)) {
+            if (answers) memset(answers, true, w.run);
+            yes = w.run;
+        }
+        total += yes;
+        if (found) found += w.run;
+    }
+    return total;
+}
+
+/* ---- Adding many --------------------------------------------------------- */
+
+/* Add a run to a filter that has grown: what an older part has stays there.
+ * Tells how many were fresh, as the kernel does. */
+static size_t add_to_grown(calyx_filter *f, struct part *p,
+                           const uint64_t *hashes, size_t n, bool *fresh) {
+    uint64_t new[RUN];
+    bool here[RUN] = {false}, answers[RUN];
+    has_in_older(f, p->older, hashes, n, here);
+    size_t news = 0;
+    for (size_t i = 0; i < n; i++) {
+        new[news] = hashes[i];
+        news += !here[i];
+    }
+    f->kernel->add_run(p->body, &p->shape, new, 0, news, NULL);
+    const size_t total =
+        f->kernel->add_run(p->body, &p->shape, new, news, 0, answers);
+    if (fresh)
+        for (size_t i = 0, j = 0; i < n; i++)
+            fresh[i] = !here[i] && answers[j++];
+    return total;
+}
+
+/* Add as many of a run as one step can, at least one: until the newest part is
+ * full, or a key at a time where every key must be looked at. */
+static calyx_status add_some(calyx_filter *f, const struct window *w,
+                             size_t from, bool *fresh, size_t *done) {
+    struct part *p = newest_of(f);
+    const uint64_t *const hashes = w->hashes + from;
+    const size_t left = w->run - from;
+    const bool singly = p->older && counts(f);
+    const size_t n = singly ? 0 : (size_t)claim_room(f, p, left);
+    if (n == 0) {
+        bool ignored;
+        *done = 1;
+        return add_hash(f, *hashes, fresh ? fresh : &ignored);
+    }
+    const size_t missing =
+        p->older ? add_to_grown(f, p, hashes, n, fresh)
+                 : f->kernel->add_run(p->body, &p->shape, hashes, n,
+                                      left - n + w->ahead, fresh);
+    count_items(f, p, n, counts(f) ? n : missing);
+    *done = n;
+    return CALYX_OK;
+}
+
+static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
+                             bool *fresh, size_t *done) {
+    if (done) *done = 0;
+    if (f->read_only) return CALYX_READ_ONLY;
+    const struct part *p = newest_of(f);
+    calyx_status status = CALYX_OK;
+    size_t total = 0;
+    struct window w;
+    open_window(f, keys, &w);
+    f->kernel->add_run(p->body, &p->shape, w.hashes, 0, w.run, NULL);
+    for (; w.run && status == CALYX_OK; move_window(f, keys, &w)) {
+        for (size_t from = 0, some; from < w.run; from += some) {
+            status = add_some(f, &w, from, fresh ? fresh + total : NULL, &some);
+            if (status != CALYX_OK) break;
+            total += some;
+        }
+    }
+    if (done) *done = total;
+    return status;
+}
+
+/* ---- The public calls ---------------------------------------------------- */
+
+uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
+    return f->hash->one(&f->secret, key, size);
+}
+
+static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
+    uint64_t hash;
+    f->hash->numbers(&f->secret, &number, 1, &hash);
+    return hash;
+}
+
+bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
+    return has_hash(f, calyx_hash(f, key, size));
+}
+
+bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
+    return has_hash(f, hash_number(f, number));
+}
+
+calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
+                       bool *fresh) {
+    bool ignored;
+    return add_hash(f, calyx_hash(f, key, size), fresh ? fresh : &ignored);
+}
+
+calyx_status calyx_add_u64(calyx_filter *f, uint64_t number, bool *fresh) {
+    bool ignored;
+    return add_hash(f, hash_number(f, number), fresh ? fresh : &ignored);
+}
+
+calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
+                          bool *found) {
+    if (!counts(f)) return CALYX_CANNOT;
+    if (f->read_only) return CALYX_READ_ONLY;
+    const uint64_t hash = calyx_hash(f, key, size);
+    struct part *home = home_of(f, hash);
+    if (home) {
+        f->kind->remove(home->body, &home->shape, hash);
+        if (home->items > 0) home->items--;
+    }
+    if (found) *found = home != NULL;
+    return CALYX_OK;
+}
+
+uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    const struct part *home = home_of(f, hash);
+    uint32_t count = home != NULL;
+    if (home && counts(f))
+        count = f->kind->count(home->body, &home->shape, hash);
+    return count ? count : is_cut(f);
+}
+
+calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys, size_t n,
+                            bool *fresh, size_t *done) {
+    return add_keys(f, &(struct keys){.bytes = keys, .n = n}, fresh, done);
+}
+
+size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys, size_t n,
+                      bool *found) {
+    return has_keys(f, &(struct keys){.bytes = keys, .n = n}, found);
+}
+
+calyx_status calyx_add_many_u64(calyx_filter *f, const uint64_t *numbers,
+                                size_t n, bool *fresh, size_t *done) {
+    return add_keys(f, &(struct keys){.numbers = numbers, .n = n}, fresh, done);
+}
+
+size_t calyx_has_many_u64(const calyx_filter *f, const uint64_t *numbers,
+                          size_t n, bool *found) {
+    return has_keys(f, &(struct keys){.numbers = numbers, .n = n}, found);
+}
+
+calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes, size_t n,
+                              bool *fresh, size_t *done) {
+    return add_keys(f, &(struct keys){.hashes = hashes, .n = n}, fresh, done);
+}
+
+size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes, size_t n,
+                        bool *found) {
+    return has_keys(f, &(struct keys){.hashes = hashes, .n = n}, found);
+}

@@ -1,0 +1,404 @@
+/*
+ * Planning: from what people want (keys, a rate, memory) to the numbers that
+ * fix a filter. A kind tells the rate of a shape; all else is solved for here.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "filter/filter.h"
+
+static const uint64_t MOST_KEYS = UINT64_C(1) << 40;
+static const uint64_t MOST_BITS = UINT64_C(1) << 44;
+
+/* ---- Shapes -------------------------------------------------------------- */
+
+double expected_rate(const struct kind *kind, const struct shape *shape,
+                     double items) {
+    return fmin(1, kind->fpr(shape, items) + ldexp(items, -64));
+}
+
+/* How far the rate of `blocks` blocks is above what is wanted, as a logarithm:
+ * nearly a straight line, and falling. */
+static double excess(const struct kind *kind, uint32_t probes, double capacity,
+                     double fpr, double blocks) {
+    const struct shape shape = {(uint64_t)blocks, probes};
+    return log(fmax(expected_rate(kind, &shape, capacity), 1e-300) / fpr);
+}
+
+/* The fewest blocks that keep to the rate, or a number over `most_blocks`. */
+static double fewest_blocks(const struct kind *kind, uint32_t probes,
+                            uint64_t keys, double fpr) {
+    const double capacity = (double)keys, most = (double)kind->most_blocks;
+    double low = 0, over = 100; /* `low` is too few; its excess, a guess */
+    double high = ceil(capacity * -log(fpr) / kind->block_bits), under;
+    while ((under = excess(kind, probes, capacity, fpr, high)) > 0) {
+        if (high >= most) return 2 * most;
+        low = high, over = under;
+        high = fmin(most, floor(1.5 * high) + 1);
+    }
+    /* Follow the straight line between the two; now and then halve instead, for
+     * where it bends. */
+    for (int turn = 0; high - low > 1; turn++) {
+        const double line = low + (high - low) * over / (over - under);
+        const double guess = turn % 3 == 2 ? (low + high) / 2 : line;
+        const double mid = fmin(high - 1, fmax(low + 1, floor(guess)));
+        const double is = excess(kind, probes, capacity, fpr, mid);
+        if (is > 0)
+            low = mid, over = is;
+        else
+            high = mid, under = is;
+    }
+    return high;
+}
+
+/* Large filters get a number of blocks that many powers of two divide, so that
+ * they can be folded; it costs them less than a 4096th. */
+static double foldable(double blocks) {
+    double unit = 1;
+    while (unit * 2 * 4096 <= blocks) unit *= 2;
+    return ceil(blocks / unit) * unit;
+}
+
+bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
+                uint32_t probes, struct shape *shape) {
+    const uint32_t step = kind->probe_step;
+    const double most = (double)kind->most_blocks;
+    /* No kind wants more probes than the textbook filter does; try fewer as
+     * long as that saves memory. */
+    uint32_t k = probes;
+    if (!k) k = ((uint32_t)ceil(-log2(fpr)) + step) / step * step;
+    if (k > kind->most_probes) k = kind->most_probes;
+
+    double best = 4 * most;
+    for (; k >= step; k -= step) {
+        const double blocks = fewest_blocks(kind, k, capacity, fpr);
+        if (blocks > best && best <= most) break;
+        if (blocks < best) best = blocks, shape->probes = k;
+        if (probes) break;
+    }
+    if (best > most) return false;
+    shape->blocks = (uint64_t)fmin(most, foldable(best));
+    return true;
+}
+
+/* For a given number of blocks, the number of probes with the lowest rate. */
+static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
+                            double items) {
+    struct shape shape = {blocks, 0};
+    uint32_t best = kind->probe_step;
+    double lowest = 2;
+    for (uint32_t k = best; k <= kind->most_probes; k += kind->probe_step) {
+        shape.probes = k;
+        const double rate = expected_rate(kind, &shape, items);
+        if (rate < lowest) lowest = rate, best = k;
+    }
+    return best;
+}
+
+/* The most keys that so many blocks hold at this rate; may be 0. */
+static uint64_t most_keys(const struct kind *kind, struct shape *shape,
+                          double fpr, uint32_t probes) {
+    uint64_t low = 0, high = MOST_KEYS + 1;
+    while (high - low > 1) {
+        const uint64_t mid = low + (high - low) / 2;
+        const double items = (double)mid;
+        shape->probes =
+            probes ? probes : best_probes(kind, shape->blocks, items);
+        *(expected_rate(kind, shape, items) > fpr ? &high : &low) = mid;
+    }
+    shape->probes =
+        probes ? probes : best_probes(kind, shape->blocks, (double)low);
+    return low;
+}
+
+/* Two keys with one hash are one key, which must stay a small part of the
+ * rate. */
+static double most_keys_at(double fpr) {
+    return fmin((double)MOST_KEYS, ldexp(fpr, 60));
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+/*
+ * The rates of all parts add up, so each part gets a share of the promise, and
+ * the shares of all the parts there may ever be sum to less than one: 70 % for
+ * the first, which is all that a filter of the right size will ever need, and
+ * for each that follows a fixed fraction of what is left. The fraction is such
+ * that growing 32-fold uses up half of it.
+ *
+ * Each part makes the whole `growth` times larger. Small parts cost little
+ * memory whatever their rate, but each is one more to ask; so they grow
+ * fourfold, and leave their share of the rate to those that are large.
+ *
+ * doc/MATH.md tells what this costs in bits a key, and what else was tried.
+ */
+static const double FIRST_SHARE = 0.7;
+static const double HALF_LIFE = 5; /* doublings in which half is used up */
+static const double SMALL = 50000; /* keys */
+static const double SMALL_GROWTH = 4;
+
+static double size_share(double capacity) {
+    return fmin(1, fmax(0.01, capacity / SMALL));
+}
+
+double plan_first_fpr(double fpr, uint64_t capacity) {
+    return fpr * FIRST_SHARE * size_share((double)capacity);
+}
+
+bool plan_growth(const calyx_filter *f, const struct part *last,
+                 struct part *next) {
+    double total = 0, left = f->fpr;
+    for (const struct part *p = last; p; p = p->older) {
+        total += (double)p->capacity;
+        left -= p->fpr;
+    }
+    const double most = most_keys_at(f->fpr);
+    if (total >= most) return false;
+    const double jump = fmin(SMALL_GROWTH * total, SMALL);
+    const double grown = fmin(most, fmax(f->growth * total, jump));
+    const double capacity = ceil(grown - total);
+    const double fraction = 1 - pow(f->growth, -1 / HALF_LIFE);
+    next->capacity = (uint64_t)capacity;
+    next->fpr =
+        fmax(f->kind->least_fpr, left * fraction * size_share(capacity));
+    return plan_shape(f->kind, next->capacity, next->fpr, 0, &next->shape);
+}
+
+/* ---- Options ------------------------------------------------------------- */
+
+calyx_status choose_kernel(const char *name, calyx_filter *f,
+                           calyx_error *why) {
+    if (!name) name = getenv("CALYX_KERNEL");
+    enum cpu_level level = cpu_best();
+    if (name && *name && !cpu_level_named(name, &level))
+        return fail_unknown(why, "kernel for this processor", name,
+                            calyx_kernels());
+    f->kernel =
+        kernel_up_to(f->concurrent ? f->kind->shared : f->kind->kernels, level);
+    return CALYX_OK;
+}
+
+static calyx_status choose_hash(const calyx_options *want, calyx_filter *head,
+                                calyx_error *why) {
+    const char *name = want->hash ? want->hash : head->kind->hash;
+    head->hash = hash_named(name);
+    if (!head->hash) return fail_unknown(why, "hash", name, calyx_hashes());
+    if (head->hash->keyed && !want->key)
+        return fail(why, CALYX_BAD_ARGUMENT, "%s needs a key of 16 bytes",
+                    name);
+    if (head->hash->keyed && want->seed)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "%s takes a key of 16 bytes, not a seed", name);
+    if (!head->hash->keyed && want->key)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "%s takes a seed, not a key; siphash takes a key", name);
+    head->secret.seed = want->seed;
+    if (want->key) memcpy(head->secret.key, want->key, sizeof head->secret.key);
+    return CALYX_OK;
+}
+
+/* Written so that NaN fails too. */
+static bool lies_between(double x, double low, double high) {
+    return x >= low && x <= high;
+}
+
+static calyx_status check_numbers(const calyx_options *want,
+                                  const struct kind *kind, calyx_error *why) {
+    const calyx_status bad = CALYX_BAD_ARGUMENT;
+    if (want->capacity > MOST_KEYS)
+        return fail(why, bad, "capacity must be at most 2^40 keys, not %llu",
+                    (unsigned long long)want->capacity);
+    if (want->bits > MOST_BITS)
+        return fail(why, bad, "bits must be at most 2^44, not %llu",
+                    (unsigned long long)want->bits);
+    if (want->bits && want->bits < kind->block_bits)
+        return fail(why, bad, "%s filters have at least %u bits, not %llu",
+                    kind->name, kind->block_bits,
+                    (unsigned long long)want->bits);
+    if (want->fpr != 0 && !(want->fpr > 0 && want->fpr < 1))
+        return fail(why, bad, "fpr must lie between 0 and 1, not be %g",
+                    want->fpr);
+    if (want->probes > kind->most_probes || want->probes % kind->probe_step)
+        return fail(why, bad,
+                    "%s filters take %u to %u probes in steps of %u, not %u",
+                    kind->name, kind->probe_step, kind->most_probes,
+                    kind->probe_step, want->probes);
+    if (want->capacity && want->fpr != 0 && want->bits)
+        return fail(why, bad,
+                    "capacity, fpr and bits are all given; any two of them "
+                    "decide the third");
+    if (want->growth == 0) return CALYX_OK;
+
+    if (!lies_between(want->growth, 1.25, 16))
+        return fail(why, bad, "growth must be 0 or from 1.25 to 16, not %g",
+                    want->growth);
+    if (want->bits || want->probes || want->strict)
+        return fail(why, bad,
+                    "a growing filter chooses its own bits and probes, and is "
+                    "never full: give capacity and fpr, not bits, probes or "
+                    "strict");
+    return CALYX_OK;
+}
+
+/* Can this kind keep such a rate? */
+static calyx_status check_kind_rate(const calyx_filter *head,
+                                    calyx_error *why) {
+    const bool grows = head->growth > 0;
+    const double least = (grows ? 1e4 : 1) * head->kind->least_fpr;
+    if (head->fpr >= least) return CALYX_OK;
+    return fail(why, CALYX_BAD_ARGUMENT,
+                "%s%s filters keep rates down to %g, not %g; others go lower",
+                grows ? "growing " : "", head->kind->name, least, head->fpr);
+}
+
+static calyx_status check_hash_rate(const calyx_filter *head, uint64_t capacity,
+                                    calyx_error *why) {
+    if ((double)capacity <= most_keys_at(head->fpr)) return CALYX_OK;
+    return fail(why, CALYX_BAD_ARGUMENT,
+                "a hash of 64 bits keeps rates down to %g with %llu keys, not "
+                "%g",
+                ldexp((double)capacity, -60), (unsigned long long)capacity,
+                head->fpr);
+}
+
+/* Fill in the shape, and whichever of capacity and fpr was not given. */
+static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
+                                 struct part *first, calyx_error *why) {
+    const struct kind *kind = head->kind;
+    struct shape *shape = &first->shape;
+    if (!want->bits) {
+        first->fpr = head->growth > 0
+                         ? plan_first_fpr(head->fpr, first->capacity)
+                         : head->fpr;
+        if (plan_shape(kind, first->capacity, first->fpr, want->probes, shape))
+            return CALYX_OK;
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "a %s filter cannot be large enough for %llu keys at a "
+                    "rate of %g",
+                    kind->name, (unsigned long long)first->capacity, head->fpr);
+    }
+    shape->blocks = want->bits / kind->block_bits;
+    if (shape->blocks > kind->most_blocks)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "%s filters have at most %llu bits, not %llu", kind->name,
+                    (unsigned long long)(kind->most_blocks * kind->block_bits),
+                    (unsigned long long)want->bits);
+    if (want->capacity == 0) {
+        first->capacity = most_keys(kind, shape, head->fpr, want->probes);
+        if (first->capacity == 0)
+            return fail(why, CALYX_BAD_ARGUMENT,
+                        "%llu bits hold no key at a rate of %g",
+                        (unsigned long long)want->bits, head->fpr);
+    }
+    const double items = (double)first->capacity;
+    shape->probes =
+        want->probes ? want->probes : best_probes(kind, shape->blocks, items);
+    first->fpr = expected_rate(kind, shape, items);
+    if (want->fpr == 0) head->fpr = first->fpr;
+    return CALYX_OK;
+}
+
+calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
+                         struct part *first, calyx_error *why) {
+    *head = (calyx_filter){0};
+    *first = (struct part){0};
+    const char *name = want->kind ? want->kind : calyx_kinds()[0];
+    head->kind = kind_named(name);
+    if (!head->kind) return fail_unknown(why, "kind", name, calyx_kinds());
+    if (want->concurrent && !head->kind->shared)
+        return fail(why, CALYX_CANNOT,
+                    "%s filters take one writer at a time, not concurrent ones",
+                    name);
+
+    head->concurrent = want->concurrent;
+    calyx_status status = check_numbers(want, head->kind, why);
+    if (status == CALYX_OK) status = choose_kernel(want->kernel, head, why);
+    if (status == CALYX_OK) status = choose_hash(want, head, why);
+    if (status != CALYX_OK) return status;
+
+    head->memory = want->memory ? *want->memory : memory_default;
+    head->growth = want->growth;
+    head->strict = want->strict;
+    head->fpr = want->fpr != 0 ? want->fpr : 0.01;
+    first->capacity = want->capacity ? want->capacity : 1000;
+    status = check_kind_rate(head, why);
+    if (status == CALYX_OK && !want->bits)
+        status = check_hash_rate(head, first->capacity, why);
+    if (status == CALYX_OK) status = choose_shape(want, head, first, why);
+    if (status == CALYX_OK && want->bits && want->fpr != 0)
+        status = check_hash_rate(head, first->capacity, why);
+    return status;
+}
+
+/* ---- The public calls ---------------------------------------------------- */
+
+calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
+                        calyx_error *why) {
+    calyx_filter head;
+    struct part first;
+    const calyx_status status = plan_filter(want, &head, &first, why);
+    if (status != CALYX_OK) return status;
+    const uint64_t bytes = body_bytes(head.kind, &first.shape);
+    *info = (calyx_info){
+        .kind = head.kind->name,
+        .kernel = cpu_level_name(head.kernel->level),
+        .hash = head.hash->name,
+        .seed = head.secret.seed,
+        .capacity = first.capacity,
+        .bits = first.shape.blocks * head.kind->block_bits,
+        .bytes = bytes,
+        .parts = 1,
+        .probes = first.shape.probes,
+        .growth = head.growth,
+        .fpr = head.fpr,
+        .strict = head.strict,
+        .concurrent = head.concurrent,
+        .huge_pages = !want->memory && memory_is_huge((size_t)bytes),
+    };
+    return CALYX_OK;
+}
+
+calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
+                           double *fpr, calyx_error *why) {
+    calyx_filter head;
+    struct part first;
+    const calyx_status status = plan_filter(want, &head, &first, why);
+    if (status == CALYX_OK)
+        *fpr = expected_rate(head.kind, &first.shape, (double)items);
+    return status;
+}
+
+uint32_t calyx_best_probes(double bits_per_key) {
+    const double best = round(bits_per_key * log(2));
+    return best >= 64 ? 64 : best >= 1 ? (uint32_t)best : 1;
+}
+
+/* A filter spares the store the strangers that it knows; a table spares it all
+ * of them. A table that is half full takes two slots a key. */
+calyx_status calyx_weigh(const calyx_options *want, const calyx_workload *load,
+                         calyx_costs *costs, calyx_error *why) {
+    if (!lies_between(load->filter_time, 0, 1e300) ||
+        !lies_between(load->store_time, 0, 1e300) ||
+        !lies_between(load->present, 0, 1) ||
+        !lies_between(load->key_bytes, 0, 1e6))
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "times must be 0 or more, present from 0 to 1 and "
+                    "key_bytes from 0 to 1000000; they are %g, %g, %g, %g",
+                    load->filter_time, load->store_time, load->present,
+                    load->key_bytes);
+    calyx_info info;
+    const calyx_status status = calyx_plan(want, &info, why);
+    if (status != CALYX_OK) return status;
+    const double key_bytes = load->key_bytes > 0 ? load->key_bytes : 8;
+    const double passed = load->present + (1 - load->present) * info.fpr;
+    *costs = (calyx_costs){
+        .filter = {load->filter_time + passed * load->store_time, info.bytes},
+        .table = {load->filter_time + load->present * load->store_time,
+                  (uint64_t)(2 * key_bytes * (double)info.capacity)},
+        .nothing = {load->store_time, 0},
+    };
+    return CALYX_OK;
+}

@@ -1,0 +1,119 @@
+/*
+ * Filters made of filters: copies, folded ones, frozen ones. All three are the
+ * old parts anew, in a body that is the same, or smaller, or lacks counters.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "filter/filter.h"
+
+/* ---- Fold ---------------------------------------------------------------- */
+
+/* Block i of the folded body is the union of `factor` neighbours of the old
+ * one, since that is where scale64 now sends their keys. */
+static void fold_blocks(const struct kind *kind, struct part *to,
+                        const struct part *from, uint64_t factor) {
+    const size_t bits = kind->block_bits / 8, counters = kind->counter_bits / 8;
+    uint8_t *to_counters = to->body + bits_bytes(kind, &to->shape);
+    const uint8_t *from_counters = from->body + bits_bytes(kind, &from->shape);
+    for (uint64_t i = 0; i < from->shape.blocks; i++) {
+        const uint64_t j = i / factor;
+        unite_bits(to->body + j * bits, from->body + i * bits, bits);
+        unite_counters(to_counters + j * counters, from_counters + i * counters,
+                       counters);
+    }
+}
+
+/* The same for a kind whose blocks are single bits. */
+static void fold_bits(struct part *to, const struct part *from,
+                      uint64_t factor) {
+    for (uint64_t at = 0; at < from->shape.blocks; at += 64)
+        for (uint64_t left = load64(from->body + at / 8); left;
+             left &= left - 1) {
+            const uint64_t bit =
+                (at + (uint64_t)__builtin_ctzll(left)) / factor;
+            to->body[bit / 8] = (uint8_t)(to->body[bit / 8] | 1u << bit % 8);
+        }
+}
+
+/* ---- Any of the three ---------------------------------------------------- */
+
+/* The oldest first, so that the new parts come to stand in the same order. */
+static calyx_status remake_parts(calyx_filter *to, const struct part *p,
+                                 uint64_t factor) {
+    if (!p) return CALYX_OK;
+    struct part like = like_part(p);
+    like.shape.blocks /= factor;
+    like.capacity = (p->capacity + factor - 1) / factor;
+    calyx_status status = remake_parts(to, p->older, factor);
+    if (status == CALYX_OK) status = take_part(to, &like);
+    if (status != CALYX_OK) return status;
+
+    struct part *made = to->newest;
+    if (factor == 1)
+        memcpy(made->body, p->body, (size_t)body_bytes(to->kind, &made->shape));
+    else if (to->kind->block_bits == 1)
+        fold_bits(made, p, factor);
+    else
+        fold_blocks(to->kind, made, p, factor);
+    return CALYX_OK;
+}
+
+/* Make a filter with this head of the parts of `f`, each `factor` times
+ * smaller. */
+static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
+                           uint64_t factor, calyx_filter **out,
+                           calyx_error *why) {
+    calyx_filter *made = NULL;
+    calyx_status status = take_head(head, &made);
+    if (status == CALYX_OK) status = remake_parts(made, newest_of(f), factor);
+    if (status == CALYX_OK && f->comment)
+        status = calyx_set_comment(made, f->comment);
+    if (status != CALYX_OK)
+        fail(why, status, "no memory for another %s filter", head->kind->name);
+    else
+        status = check_whole(f, why);
+    if (status != CALYX_OK) {
+        calyx_free(made);
+        return status;
+    }
+    *out = made;
+    return CALYX_OK;
+}
+
+calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
+                        calyx_error *why) {
+    const calyx_filter head = head_of(f);
+    return remake(&head, f, 1, out, why);
+}
+
+calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
+                        calyx_filter **out, calyx_error *why) {
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        if (factor == 0 || p->shape.blocks % factor != 0)
+            return fail(why, CALYX_BAD_ARGUMENT,
+                        "%llu blocks cannot be folded by %llu, which does not "
+                        "divide them",
+                        (unsigned long long)p->shape.blocks,
+                        (unsigned long long)factor);
+    if (f->kind->remove && newest_of(f)->older)
+        return fail(why, CALYX_CANNOT,
+                    "a counting filter that has grown cannot be folded: remove "
+                    "would no longer find a key where add has put it");
+    const calyx_filter head = head_of(f);
+    return remake(&head, f, factor, out, why);
+}
+
+calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
+                          calyx_error *why) {
+    if (!f->kind->remove)
+        return fail(why, CALYX_CANNOT,
+                    "only counting filters can be frozen, and this one is of "
+                    "kind %s",
+                    f->kind->name);
+    calyx_filter head = head_of(f);
+    head.kind = kind_named("line");
+    head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);
+    return remake(&head, f, 1, out, why);
+}

@@ -1,0 +1,105 @@
+#include "hash/hash.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#if CALYX_HAVE_SODIUM
+#include <sodium/crypto_shorthash.h>
+#endif
+
+#include "base/bits.h"
+
+/* The bytes of a key that come from memory are awaited as long as the line of
+ * the filter that it asks, so they are called for in time too. */
+enum { AHEAD = 16, CACHE_LINE = 64 };
+
+static inline void call_key(const calyx_key *key) {
+    __builtin_prefetch(key->data);
+    if (key->size > CACHE_LINE / 2) /* it may well reach into the next line */
+        __builtin_prefetch((const char *)key->data + CACHE_LINE);
+}
+
+/* Make the functions on many keys of the one on one, which melts into both
+ * loops. For numbers the compiler sees that the size is 8, and drops what other
+ * sizes would need. */
+#define MANY(one)                                                              \
+    static void one##_many(const struct secret *secret, const calyx_key *keys, \
+                           size_t n, uint64_t *hashes) {                       \
+        for (size_t i = 0; i < n; i++) {                                       \
+            if (i + AHEAD < n) call_key(&keys[i + AHEAD]);                     \
+            hashes[i] = one(secret, keys[i].data, keys[i].size);               \
+        }                                                                      \
+    }                                                                          \
+    static void one##_numbers(const struct secret *secret,                     \
+                              const uint64_t *numbers, size_t n,               \
+                              uint64_t *hashes) {                              \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const uint64_t number = little64(numbers[i]);                      \
+            hashes[i] = one(secret, &number, sizeof number);                   \
+        }                                                                      \
+    }
+
+/* ---- xxh3: the default --------------------------------------------------- */
+
+static inline uint64_t xxh3(const struct secret *secret, const void *key,
+                            size_t size) {
+    return XXH3_64bits_withSeed(key, size, secret->seed);
+}
+MANY(xxh3)
+
+/* ---- xxh64: what Parquet uses, with seed 0 ------------------------------- */
+
+static inline uint64_t xxh64(const struct secret *secret, const void *key,
+                             size_t size) {
+    return XXH64(key, size, secret->seed);
+}
+MANY(xxh64)
+
+/* ---- siphash: SipHash-2-4, for keys that an adversary may choose --------- */
+
+#if CALYX_HAVE_SODIUM
+static inline uint64_t siphash(const struct secret *secret, const void *key,
+                               size_t size) {
+    uint8_t out[crypto_shorthash_BYTES];
+    crypto_shorthash(out, key, size, secret->key);
+    return load64(out);
+}
+MANY(siphash)
+#endif
+
+/* ---- The table ----------------------------------------------------------- */
+
+static const struct hash table[] = {
+    {"xxh3", 1, false, xxh3, xxh3_many, xxh3_numbers},
+    {"xxh64", 2, false, xxh64, xxh64_many, xxh64_numbers},
+#if CALYX_HAVE_SODIUM
+    {"siphash", 3, true, siphash, siphash_many, siphash_numbers},
+#endif
+};
+enum { COUNT = sizeof table / sizeof table[0] };
+
+static const char *const names[] = {
+    "xxh3",
+    "xxh64",
+#if CALYX_HAVE_SODIUM
+    "siphash",
+#endif
+    NULL,
+};
+
+const struct hash *hash_named(const char *name) {
+    for (int i = 0; i < COUNT; i++)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
+    return NULL;
+}
+
+const struct hash *hash_coded(uint32_t code) {
+    for (int i = 0; i < COUNT; i++)
+        if (table[i].code == code) return &table[i];
+    return NULL;
+}
+
+const char *const *calyx_hashes(void) {
+    return names;
+}

@@ -1,0 +1,47 @@
+/*
+ * A kind of filter, seen from above: how many bytes it wants, and how to set
+ * and test bits in them. Kinds own no memory, do no I/O and keep no state; the
+ * bytes, and the promise that they fit the shape, come from the caller.
+ *
+ * To add a kind: write src/kind/<name>.c with one `const struct kind
+ * kind_<name>`, and add its name to the list in kinds.c.
+ */
+#ifndef CALYX_KIND_H
+#define CALYX_KIND_H
+
+#include "kind/kernel.h"
+
+struct kind {
+    const char *name; /* "line": what people type                           */
+    uint16_t code;    /* in files; given out once, never given again        */
+    const char *hash; /* the hash to use unless told otherwise              */
+
+    /* A body is `blocks` times as many bits as these, rounded up to 64 bytes:
+     * first the bits that are asked, then, for kinds that count, counters. */
+    uint32_t block_bits;
+    uint32_t counter_bits;
+
+    uint64_t most_blocks; /* that a shape may have     */
+    uint32_t most_probes; /* 1 is the fewest, for any  */
+    double least_fpr;     /* that the kind can promise */
+
+    /* The probes of a shape are a multiple of this. */
+    uint32_t probe_step;
+
+    /* The rate to expect once this many keys are in. */
+    double (*fpr)(const struct shape *shape, double items);
+
+    const struct kernel *const *kernels; /* best first, scalar last */
+    const struct kernel *const *shared;  /* for many adding threads; or NULL */
+
+    /* Only for kinds that count; else NULL. `remove` and `count` are asked
+     * about hashes that the filter seems to have. */
+    void (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
+    uint32_t (*count)(const uint8_t *body, const struct shape *shape,
+                      uint64_t hash);
+};
+
+const struct kind *kind_named(const char *name); /* NULL if there is none */
+const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
+
+#endif

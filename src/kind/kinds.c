@@ -1,0 +1,39 @@
+#include <calyx/calyx.h>
+#include <string.h>
+
+#include "kind/kind.h"
+
+/* The kinds of filter there are. The first is the default. */
+#define KINDS(ROW) \
+    ROW(line)      \
+    ROW(line2)     \
+    ROW(split)     \
+    ROW(flat)      \
+    ROW(counting)
+
+#define DECLARE(name) extern const struct kind kind_##name;
+KINDS(DECLARE)
+
+#define ADDRESS(name) &kind_##name,
+static const struct kind *const table[] = {KINDS(ADDRESS)};
+
+#define NAME(name) #name,
+static const char *const names[] = {KINDS(NAME) NULL};
+
+enum { COUNT = sizeof table / sizeof table[0] };
+
+const struct kind *kind_named(const char *name) {
+    for (int i = 0; i < COUNT; i++)
+        if (strcmp(table[i]->name, name) == 0) return table[i];
+    return NULL;
+}
+
+const struct kind *kind_coded(uint32_t code) {
+    for (int i = 0; i < COUNT; i++)
+        if (table[i]->code == code) return table[i];
+    return NULL;
+}
+
+const char *const *calyx_kinds(void) {
+    return names;
+}
