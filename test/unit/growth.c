@@ -1,0 +1,465 @@
+/*
+ * Filters that outgrow what they were made for. Those that may grow keep their
+ * promise at a price in bits; the others tell what rate is left.
+ */
+#include "filter/filter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define EACH_KIND(kind) \
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+
+/* Numbers in batches: from `from` up to, but without, `to`. */
+enum { BATCH = 4096 };
+
+static size_t fill_batch(uint64_t *numbers, uint64_t from, uint64_t to) {
+    size_t n = 0;
+    while (n < BATCH && from < to) numbers[n++] = from++;
+    return n;
+}
+
+static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
+    uint64_t numbers[BATCH];
+    for (size_t n; (n = fill_batch(numbers, from, to)); from += n) {
+        size_t done;
+        assert_ok(calyx_add_many_u64(f, numbers, n, NULL, &done));
+        assert_int_equal(done, n);
+    }
+}
+
+static uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to) {
+    uint64_t numbers[BATCH], found = 0;
+    for (size_t n; (n = fill_batch(numbers, from, to)); from += n)
+        found += calyx_has_many_u64(f, numbers, n, NULL);
+    return found;
+}
+
+static void assert_has_numbers(const calyx_filter *f, uint64_t from,
+                               uint64_t to) {
+    assert_int_equal(count_found(f, from, to), to - from);
+}
+
+static const uint64_t STRANGERS = UINT64_C(1) << 40; /* and those above it */
+
+/* The rate measured on n strangers speaks not against this one: were it the
+ * true one, more than 1 in 10^9 measurements would be as high. */
+static void assert_rate_at_most(const calyx_filter *f, uint64_t n, double fpr) {
+    const uint64_t found = count_found(f, STRANGERS, STRANGERS + n);
+    if (odds_at_least(found, n, fpr) < UNLIKELY)
+        fail_msg("%llu of %llu strangers found", (unsigned long long)found,
+                 (unsigned long long)n);
+}
+
+static double bits_a_key(const calyx_filter *f, uint64_t keys) {
+    return 8 * (double)info_of(f).bytes / (double)keys;
+}
+
+/* ---- The promise and its price ------------------------------------------- */
+
+enum { MANY = SANITIZED ? 1000000 : 10000000, ASKED = MANY / 10 };
+
+static void grows_to_many(uint64_t capacity, double growth, double most_bits) {
+    calyx_filter *f = make_filter(
+        (calyx_options){.capacity = capacity, .fpr = 0.01, .growth = growth});
+
+    add_numbers(f, 0, MANY);
+
+    assert_has_numbers(f, 0, MANY);
+    assert_rate_at_most(f, ASKED, 0.01);
+    const calyx_info info = info_of(f);
+    assert_true(info.fpr == 0.01 && info.fpr_now <= 0.01);
+    assert_true(info.capacity >= info.items);
+    /* A key that an older part seems to have is not added again: that is less
+     * than 1 %, and neither is told by the fill. */
+    assert_true(info.items > MANY / 100 * 99 && info.items <= MANY);
+    assert_true(fabs(info.distinct / (double)info.items - 1) < 0.005);
+    const double bits = bits_a_key(f, MANY);
+    if (bits > most_bits)
+        fail_msg("from %llu by %g: %g bits a key in %u parts",
+                 (unsigned long long)capacity, growth, bits, info.parts);
+    calyx_free(f);
+}
+
+static void from_a_thousand_to_many_a_filter_keeps_its_rate(void **state) {
+    (void)state;
+    grows_to_many(1000, 1.6, 28);
+    grows_to_many(1000, 2, 28);
+}
+
+static void from_a_hundred_to_many_a_filter_keeps_its_rate(void **state) {
+    (void)state;
+    grows_to_many(100, 2, 28);
+}
+
+static void a_growing_filter_of_the_right_size_costs_little(void **state) {
+    (void)state;
+    grows_to_many(MANY, 2, 11.0);
+}
+
+static void from_a_tenth_a_filter_costs_twice(void **state) {
+    (void)state;
+    grows_to_many(MANY / 10, 1.6, 21);
+}
+
+static void every_kind_grows_and_keeps_its_rate(void **state) {
+    (void)state;
+    enum { N = 200000 };
+    const double growths[] = {1.25, 2, 16};
+    EACH_KIND(kind) {
+        for (int i = 0; i < 3; i++) {
+            calyx_filter *f = make_filter((calyx_options){
+                .kind = *kind, .capacity = 1000, .growth = growths[i]});
+
+            add_numbers(f, 0, N);
+
+            assert_has_numbers(f, 0, N);
+            assert_rate_at_most(f, N, 0.01);
+            assert_true(info_of(f).parts > 2);
+            calyx_free(f);
+        }
+    }
+}
+
+/* The rate holds on the way, too, just before each part is full. */
+static void the_rate_is_kept_at_every_size(void **state) {
+    (void)state;
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 1000, .growth = 1.6});
+    for (uint64_t keys = 1000, from = 0; keys < 500000;
+         from = keys, keys = keys * 5 / 4) {
+        add_numbers(f, from, keys);
+        assert_rate_at_most(f, 100000, 0.01);
+        assert_true(info_of(f).fpr_now < 0.01);
+    }
+    assert_has_numbers(f, 0, 400000);
+    calyx_free(f);
+}
+
+static void adding_one_by_one_grows_as_adding_many_does(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        const calyx_options want = {
+            .kind = *kind, .capacity = 100, .growth = 1.5};
+        calyx_filter *single = make_filter(want), *many = make_filter(want);
+
+        for (uint64_t i = 0; i < 20000; i++)
+            assert_ok(calyx_add_u64(single, i, NULL));
+        add_numbers(many, 0, 20000);
+
+        assert_int_equal(info_of(single).parts, info_of(many).parts);
+        assert_int_equal(info_of(single).items, info_of(many).items);
+        assert_true(same_bodies(single, many));
+        calyx_free(single);
+        calyx_free(many);
+    }
+}
+
+/* Known keys are not new: they take no room. */
+static void adding_the_same_keys_again_does_not_grow(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        calyx_filter *f = make_filter(
+            (calyx_options){.kind = *kind, .capacity = 1000, .growth = 2});
+        add_numbers(f, 0, 5000);
+        const calyx_info before = info_of(f);
+
+        add_numbers(f, 0, 4000); /* not those that fill the newest part */
+
+        const calyx_info after = info_of(f);
+        if (strcmp(*kind, "counting") == 0)
+            assert_int_equal(after.items, before.items + 4000);
+        else
+            assert_int_equal(after.items, before.items);
+        assert_true(after.fill == before.fill);
+        assert_int_equal(after.parts, before.parts);
+        calyx_free(f);
+    }
+}
+
+static void the_first_part_is_full_at_its_capacity(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 1000, .growth = 2, .fpr = 0.001});
+        uint64_t fresh_keys = 0, i = 0;
+        for (; fresh_keys < 1000; i++) {
+            bool fresh;
+            assert_ok(calyx_add_u64(f, i, &fresh));
+            fresh_keys += fresh || strcmp(*kind, "counting") == 0;
+            assert_int_equal(info_of(f).parts, 1);
+        }
+        while (calyx_has_u64(f, i)) i++; /* strangers that seem known */
+
+        assert_ok(calyx_add_u64(f, i, NULL));
+
+        assert_int_equal(info_of(f).parts, 2);
+        calyx_free(f);
+    }
+}
+
+/* ---- The schedule, on paper ---------------------------------------------- */
+
+/* The parts a filter would have, one by one, without bodies. */
+struct chain {
+    struct calyx_filter filter;
+    struct part parts[400];
+    uint32_t count;
+};
+
+static void begin(struct chain *c, const calyx_options *want) {
+    calyx_error why;
+    if (plan_filter(want, &c->filter, &c->parts[0], &why) != CALYX_OK)
+        fail_msg("%s", why.text);
+    c->filter.newest = &c->parts[0];
+    c->count = 1;
+}
+
+static bool add_part(struct chain *c) {
+    assert_true(c->count < 400);
+    struct part *next = &c->parts[c->count];
+    *next = (struct part){0};
+    if (!plan_growth(&c->filter, c->filter.newest, next)) return false;
+    next->older = c->filter.newest;
+    c->filter.newest = next;
+    c->count++;
+    return true;
+}
+
+static double capacity_of(const struct chain *c) {
+    double sum = 0;
+    for (uint32_t i = 0; i < c->count; i++) sum += (double)c->parts[i].capacity;
+    return sum;
+}
+
+/* By the shape that was chosen, not by what was wanted of it. */
+static double rate_of(const struct chain *c) {
+    double sum = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct part *p = &c->parts[i];
+        sum += c->filter.kind->fpr(&p->shape, (double)p->capacity);
+    }
+    return sum;
+}
+
+static double bits_of(const struct chain *c) {
+    double sum = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        sum += 8 * (double)body_bytes(c->filter.kind, &c->parts[i].shape);
+    return sum;
+}
+
+static const double MOST_KEYS = (double)(UINT64_C(1) << 40);
+
+/* However far a filter grows, the rates of its parts sum to no more than was
+ * promised; and it grows to 2^40 keys, or until a part would be too large. */
+static void the_rates_of_all_parts_sum_to_less_than_the_promise(void **state) {
+    (void)state;
+    static struct chain c;
+    const double growths[] = {1.25, 1.5, 1.6, 2, 3, 5, 16};
+    const uint64_t capacities[] = {
+        1, 100, 1000, 50000, 1000000, UINT64_C(1) << 32, UINT64_C(1) << 40};
+    EACH_KIND(kind) {
+        for (int i = 0; i < 7; i++)
+            for (int j = 0; j < 7; j++) {
+                const calyx_options want = {.kind = *kind,
+                                            .capacity = capacities[j],
+                                            .fpr = 0.01,
+                                            .growth = growths[i]};
+                calyx_info info;
+                if (calyx_plan(&want, &info, NULL) != CALYX_OK) continue;
+                begin(&c, &want);
+                while (add_part(&c)) assert_true(c.parts[c.count - 1].fpr > 0);
+                assert_true(rate_of(&c) <= 0.01);
+                assert_true(capacity_of(&c) <= MOST_KEYS);
+                assert_true(capacity_of(&c) > MOST_KEYS / 512);
+            }
+    }
+}
+
+/* A stranger has the hash of one of n keys with odds n / 2^64, in whatever part
+ * they are; a filter that promises less must stop growing before. */
+static void the_promise_allows_for_keys_with_one_hash(void **state) {
+    (void)state;
+    static struct chain c;
+    const double rates[] = {0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-11};
+    EACH_KIND(kind) {
+        for (int i = 0; i < 6; i++) {
+            const calyx_options want = {
+                .kind = *kind, .fpr = rates[i], .growth = 2};
+            calyx_info info;
+            if (calyx_plan(&want, &info, NULL) != CALYX_OK) continue;
+            begin(&c, &want);
+            while (add_part(&c)) {}
+            assert_true(rate_of(&c) <= 1.000001 * rates[i]);
+            for (uint32_t j = 0; j < c.count; j++) {
+                const struct part *p = &c.parts[j];
+                const double keys = (double)p->capacity;
+                const double twins = ldexp(keys, -64);
+                assert_true(kind_named(*kind)->fpr(&p->shape, keys) + twins <=
+                            1.000001 * p->fpr);
+            }
+        }
+    }
+}
+
+static void each_part_makes_the_whole_so_many_times_larger(void **state) {
+    (void)state;
+    static struct chain c;
+    const double growths[] = {1.25, 1.6, 2, 16};
+    for (int i = 0; i < 4; i++) {
+        begin(&c, &(calyx_options){.capacity = 100000, .growth = growths[i]});
+        for (double before = capacity_of(&c); before * growths[i] < MOST_KEYS;
+             before = capacity_of(&c)) {
+            if (!add_part(&c)) break;
+            const double ratio = capacity_of(&c) / before;
+            assert_true(fabs(ratio / growths[i] - 1) < 1e-4);
+        }
+    }
+}
+
+/* What the schedule costs at the moments when it is full, from a thousand keys
+ * to ten million, and how it compares with RedisBloom's, which takes 42.8. */
+static void a_full_chain_takes_at_most_28_bits_a_key(void **state) {
+    (void)state;
+    static struct chain c;
+    const double growths[] = {1.6, 2};
+    for (int i = 0; i < 2; i++) {
+        begin(&c, &(calyx_options){.capacity = 1000, .growth = growths[i]});
+        while (capacity_of(&c) < 1e7) {
+            assert_true(bits_of(&c) / capacity_of(&c) <= 28);
+            assert_true(add_part(&c));
+        }
+    }
+}
+
+/* ---- Filters that do not grow -------------------------------------------- */
+
+static void past_capacity_the_rate_rises_as_described(void **state) {
+    (void)state;
+    enum { N = 50000 };
+    EACH_KIND(kind) {
+        calyx_filter *f =
+            make_filter((calyx_options){.kind = *kind, .capacity = N});
+        double last = 0;
+        for (uint64_t times = 1; times <= 4; times++) {
+            add_numbers(f, (times - 1) * N, times * N);
+
+            const calyx_info info = info_of(f);
+            const uint64_t n = 200000;
+            const uint64_t found = count_found(f, STRANGERS, STRANGERS + n);
+
+            if (odds_at_least(found, n, info.fpr_now) < UNLIKELY ||
+                odds_at_most(found, n, info.fpr_now) < UNLIKELY)
+                fail_msg("%s, %llu times full: %llu found, not %g", *kind,
+                         (unsigned long long)times, (unsigned long long)found,
+                         (double)n * info.fpr_now);
+            assert_true(info.fpr == 0.01 && info.fpr_now > last);
+            assert_int_equal(info.parts, 1);
+            assert_int_equal(info.capacity, N);
+            last = info.fpr_now;
+        }
+        assert_true(last > 0.1);
+        assert_has_numbers(f, 0, 4 * N);
+        calyx_free(f);
+    }
+}
+
+/* Add numbers until a strict filter is full; tells how many were fresh. */
+static uint64_t fill_up(calyx_filter *f, uint64_t *next) {
+    for (uint64_t fresh_keys = 0;; fresh_keys++, (*next)++) {
+        bool fresh = false;
+        const calyx_status status = calyx_add_u64(f, *next, &fresh);
+        if (status == CALYX_FULL) return fresh_keys;
+        assert_ok(status);
+        if (!fresh) fresh_keys--;
+    }
+}
+
+static void a_strict_filter_is_full_at_exactly_its_capacity(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        const bool counts = strcmp(*kind, "counting") == 0;
+        calyx_filter *f = make_filter(
+            (calyx_options){.kind = *kind, .capacity = 5000, .strict = true});
+        uint64_t next = 0;
+
+        const uint64_t fresh_keys = fill_up(f, &next);
+
+        /* A counting filter counts every add, fresh or not. */
+        assert_int_equal(counts ? next : fresh_keys, 5000);
+        assert_int_equal(info_of(f).items, 5000);
+        const calyx_info before = info_of(f);
+        assert_int_equal(calyx_add_u64(f, next, NULL), CALYX_FULL);
+        assert_true(info_of(f).fill == before.fill); /* nothing changed */
+        bool fresh = true;
+        assert_ok(calyx_add_u64(f, 0, &fresh)); /* known keys are welcome */
+        assert_false(fresh);
+        assert_has_numbers(f, 0, next);
+        calyx_free(f);
+    }
+}
+
+static void a_batch_stops_where_a_strict_filter_is_full(void **state) {
+    (void)state;
+    enum { N = 6000 };
+    EACH_KIND(kind) {
+        const calyx_options want = {
+            .kind = *kind, .capacity = 5000, .strict = true};
+        calyx_filter *single = make_filter(want), *many = make_filter(want);
+        uint64_t numbers[N], next = 0;
+        for (uint64_t i = 0; i < N; i++) numbers[i] = i;
+        fill_up(single, &next);
+        size_t done = 0;
+
+        const calyx_status status =
+            calyx_add_many_u64(many, numbers, N, NULL, &done);
+
+        assert_int_equal(status, CALYX_FULL);
+        assert_int_equal(done, next);
+        assert_true(same_bodies(single, many));
+        assert_int_equal(info_of(many).items, 5000);
+        calyx_free(single);
+        calyx_free(many);
+    }
+}
+
+static void a_strict_filter_has_room_again_after_clear(void **state) {
+    (void)state;
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 10, .strict = true});
+    uint64_t next = 0;
+    assert_int_equal(fill_up(f, &next), 10);
+
+    assert_ok(calyx_clear(f));
+
+    next = 0;
+    assert_int_equal(fill_up(f, &next), 10);
+    calyx_free(f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_a_thousand_to_many_a_filter_keeps_its_rate),
+        cmocka_unit_test(from_a_hundred_to_many_a_filter_keeps_its_rate),
+        cmocka_unit_test(a_growing_filter_of_the_right_size_costs_little),
+        cmocka_unit_test(from_a_tenth_a_filter_costs_twice),
+        cmocka_unit_test(every_kind_grows_and_keeps_its_rate),
+        cmocka_unit_test(the_rate_is_kept_at_every_size),
+        cmocka_unit_test(adding_one_by_one_grows_as_adding_many_does),
+        cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
+        cmocka_unit_test(the_first_part_is_full_at_its_capacity),
+        cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),
+        cmocka_unit_test(the_promise_allows_for_keys_with_one_hash),
+        cmocka_unit_test(each_part_makes_the_whole_so_many_times_larger),
+        cmocka_unit_test(a_full_chain_takes_at_most_28_bits_a_key),
+        cmocka_unit_test(past_capacity_the_rate_rises_as_described),
+        cmocka_unit_test(a_strict_filter_is_full_at_exactly_its_capacity),
+        cmocka_unit_test(a_batch_stops_where_a_strict_filter_is_full),
+        cmocka_unit_test(a_strict_filter_has_room_again_after_clear),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,431 @@
+/*
+ * Filters that many threads add to and ask at once, without locks. A thread
+ * finds its own key as soon as it was added; everybody finds all keys in the
+ * end. test/control/lost_keys.c shows that this test would notice if bits were
+ * set without atomic operations.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZED 1
+#endif
+#endif
+#ifndef THREAD_SANITIZED
+#define THREAD_SANITIZED 0
+#endif
+
+/* The thread sanitizer is slow, and finds a race in the first few thousand. */
+enum { SHARE = THREAD_SANITIZED ? 20 : SANITIZED ? 10 : 1 };
+
+/* Kinds that take many writers; a new kind is tested the day it is added. */
+#define EACH_SHARED_KIND(kind)                                   \
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) \
+        if (takes_many_writers(*kind))
+
+static bool takes_many_writers(const char *kind) {
+    const calyx_options want = {.kind = kind, .concurrent = true};
+    calyx_info info;
+    return calyx_plan(&want, &info, NULL) == CALYX_OK;
+}
+
+/* ---- What a thread does -------------------------------------------------- */
+
+enum { BATCH = 500 };
+
+/* cmocka's assertions belong to the main thread; the others count. */
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    calyx_filter *f;
+    uint64_t from, to; /* the numbers it adds, or asks for */
+    bool batched;
+    uint64_t lost;  /* keys it had added, and did not find at once */
+    uint64_t fresh; /* keys it was told were new                   */
+    uint64_t failed;
+};
+
+static void add_singly(struct worker *w) {
+    for (uint64_t i = w->from; i < w->to; i++) {
+        bool fresh = false;
+        w->failed += calyx_add_u64(w->f, i, &fresh) != CALYX_OK;
+        w->lost += !calyx_has_u64(w->f, i);
+        w->fresh += fresh;
+    }
+}
+
+static void add_in_batches(struct worker *w) {
+    uint64_t numbers[BATCH];
+    bool fresh[BATCH];
+    for (uint64_t i = w->from; i < w->to;) {
+        size_t n = 0, done;
+        while (n < BATCH && i < w->to) numbers[n++] = i++;
+        w->failed += calyx_add_many_u64(w->f, numbers, n, fresh, &done) != 0;
+        w->lost += n - calyx_has_many_u64(w->f, numbers, n, NULL);
+        for (size_t j = 0; j < n; j++) w->fresh += fresh[j];
+    }
+}
+
+static void *adder(void *argument) {
+    struct worker *w = argument;
+    pthread_barrier_wait(w->start);
+    if (w->batched)
+        add_in_batches(w);
+    else
+        add_singly(w);
+    return NULL;
+}
+
+/* Asks for what was there before the others began, which must never be gone,
+ * and for strangers, which may do as they like. */
+static void *asker(void *argument) {
+    struct worker *w = argument;
+    pthread_barrier_wait(w->start);
+    for (int round = 0; round < 3; round++)
+        for (uint64_t i = w->from; i < w->to; i++) {
+            w->lost += !calyx_has_u64(w->f, i);
+            w->fresh += !calyx_has_u64(w->f, ~i);
+        }
+    return NULL;
+}
+
+/* Start them all at once, and wait for all. */
+static void run(struct worker *workers, int adders, int askers) {
+    pthread_barrier_t start;
+    const int all = adders + askers;
+    assert_int_equal(pthread_barrier_init(&start, NULL, (unsigned)all), 0);
+    for (int i = 0; i < all; i++) {
+        workers[i].start = &start;
+        assert_int_equal(pthread_create(&workers[i].thread, NULL,
+                                        i < adders ? adder : asker,
+                                        &workers[i]),
+                         0);
+    }
+    for (int i = 0; i < all; i++) pthread_join(workers[i].thread, NULL);
+    pthread_barrier_destroy(&start);
+    for (int i = 0; i < all; i++) {
+        assert_int_equal(workers[i].lost, 0);
+        assert_int_equal(workers[i].failed, 0);
+    }
+}
+
+static uint64_t count_missing(const calyx_filter *f, uint64_t from,
+                              uint64_t to) {
+    uint64_t numbers[BATCH], missing = 0;
+    while (from < to) {
+        size_t n = 0;
+        while (n < BATCH && from < to) numbers[n++] = from++;
+        missing += n - calyx_has_many_u64(f, numbers, n, NULL);
+    }
+    return missing;
+}
+
+/* ---- Every key is found -------------------------------------------------- */
+
+static void threads_with_keys_of_their_own_lose_none(void **state) {
+    (void)state;
+    enum { EACH = 200000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        for (int adders = 2; adders <= 4; adders++) {
+            calyx_filter *f =
+                make_filter((calyx_options){.kind = *kind,
+                                            .capacity = (uint64_t)adders * EACH,
+                                            .concurrent = true});
+            struct worker workers[4] = {{0}};
+            for (int i = 0; i < adders; i++)
+                workers[i] = (struct worker){.f = f,
+                                             .from = (uint64_t)i * EACH,
+                                             .to = (uint64_t)(i + 1) * EACH,
+                                             .batched = i % 2};
+
+            run(workers, adders, 0);
+
+            const uint64_t keys = (uint64_t)adders * EACH;
+            assert_int_equal(count_missing(f, 0, keys), 0);
+            uint64_t fresh = 0;
+            for (int i = 0; i < adders; i++) fresh += workers[i].fresh;
+            assert_int_equal(info_of(f).items, fresh);
+            assert_true(fresh <= keys);
+            /* All but the false positives were fresh: 1 % at the end. */
+            assert_true(odds_at_least(keys - fresh, keys, 0.01) > UNLIKELY);
+            calyx_free(f);
+        }
+    }
+}
+
+/* Two threads that are told true for the same key are counted twice, so the
+ * items lie between the keys and the adds. */
+static void threads_with_the_same_keys_lose_none(void **state) {
+    (void)state;
+    enum { KEYS = 200000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = KEYS, .concurrent = true});
+        struct worker workers[4];
+        for (int i = 0; i < 4; i++)
+            workers[i] = (struct worker){.f = f, .to = KEYS, .batched = i % 2};
+
+        run(workers, 4, 0);
+
+        assert_int_equal(count_missing(f, 0, KEYS), 0);
+        const calyx_info info = info_of(f);
+        assert_true(odds_at_most(info.items, KEYS, 0.99) > UNLIKELY ||
+                    info.items > KEYS * 99 / 100);
+        assert_true(info.items <= 4 * KEYS);
+        assert_true(info.distinct > 0.97 * KEYS && info.distinct < 1.03 * KEYS);
+        calyx_free(f);
+    }
+}
+
+static void those_who_ask_meanwhile_miss_nothing(void **state) {
+    (void)state;
+    enum { EACH = 100000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 3 * EACH, .concurrent = true});
+        for (uint64_t i = 0; i < EACH; i++)
+            assert_ok(calyx_add_u64(f, i, NULL));
+        struct worker workers[4] = {
+            {.f = f, .from = EACH, .to = 2 * EACH},
+            {.f = f, .from = 2 * EACH, .to = 3 * EACH, .batched = true},
+            {.f = f, .to = EACH},
+            {.f = f, .to = EACH},
+        };
+
+        run(workers, 2, 2);
+
+        assert_int_equal(count_missing(f, 0, 3 * EACH), 0);
+        calyx_free(f);
+    }
+}
+
+/* The bytes that threads leave are those that one alone leaves. */
+static void many_threads_leave_the_bits_of_one(void **state) {
+    (void)state;
+    enum { EACH = 50000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        const calyx_options shared = {
+            .kind = *kind, .capacity = 2 * EACH, .concurrent = true};
+        const calyx_options alone = {.kind = *kind, .capacity = 2 * EACH};
+        calyx_filter *many = make_filter(shared), *one = make_filter(alone);
+        struct worker workers[2] = {{.f = many, .to = EACH, .batched = true},
+                                    {.f = many, .from = EACH, .to = 2 * EACH}};
+        for (uint64_t i = 0; i < 2 * EACH; i++)
+            assert_ok(calyx_add_u64(one, i, NULL));
+
+        run(workers, 2, 0);
+
+        assert_true(same_bodies(many, one));
+        calyx_free(many);
+        calyx_free(one);
+    }
+}
+
+/* ---- On purpose in each other's way -------------------------------------- */
+
+/* A body so small that threads meet on its lines all the time, again and again
+ * from empty. test/control/lost_keys.c does the same. */
+static void threads_that_meet_on_every_line_lose_no_key(void **state) {
+    (void)state;
+    enum { EACH = 1000, ROUNDS = 1000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 2 * EACH, .concurrent = true});
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            const uint64_t first = 2 * EACH * round;
+            struct worker workers[2] = {
+                {.f = f, .from = first, .to = first + EACH, .batched = true},
+                {.f = f,
+                 .from = first + EACH,
+                 .to = first + 2 * EACH,
+                 .batched = true}};
+
+            run(workers, 2, 0);
+
+            assert_int_equal(count_missing(f, first, first + 2 * EACH), 0);
+            assert_ok(calyx_clear(f));
+        }
+        calyx_free(f);
+    }
+}
+
+static void two_threads_add_twenty_million_keys_and_lose_none(void **state) {
+    (void)state;
+    enum { EACH = 10000000 / SHARE };
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 2 * EACH, .concurrent = true});
+    struct worker workers[2] = {
+        {.f = f, .to = EACH, .batched = true},
+        {.f = f, .from = EACH, .to = 2 * EACH, .batched = true}};
+
+    run(workers, 2, 0);
+
+    assert_int_equal(count_missing(f, 0, 2 * EACH), 0);
+    assert_int_equal(info_of(f).items, workers[0].fresh + workers[1].fresh);
+    calyx_free(f);
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+static void a_filter_grows_while_threads_add(void **state) {
+    (void)state;
+    enum { EACH = 200000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 100, .growth = 1.5, .concurrent = true});
+        for (uint64_t i = 0; i < 100; i++) assert_ok(calyx_add_u64(f, i, NULL));
+        struct worker workers[4] = {
+            {.f = f, .from = 100, .to = EACH},
+            {.f = f, .from = EACH, .to = 2 * EACH, .batched = true},
+            {.f = f, .from = EACH, .to = 2 * EACH}, /* the same */
+            {.f = f, .to = 100},
+        };
+
+        run(workers, 3, 1);
+
+        assert_int_equal(count_missing(f, 0, 2 * EACH), 0);
+        assert_true(info_of(f).items < 3 * EACH);
+        calyx_free(f);
+    }
+}
+
+/* Memory that takes its time, as it does when a thread is put to sleep while it
+ * makes a part. */
+static void *take_slowly(void *context, size_t size, size_t alignment) {
+    (void)context;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    const size_t rounded = (size + alignment - 1) / alignment * alignment;
+    void *block = aligned_alloc(alignment, rounded);
+    return block ? memset(block, 0, rounded) : NULL;
+}
+
+static void give_back(void *context, void *block, size_t size) {
+    (void)context, (void)size;
+    free(block);
+}
+
+/* Other threads may put a few keys more into a part that is full, but not all
+ * that they have: it would say yes to everything, for good. */
+static void a_filter_that_grows_slowly_keeps_its_rate(void **state) {
+    (void)state;
+    enum { EACH = 20000, ASKED = 100000 };
+    const calyx_memory slow = {take_slowly, give_back, NULL};
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){.kind = *kind,
+                                                      .capacity = 1000,
+                                                      .growth = 2,
+                                                      .memory = &slow,
+                                                      .concurrent = true});
+        struct worker workers[2] = {{.f = f, .to = EACH},
+                                    {.f = f, .from = EACH, .to = 2 * EACH}};
+
+        run(workers, 2, 0);
+
+        assert_int_equal(count_missing(f, 0, 2 * EACH), 0);
+        const uint64_t strangers = UINT64_C(1) << 40;
+        const uint64_t found =
+            ASKED - count_missing(f, strangers, strangers + ASKED);
+        if (odds_at_least(found, ASKED, 0.01) < UNLIKELY)
+            fail_msg("%s: %llu of %d strangers found, at a promise of 1 %%",
+                     *kind, (unsigned long long)found, ASKED);
+        calyx_free(f);
+    }
+}
+
+/* Descriptions, too, may be asked for at any time. */
+static void *describer(void *argument) {
+    struct worker *w = argument;
+    pthread_barrier_wait(w->start);
+    for (uint64_t last = 0, round = 0; round < 200; round++) {
+        const calyx_info info = info_of(w->f);
+        w->lost += info.items < last || info.parts < 1 || info.fill > 1;
+        last = info.items;
+    }
+    return NULL;
+}
+
+static void a_filter_can_be_described_while_threads_add(void **state) {
+    (void)state;
+    enum { EACH = 100000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 1000, .growth = 2, .concurrent = true});
+        pthread_barrier_t start;
+        struct worker adds = {.f = f, .to = EACH, .start = &start};
+        struct worker describes = {.f = f, .start = &start};
+        assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+
+        pthread_create(&adds.thread, NULL, adder, &adds);
+        pthread_create(&describes.thread, NULL, describer, &describes);
+        pthread_join(adds.thread, NULL);
+        pthread_join(describes.thread, NULL);
+
+        assert_int_equal(adds.lost + adds.failed + describes.lost, 0);
+        pthread_barrier_destroy(&start);
+        calyx_free(f);
+    }
+}
+
+static void *filler(void *argument) {
+    struct worker *w = argument;
+    pthread_barrier_wait(w->start);
+    for (uint64_t i = w->from; i < w->to; i++) {
+        const calyx_status status = calyx_add_u64(w->f, i, NULL);
+        if (status == CALYX_OK)
+            w->lost += !calyx_has_u64(w->f, i);
+        else
+            w->failed += status != CALYX_FULL;
+    }
+    return NULL;
+}
+
+/* A strict filter may let in one too many for each other thread at its door. */
+static void a_strict_filter_fills_up_while_threads_add(void **state) {
+    (void)state;
+    enum { CAPACITY = 5000 };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){.kind = *kind,
+                                                      .capacity = CAPACITY,
+                                                      .strict = true,
+                                                      .concurrent = true});
+        pthread_barrier_t start;
+        struct worker workers[2] = {
+            {.f = f, .from = 0, .to = CAPACITY, .start = &start},
+            {.f = f, .from = CAPACITY, .to = 2 * CAPACITY, .start = &start}};
+        assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+
+        for (int i = 0; i < 2; i++)
+            pthread_create(&workers[i].thread, NULL, filler, &workers[i]);
+        for (int i = 0; i < 2; i++) {
+            pthread_join(workers[i].thread, NULL);
+            assert_int_equal(workers[i].lost + workers[i].failed, 0);
+        }
+
+        assert_in_range(info_of(f).items, CAPACITY, CAPACITY + 1);
+        pthread_barrier_destroy(&start);
+        calyx_free(f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_with_keys_of_their_own_lose_none),
+        cmocka_unit_test(threads_with_the_same_keys_lose_none),
+        cmocka_unit_test(those_who_ask_meanwhile_miss_nothing),
+        cmocka_unit_test(many_threads_leave_the_bits_of_one),
+        cmocka_unit_test(threads_that_meet_on_every_line_lose_no_key),
+        cmocka_unit_test(two_threads_add_twenty_million_keys_and_lose_none),
+        cmocka_unit_test(a_filter_grows_while_threads_add),
+        cmocka_unit_test(a_filter_that_grows_slowly_keeps_its_rate),
+        cmocka_unit_test(a_filter_can_be_described_while_threads_add),
+        cmocka_unit_test(a_strict_filter_fills_up_while_threads_add),
+    };
+    return RUN_TESTS(tests);
+}
