@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Ask a Calyx filter from Python, with nothing but doc/FORMAT.md to go by.
+
+    read_filter.py [-x] [-k KEY] FILE [WORD...]
+
+Prints the words that the filter has; without any, those of the standard input,
+one on a line. Like grep, it exits with 0 if there was one, with 1 if not, and
+with 2 if the file cannot be used. -x: words are bytes in hexadecimal. -k: the
+secret key of a siphash filter, in hexadecimal. Every checksum is checked.
+"""
+import os
+import sys
+from getopt import GetoptError, getopt
+from struct import unpack_from
+
+from xxh import siphash, xxh3, xxh64
+
+M32, M64, MIB = 2**32 - 1, 2**64 - 1, 2**20
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B,
+        0x9EFC4947, 0x5C6BFB31, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F,
+        0x165667B1, 0xCC9E2D51, 0x1B873593, 0xE6546B65)
+
+
+# ---- Kinds: the places of a key's bits in a body, as numbers of bits --------
+
+def product(a, w):
+    x = (w & 1) * a ^ (w & 2) * a ^ (w & 4) * a ^ (w & 8) * a
+    for i in (6, 5, 4):
+        x ^= (x >> i & 1) * (0b10011 << (i - 4))
+    return x
+
+
+def line(hash, blocks, probes):
+    n, low = hash * blocks >> 64, hash & M32
+    choice = (low * 0xB5297A4D & M32) >> 24
+    a, b = choice // 16 % 15 + 1, choice & 15
+    return [512 * n + 32 * w + ((low * SALT[w] & M32) >> 27)
+            for w in range(16) if product(a, w) ^ b < probes]
+
+
+def line2(hash, blocks, probes):
+    second = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15 & M64
+    return line(hash, blocks, probes // 2) + line(second, blocks, probes // 2)
+
+
+def split(hash, blocks, probes):
+    n, low = (hash >> 32) * blocks >> 32, hash & M32
+    return [256 * n + 32 * w + ((low * SALT[w] & M32) >> 27) for w in range(8)]
+
+
+def flat(hash, blocks, probes):
+    for _ in range(probes):
+        yield hash * blocks >> 64
+        hash = hash * 6364136223846793005 + 1442695040888963407 & M64
+
+
+# Places, bits of a block, bits of its counters, most blocks, probes allowed.
+KINDS = {1: (line, 512, 0, 2**35, range(1, 17)),
+         2: (line2, 512, 0, 2**35, range(2, 33, 2)),
+         3: (split, 256, 0, 2**32 - 1, (8,)),
+         4: (flat, 1, 0, 2**44, range(1, 65)),
+         5: (line, 512, 2048, 2**35, range(1, 17))}
+
+
+# ---- The file: checks all of it, and returns a function that has(a key) -----
+
+def check(good, complaint):
+    if not good:
+        raise ValueError(complaint)
+
+
+def up(n, unit):
+    return -(-n // unit) * unit
+
+
+def open_filter(data, key=b""):
+    check(len(data) >= 128 and data[:8] == b"\x89CLX\r\n\x1a\n", "no filter")
+    (version, order, must, may, file_size, header_size, align, kind, hash_code,
+     flags, seed, hash_check, fpr, growth, count, comment_size) = \
+        unpack_from("<IIIIQIIHHIQQddII", data, 8)
+    check(order == 0x0A0B0C0D, "its bytes are in another order")
+    check(version == 1 and must == 0, "too new")
+    check(200 <= header_size <= min(12288, len(data)), "header size")
+    header_sum, = unpack_from("<Q", data, header_size - 8)
+    check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
+    check(kind in KINDS and hash_code in (1, 2, 3), "too new")
+    used = 128 + 64 * count
+    check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
+          (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
+          comment_size <= 1000 and not any(data[88:128]) and
+          header_size == up(used + comment_size + 8, align) and
+          0 not in data[used:used + comment_size], "header")
+
+    places, block_bits, counter_bits, most, allowed = KINDS[kind]
+    sections = [(0, used + comment_size), (header_size - 8, header_size)]
+    parts, chunks, at = [], [], header_size
+    for record in range(128, used, 64):
+        blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
+            unpack_from("<QIIQQdQQQ", data, record)
+        check(1 <= blocks <= most and probes in allowed and zero == rest == 0
+              and 1 <= capacity <= 2**44 and 0 <= rate <= 1
+              and size == (up(blocks * block_bits, 512) +
+                           blocks * counter_bits) // 8
+              and body_at == at, "part")
+        parts.append((at, blocks, probes))
+        sections.append((at, at + size))
+        chunks += [(i, min(i + MIB, at + size))
+                   for i in range(at, at + size, MIB)]
+        at = up(at + size, align)
+    tables = slice(at, at + 8 * len(chunks))
+    sections.append((tables.start, tables.stop))
+    unit = 512 if align == 4096 else 64
+    slots = [up(tables.stop, unit), up(tables.stop, unit) + unit]
+    check(file_size == len(data) == slots[1] + unit, "file size")
+
+    def hash(key_):
+        return (siphash(key_, key) if hash_code == 3 else
+                (xxh3 if hash_code == 1 else xxh64)(key_, seed))
+    check(hash_code != 3 or len(key) == 16, "it wants a secret key of 16 bytes")
+    check(hash(b"calyx: is this the same hash?") == hash_check, "secret key")
+
+    counts = (0, 0, 0)  # of the slots, the valid one of the last generation
+    for slot in slots:
+        generation, state, _, items, tables_sum, of_header, _, _, own = \
+            unpack_from("<QIIQQQQQQ", data, slot)
+        if (own == xxh3(data[slot:slot + 56]) and of_header == header_sum and
+                state in (1, 2)):
+            counts = max(counts, (generation, state, tables_sum))
+        sections.append((slot, slot + 64))
+    check(counts[0], "no slot is valid")
+    if counts[1] == 1:
+        check(xxh3(data[tables]) == counts[2], "checksum of the tables")
+        for i, (start, end) in enumerate(chunks):
+            check(xxh3(data[start:end], i) == unpack_from(
+                "<Q", data, tables.start + 8 * i)[0], f"bytes from {start} on")
+    for at, blocks, _ in parts:
+        end = at + up(blocks * block_bits, 512) // 8
+        bits = int.from_bytes(data[at:end], "little")
+        check(bits >> blocks * block_bits == 0, "bits behind the last")
+    for (_, start), (end, _) in zip(sections, sections[1:] + [(file_size, 0)]):
+        check(not any(data[start:end]), f"gap at {start}")
+
+    def has(word):
+        hashed = hash(word)
+        return any(all(data[start + bit // 8] >> bit % 8 & 1
+                       for bit in places(hashed, blocks, probes))
+                   for start, blocks, probes in parts)
+    return has
+
+
+def main(arguments):
+    try:
+        options, words = getopt(arguments, "xk:")
+        options = dict(options)
+        check(words, "usage: read_filter.py [-x] [-k KEY] FILE [WORD...]")
+        with open(words.pop(0), "rb") as file:
+            has = open_filter(file.read(), bytes.fromhex(options.get("-k", "")))
+        parse = bytes.fromhex if "-x" in options else os.fsencode
+        found = [word for word in words or sys.stdin.read().split("\n")[:-1]
+                 if has(parse(word))]
+    except (GetoptError, OSError, ValueError) as error:
+        print(f"read_filter.py: {error}", file=sys.stderr)
+        return 2
+    sys.stdout.write("".join(word + "\n" for word in found))
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

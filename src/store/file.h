@@ -1,0 +1,17 @@
+/* What the files that open files share. */
+#ifndef CALYX_FILE_H
+#define CALYX_FILE_H
+
+#include <calyx/calyx.h>
+
+/* "words.calyx: cannot open it: No such file or directory", from errno. */
+calyx_status fail_os(calyx_error *why, const char *path, const char *what);
+
+/* Put the name of a file before an error that is about its contents. */
+calyx_status fail_in(calyx_error *why, const char *path, calyx_status status);
+
+/* Open a regular file that has any bytes, and tell how many. */
+calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
+                          calyx_error *why);
+
+#endif

@@ -1,0 +1,408 @@
+#include "store/format.h"
+
+#include <math.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+uint64_t checksum(const void *bytes, size_t size, uint64_t seed) {
+    return XXH3_64bits_withSeed(bytes, size, seed);
+}
+
+/* A high bit, a name, both kinds of line ends and an end-of-file mark: what is
+ * lost when bytes pass for text. */
+static const uint8_t magic[8] = {0x89, 'C', 'L', 'X', '\r', '\n', 0x1A, '\n'};
+static const uint32_t VERSION = 1;
+static const uint32_t BYTE_ORDER_WORD = 0x0A0B0C0D;
+
+/* Features that a reader must understand, or may ignore. None so far. */
+static const uint32_t MUST_KNOWN = 0;
+
+enum { STRICT = 1 }; /* flags */
+
+/* Places in the fixed part of the header. */
+enum {
+    AT_VERSION = 8,
+    AT_BYTE_ORDER = 12,
+    AT_MUST = 16,
+    AT_MAY = 20,
+    AT_FILE_BYTES = 24,
+    AT_HEADER_BYTES = 32,
+    AT_ALIGNMENT = 36,
+    AT_KIND = 40,
+    AT_HASH = 42,
+    AT_FLAGS = 44,
+    AT_SEED = 48,
+    AT_HASH_CHECK = 56,
+    AT_FPR = 64,
+    AT_GROWTH = 72,
+    AT_PARTS = 80,
+    AT_COMMENT_BYTES = 84,
+    AT_RESERVED = 88
+};
+
+/* Places in the record of a part. */
+enum {
+    OF_BLOCKS = 0,
+    OF_PROBES = 8,
+    OF_RESERVED = 12,
+    OF_CAPACITY = 16,
+    OF_ITEMS = 24,
+    OF_FPR = 32,
+    OF_BODY_AT = 40,
+    OF_BODY_BYTES = 48,
+    OF_REST = 56
+};
+
+/* Places in a slot. */
+enum {
+    IN_GENERATION = 0,
+    IN_STATE = 8,
+    IN_ITEMS = 16,
+    IN_TABLES_SUM = 24,
+    IN_HEADER_SUM = 32,
+    IN_RESERVED = 40,
+    IN_SUM = 56
+};
+enum { SEALED = 1, OPEN = 2 };
+
+static double load_double(const uint8_t *p) {
+    const uint64_t bits = load64(p);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void store_double(uint8_t *p, double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    store64(p, bits);
+}
+
+static uint32_t load16(const uint8_t *p) {
+    return p[0] | (uint32_t)p[1] << 8;
+}
+
+static void store16(uint8_t *p, uint32_t x) {
+    p[0] = (uint8_t)x;
+    p[1] = (uint8_t)(x >> 8);
+}
+
+static bool all_zero(const uint8_t *bytes, size_t size) {
+    uint8_t any = 0;
+    for (size_t i = 0; i < size; i++) any |= bytes[i];
+    return any == 0;
+}
+
+/* ---- Where things are ---------------------------------------------------- */
+
+static uint64_t round_up(uint64_t n, uint64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Shapes were checked, so no body is over 2^44 bytes and no sum overflows. */
+static void lay_out(struct description *d, uint32_t alignment) {
+    struct layout *l = &d->layout;
+    const uint64_t used = FIXED_BYTES + (uint64_t)d->parts * RECORD_BYTES +
+                          strlen(d->comment) + sizeof(uint64_t);
+    l->alignment = alignment;
+    l->header_bytes = (uint32_t)round_up(used, alignment);
+    uint64_t at = l->header_bytes;
+    l->tables_bytes = 0;
+    for (uint32_t i = 0; i < d->parts; i++) {
+        l->body_at[i] = at;
+        l->body_bytes[i] = body_bytes(d->head.kind, &d->part[i].shape);
+        l->tables_bytes +=
+            (l->body_bytes[i] + CHUNK - 1) / CHUNK * sizeof(uint64_t);
+        at = round_up(at + l->body_bytes[i], alignment);
+    }
+    l->tables_at = at;
+    /* A disk writes 512 bytes whole or not at all. */
+    const uint64_t apart = alignment == PAGE_ALIGNED ? 512 : SLOT_BYTES;
+    l->slot_at[0] = round_up(at + l->tables_bytes, apart);
+    l->slot_at[1] = l->slot_at[0] + apart;
+    l->file_bytes = l->slot_at[1] + apart;
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+static uint64_t hash_check(const struct hash *hash,
+                           const struct secret *secret) {
+    static const char words[] = "calyx: is this the same hash?";
+    return hash->one(secret, words, sizeof words - 1);
+}
+
+bool describe_filter(const calyx_filter *f, uint32_t alignment,
+                     struct description *d) {
+    *d = (struct description){.head = head_of(f)};
+    /* Other threads may put newer parts before this one. */
+    const struct part *const newest = newest_of(f);
+    for (const struct part *p = newest; p; p = p->older) d->parts++;
+    if (d->parts > MOST_PARTS) return false;
+    uint32_t i = d->parts;
+    for (const struct part *p = newest; p; p = p->older) {
+        d->part[--i] = like_part(p);
+        d->part[i].body = p->body;
+    }
+    strcpy(d->comment, calyx_comment(f));
+    d->hash_check = hash_check(f->hash, &f->secret);
+    lay_out(d, alignment);
+    return true;
+}
+
+void store_header(struct description *d, uint8_t *h) {
+    const struct layout *l = &d->layout;
+    memset(h, 0, l->header_bytes);
+    memcpy(h, magic, sizeof magic);
+    store32(h + AT_VERSION, VERSION);
+    store32(h + AT_BYTE_ORDER, BYTE_ORDER_WORD);
+    store64(h + AT_FILE_BYTES, l->file_bytes);
+    store32(h + AT_HEADER_BYTES, l->header_bytes);
+    store32(h + AT_ALIGNMENT, l->alignment);
+    store16(h + AT_KIND, d->head.kind->code);
+    store16(h + AT_HASH, d->head.hash->code);
+    store32(h + AT_FLAGS, d->head.strict ? STRICT : 0);
+    store64(h + AT_SEED, d->head.secret.seed);
+    store64(h + AT_HASH_CHECK, d->hash_check);
+    store_double(h + AT_FPR, d->head.fpr);
+    store_double(h + AT_GROWTH, d->head.growth);
+    store32(h + AT_PARTS, d->parts);
+    store32(h + AT_COMMENT_BYTES, (uint32_t)strlen(d->comment));
+
+    uint8_t *record = h + FIXED_BYTES;
+    for (uint32_t i = 0; i < d->parts; i++, record += RECORD_BYTES) {
+        const struct part *p = &d->part[i];
+        store64(record + OF_BLOCKS, p->shape.blocks);
+        store32(record + OF_PROBES, p->shape.probes);
+        store64(record + OF_CAPACITY, p->capacity);
+        store64(record + OF_ITEMS, p->items);
+        store_double(record + OF_FPR, p->fpr);
+        store64(record + OF_BODY_AT, l->body_at[i]);
+        store64(record + OF_BODY_BYTES, l->body_bytes[i]);
+    }
+    memcpy(record, d->comment, strlen(d->comment));
+    const uint32_t end = l->header_bytes - (uint32_t)sizeof(uint64_t);
+    d->header_sum = checksum(h, end, 0);
+    store64(h + end, d->header_sum);
+}
+
+/* A slot carries the checksum of the header that it belongs to. */
+void store_slot(const struct description *d, const struct state *state,
+                uint8_t slot[SLOT_BYTES]) {
+    memset(slot, 0, SLOT_BYTES);
+    store64(slot + IN_GENERATION, state->generation);
+    store32(slot + IN_STATE, state->sealed ? SEALED : OPEN);
+    store64(slot + IN_ITEMS, state->items);
+    store64(slot + IN_TABLES_SUM, state->tables_sum);
+    store64(slot + IN_HEADER_SUM, d->header_sum);
+    store64(slot + IN_SUM, checksum(slot, IN_SUM, 0));
+}
+
+/* ---- The gate ------------------------------------------------------------ */
+
+static calyx_status damaged(calyx_error *why, const char *what) {
+    return fail(why, CALYX_DAMAGED, "damaged: %s", what);
+}
+
+calyx_status check_start(const uint8_t start[FIXED_BYTES],
+                         uint32_t *header_bytes, calyx_error *why) {
+    if (memcmp(start, magic, sizeof magic) != 0)
+        return fail(why, CALYX_DAMAGED,
+                    "not a calyx filter: it starts with other bytes");
+    if (load32(start + AT_BYTE_ORDER) != BYTE_ORDER_WORD)
+        return damaged(why, "its bytes are in another order");
+    const uint32_t version = load32(start + AT_VERSION);
+    if (version != VERSION)
+        return fail(why, CALYX_TOO_NEW,
+                    "it is of format version %u; this library reads version %u",
+                    version, VERSION);
+    const uint32_t must = load32(start + AT_MUST);
+    if (must & ~MUST_KNOWN)
+        return fail(why, CALYX_TOO_NEW,
+                    "it needs features (mask %#x) that this library lacks",
+                    must & ~MUST_KNOWN);
+    const uint32_t size = load32(start + AT_HEADER_BYTES);
+    if (size < FIXED_BYTES + RECORD_BYTES + sizeof(uint64_t) ||
+        size > MOST_HEADER)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: it claims a header of %u bytes", size);
+    *header_bytes = size;
+    return CALYX_OK;
+}
+
+/* Written so that NaN fails too. A size that was given outright may come to a
+ * rate of nearly 0 or nearly 1, and so to either. */
+static bool is_rate(double x) {
+    return x >= 0 && x <= 1;
+}
+
+static bool is_growth(double x) {
+    return x == 0 || (x >= 1.25 && x <= 16);
+}
+
+static bool is_shape(const struct kind *kind, const struct shape *s) {
+    return s->blocks >= 1 && s->blocks <= kind->most_blocks && s->probes >= 1 &&
+           s->probes <= kind->most_probes && s->probes % kind->probe_step == 0;
+}
+
+static calyx_status check_record(const uint8_t *record, struct description *d,
+                                 uint32_t i, calyx_error *why) {
+    struct part *p = &d->part[i];
+    p->shape.blocks = load64(record + OF_BLOCKS);
+    p->shape.probes = load32(record + OF_PROBES);
+    p->capacity = load64(record + OF_CAPACITY);
+    p->items = load64(record + OF_ITEMS);
+    p->fpr = load_double(record + OF_FPR);
+    if (!is_shape(d->head.kind, &p->shape))
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: part %u claims %llu blocks with %u probes, which "
+                    "no %s filter has",
+                    i, (unsigned long long)p->shape.blocks, p->shape.probes,
+                    d->head.kind->name);
+    if (p->capacity < 1 || p->capacity > UINT64_C(1) << 44 ||
+        !is_rate(p->fpr) || load32(record + OF_RESERVED) != 0 ||
+        load64(record + OF_REST) != 0)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the numbers of part %u make no sense", i);
+    return CALYX_OK;
+}
+
+/* The places of bodies follow from their sizes; what the records say of them
+ * must be the same. */
+static calyx_status check_layout(const uint8_t *header, struct description *d,
+                                 calyx_error *why) {
+    const struct layout *l = &d->layout;
+    for (uint32_t i = 0; i < d->parts; i++) {
+        const uint8_t *record = header + FIXED_BYTES + i * RECORD_BYTES;
+        if (load64(record + OF_BODY_AT) != l->body_at[i] ||
+            load64(record + OF_BODY_BYTES) != l->body_bytes[i])
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: part %u claims a body of %llu bytes at %llu; "
+                        "its shape takes %llu at %llu",
+                        i, (unsigned long long)load64(record + OF_BODY_BYTES),
+                        (unsigned long long)load64(record + OF_BODY_AT),
+                        (unsigned long long)l->body_bytes[i],
+                        (unsigned long long)l->body_at[i]);
+    }
+    const uint64_t claimed = load64(header + AT_FILE_BYTES);
+    if (claimed != l->file_bytes)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: it claims to be %llu bytes long; its parts take "
+                    "%llu",
+                    (unsigned long long)claimed,
+                    (unsigned long long)l->file_bytes);
+    return CALYX_OK;
+}
+
+calyx_status check_header(const uint8_t *h, struct description *d,
+                          calyx_error *why) {
+    *d = (struct description){0};
+    uint32_t size = 0;
+    const calyx_status start = check_start(h, &size, why);
+    if (start != CALYX_OK) return start;
+    const uint32_t end = size - (uint32_t)sizeof(uint64_t);
+    d->header_sum = load64(h + end);
+    if (d->header_sum != checksum(h, end, 0))
+        return damaged(why, "the header does not match its checksum");
+
+    const uint32_t kind = load16(h + AT_KIND), hash = load16(h + AT_HASH);
+    d->head.kind = kind_coded(kind);
+    d->head.hash = hash_coded(hash);
+    if (!d->head.kind || !d->head.hash)
+        return fail(why, CALYX_TOO_NEW,
+                    "it is of kind %u with hash %u; this library lacks %s",
+                    kind, hash, d->head.kind ? "that hash" : "that kind");
+    const uint32_t alignment = load32(h + AT_ALIGNMENT);
+    const uint32_t flags = load32(h + AT_FLAGS);
+    const uint32_t comment_bytes = load32(h + AT_COMMENT_BYTES);
+    d->parts = load32(h + AT_PARTS);
+    d->head.strict = flags & STRICT;
+    d->head.secret.seed = load64(h + AT_SEED);
+    d->hash_check = load64(h + AT_HASH_CHECK);
+    d->head.fpr = load_double(h + AT_FPR);
+    d->head.growth = load_double(h + AT_GROWTH);
+    if ((alignment != PAGE_ALIGNED && alignment != LINE_ALIGNED) ||
+        flags & ~(uint32_t)STRICT ||
+        (d->head.hash->keyed && d->head.secret.seed) || !is_rate(d->head.fpr) ||
+        !is_growth(d->head.growth) || comment_bytes >= COMMENT_BYTES ||
+        !all_zero(h + AT_RESERVED, FIXED_BYTES - AT_RESERVED))
+        return damaged(why, "the numbers of the header make no sense");
+    if (d->parts < 1 || d->parts > MOST_PARTS)
+        return fail(why, CALYX_DAMAGED, "damaged: it claims %u parts",
+                    d->parts);
+    const uint32_t used = FIXED_BYTES + d->parts * RECORD_BYTES + comment_bytes;
+    if (used > end || !all_zero(h + used, end - used))
+        return damaged(why, "the header is longer or shorter than its parts");
+    memcpy(d->comment, h + used - comment_bytes, comment_bytes);
+    if (strlen(d->comment) != comment_bytes)
+        return damaged(why, "the comment has a NUL in it");
+
+    for (uint32_t i = 0; i < d->parts; i++) {
+        const calyx_status status =
+            check_record(h + FIXED_BYTES + i * RECORD_BYTES, d, i, why);
+        if (status != CALYX_OK) return status;
+    }
+    lay_out(d, alignment);
+    if (d->layout.header_bytes != size)
+        return damaged(why, "the header is longer or shorter than its parts");
+    return check_layout(h, d, why);
+}
+
+calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
+                         struct state *state, calyx_error *why) {
+    state->generation = 0;
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *slot = slots[i];
+        const uint64_t generation = load64(slot + IN_GENERATION);
+        const uint32_t is = load32(slot + IN_STATE);
+        if (load64(slot + IN_SUM) != checksum(slot, IN_SUM, 0) ||
+            load64(slot + IN_HEADER_SUM) != d->header_sum ||
+            (is != SEALED && is != OPEN) || generation <= state->generation)
+            continue;
+        *state = (struct state){
+            .slot = i,
+            .generation = generation,
+            .sealed = is == SEALED,
+            .items = load64(slot + IN_ITEMS),
+            .tables_sum = load64(slot + IN_TABLES_SUM),
+        };
+    }
+    if (state->generation == 0)
+        return damaged(why, "the end does not belong to the header");
+    return CALYX_OK;
+}
+
+calyx_status open_head(struct description *d, const calyx_opening *how,
+                       calyx_error *why) {
+    static const calyx_opening plain = {0};
+    if (!how) how = &plain;
+    calyx_filter *head = &d->head;
+    if (how->most_bytes && d->layout.file_bytes > how->most_bytes)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "it is of %llu bytes; at most %llu are wanted",
+                    (unsigned long long)d->layout.file_bytes,
+                    (unsigned long long)how->most_bytes);
+    if (head->hash->keyed && !how->key)
+        return fail(why, CALYX_WRONG_KEY,
+                    "it was made with a secret key; give the key to open it");
+    if (head->hash->keyed)
+        memcpy(head->secret.key, how->key, sizeof head->secret.key);
+    if (hash_check(head->hash, &head->secret) != d->hash_check)
+        return fail(why, CALYX_WRONG_KEY,
+                    head->hash->keyed
+                        ? "it was made with another secret key"
+                        : "its %s hash is not the one of this library",
+                    head->hash->name);
+    if (how->concurrent && !head->kind->shared)
+        return fail(why, CALYX_CANNOT,
+                    "%s filters take one writer at a time, not concurrent ones",
+                    head->kind->name);
+    head->concurrent = how->concurrent;
+    head->memory = how->memory ? *how->memory : memory_default;
+    return choose_kernel(how->kernel, head, why);
+}

@@ -1,0 +1,89 @@
+/*
+ * The layout of an encoded filter, and the one gate for foreign bytes: every
+ * number that comes from outside is checked in format.c, and nothing behind it
+ * checks again. doc/FORMAT.md describes the bytes.
+ *
+ *     header | body | body | ... | tables | trailer
+ *
+ * The header says what the filter is and is never changed. Bodies follow, the
+ * oldest part first; then a checksum for each 1 MiB of each body; then two
+ * slots, of which the valid one with the higher generation tells the state of
+ * the rest. A filter that is changed in place writes the slots in turn, so that
+ * one of them is whole at any time.
+ */
+#ifndef CALYX_FORMAT_H
+#define CALYX_FORMAT_H
+
+#include "filter/filter.h"
+
+enum {
+    FIXED_BYTES = 128,  /* of the header, before the parts  */
+    RECORD_BYTES = 64,  /* of each part, in the header      */
+    SLOT_BYTES = 64,    /* what is used of each slot        */
+    MOST_PARTS = 96,    /* growing from 1 to 2^40 keys by 1.25 takes fewer */
+    MOST_HEADER = 12288 /* room for all parts and a comment */
+};
+
+static const uint64_t CHUNK = (uint64_t)1 << 20; /* bytes under one checksum */
+
+/* Sections start at multiples of the alignment: pages for files, which may be
+ * mapped; cache lines for bytes. */
+enum { PAGE_ALIGNED = 4096, LINE_ALIGNED = 64 };
+
+/* Where things are, in bytes from the start. */
+struct layout {
+    uint32_t alignment;
+    uint32_t header_bytes;
+    uint64_t body_at[MOST_PARTS], body_bytes[MOST_PARTS];
+    uint64_t tables_at, tables_bytes;
+    uint64_t slot_at[2];
+    uint64_t file_bytes;
+};
+
+/* What a header says, checked. */
+struct description {
+    calyx_filter head; /* without parts, kernel, memory and key */
+    uint32_t parts;
+    struct part part[MOST_PARTS]; /* oldest first, without bodies          */
+    char comment[COMMENT_BYTES];
+    uint64_t hash_check;
+    uint64_t header_sum; /* the header's checksum                 */
+    struct layout layout;
+};
+
+/* What a slot says. */
+struct state {
+    int slot;            /* which of the two */
+    uint64_t generation; /* never 0; the higher one counts */
+    bool sealed;         /* the tables fit the bodies      */
+    uint64_t items;      /* of the newest part             */
+    uint64_t tables_sum; /* checksum of all tables         */
+};
+
+/* What a filter would be written as; false if it has too many parts. */
+bool describe_filter(const calyx_filter *f, uint32_t alignment,
+                     struct description *d);
+/* Also notes its checksum, which the slots need. */
+void store_header(struct description *d, uint8_t *header);
+void store_slot(const struct description *d, const struct state *state,
+                uint8_t slot[SLOT_BYTES]);
+
+/* How long is the header that starts with these bytes? */
+calyx_status check_start(const uint8_t start[FIXED_BYTES],
+                         uint32_t *header_bytes, calyx_error *why);
+/* A whole header. */
+calyx_status check_header(const uint8_t *header, struct description *d,
+                          calyx_error *why);
+/* The two slots. */
+calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
+                         struct state *state, calyx_error *why);
+
+/* Complete the head with what only the caller knows. */
+calyx_status open_head(struct description *d, const calyx_opening *how,
+                       calyx_error *why);
+
+/* Checksum of a piece. The seed tells pieces apart that stand in each other's
+ * place. */
+uint64_t checksum(const void *bytes, size_t size, uint64_t seed);
+
+#endif

@@ -1,0 +1,129 @@
+/* A live filter that follows a file. */
+#define _DEFAULT_SOURCE /* the nanoseconds of struct stat */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "filter/live.h"
+#include "store/file.h"
+
+/* What tells a file from the one that had its name before. */
+struct mark {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+struct watch {
+    struct mark seen;
+    calyx_opening how; /* points into this struct */
+    uint8_t key[16];
+    calyx_memory memory;
+    bool busy;   /* a thread is looking; others need not */
+    size_t size; /* of this struct with the path         */
+    char path[];
+};
+
+static calyx_status look(const char *path, struct mark *mark,
+                         calyx_error *why) {
+    struct stat is;
+    if (stat(path, &is) != 0) return fail_os(why, path, "look at it");
+    memset(mark, 0, sizeof *mark); /* so that marks can be compared whole */
+    mark->device = is.st_dev;
+    mark->inode = is.st_ino;
+    mark->size = is.st_size;
+    mark->changed = is.st_mtim;
+    return CALYX_OK;
+}
+
+static bool same(const struct mark *a, const struct mark *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
+           a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+/* The caller's string may be gone by the next refresh. */
+static const char *own_name(const char *kernel) {
+    for (const char *const *name = calyx_kernels(); *name && kernel; name++)
+        if (strcmp(*name, kernel) == 0) return *name;
+    return kernel;
+}
+
+static struct watch *watch_new(const char *path, const calyx_opening *how) {
+    const calyx_memory *memory =
+        how && how->memory ? how->memory : &memory_default;
+    const size_t size = sizeof(struct watch) + strlen(path) + 1;
+    struct watch *w = memory->take(memory->context, size, ALIGNMENT);
+    if (!w) return NULL;
+    w->memory = *memory;
+    w->size = size;
+    memcpy(w->path, path, strlen(path) + 1);
+    if (how) w->how = *how;
+    w->how.kernel = own_name(w->how.kernel);
+    w->how.memory = &w->memory;
+    if (w->how.key) w->how.key = memcpy(w->key, how->key, sizeof w->key);
+    return w;
+}
+
+static void watch_drop(void *data) {
+    struct watch *w = data;
+    const calyx_memory memory = w->memory;
+    memory.give(memory.context, w, w->size);
+}
+
+/* The mark is taken before the file is opened: if it is replaced in between,
+ * the next refresh sees another mark, and opens it once more. */
+static calyx_status open_current(const struct watch *w, struct mark *mark,
+                                 calyx_filter **f, calyx_error *why) {
+    const calyx_status status = look(w->path, mark, why);
+    if (status != CALYX_OK) return status;
+    return calyx_map(w->path, CALYX_READ, &w->how, f, why);
+}
+
+calyx_status calyx_live_open(const char *path, const calyx_opening *how,
+                             calyx_live **out, calyx_error *why) {
+    struct watch *w = watch_new(path, how);
+    if (!w) return fail(why, CALYX_NO_MEMORY, "no memory for a live filter");
+    calyx_filter *f = NULL;
+    calyx_status status = open_current(w, &w->seen, &f, why);
+    if (status == CALYX_OK) status = calyx_live_new(f, out, why);
+    if (status != CALYX_OK) {
+        calyx_free(f);
+        watch_drop(w);
+        return status;
+    }
+    *live_follower(*out) = (struct follower){w, watch_drop};
+    return CALYX_OK;
+}
+
+static calyx_status refresh(calyx_live *live, struct watch *w, bool *changed,
+                            calyx_error *why) {
+    struct mark mark;
+    calyx_status status = look(w->path, &mark, why);
+    if (status != CALYX_OK || same(&mark, &w->seen)) return status;
+    calyx_filter *f = NULL;
+    status = open_current(w, &mark, &f, why);
+    if (status == CALYX_OK) status = calyx_live_swap(live, f, why);
+    if (status != CALYX_OK) {
+        calyx_free(f);
+        return status;
+    }
+    w->seen = mark;
+    *changed = true;
+    return CALYX_OK;
+}
+
+calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
+                                calyx_error *why) {
+    bool ignored;
+    if (!changed) changed = &ignored;
+    *changed = false;
+    struct watch *w = live_follower(live)->data;
+    if (!w) return fail(why, CALYX_CANNOT, "this live filter follows no file");
+    if (__atomic_exchange_n(&w->busy, true, __ATOMIC_ACQUIRE)) return CALYX_OK;
+    const calyx_status status = refresh(live, w, changed, why);
+    __atomic_store_n(&w->busy, false, __ATOMIC_RELEASE);
+    return status;
+}

@@ -1,0 +1,583 @@
+/*
+ * A filter that is replaced while it is asked: readers miss no key, the old one
+ * lives as long as anyone has it and no longer, and a file that cannot be used
+ * replaces nothing.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "filter/filter.h"
+#include "support.h"
+
+/* ---- Memory that is counted, from any thread ----------------------------- */
+
+struct books {
+    size_t blocks, calls, fails_at; /* 0: never */
+};
+
+static void *take(void *context, size_t size, size_t alignment) {
+    struct books *books = context;
+    if (__atomic_add_fetch(&books->calls, 1, __ATOMIC_RELAXED) ==
+        books->fails_at)
+        return NULL;
+    void *block = aligned_alloc(alignment, (size + 63) / 64 * 64);
+    if (!block) return NULL;
+    __atomic_fetch_add(&books->blocks, 1, __ATOMIC_RELAXED);
+    return memset(block, 0, size);
+}
+
+static void give(void *context, void *block, size_t size) {
+    struct books *books = context;
+    (void)size;
+    __atomic_fetch_sub(&books->blocks, 1, __ATOMIC_RELAXED);
+    free(block);
+}
+
+static size_t blocks_of(const struct books *books) {
+    return __atomic_load_n(&books->blocks, __ATOMIC_RELAXED);
+}
+
+enum { BLOCKS = 3 }; /* of a filter: itself, a part, its body */
+
+/* ---- Two readers and a thousand swaps ------------------------------------ */
+
+enum { READERS = 2, SWAPS = 1000, KEYS = 64 };
+
+/* Every filter has these keys, and one that tells it from the others. */
+static calyx_filter *make_edition(uint64_t edition, const calyx_memory *hooks) {
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 200, .memory = hooks});
+    for (uint64_t i = 0; i < KEYS; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    assert_ok(calyx_add_u64(f, KEYS + edition, NULL));
+    return f;
+}
+
+struct reader {
+    calyx_live *live;
+    uint64_t asked, missed;
+    uint64_t *stop;
+    pthread_t thread;
+};
+
+static void *keep_asking(void *context) {
+    struct reader *reader = context;
+    while (!__atomic_load_n(reader->stop, __ATOMIC_RELAXED)) {
+        const calyx_filter *f = calyx_live_take(reader->live);
+        for (uint64_t i = 0; i < KEYS; i++)
+            reader->missed += !calyx_has_u64(f, i);
+        calyx_live_give(reader->live, f);
+        reader->asked++;
+    }
+    return NULL;
+}
+
+static void start(struct reader *readers, calyx_live *live, uint64_t *stop) {
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = (struct reader){.live = live, .stop = stop};
+        assert_int_equal(
+            pthread_create(&readers[i].thread, NULL, keep_asking, &readers[i]),
+            0);
+    }
+}
+
+static void finish(struct reader *readers, uint64_t *stop) {
+    __atomic_store_n(stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(readers[i].thread, NULL);
+        assert_int_equal(readers[i].missed, 0);
+        assert_true(readers[i].asked > 0);
+    }
+}
+
+static void readers_miss_no_key_while_filters_are_swapped(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
+    struct reader readers[READERS];
+    uint64_t stop = 0;
+    start(readers, live, &stop);
+    for (uint64_t i = 1; i <= SWAPS; i++) {
+        calyx_filter *next = make_edition(i, &hooks);
+        assert_ok(calyx_live_swap(live, next, NULL));
+        const calyx_filter *now = calyx_live_take(live);
+        assert_true(calyx_has_u64(now, KEYS + i)); /* it is the new one */
+        calyx_live_give(live, now);
+    }
+    finish(readers, &stop);
+    assert_int_equal(blocks_of(&books), BLOCKS + 1); /* the rest is gone */
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+struct swapper {
+    calyx_live *live;
+    const calyx_memory *hooks;
+    pthread_t thread;
+};
+
+static void *keep_swapping(void *context) {
+    const struct swapper *swapper = context;
+    for (uint64_t i = 0; i < SWAPS / 2; i++) {
+        calyx_filter *next = make_edition(i, swapper->hooks);
+        while (calyx_live_swap(swapper->live, next, NULL) != CALYX_OK) continue;
+    }
+    return NULL;
+}
+
+static void two_threads_may_swap(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
+    struct reader readers[READERS];
+    struct swapper swappers[2] = {{live, &hooks, 0}, {live, &hooks, 0}};
+    uint64_t stop = 0;
+    start(readers, live, &stop);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&swappers[i].thread, NULL,
+                                        keep_swapping, &swappers[i]),
+                         0);
+    for (int i = 0; i < 2; i++) pthread_join(swappers[i].thread, NULL);
+    finish(readers, &stop);
+    assert_int_equal(blocks_of(&books), BLOCKS + 1);
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+/* ---- How long a filter lives --------------------------------------------- */
+
+static void a_taken_filter_outlives_the_swap(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
+    const calyx_filter *first = calyx_live_take(live);
+    const calyx_filter *again = calyx_live_take(live);
+    assert_ptr_equal(first, again);
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_ok(calyx_live_swap(live, make_edition(i, &hooks), NULL));
+
+    assert_true(calyx_has_u64(first, KEYS)); /* the last of its kind */
+    assert_int_equal(blocks_of(&books), 1 + 2 * BLOCKS);
+    calyx_live_give(live, first);
+    assert_true(calyx_has_u64(again, KEYS));
+    assert_int_equal(blocks_of(&books), 1 + 2 * BLOCKS);
+    calyx_live_give(live, again);
+    assert_int_equal(blocks_of(&books), 1 + BLOCKS); /* at once */
+
+    const calyx_filter *last = calyx_live_take(live);
+    assert_true(calyx_has_u64(last, KEYS + 3));
+    calyx_live_give(live, last);
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void a_filter_that_nobody_has_is_freed_by_the_swap(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
+    for (int i = 0; i < 10; i++) calyx_live_give(live, calyx_live_take(live));
+    assert_ok(calyx_live_swap(live, make_edition(1, &hooks), NULL));
+    assert_int_equal(blocks_of(&books), 1 + BLOCKS);
+    assert_ok(calyx_live_swap(live, make_edition(2, &hooks), NULL));
+    assert_int_equal(blocks_of(&books), 1 + BLOCKS);
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void old_filters_that_are_held_can_be_too_many(void **state) {
+    (void)state;
+    enum { OLD = 255 };
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
+    const calyx_filter *held[OLD];
+    for (uint64_t i = 0; i < OLD; i++) {
+        held[i] = calyx_live_take(live);
+        assert_ok(calyx_live_swap(live, make_edition(i + 1, &hooks), NULL));
+    }
+    calyx_filter *next = make_edition(OLD + 1, &hooks);
+    calyx_error why;
+    assert_int_equal(calyx_live_swap(live, next, &why), CALYX_FULL);
+    assert_non_null(strstr(why.text, "255"));
+    for (uint64_t i = 0; i < OLD; i++)
+        assert_true(calyx_has_u64(held[i], KEYS + i));
+    const calyx_filter *now = calyx_live_take(live);
+    assert_true(calyx_has_u64(now, KEYS + OLD)); /* all is as it was */
+    calyx_live_give(live, now);
+
+    calyx_live_give(live, held[100]);
+    assert_ok(calyx_live_swap(live, next, NULL)); /* it was still ours */
+    for (int i = 0; i < OLD; i++)
+        if (i != 100) calyx_live_give(live, held[i]);
+    assert_int_equal(blocks_of(&books), 1 + BLOCKS);
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void without_memory_the_filter_stays_with_its_owner(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    calyx_filter *f = make_edition(0, &hooks);
+    calyx_live *live = NULL;
+    calyx_error why;
+    books.fails_at = books.calls + 1;
+    assert_int_equal(calyx_live_new(f, &live, &why), CALYX_NO_MEMORY);
+    assert_null(live);
+    assert_non_null(strstr(why.text, "memory"));
+    assert_true(calyx_has_u64(f, 1));
+    calyx_free(f);
+    assert_int_equal(blocks_of(&books), 0);
+    calyx_live_free(NULL);
+}
+
+/* ---- A file that is followed --------------------------------------------- */
+
+static char folder[64], path[PATH_MAX], other_path[PATH_MAX];
+
+static int make_folder(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/calyx_live_XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/f", folder);
+    snprintf(other_path, sizeof other_path, "%s/g", folder);
+    return 0;
+}
+
+static int end_folder(void **state) {
+    (void)state;
+    unlink(path);
+    unlink(other_path);
+    return rmdir(folder);
+}
+
+static void save_edition(uint64_t edition) {
+    calyx_filter *f = make_edition(edition, NULL);
+    assert_ok(calyx_save(f, path, NULL));
+    calyx_free(f);
+}
+
+static bool serves(calyx_live *live, uint64_t edition) {
+    const calyx_filter *f = calyx_live_take(live);
+    const bool has = calyx_has_u64(f, KEYS + edition) && calyx_has_u64(f, 1);
+    calyx_live_give(live, f);
+    return has;
+}
+
+static calyx_live *follow(const calyx_opening *how) {
+    calyx_live *live = NULL;
+    calyx_error why;
+    if (calyx_live_open(path, how, &live, &why) != CALYX_OK)
+        fail_msg("%s", why.text);
+    return live;
+}
+
+static void assert_refreshes(calyx_live *live, bool expected) {
+    bool changed = !expected;
+    calyx_error why;
+    if (calyx_live_refresh(live, &changed, &why) != CALYX_OK)
+        fail_msg("%s", why.text);
+    assert_true(changed == expected);
+}
+
+static void a_replaced_file_is_noticed(void **state) {
+    (void)state;
+    save_edition(0);
+    calyx_live *live = follow(NULL);
+    assert_refreshes(live, false);
+    assert_true(serves(live, 0));
+    for (uint64_t i = 1; i <= 10; i++) {
+        save_edition(i);
+        assert_true(serves(live, i - 1)); /* until it is refreshed */
+        assert_refreshes(live, true);
+        assert_true(serves(live, i));
+        assert_refreshes(live, false);
+    }
+    save_edition(11);
+    assert_ok(calyx_live_refresh(live, NULL, NULL));
+    assert_true(serves(live, 11));
+    calyx_live_free(live);
+}
+
+/* The size is always the same here; let the time be too. */
+static void a_file_of_the_same_time_is_noticed(void **state) {
+    (void)state;
+    const struct timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
+    save_edition(0);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    calyx_live *live = follow(NULL);
+    for (uint64_t i = 1; i <= 10; i++) {
+        save_edition(i);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        assert_refreshes(live, true);
+        assert_true(serves(live, i));
+    }
+    calyx_live_free(live);
+}
+
+static void replace_by_bytes(const void *bytes, size_t size) {
+    const int fd = open(other_path, O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), size);
+    close(fd);
+    assert_int_equal(rename(other_path, path), 0);
+}
+
+static void assert_keeps(calyx_live *live, uint64_t edition,
+                         calyx_status status) {
+    for (int i = 0; i < 2; i++) { /* it says so each time */
+        bool changed = true;
+        calyx_error why = {0};
+        assert_int_equal(calyx_live_refresh(live, &changed, &why), status);
+        assert_false(changed);
+        assert_int_equal(why.status, status);
+        assert_non_null(strstr(why.text, path));
+        assert_true(serves(live, edition));
+    }
+}
+
+static void a_file_that_cannot_be_used_replaces_nothing(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    save_edition(0);
+    calyx_live *live = follow(&(calyx_opening){.memory = &hooks});
+    const size_t blocks = blocks_of(&books);
+
+    uint8_t bytes[4096] = "no filter at all";
+    replace_by_bytes(bytes, sizeof bytes);
+    assert_keeps(live, 0, CALYX_DAMAGED);
+    replace_by_bytes(bytes, 0);
+    assert_keeps(live, 0, CALYX_DAMAGED);
+    assert_int_equal(unlink(path), 0);
+    assert_keeps(live, 0, CALYX_IO);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_keeps(live, 0, CALYX_DAMAGED);
+    assert_int_equal(rmdir(path), 0);
+
+    save_edition(1);
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_keeps(live, 0, CALYX_DAMAGED);
+    save_edition(2); /* and when all is well again */
+    assert_refreshes(live, true);
+    assert_true(serves(live, 2));
+    assert_int_equal(blocks_of(&books), blocks);
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void what_cannot_be_opened_is_not_followed(void **state) {
+    (void)state;
+    struct books books = {0};
+    const calyx_memory hooks = {take, give, &books};
+    const calyx_opening how = {.memory = &hooks};
+    calyx_live *live = NULL;
+    calyx_error why = {0};
+    assert_int_equal(calyx_live_open(path, &how, &live, &why), CALYX_IO);
+    assert_non_null(strstr(why.text, path));
+    assert_null(live);
+    assert_int_equal(blocks_of(&books), 0);
+
+    save_edition(0);
+    for (size_t n = 1;; n++) {
+        books = (struct books){.fails_at = n};
+        why = (calyx_error){0};
+        const calyx_status status = calyx_live_open(path, &how, &live, &why);
+        if (status == CALYX_OK) break;
+        assert_int_equal(status, CALYX_NO_MEMORY);
+        assert_int_equal(why.status, CALYX_NO_MEMORY);
+        assert_null(live);
+        assert_int_equal(blocks_of(&books), 0);
+    }
+    calyx_live_free(live);
+    assert_int_equal(blocks_of(&books), 0);
+}
+
+static void only_what_follows_a_file_can_be_refreshed(void **state) {
+    (void)state;
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_new(make_edition(0, NULL), &live, NULL));
+    bool changed = true;
+    calyx_error why;
+    assert_int_equal(calyx_live_refresh(live, &changed, &why), CALYX_CANNOT);
+    assert_false(changed);
+    calyx_live_free(live);
+}
+
+/* What the caller said on opening holds for every file that follows, though the
+ * caller's own memory of it is gone. */
+static void how_to_open_is_remembered(void **state) {
+    (void)state;
+    save_edition(0);
+    char *kernel = strdup("scalar");
+    calyx_live *live = follow(&(calyx_opening){.kernel = kernel});
+    memset(kernel, 'x', strlen(kernel));
+    free(kernel);
+    save_edition(1);
+    assert_refreshes(live, true);
+    const calyx_filter *f = calyx_live_take(live);
+    assert_string_equal(info_of(f).kernel, "scalar");
+    calyx_live_give(live, f);
+    calyx_live_free(live);
+}
+
+static void a_secret_key_is_remembered(void **state) {
+    (void)state;
+    bool built = false;
+    for (const char *const *hash = calyx_hashes(); *hash; hash++)
+        built |= strcmp(*hash, "siphash") == 0;
+    if (!built) skip();
+    uint8_t key[16] = "sixteen letters";
+    calyx_filter *f =
+        make_filter((calyx_options){.hash = "siphash", .key = key});
+    add(f, "rose");
+    assert_ok(calyx_save(f, path, NULL));
+    calyx_live *live = follow(&(calyx_opening){.key = key});
+    add(f, "iris");
+    assert_ok(calyx_save(f, path, NULL));
+    memset(key, 0, sizeof key);
+    assert_refreshes(live, true);
+    const calyx_filter *now = calyx_live_take(live);
+    assert_true(has(now, "rose") && has(now, "iris"));
+    calyx_live_give(live, now);
+    calyx_live_free(live);
+    calyx_free(f);
+}
+
+static void *keep_refreshing(void *context) {
+    struct reader *reader = context;
+    while (!__atomic_load_n(reader->stop, __ATOMIC_RELAXED)) {
+        if (calyx_live_refresh(reader->live, NULL, NULL) != CALYX_OK)
+            reader->missed++;
+        reader->asked++;
+    }
+    return NULL;
+}
+
+static void readers_miss_no_key_while_the_file_is_replaced(void **state) {
+    (void)state;
+    save_edition(0);
+    calyx_live *live = follow(NULL);
+    struct reader readers[READERS], refreshers[2];
+    uint64_t stop = 0;
+    start(readers, live, &stop);
+    for (int i = 0; i < 2; i++) {
+        refreshers[i] = (struct reader){.live = live, .stop = &stop};
+        assert_int_equal(pthread_create(&refreshers[i].thread, NULL,
+                                        keep_refreshing, &refreshers[i]),
+                         0);
+    }
+    for (uint64_t i = 1; i <= 50; i++) save_edition(i);
+    finish(readers, &stop);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(refreshers[i].thread, NULL);
+        assert_int_equal(refreshers[i].missed, 0);
+    }
+    calyx_live_refresh(live, NULL, NULL);
+    assert_true(serves(live, 50));
+    calyx_live_free(live);
+}
+
+/* ---- Bytes of a filter that others add to -------------------------------- */
+
+enum { ROUNDS = SANITIZED ? 100 : 1000, TO_ADD = 5000 };
+
+struct adder {
+    calyx_filter *f;
+    uint64_t added;
+    pthread_t thread;
+};
+
+static void *keep_adding(void *context) {
+    struct adder *adder = context;
+    for (uint64_t i = 0; i < TO_ADD; i++) {
+        if (calyx_add_u64(adder->f, i, NULL) != CALYX_OK) abort();
+        __atomic_store_n(&adder->added, i + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void assert_has_numbers(const void *bytes, size_t size, uint64_t n) {
+    calyx_filter *f = NULL;
+    calyx_error why;
+    if (calyx_decode(bytes, size, NULL, &f, &why) != CALYX_OK)
+        fail_msg("%s", why.text);
+    for (uint64_t i = 0; i < n; i++) assert_true(calyx_has_u64(f, i));
+    calyx_free(f);
+}
+
+/* Another thread may make the filter grow at any moment: then the buffer is too
+ * small, and encoding says so; it does not write behind its end. */
+static void encode_while_it_grows(const struct adder *adder, bool looks) {
+    static const uint8_t mark[64] = "the end of the buffer";
+    const uint64_t added = __atomic_load_n(&adder->added, __ATOMIC_ACQUIRE);
+    const size_t size = (size_t)calyx_encoded_size(adder->f);
+    uint8_t *bytes = malloc(size + sizeof mark);
+    assert_non_null(bytes);
+    memcpy(bytes + size, mark, sizeof mark);
+    const calyx_status status = calyx_encode(adder->f, bytes, size, NULL);
+    assert_memory_equal(bytes + size, mark, sizeof mark);
+    if (status != CALYX_OK)
+        assert_int_equal(status, CALYX_BAD_ARGUMENT);
+    else if (looks)
+        assert_has_numbers(bytes, size, added);
+    free(bytes);
+}
+
+/* With room for all; and growing all the while, by as little as can be. */
+static void bytes_have_every_key_added_before_them(void **state) {
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const bool grows = round % 10 > 0;
+        struct adder adder = {0};
+        adder.f = make_filter((calyx_options){.capacity = grows ? 1 : TO_ADD,
+                                              .growth = grows ? 1.25 : 0,
+                                              .concurrent = true});
+        assert_int_equal(
+            pthread_create(&adder.thread, NULL, keep_adding, &adder), 0);
+        for (int i = 0;
+             __atomic_load_n(&adder.added, __ATOMIC_ACQUIRE) < TO_ADD; i++)
+            encode_while_it_grows(&adder, i % 16 == 0);
+        pthread_join(adder.thread, NULL);
+        encode_while_it_grows(&adder, true);
+        calyx_free(adder.f);
+    }
+}
+
+#define IN_FOLDER(test) \
+    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_miss_no_key_while_filters_are_swapped),
+        cmocka_unit_test(two_threads_may_swap),
+        cmocka_unit_test(a_taken_filter_outlives_the_swap),
+        cmocka_unit_test(a_filter_that_nobody_has_is_freed_by_the_swap),
+        cmocka_unit_test(old_filters_that_are_held_can_be_too_many),
+        cmocka_unit_test(without_memory_the_filter_stays_with_its_owner),
+        IN_FOLDER(a_replaced_file_is_noticed),
+        IN_FOLDER(a_file_of_the_same_time_is_noticed),
+        IN_FOLDER(a_file_that_cannot_be_used_replaces_nothing),
+        IN_FOLDER(what_cannot_be_opened_is_not_followed),
+        cmocka_unit_test(only_what_follows_a_file_can_be_refreshed),
+        IN_FOLDER(how_to_open_is_remembered),
+        IN_FOLDER(a_secret_key_is_remembered),
+        IN_FOLDER(readers_miss_no_key_while_the_file_is_replaced),
+        cmocka_unit_test(bytes_have_every_key_added_before_them),
+    };
+    return RUN_TESTS(tests);
+}
