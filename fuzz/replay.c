@@ -7,11 +7,11 @@
  *
  * If REPLAY_NAMES is set, every file is named before it is tried.
  */
-#define _DEFAULT_SOURCE /* nftw, strdup */
-#define _XOPEN_SOURCE   700
+#define _DEFAULT_SOURCE /* opendir, stat */
 #include "fuzz.h"
 
-#include <ftw.h>
+#include <dirent.h>
+#include <sys/stat.h>
 
 static size_t mutations, files, runs;
 static uint64_t state = 1;

@@ -10,18 +10,26 @@
 #include <sys/mman.h>
 
 static const size_t LARGE = (size_t)1 << 20;
-static const size_t HUGE = (size_t)32 << 20; /* below, pages are few anyway */
+static const size_t HUGE = (size_t)4 << 20; /* below, pages are few anyway */
 static const size_t HUGE_PAGE = (size_t)2 << 20;
+
+/* A page may be as large as this, on some processors. */
+static const size_t PAGE = (size_t)64 << 10;
+
+static size_t whole_pages(size_t size) {
+    return (size + PAGE - 1) / PAGE * PAGE;
+}
 
 bool memory_is_huge(size_t size) {
     return size >= HUGE;
 }
 
 /* Take one huge page more than asked for, and give back what lies before and
- * after the aligned block: huge pages must be aligned to their size. */
+ * after the aligned block: huge pages must be aligned to their size. What does
+ * not fill one at the end lies on small pages. */
 static void *map_huge(size_t size) {
     if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
-    const size_t kept = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t kept = whole_pages(size);
     const size_t taken = kept + HUGE_PAGE;
     char *const start = mmap(NULL, taken, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -42,9 +50,7 @@ static void *map(size_t size) {
 }
 
 static void unmap(void *block, size_t size) {
-    if (memory_is_huge(size))
-        size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    munmap(block, size);
+    munmap(block, memory_is_huge(size) ? whole_pages(size) : size);
 }
 #else
 static const size_t LARGE = SIZE_MAX;

@@ -31,13 +31,16 @@ static inline void call_key(const calyx_key *key) {
             hashes[i] = one(secret, keys[i].data, keys[i].size);               \
         }                                                                      \
     }                                                                          \
+    static inline uint64_t one##_number(const struct secret *secret,           \
+                                        uint64_t number) {                     \
+        number = little64(number);                                             \
+        return one(secret, &number, sizeof number);                            \
+    }                                                                          \
     static void one##_numbers(const struct secret *secret,                     \
                               const uint64_t *numbers, size_t n,               \
                               uint64_t *hashes) {                              \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const uint64_t number = little64(numbers[i]);                      \
-            hashes[i] = one(secret, &number, sizeof number);                   \
-        }                                                                      \
+        for (size_t i = 0; i < n; i++)                                         \
+            hashes[i] = one##_number(secret, numbers[i]);                      \
     }
 
 /* ---- xxh3: the default --------------------------------------------------- */
@@ -71,10 +74,11 @@ MANY(siphash)
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct hash table[] = {
-    {"xxh3", 1, false, xxh3, xxh3_many, xxh3_numbers},
-    {"xxh64", 2, false, xxh64, xxh64_many, xxh64_numbers},
+    {"xxh3", 1, false, xxh3, xxh3_many, xxh3_number, xxh3_numbers},
+    {"xxh64", 2, false, xxh64, xxh64_many, xxh64_number, xxh64_numbers},
 #if CALYX_HAVE_SODIUM
-    {"siphash", 3, true, siphash, siphash_many, siphash_numbers},
+    {"siphash", 3, true, siphash, siphash_many, siphash_number,
+     siphash_numbers},
 #endif
 };
 enum { COUNT = sizeof table / sizeof table[0] };

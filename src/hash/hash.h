@@ -22,6 +22,7 @@ struct hash {
     void (*many)(const struct secret *secret, const calyx_key *keys, size_t n,
                  uint64_t *hashes);
     /* The same as the 8 little-endian bytes of each number. */
+    uint64_t (*number)(const struct secret *secret, uint64_t number);
     void (*numbers)(const struct secret *secret, const uint64_t *numbers,
                     size_t n, uint64_t *hashes);
 };
