@@ -4,8 +4,9 @@
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 RUN    ?= urls
+TIME   ?= 60
 
-.PHONY: all run test check bench install amalgamation clean help
+.PHONY: all run test check bench fuzz install amalgamation clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -37,8 +38,16 @@ check:
 bench:
 	@dev/install-packages build bench
 	@cmake --preset release >/dev/null
-	@cmake --build build -j $(JOBS) --target bench
-	@build/bench/bench
+	@cmake --build build -j $(JOBS) --target calyx-bench
+	@build/calyx-bench $(BENCH)
+
+# Each fuzzer for TIME seconds, from the corpus; what it finds is left in
+# build/fuzz/found.
+fuzz:
+	@dev/install-packages build check
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build/fuzz -j $(JOBS)
+	@dev/fuzz $(TIME)
 
 # The manifest goes, lest root's `make install` leave a file that yours cannot
 # write.
@@ -58,7 +67,8 @@ help:
 	@echo 'make run             build and run a first example'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
-	@echo 'make bench           measure the speed'
+	@echo 'make bench           measure the speed; BENCH=--quick for a minute of it'
+	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
 	@echo 'make clean           remove build/'

@@ -14,11 +14,13 @@ endforeach()
 
 find_library(LIBBLOOM bloom)
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.c)
-if(bench_sources AND LIBBLOOM)
-    add_executable(bench EXCLUDE_FROM_ALL ${bench_sources})
-    target_include_directories(bench PRIVATE src ${XXHASH_INCLUDE})
-    target_link_libraries(bench PRIVATE calyx Threads::Threads m ${LIBBLOOM})
-    set_target_properties(bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench)
+if(LIBBLOOM)
+    add_executable(calyx-bench EXCLUDE_FROM_ALL ${bench_sources})
+    target_include_directories(calyx-bench PRIVATE src ${XXHASH_INCLUDE})
+    target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_LIBBLOOM=1)
+    target_link_libraries(calyx-bench PRIVATE
+        calyx Threads::Threads m ${LIBBLOOM})
+    set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
 endif()
 
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)

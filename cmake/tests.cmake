@@ -122,6 +122,26 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/test/control/lost_keys.c)
     set_tests_properties(control.lost_keys PROPERTIES RUN_SERIAL ON)
 endif()
 
+# ---- Killed at any moment, a file is whole ---------------------------------
+
+find_program(STRACE strace REQUIRED)
+find_program(PYTHON3 python3 REQUIRED)
+add_executable(crash_saver test/crash/saver.c)
+target_link_libraries(crash_saver PRIVATE calyx_static)
+add_library(crash_shim MODULE test/crash/shim.c)
+target_link_libraries(crash_shim PRIVATE ${CMAKE_DL_LIBS})
+set_target_properties(crash_saver crash_shim PROPERTIES
+    C_EXTENSIONS ON C_VISIBILITY_PRESET default
+    RUNTIME_OUTPUT_DIRECTORY test LIBRARY_OUTPUT_DIRECTORY test)
+add_test(NAME crash COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/test/crash/crash.py
+    $<TARGET_FILE:crash_saver> $<TARGET_FILE:crash_shim>)
+
+# Makes the files of test/golden; kept compiling, and run by hand.
+add_executable(golden_make test/golden/make.c)
+target_link_libraries(golden_make PRIVATE calyx_static)
+set_target_properties(golden_make PROPERTIES
+    C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
+
 # ---- What people get -------------------------------------------------------
 
 add_test(NAME package.install

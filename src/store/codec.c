@@ -124,7 +124,8 @@ static calyx_status write_described(const calyx_filter *f,
                                     struct description *d, calyx_put *put,
                                     void *context, calyx_error *why) {
     const struct layout *l = &d->layout;
-    const size_t scratch = (size_t)(l->tables_bytes + CHUNK);
+    const size_t scratch =
+        (size_t)(l->tables_bytes + (f->concurrent ? CHUNK : 0));
     uint8_t *const tables =
         f->memory.take(f->memory.context, scratch, LINE_ALIGNED);
     if (!tables)

@@ -63,6 +63,7 @@ enum {
 enum {
     IN_GENERATION = 0,
     IN_STATE = 8,
+    IN_UNUSED = 12,
     IN_ITEMS = 16,
     IN_TABLES_SUM = 24,
     IN_HEADER_SUM = 32,
@@ -362,7 +363,9 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
         const uint32_t is = load32(slot + IN_STATE);
         if (load64(slot + IN_SUM) != checksum(slot, IN_SUM, 0) ||
             load64(slot + IN_HEADER_SUM) != d->header_sum ||
-            (is != SEALED && is != OPEN) || generation <= state->generation)
+            (is != SEALED && is != OPEN) || generation <= state->generation ||
+            load32(slot + IN_UNUSED) != 0 ||
+            !all_zero(slot + IN_RESERVED, IN_SUM - IN_RESERVED))
             continue;
         *state = (struct state){
             .slot = i,
