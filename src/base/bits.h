@@ -47,10 +47,11 @@ static inline void store64(void *p, uint64_t x) {
     memcpy(p, &x, sizeof x);
 }
 
-/* Words of a body that other threads may be adding to; aligned. `set` tells the
- * word as it was before. A plain |= would now and then lose the bits that
- * another thread set between its load and its store; CALYX_PLAIN_OR builds the
- * library that way, so that a test can show that it would notice. */
+/* Words of a body that other threads may be adding to; aligned. A plain |=
+ * would now and then lose the bits that another thread set between its load and
+ * its store; CALYX_PLAIN_OR builds the library that way, so that a test can
+ * show that it would notice. What the word was before is not told: processors
+ * have an instruction to set bits, but few have one that also tells. */
 static inline uint32_t peek32(const void *p) {
     return little32(__atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED));
 }
@@ -59,14 +60,11 @@ static inline uint64_t peek64(const void *p) {
     return little64(__atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED));
 }
 
-static inline uint64_t set64(void *p, uint64_t bits) {
+static inline void set64(void *p, uint64_t bits) {
 #if CALYX_PLAIN_OR
-    const uint64_t old = load64(p);
-    store64(p, old | bits);
-    return old;
+    store64(p, load64(p) | bits);
 #else
-    return little64(
-        __atomic_fetch_or((uint64_t *)p, little64(bits), __ATOMIC_RELAXED));
+    __atomic_fetch_or((uint64_t *)p, little64(bits), __ATOMIC_RELAXED);
 #endif
 }
 

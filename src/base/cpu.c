@@ -21,7 +21,8 @@ enum cpu_level cpu_best(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
         return CPU_AVX512;
-    if (__builtin_cpu_supports("avx2")) return CPU_AVX2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+        return CPU_AVX2;
 #endif
     return CPU_SCALAR;
 }

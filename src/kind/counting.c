@@ -35,7 +35,9 @@ static void change_by(uint8_t *counters, uint32_t i, int one) {
     counters[i / 2] = (uint8_t)(counters[i / 2] + one * place);
 }
 
-bool counting_add(uint8_t *body, const struct shape *shape, uint64_t hash) {
+bool counting_add(uint8_t *body, const struct shape *shape,
+                  const uint64_t *given) {
+    const uint64_t hash = *given;
     uint8_t *const line = body + line_offset(hash, shape);
     uint8_t *const counters = counters_of(body, shape, hash);
     uint64_t words = line_words(hash, shape->probes);

@@ -16,7 +16,9 @@ MELT uint64_t step(uint64_t x) {
     return x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 }
 
-MELT bool has(const uint8_t *body, const struct shape *shape, uint64_t hash) {
+MELT bool has(const uint8_t *body, const struct shape *shape,
+              const uint64_t *given) {
+    uint64_t hash = *given;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
         const uint64_t bit = scale64(hash, shape->blocks);
         if (!(peek64(body + bit / 64 * 8) >> bit % 64 & 1)) return false;
@@ -24,7 +26,8 @@ MELT bool has(const uint8_t *body, const struct shape *shape, uint64_t hash) {
     return true;
 }
 
-MELT bool add(uint8_t *body, const struct shape *shape, uint64_t hash) {
+MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
+    uint64_t hash = *given;
     uint64_t missing = 0;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
         const uint64_t bit = scale64(hash, shape->blocks);
@@ -36,15 +39,19 @@ MELT bool add(uint8_t *body, const struct shape *shape, uint64_t hash) {
     return missing != 0;
 }
 
-MELT bool share(uint8_t *body, const struct shape *shape, uint64_t hash) {
-    uint64_t missing = 0;
+MELT bool share(uint8_t *body, const struct shape *shape,
+                const uint64_t *given) {
+    uint64_t hash = *given;
+    bool missing = false;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
         const uint64_t bit = scale64(hash, shape->blocks);
         uint8_t *word = body + bit / 64 * 8;
         const uint64_t mask = UINT64_C(1) << bit % 64;
-        if (mask & ~peek64(word)) missing |= mask & ~set64(word, mask);
+        if (peek64(word) & mask) continue;
+        set64(word, mask);
+        missing = true;
     }
-    return missing != 0;
+    return missing;
 }
 
 MELT void call(const uint8_t *body, const struct shape *shape, uint64_t hash,

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/cpu.h"
 
 /* The numbers that decide where the bits of a hash go. */
@@ -31,10 +32,10 @@ struct kernel {
     /* Tells whether any bit was missing. */
     bool (*add)(uint8_t *body, const struct shape *shape, uint64_t hash);
 
-    /* The same for a run of n hashes whose lines were called before; the lines
-     * of the `ahead` hashes that follow them are called on the way. So a run of
-     * none calls the lines of the first. `found` and `fresh` may be NULL; both
-     * return how many were true. */
+    /* The same for a run of n hashes, at most RUN, whose lines were called
+     * before; the lines of the `ahead` hashes that follow them are called on
+     * the way. So a run of none calls the lines of the first. `found` and
+     * `fresh` may be NULL; both return how many were true. */
     size_t (*has_run)(const uint8_t *body, const struct shape *shape,
                       const uint64_t *hashes, size_t n, size_t ahead,
                       bool *found);
@@ -70,71 +71,123 @@ MELT void call_line(const uint8_t *line, enum distance distance) {
         __builtin_prefetch(line, 0, 3); /* into the first */
 }
 
-typedef bool has_one(const uint8_t *, const struct shape *, uint64_t);
-typedef bool add_one(uint8_t *, const struct shape *, uint64_t);
+/* Hashes are handed on by their address: a vector kernel loads them straight
+ * into a vector, which is cheaper than by way of a plain register. */
+typedef bool has_one(const uint8_t *, const struct shape *, const uint64_t *);
+typedef bool add_one(uint8_t *, const struct shape *, const uint64_t *);
 typedef void call_one(const uint8_t *, const struct shape *, uint64_t,
                       enum distance);
 
+/* A run, and what is called on the way. */
+struct run {
+    const uint64_t *hashes;
+    size_t n, ahead;
+};
+
+/* How many hashes of a run, from its start, have one to call at both distances:
+ * the loop over these needs not ask. */
+MELT size_t well_ahead(struct run run) {
+    const size_t all = run.n + run.ahead;
+    const size_t near = all > NEAR ? all - NEAR : 0;
+    const size_t far = run.ahead < run.n ? run.ahead : run.n;
+    return near < far ? near : far;
+}
+
 MELT void call_both(const uint8_t *body, const struct shape *shape,
-                    const uint64_t *hashes, size_t i, size_t n, size_t ahead,
-                    call_one *call) {
-    if (i < ahead) call(body, shape, hashes[n + i], FAR_OFF);
-    if (i + NEAR < n + ahead) call(body, shape, hashes[i + NEAR], NEAR_BY);
+                    struct run run, size_t i, call_one *call) {
+    call(body, shape, run.hashes[run.n + i], FAR_OFF);
+    call(body, shape, run.hashes[i + NEAR], NEAR_BY);
+}
+
+MELT void call_any(const uint8_t *body, const struct shape *shape,
+                   struct run run, size_t i, call_one *call) {
+    if (i < run.ahead) call(body, shape, run.hashes[run.n + i], FAR_OFF);
+    if (i + NEAR < run.n + run.ahead)
+        call(body, shape, run.hashes[i + NEAR], NEAR_BY);
 }
 
 MELT void call_rest(const uint8_t *body, const struct shape *shape,
-                    const uint64_t *hashes, size_t n, size_t ahead,
-                    call_one *call) {
-    for (size_t i = n; i < ahead; i++)
-        call(body, shape, hashes[n + i], FAR_OFF);
+                    struct run run, call_one *call) {
+    for (size_t i = run.n; i < run.ahead; i++)
+        call(body, shape, run.hashes[run.n + i], FAR_OFF);
+}
+
+/* How many of a run's answers are true, eight at a time. */
+MELT size_t count_true(const bool *answers, size_t n) {
+    const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
+    uint64_t sums = 0;
+    size_t i = 0, total = 0;
+    for (; i + 8 <= n; i += 8) sums += load64(answers + i);
+    for (; i < n; i++) total += answers[i];
+    sums = (sums & bytes) + (sums >> 8 & bytes);
+    return total + (size_t)(sums * UINT64_C(0x0001000100010001) >> 48);
 }
 
 /* The shape is copied, so that the compiler sees that no store changes it. */
 MELT size_t has_each(const uint8_t *body, const struct shape *given,
-                     const uint64_t *hashes, size_t n, size_t ahead,
-                     bool *found, has_one *has, call_one *call) {
+                     struct run run, bool *found, has_one *has,
+                     call_one *call) {
     const struct shape shape = *given;
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++) {
-        call_both(body, &shape, hashes, i, n, ahead, call);
-        const bool yes = has(body, &shape, hashes[i]);
-        if (found) found[i] = yes;
-        total += yes;
+    const size_t well = well_ahead(run);
+    bool answers[RUN];
+    bool *const to = found ? found : answers;
+    size_t i = 0;
+    for (; i < well; i++) {
+        call_both(body, &shape, run, i, call);
+        to[i] = has(body, &shape, &run.hashes[i]);
     }
-    call_rest(body, &shape, hashes, n, ahead, call);
-    return total;
+    for (; i < run.n; i++) {
+        call_any(body, &shape, run, i, call);
+        to[i] = has(body, &shape, &run.hashes[i]);
+    }
+    call_rest(body, &shape, run, call);
+    return count_true(to, run.n);
 }
 
-MELT size_t add_each(uint8_t *body, const struct shape *given,
-                     const uint64_t *hashes, size_t n, size_t ahead,
+MELT size_t add_each(uint8_t *body, const struct shape *given, struct run run,
                      bool *fresh, add_one *add, call_one *call) {
     const struct shape shape = *given;
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++) {
-        call_both(body, &shape, hashes, i, n, ahead, call);
-        const bool yes = add(body, &shape, hashes[i]);
-        if (fresh) fresh[i] = yes;
-        total += yes;
+    const size_t well = well_ahead(run);
+    bool answers[RUN];
+    bool *const to = fresh ? fresh : answers;
+    size_t i = 0;
+    for (; i < well; i++) {
+        call_both(body, &shape, run, i, call);
+        to[i] = add(body, &shape, &run.hashes[i]);
     }
-    call_rest(body, &shape, hashes, n, ahead, call);
-    return total;
+    for (; i < run.n; i++) {
+        call_any(body, &shape, run, i, call);
+        to[i] = add(body, &shape, &run.hashes[i]);
+    }
+    call_rest(body, &shape, run, call);
+    return count_true(to, run.n);
 }
 
 /* Define `const struct kernel name` of functions on single hashes: one to ask
  * and one to add, each with one to call the lines that it will touch. TARGET is
  * the attribute that lets the compiler use the instructions of the level. */
-#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)              \
-    TARGET static size_t name##_has_run(                                       \
-        const uint8_t *body, const struct shape *shape,                        \
-        const uint64_t *hashes, size_t n, size_t ahead, bool *found) {         \
-        return has_each(body, shape, hashes, n, ahead, found, has_, has_call); \
-    }                                                                          \
-    TARGET static size_t name##_add_run(                                       \
-        uint8_t *body, const struct shape *shape, const uint64_t *hashes,      \
-        size_t n, size_t ahead, bool *fresh) {                                 \
-        return add_each(body, shape, hashes, n, ahead, fresh, add_, add_call); \
-    }                                                                          \
-    const struct kernel name = {cpu, has_, add_, name##_has_run,               \
+#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)             \
+    TARGET static bool name##_has(const uint8_t *body,                        \
+                                  const struct shape *shape, uint64_t hash) { \
+        return has_(body, shape, &hash);                                      \
+    }                                                                         \
+    TARGET static bool name##_add(uint8_t *body, const struct shape *shape,   \
+                                  uint64_t hash) {                            \
+        return add_(body, shape, &hash);                                      \
+    }                                                                         \
+    TARGET static size_t name##_has_run(                                      \
+        const uint8_t *body, const struct shape *shape,                       \
+        const uint64_t *hashes, size_t n, size_t ahead, bool *found) {        \
+        const struct run run = {hashes, n, ahead};                            \
+        return has_each(body, shape, run, found, has_, has_call);             \
+    }                                                                         \
+    TARGET static size_t name##_add_run(                                      \
+        uint8_t *body, const struct shape *shape, const uint64_t *hashes,     \
+        size_t n, size_t ahead, bool *fresh) {                                \
+        const struct run run = {hashes, n, ahead};                            \
+        return add_each(body, shape, run, fresh, add_, add_call);             \
+    }                                                                         \
+    const struct kernel name = {cpu, name##_has, name##_add, name##_has_run,  \
                                 name##_add_run};
 
 #endif

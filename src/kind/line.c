@@ -64,7 +64,9 @@ const uint64_t line_ranks[256] = {
 
 /* ---- The plain kernels: the definition the others are held to ------------ */
 
-MELT bool in_line_scalar(const uint8_t *line, uint64_t hash, uint32_t probes) {
+MELT bool in_line_scalar(const uint8_t *line, const uint64_t *given,
+                         uint32_t probes) {
+    const uint64_t hash = *given;
     uint64_t words = line_words(hash, probes);
     for (; words; words &= words - 1) {
         const int word = line_first(words);
@@ -74,7 +76,9 @@ MELT bool in_line_scalar(const uint8_t *line, uint64_t hash, uint32_t probes) {
     return true;
 }
 
-MELT bool add_to_line_scalar(uint8_t *line, uint64_t hash, uint32_t probes) {
+MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *given,
+                             uint32_t probes) {
+    const uint64_t hash = *given;
     uint64_t words = line_words(hash, probes);
     uint32_t missing = 0;
     for (; words; words &= words - 1) {
@@ -87,15 +91,21 @@ MELT bool add_to_line_scalar(uint8_t *line, uint64_t hash, uint32_t probes) {
     return missing != 0;
 }
 
-MELT bool share_line_scalar(uint8_t *line, uint64_t hash, uint32_t probes) {
-    struct line_mask mask = {{0}};
+MELT bool share_line_scalar(uint8_t *line, const uint64_t *given,
+                            uint32_t probes) {
+    const uint64_t hash = *given;
+    struct line_mask missing = {{0}};
     uint64_t words = line_words(hash, probes);
+    uint32_t places = 0;
     for (; words; words &= words - 1) {
         const int word = line_first(words);
-        mask.word[word / 2] |=
-            UINT64_C(1) << (line_spot(hash, word) + 32 * (uint32_t)(word % 2));
+        const uint32_t bit = UINT32_C(1) << line_spot(hash, word);
+        if (peek32(line + 4 * word) & bit) continue;
+        missing.word[word / 2] |= (uint64_t)bit << 32 * (word % 2);
+        places |= UINT32_C(1) << word / 2;
     }
-    return line_share(line, &mask);
+    line_share(line, &missing, places);
+    return places != 0;
 }
 
 LINE_KERNELS(scalar, CPU_SCALAR, , in_line_scalar, add_to_line_scalar,

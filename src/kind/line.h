@@ -52,20 +52,20 @@ static inline uint64_t line_second(uint64_t hash) {
     return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The bits of a key in a line, as a line of 8 words of 64. */
+/* Bits that a key misses in a line, as a line of 8 words of 64. */
 struct line_mask {
     _Alignas(LINE_BYTES) uint64_t word[LINE_BYTES / 8];
 };
 
-/* Set bits in a line that other threads may be adding to. The locked
- * instruction is dear, so it is used only where a bit is missing. */
-static inline bool line_share(uint8_t *line, const struct line_mask *mask) {
-    uint64_t missing = 0;
-    for (int i = 0; i < LINE_BYTES / 8; i++) {
-        if (!(mask->word[i] & ~peek64(line + 8 * i))) continue;
-        missing |= mask->word[i] & ~set64(line + 8 * i, mask->word[i]);
+/* Set them in a line that other threads may be adding to. The locked
+ * instruction is dear, so it is used only for the words given, one bit each,
+ * where something is missing. */
+static inline void line_share(uint8_t *line, const struct line_mask *missing,
+                              uint32_t words) {
+    for (; words; words &= words - 1) {
+        const int i = __builtin_ctz(words);
+        set64(line + 8 * i, missing->word[i]);
     }
-    return missing != 0;
 }
 
 MELT void line_call(const uint8_t *body, const struct shape *shape,
@@ -80,68 +80,72 @@ MELT void line2_call(const uint8_t *body, const struct shape *shape,
 }
 
 /* Add a hash to a counting filter, whose lines are followed by its counters. */
-bool counting_add(uint8_t *body, const struct shape *shape, uint64_t hash);
+bool counting_add(uint8_t *body, const struct shape *shape,
+                  const uint64_t *hash);
 void counting_call(const uint8_t *body, const struct shape *shape,
                    uint64_t hash, enum distance distance);
 
 /* Define the kernels of one level, of three functions that the level brings:
  * is this key in this line? add it; add it while other threads do. A counting
  * filter is asked as a line filter is. */
-typedef bool in_line(const uint8_t *line, uint64_t hash, uint32_t probes);
-typedef bool add_to_line(uint8_t *line, uint64_t hash, uint32_t probes);
+typedef bool in_line(const uint8_t *line, const uint64_t *hash,
+                     uint32_t probes);
+typedef bool add_to_line(uint8_t *line, const uint64_t *hash, uint32_t probes);
 
 MELT bool has_in_two(const uint8_t *body, const struct shape *shape,
-                     uint64_t hash, in_line *in) {
-    const uint64_t second = line_second(hash);
+                     const uint64_t *hash, in_line *in) {
+    const uint64_t second = line_second(*hash);
     const uint32_t each = shape->probes / 2;
-    const bool here = in(body + line_offset(hash, shape), hash, each);
-    const bool there = in(body + line_offset(second, shape), second, each);
+    const bool here = in(body + line_offset(*hash, shape), hash, each);
+    const bool there = in(body + line_offset(second, shape), &second, each);
     return here & there; /* no branch: both lines are on their way anyway */
 }
 
-MELT bool add_to_two(uint8_t *body, const struct shape *shape, uint64_t hash,
-                     add_to_line *add) {
-    const uint64_t second = line_second(hash);
+MELT bool add_to_two(uint8_t *body, const struct shape *shape,
+                     const uint64_t *hash, add_to_line *add) {
+    const uint64_t second = line_second(*hash);
     const uint32_t each = shape->probes / 2;
-    const bool here = add(body + line_offset(hash, shape), hash, each);
-    const bool there = add(body + line_offset(second, shape), second, each);
+    const bool here = add(body + line_offset(*hash, shape), hash, each);
+    const bool there = add(body + line_offset(second, shape), &second, each);
     return here | there;
 }
 
-#define LINE_KERNELS(level, cpu, TARGET, in, add, share)                      \
-    TARGET MELT bool line_##level##_has(                                      \
-        const uint8_t *body, const struct shape *shape, uint64_t hash) {      \
-        return in(body + line_offset(hash, shape), hash, shape->probes);      \
-    }                                                                         \
-    TARGET MELT bool line_##level##_add(                                      \
-        uint8_t *body, const struct shape *shape, uint64_t hash) {            \
-        return add(body + line_offset(hash, shape), hash, shape->probes);     \
-    }                                                                         \
-    TARGET MELT bool line_##level##_share(                                    \
-        uint8_t *body, const struct shape *shape, uint64_t hash) {            \
-        return share(body + line_offset(hash, shape), hash, shape->probes);   \
-    }                                                                         \
-    TARGET MELT bool line2_##level##_has(                                     \
-        const uint8_t *body, const struct shape *shape, uint64_t hash) {      \
-        return has_in_two(body, shape, hash, in);                             \
-    }                                                                         \
-    TARGET MELT bool line2_##level##_add(                                     \
-        uint8_t *body, const struct shape *shape, uint64_t hash) {            \
-        return add_to_two(body, shape, hash, add);                            \
-    }                                                                         \
-    TARGET MELT bool line2_##level##_share(                                   \
-        uint8_t *body, const struct shape *shape, uint64_t hash) {            \
-        return add_to_two(body, shape, hash, share);                          \
-    }                                                                         \
-    KERNEL(line_##level, cpu, TARGET, line_##level##_has, line_call,          \
-           line_##level##_add, line_call)                                     \
-    KERNEL(line_##level##_shared, cpu, TARGET, line_##level##_has, line_call, \
-           line_##level##_share, line_call)                                   \
-    KERNEL(line2_##level, cpu, TARGET, line2_##level##_has, line2_call,       \
-           line2_##level##_add, line2_call)                                   \
-    KERNEL(line2_##level##_shared, cpu, TARGET, line2_##level##_has,          \
-           line2_call, line2_##level##_share, line2_call)                     \
-    KERNEL(counting_##level, cpu, TARGET, line_##level##_has, line_call,      \
+#define LINE_KERNELS(level, cpu, TARGET, in, add, share)                       \
+    TARGET MELT bool one_##level##_has(const uint8_t *body,                    \
+                                       const struct shape *shape,              \
+                                       const uint64_t *hash) {                 \
+        return in(body + line_offset(*hash, shape), hash, shape->probes);      \
+    }                                                                          \
+    TARGET MELT bool one_##level##_add(                                        \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
+        return add(body + line_offset(*hash, shape), hash, shape->probes);     \
+    }                                                                          \
+    TARGET MELT bool one_##level##_share(                                      \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
+        return share(body + line_offset(*hash, shape), hash, shape->probes);   \
+    }                                                                          \
+    TARGET MELT bool two_##level##_has(const uint8_t *body,                    \
+                                       const struct shape *shape,              \
+                                       const uint64_t *hash) {                 \
+        return has_in_two(body, shape, hash, in);                              \
+    }                                                                          \
+    TARGET MELT bool two_##level##_add(                                        \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
+        return add_to_two(body, shape, hash, add);                             \
+    }                                                                          \
+    TARGET MELT bool two_##level##_share(                                      \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
+        return add_to_two(body, shape, hash, share);                           \
+    }                                                                          \
+    KERNEL(line_##level, cpu, TARGET, one_##level##_has, line_call,            \
+           one_##level##_add, line_call)                                       \
+    KERNEL(line_##level##_shared, cpu, TARGET, one_##level##_has, line_call,   \
+           one_##level##_share, line_call)                                     \
+    KERNEL(line2_##level, cpu, TARGET, two_##level##_has, line2_call,          \
+           two_##level##_add, line2_call)                                      \
+    KERNEL(line2_##level##_shared, cpu, TARGET, two_##level##_has, line2_call, \
+           two_##level##_share, line2_call)                                    \
+    KERNEL(counting_##level, cpu, TARGET, one_##level##_has, line_call,        \
            counting_add, counting_call)
 
 #define LINE_DECLARE(level)                                         \

@@ -34,14 +34,17 @@ static uint32_t lane_bit(uint64_t hash, int lane) {
     return UINT32_C(1) << ((uint32_t)hash * split_salt[lane] >> 27);
 }
 
-MELT bool has(const uint8_t *body, const struct shape *shape, uint64_t hash) {
+MELT bool has(const uint8_t *body, const struct shape *shape,
+              const uint64_t *given) {
+    const uint64_t hash = *given;
     const uint8_t *block = body + split_offset(hash, shape);
     for (int lane = 0; lane < SPLIT_LANES; lane++)
         if (!(peek32(block + 4 * lane) & lane_bit(hash, lane))) return false;
     return true;
 }
 
-MELT bool add(uint8_t *body, const struct shape *shape, uint64_t hash) {
+MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
+    const uint64_t hash = *given;
     uint8_t *block = body + split_offset(hash, shape);
     uint32_t missing = 0;
     for (int lane = 0; lane < SPLIT_LANES; lane++) {
@@ -53,16 +56,19 @@ MELT bool add(uint8_t *body, const struct shape *shape, uint64_t hash) {
     return missing != 0;
 }
 
-bool split_share(uint8_t *body, const struct shape *shape, uint64_t hash) {
+bool split_share(uint8_t *body, const struct shape *shape,
+                 const uint64_t *given) {
+    const uint64_t hash = *given;
     uint8_t *block = body + split_offset(hash, shape);
-    uint64_t missing = 0;
+    bool missing = false;
     for (int lane = 0; lane < SPLIT_LANES; lane += 2) {
         const uint64_t bits = (uint64_t)lane_bit(hash, lane) |
                               (uint64_t)lane_bit(hash, lane + 1) << 32;
-        if (bits & ~peek64(block + 4 * lane))
-            missing |= bits & ~set64(block + 4 * lane, bits);
+        if (!(bits & ~peek64(block + 4 * lane))) continue;
+        set64(block + 4 * lane, bits);
+        missing = true;
     }
-    return missing != 0;
+    return missing;
 }
 
 KERNEL(split_scalar, CPU_SCALAR, , has, split_call, add, split_call)

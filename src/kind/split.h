@@ -23,7 +23,8 @@ MELT void split_call(const uint8_t *body, const struct shape *shape,
 
 /* Add while other threads do. The locked instructions take so long that vectors
  * would not help. */
-bool split_share(uint8_t *body, const struct shape *shape, uint64_t hash);
+bool split_share(uint8_t *body, const struct shape *shape,
+                 const uint64_t *hash);
 
 extern const struct kernel split_scalar, split_scalar_shared;
 extern const struct kernel split_avx2, split_avx2_shared;

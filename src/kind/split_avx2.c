@@ -2,28 +2,26 @@
 #include "base/cpu.h"
 #if ON_X86
 
-#include <immintrin.h>
-
+#include "kind/avx2.h"
 #include "kind/split.h"
 
-#define AVX2 __attribute__((target("avx2"), no_sanitize("thread")))
-
 /* One bit set in each of eight lanes. */
-AVX2 MELT __m256i bits_of(uint64_t hash) {
+AVX2 MELT __m256i bits_of(const uint64_t *hash) {
     const __m256i salt = _mm256_loadu_si256((const __m256i *)split_salt);
-    const __m256i low = _mm256_set1_epi32((int)(uint32_t)hash);
-    const __m256i spot = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 27);
+    const __m256i spot =
+        _mm256_srli_epi32(_mm256_mullo_epi32(low_half(hash), salt), 27);
     return _mm256_sllv_epi32(_mm256_set1_epi32(1), spot);
 }
 
 AVX2 MELT bool has(const uint8_t *body, const struct shape *shape,
-                   uint64_t hash) {
-    const __m256i *at = (const __m256i *)(body + split_offset(hash, shape));
+                   const uint64_t *hash) {
+    const __m256i *at = (const __m256i *)(body + split_offset(*hash, shape));
     return _mm256_testc_si256(_mm256_load_si256(at), bits_of(hash));
 }
 
-AVX2 MELT bool add(uint8_t *body, const struct shape *shape, uint64_t hash) {
-    __m256i *at = (__m256i *)(body + split_offset(hash, shape));
+AVX2 MELT bool add(uint8_t *body, const struct shape *shape,
+                   const uint64_t *hash) {
+    __m256i *at = (__m256i *)(body + split_offset(*hash, shape));
     const __m256i old = _mm256_load_si256(at), bits = bits_of(hash);
     _mm256_store_si256(at, _mm256_or_si256(old, bits));
     return !_mm256_testc_si256(old, bits);
