@@ -16,9 +16,6 @@ struct pair {
     calyx_filter *f;
     uint32_t times[UNIVERSE]; /* each key is in it */
     bool counts;
-    /* Counters of two filters were put together by a rule that keeps every
-     * key, but says nothing of how often. */
-    bool uncounted;
 };
 
 /* ---- Keys -----------------------------------------------------------------
@@ -65,7 +62,7 @@ static void demand_all(const calyx_filter *f, const struct pair *p) {
 }
 
 static void demand_counts(const struct pair *p) {
-    if (p->uncounted || !p->counts) return;
+    if (!p->counts) return;
     for (size_t i = 0; i < UNIVERSE; i++) {
         const calyx_key key = key_at(i);
         const uint32_t least = p->times[i] < HIGHEST ? p->times[i] : HIGHEST;
@@ -126,14 +123,12 @@ static void replace(struct pair *p, calyx_filter *f) {
 static void merge_step(struct pair *p, const struct pair *other) {
     if (calyx_merge(p->f, other->f, NULL) != CALYX_OK) return;
     for (size_t i = 0; i < UNIVERSE; i++) p->times[i] += other->times[i];
-    p->uncounted |= other->uncounted;
 }
 
 static void intersect_step(struct pair *p, const struct pair *other) {
     if (calyx_intersect(p->f, other->f, NULL) != CALYX_OK) return;
     for (size_t i = 0; i < UNIVERSE; i++)
         if (other->times[i] < p->times[i]) p->times[i] = other->times[i];
-    p->uncounted |= other->uncounted;
 }
 
 static void fold_step(struct pair *p, uint64_t factor) {
@@ -178,7 +173,6 @@ static void copy_step(struct pair *p) {
 static void clear_step(struct pair *p) {
     DEMAND(calyx_clear(p->f) == CALYX_OK);
     memset(p->times, 0, sizeof p->times);
-    p->uncounted = false;
 }
 
 static void look_step(const struct pair *p) {
@@ -250,7 +244,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     struct pair pair[2] = {0};
     if (calyx_new(&want, &pair[0].f, NULL) == CALYX_OK)
-        DEMAND(calyx_copy(pair[0].f, &pair[1].f, NULL) == CALYX_OK);
+        (void)calyx_copy(pair[0].f, &pair[1].f, NULL); /* or too large */
     pair[0].counts = pair[1].counts = strcmp(want.kind, "counting") == 0;
     for (int i = 0; pair[0].f && pair[1].f && from.left && i < MOST_STEPS;
          i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "hash/xxh3.h"
 
 /* ---- One hash ------------------------------------------------------------ */
 
@@ -16,15 +17,20 @@ static bool in_part(const calyx_filter *f, const struct part *p,
     return f->kernel->has(p->body, &p->shape, hash);
 }
 
-/* Newest first: it is the largest, and holds most of the keys. Where there is
- * no other, nothing here waits for its answer, so the caller's next question
- * may be under way before this one is answered. */
-static bool has_hash(const calyx_filter *f, uint64_t hash) {
-    const struct part *p = newest_of(f);
-    if (!p->older && !f->guard) return in_part(f, p, hash);
-    for (; p; p = p->older)
+/* Newest first: it is the largest, and holds most of the keys. */
+static __attribute__((noinline)) bool has_in_any(const calyx_filter *f,
+                                                 uint64_t hash) {
+    for (const struct part *p = newest_of(f); p; p = p->older)
         if (in_part(f, p, hash)) return true;
     return is_cut(f); /* then no "no" can be trusted */
+}
+
+/* Where there is but one part, nothing here waits for the answer: so the
+ * caller's next question may be under way before this one is answered. */
+static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
+    const struct part *p = newest_of(f);
+    if (p->older || f->guard) return has_in_any(f, hash);
+    return in_part(f, p, hash);
 }
 
 /*
@@ -270,8 +276,19 @@ uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
     return f->hash->one(&f->secret, key, size);
 }
 
+/* The call of a function that may be any costs as much as this hash. */
+static inline bool is_xxh3(const calyx_filter *f) {
+    return __builtin_expect(f->hash->is_xxh3, true);
+}
+
 static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
+    if (is_xxh3(f)) return xxh3_of_number(number, f->secret.seed);
     return f->hash->number(&f->secret, number);
+}
+
+static __attribute__((noinline)) bool has_number(const calyx_filter *f,
+                                                 uint64_t number) {
+    return has_hash(f, f->hash->number(&f->secret, number));
 }
 
 bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
@@ -279,7 +296,8 @@ bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
 }
 
 bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
-    return has_hash(f, hash_number(f, number));
+    if (!is_xxh3(f)) return has_number(f, number);
+    return has_hash(f, xxh3_of_number(number, f->secret.seed));
 }
 
 calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,

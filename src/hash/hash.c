@@ -74,10 +74,10 @@ MANY(siphash)
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct hash table[] = {
-    {"xxh3", 1, false, xxh3, xxh3_many, xxh3_number, xxh3_numbers},
-    {"xxh64", 2, false, xxh64, xxh64_many, xxh64_number, xxh64_numbers},
+    {"xxh3", 1, false, true, xxh3, xxh3_many, xxh3_number, xxh3_numbers},
+    {"xxh64", 2, false, false, xxh64, xxh64_many, xxh64_number, xxh64_numbers},
 #if CALYX_HAVE_SODIUM
-    {"siphash", 3, true, siphash, siphash_many, siphash_number,
+    {"siphash", 3, true, false, siphash, siphash_many, siphash_number,
      siphash_numbers},
 #endif
 };

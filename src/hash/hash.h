@@ -18,6 +18,7 @@ struct hash {
     const char *name; /* "xxh3": what people type                       */
     uint16_t code;    /* in files; given out once, never given again    */
     bool keyed;       /* wants the key; others use the seed             */
+    bool is_xxh3;     /* xxh3.h does the same                           */
     uint64_t (*one)(const struct secret *secret, const void *key, size_t size);
     void (*many)(const struct secret *secret, const calyx_key *keys, size_t n,
                  uint64_t *hashes);

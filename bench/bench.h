@@ -1,0 +1,142 @@
+/*
+ * The benchmark's own words.
+ *
+ * Contestants do tasks. A task is one verb on keys in one form, batched or one
+ * at a time. Time is taken on segments of a few thousand keys; a pass is many
+ * segments in a row by one contestant, and what counts of it is its fastest
+ * segment: on a shared machine everything slower is somebody else's doing. In a
+ * round every contestant makes one pass of each task, so that whatever slows
+ * the machine for a while slows them all. The figure of a task is the median
+ * over the rounds; ratios are formed within a round, and the median is taken of
+ * those.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <calyx/calyx.h>
+#include <stdio.h>
+
+enum {
+    SEGMENT = 8192, /* keys at most */
+    MOST_ROUNDS = 101,
+    MOST_CONTESTANTS = 48
+};
+
+/* ---- Keys ---------------------------------------------------------------- */
+
+enum form {
+    HASHES,  /* 64-bit keys that are hashed already              */
+    NUMBERS, /* 64-bit keys, to be hashed as 8 bytes             */
+    URLS     /* 20 to 64 bytes, to be fetched from memory and hashed */
+};
+
+/* Keys to work on, in the forms that a task may want, and room for answers. */
+struct segment {
+    size_t n;
+    const calyx_key *urls;
+    uint64_t numbers[SEGMENT], hashes[SEGMENT];
+    bool answers[SEGMENT];
+};
+
+/* Member i of the set, and stranger i: all different from one another. */
+uint64_t member(uint64_t i);
+uint64_t stranger(uint64_t i);
+
+/* A well-mixed number for each i. */
+uint64_t mixed(uint64_t i);
+
+/* URL-like keys: members and strangers in turn, in the given shares, and a list
+ * of all the members. Made once. */
+enum { POOL = 1 << 19 };
+const calyx_key *url_pool(int present);
+const calyx_key *url_members(void);
+
+/* ---- Tasks --------------------------------------------------------------- */
+
+enum verb { ADD, ADD_FRESH, HAS, REMOVE };
+
+struct task {
+    const char *name;
+    enum verb verb;
+    enum form form;
+    bool single;
+    int present; /* per cent of the keys asked for that are members */
+};
+
+/* ---- Contestants --------------------------------------------------------- */
+
+struct contestant;
+
+struct trade {
+    /* Make an empty set for n keys; false if it cannot be had. */
+    bool (*make)(struct contestant *c, uint64_t n, double fpr);
+    void (*clear)(struct contestant *c);
+    void (*end)(struct contestant *c);
+    bool (*can)(const struct contestant *c, const struct task *task);
+    /* Do a task on a segment; tells how many keys were found. */
+    size_t (*run)(struct contestant *c, const struct task *task,
+                  struct segment *s);
+    uint64_t (*bytes)(const struct contestant *c);
+};
+
+struct contestant {
+    char name[40];
+    const struct trade *trade;
+    bool answers;              /* it holds a set: its rate can be measured */
+    bool shared;               /* threads may add to it at once            */
+    const char *kind, *kernel; /* of a filter of ours             */
+    double growth;
+    void *self;
+    uint64_t n;  /* what it was made for                     */
+    double rate; /* measured */
+};
+
+/* Each adds its contestants to a list, and tells how many. */
+int calyx_contestants(struct contestant *to, const char *kinds);
+int floor_contestants(struct contestant *to);
+int inlined_contestants(struct contestant *to);
+int libbloom_contestants(struct contestant *to);
+int exact_contestants(struct contestant *to);
+
+/* ---- Measuring ----------------------------------------------------------- */
+
+/* ns a key of one contestant in one task, round by round. */
+struct series {
+    int rounds;
+    double ns[MOST_ROUNDS];
+};
+
+struct figure {
+    double median,
+        spread; /* the spread is from the first quartile to the third */
+};
+
+struct figure figure_of(const struct series *s);
+struct figure ratio_of(const struct series *a, const struct series *b);
+struct series sum_of(const struct series *a, const struct series *b);
+
+/* A ratio that the spread leaves in doubt is not worth printing. */
+bool is_clear(struct figure ratio);
+
+/* What came of a task: a series for each contestant, empty if it cannot. */
+struct results {
+    struct series of[MOST_CONTESTANTS];
+};
+
+/* Let everyone do what they can of n tasks, in turn. They are all of one sort:
+ * either the sets are full, and are only asked (and left as they were), or
+ * every task begins with an empty one. */
+void compete(struct contestant *who, int count, const struct task *tasks, int n,
+             int rounds, int threads, struct results *out);
+
+/* Put in all the members, and measure the rate. */
+void fill(struct contestant *c, uint64_t n);
+void measure_rate(struct contestant *c);
+
+double now(void); /* in ns */
+
+/* Zeros on huge pages if they are to be had; NULL if there is no memory. */
+void *take_pages(size_t bytes);
+void give_pages(void *pages, size_t bytes);
+
+#endif

@@ -1,0 +1,161 @@
+/* Our own filters, through libcalyx.so, as anybody would call them. */
+#include <string.h>
+
+#include "bench.h"
+
+static bool make(struct contestant *c, uint64_t n, double fpr) {
+    calyx_options want = {.kind = c->kind,
+                          .kernel = c->kernel,
+                          .capacity = n,
+                          .fpr = fpr,
+                          .concurrent = c->shared,
+                          .growth = c->growth};
+    if (c->growth > 0) want.capacity = n / 1023 + 1; /* ten parts, doubling */
+    calyx_filter *f;
+    calyx_error why;
+    if (calyx_new(&want, &f, &why) != CALYX_OK) {
+        fprintf(stderr, "calyx-bench: %s: %s\n", c->name, why.text);
+        return false;
+    }
+    c->self = f;
+    return true;
+}
+
+static void clear(struct contestant *c) {
+    calyx_clear(c->self);
+}
+
+static void end(struct contestant *c) {
+    calyx_free(c->self);
+}
+
+/* Segments carry xxh3 hashes, which is not what every kind hashes by. */
+static bool can(const struct contestant *c, const struct task *task) {
+    if (task->verb == REMOVE)
+        return task->single && strcmp(c->kind, "counting") == 0;
+    return task->form != HASHES ||
+           (!task->single && strcmp(c->kind, "split") != 0);
+}
+
+static size_t has_each(const calyx_filter *f, const struct task *task,
+                       struct segment *s) {
+    size_t found = 0;
+    if (task->form == NUMBERS)
+        for (size_t i = 0; i < s->n; i++)
+            found += s->answers[i] = calyx_has_u64(f, s->numbers[i]);
+    else
+        for (size_t i = 0; i < s->n; i++)
+            found += s->answers[i] =
+                calyx_has(f, s->urls[i].data, s->urls[i].size);
+    return found;
+}
+
+static size_t has_many(const calyx_filter *f, const struct task *task,
+                       struct segment *s) {
+    switch (task->form) {
+        case HASHES: return calyx_has_hashes(f, s->hashes, s->n, s->answers);
+        case NUMBERS:
+            return calyx_has_many_u64(f, s->numbers, s->n, s->answers);
+        default: return calyx_has_many(f, s->urls, s->n, s->answers);
+    }
+}
+
+static void add_each(calyx_filter *f, const struct task *task,
+                     struct segment *s) {
+    bool *const fresh = task->verb == ADD_FRESH ? s->answers : NULL;
+    if (task->form == NUMBERS)
+        for (size_t i = 0; i < s->n; i++)
+            calyx_add_u64(f, s->numbers[i], fresh ? fresh + i : NULL);
+    else
+        for (size_t i = 0; i < s->n; i++)
+            calyx_add(f, s->urls[i].data, s->urls[i].size,
+                      fresh ? fresh + i : NULL);
+}
+
+static void add_many(calyx_filter *f, const struct task *task,
+                     struct segment *s) {
+    bool *const fresh = task->verb == ADD_FRESH ? s->answers : NULL;
+    switch (task->form) {
+        case HASHES: calyx_add_hashes(f, s->hashes, s->n, fresh, NULL); return;
+        case NUMBERS:
+            calyx_add_many_u64(f, s->numbers, s->n, fresh, NULL);
+            return;
+        default: calyx_add_many(f, s->urls, s->n, fresh, NULL); return;
+    }
+}
+
+static size_t remove_each(calyx_filter *f, struct segment *s) {
+    size_t found = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        calyx_remove(f, &s->numbers[i], sizeof s->numbers[i], &s->answers[i]);
+        found += s->answers[i];
+    }
+    return found;
+}
+
+static size_t run(struct contestant *c, const struct task *task,
+                  struct segment *s) {
+    calyx_filter *f = c->self;
+    if (task->verb == HAS)
+        return task->single ? has_each(f, task, s) : has_many(f, task, s);
+    if (task->verb == REMOVE) return remove_each(f, s);
+    if (task->single)
+        add_each(f, task, s);
+    else
+        add_many(f, task, s);
+    return 0;
+}
+
+/* Describing reads the whole body, so it is not done twice for one size. */
+static uint64_t bytes(const struct contestant *c) {
+    static _Thread_local const void *known;
+    static _Thread_local calyx_info info;
+    if (known != c->self || c->growth > 0) calyx_describe(c->self, &info);
+    known = c->self;
+    return info.bytes;
+}
+
+static const struct trade trade = {make, clear, end, can, run, bytes};
+
+/* ---- Which --------------------------------------------------------------- */
+
+static bool is_listed(const char *list, const char *name) {
+    const size_t size = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += size)
+        if ((at == list || at[-1] == ',') && (!at[size] || at[size] == ','))
+            return true;
+    return false;
+}
+
+/* A kind without a kernel at a level takes the next lower one, and would only
+ * run the same code twice. */
+static bool has_kernel(const char *kind, const char *kernel) {
+    const calyx_options want = {.kind = kind, .kernel = kernel};
+    calyx_info info;
+    return calyx_plan(&want, &info, NULL) == CALYX_OK &&
+           strcmp(info.kernel, kernel) == 0;
+}
+
+static void enter(struct contestant *c, const char *kind, const char *kernel,
+                  const char *more) {
+    *c = (struct contestant){
+        .trade = &trade, .answers = true, .kind = kind, .kernel = kernel};
+    snprintf(c->name, sizeof c->name, "%s/%s%s", kind, kernel, more);
+}
+
+int calyx_contestants(struct contestant *to, const char *kinds) {
+    const char *const *const kernels = calyx_kernels();
+    int count = 0;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        if (kinds && !is_listed(kinds, *kind)) continue;
+        for (const char *const *level = kernels; *level; level++)
+            if (has_kernel(*kind, *level))
+                enter(to + count++, *kind, *level, "");
+    }
+    if (kinds && !is_listed(kinds, "line")) return count;
+    enter(to + count, "line", *kernels, " shared");
+    to[count++].shared = true;
+    enter(to + count, "line", *kernels, " grown");
+    to[count++].growth = 2;
+    return count;
+}

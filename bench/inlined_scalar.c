@@ -1,0 +1,8 @@
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "kind/line.c" /* the source itself, to be inlined */
+
+#include "inlined.h"
+
+INLINED(inlined_scalar, , line_scalar_has, line_scalar_add)
