@@ -133,6 +133,9 @@ void compete(struct contestant *who, int count, const struct task *tasks, int n,
 void fill(struct contestant *c, uint64_t n);
 void measure_rate(struct contestant *c);
 
+/* Saving and loading, beside doing so without a format. */
+void compare_files(void);
+
 double now(void); /* in ns */
 
 /* Zeros on huge pages if they are to be had; NULL if there is no memory. */

@@ -15,6 +15,7 @@ static const char usage[] =
     "  --repeats N              rounds; default 9\n"
     "  --threads N              also measure with so many; default 2\n"
     "  --json FILE              write all figures there, too\n"
+    "  --files                  only saving and loading 1 GiB\n"
     "  --quick                  only what matters most, with a last line\n"
     "                           floor_ratio=... add_ratio=... ...\n"
     "Times are ns a key: the median over the rounds of the fastest segment,\n"
@@ -26,7 +27,7 @@ struct choice {
     const char *kinds;
     double keys[MOST_SIZES], fprs[MOST_SIZES];
     int sizes, rates, rounds, threads;
-    bool quick;
+    bool quick, files;
     FILE *json;
 };
 
@@ -312,8 +313,8 @@ static void read_options(int argc, char **argv, struct choice *to) {
         {"kinds", 1, NULL, 'k'},   {"keys", 1, NULL, 'n'},
         {"fpr", 1, NULL, 'f'},     {"repeats", 1, NULL, 'r'},
         {"threads", 1, NULL, 't'}, {"json", 1, NULL, 'j'},
-        {"quick", 0, NULL, 'q'},   {"help", 0, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+        {"files", 0, NULL, 'F'},   {"quick", 0, NULL, 'q'},
+        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "n:h", options, NULL)) != -1) {
         switch (option) {
@@ -326,6 +327,7 @@ static void read_options(int argc, char **argv, struct choice *to) {
                 to->json = fopen(optarg, "w");
                 if (!to->json) stop(optarg, strerror(errno));
                 break;
+            case 'F': to->files = true; break;
             case 'q': to->quick = true; break;
             case 'h': fputs(usage, stdout); exit(0);
             default: fputs(usage, stderr); exit(2);
@@ -337,6 +339,10 @@ static void read_options(int argc, char **argv, struct choice *to) {
 int main(int argc, char **argv) {
     struct choice wanted = {.rounds = 9, .threads = 2};
     read_options(argc, argv, &wanted);
+    if (wanted.files) {
+        compare_files();
+        return 0;
+    }
     if (!wanted.sizes) {
         wanted.sizes = wanted.quick ? 1 : 2;
         wanted.keys[0] = wanted.quick ? 1e7 : 1e6;
@@ -356,5 +362,6 @@ int main(int argc, char **argv) {
         fputs("\n]\n", wanted.json);
         fclose(wanted.json);
     }
+    if (!wanted.quick) compare_files();
     return 0;
 }

@@ -63,10 +63,10 @@ typedef enum calyx_status {
     CALYX_OK = 0,
     CALYX_BAD_ARGUMENT = -1, /* an option or argument is out of range        */
     CALYX_NO_MEMORY = -2,    /* the allocator said no                        */
-    CALYX_FULL = -3,         /* at capacity, and made strict; or grown out   */
-    CALYX_CANNOT = -4,       /* this kind of filter has no such operation    */
+    CALYX_FULL = -3,         /* no room: strict, grown to its limit, mapped  */
+    CALYX_CANNOT = -4,       /* not with its kind, or not once it has grown  */
     CALYX_MISMATCH = -5,     /* two filters that do not fit together         */
-    CALYX_READ_ONLY = -6,    /* a view, or mapped for reading                */
+    CALYX_READ_ONLY = -6,    /* used in place: a file only ever gains bits   */
     CALYX_DAMAGED = -7,      /* bytes that are not, or no longer, a filter   */
     CALYX_TOO_NEW = -8,      /* made with features this library lacks        */
     CALYX_UNSEALED = -9,     /* changed in place, with checksums out of date */
@@ -107,8 +107,9 @@ typedef struct calyx_options {
     double growth;      /* 0: fixed size. Otherwise a full filter takes more
                            memory, and holds about `growth` times the keys it
                            held, from 1.25 to 16, at no more than `fpr`      */
-    bool strict;        /* refuse new keys at capacity; default: let the rate
-                           rise (calyx_describe tells how far)               */
+    bool strict;        /* refuse new keys at capacity, or with many threads up
+                           to 256 a thread before; default: let the rate rise
+                           (calyx_describe tells how far)                    */
     bool concurrent;    /* let many threads add at once, without locks       */
     const char *hash;   /* one of calyx_hashes(); default what suits the kind */
     uint64_t seed;      /* of the hash; must agree for a merge               */
@@ -300,7 +301,7 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
 /* ---- To bytes and back -------------------------------------------------- */
 
 /*
- * One format for bytes, files, mappings and servers: little-endian, versioned,
+ * One format for bytes, streams, files and mappings: little-endian, versioned,
  * checksummed, the same on every machine, written down in doc/FORMAT.md.
  *
  * Bytes are never trusted: whatever they are, the calls below return a sound
@@ -316,6 +317,7 @@ typedef struct calyx_opening {
     const calyx_memory *memory;
 } calyx_opening;
 
+/* The buffer must have exactly calyx_encoded_size bytes. */
 CALYX_API uint64_t calyx_encoded_size(const calyx_filter *f);
 CALYX_API calyx_status calyx_encode(const calyx_filter *f, void *buffer,
                                     size_t size, calyx_error *why);
@@ -369,7 +371,8 @@ CALYX_API calyx_status calyx_load(const char *path, const calyx_opening *how,
  * CALYX_WRITE lets one process at a time add, if the kind cannot count: changes
  * survive the process at once, and a crash of the machine from the calyx_sync
  * that follows them. The filter cannot grow there. calyx_free seals the file,
- * that is, brings its checksums up to date.
+ * that is, brings its checksums up to date, and so vouches for what is there:
+ * if the file may have been damaged, verify it before.
  *
  * Replace a file that others have mapped by renaming, as calyx_save does. If it
  * is cut short instead, the system may kill who asks (SIGBUS); a filter that

@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 calyx_status fail(calyx_error *why, calyx_status status, const char *format,
                   ...) {

@@ -161,7 +161,8 @@ calyx_status grow(calyx_filter *f, struct part *full) {
     struct part next = {0};
     if (f->image || !plan_growth(f, full, &next)) return CALYX_FULL;
     struct part *made = make_part(f, &next);
-    if (!made) return CALYX_NO_MEMORY;
+    if (!made) /* unless another thread had more luck */
+        return newest_of(f) != full ? CALYX_OK : CALYX_NO_MEMORY;
     made->older = full;
     if (!__atomic_compare_exchange_n(&f->newest, &full, made, false,
                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED))

@@ -54,7 +54,7 @@ bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
                 uint32_t probes, struct shape *shape);
 
 /* Choose capacity, rate and shape of the part to follow the `last` one; false
- * if no more keys can be promised. The first part follows none. */
+ * if no more keys can be promised. */
 bool plan_growth(const struct calyx_filter *f, const struct part *last,
                  struct part *next);
 double plan_first_fpr(double fpr, uint64_t capacity);
@@ -94,6 +94,10 @@ static inline struct part *newest_of(const struct calyx_filter *f) {
 /* Was the file under this filter cut short? */
 static inline bool is_cut(const struct calyx_filter *f) {
     return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;
+}
+
+static inline bool is_counting(const struct calyx_filter *f) {
+    return f->kind->remove != NULL;
 }
 
 static inline uint64_t items_of(const struct part *p) {

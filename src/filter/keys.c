@@ -46,10 +46,6 @@ static struct part *home_of(const calyx_filter *f, uint64_t hash) {
     return home;
 }
 
-static bool counts(const calyx_filter *f) {
-    return f->kind->remove != NULL;
-}
-
 /* Does the number of keys in the newest part matter? */
 static bool is_bounded(const calyx_filter *f) {
     return f->growth > 0 || f->strict;
@@ -82,7 +78,7 @@ static void count_items(const calyx_filter *f, struct part *p, uint64_t claimed,
 static calyx_status add_at_home(calyx_filter *f, struct part *home,
                                 uint64_t hash, bool *fresh) {
     *fresh = false;
-    if (!counts(f)) return CALYX_OK;
+    if (!is_counting(f)) return CALYX_OK;
     f->kernel->add(home->body, &home->shape, hash);
     home->items++;
     return CALYX_OK;
@@ -102,7 +98,7 @@ static calyx_status add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
         if (grown != CALYX_OK) return grown;
     }
     *fresh = f->kernel->add(p->body, &p->shape, hash);
-    count_items(f, p, 1, *fresh || counts(f));
+    count_items(f, p, 1, *fresh || is_counting(f));
     return CALYX_OK;
 }
 
@@ -233,7 +229,7 @@ static calyx_status add_some(calyx_filter *f, const struct window *w,
     struct part *p = newest_of(f);
     const uint64_t *const hashes = w->hashes + from;
     const size_t left = w->run - from;
-    const bool singly = p->older && counts(f);
+    const bool singly = p->older && is_counting(f);
     const size_t n = singly ? 0 : (size_t)claim_room(f, p, left);
     if (n == 0) {
         bool ignored;
@@ -244,7 +240,7 @@ static calyx_status add_some(calyx_filter *f, const struct window *w,
         p->older ? add_to_grown(f, p, hashes, n, fresh)
                  : f->kernel->add_run(p->body, &p->shape, hashes, n,
                                       left - n + w->ahead, fresh);
-    count_items(f, p, n, counts(f) ? n : missing);
+    count_items(f, p, n, is_counting(f) ? n : missing);
     *done = n;
     return CALYX_OK;
 }
@@ -313,7 +309,7 @@ calyx_status calyx_add_u64(calyx_filter *f, uint64_t number, bool *fresh) {
 
 calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
                           bool *found) {
-    if (!counts(f)) return CALYX_CANNOT;
+    if (!is_counting(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
     const uint64_t hash = calyx_hash(f, key, size);
     struct part *home = home_of(f, hash);
@@ -329,7 +325,7 @@ uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
     const uint64_t hash = calyx_hash(f, key, size);
     const struct part *home = home_of(f, hash);
     uint32_t count = home != NULL;
-    if (home && counts(f))
+    if (home && is_counting(f))
         count = f->kind->count(home->body, &home->shape, hash);
     return count ? count : is_cut(f);
 }

@@ -108,7 +108,7 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
     if (fit != CALYX_OK || f == other) return fit;
     /* Else an older part would gain bits, and remove no longer find a key
      * where add has put it. */
-    if (f->kind->remove && newest_of(f)->older)
+    if (is_counting(f) && newest_of(f)->older)
         return fail_grown(why, "merging what counts");
     struct part *p = newest_of(f);
     for (const struct part *q = newest_of(other); q;
@@ -119,9 +119,9 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
         unite_counters(p->body + bits, q->body + bits, all - bits);
         const uint64_t a = items_of(p), b = items_of(q);
         p->items =
-            f->kind->remove ? a + b : items_between(f, p, a > b ? a : b, a + b);
+            is_counting(f) ? a + b : items_between(f, p, a > b ? a : b, a + b);
     }
-    return CALYX_OK;
+    return check_whole(other, why);
 }
 
 calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
@@ -141,7 +141,7 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
         const uint64_t a = items_of(p), b = items_of(q);
         p->items = items_between(f, p, 0, a < b ? a : b);
     }
-    return CALYX_OK;
+    return check_whole(other, why);
 }
 
 calyx_status calyx_compare(const calyx_filter *a, const calyx_filter *b,

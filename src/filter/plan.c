@@ -98,10 +98,16 @@ static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
     return best;
 }
 
+/* Two keys with one hash are one key, which must stay a small part of the
+ * rate. */
+static double most_keys_at(double fpr) {
+    return fmin((double)MOST_KEYS, ldexp(fpr, 60));
+}
+
 /* The most keys that so many blocks hold at this rate; may be 0. */
 static uint64_t most_keys(const struct kind *kind, struct shape *shape,
                           double fpr, uint32_t probes) {
-    uint64_t low = 0, high = MOST_KEYS + 1;
+    uint64_t low = 0, high = (uint64_t)most_keys_at(fpr) + 1;
     while (high - low > 1) {
         const uint64_t mid = low + (high - low) / 2;
         const double items = (double)mid;
@@ -112,12 +118,6 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
     shape->probes =
         probes ? probes : best_probes(kind, shape->blocks, (double)low);
     return low;
-}
-
-/* Two keys with one hash are one key, which must stay a small part of the
- * rate. */
-static double most_keys_at(double fpr) {
-    return fmin((double)MOST_KEYS, ldexp(fpr, 60));
 }
 
 /* ---- Growth -------------------------------------------------------------- */
@@ -328,8 +328,6 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     if (status == CALYX_OK && !want->bits)
         status = check_hash_rate(head, first->capacity, why);
     if (status == CALYX_OK) status = choose_shape(want, head, first, why);
-    if (status == CALYX_OK && want->bits && want->fpr != 0)
-        status = check_hash_rate(head, first->capacity, why);
     return status;
 }
 

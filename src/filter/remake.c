@@ -97,7 +97,7 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                         "divide them",
                         (unsigned long long)p->shape.blocks,
                         (unsigned long long)factor);
-    if (f->kind->remove && newest_of(f)->older)
+    if (is_counting(f) && newest_of(f)->older)
         return fail(why, CALYX_CANNOT,
                     "a counting filter that has grown cannot be folded: remove "
                     "would no longer find a key where add has put it");
@@ -107,7 +107,7 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
                           calyx_error *why) {
-    if (!f->kind->remove)
+    if (!is_counting(f))
         return fail(why, CALYX_CANNOT,
                     "only counting filters can be frozen, and this one is of "
                     "kind %s",

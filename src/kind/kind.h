@@ -22,11 +22,10 @@ struct kind {
     uint32_t counter_bits;
 
     uint64_t most_blocks; /* that a shape may have     */
-    uint32_t most_probes; /* 1 is the fewest, for any  */
-    double least_fpr;     /* that the kind can promise */
+    uint32_t most_probes;
+    double least_fpr; /* that the kind can promise */
 
-    /* The probes of a shape are a multiple of this. */
-    uint32_t probe_step;
+    uint32_t probe_step; /* the fewest; others are multiples */
 
     /* The rate to expect once this many keys are in. */
     double (*fpr)(const struct shape *shape, double items);

@@ -85,9 +85,7 @@ bool counting_add(uint8_t *body, const struct shape *shape,
 void counting_call(const uint8_t *body, const struct shape *shape,
                    uint64_t hash, enum distance distance);
 
-/* Define the kernels of one level, of three functions that the level brings:
- * is this key in this line? add it; add it while other threads do. A counting
- * filter is asked as a line filter is. */
+/* What a level brings: is this key in this line? Add it. */
 typedef bool in_line(const uint8_t *line, const uint64_t *hash,
                      uint32_t probes);
 typedef bool add_to_line(uint8_t *line, const uint64_t *hash, uint32_t probes);
@@ -110,6 +108,9 @@ MELT bool add_to_two(uint8_t *body, const struct shape *shape,
     return here | there;
 }
 
+/* Define the kernels of one level, of three functions that the level brings:
+ * is this key in this line? add it; add it while other threads do. A counting
+ * filter is asked as a line filter is. */
 #define LINE_KERNELS(level, cpu, TARGET, in, add, share)                       \
     TARGET MELT bool one_##level##_has(const uint8_t *body,                    \
                                        const struct shape *shape,              \

@@ -1,6 +1,6 @@
 /*
  * Filters to bytes and back, in one pass each way: everything that is written
- * goes through calyx_write, and everything that is read into memory through
+ * goes through write_described, and everything that is read into memory through
  * read_filter.
  */
 #include "store/codec.h"
@@ -91,7 +91,12 @@ static void put_zeros_to(struct pen *pen, uint64_t at) {
     }
 }
 
-/* Threads may be adding to the body of a concurrent filter. What is written is
+static bool is_shared(const calyx_filter *f) {
+    return f->concurrent || f->image;
+}
+
+/* Others may be adding to the body of a filter that is concurrent, or in a file
+ * that another process has mapped too. What is written is
  * a copy, which has every key that was added before, and fits its checksum. */
 static void copy_chunk(uint8_t *to, const uint8_t *from, size_t size) {
     for (size_t i = 0; i < size; i += 8) store64(to + i, peek64(from + i));
@@ -104,7 +109,7 @@ static void put_body(struct pen *pen, const calyx_filter *f,
         const uint64_t left = size - from;
         const size_t n = (size_t)(left < CHUNK ? left : CHUNK);
         const uint8_t *chunk = body + from;
-        if (f->concurrent) {
+        if (is_shared(f)) {
             copy_chunk(copy, chunk, n);
             chunk = copy;
         }
@@ -125,7 +130,7 @@ static calyx_status write_described(const calyx_filter *f,
                                     void *context, calyx_error *why) {
     const struct layout *l = &d->layout;
     const size_t scratch =
-        (size_t)(l->tables_bytes + (f->concurrent ? CHUNK : 0));
+        (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
     uint8_t *const tables =
         f->memory.take(f->memory.context, scratch, LINE_ALIGNED);
     if (!tables)
@@ -239,8 +244,9 @@ static calyx_status get_body(struct eye *eye, uint8_t *body, uint64_t size,
 }
 
 /* Compare the checksums that were stored with those of the bodies. */
-calyx_status compare_tables(const struct description *d, const uint8_t *stored,
-                            const uint8_t *computed, calyx_error *why) {
+static calyx_status compare_tables(const struct description *d,
+                                   const uint8_t *stored,
+                                   const uint8_t *computed, calyx_error *why) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < d->parts; i++)
         for (uint64_t from = 0; from < d->layout.body_bytes[i];
@@ -374,7 +380,11 @@ static calyx_status check_image(struct image *image, uint64_t size,
     calyx_status status = check_start(image->base, &header_bytes, why);
     if (status == CALYX_OK && size < header_bytes)
         status = fail(why, CALYX_DAMAGED, "damaged: it ends in its header");
-    if (status == CALYX_OK) status = check_header(image->base, &image->d, why);
+    if (status != CALYX_OK) return status;
+    /* A copy: who shares the bytes cannot change it between check and use. */
+    uint8_t header[MOST_HEADER] = {0};
+    memcpy(header, image->base, header_bytes);
+    status = check_header(header, &image->d, why);
     if (status == CALYX_OK) status = check_size(&image->d, size, why);
     if (status == CALYX_OK) status = open_head(&image->d, how, why);
     if (status != CALYX_OK) return status;
@@ -441,9 +451,15 @@ calyx_status calyx_verify(const calyx_filter *f, calyx_error *why) {
         return fail(why, CALYX_NO_MEMORY, "no memory for %llu checksums",
                     (unsigned long long)(size / sizeof(uint64_t)));
     sum_bodies(image, tables);
-    const calyx_status status = compare_tables(&image->d, stored, tables, why);
+    calyx_status status = compare_tables(&image->d, stored, tables, why);
     f->memory.give(f->memory.context, tables, size);
-    return status == CALYX_OK ? check_gaps(image, why) : status;
+    if (status == CALYX_OK) status = check_gaps(image, why);
+    struct state after;
+    if (status == CALYX_DAMAGED && check_end(image, &after, NULL) == CALYX_OK &&
+        after.generation != state.generation)
+        return fail(why, CALYX_UNSEALED,
+                    "it was changed in place while it was verified");
+    return status;
 }
 
 /* ---- The public calls ---------------------------------------------------- */

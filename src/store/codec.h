@@ -22,8 +22,8 @@ struct image {
     int failed; /* errno of a sync that failed: what is on disk is not known */
 };
 
-/* Make a filter on bytes in place. It comes without `release`, and as owner of
- * a copy of the image struct. */
+/* Make a read-only filter on bytes in place. It owns a copy of the image
+ * struct; a caller with more to give back sets another `release`. */
 calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
                         calyx_filter **out, calyx_error *why);
 

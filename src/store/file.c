@@ -44,12 +44,21 @@ static size_t at_most(size_t size) {
     return size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
 }
 
+/* An open file, and the errno of what failed on it: other calls may come before
+ * anybody asks. 0 is the end of the file. */
+struct stream {
+    int fd, error;
+};
+
 static bool put_in_file(void *context, const void *bytes, size_t size) {
-    const int fd = *(const int *)context;
+    struct stream *stream = context;
     for (const char *at = bytes; size > 0;) {
-        const ssize_t n = write(fd, at, at_most(size));
+        const ssize_t n = write(stream->fd, at, at_most(size));
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
+        if (n <= 0) {
+            stream->error = n < 0 ? errno : ENOSPC;
+            return false;
+        }
         at += n;
         size -= (size_t)n;
     }
@@ -57,12 +66,14 @@ static bool put_in_file(void *context, const void *bytes, size_t size) {
 }
 
 static bool get_from_file(void *context, void *buffer, size_t size) {
-    const int fd = *(const int *)context;
+    struct stream *stream = context;
     for (char *at = buffer; size > 0;) {
-        const ssize_t n = read(fd, at, at_most(size));
+        const ssize_t n = read(stream->fd, at, at_most(size));
         if (n < 0 && errno == EINTR) continue;
-        if (n == 0) errno = 0; /* the end of the file, and no error */
-        if (n <= 0) return false;
+        if (n <= 0) {
+            stream->error = n < 0 ? errno : 0;
+            return false;
+        }
         at += n;
         size -= (size_t)n;
     }
@@ -90,23 +101,32 @@ calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
     return status;
 }
 
+static calyx_status load_open(int fd, uint64_t size, const char *path,
+                              const calyx_opening *how, calyx_filter **out,
+                              calyx_error *why) {
+    struct stream stream = {fd, 0};
+    const calyx_status status =
+        read_filter(get_from_file, &stream, size, how, out, why);
+    if (status != CALYX_IO) return fail_in(why, path, status);
+    if (stream.error == 0)
+        return fail(why, CALYX_DAMAGED,
+                    "%.100s: damaged: it ends before its %llu bytes", path,
+                    (unsigned long long)size);
+    errno = stream.error;
+    return fail_os(why, path, "read it");
+}
+
 calyx_status calyx_load(const char *path, const calyx_opening *how,
                         calyx_filter **out, calyx_error *why) {
     int fd;
     uint64_t size;
     calyx_status status = open_regular(path, O_RDONLY, &fd, &size, why);
     if (status != CALYX_OK) return status;
-    errno = 0;
-    status = read_filter(get_from_file, &fd, size, how, out, why);
-    if (status == CALYX_IO && errno == 0) {
-        status = CALYX_DAMAGED;
-        fail(why, status, "%.100s: damaged: it ends after %llu bytes", path,
-             (unsigned long long)size);
-    } else if (status == CALYX_IO) {
-        fail_os(why, path, "read it");
-    } else {
-        fail_in(why, path, status);
-    }
+    status = load_open(fd, size, path, how, out, why);
+    /* A writer that seals the file while it is read leaves new checksums for
+     * old bodies. What is damaged stays so. */
+    if (status == CALYX_DAMAGED && lseek(fd, 0, SEEK_SET) == 0)
+        status = load_open(fd, size, path, how, out, why);
     close(fd);
     return status;
 }
@@ -143,7 +163,7 @@ static calyx_status find_target(struct draft *draft, const char *path,
     return CALYX_OK;
 }
 
-/* Where the last component of a path starts. */
+/* Of the name of the folder, slash included; 0 if there is none. */
 static size_t folder_length(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
@@ -174,9 +194,8 @@ static calyx_status open_draft(struct draft *draft, mode_t mode,
 static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
     char folder[PATH_MAX];
     const size_t length = folder_length(draft->path);
-    snprintf(folder, sizeof folder, "%.*s", (int)length,
+    snprintf(folder, sizeof folder, "%.*s", length ? (int)length : 1,
              length ? draft->path : ".");
-    if (!length) strcpy(folder, ".");
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_os(why, folder, "open the folder");
     const calyx_status status =
@@ -187,8 +206,10 @@ static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
 
 static calyx_status write_draft(const calyx_filter *f, struct draft *draft,
                                 bool exists, mode_t mode, calyx_error *why) {
+    struct stream stream = {draft->fd, 0};
     const calyx_status status =
-        write_filter(f, PAGE_ALIGNED, put_in_file, &draft->fd, why);
+        write_filter(f, PAGE_ALIGNED, put_in_file, &stream, why);
+    errno = stream.error;
     if (status == CALYX_IO) return fail_os(why, draft->path, "write it");
     if (status != CALYX_OK) return fail_in(why, draft->path, status);
     if (exists && fchmod(draft->fd, mode) != 0)

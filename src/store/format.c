@@ -1,6 +1,5 @@
 #include "store/format.h"
 
-#include <math.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -364,7 +363,7 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
         if (load64(slot + IN_SUM) != checksum(slot, IN_SUM, 0) ||
             load64(slot + IN_HEADER_SUM) != d->header_sum ||
             (is != SEALED && is != OPEN) || generation <= state->generation ||
-            load32(slot + IN_UNUSED) != 0 ||
+            generation >> 63 || load32(slot + IN_UNUSED) != 0 ||
             !all_zero(slot + IN_RESERVED, IN_SUM - IN_RESERVED))
             continue;
         *state = (struct state){

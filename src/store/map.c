@@ -1,10 +1,10 @@
 /*
  * Filters used where they are, in a mapped file.
  *
- * Reading: the file is mapped whole. The words of the trailer are never 0, and
- * a file that is cut short loses its end first; so a filter that would answer
- * "no" looks at the trailer once more (filter/keys.c), and if that is gone
- * answers "yes" instead.
+ * Reading: the file is mapped whole. The slot that counts has a generation,
+ * which is never 0, and a file that is cut short loses its end first; so a
+ * filter that would answer "no" looks at the trailer once more (filter/keys.c),
+ * and if that is gone answers "yes" instead.
  *
  * Writing: bits only ever come to be set. Whatever mixture of old and new
  * sectors a crash leaves behind, it has all bits of the last calyx_sync. Before
@@ -43,10 +43,11 @@ static bool write_state(struct image *image, struct state state) {
 }
 
 /* Bodies first, then the slot that speaks of them. */
-static bool sync_bodies(const struct image *image) {
+static bool sync_bodies(const calyx_filter *f) {
+    const struct image *image = f->image;
     struct stat is;
     if (fstat(image->fd, &is) != 0) return false;
-    if ((uint64_t)is.st_size != map_size(image)) {
+    if ((uint64_t)is.st_size != map_size(image) || is_cut(f)) {
         errno = EIO; /* cut short by somebody: the keys are gone */
         return false;
     }
@@ -61,7 +62,7 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
                     "only a filter mapped for writing can be synced");
     /* The system forgets what it failed to write: no second try can tell. */
     const struct state open = {.items = items_of(newest_of(f))};
-    if (!image->failed && (!sync_bodies(image) || !write_state(image, open)))
+    if (!image->failed && (!sync_bodies(f) || !write_state(image, open)))
         image->failed = errno;
     if (!image->failed) return CALYX_OK;
     fail(why, CALYX_IO,
@@ -75,11 +76,11 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
  * which is no worse than a crash. */
 static void seal(calyx_filter *f) {
     struct image *image = f->image;
-    if (image->failed || !sync_bodies(image)) return;
+    if (image->failed || !sync_bodies(f)) return;
     uint8_t *tables = image->base + image->d.layout.tables_at;
     const size_t size = (size_t)image->d.layout.tables_bytes;
     sum_bodies(image, tables);
-    if (!sync_bodies(image)) return;
+    if (!sync_bodies(f)) return;
     write_state(image, (struct state){.sealed = true,
                                       .items = items_of(newest_of(f)),
                                       .tables_sum = checksum(tables, size, 0)});
@@ -99,18 +100,17 @@ static void unmap(calyx_filter *f) {
  * one under this name: keys added to another would be lost. */
 static calyx_status lock(int fd, const char *path, calyx_error *why) {
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK
-                   ? fail(why, CALYX_IO,
-                          "%.100s: another process is changing it", path)
-                   : fail_os(why, path, "lock it");
+        return fail_os(why, path,
+                       errno == EWOULDBLOCK
+                           ? "change it, as another process does so now"
+                           : "lock it");
     struct stat ours, named;
     if (fstat(fd, &ours) != 0 || stat(path, &named) != 0)
         return fail_os(why, path, "look at it");
-    if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino)
-        return fail(why, CALYX_IO,
-                    "%.100s: it was replaced while it was opened; try again",
-                    path);
-    return CALYX_OK;
+    if (ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)
+        return CALYX_OK;
+    errno = ESTALE;
+    return fail_os(why, path, "open it, as it was replaced meanwhile");
 }
 
 /* From here on the filter owns the mapping and, if it writes, the file. */
@@ -127,7 +127,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
     image->fd = fd;
     f->read_only = false;
     calyx_status status = CALYX_OK;
-    if (f->kind->remove)
+    if (is_counting(f))
         status = fail(why, CALYX_CANNOT,
                       "%.100s: %s filters cannot be changed in place: their "
                       "counters would not survive a crash; load and save it",
@@ -150,7 +150,7 @@ calyx_status calyx_map(const char *path, calyx_access access,
     if (status != CALYX_OK) return status;
     if (writes) status = lock(fd, path, why);
     uint8_t *base = MAP_FAILED;
-    if (status == CALYX_OK && size <= SIZE_MAX) {
+    if (status == CALYX_OK) {
         base = mmap(NULL, (size_t)size, allowed, MAP_SHARED, fd, 0);
         if (base == MAP_FAILED) status = fail_os(why, path, "map it");
     }

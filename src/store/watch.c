@@ -30,11 +30,7 @@ static calyx_status look(const char *path, struct mark *mark,
                          calyx_error *why) {
     struct stat is;
     if (stat(path, &is) != 0) return fail_os(why, path, "look at it");
-    memset(mark, 0, sizeof *mark); /* so that marks can be compared whole */
-    mark->device = is.st_dev;
-    mark->inode = is.st_ino;
-    mark->size = is.st_size;
-    mark->changed = is.st_mtim;
+    *mark = (struct mark){is.st_dev, is.st_ino, is.st_size, is.st_mtim};
     return CALYX_OK;
 }
 
@@ -46,6 +42,7 @@ static bool same(const struct mark *a, const struct mark *b) {
 
 /* The caller's string may be gone by the next refresh. */
 static const char *own_name(const char *kernel) {
+    if (kernel && !*kernel) return "";
     for (const char *const *name = calyx_kernels(); *name && kernel; name++)
         if (strcmp(*name, kernel) == 0) return *name;
     return kernel;

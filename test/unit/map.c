@@ -356,6 +356,7 @@ static void there_is_one_writer_at_a_time(void **state) {
     assert_null(second);
     assert_non_null(strstr(why.text, path));
     assert_non_null(strstr(why.text, "another process"));
+    assert_int_equal(why.os_code, EWOULDBLOCK);
     calyx_filter *reader = map(CALYX_READ); /* but any number of readers */
     assert_has_numbers(reader, KEYS);
     calyx_free(reader);
@@ -736,6 +737,21 @@ static void a_file_that_was_cut_and_extended_does_not_verify(void **state) {
     }
 }
 
+/* Zeros stand where keys stood; to write the end anew would hide it. */
+static void a_file_cut_and_extended_cannot_be_synced_or_sealed(void **state) {
+    (void)state;
+    save_numbers((calyx_options){.capacity = 10 * KEYS}, KEYS);
+    const off_t whole = size_of(path);
+    calyx_filter *f = map(CALYX_WRITE);
+    assert_int_equal(truncate(path, 8192), 0);
+    assert_int_equal(truncate(path, whole), 0);
+    assert_int_equal(calyx_sync(f, NULL), CALYX_IO);
+    assert_has_numbers(f, KEYS);
+    calyx_free(f);
+    calyx_filter *loaded = NULL;
+    assert_int_not_equal(calyx_load(path, NULL, &loaded, NULL), CALYX_OK);
+}
+
 static void a_file_cut_short_cannot_be_synced(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 10 * KEYS}, KEYS);
@@ -809,6 +825,7 @@ int main(void) {
         IN_FOLDER(a_key_in_a_file_cut_short_is_never_counted_as_none),
         IN_FOLDER(what_is_made_of_a_cut_file_never_says_no),
         IN_FOLDER(a_file_that_was_cut_and_extended_does_not_verify),
+        IN_FOLDER(a_file_cut_and_extended_cannot_be_synced_or_sealed),
         IN_FOLDER(a_file_cut_short_cannot_be_synced),
         IN_FOLDER(a_file_replaced_under_a_filter_stays_its_own),
         IN_FOLDER(an_unlinked_file_stays_to_the_end),

@@ -114,6 +114,15 @@ static void the_capacity_follows_from_both(void **state) {
     on_grid(look_at_capacity);
 }
 
+/* Memory that would hold more keys than a hash can tell apart is no mistake. */
+static void memory_to_spare_is_not_refused(void **state) {
+    (void)state;
+    const calyx_info info = plan_of((calyx_options){
+        .kind = "flat", .bits = UINT64_C(1) << 17, .fpr = 1e-15});
+    assert_true(info.capacity > 1000);
+    assert_true((double)info.capacity <= ldexp(1e-15, 60));
+}
+
 /* Small filters, which are not rounded up to fold, have no block to spare. */
 static void look_at_thrift(const calyx_options *want, const calyx_info *info) {
     const struct kind *kind = kind_named(want->kind);
@@ -406,6 +415,7 @@ int main(void) {
         cmocka_unit_test(the_memory_planned_keeps_the_rate),
         cmocka_unit_test(the_rate_follows_from_the_memory),
         cmocka_unit_test(the_capacity_follows_from_both),
+        cmocka_unit_test(memory_to_spare_is_not_refused),
         cmocka_unit_test(no_block_is_planned_that_could_be_spared),
         cmocka_unit_test(nothing_undercuts_the_textbook),
         cmocka_unit_test(a_million_keys_take_few_bits),
