@@ -24,12 +24,19 @@ bool memory_is_huge(size_t size) {
     return size >= HUGE;
 }
 
+/* What is mapped for a large block: whole huge pages, so that no line must be
+ * found through small ones (with 15 % of the lines there, questions took 5.0 ns
+ * instead of 4.2); unless that would waste an eighth. */
+static size_t kept_of(size_t size) {
+    const size_t huge = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return huge - size <= size / 8 ? huge : whole_pages(size);
+}
+
 /* Take one huge page more than asked for, and give back what lies before and
- * after the aligned block: huge pages must be aligned to their size. What does
- * not fill one at the end lies on small pages. */
+ * after the aligned block: huge pages must be aligned to their size. */
 static void *map_huge(size_t size) {
     if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
-    const size_t kept = whole_pages(size);
+    const size_t kept = kept_of(size);
     const size_t taken = kept + HUGE_PAGE;
     char *const start = mmap(NULL, taken, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,7 +57,7 @@ static void *map(size_t size) {
 }
 
 static void unmap(void *block, size_t size) {
-    munmap(block, memory_is_huge(size) ? whole_pages(size) : size);
+    munmap(block, memory_is_huge(size) ? kept_of(size) : size);
 }
 #else
 static const size_t LARGE = SIZE_MAX;
