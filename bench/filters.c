@@ -31,8 +31,7 @@ static void end(struct contestant *c) {
 
 /* Segments carry xxh3 hashes, which is not what every kind hashes by. */
 static bool can(const struct contestant *c, const struct task *task) {
-    if (task->verb == REMOVE)
-        return task->single && strcmp(c->kind, "counting") == 0;
+    if (task->verb == REMOVE) return strcmp(c->kind, "counting") == 0;
     return task->form != HASHES ||
            (!task->single && strcmp(c->kind, "split") != 0);
 }
@@ -93,12 +92,19 @@ static size_t remove_each(calyx_filter *f, struct segment *s) {
     return found;
 }
 
+static size_t remove_many(calyx_filter *f, struct segment *s) {
+    size_t found;
+    calyx_remove_many_u64(f, s->numbers, s->n, s->answers, &found);
+    return found;
+}
+
 static size_t run(struct contestant *c, const struct task *task,
                   struct segment *s) {
     calyx_filter *f = c->self;
     if (task->verb == HAS)
         return task->single ? has_each(f, task, s) : has_many(f, task, s);
-    if (task->verb == REMOVE) return remove_each(f, s);
+    if (task->verb == REMOVE)
+        return task->single ? remove_each(f, s) : remove_many(f, s);
     if (task->single)
         add_each(f, task, s);
     else

@@ -121,6 +121,7 @@ static const struct task questions[] = {
     {"has URLs, single, 50 %", HAS, URLS, true, 50},
     {"has URLs, single, 100 %", HAS, URLS, true, 100},
     {"remove numbers, single", REMOVE, NUMBERS, true, 100},
+    {"remove numbers, batched", REMOVE, NUMBERS, false, 100},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0] };
 
@@ -176,7 +177,7 @@ static void run_all(const struct choice *wanted, uint64_t n, double fpr) {
     fill_all(who, count, n);
     run_some(wanted, who, count, fpr, questions, QUESTIONS, wanted->rounds, 1);
     if (wanted->threads > 1)
-        run_some(wanted, who, count, fpr, questions, QUESTIONS - 1,
+        run_some(wanted, who, count, fpr, questions, QUESTIONS - 2,
                  wanted->rounds, wanted->threads);
     end_all(who, count);
 }

@@ -23,19 +23,30 @@ SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B,
 
 # ---- Kinds: the places of a key's bits in a body, as numbers of bits --------
 
-def product(a, w):
-    x = (w & 1) * a ^ (w & 2) * a ^ (w & 4) * a ^ (w & 8) * a
-    for i in (6, 5, 4):
-        x ^= (x >> i & 1) * (0b10011 << (i - 4))
-    return x
+SETS = (0x0001,), (
+    0x0003, 0x0005, 0x0011, 0x0101, 0x0006, 0x0014, 0x0110, 0x0108, 0x0012,
+    0x0104, 0x0018, 0x0140, 0x0180, 0x0120, 0x0102), (
+    0x001C, 0x0121, 0x0150, 0x0106, 0x0188), (
+    0x003C, 0x1212, 0x0550, 0x0609, 0x1188), (0x011B, 0x0368, 0x1524), (
+    0x0356,), (0x035B, 0x1791, 0x154B, 0x126E, 0x17C2), (
+    0x00FF, 0x5555, 0x6666, 0x6969, 0x6996, 0x3CC3, 0x5AA5, 0x33CC, 0x5A5A,
+    0x6699, 0x3C3C, 0x0FF0, 0x55AA, 0x3333, 0x0F0F)
+
+
+def words(low, probes):
+    """The words of a line in which a key has a bit."""
+    if probes == 16:
+        return range(16)
+    sets, others = SETS[min(probes, 16 - probes) - 1], probes > 8
+    choice = ((low * 0xB5297A4D & M32) >> 16) * 16 * len(sets) >> 16
+    return [w for w in range(16)
+            if (sets[choice // 16] >> (w ^ choice % 16) & 1) != others]
 
 
 def line(hash, blocks, probes):
     n, low = hash * blocks >> 64, hash & M32
-    choice = (low * 0xB5297A4D & M32) >> 24
-    a, b = choice // 16 % 15 + 1, choice & 15
     return [512 * n + 32 * w + ((low * SALT[w] & M32) >> 27)
-            for w in range(16) if product(a, w) ^ b < probes]
+            for w in words(low, probes)]
 
 
 def line2(hash, blocks, probes):
@@ -59,7 +70,7 @@ KINDS = {1: (line, 512, 0, 2**35, range(1, 17)),
          2: (line2, 512, 0, 2**35, range(2, 33, 2)),
          3: (split, 256, 0, 2**32 - 1, (8,)),
          4: (flat, 1, 0, 2**44, range(1, 65)),
-         5: (line, 512, 2048, 2**35, range(1, 17))}
+         5: (line, 512, 2050, 2**35, range(1, 17))}
 
 
 # ---- The file: checks all of it, and returns a function that has(a key) -----
@@ -100,7 +111,7 @@ def open_filter(data, key=b""):
         check(1 <= blocks <= most and probes in allowed and zero == rest == 0
               and 1 <= capacity <= 2**44 and 0 <= rate <= 1
               and size == (up(blocks * block_bits, 512) +
-                           blocks * counter_bits) // 8
+                           up(blocks * counter_bits, 512)) // 8
               and body_at == at, "part")
         parts.append((at, blocks, probes))
         sections.append((at, at + size))
@@ -134,9 +145,11 @@ def open_filter(data, key=b""):
             check(xxh3(data[start:end], i) == unpack_from(
                 "<Q", data, tables.start + 8 * i)[0], f"bytes from {start} on")
     for at, blocks, _ in parts:
-        end = at + up(blocks * block_bits, 512) // 8
-        bits = int.from_bytes(data[at:end], "little")
-        check(bits >> blocks * block_bits == 0, "bits behind the last")
+        for used in (blocks * block_bits, blocks * counter_bits):
+            end = at + up(used, 512) // 8
+            bits = int.from_bytes(data[at:end], "little")
+            check(bits >> used == 0, "bits behind the last")
+            at = end
     for (_, start), (end, _) in zip(sections, sections[1:] + [(file_size, 0)]):
         check(not any(data[start:end]), f"gap at {start}")
 

@@ -72,7 +72,7 @@ struct places {
 static uint64_t body_size(uint64_t kind, uint64_t blocks) {
     static const struct {
         uint16_t bits, counters;
-    } of[] = {{512, 0}, {512, 0}, {512, 0}, {256, 0}, {1, 0}, {512, 2048}};
+    } of[] = {{512, 0}, {512, 0}, {512, 0}, {256, 0}, {1, 0}, {512, 2050}};
     const size_t k = kind < sizeof of / sizeof of[0] ? kind : 0;
     return round_up(blocks * of[k].bits, 512) / 8 +
            round_up(blocks * of[k].counters, 512) / 8;

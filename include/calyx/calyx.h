@@ -182,6 +182,15 @@ CALYX_API size_t calyx_has_many_u64(const calyx_filter *f,
                                     const uint64_t *numbers, size_t n,
                                     bool *found);
 
+/* As calyx_remove on each key in turn. `*removed`, if asked for, counts those
+ * that were there to forget. */
+CALYX_API calyx_status calyx_remove_many(calyx_filter *f, const calyx_key *keys,
+                                         size_t n, bool *found,
+                                         size_t *removed);
+CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
+                                             const uint64_t *numbers, size_t n,
+                                             bool *found, size_t *removed);
+
 /* ---- Keys you have hashed yourself -------------------------------------- */
 
 /* The hash of a key in this filter. Filters with one hash and one seed or key
@@ -195,6 +204,9 @@ CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
                                         size_t n, bool *fresh, size_t *done);
 CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
                                   size_t n, bool *found);
+CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
+                                           const uint64_t *hashes, size_t n,
+                                           bool *found, size_t *removed);
 
 /* ---- The whole filter --------------------------------------------------- */
 

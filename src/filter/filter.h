@@ -97,16 +97,15 @@ static inline bool is_cut(const struct calyx_filter *f) {
 }
 
 static inline bool is_counting(const struct calyx_filter *f) {
-    return f->kind->remove != NULL;
+    return f->kind->count != NULL;
 }
 
 static inline uint64_t items_of(const struct part *p) {
     return __atomic_load_n(&p->items, __ATOMIC_RELAXED);
 }
 
-/* Put the keys of another body into this one, counters and all. */
+/* Put bits of another body into this one. */
 void unite_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
-void unite_counters(uint8_t *counters, const uint8_t *others, uint64_t bytes);
 
 /* The rate to expect of a part with so many keys: what its bits let pass, and
  * strangers with the same hash as one of n keys, whose odds are n / 2^64. */

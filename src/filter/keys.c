@@ -1,14 +1,15 @@
 /*
  * The road of a key: bytes to hash, hash to parts, one at a time or in runs.
  *
- * A run is RUN hashes. While one is asked or added, the memory that the next
- * needs is on its way (kind/kernel.h tells how); so the next run is hashed
- * before this one is touched.
+ * While a run of hashes is asked or added, the memory that the next needs is on
+ * its way (kind/kernel.h tells how); so the next is hashed before that.
  */
 #include <string.h>
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
+
+static const struct run no_run = {.n = 0};
 
 /* ---- One hash ------------------------------------------------------------ */
 
@@ -102,6 +103,22 @@ static calyx_status add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
     return CALYX_OK;
 }
 
+static void uncount_items(struct part *p, uint64_t removed) {
+    p->items -= removed < p->items ? removed : p->items;
+}
+
+static bool remove_hash(calyx_filter *f, uint64_t hash) {
+    struct part *home = home_of(f, hash);
+    if (!home) return false;
+    uintptr_t line;
+    uint32_t row;
+    const struct run one = {&hash, 1, &line, &row};
+    f->kernel->remove_run(home->body, &home->shape, no_run, one, NULL);
+    f->kernel->remove_run(home->body, &home->shape, one, no_run, NULL);
+    uncount_items(home, 1);
+    return true;
+}
+
 /* ---- Where hashes come from ---------------------------------------------- */
 
 /* Keys in one of three forms; the other two are NULL. */
@@ -111,45 +128,51 @@ struct keys {
     size_t n;
 };
 
-/* A window on the hashes of some keys: a run, and the run behind it. */
+/* Two runs of hashes on their way through a kernel: one to touch now, and the
+ * next, whose lines are called meanwhile. Each has its own half of the room. */
 struct window {
-    const uint64_t *hashes;
-    size_t run, ahead;
-    size_t next; /* the first key behind the window */
-    uint64_t buffer[2 * RUN];
+    struct run now, next;
+    bool now_called, next_called; /* were their lines?                     */
+    size_t hashed;                /* how many keys are behind it, or in it */
+    uint64_t hashes[2][RUN];
+    uintptr_t lines[2][RUN];
+    uint32_t rows[2][RUN];
 };
 
 static size_t at_most(size_t n, size_t limit) {
     return n < limit ? n : limit;
 }
 
-static size_t hash_next(const calyx_filter *f, const struct keys *keys,
-                        struct window *w, uint64_t *to) {
-    const size_t n = at_most(keys->n - w->next, RUN);
-    if (keys->bytes)
-        f->hash->many(&f->secret, keys->bytes + w->next, n, to);
-    else if (keys->numbers)
-        f->hash->numbers(&f->secret, keys->numbers + w->next, n, to);
-    w->next += n;
-    return n;
+/* The run that follows the window. */
+static struct run hash_next(const calyx_filter *f, const struct keys *keys,
+                            struct window *w) {
+    const size_t from = w->hashed, n = at_most(keys->n - from, RUN);
+    const size_t half = from / RUN % 2;
+    struct run run = {w->hashes[half], n, w->lines[half], w->rows[half]};
+    if (keys->hashes)
+        run.hashes = keys->hashes + from;
+    else if (keys->bytes)
+        f->hash->many(&f->secret, keys->bytes + from, n, w->hashes[half]);
+    else
+        f->hash->numbers(&f->secret, keys->numbers + from, n, w->hashes[half]);
+    w->hashed += n;
+    return run;
 }
 
 static void open_window(const calyx_filter *f, const struct keys *keys,
                         struct window *w) {
-    w->next = 0;
-    w->hashes = keys->hashes ? keys->hashes : w->buffer;
-    w->run = hash_next(f, keys, w, w->buffer);
-    w->ahead = hash_next(f, keys, w, w->buffer + w->run);
+    w->hashed = 0;
+    w->now_called = w->next_called = false;
+    w->now = hash_next(f, keys, w);
+    w->next = hash_next(f, keys, w);
 }
 
 static void move_window(const calyx_filter *f, const struct keys *keys,
                         struct window *w) {
-    if (keys->hashes)
-        w->hashes += w->run;
-    else
-        memcpy(w->buffer, w->buffer + RUN, w->ahead * sizeof *w->buffer);
-    w->run = w->ahead;
-    w->ahead = hash_next(f, keys, w, w->buffer + w->run);
+    w->now = w->next;
+    w->now_called = w->next_called;
+    w->next = hash_next(f, keys, w);
+    w->next_called = false;
 }
 
 /* ---- Asking many --------------------------------------------------------- */
@@ -158,6 +181,8 @@ static void move_window(const calyx_filter *f, const struct keys *keys,
 static size_t has_in_older(const calyx_filter *f, const struct part *p,
                            const uint64_t *hashes, size_t n, bool *found) {
     uint64_t left[RUN];
+    uintptr_t lines[RUN];
+    uint32_t rows[RUN];
     uint16_t place[RUN];
     bool here[RUN];
     size_t total = 0;
@@ -168,8 +193,9 @@ static size_t has_in_older(const calyx_filter *f, const struct part *p,
             place[lefts] = (uint16_t)i;
             lefts += !found[i];
         }
-        f->kernel->has_run(p->body, &p->shape, left, 0, lefts, NULL);
-        total += f->kernel->has_run(p->body, &p->shape, left, lefts, 0, here);
+        const struct run run = {left, lefts, lines, rows};
+        f->kernel->has_run(p->body, &p->shape, no_run, run, NULL);
+        total += f->kernel->has_run(p->body, &p->shape, run, no_run, here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
     }
     return total;
@@ -182,19 +208,20 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w);
-    f->kernel->has_run(p->body, &p->shape, w.hashes, 0, w.run, NULL);
-    for (; w.run; move_window(f, keys, &w)) {
+    f->kernel->has_run(p->body, &p->shape, no_run, w.now, NULL);
+    for (; w.now.n; move_window(f, keys, &w)) {
+        const size_t n = w.now.n;
         bool *const answers = found ? found : p->older ? here : NULL;
-        size_t yes = f->kernel->has_run(p->body, &p->shape, w.hashes, w.run,
-                                        w.ahead, answers);
+        size_t yes =
+            f->kernel->has_run(p->body, &p->shape, w.now, w.next, answers);
         if (p->older)
-            yes += has_in_older(f, p->older, w.hashes, w.run, answers);
-        if (yes < w.run && is_cut(f)) {
-            if (answers) memset(answers, true, w.run);
-            yes = w.run;
+            yes += has_in_older(f, p->older, w.now.hashes, n, answers);
+        if (yes < n && is_cut(f)) {
+            if (answers) memset(answers, true, n);
+            yes = n;
         }
         total += yes;
-        if (found) found += w.run;
+        if (found) found += n;
     }
     return total;
 }
@@ -213,33 +240,46 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
         new[news] = hashes[i];
         news += !here[i];
     }
-    f->kernel->add_run(p->body, &p->shape, new, 0, news, NULL);
+    uintptr_t lines[RUN];
+    uint32_t rows[RUN];
+    const struct run run = {new, news, lines, rows};
+    f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const size_t total =
-        f->kernel->add_run(p->body, &p->shape, new, news, 0, answers);
+        f->kernel->add_run(p->body, &p->shape, run, no_run, answers);
     if (fresh)
         for (size_t i = 0, j = 0; i < n; i++)
             fresh[i] = !here[i] && answers[j++];
     return total;
 }
 
+/* Add n hashes of the window's first run, from some place on, to a filter that
+ * has not grown. */
+static size_t add_to_only(calyx_filter *f, struct part *p, struct window *w,
+                          size_t from, size_t n, bool *fresh) {
+    const struct run run = {w->now.hashes + from, n, w->now.lines + from,
+                            w->now.rows + from};
+    if (!w->now_called)
+        f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
+    const struct run next = w->next_called ? no_run : w->next;
+    w->next_called = true;
+    return f->kernel->add_run(p->body, &p->shape, run, next, fresh);
+}
+
 /* Add as many of a run as one step can, at least one: until the newest part is
  * full, or a key at a time where every key must be looked at. */
-static calyx_status add_some(calyx_filter *f, const struct window *w,
-                             size_t from, bool *fresh, size_t *done) {
+static calyx_status add_some(calyx_filter *f, struct window *w, size_t from,
+                             bool *fresh, size_t *done) {
     struct part *p = newest_of(f);
-    const uint64_t *const hashes = w->hashes + from;
-    const size_t left = w->run - from;
+    const uint64_t *const hashes = w->now.hashes + from;
     const bool singly = p->older && is_counting(f);
-    const size_t n = singly ? 0 : (size_t)claim_room(f, p, left);
+    const size_t n = singly ? 0 : (size_t)claim_room(f, p, w->now.n - from);
     if (n == 0) {
         bool ignored;
         *done = 1;
         return add_hash(f, *hashes, fresh ? fresh : &ignored);
     }
-    const size_t missing =
-        p->older ? add_to_grown(f, p, hashes, n, fresh)
-                 : f->kernel->add_run(p->body, &p->shape, hashes, n,
-                                      left - n + w->ahead, fresh);
+    const size_t missing = p->older ? add_to_grown(f, p, hashes, n, fresh)
+                                    : add_to_only(f, p, w, from, n, fresh);
     count_items(f, p, n, is_counting(f) ? n : missing);
     *done = n;
     return CALYX_OK;
@@ -249,14 +289,12 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
                              bool *fresh, size_t *done) {
     if (done) *done = 0;
     if (f->read_only) return CALYX_READ_ONLY;
-    const struct part *p = newest_of(f);
     calyx_status status = CALYX_OK;
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w);
-    f->kernel->add_run(p->body, &p->shape, w.hashes, 0, w.run, NULL);
-    for (; w.run && status == CALYX_OK; move_window(f, keys, &w)) {
-        for (size_t from = 0, some; from < w.run; from += some) {
+    for (; w.now.n && status == CALYX_OK; move_window(f, keys, &w)) {
+        for (size_t from = 0, some; from < w.now.n; from += some) {
             status = add_some(f, &w, from, fresh ? fresh + total : NULL, &some);
             if (status != CALYX_OK) break;
             total += some;
@@ -264,6 +302,46 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
     }
     if (done) *done = total;
     return status;
+}
+
+/* ---- Removing many ------------------------------------------------------- */
+
+/* From a filter that has grown, key by key, since each may have its home in
+ * another part. */
+static size_t remove_run(calyx_filter *f, struct part *p,
+                         const struct window *w, bool *found) {
+    if (!p->older) {
+        const size_t here =
+            f->kernel->remove_run(p->body, &p->shape, w->now, w->next, found);
+        uncount_items(p, here);
+        return here;
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < w->now.n; i++) {
+        const bool here = remove_hash(f, w->now.hashes[i]);
+        if (found) found[i] = here;
+        total += here;
+    }
+    return total;
+}
+
+static calyx_status remove_keys(calyx_filter *f, const struct keys *keys,
+                                bool *found, size_t *removed) {
+    if (removed) *removed = 0;
+    if (!is_counting(f)) return CALYX_CANNOT;
+    if (f->read_only) return CALYX_READ_ONLY;
+    struct part *p = newest_of(f);
+    size_t total = 0;
+    struct window w;
+    open_window(f, keys, &w);
+    if (!p->older)
+        f->kernel->remove_run(p->body, &p->shape, no_run, w.now, NULL);
+    for (; w.now.n; move_window(f, keys, &w)) {
+        total += remove_run(f, p, &w, found);
+        if (found) found += w.now.n;
+    }
+    if (removed) *removed = total;
+    return CALYX_OK;
 }
 
 /* ---- The public calls ---------------------------------------------------- */
@@ -312,12 +390,8 @@ calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
     if (!is_counting(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
     const uint64_t hash = calyx_hash(f, key, size);
-    struct part *home = home_of(f, hash);
-    if (home) {
-        f->kind->remove(home->body, &home->shape, hash);
-        if (home->items > 0) home->items--;
-    }
-    if (found) *found = home != NULL;
+    const bool here = remove_hash(f, hash);
+    if (found) *found = here;
     return CALYX_OK;
 }
 
@@ -340,6 +414,18 @@ size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys, size_t n,
     return has_keys(f, &(struct keys){.bytes = keys, .n = n}, found);
 }
 
+calyx_status calyx_remove_many(calyx_filter *f, const calyx_key *keys, size_t n,
+                               bool *found, size_t *removed) {
+    return remove_keys(f, &(struct keys){.bytes = keys, .n = n}, found,
+                       removed);
+}
+
+calyx_status calyx_remove_many_u64(calyx_filter *f, const uint64_t *numbers,
+                                   size_t n, bool *found, size_t *removed) {
+    return remove_keys(f, &(struct keys){.numbers = numbers, .n = n}, found,
+                       removed);
+}
+
 calyx_status calyx_add_many_u64(calyx_filter *f, const uint64_t *numbers,
                                 size_t n, bool *fresh, size_t *done) {
     return add_keys(f, &(struct keys){.numbers = numbers, .n = n}, fresh, done);
@@ -358,4 +444,10 @@ calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes, size_t n,
 size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes, size_t n,
                         bool *found) {
     return has_keys(f, &(struct keys){.hashes = hashes, .n = n}, found);
+}
+
+calyx_status calyx_remove_hashes(calyx_filter *f, const uint64_t *hashes,
+                                 size_t n, bool *found, size_t *removed) {
+    return remove_keys(f, &(struct keys){.hashes = hashes, .n = n}, found,
+                       removed);
 }

@@ -71,25 +71,14 @@ static void common_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
         store64(body + i, load64(body + i) & load64(other + i));
 }
 
-/* Two counters share a byte. Those of a union are the sums; 15 stands for 15 or
- * more, and stays. Those of an intersection are the smaller ones. */
-static void on_counters(uint8_t *counters, const uint8_t *others,
-                        uint64_t bytes, int (*both)(int, int)) {
-    for (uint64_t i = 0; i < bytes; i++)
-        counters[i] = (uint8_t)(both(counters[i] & 15, others[i] & 15) |
-                                both(counters[i] >> 4, others[i] >> 4) << 4);
-}
-
-static int sum_of(int a, int b) {
-    return a + b < 15 ? a + b : 15;
-}
-
-static int least_of(int a, int b) {
-    return a < b ? a : b;
-}
-
-void unite_counters(uint8_t *counters, const uint8_t *others, uint64_t bytes) {
-    on_counters(counters, others, bytes, sum_of);
+/* The counters of a union are the sums, those of an intersection the lesser
+ * ones; their bits go with them. */
+static void join(const struct kind *kind, struct part *p, const struct part *q,
+                 enum joining how) {
+    for (uint64_t i = 0; i < p->shape.blocks; i++) {
+        const struct block other = {q->body, &q->shape, i};
+        kind->join(p->body, &p->shape, i, &other, how);
+    }
 }
 
 /* What the bits say of the number of keys, kept within what it can be. */
@@ -113,10 +102,10 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
     struct part *p = newest_of(f);
     for (const struct part *q = newest_of(other); q;
          p = p->older, q = q->older) {
-        const uint64_t bits = bits_bytes(f->kind, &p->shape);
-        const uint64_t all = body_bytes(f->kind, &p->shape);
-        unite_bits(p->body, q->body, bits);
-        unite_counters(p->body + bits, q->body + bits, all - bits);
+        if (is_counting(f))
+            join(f->kind, p, q, SUMS);
+        else
+            unite_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
         const uint64_t a = items_of(p), b = items_of(q);
         p->items =
             is_counting(f) ? a + b : items_between(f, p, a > b ? a : b, a + b);
@@ -134,10 +123,10 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
     struct part *p = newest_of(f);
     for (const struct part *q = newest_of(other); q;
          p = p->older, q = q->older) {
-        const uint64_t bits = bits_bytes(f->kind, &p->shape);
-        const uint64_t all = body_bytes(f->kind, &p->shape);
-        common_bits(p->body, q->body, bits);
-        on_counters(p->body + bits, q->body + bits, all - bits, least_of);
+        if (is_counting(f))
+            join(f->kind, p, q, LEAST);
+        else
+            common_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
         const uint64_t a = items_of(p), b = items_of(q);
         p->items = items_between(f, p, 0, a < b ? a : b);
     }

@@ -14,14 +14,14 @@
  * one, since that is where scale64 now sends their keys. */
 static void fold_blocks(const struct kind *kind, struct part *to,
                         const struct part *from, uint64_t factor) {
-    const size_t bits = kind->block_bits / 8, counters = kind->counter_bits / 8;
-    uint8_t *to_counters = to->body + bits_bytes(kind, &to->shape);
-    const uint8_t *from_counters = from->body + bits_bytes(kind, &from->shape);
+    const size_t bytes = kind->block_bits / 8;
     for (uint64_t i = 0; i < from->shape.blocks; i++) {
+        const struct block other = {from->body, &from->shape, i};
         const uint64_t j = i / factor;
-        unite_bits(to->body + j * bits, from->body + i * bits, bits);
-        unite_counters(to_counters + j * counters, from_counters + i * counters,
-                       counters);
+        if (kind->join)
+            kind->join(to->body, &to->shape, j, &other, SUMS);
+        else
+            unite_bits(to->body + j * bytes, from->body + i * bytes, bytes);
     }
 }
 

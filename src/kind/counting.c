@@ -1,100 +1,255 @@
 /*
- * The counting kind: a line filter that can forget. Behind the lines stands a
- * counter of 4 bits for each of their bits, which tells how many keys set it.
+ * The counting kind: a line filter that can forget. A counter of 4 bits stands
+ * behind each bit of the lines, which tells how many keys set it.
  *
- *     [ line 0 | line 1 | ... | counters of line 0 | counters of line 1 | ... ]
- *       64 bytes                256 bytes
+ *     [ lines | plane 0 | plane 1 | plane 2 | plane 3 | marks ]
  *
- * Questions read the lines alone, and cost what a line filter's do. Adding and
- * removing also read and write the counters of the key's bits; a bit is cleared
- * when its counter comes down to 0.
+ * Questions read the lines alone, and cost what a line filter's do. The four
+ * bits of a counter lie far apart: a plane has one of them for each bit of the
+ * lines, at the same place. So one instruction adds to all counters of a line,
+ * and what matters for speed, few counters reach into planes 2 and 3, which
+ * then need not be touched.
  *
- * A counter that reaches 15 stays there for good. From then on it cannot tell
+ * A bit that is set counts for 1, and the counter for what goes beyond:
+ *
+ *     bit   plane 0, 1, 2, 3      keys
+ *      0      0  0  0  0            0
+ *      1      0  0  0  0            1
+ *      1      1  0  0  0            2
+ *      1      0  1  0  0            3
+ *      1      1  1  0  0            4
+ *              ...
+ *      1      ?  1  1  1           15 or more
+ *
+ * In a filter filled to capacity, half of the additions reach plane 1, one in
+ * fifty plane 2. But a removal must know which of its counters are zero, and
+ * so look at every plane. To spare it planes 2 and 3, two marks for each line
+ * tell whether they have any bit set there.
+ *
+ * A counter that has come to 15 never leaves it. From then on it cannot tell
  * how many keys it stands for, and counting down would one day clear a bit that
  * some key still needs. So no overflow makes a key vanish; the price is that a
- * bit which 15 keys shared at once stays set until the filter is cleared.
+ * bit which 15 keys shared at once stays set until the filter is cleared. Plane
+ * 0 goes on flipping there, and means nothing.
  */
+#include "kind/counting.h"
+
 #include "kind/kind.h"
-#include "kind/line.h"
 
-enum { COUNTERS_BYTES = 256, HIGHEST = 15 };
+enum { WORDS = LINE_BYTES / 8, HIGHEST = 15 };
 
-static uint8_t *counters_of(uint8_t *body, const struct shape *shape,
-                            uint64_t hash) {
-    return body + LINE_BYTES * (size_t)shape->blocks +
-           line_offset(hash, shape) / LINE_BYTES * COUNTERS_BYTES;
+static uint8_t *plane_of(const uint8_t *body, const struct shape *shape,
+                         size_t line, size_t k) {
+    return (uint8_t *)body + plane_offset(shape, line, k);
 }
 
-/* Two counters share a byte, the even one in its low half. */
-static uint32_t counter(const uint8_t *counters, uint32_t i) {
-    return (uint32_t)counters[i / 2] >> 4 * (i % 2) & HIGHEST;
-}
-
-static void change_by(uint8_t *counters, uint32_t i, int one) {
-    const int place = 1 << 4 * (i % 2);
-    counters[i / 2] = (uint8_t)(counters[i / 2] + one * place);
-}
-
-bool counting_add(uint8_t *body, const struct shape *shape,
-                  const uint64_t *given) {
-    const uint64_t hash = *given;
-    uint8_t *const line = body + line_offset(hash, shape);
-    uint8_t *const counters = counters_of(body, shape, hash);
-    uint64_t words = line_words(hash, shape->probes);
-    bool missing = false;
+/* The bits of a key in its line. */
+static struct line_mask mask_of(uint64_t hash, uint32_t probes) {
+    struct line_mask mask = {{0}};
+    uint64_t words = line_words(line_row(hash, probes));
     for (; words; words &= words - 1) {
         const int word = line_first(words);
-        const uint32_t spot = line_spot(hash, word);
-        const uint32_t i = 32 * (uint32_t)word + spot;
-        if (counter(counters, i) < HIGHEST) change_by(counters, i, 1);
-        uint8_t *at = line + 4 * word;
-        const uint32_t old = load32(at), bit = UINT32_C(1) << spot;
-        missing |= !(old & bit);
-        store32(at, old | bit);
+        const uint64_t bit = UINT64_C(1) << line_spot(hash, word);
+        mask.word[word / 2] |= bit << 32 * (word % 2);
     }
-    return missing;
+    return mask;
 }
 
-static void counting_remove(uint8_t *body, const struct shape *shape,
-                            uint64_t hash) {
-    uint8_t *const line = body + line_offset(hash, shape);
-    uint8_t *const counters = counters_of(body, shape, hash);
-    uint64_t words = line_words(hash, shape->probes);
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        const uint32_t spot = line_spot(hash, word);
-        const uint32_t i = 32 * (uint32_t)word + spot;
-        const uint32_t count = counter(counters, i);
-        if (count == HIGHEST || count == 0) continue;
-        change_by(counters, i, -1);
-        if (count > 1) continue;
-        uint8_t *at = line + 4 * word;
-        store32(at, load32(at) & ~(UINT32_C(1) << spot));
+static void mark(uint8_t *body, const struct shape *shape, size_t line,
+                 size_t k, bool used) {
+    const size_t i = line / LINE_BYTES;
+    const unsigned bit = 1u << (MARKS * (i % 4) + k - FIRST_MARKED);
+    uint8_t *const four = plane_of(body, shape, 0, PLANES) + i / 4;
+    *four = (uint8_t)(used ? *four | bit : *four & ~bit);
+}
+
+/* ---- Add ----------------------------------------------------------------- */
+
+bool counting_add_scalar(uint8_t *body, const struct shape *shape,
+                         const uint64_t *hash) {
+    const size_t line = line_offset(*hash, shape);
+    uint8_t *const plane0 = plane_of(body, shape, line, 0);
+    uint8_t *const plane1 = plane_of(body, shape, line, 1);
+    const struct line_mask mask = mask_of(*hash, shape->probes);
+    struct line_mask carry;
+    uint64_t missing = 0, carries = 0;
+    for (size_t i = 0; i < WORDS; i++) {
+        const uint64_t old = load64(body + line + 8 * i);
+        const uint64_t p0 = load64(plane0 + 8 * i);
+        const uint64_t p1 = load64(plane1 + 8 * i);
+        const uint64_t again = old & mask.word[i];
+        store64(body + line + 8 * i, old | mask.word[i]);
+        store64(plane0 + 8 * i, p0 ^ again);
+        store64(plane1 + 8 * i, p1 ^ (p0 & again));
+        carry.word[i] = p1 & p0 & again;
+        missing |= mask.word[i] & ~old;
+        carries |= carry.word[i];
+    }
+    if (carries) counting_carry(body, shape, line, &carry);
+    return missing != 0;
+}
+
+/* Flip these bits of a plane, and keep in `bits` those that were as `was` says:
+ * ones hand on what is added, zeros what is taken off. */
+static bool flip(uint8_t *body, const struct shape *shape, size_t line,
+                 size_t k, struct line_mask *bits, bool was) {
+    uint8_t *const plane = plane_of(body, shape, line, k);
+    const uint64_t kept = was ? 0 : UINT64_MAX;
+    uint64_t more = 0, used = 0;
+    for (size_t i = 0; i < WORDS; i++) {
+        const uint64_t old = load64(plane + 8 * i);
+        const uint64_t new = old ^ bits->word[i];
+        store64(plane + 8 * i, new);
+        bits->word[i] &= old ^ kept;
+        more |= bits->word[i];
+        used |= new;
+    }
+    if (k >= FIRST_MARKED) mark(body, shape, line, k, used != 0);
+    return more != 0;
+}
+
+void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
+                    struct line_mask *carry) {
+    for (size_t k = 2; k < PLANES; k++)
+        if (!flip(body, shape, line, k, carry, true)) return;
+    /* These were at 15, and went round to 0: back. */
+    struct line_mask back;
+    for (size_t k = 1; k < PLANES; k++) {
+        back = *carry;
+        flip(body, shape, line, k, &back, true);
     }
 }
+
+/* ---- Remove -------------------------------------------------------------- */
+
+bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
+                            const uint64_t *hash) {
+    const size_t line = line_offset(*hash, shape);
+    const struct line_mask mask = mask_of(*hash, shape->probes);
+    uint64_t missing = 0;
+    for (size_t i = 0; i < WORDS; i++)
+        missing |= mask.word[i] & ~load64(body + line + 8 * i);
+    if (missing) return false;
+
+    uint64_t used[PLANES] = {0};
+    for (size_t i = 0; i < WORDS; i++) {
+        uint8_t *at[PLANES];
+        uint64_t p[PLANES];
+        for (size_t k = 0; k < PLANES; k++) {
+            at[k] = plane_of(body, shape, line, k) + 8 * i;
+            p[k] = load64(at[k]);
+        }
+        const uint64_t full = p[1] & p[2] & p[3];
+        const uint64_t some = p[0] | p[1] | p[2] | p[3];
+        uint8_t *const bits = body + line + 8 * i;
+        store64(bits, load64(bits) & (some | ~mask.word[i]));
+        uint64_t borrow = mask.word[i] & some;
+        for (size_t k = 0; k < PLANES; k++) {
+            if (k == 1) borrow &= ~full;
+            store64(at[k], p[k] ^ borrow);
+            used[k] |= p[k] ^ borrow;
+            borrow &= ~p[k];
+        }
+    }
+    for (size_t k = FIRST_MARKED; k < PLANES; k++)
+        mark(body, shape, line, k, used[k] != 0);
+    return true;
+}
+
+void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,
+                     struct line_mask *borrow) {
+    if (flip(body, shape, line, 2, borrow, false))
+        flip(body, shape, line, 3, borrow, false);
+}
+
+/* ---- Count --------------------------------------------------------------- */
 
 static uint32_t counting_count(const uint8_t *body, const struct shape *shape,
                                uint64_t hash) {
-    const uint8_t *counters = counters_of((uint8_t *)body, shape, hash);
-    uint64_t words = line_words(hash, shape->probes);
+    const size_t line = line_offset(hash, shape);
+    uint64_t words = line_words(line_row(hash, shape->probes));
     uint32_t least = HIGHEST;
     for (; words; words &= words - 1) {
         const int word = line_first(words);
-        const uint32_t i = 32 * (uint32_t)word + line_spot(hash, word);
-        const uint32_t count = counter(counters, i);
+        const size_t at = line + 4 * (size_t)word;
+        const uint32_t spot = line_spot(hash, word);
+        uint32_t count = load32(body + at) >> spot & 1;
+        for (size_t k = 0; k < PLANES; k++)
+            count += (load32(plane_of(body, shape, at, k)) >> spot & 1) << k;
         if (count < least) least = count;
     }
     return least;
 }
 
-/* The counters lie on four cache lines, and a key with six probes meets all of
- * them more often than not. */
-void counting_call(const uint8_t *body, const struct shape *shape,
-                   uint64_t hash, enum distance distance) {
-    const uint8_t *counters = counters_of((uint8_t *)body, shape, hash);
-    line_call(body, shape, hash, distance);
-    for (int i = 0; i < COUNTERS_BYTES; i += LINE_BYTES)
-        call_line(counters + i, distance);
+/* ---- Two filters --------------------------------------------------------- */
+
+/* 64 bits of a line, with their counters. */
+struct counters {
+    uint64_t bits, plane[PLANES];
+};
+
+static uint64_t full(const struct counters *c) {
+    return c->plane[1] & c->plane[2] & c->plane[3];
+}
+
+/* The bit that both have set counts for 2 in the sum, and for 1 in its bit; so
+ * the counters get the other, as if it were carried from below. */
+static struct counters added(const struct counters *a,
+                             const struct counters *b) {
+    struct counters sum = {.bits = a->bits | b->bits};
+    uint64_t carry = a->bits & b->bits;
+    for (size_t k = 0; k < PLANES; k++) {
+        const uint64_t one = a->plane[k] ^ b->plane[k];
+        sum.plane[k] = one ^ carry;
+        carry = (a->plane[k] & b->plane[k]) | (one & carry);
+    }
+    carry |= full(a) | full(b);
+    for (size_t k = 1; k < PLANES; k++) sum.plane[k] |= carry;
+    return sum;
+}
+
+/* The highest plane in which two counters differ decides. */
+static struct counters lesser(const struct counters *a,
+                              const struct counters *b) {
+    struct counters least = {.bits = a->bits & b->bits};
+    uint64_t less = 0, equal = UINT64_MAX;
+    for (size_t k = PLANES; k-- > 0;) {
+        const uint64_t differ = equal & (a->plane[k] ^ b->plane[k]);
+        less |= differ & b->plane[k];
+        equal &= ~differ;
+    }
+    for (size_t k = 0; k < PLANES; k++)
+        least.plane[k] =
+            least.bits & ((less & a->plane[k]) | (~less & b->plane[k]));
+    return least;
+}
+
+static struct counters load(const uint8_t *body, const struct shape *shape,
+                            size_t at) {
+    struct counters c = {.bits = load64(body + at)};
+    for (size_t k = 0; k < PLANES; k++)
+        c.plane[k] = load64(plane_of(body, shape, at, k));
+    return c;
+}
+
+static void counting_join(uint8_t *body, const struct shape *shape,
+                          uint64_t block, const struct block *other,
+                          enum joining how) {
+    const size_t line = LINE_BYTES * (size_t)block;
+    const size_t there = LINE_BYTES * (size_t)other->number;
+    uint64_t used[PLANES] = {0};
+    for (size_t i = 0; i < LINE_BYTES; i += 8) {
+        const struct counters a = load(body, shape, line + i);
+        const struct counters b = load(other->body, other->shape, there + i);
+        const struct counters c = how == SUMS ? added(&a, &b) : lesser(&a, &b);
+        store64(body + line + i, c.bits);
+        for (size_t k = 0; k < PLANES; k++) {
+            store64(plane_of(body, shape, line + i, k), c.plane[k]);
+            used[k] |= c.plane[k];
+        }
+    }
+    for (size_t k = FIRST_MARKED; k < PLANES; k++)
+        mark(body, shape, line, k, used[k] != 0);
 }
 
 static double counting_fpr(const struct shape *shape, double items) {
@@ -109,13 +264,13 @@ const struct kind kind_counting = {
     .code = 5,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
-    .counter_bits = 8 * COUNTERS_BYTES,
+    .counter_bits = PLANES * 8 * LINE_BYTES + MARKS,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = LINE_WORDS,
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = counting_fpr,
     .kernels = counting_kernels,
-    .remove = counting_remove,
     .count = counting_count,
+    .join = counting_join,
 };

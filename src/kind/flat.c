@@ -54,10 +54,9 @@ MELT bool share(uint8_t *body, const struct shape *shape,
     return missing;
 }
 
-MELT void call(const uint8_t *body, const struct shape *shape, uint64_t hash,
-               enum distance distance) {
+MELT void call(const uint8_t *body, const struct shape *shape, uint64_t hash) {
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash))
-        call_line(body + scale64(hash, shape->blocks) / 8, distance);
+        call_line(body + scale64(hash, shape->blocks) / 8);
 }
 
 KERNEL(flat_scalar, CPU_SCALAR, , has, call, add, call)

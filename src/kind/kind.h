@@ -11,6 +11,15 @@
 
 #include "kind/kernel.h"
 
+/* A block of another body. */
+struct block {
+    const uint8_t *body;
+    const struct shape *shape;
+    uint64_t number;
+};
+
+enum joining { SUMS, LEAST };
+
 struct kind {
     const char *name; /* "line": what people type                           */
     uint16_t code;    /* in files; given out once, never given again        */
@@ -33,11 +42,13 @@ struct kind {
     const struct kernel *const *kernels; /* best first, scalar last */
     const struct kernel *const *shared;  /* for many adding threads; or NULL */
 
-    /* Only for kinds that count; else NULL. `remove` and `count` are asked
-     * about hashes that the filter seems to have. */
-    void (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
+    /* Only for kinds that count; else NULL. How often a hash was added, at
+     * most; and how the counters of a block become, with its bits, the sums of
+     * those here and there, or the lesser ones. */
     uint32_t (*count)(const uint8_t *body, const struct shape *shape,
                       uint64_t hash);
+    void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
+                 const struct block *other, enum joining how);
 };
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */

@@ -8,7 +8,7 @@
  *
  *     hash  hhhhhhhhhhhhhhhhhhhh..llllllllllllllll
  *           |  * lines >> 64      |
- *           v                     | * salt[16] >> 24: the choice of words
+ *           v                     | * salt[16]:       the choice of words
  *     line  which of them         | * salt[w] >> 27:  the bit in word w
  *                                 v
  *           [ 0100..0 | ........ | 0001..0 | ... | ........ | 0010..0 ]
@@ -20,12 +20,12 @@
  * is chosen equally often: 9.91 bits a key for 1 %, where k bits anywhere in
  * the line need 9.92, and bits anywhere in memory 9.59.
  *
- * The choice. Number the words as the 16 elements of the field GF(16) and let
- * the rank of word w be a*w + b in that field, for a and b that the hash picks.
- * The words with the k lowest ranks take part. Such maps send any two words to
- * any two ranks equally often, which a mere rotation would not: rotating takes
- * 10.12 bits. The field's 15 possible a make 15 rows below; the
- * sixteenth, which saves a division, is the first again.
+ * The choice. For each k there are a few sets of k words, such that these sets
+ * and what xor makes of them, word w becoming w ^ b for any b below 16, hold
+ * every pair of words equally often. Mathematicians call that a block design.
+ * One set will do for k = 6, and few for any k, so the rows that tell which
+ * words take part stay in the first-level cache. Rotating one set, which is
+ * simpler, does not treat all pairs alike, and takes 10.12 bits.
  *
  * The price of one line is that lines fill unevenly, which tells at low rates:
  * 15.6 bits for 0.1 % (textbook 14.4), 22.1 for 0.01 % (19.2). The kind line2
@@ -37,6 +37,7 @@
 #include <math.h>
 
 #include "base/bits.h"
+#include "kind/counting.h"
 #include "kind/kind.h"
 
 const uint32_t line_salt[LINE_WORDS + 1] = {
@@ -46,28 +47,59 @@ const uint32_t line_salt[LINE_WORDS + 1] = {
     0xE6546B65u, 0xB5297A4Du,
 };
 
-/* A row for each a; along it, the nibbles of a*w plus b, which is to say xor b,
- * for b from 0 to 15. The field's polynomial is x^4 + x + 1. */
-#define PLUS(row, b) ((row) ^ (b)*UINT64_C(0x1111111111111111))
-#define FOUR(row, b) \
-    PLUS(row, b), PLUS(row, (b) + 1), PLUS(row, (b) + 2), PLUS(row, (b) + 3)
-#define ROW(row) FOUR(row, 0), FOUR(row, 4), FOUR(row, 8), FOUR(row, 12)
+/* The sets, in bits: bit w for word w. They were found by multiplying one set
+ * by elements of the field GF(16); a test counts the pairs. Those for more than
+ * eight words are what the others leave out. */
+#define SETS_OF_1(X) X(0x0001)
+#define SETS_OF_2(X)                                                      \
+    X(0x0003), X(0x0005), X(0x0011), X(0x0101), X(0x0006), X(0x0014),     \
+        X(0x0110), X(0x0108), X(0x0012), X(0x0104), X(0x0018), X(0x0140), \
+        X(0x0180), X(0x0120), X(0x0102)
+#define SETS_OF_3(X) X(0x001C), X(0x0121), X(0x0150), X(0x0106), X(0x0188)
+#define SETS_OF_4(X) X(0x003C), X(0x1212), X(0x0550), X(0x0609), X(0x1188)
+#define SETS_OF_5(X) X(0x011B), X(0x0368), X(0x1524)
+#define SETS_OF_6(X) X(0x0356)
+#define SETS_OF_7(X) X(0x035B), X(0x1791), X(0x154B), X(0x126E), X(0x17C2)
+#define SETS_OF_8(X)                                                      \
+    X(0x00FF), X(0x5555), X(0x6666), X(0x6969), X(0x6996), X(0x3CC3),     \
+        X(0x5AA5), X(0x33CC), X(0x5A5A), X(0x6699), X(0x3C3C), X(0x0FF0), \
+        X(0x55AA), X(0x3333), X(0x0F0F)
 
-const uint64_t line_ranks[256] = {
-    ROW(0xFEDCBA9876543210), ROW(0xDF9B5713ECA86420), ROW(0x2147ED8B9AFC5630),
-    ROW(0x9D15AE26FB73C840), ROW(0x63C914BE8D27FA50), ROW(0x428EF93517DBAC60),
-    ROW(0xBC5243AD618F9E70), ROW(0x192A7F4CD5E6B380), ROW(0xE7F6C5D4A3B28190),
-    ROW(0xC6B1285F394ED7A0), ROW(0x386D92C74F1AE5B0), ROW(0x843FD16A2E957BC0),
-    ROW(0x7AE36BF258C149D0), ROW(0x5BA48679C23D1FE0), ROW(0xA5783CE1B4692DF0),
-    ROW(0xFEDCBA9876543210),
+/* Sixteen rows for a set, one for each b. */
+#define FOUR(set, w)                                                \
+    (set) >> (w)&1, (set) >> ((w) ^ 1) & 1, (set) >> ((w) ^ 2) & 1, \
+        (set) >> ((w) ^ 3) & 1
+#define ROW(set, b)                                           \
+    {                                                         \
+        FOUR(set, b), FOUR(set, (b) ^ 4), FOUR(set, (b) ^ 8), \
+            FOUR(set, (b) ^ 12)                               \
+    }
+#define ROWS(set)                                                             \
+    ROW(set, 0), ROW(set, 1), ROW(set, 2), ROW(set, 3), ROW(set, 4),          \
+        ROW(set, 5), ROW(set, 6), ROW(set, 7), ROW(set, 8), ROW(set, 9),      \
+        ROW(set, 10), ROW(set, 11), ROW(set, 12), ROW(set, 13), ROW(set, 14), \
+        ROW(set, 15)
+#define OTHERS(set) ROWS(0xFFFF ^ (set))
+
+_Alignas(64) const uint8_t line_rows[][LINE_WORDS] = {
+    SETS_OF_1(ROWS),   SETS_OF_2(ROWS),   SETS_OF_3(ROWS),   SETS_OF_4(ROWS),
+    SETS_OF_5(ROWS),   SETS_OF_6(ROWS),   SETS_OF_7(ROWS),   SETS_OF_8(ROWS),
+    SETS_OF_7(OTHERS), SETS_OF_6(OTHERS), SETS_OF_5(OTHERS), SETS_OF_4(OTHERS),
+    SETS_OF_3(OTHERS), SETS_OF_2(OTHERS), SETS_OF_1(OTHERS), ROWS(0xFFFF),
+};
+
+const struct line_choice line_choices[LINE_WORDS + 1] = {
+    {0, 0},    {0, 16},    {16, 240},   {256, 80},  {336, 80},  {416, 48},
+    {464, 16}, {480, 80},  {560, 240},  {800, 80},  {880, 16},  {896, 48},
+    {944, 80}, {1024, 80}, {1104, 240}, {1344, 16}, {1360, 16},
 };
 
 /* ---- The plain kernels: the definition the others are held to ------------ */
 
 MELT bool in_line_scalar(const uint8_t *line, const uint64_t *given,
-                         uint32_t probes) {
+                         const uint8_t *row) {
     const uint64_t hash = *given;
-    uint64_t words = line_words(hash, probes);
+    uint64_t words = line_words(row);
     for (; words; words &= words - 1) {
         const int word = line_first(words);
         if (!(peek32(line + 4 * word) >> line_spot(hash, word) & 1))
@@ -77,9 +109,9 @@ MELT bool in_line_scalar(const uint8_t *line, const uint64_t *given,
 }
 
 MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *given,
-                             uint32_t probes) {
+                             const uint8_t *row) {
     const uint64_t hash = *given;
-    uint64_t words = line_words(hash, probes);
+    uint64_t words = line_words(row);
     uint32_t missing = 0;
     for (; words; words &= words - 1) {
         const int word = line_first(words);
@@ -92,10 +124,10 @@ MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *given,
 }
 
 MELT bool share_line_scalar(uint8_t *line, const uint64_t *given,
-                            uint32_t probes) {
+                            const uint8_t *row) {
     const uint64_t hash = *given;
     struct line_mask missing = {{0}};
-    uint64_t words = line_words(hash, probes);
+    uint64_t words = line_words(row);
     uint32_t places = 0;
     for (; words; words &= words - 1) {
         const int word = line_first(words);
@@ -108,8 +140,12 @@ MELT bool share_line_scalar(uint8_t *line, const uint64_t *given,
     return places != 0;
 }
 
-LINE_KERNELS(scalar, CPU_SCALAR, , in_line_scalar, add_to_line_scalar,
-             share_line_scalar)
+LINE_SINGLES(scalar, , in_line_scalar, add_to_line_scalar, share_line_scalar)
+LINE_KERNELS(scalar, CPU_SCALAR, )
+LINE2_KERNELS(scalar, CPU_SCALAR, )
+COUNTING_KERNEL(counting_scalar, CPU_SCALAR, , one_scalar_has,
+                line_scalar_has_run, counting_add_scalar,
+                counting_remove_scalar)
 
 /* ---- The rate ------------------------------------------------------------ */
 

@@ -15,27 +15,30 @@ enum {
 /* Odd multipliers, one for each word of a line and one for the choice. */
 extern const uint32_t line_salt[LINE_WORDS + 1];
 
-/* A choice gives each word a rank: word w's is the w-th nibble from below. The
- * words with ranks below the number of probes take part. */
-extern const uint64_t line_ranks[256];
+/* Which words a key takes: a row has a byte for each word, 1 if it takes part.
+ * The rows for a number of probes stand together. */
+extern const uint8_t line_rows[][LINE_WORDS];
 
-static inline uint32_t line_choice(uint64_t hash) {
-    return (uint32_t)hash * line_salt[LINE_CHOICE] >> 24;
+struct line_choice {
+    uint16_t first, rows;
+};
+extern const struct line_choice line_choices[LINE_WORDS + 1];
+
+static inline const uint8_t *line_row(uint64_t hash, uint32_t probes) {
+    const struct line_choice of = line_choices[probes];
+    const uint32_t mixed = (uint32_t)hash * line_salt[LINE_CHOICE] >> 16;
+    return line_rows[of.first + (mixed * of.rows >> 16)];
 }
 
-/* The words that a key takes, each as the top bit of its nibble. Bytes hold
- * every other rank, with room for the difference. */
-static inline uint64_t line_words(uint64_t hash, uint32_t probes) {
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    const uint64_t limit = (0x7F + probes) * each;
-    const uint64_t ranks = line_ranks[line_choice(hash)];
-    const uint64_t even = limit - (ranks & 0x0F * each);
-    const uint64_t odd = limit - (ranks >> 4 & 0x0F * each);
-    return (even & 0x80 * each) >> 4 | (odd & 0x80 * each);
+/* The words of a row as one number to count through: word w is bit 8w of it,
+ * and word w + 8 is bit 8w + 4. */
+static inline uint64_t line_words(const uint8_t *row) {
+    return load64(row) | load64(row + 8) << 4;
 }
 
 static inline int line_first(uint64_t words) {
-    return __builtin_ctzll(words) / 4;
+    const int at = __builtin_ctzll(words);
+    return at / 8 + 2 * (at & 4);
 }
 
 /* Which of the 32 bits of a word a key sets. */
@@ -69,33 +72,39 @@ static inline void line_share(uint8_t *line, const struct line_mask *missing,
 }
 
 MELT void line_call(const uint8_t *body, const struct shape *shape,
-                    uint64_t hash, enum distance distance) {
-    call_line(body + line_offset(hash, shape), distance);
+                    uint64_t hash) {
+    call_line(body + line_offset(hash, shape));
 }
 
 MELT void line2_call(const uint8_t *body, const struct shape *shape,
-                     uint64_t hash, enum distance distance) {
-    line_call(body, shape, hash, distance);
-    line_call(body, shape, line_second(hash), distance);
+                     uint64_t hash) {
+    line_call(body, shape, hash);
+    line_call(body, shape, line_second(hash));
 }
 
-/* Add a hash to a counting filter, whose lines are followed by its counters. */
-bool counting_add(uint8_t *body, const struct shape *shape,
-                  const uint64_t *hash);
-void counting_call(const uint8_t *body, const struct shape *shape,
-                   uint64_t hash, enum distance distance);
-
-/* What a level brings: is this key in this line? Add it. */
+/* What a level brings: is this key, which takes the words of this row, in this
+ * line? Add it. */
 typedef bool in_line(const uint8_t *line, const uint64_t *hash,
-                     uint32_t probes);
-typedef bool add_to_line(uint8_t *line, const uint64_t *hash, uint32_t probes);
+                     const uint8_t *row);
+typedef bool add_to_line(uint8_t *line, const uint64_t *hash,
+                         const uint8_t *row);
+
+MELT bool has_in_one(const uint8_t *body, const struct shape *shape,
+                     const uint64_t *hash, uint32_t probes, in_line *in) {
+    return in(body + line_offset(*hash, shape), hash, line_row(*hash, probes));
+}
+
+MELT bool add_to_one(uint8_t *body, const struct shape *shape,
+                     const uint64_t *hash, uint32_t probes, add_to_line *add) {
+    return add(body + line_offset(*hash, shape), hash, line_row(*hash, probes));
+}
 
 MELT bool has_in_two(const uint8_t *body, const struct shape *shape,
                      const uint64_t *hash, in_line *in) {
     const uint64_t second = line_second(*hash);
     const uint32_t each = shape->probes / 2;
-    const bool here = in(body + line_offset(*hash, shape), hash, each);
-    const bool there = in(body + line_offset(second, shape), &second, each);
+    const bool here = has_in_one(body, shape, hash, each, in);
+    const bool there = has_in_one(body, shape, &second, each, in);
     return here & there; /* no branch: both lines are on their way anyway */
 }
 
@@ -103,51 +112,55 @@ MELT bool add_to_two(uint8_t *body, const struct shape *shape,
                      const uint64_t *hash, add_to_line *add) {
     const uint64_t second = line_second(*hash);
     const uint32_t each = shape->probes / 2;
-    const bool here = add(body + line_offset(*hash, shape), hash, each);
-    const bool there = add(body + line_offset(second, shape), &second, each);
+    const bool here = add_to_one(body, shape, hash, each, add);
+    const bool there = add_to_one(body, shape, &second, each, add);
     return here | there;
 }
 
-/* Define the kernels of one level, of three functions that the level brings:
- * is this key in this line? add it; add it while other threads do. A counting
- * filter is asked as a line filter is. */
-#define LINE_KERNELS(level, cpu, TARGET, in, add, share)                       \
-    TARGET MELT bool one_##level##_has(const uint8_t *body,                    \
-                                       const struct shape *shape,              \
-                                       const uint64_t *hash) {                 \
-        return in(body + line_offset(*hash, shape), hash, shape->probes);      \
-    }                                                                          \
-    TARGET MELT bool one_##level##_add(                                        \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
-        return add(body + line_offset(*hash, shape), hash, shape->probes);     \
-    }                                                                          \
-    TARGET MELT bool one_##level##_share(                                      \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
-        return share(body + line_offset(*hash, shape), hash, shape->probes);   \
-    }                                                                          \
-    TARGET MELT bool two_##level##_has(const uint8_t *body,                    \
-                                       const struct shape *shape,              \
-                                       const uint64_t *hash) {                 \
-        return has_in_two(body, shape, hash, in);                              \
-    }                                                                          \
-    TARGET MELT bool two_##level##_add(                                        \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
-        return add_to_two(body, shape, hash, add);                             \
-    }                                                                          \
-    TARGET MELT bool two_##level##_share(                                      \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) {      \
-        return add_to_two(body, shape, hash, share);                           \
-    }                                                                          \
-    KERNEL(line_##level, cpu, TARGET, one_##level##_has, line_call,            \
-           one_##level##_add, line_call)                                       \
-    KERNEL(line_##level##_shared, cpu, TARGET, one_##level##_has, line_call,   \
-           one_##level##_share, line_call)                                     \
+/* Define functions on single hashes, as KERNEL wants them, of three that the
+ * level brings: is this key in this line? add it; add it while other threads
+ * do. */
+#define LINE_SINGLES(level, TARGET, in, add, share)                       \
+    TARGET MELT bool one_##level##_has(const uint8_t *body,               \
+                                       const struct shape *shape,         \
+                                       const uint64_t *hash) {            \
+        return has_in_one(body, shape, hash, shape->probes, in);          \
+    }                                                                     \
+    TARGET MELT bool one_##level##_add(                                   \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
+        return add_to_one(body, shape, hash, shape->probes, add);         \
+    }                                                                     \
+    TARGET MELT bool one_##level##_share(                                 \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
+        return add_to_one(body, shape, hash, shape->probes, share);       \
+    }                                                                     \
+    TARGET MELT bool two_##level##_has(const uint8_t *body,               \
+                                       const struct shape *shape,         \
+                                       const uint64_t *hash) {            \
+        return has_in_two(body, shape, hash, in);                         \
+    }                                                                     \
+    TARGET MELT bool two_##level##_add(                                   \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
+        return add_to_two(body, shape, hash, add);                        \
+    }                                                                     \
+    TARGET MELT bool two_##level##_share(                                 \
+        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
+        return add_to_two(body, shape, hash, share);                      \
+    }
+
+/* Of those, the kernels of line2, and of line where the level has no loops of
+ * its own for it. */
+#define LINE2_KERNELS(level, cpu, TARGET)                                      \
     KERNEL(line2_##level, cpu, TARGET, two_##level##_has, line2_call,          \
            two_##level##_add, line2_call)                                      \
     KERNEL(line2_##level##_shared, cpu, TARGET, two_##level##_has, line2_call, \
-           two_##level##_share, line2_call)                                    \
-    KERNEL(counting_##level, cpu, TARGET, one_##level##_has, line_call,        \
-           counting_add, counting_call)
+           two_##level##_share, line2_call)
+
+#define LINE_KERNELS(level, cpu, TARGET)                                     \
+    KERNEL(line_##level, cpu, TARGET, one_##level##_has, line_call,          \
+           one_##level##_add, line_call)                                     \
+    KERNEL(line_##level##_shared, cpu, TARGET, one_##level##_has, line_call, \
+           one_##level##_share, line_call)
 
 #define LINE_DECLARE(level)                                         \
     extern const struct kernel line_##level, line_##level##_shared, \

@@ -3,40 +3,27 @@
 #if ON_X86
 
 #include "kind/avx2.h"
-#include "kind/line.h"
+#include "kind/counting.h"
+#include "kind/line_runs.h"
 
 struct line {
     __m256i low, high; /* words 0 to 7, and 8 to 15 */
 };
 
-/* One bit in each of eight words, for those words whose rank is below the
- * number of probes. `ranks` holds eight nibbles, lowest first. The nibble of
- * each word is shifted to the top; what follows it there does not matter to a
- * comparison with a limit whose other bits are all set. */
-AVX2 MELT __m256i bits_in(__m256i hash, uint32_t ranks, const uint32_t *salt,
-                          uint32_t probes) {
-    const __m256i to_top = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
-    const uint32_t highest = (probes << 28) - 1;
-    const __m256i limit = _mm256_set1_epi32((int)(highest ^ 0x80000000u));
-
-    const __m256i rank =
-        _mm256_sllv_epi32(_mm256_set1_epi32((int)ranks), to_top);
-    const __m256i spared = _mm256_cmpgt_epi32(rank, limit);
+/* One bit in each of eight words that take part, by eight bytes of a row. */
+AVX2 MELT __m256i bits_in(__m256i hash, const uint8_t *row,
+                          const uint32_t *salt) {
     const __m256i product =
         _mm256_mullo_epi32(hash, _mm256_loadu_si256((const __m256i *)salt));
-    const __m256i bits =
-        _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32(product, 27));
-    return _mm256_andnot_si256(spared, bits);
+    const __m256i ones =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)row));
+    return _mm256_sllv_epi32(ones, _mm256_srli_epi32(product, 27));
 }
 
-/* Comparisons are signed, so ranks of 0 to 15 must become -8 to 7: their top
- * bits are turned over, as they are in the choice whose b differs by 8. */
-AVX2 MELT struct line mask_of(const uint64_t *hash, uint32_t probes) {
-    const uint64_t *ranks = &line_ranks[line_choice(*hash) ^ 8];
+AVX2 MELT struct line mask_of(const uint64_t *hash, const uint8_t *row) {
     const __m256i low = low_half(hash);
-    const struct line mask = {bits_in(low, load32(ranks), line_salt, probes),
-                              bits_in(low, load32((const uint8_t *)ranks + 4),
-                                      line_salt + 8, probes)};
+    const struct line mask = {bits_in(low, row, line_salt),
+                              bits_in(low, row + 8, line_salt + 8)};
     return mask;
 }
 
@@ -46,25 +33,26 @@ AVX2 MELT struct line load(const uint8_t *line) {
     return is;
 }
 
-AVX2 MELT bool covers(struct line line, struct line mask) {
-    const __m256i missing =
-        _mm256_or_si256(_mm256_andnot_si256(line.low, mask.low),
-                        _mm256_andnot_si256(line.high, mask.high));
-    return _mm256_testz_si256(missing, missing);
+/* What a mask has and a line has not, all in one register. */
+AVX2 MELT __m256i missing_of(struct line line, struct line mask) {
+    return _mm256_or_si256(_mm256_andnot_si256(line.low, mask.low),
+                           _mm256_andnot_si256(line.high, mask.high));
 }
 
 AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
-                            uint32_t probes) {
-    return covers(load(line), mask_of(hash, probes));
+                            const uint8_t *row) {
+    const __m256i missing = missing_of(load(line), mask_of(hash, row));
+    return _mm256_testz_si256(missing, missing);
 }
 
 AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
-                                uint32_t probes) {
-    const struct line mask = mask_of(hash, probes), old = load(line);
+                                const uint8_t *row) {
+    const struct line mask = mask_of(hash, row), old = load(line);
+    const __m256i missing = missing_of(old, mask);
     _mm256_store_si256((__m256i *)line, _mm256_or_si256(old.low, mask.low));
     _mm256_store_si256((__m256i *)(line + 32),
                        _mm256_or_si256(old.high, mask.high));
-    return !covers(old, mask);
+    return !_mm256_testz_si256(missing, missing);
 }
 
 /* Which of four words of 64 bits are not all zeros, one bit each. */
@@ -74,8 +62,8 @@ AVX2 MELT uint32_t words_in(__m256i half) {
 }
 
 AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
-                               uint32_t probes) {
-    const struct line mask = mask_of(hash, probes), old = load(line);
+                               const uint8_t *row) {
+    const struct line mask = mask_of(hash, row), old = load(line);
     const struct line missing = {_mm256_andnot_si256(old.low, mask.low),
                                  _mm256_andnot_si256(old.high, mask.high)};
     struct line_mask bits;
@@ -86,7 +74,145 @@ AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
     return words != 0;
 }
 
-LINE_KERNELS(avx2, CPU_AVX2, AVX2, in_line_avx2, add_to_line_avx2,
-             share_line_avx2)
+/* ---- Eight questions at once --------------------------------------------- */
+
+/* What hash i + j of a run misses, with call j. */
+AVX2 MELT __m256i missing_at(struct run now, size_t i, struct calls calls,
+                             size_t j) {
+    call_at(calls, j);
+    return missing_of(load(line_at(now, i + j)),
+                      mask_of(&now.hashes[i + j], row_at(now, i + j)));
+}
+
+/* Packing makes each word half as long, but never zero if it was not; so what
+ * eight keys miss comes to fit into two registers, of 32 bits a key in each
+ * half. */
+AVX2 MELT __m256i missing_by_two(struct run now, size_t i, struct calls calls,
+                                 size_t j) {
+    const __m256i first = missing_at(now, i, calls, j);
+    const __m256i second = missing_at(now, i, calls, j + 1);
+    return _mm256_packs_epi32(first, second);
+}
+
+AVX2 MELT __m256i missing_by_four(struct run now, size_t i, struct calls calls,
+                                  size_t j) {
+    const __m256i first = missing_by_two(now, i, calls, j);
+    const __m256i last = missing_by_two(now, i, calls, j + 2);
+    return _mm256_packs_epi16(first, last);
+}
+
+/* One bit for each answer, spread to a byte each. */
+MELT void store_answers(bool *to, uint32_t answers) {
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    const uint64_t own_bit = UINT64_C(0x8040201008040201);
+    store64(to, ((answers * each & own_bit) + 0x7F * each) >> 7 & each);
+}
+
+AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
+                             bool *to) {
+    const __m256i first = missing_by_four(now, i, calls, 0);
+    const __m256i last = missing_by_four(now, i, calls, 4);
+    const __m256i missing =
+        _mm256_or_si256(_mm256_permute2x128_si256(first, last, 0x20),
+                        _mm256_permute2x128_si256(first, last, 0x31));
+    const __m256i found = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
+    store_answers(to + i,
+                  (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(found)));
+}
+
+LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
+LINE_KERNELS_OF_EIGHT(avx2, CPU_AVX2, AVX2, in_line_avx2, in_eight_avx2,
+                      add_to_line_avx2, share_line_avx2)
+LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
+
+/* ---- Counting ------------------------------------------------------------ */
+
+AVX2 MELT void store(void *to, struct line line) {
+    _mm256_store_si256((__m256i *)to, line.low);
+    _mm256_store_si256((__m256i *)((uint8_t *)to + 32), line.high);
+}
+
+AVX2 MELT struct line in_both(struct line a, struct line b) {
+    return (struct line){_mm256_and_si256(a.low, b.low),
+                         _mm256_and_si256(a.high, b.high)};
+}
+
+AVX2 MELT struct line in_any(struct line a, struct line b) {
+    return (struct line){_mm256_or_si256(a.low, b.low),
+                         _mm256_or_si256(a.high, b.high)};
+}
+
+AVX2 MELT struct line in_one(struct line a, struct line b) {
+    return (struct line){_mm256_xor_si256(a.low, b.low),
+                         _mm256_xor_si256(a.high, b.high)};
+}
+
+/* What a has and b has not. */
+AVX2 MELT struct line less(struct line a, struct line b) {
+    return (struct line){_mm256_andnot_si256(b.low, a.low),
+                         _mm256_andnot_si256(b.high, a.high)};
+}
+
+AVX2 MELT bool any(struct line a) {
+    const __m256i both = _mm256_or_si256(a.low, a.high);
+    return !_mm256_testz_si256(both, both);
+}
+
+AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape,
+                          const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
+    uint8_t *const line = body + at;
+    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
+    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
+    const struct line mask = mask_of(hash, line_row(*hash, shape->probes)),
+                      old = load(line);
+    const struct line p0 = load(plane0), p1 = load(plane1);
+    const struct line again = in_both(old, mask);
+    const struct line carry1 = in_both(p0, again), carry2 = in_both(p1, carry1);
+    store(line, in_any(old, mask));
+    store(plane0, in_one(p0, again));
+    store(plane1, in_one(p1, carry1));
+    if (__builtin_expect(any(carry2), false)) {
+        struct line_mask carry;
+        store(&carry, carry2);
+        counting_carry(body, shape, at, &carry);
+    }
+    return any(less(mask, old));
+}
+
+/* Counters that reach into plane 3 are left to the plain kernel; so none that
+ * is met here is at 15. */
+AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
+                           const uint64_t *hash) {
+    static const struct line_mask nothing;
+    const size_t at = line_offset(*hash, shape);
+    const uint32_t marks = marks_of(body, shape, at);
+    uint8_t *const line = body + at;
+    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
+    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
+    const uint8_t *const plane2 = body + plane_offset(shape, at, 2);
+    if (__builtin_expect(marks > 1, false))
+        return counting_remove_scalar(body, shape, hash);
+
+    const struct line mask = mask_of(hash, line_row(*hash, shape->probes)),
+                      old = load(line);
+    if (any(less(mask, old))) return false;
+    const struct line p0 = load(plane0), p1 = load(plane1);
+    const struct line p2 = load(marks ? plane2 : (const uint8_t *)&nothing);
+    const struct line counted = in_both(mask, in_any(in_any(p0, p1), p2));
+    const struct line borrow1 = less(counted, p0), borrow2 = less(borrow1, p1);
+    store(line, less(old, less(mask, counted)));
+    store(plane0, in_one(p0, counted));
+    store(plane1, in_one(p1, borrow1));
+    if (__builtin_expect(any(borrow2), false)) {
+        struct line_mask borrow;
+        store(&borrow, borrow2);
+        counting_borrow(body, shape, at, &borrow);
+    }
+    return true;
+}
+
+COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, line_avx2_has_run,
+                count_avx2, remove_avx2)
 
 #endif

@@ -2,39 +2,26 @@
 #include "base/cpu.h"
 #if ON_X86
 
-#include <immintrin.h>
-
-#include "kind/line.h"
+#include "kind/counting.h"
+#include "kind/line_runs.h"
 
 #define AVX512 \
-    __attribute__((target("avx512f,avx512vl"), no_sanitize("thread")))
+    __attribute__((target("avx512f,avx512vl,bmi2"), no_sanitize("thread")))
 
 /* The low half of a hash in all 16 words: avx2.h tells why so. */
-AVX512 MELT __m512i low_half(const uint64_t *hash) {
+AVX512 MELT __m512i low_halves(const uint64_t *hash) {
     __m512i all;
     __asm__("vpbroadcastd %1, %0" : "=v"(all) : "m"(*hash));
     return all;
 }
 
-/* One bit in each of 16 words, for those words whose rank is below the number
- * of probes. The nibble of each word is shifted to the top; what follows it
- * there does not matter to a comparison with a limit whose other bits are all
- * set. */
-AVX512 MELT __m512i mask_of(const uint64_t *hash, uint32_t probes) {
-    const __m512i to_top = _mm512_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0, 28,
-                                             24, 20, 16, 12, 8, 4, 0);
-    const __m512i highest = _mm512_set1_epi32((int)((probes << 28) - 1));
-    const uint64_t ranks = line_ranks[line_choice(*hash)];
-
-    const __m512i halves =
-        _mm512_inserti64x4(_mm512_set1_epi32((int)(uint32_t)ranks),
-                           _mm256_set1_epi32((int)(uint32_t)(ranks >> 32)), 1);
-    const __mmask16 taken =
-        _mm512_cmple_epu32_mask(_mm512_sllv_epi32(halves, to_top), highest);
+/* One bit in each of the words that take part. */
+AVX512 MELT __m512i mask_of(const uint64_t *hash, const uint8_t *row) {
     const __m512i product =
-        _mm512_mullo_epi32(low_half(hash), _mm512_loadu_si512(line_salt));
-    return _mm512_maskz_sllv_epi32(taken, _mm512_set1_epi32(1),
-                                   _mm512_srli_epi32(product, 27));
+        _mm512_mullo_epi32(low_halves(hash), _mm512_loadu_si512(line_salt));
+    const __m512i ones =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)row));
+    return _mm512_sllv_epi32(ones, _mm512_srli_epi32(product, 27));
 }
 
 AVX512 MELT bool covers(__m512i line, __m512i mask) {
@@ -43,21 +30,21 @@ AVX512 MELT bool covers(__m512i line, __m512i mask) {
 }
 
 AVX512 MELT bool in_line_avx512(const uint8_t *line, const uint64_t *hash,
-                                uint32_t probes) {
-    return covers(_mm512_load_si512(line), mask_of(hash, probes));
+                                const uint8_t *row) {
+    return covers(_mm512_load_si512(line), mask_of(hash, row));
 }
 
 AVX512 MELT bool add_to_line_avx512(uint8_t *line, const uint64_t *hash,
-                                    uint32_t probes) {
-    const __m512i mask = mask_of(hash, probes), old = _mm512_load_si512(line);
+                                    const uint8_t *row) {
+    const __m512i mask = mask_of(hash, row), old = _mm512_load_si512(line);
     _mm512_store_si512(line, _mm512_or_si512(old, mask));
     return !covers(old, mask);
 }
 
 AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
-                                   uint32_t probes) {
+                                   const uint8_t *row) {
     const __m512i missing =
-        _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, probes));
+        _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, row));
     struct line_mask bits;
     _mm512_store_si512(&bits, missing);
     const uint32_t words = _mm512_test_epi64_mask(missing, missing);
@@ -65,7 +52,82 @@ AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
     return words != 0;
 }
 
-LINE_KERNELS(avx512, CPU_AVX512, AVX512, in_line_avx512, add_to_line_avx512,
+AVX512 MELT bool avx512_in_at(struct run now, size_t i) {
+    return in_line_avx512(line_at(now, i), &now.hashes[i], row_at(now, i));
+}
+
+EACH_OF_EIGHT(in_eight_avx512, AVX512, avx512_in_at)
+
+LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
+LINE_KERNELS_OF_EIGHT(avx512, CPU_AVX512, AVX512, in_line_avx512,
+                      in_eight_avx512, add_to_line_avx512, share_line_avx512)
+LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
+
+/* ---- Counting: line_avx2.c, step for step -------------------------------- */
+
+AVX512 MELT bool any(__m512i line) {
+    return _mm512_test_epi32_mask(line, line) != 0;
+}
+
+AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
+                              const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
+    uint8_t *const line = body + at;
+    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
+    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
+    const __m512i mask = mask_of(hash, line_row(*hash, shape->probes));
+    const __m512i old = _mm512_load_si512(line);
+    const __m512i p0 = _mm512_load_si512(plane0);
+    const __m512i p1 = _mm512_load_si512(plane1);
+    const __m512i again = _mm512_and_si512(old, mask);
+    const __m512i carry1 = _mm512_and_si512(p0, again);
+    const __m512i carry2 = _mm512_and_si512(p1, carry1);
+    _mm512_store_si512(line, _mm512_or_si512(old, mask));
+    _mm512_store_si512(plane0, _mm512_xor_si512(p0, again));
+    _mm512_store_si512(plane1, _mm512_xor_si512(p1, carry1));
+    if (__builtin_expect(any(carry2), false)) {
+        struct line_mask carry;
+        _mm512_store_si512(&carry, carry2);
+        counting_carry(body, shape, at, &carry);
+    }
+    return !covers(old, mask);
+}
+
+AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
+                               const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
+    const uint32_t marks = marks_of(body, shape, at);
+    uint8_t *const line = body + at;
+    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
+    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
+    if (__builtin_expect(marks > 1, false))
+        return counting_remove_scalar(body, shape, hash);
+
+    const __m512i mask = mask_of(hash, line_row(*hash, shape->probes));
+    const __m512i old = _mm512_load_si512(line);
+    if (!covers(old, mask)) return false;
+    const __m512i p0 = _mm512_load_si512(plane0);
+    const __m512i p1 = _mm512_load_si512(plane1);
+    const __m512i p2 = _mm512_maskz_loadu_epi64(
+        (__mmask8)(0 - marks), body + plane_offset(shape, at, 2));
+    const __m512i counted =
+        _mm512_and_si512(mask, _mm512_or_si512(_mm512_or_si512(p0, p1), p2));
+    const __m512i borrow1 = _mm512_andnot_si512(p0, counted);
+    const __m512i borrow2 = _mm512_andnot_si512(p1, borrow1);
+    const __m512i gone = _mm512_andnot_si512(counted, mask);
+    _mm512_store_si512(line, _mm512_andnot_si512(gone, old));
+    _mm512_store_si512(plane0, _mm512_xor_si512(p0, counted));
+    _mm512_store_si512(plane1, _mm512_xor_si512(p1, borrow1));
+    if (__builtin_expect(any(borrow2), false)) {
+        struct line_mask borrow;
+        _mm512_store_si512(&borrow, borrow2);
+        counting_borrow(body, shape, at, &borrow);
+    }
+    return true;
+}
+
+COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
+                line_avx512_has_run, count_avx512, remove_avx512)
 
 #endif

@@ -17,8 +17,8 @@ static inline size_t split_offset(uint64_t hash, const struct shape *shape) {
 }
 
 MELT void split_call(const uint8_t *body, const struct shape *shape,
-                     uint64_t hash, enum distance distance) {
-    call_line(body + split_offset(hash, shape), distance);
+                     uint64_t hash) {
+    call_line(body + split_offset(hash, shape));
 }
 
 /* Add while other threads do. The locked instructions take so long that vectors

@@ -22,18 +22,31 @@ static calyx_status check_size(const struct description *d, uint64_t size,
                 (unsigned long long)size);
 }
 
-/* Bits behind the last block, up to the end of its 64 bytes, are no key's. */
-static calyx_status check_tails(const calyx_filter *f, calyx_error *why) {
-    for (const struct part *p = newest_of(f); p; p = p->older) {
-        const uint64_t bytes = bits_bytes(f->kind, &p->shape);
-        uint64_t bit = p->shape.blocks * f->kind->block_bits;
-        for (; bit < 8 * bytes; bit++)
-            if (p->body[bit / 8] >> bit % 8 & 1)
-                return fail(why, CALYX_DAMAGED,
-                            "damaged: bit %llu is set, behind the last",
-                            (unsigned long long)bit);
-    }
+static calyx_status check_tail(const uint8_t *body, uint64_t from_bit,
+                               uint64_t to_byte, calyx_error *why) {
+    for (uint64_t bit = from_bit; bit < 8 * to_byte; bit++)
+        if (body[bit / 8] >> bit % 8 & 1)
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: bit %llu is set, behind the last",
+                        (unsigned long long)bit);
     return CALYX_OK;
+}
+
+/* Bits behind the last block, or its counters, up to the end of its 64 bytes,
+ * are no key's. */
+static calyx_status check_tails(const calyx_filter *f, calyx_error *why) {
+    calyx_status status = CALYX_OK;
+    const struct part *p = newest_of(f);
+    for (; p && status == CALYX_OK; p = p->older) {
+        const uint64_t blocks = p->shape.blocks;
+        const uint64_t bits = bits_bytes(f->kind, &p->shape);
+        const uint64_t all = body_bytes(f->kind, &p->shape);
+        status = check_tail(p->body, blocks * f->kind->block_bits, bits, why);
+        if (status == CALYX_OK)
+            status = check_tail(
+                p->body, 8 * bits + blocks * f->kind->counter_bits, all, why);
+    }
+    return status;
 }
 
 static calyx_status check_gap(const struct image *image, uint64_t from,

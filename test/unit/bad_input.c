@@ -496,6 +496,10 @@ static void only_counting_filters_forget_and_freeze(void **state) {
         assert_null(frozen);
         assert_int_equal(calyx_freeze(f, &frozen, NULL), CALYX_CANNOT);
         assert_int_equal(calyx_remove(f, "rose", 4, NULL), CALYX_CANNOT);
+        const calyx_key rose = {"rose", 4};
+        assert_int_equal(calyx_remove_many(f, &rose, 1, NULL, NULL),
+                         CALYX_CANNOT);
+        assert_true(has(f, "rose"));
         calyx_free(f);
     }
 }

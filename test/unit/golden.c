@@ -504,22 +504,52 @@ static void its_hashes_are_ours(void **state) {
     free(block);
 }
 
-/* The product in GF(16), as the document tells it. */
-static unsigned product(unsigned a, unsigned w) {
-    unsigned x = 0;
-    for (unsigned i = 0; i < 4; i++)
-        if (w >> i & 1) x ^= a << i;
-    for (unsigned i = 6; i >= 4; i--)
-        if (x >> i & 1) x ^= 19u << (i - 4); /* 0b10011 */
-    return x;
+/* The row that a set of the document makes for a choice of words. */
+static void assert_row(unsigned probes, unsigned choice, unsigned set) {
+    const struct line_choice of = line_choices[probes];
+    const uint8_t *row = line_rows[of.first + choice];
+    for (unsigned w = 0; w < LINE_WORDS; w++)
+        assert_int_equal(row[w], set >> (w ^ choice % 16) & 1);
 }
 
-static void its_rule_makes_our_ranks(void **state) {
+/* Numbers of probes are decimal, sets hexadecimal. */
+static void its_sets_make_our_rows(void **state) {
     (void)state;
-    for (unsigned c = 0; c < 256; c++) {
-        const unsigned a = c / 16 + 1 == 16 ? 1 : c / 16 + 1, b = c & 15;
-        for (unsigned w = 0; w < 16; w++)
-            assert_int_equal(line_ranks[c] >> 4 * w & 15, product(a, w) ^ b);
+    char *block = block_of_document("sets"), *at = block, *end;
+    unsigned probes = 0, sets = 0;
+    for (;; at = end) {
+        const unsigned number = (unsigned)strtoul(at, &end, 0);
+        if (end == at) break;
+        if (!memchr(at, 'x', (size_t)(end - at))) {
+            assert_int_equal(number, probes + 1);
+            probes++, sets = 0;
+            continue;
+        }
+        for (unsigned b = 0; b < 16; b++) {
+            assert_row(probes, 16 * sets + b, number);
+            if (probes < 8)
+                assert_row(16 - probes, 16 * sets + b, 0xFFFF ^ number);
+        }
+        sets++;
+        assert_true(line_choices[probes].rows >= 16 * sets);
+    }
+    assert_int_equal(probes, 8);
+    for (unsigned b = 0; b < 16; b++) assert_row(16, b, 0xFFFF);
+    free(block);
+}
+
+/* What makes the rate what it is. */
+static void every_pair_of_words_is_taken_equally_often(void **state) {
+    (void)state;
+    for (unsigned k = 1; k <= LINE_WORDS; k++) {
+        const struct line_choice of = line_choices[k];
+        for (unsigned v = 0; v < LINE_WORDS; v++)
+            for (unsigned w = 0; w < v; w++) {
+                unsigned both = 0;
+                for (unsigned r = of.first; r < of.first + of.rows; r++)
+                    both += line_rows[r][v] & line_rows[r][w];
+                assert_int_equal(both * 16 * 15, of.rows * k * (k - 1));
+            }
     }
 }
 
@@ -537,17 +567,12 @@ static void check_columns(const char *word, unsigned count,
     free(block);
 }
 
-static uint64_t products_of(unsigned a) {
-    return line_ranks[16 * (a - 1)];
-}
-
 static uint64_t salt_of(unsigned w) {
     return line_salt[w];
 }
 
 static void its_tables_are_ours(void **state) {
     (void)state;
-    check_columns("products", 15, products_of);
     check_columns("salts", 16, salt_of);
 }
 
@@ -744,7 +769,8 @@ int main(void) {
         cmocka_unit_test(full_ones_take_no_more),
         cmocka_unit_test(the_worked_example_is_a_filter),
         cmocka_unit_test(its_hashes_are_ours),
-        cmocka_unit_test(its_rule_makes_our_ranks),
+        cmocka_unit_test(its_sets_make_our_rows),
+        cmocka_unit_test(every_pair_of_words_is_taken_equally_often),
         cmocka_unit_test(its_tables_are_ours),
         cmocka_unit_test(python_agrees_on_golden_files),
         cmocka_unit_test(python_agrees_on_random_keys),

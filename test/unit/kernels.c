@@ -81,7 +81,7 @@ static const uint64_t *some_hashes(uint64_t seed) {
 
 /* Runs of these sizes are added one after the other, with the bodies compared
  * in between: a small body is soon full of ones, and would show no more. */
-static const size_t runs[] = {0, 1, 1, 2, 3, 5, 12, 13, 50, 200, 256};
+static const size_t runs[] = {0, 1, 1, 2, 3, 5, 8, 13, 50, 100, 127, 128, 128};
 enum { RUNS = sizeof runs / sizeof runs[0] };
 
 /* ---- The tests ----------------------------------------------------------- */
@@ -110,28 +110,56 @@ static void every_kernel_leaves_the_bits_of_the_scalar_one(void **state) {
     on_every_kernel(add_singly);
 }
 
-/* `ahead` goes from none to all that are left, as far as a run goes. */
+/* A run of these hashes, with room for a kernel's notes. */
+struct noted {
+    struct run run;
+    uintptr_t lines[RUN];
+    uint32_t rows[RUN];
+};
+
+static struct run run_of(struct noted *to, const uint64_t *hashes, size_t n) {
+    to->run = (struct run){hashes, n, to->lines, to->rows};
+    return to->run;
+}
+
+static const struct run none = {.n = 0};
+
+/* The next run goes from none to all that are left, as far as a run goes. Every
+ * other run is called on its own, the rest by the run before; and each is
+ * touched in two parts. */
 static void add_in_runs(const struct kind *kind, const struct shape *shape,
                         const struct kernel *kernel) {
     const struct kernel *scalar = scalar_of(kind);
     const uint64_t *hashes = some_hashes(shape->blocks);
     const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
+    struct noted notes[2];
+    bool called = false;
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
         bool missing[RUN], fresh[RUN];
         size_t total = 0;
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
-        const size_t left = HASHES - at - runs[r];
-        const size_t ahead = r % 3 == 0 ? 0 : r % 3 == 1 ? left : left / 7;
+        const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
+        const struct run now = run_of(&notes[r % 2], hashes + at, runs[r]);
+        const struct run next =
+            run_of(&notes[1 - r % 2], hashes + at + runs[r], following);
+        if (!called)
+            assert_int_equal(kernel->add_run(is.body, shape, none, now, NULL),
+                             0);
+        const size_t part = runs[r] / 3;
+        const struct run first = {now.hashes, part, now.lines, now.rows};
+        const struct run rest = {now.hashes + part, now.n - part,
+                                 now.lines + part, now.rows + part};
 
-        assert_int_equal(
-            kernel->add_run(is.body, shape, hashes + at, 0, runs[r], NULL), 0);
-        assert_int_equal(kernel->add_run(is.body, shape, hashes + at, runs[r],
-                                         ahead, r % 2 ? fresh : NULL),
-                         total);
+        size_t added =
+            kernel->add_run(is.body, shape, first, next, r % 3 ? fresh : NULL);
+        added += kernel->add_run(is.body, shape, rest, none,
+                                 r % 3 ? fresh + part : NULL);
 
-        if (r % 2) assert_memory_equal(fresh, missing, runs[r]);
+        assert_int_equal(added, total);
+        if (r % 3) assert_memory_equal(fresh, missing, runs[r]);
         assert_same(&is, &want);
+        called = following > 0;
     }
     free(want.body);
     free(is.body);
@@ -144,7 +172,7 @@ static void runs_leave_the_bits_that_singles_do(void **state) {
 
 static void ask_in_runs(const struct kind *kind, const struct shape *shape,
                         const struct kernel *kernel) {
-    static const size_t aheads[] = {0, 1, 11, 12, 13, 40, 256};
+    static const size_t aheads[] = {0, 1, 7, 8, 9, 40, 128};
     const struct kernel *scalar = scalar_of(kind);
     const uint64_t *hashes = some_hashes(shape->blocks + 1);
     const struct bed bed = make_bed(kind, shape);
@@ -155,6 +183,7 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
     for (size_t i = 0; i < HASHES; i++)
         answers[i] = scalar->has(bed.body, shape, hashes[i]);
 
+    struct noted notes, following;
     for (size_t a = 0; a < sizeof aheads / sizeof aheads[0]; a++)
         for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
             bool found[RUN];
@@ -162,12 +191,14 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
+            const struct run now = run_of(&notes, hashes + at, runs[r]);
+            const struct run next =
+                run_of(&following, hashes + at + runs[r], ahead);
 
-            assert_int_equal(kernel->has_run(bed.body, shape, hashes + at,
-                                             runs[r], ahead, found),
+            kernel->has_run(bed.body, shape, none, now, NULL);
+            assert_int_equal(kernel->has_run(bed.body, shape, now, next, found),
                              total);
-            assert_int_equal(kernel->has_run(bed.body, shape, hashes + at,
-                                             runs[r], ahead, NULL),
+            assert_int_equal(kernel->has_run(bed.body, shape, now, next, NULL),
                              total);
             assert_memory_equal(found, answers + at, runs[r]);
         }
@@ -177,6 +208,128 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
 static void runs_give_the_answers_that_singles_do(void **state) {
     (void)state;
     on_every_kernel(ask_in_runs);
+}
+
+static bool remove_one(const struct kernel *kernel, uint8_t *body,
+                       const struct shape *shape, uint64_t hash) {
+    struct noted notes;
+    const struct run one = run_of(&notes, &hash, 1);
+    kernel->remove_run(body, shape, none, one, NULL);
+    return kernel->remove_run(body, shape, one, none, NULL) == 1;
+}
+
+/* Of all that was added, once or oftener, each run takes some away; and some
+ * that is not there. In a body of one line, counters come to 15 and stay. */
+static void remove_in_runs(const struct kind *kind, const struct shape *shape,
+                           const struct kernel *kernel) {
+    const struct kernel *scalar = scalar_of(kind);
+    if (!kernel->remove_run) return;
+    const uint64_t *hashes = some_hashes(shape->blocks + 2);
+    const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
+    for (size_t i = 0; i < HASHES - HASHES / 4; i++)
+        for (size_t times = i % 7 == 0 ? 7 : 1; times > 0; times--) {
+            scalar->add(want.body, shape, hashes[i]);
+            kernel->add(is.body, shape, hashes[i]);
+        }
+    struct noted notes, following;
+    for (size_t r = 0, at = HASHES; r < RUNS; r++) {
+        bool there[RUN], found[RUN];
+        size_t total = 0;
+        at -= runs[r];
+        for (size_t i = 0; i < runs[r]; i++)
+            total += there[i] =
+                remove_one(scalar, want.body, shape, hashes[at + i]);
+        const size_t left = HASHES - at - runs[r];
+        const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
+        const struct run now = run_of(&notes, hashes + at, runs[r]);
+        const struct run next =
+            run_of(&following, hashes + at + runs[r], ahead);
+
+        kernel->remove_run(is.body, shape, none, now, NULL);
+        assert_int_equal(
+            kernel->remove_run(is.body, shape, now, next, r % 3 ? found : NULL),
+            total);
+
+        if (r % 3) assert_memory_equal(found, there, runs[r]);
+        assert_same(&is, &want);
+    }
+    free(want.body);
+    free(is.body);
+}
+
+static void runs_remove_what_singles_do(void **state) {
+    (void)state;
+    on_every_kernel(remove_in_runs);
+}
+
+/* ---- Counters, held to an array of plain numbers ------------------------- */
+
+enum { LINES = 3, PER_LINE = 512, SHEET = LINES * PER_LINE / 8 };
+
+/* The places of a hash are those that it sets in an empty body. */
+static void count_places(const struct kind *kind, const struct shape *shape,
+                         uint64_t hash, int by, int *counts) {
+    const struct bed bed = make_bed(kind, shape);
+    scalar_of(kind)->add(bed.body, shape, hash);
+    for (size_t i = 0; i < LINES * PER_LINE; i++)
+        if (bed.body[i / 8] >> i % 8 & 1 && counts[i] < 15) counts[i] += by;
+    free(bed.body);
+}
+
+static void assert_counts(const uint8_t *body, const int *counts) {
+    uint8_t used[LINES] = {0};
+    for (size_t i = 0; i < LINES * PER_LINE; i++) {
+        int count = body[i / 8] >> i % 8 & 1;
+        for (size_t k = 0; k < 4; k++) {
+            const int bit = body[(k + 1) * SHEET + i / 8] >> i % 8 & 1;
+            count += bit << k;
+            if (k >= 2 && bit) used[i / PER_LINE] |= (uint8_t)(k - 1);
+        }
+        assert_int_equal(count < 15 ? count : 15, counts[i]);
+    }
+    assert_int_equal(body[5 * SHEET], used[0] | used[1] << 2 | used[2] << 4);
+}
+
+/* First more is added than removed, then what is left is removed: so counters
+ * come through all values, and some to 15. */
+static void count_and_compare(const struct kind *kind,
+                              const struct kernel *kernel) {
+    enum { STEPS = 1500 };
+    const struct shape shape = {LINES, 16};
+    const struct bed bed = make_bed(kind, &shape);
+    struct generator random = {9};
+    static int counts[LINES * PER_LINE];
+    uint64_t held[STEPS];
+    size_t helds = 0;
+    memset(counts, 0, sizeof counts);
+    for (size_t step = 0; step < 2 * STEPS; step++) {
+        const bool adds = step < STEPS && random_word(&random) % 4 > 0;
+        if (!adds && helds == 0) continue;
+        if (adds) held[helds++] = random_word(&random);
+        const uint64_t hash = held[adds ? helds - 1 : --helds];
+        if (adds)
+            kernel->add(bed.body, &shape, hash);
+        else
+            assert_true(remove_one(kernel, bed.body, &shape, hash));
+        count_places(kind, &shape, hash, adds ? 1 : -1, counts);
+        assert_counts(bed.body, counts);
+    }
+    int most = 0;
+    for (size_t i = 0; i < LINES * PER_LINE; i++)
+        if (counts[i] > most) most = counts[i];
+    assert_int_equal(most, 15);
+    assert_int_equal(helds, 0);
+    free(bed.body);
+}
+
+static void every_kernel_counts_as_a_plain_array_does(void **state) {
+    (void)state;
+    const struct kind *kind = kind_named("counting");
+    const struct kernel *const *list = kind->kernels;
+    for (;; list++) {
+        if ((*list)->level <= cpu_best()) count_and_compare(kind, *list);
+        if ((*list)->level == CPU_SCALAR) break;
+    }
 }
 
 static void every_kind_has_a_scalar_kernel_last(void **state) {
@@ -217,6 +370,8 @@ int main(void) {
         cmocka_unit_test(every_kernel_leaves_the_bits_of_the_scalar_one),
         cmocka_unit_test(runs_leave_the_bits_that_singles_do),
         cmocka_unit_test(runs_give_the_answers_that_singles_do),
+        cmocka_unit_test(runs_remove_what_singles_do),
+        cmocka_unit_test(every_kernel_counts_as_a_plain_array_does),
     };
     return RUN_TESTS(tests);
 }

@@ -87,7 +87,7 @@ static calyx_status verify_file(void) {
 }
 
 static bool can_be_changed_in_place(const char *kind) {
-    return !kind_named(kind)->remove;
+    return !kind_named(kind)->count;
 }
 
 /* ---- Opening ------------------------------------------------------------- */

@@ -189,9 +189,9 @@ static void sizes_up_to_the_limits_are_exact(void **state) {
             const calyx_info info =
                 plan_of((calyx_options){.kind = *kind, .bits = bits});
             assert_int_equal(info.bits, bits);
-            assert_int_equal(info.bytes, k->counter_bits
-                                             ? bits / 8 * 5
-                                             : (bits + 511) / 512 * 64);
+            const uint64_t counters = k->counter_bits * (bits / k->block_bits);
+            assert_int_equal(info.bytes, (bits + 511) / 512 * 64 +
+                                             (counters + 511) / 512 * 64);
         }
         const calyx_info largest =
             plan_of((calyx_options){.kind = *kind, .bits = most});

@@ -1,0 +1,87 @@
+/* How runs are added to and removed from counting filters, at any cpu_level.
+ * counting.c tells what lies where. */
+#ifndef CALYX_COUNTING_H
+#define CALYX_COUNTING_H
+
+#include "kind/line.h"
+
+enum {
+    PLANES = 4,
+    FIRST_MARKED = 2, /* the planes from here on are marked where in use */
+    MARKS = PLANES - FIRST_MARKED
+};
+
+/* Where plane k of the line at this offset stands. */
+MELT size_t plane_offset(const struct shape *shape, size_t line, size_t k) {
+    return (k + 1) * LINE_BYTES * (size_t)shape->blocks + line;
+}
+
+/* The marks of a line: bit 0 for plane 2, bit 1 for plane 3. Those of four
+ * lines share a byte. */
+MELT uint32_t marks_of(const uint8_t *body, const struct shape *shape,
+                       size_t line) {
+    const size_t i = line / LINE_BYTES;
+    const uint8_t four = body[plane_offset(shape, 0, PLANES) + i / 4];
+    return (uint32_t)four >> MARKS * (i % 4) & 3;
+}
+
+/* ---- Adding -------------------------------------------------------------- */
+
+/* Add a key, and tell whether any bit was missing. */
+bool counting_add_scalar(uint8_t *body, const struct shape *shape,
+                         const uint64_t *hash);
+
+/* Add 1 in plane 2, and so in plane 3, to the counters in `carry`. */
+void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
+                    struct line_mask *carry);
+
+/* Plane 1 is wanted by less than half of the keys; to find out which costs more
+ * than to call it for all. */
+MELT void counting_call(const uint8_t *body, const struct shape *shape,
+                        uint64_t hash) {
+    const size_t line = line_offset(hash, shape);
+    call_line(body + line);
+    call_line(body + plane_offset(shape, line, 0));
+    call_line(body + plane_offset(shape, line, 1));
+}
+
+/* ---- Removing ------------------------------------------------------------ */
+
+/* Remove a key, if it is there, and tell whether it was. */
+bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
+                            const uint64_t *hash);
+
+/* Take 1 off in plane 2, and so in plane 3, from the counters in `borrow`. */
+void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,
+                     struct line_mask *borrow);
+
+/* Plane 2, where it is marked, tells which counters are zero. */
+MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
+                            uint64_t hash) {
+    const size_t line = line_offset(hash, shape);
+    const size_t marked = marks_of(body, shape, line) & 1;
+    counting_call(body, shape, hash);
+    call_line(body + line + marked * plane_offset(shape, 0, 2));
+}
+
+/* ---- The kernel ---------------------------------------------------------- */
+
+/* Define `const struct kernel name` of what a level brings. A counting filter
+ * is asked as a line filter is. */
+#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_)    \
+    SINGLES(name, TARGET, has_, add_)                                        \
+    TARGET static size_t name##_add_run(                                     \
+        uint8_t *body, const struct shape *shape, struct run now,            \
+        struct run next, bool *fresh) {                                      \
+        return add_each(body, shape, now, next, fresh, add_, counting_call); \
+    }                                                                        \
+    TARGET static size_t name##_remove_run(                                  \
+        uint8_t *body, const struct shape *shape, struct run now,            \
+        struct run next, bool *found) {                                      \
+        return add_each(body, shape, now, next, found, remove_,              \
+                        counting_call_all);                                  \
+    }                                                                        \
+    const struct kernel name = {cpu,      name##_has,     name##_add,        \
+                                has_run_, name##_add_run, name##_remove_run};
+
+#endif

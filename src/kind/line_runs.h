@@ -1,0 +1,184 @@
+/*
+ * The loops of the vector kernels over runs of line filters.
+ *
+ * Where the line of a key is, and which row of words it takes, is worked out
+ * for eight hashes at a time when the line is called, and kept for the touch.
+ * Work that is done once, by vectors, and early: each of the three counts,
+ * since a question has to fit into the time in which memory brings the next
+ * line.
+ */
+#ifndef CALYX_LINE_RUNS_H
+#define CALYX_LINE_RUNS_H
+
+#include "kind/avx2.h"
+#include "kind/line.h"
+
+/* What turns a hash into a line and a row. */
+struct road {
+    const uint8_t *body;
+    struct shape shape;
+    struct line_choice choice;
+};
+
+/* scale64 for four hashes, of fewer than 2^32 lines, as addresses. */
+AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
+    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)road->body);
+    const __m256i blocks = _mm256_set1_epi64x((long long)road->shape.blocks);
+    const __m256i high =
+        _mm256_mul_epu32(_mm256_srli_epi64(hashes, 32), blocks);
+    const __m256i low = _mm256_mul_epu32(hashes, blocks);
+    const __m256i sum = _mm256_add_epi64(high, _mm256_srli_epi64(low, 32));
+    /* 64 times what lies above the low 32 bits */
+    const __m256i offset = _mm256_and_si256(_mm256_srli_epi64(sum, 26),
+                                            _mm256_set1_epi64x(-LINE_BYTES));
+    return _mm256_add_epi64(body, offset);
+}
+
+/* line_row for eight hashes, as distances from the first of all rows. */
+AVX2 MELT __m256i rows_of(__m256i first, __m256i last,
+                          const struct road *road) {
+    const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(first),
+                                            _mm256_castsi256_ps(last), 0x88);
+    const __m256i low =
+        _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xD8);
+    const __m256i salt = _mm256_set1_epi32((int)line_salt[LINE_CHOICE]);
+    const __m256i mixed = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 16);
+    const __m256i rows = _mm256_set1_epi32(road->choice.rows);
+    const __m256i row = _mm256_srli_epi32(_mm256_mullo_epi32(mixed, rows), 16);
+    const __m256i start = _mm256_set1_epi32(road->choice.first);
+    return _mm256_slli_epi32(_mm256_add_epi32(start, row), 4);
+}
+
+AVX2 MELT void work_out_eight(const struct road *road, struct run run,
+                              size_t i) {
+    const __m256i first = _mm256_loadu_si256((const __m256i *)&run.hashes[i]);
+    const __m256i last =
+        _mm256_loadu_si256((const __m256i *)&run.hashes[i + 4]);
+    _mm256_storeu_si256((__m256i *)&run.lines[i], lines_of(first, road));
+    _mm256_storeu_si256((__m256i *)&run.lines[i + 4], lines_of(last, road));
+    _mm256_storeu_si256((__m256i *)&run.rows[i], rows_of(first, last, road));
+}
+
+AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
+    const uint8_t *line = road->body + line_offset(run.hashes[i], &road->shape);
+    const uint8_t *row = line_row(run.hashes[i], road->shape.probes);
+    run.lines[i] = (uintptr_t)line;
+    run.rows[i] = (uint32_t)(row - line_rows[0]);
+}
+
+AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
+    return (uint8_t *)run.lines[i];
+}
+
+AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
+    return line_rows[0] + run.rows[i];
+}
+
+/* Eight lines each to call on the way, from far off and from near by. */
+struct calls {
+    const uintptr_t *far, *near; /* NULL: none */
+};
+
+AVX2 MELT void call_at(struct calls calls, size_t i) {
+    if (calls.far) call_line((const uint8_t *)calls.far[i]);
+    if (calls.near) call_near((const uint8_t *)calls.near[i]);
+}
+
+/* Touch hash i of a run; or eight from i on, with calls. */
+typedef bool touch_one(struct run now, size_t i);
+typedef void touch_eight(struct run now, size_t i, struct calls calls,
+                         bool *to);
+
+/* The eight lines NEAR hashes on, if they were worked out; else those at hand,
+ * which does no harm. */
+AVX2 MELT const uintptr_t *near_to(struct run now, struct run next, size_t i,
+                                   size_t called) {
+    const size_t at = i + NEAR;
+    if (at + 8 <= now.n) return now.lines + at;
+    if (at >= now.n && at - now.n + 8 <= called)
+        return next.lines + (at - now.n);
+    return now.lines + i;
+}
+
+AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
+                           struct run now, struct run next, bool *answers,
+                           touch_one *one, touch_eight *eight) {
+    const struct road road = {body, *shape, line_choices[shape->probes]};
+    const bool small = shape->blocks >> 32 == 0; /* for lines_of */
+    bool own[RUN];
+    bool *const to = answers ? answers : own;
+    size_t i = 0, called = 0;
+    for (; small && i + 8 <= now.n && i + 8 <= next.n; i += 8) {
+        work_out_eight(&road, next, i);
+        const struct calls calls = {next.lines + i,
+                                    near_to(now, next, i, called)};
+        eight(now, i, calls, to);
+        called += 8;
+    }
+    for (; small && called + 8 <= next.n; called += 8) {
+        work_out_eight(&road, next, called);
+        for (size_t j = 0; j < 8; j++) call_line(line_at(next, called + j));
+    }
+    for (; called < next.n; called++) {
+        work_out_one(&road, next, called);
+        call_line(line_at(next, called));
+    }
+    for (; i + 8 <= now.n; i += 8)
+        eight(now, i, (struct calls){NULL, near_to(now, next, i, 0)}, to);
+    for (; i < now.n; i++) to[i] = one(now, i);
+    return count_true(to, now.n);
+}
+
+/* The kernels of the line kind, of functions that the level brings:
+ * LINE_SINGLES tells which, and `in_eight` asks eight at a time. Adding eight
+ * is adding each of eight. */
+#define LINE_RUN(name, TARGET, constant, one, eight)                     \
+    TARGET static size_t name(constant uint8_t *body,                    \
+                              const struct shape *shape, struct run now, \
+                              struct run next, bool *answers) {          \
+        return touch_run(body, shape, now, next, answers, one, eight);   \
+    }
+
+#define EACH_OF_EIGHT(name, TARGET, one)                                \
+    TARGET MELT void name(struct run now, size_t i, struct calls calls, \
+                          bool *to) {                                   \
+        for (size_t j = 0; j < 8; j++) {                                \
+            call_at(calls, j);                                          \
+            to[i + j] = one(now, i + j);                                \
+        }                                                               \
+    }
+
+#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add, share)   \
+    TARGET MELT bool level##_has_at(struct run now, size_t i) {               \
+        return in(line_at(now, i), &now.hashes[i], row_at(now, i));           \
+    }                                                                         \
+    TARGET MELT bool level##_add_at(struct run now, size_t i) {               \
+        return add(line_at(now, i), &now.hashes[i], row_at(now, i));          \
+    }                                                                         \
+    TARGET MELT bool level##_share_at(struct run now, size_t i) {             \
+        return share(line_at(now, i), &now.hashes[i], row_at(now, i));        \
+    }                                                                         \
+    EACH_OF_EIGHT(level##_add_eight, TARGET, level##_add_at)                  \
+    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)              \
+    LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight) \
+    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at,                \
+             level##_add_eight)                                               \
+    LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,            \
+             level##_share_eight)                                             \
+    SINGLES(line_##level, TARGET, one_##level##_has, one_##level##_add)       \
+    SINGLES(line_##level##_shared, TARGET, one_##level##_has,                 \
+            one_##level##_share)                                              \
+    const struct kernel line_##level = {cpu,                                  \
+                                        line_##level##_has,                   \
+                                        line_##level##_add,                   \
+                                        line_##level##_has_run,               \
+                                        line_##level##_add_run,               \
+                                        NULL};                                \
+    const struct kernel line_##level##_shared = {cpu,                         \
+                                                 line_##level##_shared_has,   \
+                                                 line_##level##_shared_add,   \
+                                                 line_##level##_has_run,      \
+                                                 line_##level##_share_run,    \
+                                                 NULL};
+
+#endif
