@@ -79,6 +79,18 @@ if(sanitizer STREQUAL thread)
     return()
 endif()
 
+# ---- The command, in the same words for every build ------------------------
+
+find_program(BATS bats REQUIRED)
+file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.bats)
+foreach(source IN LISTS cli_tests)
+    cmake_path(GET source STEM name)
+    set(test cli.${name}${suffix})
+    add_test(NAME ${test} COMMAND ${BATS} ${source})
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT
+        "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
+endforeach()
+
 # ---- The examples tell the truth -------------------------------------------
 
 foreach(name IN LISTS example_names)
