@@ -4,6 +4,7 @@
  * silence, and signals end it as they would any program.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,7 +20,7 @@ void (*at_early_end)(void);
 
 /* ---- Files that must not stay ------------------------------------------- */
 
-/* Read by a signal handler, so a table of fixed size, with atomic cells. */
+/* Read when the process ends, maybe by another thread, so with atomic cells. */
 enum { MOST_FILES = 64 };
 static _Atomic(const char *) files[MOST_FILES];
 
@@ -45,41 +46,39 @@ static void remove_files(void) {
 
 /* ---- Ends --------------------------------------------------------------- */
 
+static pthread_mutex_t changing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void begin_change(void) {
+    pthread_mutex_lock(&changing);
+}
+
+void end_change(void) {
+    pthread_mutex_unlock(&changing);
+}
+
+/* Never unlocked: whoever else would end the process, or change anything, waits
+ * until it is gone. */
 static void clean_up(void) {
+    begin_change();
     remove_files();
     void (*const last)(void) = at_early_end;
     at_early_end = NULL; /* lest trouble in it bring us back */
     if (last) last();
 }
 
-static _Noreturn void die_of(int signal_number) {
+_Noreturn void end_by(int signal_number) {
+    clean_up();
     signal(signal_number, SIG_DFL);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, signal_number);
     raise(signal_number);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    _exit(EXIT_TROUBLE); /* not reached, unless the signal is ignored */
-}
-
-static void on_signal(int signal_number) {
-    remove_files();
-    die_of(signal_number);
-}
-
-void catch_signals(void) {
-    const int caught[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
-        struct sigaction old, action = {.sa_handler = on_signal};
-        sigaction(caught[i], NULL, &old);
-        if (old.sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
-    }
-    signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE: end_of_pipe */
+    _exit(EXIT_TROUBLE); /* not reached */
 }
 
 _Noreturn void end_of_pipe(void) {
-    clean_up();
-    die_of(SIGPIPE);
+    end_by(SIGPIPE);
 }
 
 /* One write, so that the lines of two processes do not mix. */

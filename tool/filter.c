@@ -4,7 +4,6 @@
  */
 #include <ctype.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -126,17 +125,12 @@ static bool put_out(void *context, const void *bytes, size_t size) {
 }
 
 /* The library's own way leaves room for mapping. It makes a file beside this
- * one, too, and a signal must not leave that there: it has to wait. */
+ * one, too, and an early end must not leave that there: it has to wait. */
 static void save_plain(const calyx_filter *f, const char *path) {
-    sigset_t ends, before;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &ends, &before);
     calyx_error why;
+    begin_change();
     if (calyx_save(f, path, &why) != CALYX_OK) fail_with(&why);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    end_change();
 }
 
 void filter_save(const calyx_filter *f, const char *path, bool replace) {
@@ -149,4 +143,17 @@ void filter_save(const calyx_filter *f, const char *path, bool replace) {
     calyx_error why;
     if (calyx_write(f, put_out, output, &why) != CALYX_OK) fail_with(&why);
     output_close(output);
+}
+
+/* ---- Looking ------------------------------------------------------------ */
+
+void warn_if_overfull(const char *name, const calyx_info *info) {
+    if (info->items <= info->capacity || info->growth > 0) return;
+    char there[TEXT_SIZE], planned[TEXT_SIZE], now[TEXT_SIZE],
+        promised[TEXT_SIZE];
+    warn("%s: holds %s keys, but was planned for %s: expect a rate of %s "
+         "instead of %s",
+         name, count_text(info->items, there),
+         count_text(info->capacity, planned), rate_text(info->fpr_now, now),
+         rate_text(info->fpr, promised));
 }

@@ -9,7 +9,12 @@
 #include "tool.h"
 
 /* The verbs there are, in the order of the help. */
-#define VERBS(ROW) ROW(help)
+#define VERBS(ROW) \
+    ROW(build)     \
+    ROW(check)     \
+    ROW(add)       \
+    ROW(remove)    \
+    ROW(help)
 
 #define DECLARE(name) extern const struct verb verb_##name;
 VERBS(DECLARE)
@@ -53,7 +58,7 @@ static bool is_one_of(const char *word, const char *name, const char *letter) {
 }
 
 int main(int count, char **words) {
-    catch_signals();
+    hold_signals();
     if (count < 2) {
         print_overview();
         finish(0);
@@ -77,6 +82,7 @@ int main(int count, char **words) {
     const struct verb *const verb = verb_named(word);
     verb_name = verb->name;
     const int operands = read_options(verb, count - 2, words + 2);
+    start_watch();
     if (operands < verb->least)
         fail("found %d operands, but %d are wanted: calyx %s %s", operands,
              verb->least, verb->name, verb->synopsis);

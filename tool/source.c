@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct source {
     bool in_middle; /* of a packed stream, so it must not end here */
     bool regular;
     uint64_t size;
-    _Atomic uint64_t done;
+    uint64_t done;
     uint8_t *packed; /* bytes read but not used: the first, or packed ones */
     size_t at, packed_size;
     char trouble[200];
@@ -75,7 +75,7 @@ static ssize_t read_file(struct source *s, void *buffer, size_t size) {
         return -1;
     }
     s->ended = n == 0;
-    atomic_fetch_add_explicit(&s->done, (uint64_t)n, memory_order_relaxed);
+    s->done += (uint64_t)n;
     return n;
 }
 
@@ -219,6 +219,12 @@ ssize_t source_read(struct source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
+bool source_ready(const struct source *s) {
+    if (s->regular || s->at < s->packed_size) return true;
+    struct pollfd wait = {.fd = s->fd, .events = POLLIN};
+    return poll(&wait, 1, 0) > 0;
+}
+
 const char *source_name(const struct source *s) {
     return s->name;
 }
@@ -228,7 +234,7 @@ const char *source_trouble(const struct source *s) {
 }
 
 uint64_t source_done(const struct source *s) {
-    return atomic_load_explicit(&s->done, memory_order_relaxed);
+    return s->done;
 }
 
 uint64_t source_size(const struct source *s) {

@@ -23,6 +23,9 @@ const char *source_name(const struct source *source);
 ssize_t source_read(struct source *source, void *buffer, size_t size);
 const char *source_trouble(const struct source *source);
 
+/* Would source_read return at once? */
+bool source_ready(const struct source *source);
+
 /* How many bytes of the file have been read, packed as they are, and of how
  * many; 0 if nobody knows. */
 uint64_t source_done(const struct source *source);

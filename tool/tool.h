@@ -132,8 +132,35 @@ extern void (*at_early_end)(void);
 void remember_file(const char *path);
 void forget_file(const char *path);
 
-/* SIGINT, SIGTERM and SIGHUP remove those files, then end the process. */
-void catch_signals(void);
+/* Around what must not be cut in two by an early end, such as a change of a
+ * file in place: at_early_end runs before or after it. May be nested. */
+void begin_change(void);
+void end_change(void);
+
+/* End as this signal would, after cleaning up. */
+_Noreturn void end_by(int signal_number);
+
+/* ---- The watch (watch.c) ------------------------------------------------ */
+
+/* A thread that waits for SIGINT, SIGTERM and SIGHUP, which it turns into
+ * end_by, and draws the progress bar. The signals are blocked in all others. */
+void hold_signals(void); /* before any thread is made */
+void start_watch(void);  /* when options have been read */
+void free_signals(void); /* before exec, for the program to come */
+
+/* --progress, --no-progress */
+extern const struct group progress_group;
+
+/* What the bar and SIGUSR1 tell of, until progress_end. `share` may return -1
+ * if nobody knows, and is called from the watch. */
+struct progress {
+    double (*share)(void *context);
+    void *context;
+    _Atomic uint64_t lines, bytes;
+};
+void progress_begin(struct progress *progress);
+void progress_end(void);
+double seconds_now(void);
 
 /* malloc and realloc that fail() when there is no memory. */
 void *take_memory(size_t size);
@@ -169,6 +196,9 @@ calyx_filter *filter_load(const char *path, bool concurrent);
 
 /* Write it through an output, with its manners. */
 void filter_save(const calyx_filter *f, const char *path, bool replace);
+
+/* Say so if a filter holds more keys than its rate was promised for. */
+void warn_if_overfull(const char *name, const calyx_info *info);
 
 /* ---- Help (help.c) ------------------------------------------------------ */
 

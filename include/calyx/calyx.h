@@ -188,6 +188,8 @@ CALYX_API size_t calyx_has_many_u64(const calyx_filter *f,
  * agree on it, so a key can be hashed once and asked of many. */
 CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
                               size_t size);
+CALYX_API void calyx_hash_many(const calyx_filter *f, const calyx_key *keys,
+                               size_t n, uint64_t *hashes);
 
 /* The same work with the hashing left out. Hashes must be well mixed in all
  * 64 bits; small integers are not, and would make every answer "yes". */
