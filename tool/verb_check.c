@@ -13,7 +13,7 @@
 static struct texts names, allow_lists;
 static const char *except_name;
 static bool invert, count_only, numbered, quiet, show_filter;
-static uint64_t most;
+static uint64_t most = UINT64_MAX;
 
 /* ---- The filters -------------------------------------------------------- */
 
@@ -25,6 +25,10 @@ static calyx_filter *filters[MOST_FILTERS], *except;
 static bool shares_hash[MOST_FILTERS]; /* with the first */
 static _Atomic uint64_t lines_in[MOST_FILTERS];
 static struct exact *allowed;
+
+static bool limited(void) {
+    return most != UINT64_MAX;
+}
 
 static void open_filters(void) {
     if (!names.count)
@@ -147,7 +151,7 @@ static void put_selected(struct block *block, const struct batch *batch,
     for (size_t i = 0; i < batch->count; i++) {
         if ((sets[i] != 0) != invert) {
             put_lines(block, &batch->lines[i], *number, sets[i]);
-            if (most) note_end(block);
+            if (limited()) note_end(block);
             block->selected++;
         }
         if (numbered) *number += ends_of(&batch->lines[i]);
@@ -192,7 +196,7 @@ static void work(struct block *block, struct batch *batch) {
         block->lines += batch->count;
         if (quiet || count_only)
             count_selected(block, batch->count, sets);
-        else if (show_filter || numbered || most)
+        else if (show_filter || numbered || limited())
             put_selected(block, batch, sets, &number);
         else
             put_bare(block, batch, sets);
@@ -201,7 +205,7 @@ static void work(struct block *block, struct batch *batch) {
 
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
-    if (most && selected + block->selected >= most) {
+    if (block->selected >= most - selected) {
         const uint64_t last = most - selected;
         if (block->out_size) block->out_size = block->ends[last - 1];
         selected = most;
@@ -233,9 +237,10 @@ static double expected_rate(void) {
 }
 
 static int run(int count, char **files) {
-    if (most && count_only && show_filter)
+    if (limited() && count_only && show_filter)
         fail("--max-count does not go with --count and --filter-name");
     open_filters();
+    if (most == 0) return EXIT_NO;
     read_allowed();
     many_files = count > 1;
     const struct work todo = {

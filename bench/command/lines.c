@@ -1,10 +1,9 @@
 /*
  * Two helpers for measuring the command:
  *
- *   calyx-lines make COUNT SEED    URL-like lines of about 60 bytes, all of them
- *                                  different, and other ones for other seeds
- *   calyx-lines floor FILE         what is measured against: read(2), and a
- *                                  memchr for each line, in one thread
+ *   calyx-lines make COUNT SEED    URL-like lines of about 60 bytes, all of
+ * them different, and other ones for other seeds calyx-lines floor FILE what is
+ * measured against: read(2), and a memchr for each line, in one thread
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,14 +34,24 @@ static char *put_hex(char *to, uint64_t number, int digits) {
 }
 
 static void make(uint64_t count, uint64_t seed) {
-    static const char *const hosts[] = {
-        "www.example.com", "news.example.org", "shop.example.net",
-        "en.wiki.example.org", "a.io", "static.images.example.com",
-        "blog.example.de", "forum.example.co.uk"};
-    static const char *const folders[] = {
-        "articles/2024/", "p/", "products/category/", "user/profile/",
-        "index.php?id=", "images/large/", "tag/", "archive/old/pages/"};
-    static const char *const tails[] = {"", ".html", "/index.html", "?ref=home"};
+    static const char *const hosts[] = {"www.example.com",
+                                        "news.example.org",
+                                        "shop.example.net",
+                                        "en.wiki.example.org",
+                                        "a.io",
+                                        "static.images.example.com",
+                                        "blog.example.de",
+                                        "forum.example.co.uk"};
+    static const char *const folders[] = {"articles/2024/",
+                                          "p/",
+                                          "products/category/",
+                                          "user/profile/",
+                                          "index.php?id=",
+                                          "images/large/",
+                                          "tag/",
+                                          "archive/old/pages/"};
+    static const char *const tails[] = {"", ".html", "/index.html",
+                                        "?ref=home"};
     static char buffer[1 << 16];
     char *to = buffer;
     for (uint64_t i = 0; i < count; i++) {

@@ -49,3 +49,15 @@ quiet() {
         return 1
     }
 }
+
+# The lines of standard output are exactly these.
+prints() {
+    printf '%s\n' "$@" >wanted
+    [ $# -gt 0 ] || : >wanted
+    diff wanted out >&2
+}
+
+# A filter of some flowers, with a rate that no test will ever notice.
+flowers() {
+    printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx
+}
