@@ -71,6 +71,9 @@ if(LIBBLOOM)
     set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
 endif()
 
+add_executable(calyx-lines EXCLUDE_FROM_ALL bench/command/lines.c)
+set_target_properties(calyx-lines PROPERTIES C_EXTENSIONS ON)
+
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 if(CALYX_SANITIZE MATCHES fuzzer)
     foreach(source IN LISTS fuzzers)

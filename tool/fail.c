@@ -99,6 +99,7 @@ static void say(const char *file, uint64_t line, const char *format,
         n += (size_t)snprintf(text + n, most - n, ": %s", tail);
     if (n >= most) n = most - 1;
     text[n++] = '\n';
+    progress_hide();
     if (write(STDERR_FILENO, text, n) < 0) return; /* nobody to tell */
 }
 

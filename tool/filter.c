@@ -135,7 +135,7 @@ static void save_plain(const calyx_filter *f, const char *path) {
 
 void filter_save(const calyx_filter *f, const char *path, bool replace) {
     if (path && is_plain_name(path)) {
-        if (!replace && access(path, F_OK) == 0) fail_exists(path);
+        expect_output(path, replace);
         save_plain(f, path);
         return;
     }

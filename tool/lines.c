@@ -1,6 +1,8 @@
 #include "lines.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +26,7 @@ struct input {
     uint64_t total_size;  /* of all files; 0 if one is not a regular file */
     uint64_t size_before; /* of the files that are done */
     _Atomic uint64_t done;
+    char trouble[80];
 };
 
 /* ---- Files in turn ------------------------------------------------------ */
@@ -53,11 +56,11 @@ struct input *input_open(int count, char **names, bool counted,
 }
 
 static bool next_file(struct input *in) {
-    if (in->next == in->count) return false;
-    in->source = source_open(in->names[in->next++]);
+    in->source = source_try(in->names[in->next]);
     in->starts_file = true;
     in->line = 1;
-    return true;
+    in->next += in->source != NULL;
+    return in->source != NULL;
 }
 
 static void end_file(struct input *in) {
@@ -119,35 +122,46 @@ static void start(struct input *in, struct block *b) {
     if (in->carried) memcpy(b->text, in->carry, in->carried);
     b->size = in->carried;
     in->carried = 0;
-    b->file = source_name(in->source);
     b->trouble = NULL;
     b->lines = b->out_size = 0;
     b->ended = b->selected = 0;
     b->error[0] = '\0';
 }
 
+/* Trouble is handed out like lines, so that it comes to pass when all lines
+ * before it are done. */
+static bool hand_out_trouble(struct input *in, struct block *b, size_t whole,
+                             const char *trouble) {
+    b->trouble = trouble;
+    in->over = true;
+    return hand_out(in, b, whole);
+}
+
 bool input_next(struct input *in, struct block *b) {
     if (in->over) return false;
-    if (!in->source && !next_file(in)) return false;
     start(in, b);
 
     size_t whole = 0; /* bytes of whole lines */
     for (;;) {
+        if (!in->source) {
+            if (in->next == in->count) return false;
+            b->file = in->names[in->next];
+            if (!next_file(in)) {
+                snprintf(in->trouble, sizeof in->trouble, "cannot open it: %s",
+                         strerror(errno));
+                return hand_out_trouble(in, b, 0, in->trouble);
+            }
+        }
+        b->file = source_name(in->source);
         const ssize_t n =
             source_read(in->source, b->text + b->size, b->room - b->size);
         in->done = in->size_before + source_done(in->source);
-        if (n < 0) {
-            b->trouble = source_trouble(in->source);
-            in->over = true;
-            return hand_out(in, b, whole);
-        }
+        if (n < 0)
+            return hand_out_trouble(in, b, whole, source_trouble(in->source));
         if (n == 0) { /* what is left is a line, if there is anything */
             in->state = (struct record_state){0};
-            const size_t left = b->size;
             end_file(in);
-            if (left) return hand_out(in, b, left);
-            if (!next_file(in)) return false;
-            start(in, b);
+            if (b->size) return hand_out(in, b, b->size);
             continue;
         }
         const size_t end =

@@ -169,6 +169,30 @@ static void open_beside(struct output *o, const char *path, mode_t mode) {
     remember_file(o->temporary);
 }
 
+static _Noreturn void fail_exists(const char *path) {
+    fail_at(path, 0, "exists already; --force replaces it");
+}
+
+static char *folder_of(const char *path) {
+    const int size = folder_size(path);
+    char *const folder = copy_text(size ? path : ".");
+    if (size) folder[size] = '\0';
+    return folder;
+}
+
+void expect_output(const char *path, bool replace) {
+    struct stat is;
+    if (!path || strcmp(path, "-") == 0) return;
+    if (stat(path, &is) == 0) {
+        if (S_ISREG(is.st_mode) && !replace) fail_exists(path);
+        return;
+    }
+    if (errno != ENOENT) fail_os(path, "look at it");
+    char *const folder = folder_of(path);
+    if (access(folder, W_OK) != 0) fail_os(path, "make a file in its folder");
+    free(folder);
+}
+
 static void open_file(struct output *o, const char *path, bool replace) {
     struct stat is;
     if (stat(path, &is) != 0) {
@@ -209,9 +233,7 @@ void output_flush(struct output *o) {
 }
 
 static void sync_folder(const char *path) {
-    const int size = folder_size(path);
-    char *const folder = copy_text(size ? path : ".");
-    if (size) folder[size] = '\0';
+    char *const folder = folder_of(path);
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) != 0) fail_os(folder, "sync the folder");
     close(fd);
@@ -219,6 +241,7 @@ static void sync_folder(const char *path) {
 }
 
 void output_close(struct output *o) {
+    if (!o) return;
     pack(o, NULL, 0, END);
     if (o->path) {
         if (fsync(o->fd) != 0) fail_os(o->name, "bring it to the disk");
@@ -237,10 +260,6 @@ void output_close(struct output *o) {
 }
 
 /* ---- Questions about names ---------------------------------------------- */
-
-_Noreturn void fail_exists(const char *path) {
-    fail_at(path, 0, "exists already; --force replaces it");
-}
 
 bool is_plain_name(const char *path) {
     struct stat is;

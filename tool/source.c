@@ -42,10 +42,10 @@ struct source {
 
 /* ---- The file ----------------------------------------------------------- */
 
-struct source *source_open(const char *path) {
+struct source *source_try(const char *path) {
     const bool standard = strcmp(path, "-") == 0;
     const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) fail_os(path, "open it");
+    if (fd < 0) return NULL;
 
     struct source *const s = take_memory(sizeof *s);
     *s = (struct source){.name = standard ? "standard input" : path, .fd = fd};
@@ -56,6 +56,12 @@ struct source *source_open(const char *path) {
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     s->packed = take_memory(PACKED_SIZE);
+    return s;
+}
+
+struct source *source_open(const char *path) {
+    struct source *const s = source_try(path);
+    if (!s) fail_os(path, "open it");
     return s;
 }
 

@@ -12,7 +12,9 @@
 
 struct source;
 
-/* "-" is standard input. Fails if it cannot be opened. */
+/* "-" is standard input. If it cannot be opened, source_try returns NULL and
+ * sets errno, and source_open fails. */
+struct source *source_try(const char *path);
 struct source *source_open(const char *path);
 
 /* For messages: the path, or "standard input". */

@@ -159,6 +159,7 @@ struct progress {
     _Atomic uint64_t lines, bytes;
 };
 void progress_begin(struct progress *progress);
+void progress_hide(void); /* for a message; it comes back */
 void progress_end(void);
 double seconds_now(void);
 
@@ -176,9 +177,12 @@ struct output;
 struct output *output_open(const char *path, bool replace);
 void output_write(struct output *output, const void *bytes, size_t size);
 void output_flush(struct output *output);
-void output_close(struct output *output); /* the file appears */
+void output_close(struct output *output); /* the file appears; NULL is fine */
 
-_Noreturn void fail_exists(const char *path); /* and is not to be replaced */
+/* Fail now if output_open or filter_save will do so after the work: there is a
+ * file that is not to be replaced, or no folder to write to. */
+void expect_output(const char *path, bool replace);
+
 bool is_plain_name(const char *path); /* of a file that is not to be packed */
 
 /* ---- Filters (filter.c) ------------------------------------------------- */

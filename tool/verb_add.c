@@ -57,6 +57,7 @@ static int run(int count, char **operands) {
         .output = new_only ? output_open(NULL, false) : NULL,
     };
     const struct totals totals = stream(&todo, count - 1, operands + 1);
+    output_close(todo.output);
     calyx_info info;
     calyx_describe(filter, &info);
     change_close();

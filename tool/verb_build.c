@@ -136,8 +136,7 @@ static void tell(const struct totals *totals) {
 static int run(int count, char **files) {
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
         fail("a filter is nothing for a terminal; name a file with -o");
-    if (out && !force && is_plain_name(out) && access(out, F_OK) == 0)
-        fail_exists(out); /* before the work, not after it */
+    expect_output(out, force);
 
     calyx_options want = options_given();
     const bool counts = !keys && !(memory && rate > 0);

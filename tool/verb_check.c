@@ -26,6 +26,24 @@ static bool shares_hash[MOST_FILTERS]; /* with the first */
 static _Atomic uint64_t lines_in[MOST_FILTERS];
 static struct exact *allowed;
 
+static bool is_standard(const char *name) {
+    return strcmp(name, "-") == 0;
+}
+
+/* Standard input can be read once. */
+static void look_for_standard_input(int count, char **files) {
+    int uses = count == 0;
+    for (int i = 0; i < count; i++) uses += is_standard(files[i]);
+    for (size_t i = 0; i < names.count; i++) uses += is_standard(names.text[i]);
+    for (size_t i = 0; i < allow_lists.count; i++)
+        uses += is_standard(allow_lists.text[i]);
+    if (except_name) uses += is_standard(except_name);
+    if (uses > 1)
+        fail("standard input is to be read as more than one of filters, lists "
+             "and lines%s",
+             count ? "" : "; name a file of lines");
+}
+
 static bool limited(void) {
     return most != UINT64_MAX;
 }
@@ -239,6 +257,7 @@ static double expected_rate(void) {
 static int run(int count, char **files) {
     if (limited() && count_only && show_filter)
         fail("--max-count does not go with --count and --filter-name");
+    look_for_standard_input(count, files);
     open_filters();
     if (most == 0) return EXIT_NO;
     read_allowed();
@@ -250,6 +269,7 @@ static int run(int count, char **files) {
         .output = quiet || count_only ? NULL : output_open(NULL, false),
     };
     const struct totals totals = stream(&todo, count, files);
+    output_close(todo.output);
     if (count_only && !quiet) print_counts();
     if (wants_report()) {
         const struct figure figures[] = {

@@ -43,6 +43,7 @@ static int run(int count, char **operands) {
         .output = missing_only ? output_open(NULL, false) : NULL,
     };
     const struct totals totals = stream(&todo, count - 1, operands + 1);
+    output_close(todo.output);
     calyx_describe(filter, &info);
     change_close();
     const struct figure figures[] = {

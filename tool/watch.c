@@ -55,6 +55,12 @@ static void erase(void) {
     drawn = false;
 }
 
+void progress_hide(void) {
+    pthread_mutex_lock(&lock);
+    erase();
+    pthread_mutex_unlock(&lock);
+}
+
 void progress_end(void) {
     pthread_mutex_lock(&lock);
     erase();
@@ -122,10 +128,12 @@ void hold_signals(void) {
     }
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE: end_of_pipe */
+    signal(SIGXFSZ, SIG_IGN); /* and with EFBIG */
 }
 
 void free_signals(void) {
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 }
 

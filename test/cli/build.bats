@@ -206,7 +206,7 @@ expected() {
     complains ".: cannot read it: Is a directory"
     run_calyx build -o nowhere/a.calyx /dev/null
     is_status 2
-    complains "nowhere/a.calyx"
+    complains "nowhere/a.calyx: cannot make a file in its folder: No such file"
     [ -z "$(ls -A | grep -v -e out -e err)" ]
 }
 

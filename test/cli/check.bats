@@ -48,6 +48,22 @@ setup() {
     prints iris rose rose iris rose rose
 }
 
+@test "standard input cannot be read twice" {
+    run_calyx check -f - <flowers.calyx
+    is_status 2
+    complains "standard input is to be read as more than one"
+    run_calyx check -f flowers.calyx --allow - - <garden
+    is_status 2
+}
+
+@test "lines before a file that cannot be opened are printed" {
+    for jobs in 1 2; do
+        run_calyx check -j $jobs -f flowers.calyx garden nowhere garden
+        is_status 2
+        prints iris rose rose
+    done
+}
+
 @test "-c counts" {
     run_calyx check -c -f flowers.calyx garden
     is_status 0

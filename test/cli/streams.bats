@@ -94,9 +94,11 @@ setup() {
 
 @test "a full disk leaves no file" {
     # a file may have at most 4 kB here
-    run bash -c 'ulimit -f 4; trap "" XFSZ; seq 100000 | "$CALYX" build -o a.calyx.gz'
-    [ "$status" -eq 2 ]
-    [[ $output == *"a.calyx.gz: cannot write it: File too large"* ]]
+    for name in a.calyx a.calyx.gz; do
+        run bash -c "ulimit -f 4; seq 100000 | '$CALYX' build -o $name"
+        [ "$status" -eq 2 ]
+        [[ $output == *"$name: cannot write it: File too large"* ]]
+    done
     [ "$(ls -A)" = flowers.calyx ]
 }
 
