@@ -351,6 +351,22 @@ CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
 CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
 CALYX_API const char *calyx_comment(const calyx_filter *f);
 
+/* ---- Bare bits ---------------------------------------------------------- */
+
+/* The bits that a filter is asked by, with nothing around them: for exchange
+ * with others who have such filters, as Parquet does. doc/FORMAT.md tells how
+ * each kind lays them out. They lie eight to a byte, the lowest first, and are
+ * the filter's own. NULL if it has grown: then there is more than one row. */
+CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
+
+/* Make a filter of such bits, which are copied. `want` tells what they are:
+ * kind, hash, seed or key, and the probes, of which a wrong number would make
+ * the filter forget keys; `bits`, unless that is 8 times `size`; and as for any
+ * filter of that size, capacity or fpr. The items are judged by the fill. */
+CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
+                                       const void *bytes, size_t size,
+                                       calyx_filter **out, calyx_error *why);
+
 /* ---- Files -------------------------------------------------------------- */
 
 /* Write to a new file beside `path`, then rename: a reader sees the old filter
