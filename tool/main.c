@@ -9,11 +9,20 @@
 #include "tool.h"
 
 /* The verbs there are, in the order of the help. */
-#define VERBS(ROW) \
-    ROW(build)     \
-    ROW(check)     \
-    ROW(add)       \
-    ROW(remove)    \
+#define VERBS(ROW)  \
+    ROW(build)      \
+    ROW(check)      \
+    ROW(add)        \
+    ROW(remove)     \
+    ROW(plan)       \
+    ROW(info)       \
+    ROW(verify)     \
+    ROW(merge)      \
+    ROW(compare)    \
+    ROW(freeze)     \
+    ROW(convert)    \
+    ROW(bench)      \
+    ROW(completion) \
     ROW(help)
 
 #define DECLARE(name) extern const struct verb verb_##name;
