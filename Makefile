@@ -3,7 +3,6 @@
 
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
-RUN    ?= urls
 TIME   ?= 60
 
 .PHONY: all run test check bench bench-command fuzz install amalgamation clean help
@@ -16,9 +15,11 @@ build/build.ninja:
 	@dev/install-packages build
 	@cmake --preset release >/dev/null
 
+# The tour of the command; with RUN=urls, that example instead.
 run: build/build.ninja
-	@cmake --build build -j $(JOBS) --target example_$(RUN)
-	@build/examples/$(RUN)
+	@cmake --build build -j $(JOBS) \
+	    --target $(if $(RUN),example_$(RUN),calyx-command)
+	@$(if $(RUN),build/examples/$(RUN),dev/tour build/calyx)
 
 test:
 	@dev/install-packages build test amalgamation
@@ -70,8 +71,8 @@ clean:
 	@rm -rf build
 
 help:
-	@echo 'make                 build the library and the command, into build/'
-	@echo 'make run             build and run a first example'
+	@echo 'make                 build the command and the library, into build/'
+	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
 	@echo 'make bench           measure the speed; BENCH=--quick for half a minute'

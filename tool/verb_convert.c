@@ -168,8 +168,7 @@ static const struct group options = {
 const struct verb verb_convert = {
     .name = "convert",
     .summary = "make a filter for other programs, or of theirs",
-    .synopsis = "--to parquet|raw [-o OUT] [--force] FILE, or "
-                "calyx convert --from parquet|raw [-o OUT] [--force] FILE",
+    .synopsis = "(--to | --from) parquet|raw [-o OUT] [--force] FILE",
     .prose =
         (const char *const[]){
             "The form parquet is the header and bitset that a Parquet file "

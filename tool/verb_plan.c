@@ -244,10 +244,11 @@ static char *time_text(double seconds, char *buffer) {
 }
 
 static void print_cost(const char *name, const calyx_cost *cost) {
-    char time[TEXT_SIZE], size[TEXT_SIZE];
-    printf("%-12s  %9s  %12s  %12.3g\n", name,
+    char time[TEXT_SIZE], size[TEXT_SIZE], rounds[TEXT_SIZE];
+    printf("%-12s  %9s  %12s  %12s\n", name,
            cost->bytes ? size_text(cost->bytes, size) : "",
-           time_text(cost->time, time), 1 / cost->time);
+           time_text(cost->time, time),
+           count_text((uint64_t)round(1 / cost->time), rounds));
 }
 
 static void print_verdict(const struct planned *p, const struct saving *s) {
@@ -258,9 +259,10 @@ static void print_verdict(const struct planned *p, const struct saving *s) {
             "\nNo filter pays here: it would save less than its own time.\n");
         return;
     }
-    printf("\nThe filter makes look-ups %.3g times as fast. It pays at rates "
-           "below %s.\n",
-           times, rate_text(s->pays_below, text));
+    printf("\nThe filter makes look-ups %.3g times as fast.", times);
+    if (s->pays_below < 0.95)
+        printf(" It pays at rates below %s.", rate_text(s->pays_below, text));
+    printf("\n");
     if (s->worth >= 1) {
         printf("Any rate will do: false positives never take 1 %% of the "
                "time.\n");
