@@ -53,7 +53,8 @@ static calyx_filter *open_with_sums(const char *path) {
         return filter_open(path);
     }
     size_t size;
-    const uint8_t *const bytes = read_all(source, &size);
+    static const uint8_t *bytes; /* they must stay as long as the filter */
+    bytes = read_all(source, &size);
     const calyx_opening how = {.key = secret_key()};
     calyx_filter *f;
     calyx_error why;
@@ -107,6 +108,7 @@ static void look_for_keys(void) {
                               .output = output_open(NULL, false)};
     const struct totals totals =
         stream(&todo, (int)lists.count, (char **)lists.text);
+    output_close(todo.output);
     char lines[TEXT_SIZE], lost[TEXT_SIZE];
     printf("  keys        %s, %s missing\n", count_text(totals.lines, lines),
            missing ? count_text(missing, lost) : "none");
