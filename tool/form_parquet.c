@@ -38,7 +38,8 @@ static size_t put_number(uint8_t *to, uint32_t number) {
 static void check_fit(const calyx_filter *f, const char *path, size_t size) {
     calyx_info is;
     calyx_describe(f, &is);
-    if (strcmp(is.kind, "split") || strcmp(is.hash, "xxh64") || is.seed)
+    if (strcmp(is.kind, "split") != 0 || strcmp(is.hash, "xxh64") != 0 ||
+        is.seed != 0)
         fail_at(path, 0,
                 "Parquet wants kind split, hash xxh64 and seed 0; this is %s, "
                 "%s and %llu. 'calyx build --kind split' makes the right one",

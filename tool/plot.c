@@ -80,7 +80,8 @@ static void frame(const struct panel *p, const char *title, const char *x_name,
         line(p, "grid", p->left, y, right, y);
         label(p, "tick end", p->left - 8, y + 4, decade_text(i));
     }
-    for (double x = 0; x <= p->most * 1.0001; x += step) {
+    for (int i = 0; i <= (int)round(p->most / step); i++) {
+        const double x = i * step;
         line(p, "grid", across(p, x), TOP, across(p, x), bottom);
         snprintf(text, sizeof text, "%g%s", x * scale, unit);
         label(p, "tick mid", across(p, x), bottom + 18, text);
