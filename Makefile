@@ -3,10 +3,9 @@
 
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
-RUN    ?= urls
 TIME   ?= 60
 
-.PHONY: all run test check bench fuzz install amalgamation clean help
+.PHONY: all run test check bench bench-command fuzz install amalgamation clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -16,9 +15,11 @@ build/build.ninja:
 	@dev/install-packages build
 	@cmake --preset release >/dev/null
 
+# The tour of the command; with RUN=urls, that example instead.
 run: build/build.ninja
-	@cmake --build build -j $(JOBS) --target example_$(RUN)
-	@build/examples/$(RUN)
+	@cmake --build build -j $(JOBS) \
+	    --target $(if $(RUN),example_$(RUN),calyx-command)
+	@$(if $(RUN),build/examples/$(RUN),dev/tour build/calyx)
 
 test:
 	@dev/install-packages build test amalgamation
@@ -40,6 +41,13 @@ bench:
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx-bench
 	@build/calyx-bench $(BENCH)
+
+# The command against a floor; COMMAND=--lines=5000000 for a tenth of it.
+bench-command:
+	@dev/install-packages build bench
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx-command calyx-lines
+	@bench/command/run build/calyx build/calyx-lines $(COMMAND)
 
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
@@ -63,11 +71,12 @@ clean:
 	@rm -rf build
 
 help:
-	@echo 'make                 build the library, into build/'
-	@echo 'make run             build and run a first example'
+	@echo 'make                 build the command and the library, into build/'
+	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
 	@echo 'make bench           measure the speed; BENCH=--quick for half a minute'
+	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

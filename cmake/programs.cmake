@@ -1,6 +1,54 @@
-# Programs that use the library as anybody would: examples, benchmark, fuzzers.
+# Programs that use the library as anybody would: the calyx command, examples,
+# benchmark, fuzzers.
 
 find_package(Threads REQUIRED)
+
+# ---- The command -------------------------------------------------------------
+
+file(GLOB tool_sources CONFIGURE_DEPENDS tool/*.c)
+add_executable(calyx-command ${tool_sources})
+target_link_libraries(calyx-command PRIVATE calyx_static Threads::Threads m)
+set_target_properties(calyx-command PROPERTIES
+    OUTPUT_NAME calyx C_EXTENSIONS ON)
+target_compile_definitions(calyx-command PRIVATE _GNU_SOURCE)
+
+# pack NAME HEADER LIBRARY: a packing library, which the command can do without.
+function(pack name header library)
+    find_path(${name}_INCLUDE ${header})
+    find_library(${name}_LIBRARY ${library})
+    if(${name}_INCLUDE AND ${name}_LIBRARY)
+        target_include_directories(calyx-command PRIVATE ${${name}_INCLUDE})
+        target_link_libraries(calyx-command PRIVATE ${${name}_LIBRARY})
+        target_compile_definitions(calyx-command PRIVATE CALYX_HAVE_${name}=1)
+    else()
+        message(NOTICE "the command: no ${library}, so it cannot unpack that")
+    endif()
+endfunction()
+pack(ZLIB zlib.h z)
+pack(ZSTD zstd.h zstd)
+
+# Each verb's help is its manual page.
+file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb_*.c)
+list(TRANSFORM verb_sources REPLACE "^.*/verb_(.*)\\.c$" "\\1"
+    OUTPUT_VARIABLE verbs)
+set(command_pages man/calyx.1)
+list(APPEND page_commands
+    COMMAND calyx-command help --man > man/calyx.1)
+foreach(verb IN LISTS verbs)
+    list(APPEND command_pages man/calyx-${verb}.1)
+    list(APPEND page_commands
+        COMMAND calyx-command help --man ${verb} > man/calyx-${verb}.1)
+endforeach()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+add_custom_command(OUTPUT ${command_pages} ${page_commands}
+    DEPENDS calyx-command VERBATIM)
+add_custom_target(calyx-pages ALL DEPENDS ${command_pages})
+
+install(TARGETS calyx-command)
+list(TRANSFORM command_pages PREPEND ${PROJECT_BINARY_DIR}/)
+install(FILES ${command_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+# ---- Examples, benchmark, fuzzers --------------------------------------------
 
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS examples)
@@ -22,6 +70,9 @@ if(LIBBLOOM)
         calyx Threads::Threads m ${LIBBLOOM})
     set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
 endif()
+
+add_executable(calyx-lines EXCLUDE_FROM_ALL bench/command/lines.c)
+set_target_properties(calyx-lines PROPERTIES C_EXTENSIONS ON)
 
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 if(CALYX_SANITIZE MATCHES fuzzer)

@@ -75,6 +75,21 @@ foreach(source IN LISTS unit_tests)
     endforeach()
 endforeach()
 
+# ---- The command -----------------------------------------------------------
+
+find_program(BATS bats REQUIRED)
+file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.bats)
+foreach(source IN LISTS cli_tests)
+    cmake_path(GET source STEM name)
+    if(sanitizer STREQUAL thread AND NOT name MATCHES "^thread")
+        continue()
+    endif()
+    set(test cli.${name}${suffix})
+    add_test(NAME ${test} COMMAND ${BATS} ${source})
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT
+        "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
+endforeach()
+
 if(sanitizer STREQUAL thread)
     return()
 endif()

@@ -197,6 +197,8 @@ CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
  * agree on it, so a key can be hashed once and asked of many. */
 CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
                               size_t size);
+CALYX_API void calyx_hash_many(const calyx_filter *f, const calyx_key *keys,
+                               size_t n, uint64_t *hashes);
 
 /* The same work with the hashing left out. Hashes must be well mixed in all
  * 64 bits; small integers are not, and would make every answer "yes". */
@@ -360,6 +362,22 @@ CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
 /* A note to keep with the filter, of at most 1000 bytes; "" for none. */
 CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
 CALYX_API const char *calyx_comment(const calyx_filter *f);
+
+/* ---- Bare bits ---------------------------------------------------------- */
+
+/* The bits that a filter is asked by, with nothing around them: for exchange
+ * with others who have such filters, as Parquet does. doc/FORMAT.md tells how
+ * each kind lays them out. They lie eight to a byte, the lowest first, and are
+ * the filter's own. NULL if it has grown: then there is more than one row. */
+CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
+
+/* Make a filter of such bits, which are copied. `want` tells what they are:
+ * kind, hash, seed or key, and the probes, of which a wrong number would make
+ * the filter forget keys; `bits`, unless that is 8 times `size`; and as for any
+ * filter of that size, capacity or fpr. The items are judged by the fill. */
+CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
+                                       const void *bytes, size_t size,
+                                       calyx_filter **out, calyx_error *why);
 
 /* ---- Files -------------------------------------------------------------- */
 

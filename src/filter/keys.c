@@ -350,6 +350,11 @@ uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
     return f->hash->one(&f->secret, key, size);
 }
 
+void calyx_hash_many(const calyx_filter *f, const calyx_key *keys, size_t n,
+                     uint64_t *hashes) {
+    f->hash->many(&f->secret, keys, n, hashes);
+}
+
 /* The call of a function that may be any costs as much as this hash. */
 static inline bool is_xxh3(const calyx_filter *f) {
     return __builtin_expect(f->hash->is_xxh3, true);

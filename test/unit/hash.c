@@ -202,6 +202,21 @@ static void a_key_its_hash_and_its_number_leave_the_same_bits(void **state) {
  * which passed here by chance would be a surprise; the seed is fixed. */
 static const double RARE = 1e-6;
 
+static void many_hashes_are_those_of_each_key(void **state) {
+    (void)state;
+    static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"rose\0iris", 9}};
+    enum { KEYS = sizeof keys / sizeof keys[0] };
+    for (const char *const *name = calyx_hashes(); *name; name++) {
+        calyx_filter *f = make_filter(hashed_with(*name, 7));
+        uint64_t hashes[KEYS];
+        calyx_hash_many(f, keys, KEYS, hashes);
+        for (size_t i = 0; i < KEYS; i++)
+            assert_int_equal(hashes[i],
+                             calyx_hash(f, keys[i].data, keys[i].size));
+        calyx_free(f);
+    }
+}
+
 static void bytes_after_a_nul_belong_to_the_key(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
@@ -313,6 +328,7 @@ int main(void) {
         cmocka_unit_test(many_keys_hash_as_each_of_them_does),
         cmocka_unit_test(a_number_hashes_as_its_eight_little_endian_bytes),
         cmocka_unit_test(a_key_its_hash_and_its_number_leave_the_same_bits),
+        cmocka_unit_test(many_hashes_are_those_of_each_key),
         cmocka_unit_test(bytes_after_a_nul_belong_to_the_key),
         cmocka_unit_test(the_empty_key_is_a_key),
         cmocka_unit_test(another_seed_gives_another_hash),

@@ -1,0 +1,107 @@
+/*
+ * Two helpers for measuring the command:
+ *
+ *   calyx-lines make COUNT SEED    URL-like lines of about 60 bytes, all of
+ * them different, and other ones for other seeds calyx-lines floor FILE what is
+ * measured against: read(2), and a memchr for each line, in one thread
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The finalizer of SplitMix64: a bijection, so that numbers stay different. */
+static uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static char *put(char *to, const char *text) {
+    const size_t size = strlen(text);
+    memcpy(to, text, size);
+    return to + size;
+}
+
+static char *put_hex(char *to, uint64_t number, int digits) {
+    for (int i = digits - 1; i >= 0; i--)
+        *to++ = "0123456789abcdef"[number >> 4 * i & 15];
+    return to;
+}
+
+static void make(uint64_t count, uint64_t seed) {
+    static const char *const hosts[] = {"www.example.com",
+                                        "news.example.org",
+                                        "shop.example.net",
+                                        "en.wiki.example.org",
+                                        "a.io",
+                                        "static.images.example.com",
+                                        "blog.example.de",
+                                        "forum.example.co.uk"};
+    static const char *const folders[] = {"articles/2024/",
+                                          "p/",
+                                          "products/category/",
+                                          "user/profile/",
+                                          "index.php?id=",
+                                          "images/large/",
+                                          "tag/",
+                                          "archive/old/pages/"};
+    static const char *const tails[] = {"", ".html", "/index.html",
+                                        "?ref=home"};
+    static char buffer[1 << 16];
+    char *to = buffer;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t number = mix((seed << 40) + i);
+        const uint64_t choice = mix(number);
+        to = put(to, choice & 1 ? "https://" : "http://");
+        to = put(to, hosts[choice >> 1 & 7]);
+        *to++ = '/';
+        to = put(to, folders[choice >> 4 & 7]);
+        to = put_hex(to, number, 16);
+        to = put(to, tails[choice >> 7 & 3]);
+        *to++ = '\n';
+        if (to - buffer > (1 << 16) - 256 || i + 1 == count) {
+            fwrite(buffer, 1, (size_t)(to - buffer), stdout);
+            to = buffer;
+        }
+    }
+    if (fflush(stdout) != 0) {
+        perror("calyx-lines");
+        exit(2);
+    }
+}
+
+static void run_floor(const char *path) {
+    enum { SIZE = 1 << 20 };
+    static char buffer[SIZE];
+    const int fd = open(path, O_RDONLY);
+    if (fd < 0) {
+        perror(path);
+        exit(2);
+    }
+    uint64_t lines = 0, bytes = 0;
+    for (ssize_t n; (n = read(fd, buffer, SIZE)) > 0; bytes += (uint64_t)n)
+        for (const char *at = buffer, *const end = buffer + n; at < end;) {
+            at = memchr(at, '\n', (size_t)(end - at));
+            if (!at) break;
+            at++;
+            lines++;
+        }
+    printf("%" PRIu64 " lines, %" PRIu64 " bytes\n", lines, bytes);
+}
+
+int main(int count, char **words) {
+    if (count == 4 && strcmp(words[1], "make") == 0)
+        make(strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10));
+    else if (count == 3 && strcmp(words[1], "floor") == 0)
+        run_floor(words[2]);
+    else {
+        fputs("usage: calyx-lines make COUNT SEED | floor FILE\n", stderr);
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,238 @@
+# calyx build: what is made, of what, and what is refused.
+
+load common
+
+expected() {
+    sed -n "s/.*\"$1\": \([^,}]*\).*/\1/p" figures
+}
+
+@test "lines in, filter out, and every line is found again" {
+    seq 100000 >numbers
+    run_calyx build -o numbers.calyx numbers
+    is_status 0
+    quiet
+    run_calyx check -f numbers.calyx -v numbers
+    is_status 1
+    prints
+}
+
+@test "without --keys the keys are counted: the rate is kept, the size is near the best" {
+    { seq 300000; seq 300000; } >numbers
+    run_calyx build -p 1% -o counted.calyx --json-stats figures numbers
+    is_status 0
+    quiet
+    run_calyx build -p 1% -n 300000 -o told.calyx numbers
+    is_status 0
+    counted=$(stat -c %s counted.calyx) told=$(stat -c %s told.calyx)
+    [ "$counted" -ge $((told * 98 / 100)) ]
+    [ "$counted" -le $((told * 104 / 100)) ]
+    # 300 000 strangers at 1 % are 3000, give or take 55; 1.04 % and six of those
+    seq 1000001 1300000 | "$CALYX" check -c -f counted.calyx >out
+    [ "$(cat out)" -le 3450 ]
+}
+
+@test "more keys than memory holds are counted by way of a file in TMPDIR" {
+    mkdir spool
+    TMPDIR=$PWD/spool run_calyx build -o big.calyx --json-stats figures \
+        <(seq 1500000)
+    is_status 0
+    [ "$(expected lines)" = 1500000 ]
+    [ "$(expected fresh)" -ge 1485000 ]
+    [ -z "$(ls -A spool)" ]
+    seq 1500000 | "$CALYX" check -v -c -f big.calyx >out || [ $? -eq 1 ]
+    prints 0
+    TMPDIR=/nonexistent run_calyx build -o other.calyx <(seq 1500000)
+    is_status 2
+    complains "/nonexistent: cannot make a temporary file for hashes"
+    [ ! -e other.calyx ]
+}
+
+@test "rates may be written in four ways" {
+    for rate in 0.01 1% 1e-2 1/100; do
+        seq 1000 | "$CALYX" build -n 1000 -p $rate >this
+        [ ! -e first ] || cmp first this
+        mv this first
+    done
+}
+
+@test "what is not a rate is refused, with what was found" {
+    for rate in 0 1 -1 2% 100% nan inf 0x1p-3 1/0 1/ abc 1%% ''; do
+        run_calyx build -o no.calyx --rate="$rate" /dev/null
+        case $rate in
+        2%) is_status 0 && rm no.calyx ;;
+        *)
+            is_status 2
+            complains "option --rate wants a rate between 0 and 1"
+            complains "not '$rate'"
+            ;;
+        esac
+    done
+}
+
+@test "counts and sizes take suffixes" {
+    "$CALYX" build -n 10000 /dev/null >plain
+    for count in 10K 1e4 0.01M 10000; do
+        "$CALYX" build -n $count /dev/null | cmp - plain
+    done
+    "$CALYX" build -n 1000 --memory 65536 /dev/null >plain
+    for size in 64KiB 64Ki 65536B 65.536K; do
+        "$CALYX" build -n 1000 --memory $size /dev/null | cmp - plain
+    done
+    for count in x 1.5 10Q 1e30 -5 10MB 99999999999999999999; do
+        run_calyx build -o no.calyx --keys=$count /dev/null
+        is_status 2
+        complains "option --keys wants a count such as 5000, 10M or 1e9, not '$count'"
+    done
+    run_calyx build -o no.calyx --memory 5X /dev/null
+    is_status 2
+    complains "option --memory wants a size such as 10M, 64KiB or 1G, not '5X'"
+}
+
+@test "--memory is kept to, by every kind" {
+    for kind in line line2 split flat counting; do
+        seq 10000 | "$CALYX" build --kind $kind --memory 64KiB -n 10000 \
+            --json-stats figures >$kind.calyx
+        [ "$(expected filter_bytes)" -le 65536 ]
+        [ "$(expected filter_bytes)" -ge 64000 ]
+    done
+}
+
+@test "--memory alone, and with --rate alone, make a filter" {
+    seq 1000 >numbers
+    run_calyx build --memory 8KiB -o alone.calyx numbers
+    is_status 0
+    run_calyx build --memory 8KiB -p 1% -o rate.calyx numbers
+    is_status 0
+    run_calyx build --memory 8KiB -p 1% -n 5 -o all.calyx numbers
+    is_status 2
+    complains "--keys, --rate and --memory are all given"
+}
+
+@test "too many keys for --keys are told of" {
+    seq 2000 >numbers
+    run_calyx build -n 1000 -o full.calyx numbers
+    is_status 0
+    complains "full.calyx: holds 1 "
+    complains "but was planned for 1 000: expect a rate of"
+    run_calyx build -n 1000 --strict -o strict.calyx numbers
+    is_status 2
+    complains "the filter is full at 1000 keys, and --strict lets no more in"
+    [ ! -e strict.calyx ]
+    run_calyx build -n 1000 --growth 2 -o grown.calyx numbers
+    is_status 0
+    quiet
+    run_calyx build --growth 1 -o no.calyx numbers
+    is_status 2
+    complains "option --growth wants a factor from 1.25 to 16, not '1'"
+}
+
+@test "kinds and probes can be chosen" {
+    for kind in line line2 split flat counting; do
+        seq 100 | "$CALYX" build --kind $kind -o $kind.calyx
+        seq 100 | "$CALYX" check -v -f $kind.calyx >out || [ $? -eq 1 ]
+        prints
+    done
+    run_calyx build --kind lien -o no.calyx /dev/null
+    is_status 2
+    complains "lien"
+    complains "there are: line"
+    seq 100 >numbers
+    run_calyx build --kind flat --memory 1000 --probes 8 -n 100 -o flat8.calyx numbers
+    is_status 0
+}
+
+@test "the seed changes the filter; a random one does each time" {
+    seq 100 >numbers
+    for seed in 0 1 random random; do
+        "$CALYX" build --seed $seed numbers | sha256sum
+    done >sums
+    [ "$(sort -u sums | wc -l)" = 4 ]
+    run_calyx build --seed rose -o no.calyx numbers
+    is_status 2
+    complains "option --seed wants a number or 'random', not 'rose'"
+}
+
+@test "with a key file only its owner gets answers" {
+    printf '0123456789abcdef0123456789abcdef\n' >key
+    printf '\001\043\105\147\211\253\315\357\001\043\105\147\211\253\315\357' >raw
+    printf 'fedcba9876543210fedcba9876543210' >wrong
+    seq 100 >numbers
+    run_calyx build --key-file key -o secret.calyx numbers
+    is_status 0
+    run_calyx check --key-file raw -c -f secret.calyx numbers
+    is_status 0
+    prints 100
+    run_calyx check -c -f secret.calyx numbers
+    is_status 2
+    run_calyx check --key-file wrong -c -f secret.calyx numbers
+    is_status 2
+    printf short >short
+    run_calyx build --key-file short -o no.calyx numbers
+    is_status 2
+    complains "short: a key of 16 bytes or 32 hexadecimal digits is wanted, found 5 bytes"
+    run_calyx build --key-file key --seed 1 -o no.calyx numbers
+    is_status 2
+    complains "--seed and --key-file are both given"
+}
+
+@test "an existing file is replaced only with --force" {
+    echo precious >old.calyx
+    run_calyx build -o old.calyx /dev/null
+    is_status 2
+    complains "old.calyx: exists already; --force replaces it"
+    [ "$(cat old.calyx)" = precious ]
+    run_calyx build --force -o old.calyx /dev/null
+    is_status 0
+    run_calyx check -q -f old.calyx /dev/null
+    is_status 1
+}
+
+@test "a comment is kept, if it is not too long" {
+    run_calyx build --comment "spring list" -o a.calyx /dev/null
+    is_status 0
+    grep -q "spring list" a.calyx
+    run_calyx build --comment "$(head -c 1001 /dev/zero | tr '\0' x)" -o b.calyx /dev/null
+    is_status 2
+    complains "option --comment wants at most 1000 bytes, not 1001"
+}
+
+@test "what cannot be read or written is named" {
+    run_calyx build -o a.calyx nowhere.txt
+    is_status 2
+    complains "calyx build: nowhere.txt: cannot open it: No such file"
+    [ ! -e a.calyx ]
+    run_calyx build -o a.calyx .
+    is_status 2
+    complains ".: cannot read it: Is a directory"
+    run_calyx build -o nowhere/a.calyx /dev/null
+    is_status 2
+    complains "nowhere/a.calyx: cannot make a file in its folder: No such file"
+    [ -z "$(ls -A | grep -v -e out -e err)" ]
+}
+
+@test "a packed filter is written by name, and read by magic" {
+    seq 1000 >numbers
+    for end in gz zst; do
+        run_calyx build -o a.calyx.$end numbers
+        is_status 0
+        run_calyx check -c -f a.calyx.$end numbers
+        is_status 0
+        prints 1000
+        cp a.calyx.$end disguised
+        run_calyx check -c -f disguised numbers
+        prints 1000
+    done
+    gzip -t a.calyx.gz
+    zstd -tq a.calyx.zst
+}
+
+@test "a filter goes through pipes" {
+    seq 1000 >numbers
+    "$CALYX" build numbers | "$CALYX" check -c -f - numbers >out
+    prints 1000
+    mkfifo pipe
+    "$CALYX" build numbers -o /dev/stdout >pipe 3>&- 5>&- &
+    run_calyx check -c -f pipe numbers
+    wait
+    prints 1000
+}

@@ -1,0 +1,156 @@
+# calyx add and calyx remove.
+
+load common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+    flowers
+}
+
+@test "add adds in place" {
+    before=$(stat -c %i flowers.calyx)
+    run_calyx add flowers.calyx <<<tulip
+    is_status 0
+    prints
+    [ "$(stat -c %i flowers.calyx)" = "$before" ]
+    run_calyx check -f flowers.calyx <<<tulip
+    prints tulip
+}
+
+@test "add --new prints the fresh lines, each once" {
+    printf '%s\n' rose tulip moss tulip >garden
+    run_calyx add flowers.calyx --new garden
+    is_status 0
+    prints tulip moss
+    run_calyx add --new flowers.calyx garden
+    is_status 1
+    prints
+}
+
+@test "add --new passes lines on as they come" {
+    mkfifo lines
+    "$CALYX" add flowers.calyx --new <lines >fresh 3>&- 5>&- &
+    exec 5>lines
+    for line in tulip moss; do
+        echo $line >&5
+        for try in $(seq 100); do
+            grep -qx $line fresh && break
+            sleep 0.05
+        done
+        grep -qx $line fresh
+    done
+    exec 5>&-
+    wait
+}
+
+@test "a stream that is ended by a signal leaves a sound, sealed file" {
+    for signal in INT TERM HUP; do
+        mkfifo lines
+        # a shell's job in the background ignores SIGINT, and so does what it
+        # starts; env undoes that
+        env --default-signal=INT "$CALYX" add flowers.calyx --new <lines >fresh 3>&- 5>&- &
+        pid=$!
+        exec 5>lines
+        echo "seen-$signal" >&5
+        for try in $(seq 100); do
+            grep -q . fresh && break
+            sleep 0.05
+        done
+        kill -$signal $pid
+        status=0
+        wait $pid || status=$?
+        exec 5>&-
+        rm lines
+        [ $status -eq $((128 + $(kill -l $signal))) ]
+        run_calyx check -c -f flowers.calyx <<<"seen-$signal"
+        prints 1
+        # what is read whole is checked against its checksums, if it is sealed
+        run_calyx check -c -f - fresh <flowers.calyx
+        is_status 0
+    done
+}
+
+@test "filters that grow, count or are packed are replaced as a whole" {
+    "$CALYX" build -n 10 --growth 2 -o grows.calyx /dev/null
+    "$CALYX" build -n 1000 --kind counting -o counts.calyx /dev/null
+    "$CALYX" build -n 1000 -o packed.calyx.gz /dev/null
+    for filter in grows.calyx counts.calyx packed.calyx.gz; do
+        run_calyx add $filter --new <<<rose
+        is_status 0
+        prints rose
+        run_calyx check -f $filter <<<rose
+        is_status 0
+    done
+    gzip -t packed.calyx.gz
+    seq 1000 | "$CALYX" add grows.calyx
+    seq 1000 | "$CALYX" check -vc -f grows.calyx >out || [ $? -eq 1 ]
+    prints 0
+}
+
+@test "one process at a time changes a filter" {
+    "$CALYX" build -n 1000 --kind counting -o counts.calyx /dev/null
+    for filter in flowers.calyx counts.calyx; do
+        mkfifo lines
+        "$CALYX" add $filter --new <lines >fresh 3>&- 5>&- &
+        exec 5>lines
+        echo x >&5
+        for try in $(seq 100); do
+            grep -q x fresh && break
+            sleep 0.05
+        done
+        run_calyx add $filter <<<y
+        is_status 2
+        complains "$filter: cannot change it, as another process does so now"
+        exec 5>&-
+        wait
+        rm lines
+    done
+}
+
+@test "a filter that gets too full is told of, a strict one lets none in" {
+    "$CALYX" build -n 100 -o small.calyx /dev/null
+    run_calyx add small.calyx <(seq 1000)
+    is_status 0
+    complains "small.calyx: holds"
+    complains "but was planned for 100: expect a rate of"
+    "$CALYX" build -n 100 --strict -o strict.calyx /dev/null
+    run_calyx add strict.calyx <(seq 1000)
+    is_status 2
+    complains "the filter is full"
+}
+
+@test "add wants a filter that exists" {
+    run_calyx add
+    is_status 2
+    complains "found 0 operands, but 1 are wanted: calyx add FILTER"
+    run_calyx add nowhere.calyx <<<x
+    is_status 2
+    complains "nowhere.calyx: cannot open it"
+    run_calyx add - <<<x
+    is_status 2
+    complains "standard input cannot be changed"
+}
+
+@test "remove forgets, once for each time it was added" {
+    printf '%s\n' rose rose iris | "$CALYX" build --kind counting -p 1e-8 -o counts.calyx
+    run_calyx remove counts.calyx <<<rose
+    is_status 0
+    run_calyx check -f counts.calyx <<<rose
+    is_status 0
+    run_calyx remove counts.calyx <<<rose
+    run_calyx check -f counts.calyx <<<rose
+    is_status 1
+    run_calyx check -f counts.calyx <<<iris
+    is_status 0
+    run_calyx remove counts.calyx <<<moss
+    is_status 1
+    run_calyx remove --missing counts.calyx <<<$'moss\niris'
+    is_status 0
+    prints moss
+}
+
+@test "remove wants a filter that counts" {
+    run_calyx remove flowers.calyx <<<rose
+    is_status 2
+    complains "flowers.calyx: a filter of kind counting is wanted, found line, which cannot forget"
+}

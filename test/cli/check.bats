@@ -1,0 +1,173 @@
+# calyx check: which lines are printed, how, and the exit status.
+
+load common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+    flowers
+    printf '%s\n' tulip iris weed rose rose moss >garden
+}
+
+@test "lines in the filter are printed in their order" {
+    run_calyx check -f flowers.calyx garden
+    is_status 0
+    prints iris rose rose
+}
+
+@test "-v prints the others" {
+    run_calyx check -v -f flowers.calyx garden
+    is_status 0
+    prints tulip weed moss
+}
+
+@test "nothing selected is exit status 1, trouble is 2" {
+    run_calyx check -f flowers.calyx <<<moss
+    is_status 1
+    prints
+    run_calyx check -f flowers.calyx nowhere
+    is_status 2
+    complains "nowhere: cannot open it"
+    run_calyx check -f nowhere.calyx garden
+    is_status 2
+    complains "nowhere.calyx: cannot open it"
+    run_calyx check -f garden garden
+    is_status 2
+    complains "garden: "
+    run_calyx check garden
+    is_status 2
+    complains "a filter is wanted: calyx check -f FILTER"
+    run_calyx check garden -f
+    is_status 2
+    complains "option --filter wants a value: --filter FILTER"
+}
+
+@test "standard input is read without a file, and for -" {
+    run_calyx check -f flowers.calyx <garden
+    prints iris rose rose
+    run_calyx check -f flowers.calyx garden - <garden
+    prints iris rose rose iris rose rose
+}
+
+@test "standard input cannot be read twice" {
+    run_calyx check -f - <flowers.calyx
+    is_status 2
+    complains "standard input is to be read as more than one"
+    run_calyx check -f flowers.calyx --allow - - <garden
+    is_status 2
+}
+
+@test "lines before a file that cannot be opened are printed" {
+    for jobs in 1 2; do
+        run_calyx check -j $jobs -f flowers.calyx garden nowhere garden
+        is_status 2
+        prints iris rose rose
+    done
+}
+
+@test "-c counts" {
+    run_calyx check -c -f flowers.calyx garden
+    is_status 0
+    prints 3
+    run_calyx check -vc -f flowers.calyx <<<rose
+    is_status 1
+    prints 0
+}
+
+@test "-n numbers lines, and names the file if there are several" {
+    run_calyx check -n -f flowers.calyx garden
+    prints 2:iris 4:rose 5:rose
+    run_calyx check -n -f flowers.calyx garden garden
+    prints garden:2:iris garden:4:rose garden:5:rose \
+        garden:2:iris garden:4:rose garden:5:rose
+}
+
+@test "-n is right beyond the first block" {
+    { seq 1000000; echo rose; } >long
+    run_calyx check -n -f flowers.calyx long
+    prints 1000001:rose
+}
+
+@test "-q prints nothing and tells by its status" {
+    run_calyx check -q -f flowers.calyx garden
+    is_status 0
+    prints
+    run_calyx check -q -f flowers.calyx <<<moss
+    is_status 1
+    # it stops at the first, so what follows does no harm
+    run_calyx check -q -f flowers.calyx garden nowhere
+    is_status 0
+}
+
+@test "-m stops after so many" {
+    run_calyx check -m 2 -f flowers.calyx garden
+    is_status 0
+    prints iris rose
+    run_calyx check -m2 -v -f flowers.calyx garden
+    prints tulip weed
+    run_calyx check -m 2 -c -f flowers.calyx garden
+    prints 2
+    run_calyx check -m 0 -f flowers.calyx garden
+    is_status 1
+    prints
+    run_calyx check -m 2 -n -f flowers.calyx garden garden
+    prints garden:2:iris garden:4:rose
+}
+
+@test "several filters: any will do, and -H names which" {
+    printf '%s\n' weed rose | "$CALYX" build -p 1e-8 --seed 7 -o weeds.calyx
+    run_calyx check -f flowers.calyx -f weeds.calyx garden
+    is_status 0
+    prints iris weed rose rose
+    run_calyx check -H -f flowers.calyx -f weeds.calyx garden
+    prints flowers.calyx:iris weeds.calyx:weed flowers.calyx:rose \
+        weeds.calyx:rose flowers.calyx:rose weeds.calyx:rose
+    run_calyx check -Hn -f weeds.calyx garden
+    prints weeds.calyx:3:weed weeds.calyx:4:rose weeds.calyx:5:rose
+    run_calyx check -Hc -f flowers.calyx -f weeds.calyx garden
+    prints flowers.calyx:3 weeds.calyx:3
+    run_calyx check -v -f flowers.calyx -f weeds.calyx garden
+    prints tulip moss
+    run_calyx check -Hc -m 2 -f flowers.calyx garden
+    is_status 2
+    complains "--max-count does not go with --count and --filter-name"
+}
+
+@test "more than 64 filters are too many" {
+    run_calyx check $(printf -- '-f flowers.calyx %.0s' $(seq 65)) garden
+    is_status 2
+    complains "at most 64 filters can be asked at once, not 65"
+    run_calyx check -c $(printf -- '-f flowers.calyx %.0s' $(seq 64)) garden
+    prints 3
+}
+
+@test "--allow takes back what is on a list, exactly" {
+    echo rose >fine
+    run_calyx check --allow fine -f flowers.calyx garden
+    prints iris
+    run_calyx check -v --allow fine -f flowers.calyx garden
+    prints tulip weed rose rose moss
+    seq 5000 >many
+    run_calyx check --allow many --allow fine -c -f flowers.calyx garden
+    prints 1
+    "$CALYX" build -o many.calyx many
+    run_calyx check --allow many -c -f many.calyx many
+    is_status 1
+    prints 0
+}
+
+@test "--except takes back what another filter has" {
+    printf '%s\n' iris tulip | "$CALYX" build -p 1e-8 -o good.calyx
+    run_calyx check --except good.calyx -f flowers.calyx garden
+    prints rose rose
+}
+
+@test "a damaged or cut filter is trouble" {
+    head -c 3000 flowers.calyx >cut.calyx
+    run_calyx check -f cut.calyx garden
+    is_status 2
+    complains "cut.calyx: "
+    : >empty.calyx
+    run_calyx check -f empty.calyx garden
+    is_status 2
+    complains "empty.calyx: "
+}

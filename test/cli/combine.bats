@@ -1,0 +1,148 @@
+# Filters of filters: calyx merge, compare and freeze.
+
+load common
+
+make() {
+    seq 1000 >a.txt
+    seq 501 1500 >b.txt
+    seq 1401 1600 >c.txt
+    for name in a b c; do
+        "$CALYX" build -n 2000 "$@" -o $name $name.txt
+    done
+}
+
+# ---- merge ------------------------------------------------------------------
+
+@test "merge makes the filter that one build of all would have made" {
+    make
+    run_calyx merge -o m a b c
+    is_status 0
+    quiet
+    "$CALYX" build -n 2000 -o whole a.txt b.txt c.txt
+    [ "$("$CALYX" check -c -f m a.txt b.txt c.txt)" -eq 2200 ]
+    for f in m whole; do
+        "$CALYX" convert --to raw $f >$f.raw
+    done
+    cmp m.raw whole.raw
+}
+
+@test "merge --intersect keeps what all have" {
+    make
+    run_calyx merge --intersect -o m a b
+    is_status 0
+    seq 501 1000 >both
+    [ "$("$CALYX" check -c -f m both)" -eq 500 ]
+    [ "$("$CALYX" check -c -f m c.txt)" -lt 20 ]
+}
+
+@test "merge writes to standard output, and packs by name" {
+    make
+    "$CALYX" merge -o m a b
+    "$CALYX" merge a b | "$CALYX" info --json - | jq -e '.[0].keys > 1400'
+    "$CALYX" merge -o m.zst a b
+    [ "$(zstd -dc m.zst | "$CALYX" check -c -f - a.txt)" -eq 1000 ]
+}
+
+@test "merge replaces only with --force, even one of its own" {
+    make
+    run_calyx merge -o a a b
+    is_status 2
+    complains "calyx merge: a: exists already; --force replaces it"
+    run_calyx merge --force -o a a b
+    is_status 0
+    [ "$("$CALYX" check -c -f a b.txt)" -eq 1000 ]
+}
+
+@test "merge names the files that do not fit, and leaves nothing" {
+    make
+    "$CALYX" build -n 3000 -o larger a.txt
+    run_calyx merge -o m a larger
+    is_status 2
+    complains "calyx merge: a and larger: "
+    [ ! -e m ]
+    run_calyx merge -o m a
+    is_status 2
+    complains "found 1 operands, but 2 are wanted"
+    run_calyx merge -o m a nothing
+    is_status 2
+    complains "nothing: cannot open it"
+    [ "$(ls -A | grep -c new)" -eq 0 ]
+}
+
+# ---- compare ----------------------------------------------------------------
+
+@test "compare estimates union, intersection and Jaccard index" {
+    make
+    run_calyx compare --json a b
+    is_status 0
+    quiet
+    python3 -m json.tool out >/dev/null
+    jq -e '.a == "a" and .b == "b" and
+        (.keys_a > 950 and .keys_a < 1050) and
+        (.either > 1430 and .either < 1570) and
+        (.both > 430 and .both < 570) and
+        (.only_a > 430 and .only_a < 570) and
+        (.only_b > 430 and .only_b < 570) and
+        (.jaccard > 0.29 and .jaccard < 0.38)' out
+    run_calyx compare a b
+    is_status 0
+    for row in a b either both "only a" "only b" Jaccard; do
+        grep -q "^$row  *[0-9]" out
+    done
+}
+
+@test "compare of a filter with itself is 1" {
+    make
+    run_calyx compare a a
+    is_status 0
+    grep -q '^Jaccard  *1.0000' out
+}
+
+@test "compare refuses what does not fit" {
+    make
+    "$CALYX" build -n 2000 --seed 1 -o seeded a.txt
+    run_calyx compare a seeded
+    is_status 2
+    complains "calyx compare: a and seeded: "
+    run_calyx compare a b c
+    is_status 2
+    complains "'c' is one operand too many"
+}
+
+# ---- freeze -----------------------------------------------------------------
+
+@test "freeze makes a line filter a fifth of the size, with the same answers" {
+    make --kind counting
+    run_calyx freeze -o frozen a
+    is_status 0
+    quiet
+    "$CALYX" info --json a frozen |
+        jq -e '.[1].kind == "line" and 5 * .[1].bytes == .[0].bytes'
+    for f in a frozen; do
+        seq 100000 | "$CALYX" check -f $f >answers.$f
+    done
+    cmp answers.a answers.frozen
+}
+
+@test "freeze refuses other kinds, and files that exist" {
+    make
+    run_calyx freeze -o frozen a
+    is_status 2
+    complains "calyx freeze: a: only counting filters can be frozen"
+    [ ! -e frozen ]
+    "$CALYX" build --kind counting -n 100 -o counting a.txt 2>/dev/null
+    run_calyx freeze -o b counting
+    is_status 2
+    complains "b: exists already"
+    run_calyx freeze --force -o b counting
+    is_status 0
+}
+
+@test "nothing is written to a terminal" {
+    make --kind counting
+    for command in "freeze a" "merge a b" "convert --to raw a"; do
+        run script -qec "$CALYX $command" /dev/null
+        [ "$status" -eq 2 ]
+        [[ $output == *"standard output is a terminal"* ]]
+    done
+}

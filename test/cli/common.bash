@@ -1,0 +1,63 @@
+# What the tests of the command share. Each test runs in a folder of its own.
+
+root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+: "${CALYX:=$root/build/calyx}"
+export CALYX
+export LC_ALL=C
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+}
+
+# Run the command; what it writes goes to the files out and err. Standard input
+# is left alone.
+run_calyx() {
+    status=0
+    "$CALYX" "$@" >out 2>err || status=$?
+}
+
+is_status() {
+    [ "$status" -eq "$1" ] || {
+        echo "exit status $status instead of $1" >&2
+        cat err >&2
+        return 1
+    }
+}
+
+# says TEXT: on standard output; complains TEXT: on standard error
+says() {
+    grep -qF -- "$1" out || {
+        printf 'not said: %s\nbut:\n' "$1" >&2
+        head -50 out >&2
+        return 1
+    }
+}
+
+complains() {
+    grep -qF -- "$1" err || {
+        printf 'not complained: %s\nbut:\n' "$1" >&2
+        head -50 err >&2
+        return 1
+    }
+}
+
+# quiet: nothing was complained of
+quiet() {
+    [ ! -s err ] || {
+        echo "complained:" >&2
+        cat err >&2
+        return 1
+    }
+}
+
+# The lines of standard output are exactly these.
+prints() {
+    printf '%s\n' "$@" >wanted
+    [ $# -gt 0 ] || : >wanted
+    diff wanted out >&2
+}
+
+# A filter of some flowers, with a rate that no test will ever notice.
+flowers() {
+    printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx
+}

@@ -1,0 +1,103 @@
+# The frame of the command: help, manual pages, versions, and what is said of
+# verbs and options that do not exist.
+
+load common
+
+verbs() {
+    ls "$root"/tool/verb_*.c | sed 's/.*verb_//; s/\.c$//'
+}
+
+@test "without a verb it shows the overview and exits 2" {
+    run_calyx
+    is_status 2
+    says "Usage: calyx VERB"
+    complains "a verb is wanted"
+}
+
+@test "help lists every verb, and every verb has help" {
+    run_calyx help
+    is_status 0
+    for verb in $(verbs); do
+        says "  $verb "
+    done
+    for verb in $(verbs); do
+        run_calyx help "$verb"
+        is_status 0
+        says "Usage: calyx $verb"
+        says "Exit status:"
+    done
+}
+
+@test "VERB --help and VERB -h say what help VERB says" {
+    run_calyx help help
+    cp out wanted
+    for option in --help -h; do
+        run_calyx help $option
+        is_status 0
+        cmp out wanted
+    done
+}
+
+@test "help never differs from the manual page" {
+    # Every word of the help is in the page; the page is taken out of roff by
+    # dropping its marks.
+    for verb in $(verbs); do
+        run_calyx help --man "$verb"
+        is_status 0
+        says ".TH calyx-$verb 1"
+        sed 's/\\f[BIR]//g; s/\\-/-/g; s/\\e/\\/g; s/\\&//g' out |
+            tr -s ' \n' '\n\n' | tr A-Z a-z | sort -u >page
+        run_calyx help "$verb"
+        sed 's/^[A-Z][a-z ]*:$//; s/^Usage: //; s/^calyx [a-z]*: //' out |
+            tr -s ' \n' '\n\n' | tr A-Z a-z | sort -u >help
+        comm -23 help page >missing
+        [ ! -s missing ] || { cat missing >&2; false; }
+    done
+}
+
+@test "--version tells the version and what is built in" {
+    run_calyx --version
+    is_status 0
+    says "calyx $(sed -n 's/^#define CALYX_VERSION_[A-Z]* //p' \
+        "$root/include/calyx/calyx.h" | paste -sd .)"
+    says "kinds: line"
+}
+
+@test "an unknown verb gets a suggestion" {
+    run_calyx hepl
+    is_status 2
+    complains "calyx: there is no verb 'hepl'; did you mean 'help'?"
+    run_calyx frobnicate
+    is_status 2
+    complains "calyx: there is no verb 'frobnicate'; 'calyx help' lists"
+}
+
+@test "an unknown option gets a suggestion" {
+    run_calyx help --mna
+    is_status 2
+    complains "calyx help: there is no option --mna; did you mean --man?"
+    run_calyx help -x
+    is_status 2
+    complains "calyx help: there is no option -x; see 'calyx help help'"
+    run_calyx --frob
+    is_status 2
+    complains "there is no option '--frob' before the verb"
+}
+
+@test "a value for an option that takes none is refused" {
+    run_calyx help --man=yes
+    is_status 2
+    complains "option --man takes no value, but got 'yes'"
+}
+
+@test "one operand too many is named" {
+    run_calyx help help again
+    is_status 2
+    complains "'again' is one operand too many: calyx help [--man] [VERB]"
+}
+
+@test "output that cannot be written is trouble" {
+    run sh -c '"$CALYX" help >/dev/full'
+    [ "$status" -eq 2 ]
+    [[ $output == *"cannot write"*"No space left"* ]]
+}

@@ -1,0 +1,213 @@
+# calyx plan: the table, a store behind the filter, the picture, the commands.
+
+load common
+
+kinds() {
+    "$CALYX" --version | sed -n 's/^kinds: //p' | tr -d ,
+}
+
+@test "keys and a rate: every kind, beside what is exact" {
+    run_calyx plan -n 1e9 -p 1%
+    is_status 0
+    quiet
+    says "1 000 000 000 keys, at a rate of 1 %"
+    for kind in $(kinds); do
+        grep -q "^$kind  .* GB .*merge" out
+    done
+    grep -q '^line  *1.24 GB  *9.91  *6  *1 % ' out
+    grep -q '^counting .*remove, merge, grow$' out
+    grep -q '^hash table  *16.0 GB  *128.00  *1.5  *exact' out
+    grep -q '^sorted list  *8.00 GB  *64.00  *30  *exact' out
+}
+
+@test "the lines it prints make what it said" {
+    run_calyx plan -n 5000 -p 1% --json
+    bytes=$(jq '.kinds[0].bytes' out)
+    run_calyx plan -n 5000 -p 1%
+    seq 5000 >keys.txt
+    line=$(sed -n 's/^  calyx //p' out)
+    "$CALYX" $line
+    "$CALYX" info --json seen.calyx | jq -e ".[0].bytes == $bytes"
+    says "BF.RESERVE seen 0.01 5000 NONSCALING"
+}
+
+@test "the lines say the kind and the memory that were asked for" {
+    run_calyx plan -n 5000 --memory 10K --kind counting
+    is_status 0
+    says "calyx build -n 5000 --memory 10000 --kind counting -o"
+    run_calyx plan -p 0.1% --memory 10K --kind line
+    is_status 0
+    says "calyx build --memory 10000 -p 0.001 -o seen.calyx"
+}
+
+@test "keys and memory give the rate; nothing takes more than was given" {
+    run_calyx plan -n 100k --memory 100KiB --json
+    is_status 0
+    jq -e '[.kinds[] | .bytes <= 102400 and .keys == 100000] | all' out
+    jq -e '.kinds[0].rate > 0.015 and .kinds[0].rate < 0.03' out
+    run_calyx plan -n 100k --memory 100KiB
+    says "100 000 keys in 102 kB"
+}
+
+@test "a rate and memory give the keys" {
+    run_calyx plan -p 1% --memory 1M --json
+    is_status 0
+    jq -e '.kinds[0].keys > 800000 and .kinds[0].keys < 810000' out
+    jq -e '.hash_table.keys == 62500 and .sorted_list.keys == 125000' out
+    run_calyx plan -p 1% --memory 1M
+    says "1.00 MB, at a rate of 1 %"
+    grep -q '^sorted list  *125 000 ' out
+}
+
+@test "one of keys and memory alone is planned at 1 %" {
+    for goal in "-n 1000" "--memory 1M"; do
+        run_calyx plan $goal --json
+        is_status 0
+        cp out alone
+        run_calyx plan $goal -p 1% --json
+        cmp out alone
+    done
+}
+
+@test "a kind that cannot keep the rate says so, and another is chosen" {
+    run_calyx plan -n 1000 -p 1e-9
+    is_status 0
+    grep -q '^line  *not so: line filters keep rates down to 1e-08' out
+    says "--kind line2"
+    run_calyx plan -n 1000 -p 1e-9 --json
+    jq -e '(.kinds[0] | .possible == false and (.why_not | length > 0)) and
+        .chosen == "line2"' out
+    run_calyx plan -n 1000 -p 1e-9 --kind line
+    is_status 2
+    complains "line filters keep rates down to"
+    run_calyx plan -n 1000 -p 1e-17
+    is_status 2
+    complains "no kind will do"
+}
+
+@test "a store behind the filter: mean times, and the rate worth paying for" {
+    run_calyx plan -n 1e6 -p 1% --store-time 1ms --present 20% --json
+    is_status 0
+    # 100 ns + (0.2 + 0.8 * 0.01) ms; 1 % of (100 ns + 0.2 ms), over 0.8 ms
+    jq -e '.store | (.mean_seconds_store_alone == 0.001) and
+        (.mean_seconds_with_filter - 0.0002081 | fabs) < 1e-8 and
+        (.mean_seconds_with_hash_table - 0.0002001 | fabs) < 1e-12 and
+        (.rate_worth_paying_for - 0.00250125 | fabs) < 1e-9 and
+        (.pays_below_rate - 0.999875 | fabs) < 1e-9' out
+    run_calyx plan -n 1e6 -p 1% --store-time 1ms --present 20%
+    says "store alone"
+    says "208 us"
+    says "4.81 times as fast"
+    says "The rate worth paying for is 0.25 %"
+}
+
+@test "a store that is as fast as the filter, or always asked in vain" {
+    run_calyx plan -n 1e6 --store-time 100ns --filter-time 100ns --present 0
+    is_status 0
+    says "No filter pays here"
+    run_calyx plan -n 1e6 --store-time 1ms --present 1
+    is_status 0
+    says "No filter pays here"
+    run_calyx plan -n 1e6 --store-time 1ms --present 99.5%
+    is_status 0
+    says "Any rate will do"
+}
+
+@test "--key-bytes is what a key takes where it is exact" {
+    run_calyx plan -n 1000 --key-bytes 20 --json
+    jq -e '.hash_table.bytes == 40000 and .sorted_list.bytes == 20000' out
+    run_calyx plan -n 1000 --key-bytes 0
+    is_status 2
+    complains "option --key-bytes wants 1 to 1000000, not 0"
+}
+
+@test "JSON is valid, with and without a store" {
+    run_calyx plan -n 1e6 --json
+    python3 -m json.tool out >/dev/null
+    jq -e 'has("store") | not' out
+    jq -e '.build | startswith("calyx build -n 1000000")' out
+    jq -e '[.kinds[].kind] == $ARGS.positional' --args $(kinds) <out
+}
+
+@test "the picture is whole: both panels, every kind, axes, light and dark" {
+    run_calyx plan -n 1e9 -p 1% --plot plot.svg
+    is_status 0
+    python3 - $(kinds) <<'END'
+import sys
+import xml.etree.ElementTree as tree
+svg = "{http://www.w3.org/2000/svg}"
+root = tree.parse("plot.svg").getroot()
+texts = ["".join(t.itertext()) for t in root.iter(svg + "text")]
+for wanted in ("bits a key", "rate: share of strangers that pass", "1 %",
+               "10-6", "100 %", "k=2", "at capacity: 1 %",
+               "keys in it, as a share of its capacity"):
+    assert wanted in texts, (wanted, texts)
+for kind in sys.argv[1:]:
+    assert any(t.startswith(kind + ", k=") for t in texts), kind
+curves = [p for p in root.iter(svg + "polyline")]
+kinds = len(sys.argv) - 1
+bold = [p for p in curves if "curve" in p.get("class")]
+assert len(bold) == 2 * kinds, len(bold)
+for p in bold:
+    points = [tuple(map(float, xy.split(","))) for xy in p.get("points").split()]
+    assert len(points) > 100
+    heights = [y for _, y in points]
+    # more bits, a lower rate (further down); more keys, a higher one
+    falls = points[0][0] < 600
+    # a body of whole blocks makes the first of them uneven
+    steps = sum((b < a - 0.11) if falls else (b > a + 0.11)
+                for a, b in zip(heights, heights[1:]))
+    assert steps == 0, (p.get("class"), falls, steps)
+assert "prefers-color-scheme: dark" in open("plot.svg").read()
+END
+}
+
+@test "the picture replaces a file only with --force" {
+    echo mine >plot.svg
+    run_calyx plan -n 1e6 --plot plot.svg
+    is_status 2
+    complains "plot.svg: exists already; --force replaces it"
+    [ "$(cat plot.svg)" = mine ]
+    run_calyx plan -n 1e6 --plot plot.svg --force
+    is_status 0
+    grep -q '</svg>' plot.svg
+    run_calyx plan -n 1e6 --plot -
+    is_status 2
+    complains "option --plot wants the name of a file"
+}
+
+@test "what is wrong with the options is told" {
+    run_calyx plan
+    is_status 2
+    complains "two of --keys, --rate and --memory are wanted"
+    run_calyx plan -p 1%
+    is_status 2
+    complains "two of --keys, --rate and --memory are wanted"
+    run_calyx plan -n 1 -p 1% --memory 1M
+    is_status 2
+    complains "any two of them decide the third"
+    run_calyx plan -n 1000 --kind lien
+    is_status 2
+    complains "there is no kind 'lien'; did you mean 'line'?"
+    run_calyx plan -n many
+    is_status 2
+    complains "option --keys wants a count"
+    run_calyx plan -n 10 -p 2
+    is_status 2
+    complains "option --rate wants a rate"
+    run_calyx plan -n 10 --store-time 5
+    is_status 2
+    complains "option --store-time wants a time"
+    run_calyx plan -n 10 --present 2
+    is_status 2
+    complains "option --present wants a share"
+    run_calyx plan -n 2e12
+    is_status 2
+    complains "at most 2^40 keys"
+    run_calyx plan -n 10 --memory 3T
+    is_status 2
+    complains "option --memory wants at most 2 TiB"
+    run_calyx plan -n 10 more
+    is_status 2
+    complains "'more' is one operand too many"
+}

@@ -1,0 +1,42 @@
+# Any number of threads gives the same results in the same order. These tests
+# also run under the thread sanitizer.
+
+load common
+
+@test "build makes the same file with any number of threads" {
+    seq 300000 >numbers
+    "$CALYX" build -j 1 -n 300000 -o one.calyx numbers
+    "$CALYX" build -j 1 -o counted.calyx numbers
+    for jobs in 2 3 8; do
+        "$CALYX" build -j $jobs -n 300000 numbers -o /dev/stdout |
+            cmp - <("$CALYX" build -j 1 -n 300000 numbers)
+        "$CALYX" build -j $jobs --force -o many.calyx numbers
+        cmp counted.calyx many.calyx
+    done
+}
+
+@test "check prints the same lines in the same order" {
+    seq 0 2 400000 | "$CALYX" build -p 1e-6 -o even.calyx
+    seq 400000 >numbers
+    for options in "" -v -n -c "-m 1000" "-H -n"; do
+        "$CALYX" check -j 1 $options -f even.calyx numbers numbers >one
+        for jobs in 2 5 0; do
+            "$CALYX" check -j $jobs $options -f even.calyx numbers numbers | cmp - one
+        done
+    done
+}
+
+@test "add --new lets the first of equal lines through, in order" {
+    { seq 100000; seq 1 2 150000; seq 100000; } >numbers
+    awk '!seen[$0]++' numbers >first
+    for jobs in 1 2 5; do
+        "$CALYX" build -n 200000 -p 1e-10 --kind flat --force -o seen.calyx /dev/null
+        "$CALYX" add seen.calyx --new -j $jobs numbers | cmp - first
+    done
+}
+
+@test "too many threads are refused" {
+    run_calyx build -j 257 -o no.calyx /dev/null
+    is_status 2
+    complains "option --jobs wants at most 256 threads, not 257"
+}

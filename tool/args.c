@@ -1,0 +1,219 @@
+/*
+ * Reading options, driven by the tables of the verb: -n 5, -n5, --keys 5,
+ * --keys=5, -vc for -v -c. Options may stand anywhere; after "--" nothing is
+ * one, and "-" never is: it stands for standard input.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* ---- Finding an option -------------------------------------------------- */
+
+/* How many letters must be put in, taken out or changed to make b of a. */
+static size_t distance(const char *a, const char *b) {
+    enum { MOST = 32 };
+    size_t row[MOST + 1];
+    const size_t size_a = strlen(a), size_b = strlen(b);
+    if (size_a > MOST || size_b > MOST) return MOST;
+
+    for (size_t j = 0; j <= size_b; j++) row[j] = j;
+    for (size_t i = 1; i <= size_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= size_b; j++) {
+            const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t one_more =
+                1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            diagonal = row[j];
+            row[j] = changed < one_more ? changed : one_more;
+        }
+    }
+    return row[size_b];
+}
+
+const char *nearest(const char *name, const char *const *names) {
+    const char *best = NULL;
+    size_t least = strlen(name) < 3 ? 2 : 3; /* less than this is near */
+    for (; *names; names++) {
+        const size_t d = distance(name, *names);
+        if (d < least) {
+            least = d;
+            best = *names;
+        }
+    }
+    return best;
+}
+
+/* The option with this letter, or else with this name of `size` bytes. */
+static const struct option *find(const struct verb *verb, char letter,
+                                 const char *name, size_t size) {
+    for (const struct group *const *group = verb->groups; group && *group;
+         group++)
+        for (const struct option *o = (*group)->options; o->name; o++)
+            if (name ? strlen(o->name) == size && !memcmp(o->name, name, size)
+                     : o->letter == letter)
+                return o;
+    return NULL;
+}
+
+static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
+    enum { MOST = 64 };
+    const char *names[MOST + 1];
+    size_t n = 0;
+    for (const struct group *const *group = verb->groups; group && *group;
+         group++)
+        for (const struct option *o = (*group)->options; o->name; o++)
+            if (n < MOST) names[n++] = o->name;
+    names[n] = NULL;
+
+    const char *const near = nearest(name, names);
+    if (near) fail("there is no option --%s; did you mean --%s?", name, near);
+    fail("there is no option --%s; see 'calyx help %s'", name, verb->name);
+}
+
+/* ---- Reading them ------------------------------------------------------- */
+
+struct words {
+    char **word;
+    int count, next;
+};
+
+static const char *next_word(struct words *words, const struct option *o) {
+    if (words->next == words->count)
+        fail("option --%s wants a value: --%s %s", o->name, o->name,
+             o->argument);
+    return words->word[words->next++];
+}
+
+static _Noreturn void show_help(const struct verb *verb) {
+    print_help(verb);
+    exit(fflush(stdout) == 0 ? EXIT_YES : EXIT_TROUBLE);
+}
+
+/* --name, --name value, --name=value; `word` is what follows the dashes. */
+static void read_long(const struct verb *verb, const char *word,
+                      struct words *words) {
+    const size_t size = strcspn(word, "=");
+    const char *value = word[size] == '=' ? word + size + 1 : NULL;
+    if (size == 4 && memcmp(word, "help", 4) == 0) show_help(verb);
+
+    const struct option *const o = find(verb, 0, word, size);
+    if (!o) {
+        char name[80];
+        snprintf(name, sizeof name, "%.*s", (int)size, word);
+        fail_unknown(verb, name);
+    }
+    if (!o->argument && value)
+        fail("option --%s takes no value, but got '%s'", o->name, value);
+    if (o->argument && !value) value = next_word(words, o);
+    o->take(o, value);
+}
+
+/* -abc, -n5, -n 5; `letters` is what follows the dash. */
+static void read_letters(const struct verb *verb, const char *letters,
+                         struct words *words) {
+    for (; *letters; letters++) {
+        const struct option *const o = find(verb, *letters, NULL, 0);
+        if (!o && *letters == 'h') show_help(verb);
+        if (!o)
+            fail("there is no option -%c; see 'calyx help %s'", *letters,
+                 verb->name);
+        if (!o->argument) {
+            o->take(o, NULL);
+            continue;
+        }
+        o->take(o, letters[1] ? letters + 1 : next_word(words, o));
+        return;
+    }
+}
+
+int read_options(const struct verb *verb, int count, char **word) {
+    struct words words = {word, count, 0};
+    int operands = 0;
+    while (words.next < count) {
+        char *const w = word[words.next++];
+        if (w[0] != '-' || !w[1])
+            word[operands++] = w;
+        else if (w[1] != '-')
+            read_letters(verb, w + 1, &words);
+        else if (w[2])
+            read_long(verb, w + 2, &words);
+        else
+            while (words.next < count) word[operands++] = word[words.next++];
+    }
+    return operands;
+}
+
+/* ---- Taking values ------------------------------------------------------ */
+
+void take_flag(const struct option *o, const char *value) {
+    (void)value;
+    *(bool *)o->into = true;
+}
+
+void take_unflag(const struct option *o, const char *value) {
+    (void)value;
+    *(bool *)o->into = false;
+}
+
+void take_text(const struct option *o, const char *value) {
+    *(const char **)o->into = value;
+}
+
+void take_texts(const struct option *o, const char *value) {
+    struct texts *const texts = o->into;
+    texts->text =
+        more_memory(texts->text, (texts->count + 1) * sizeof *texts->text);
+    texts->text[texts->count++] = value;
+}
+
+static _Noreturn void fail_value(const struct option *o, const char *wanted,
+                                 const char *found) {
+    fail("option --%s wants %s, not '%s'", o->name, wanted, found);
+}
+
+void take_byte(const struct option *o, const char *value) {
+    int *const byte = o->into;
+    if (strcmp(value, "\\t") == 0)
+        *byte = '\t';
+    else if (strcmp(value, "\\0") == 0)
+        *byte = '\0';
+    else if (strlen(value) == 1)
+        *byte = (unsigned char)*value;
+    else
+        fail_value(o, "one byte, or \\t for a tab", value);
+}
+
+void take_count(const struct option *o, const char *value) {
+    if (!count_from(value, o->into))
+        fail_value(o, "a count such as 5000, 10M or 1e9", value);
+}
+
+void take_size(const struct option *o, const char *value) {
+    if (!size_from(value, o->into))
+        fail_value(o, "a size such as 10M, 64KiB or 1G", value);
+}
+
+void take_rate(const struct option *o, const char *value) {
+    double rate;
+    if (!rate_from(value, &rate) || !(rate > 0 && rate < 1))
+        fail_value(o,
+                   "a rate between 0 and 1, such as 0.01, 1%, 1e-6 or "
+                   "1/1000000",
+                   value);
+    *(double *)o->into = rate;
+}
+
+void take_share(const struct option *o, const char *value) {
+    double share;
+    if (!rate_from(value, &share) || !(share >= 0 && share <= 1))
+        fail_value(o, "a share from 0 to 1, such as 0.2 or 20%", value);
+    *(double *)o->into = share;
+}
+
+void take_time(const struct option *o, const char *value) {
+    if (!time_from(value, o->into))
+        fail_value(o, "a time such as 50ns, 3us, 1ms or 2s", value);
+}

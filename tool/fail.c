@@ -1,0 +1,159 @@
+/*
+ * How the command ends when something is in its way: one line on standard
+ * error, no file left half written, exit status 2. A closed pipe ends it in
+ * silence, and signals end it as they would any program.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+const char *verb_name;
+void (*at_early_end)(void);
+
+/* ---- Files that must not stay ------------------------------------------- */
+
+/* Read when the process ends, maybe by another thread, so with atomic cells. */
+enum { MOST_FILES = 64 };
+static _Atomic(const char *) files[MOST_FILES];
+
+void remember_file(const char *path) {
+    for (int i = 0; i < MOST_FILES; i++) {
+        const char *none = NULL;
+        if (atomic_compare_exchange_strong(&files[i], &none, path)) return;
+    }
+    fail("more than %d files are being written at once", MOST_FILES);
+}
+
+void forget_file(const char *path) {
+    for (int i = 0; i < MOST_FILES; i++)
+        if (atomic_load(&files[i]) == path) atomic_store(&files[i], NULL);
+}
+
+static void remove_files(void) {
+    for (int i = 0; i < MOST_FILES; i++) {
+        const char *const path = atomic_load(&files[i]);
+        if (path) unlink(path);
+    }
+}
+
+/* ---- Ends --------------------------------------------------------------- */
+
+static pthread_mutex_t changing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void begin_change(void) {
+    pthread_mutex_lock(&changing);
+}
+
+void end_change(void) {
+    pthread_mutex_unlock(&changing);
+}
+
+/* Never unlocked: whoever else would end the process, or change anything, waits
+ * until it is gone. */
+static void clean_up(void) {
+    begin_change();
+    remove_files();
+    void (*const last)(void) = at_early_end;
+    at_early_end = NULL; /* lest trouble in it bring us back */
+    if (last) last();
+}
+
+_Noreturn void end_by(int signal_number) {
+    clean_up();
+    signal(signal_number, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal_number);
+    raise(signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    _exit(EXIT_TROUBLE); /* not reached */
+}
+
+_Noreturn void end_of_pipe(void) {
+    end_by(SIGPIPE);
+}
+
+/* One write, so that the lines of two processes do not mix. */
+static void say(const char *file, uint64_t line, const char *format,
+                va_list values, const char *tail) {
+    char text[4096];
+    const size_t most = sizeof text - 1;
+    size_t n = (size_t)snprintf(text, most, "calyx%s%s: ", verb_name ? " " : "",
+                                verb_name ? verb_name : "");
+    if (file && n < most)
+        n += (size_t)snprintf(text + n, most - n, "%s:", file);
+    if (file && line && n < most)
+        n += (size_t)snprintf(text + n, most - n,
+                              "%llu:", (unsigned long long)line);
+    if (file && n < most) n += (size_t)snprintf(text + n, most - n, " ");
+    if (n < most) n += (size_t)vsnprintf(text + n, most - n, format, values);
+    if (tail && n < most)
+        n += (size_t)snprintf(text + n, most - n, ": %s", tail);
+    if (n >= most) n = most - 1;
+    text[n++] = '\n';
+    progress_hide();
+    if (write(STDERR_FILENO, text, n) < 0) return; /* nobody to tell */
+}
+
+void warn(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    say(NULL, 0, format, values, NULL);
+    va_end(values);
+}
+
+/* Other threads may be at work, so no exit handlers are run. */
+static _Noreturn void leave(void) {
+    clean_up();
+    _exit(EXIT_TROUBLE);
+}
+
+_Noreturn void fail(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    say(NULL, 0, format, values, NULL);
+    va_end(values);
+    leave();
+}
+
+_Noreturn void fail_at(const char *file, uint64_t line, const char *format,
+                       ...) {
+    va_list values;
+    va_start(values, format);
+    say(file, line, format, values, NULL);
+    va_end(values);
+    leave();
+}
+
+_Noreturn void fail_os(const char *file, const char *what) {
+    fail_at(file, 0, "cannot %s: %s", what, strerror(errno));
+}
+
+_Noreturn void fail_with(const calyx_error *why) {
+    fail("%s", why->text);
+}
+
+/* ---- Memory ------------------------------------------------------------- */
+
+void *more_memory(void *old, size_t size) {
+    void *const memory = realloc(old, size);
+    if (!memory) fail("out of memory: %zu bytes more are wanted", size);
+    return memory;
+}
+
+void *take_memory(size_t size) {
+    return more_memory(NULL, size);
+}
+
+char *copy_text(const char *text) {
+    const size_t size = strlen(text) + 1;
+    return memcpy(take_memory(size), text, size);
+}

@@ -1,0 +1,210 @@
+/*
+ * Help for people and manual pages, from the tables of the verbs. What is said
+ * of a verb is said once, in its file; here it only gets its shape.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const char *const about =
+    "A filter remembers keys, such as the lines of a file, in a few bits each. "
+    "Asked about a key it was given it always says yes; asked about any other "
+    "it says no, but for a small share of the time that you choose when you "
+    "make it.";
+
+static const struct example tour[] = {
+    {"calyx build -p 0.1% -o seen.calyx urls.txt", "make a filter of a list"},
+    {"calyx check -f seen.calyx -v new.txt",
+     "print the lines that are certainly not in it"},
+    {"crawl | calyx add seen.calyx --new | fetch",
+     "let through what was never seen, and remember it"},
+    {NULL, NULL},
+};
+
+static const char *const usual_status =
+    "0 when all is done, 2 in trouble, which is told on standard error.";
+
+/* ---- Plain text --------------------------------------------------------- */
+
+enum { WIDTH = 80 };
+
+/* Print text in lines of WIDTH, from column `at` on, indented by `indent`. */
+static void wrap(const char *text, int at, int indent) {
+    while (*text) {
+        const int size = (int)strcspn(text, " ");
+        if (at > indent && at + 1 + size > WIDTH) {
+            printf("\n");
+            at = 0;
+        }
+        if (at < indent)
+            at += printf("%*s", indent - at, "");
+        else if (at > indent)
+            at += printf(" ");
+        at += printf("%.*s", size, text);
+        text += size;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
+static void print_option(const struct option *o) {
+    enum { COLUMN = 24 };
+    int at = o->letter ? printf("  -%c, ", o->letter) : printf("      ");
+    at += printf("--%s", o->name);
+    if (o->argument) at += printf(" %s", o->argument);
+    if (at + 2 > COLUMN) {
+        printf("\n");
+        at = 0;
+    } else {
+        at += printf("%*s", COLUMN - at, "");
+    }
+    wrap(o->text, at, COLUMN);
+}
+
+static void print_examples(const struct example *example) {
+    printf("\nExamples:\n");
+    for (; example->command; example++) {
+        printf("  %s\n", example->command);
+        wrap(example->text, 0, 6);
+    }
+}
+
+void print_help(const struct verb *verb) {
+    printf("calyx %s: %s\n\nUsage: calyx %s %s\n", verb->name, verb->summary,
+           verb->name, verb->synopsis);
+    for (const char *const *text = verb->prose; *text; text++) {
+        printf("\n");
+        wrap(*text, 0, 0);
+    }
+    for (const struct group *const *group = verb->groups; group && *group;
+         group++) {
+        printf("\n%s:\n", (*group)->title);
+        for (const struct option *o = (*group)->options; o->name; o++)
+            print_option(o);
+    }
+    if (verb->examples) print_examples(verb->examples);
+    printf("\nExit status:\n");
+    wrap(verb->status ? verb->status : usual_status, 0, 2);
+}
+
+void print_overview(void) {
+    printf("calyx: filters that remember keys in a few bits each\n\n"
+           "Usage: calyx VERB [OPTION]... [FILE]...\n\n");
+    wrap(about, 0, 0);
+    printf("\nVerbs:\n");
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        printf("  %-12s%s\n", (*verb)->name, (*verb)->summary);
+    print_examples(tour);
+    printf("\n'calyx help VERB' tells more; 'calyx --version' what is built "
+           "in.\n");
+}
+
+/* ---- Roff --------------------------------------------------------------- */
+
+/* Text as roff wants it: no line may start as a request, and a dash that people
+ * type is not a hyphen. */
+static void roff(const char *text) {
+    if (*text == '.' || *text == '\'') printf("\\&");
+    for (; *text; text++) {
+        if (*text == '\\')
+            printf("\\e");
+        else if (*text == '-')
+            printf("\\-");
+        else
+            putchar(*text);
+    }
+}
+
+/* A title in capitals. */
+static void section(const char *title) {
+    printf(".SH ");
+    for (; *title; title++) putchar(toupper((unsigned char)*title));
+    printf("\n");
+}
+
+static void paragraph(const char *text) {
+    printf(".PP\n");
+    roff(text);
+    printf("\n");
+}
+
+static void header(const char *page, const char *summary) {
+    printf(".TH %s 1 \"\" \"calyx %s\" \"User Commands\"\n.SH NAME\n", page,
+           calyx_version());
+    roff(page);
+    printf(" \\- ");
+    roff(summary);
+    printf("\n");
+}
+
+static void roff_option(const struct option *o) {
+    printf(".TP\n");
+    if (o->letter) printf("\\fB\\-%c\\fR, ", o->letter);
+    printf("\\fB\\-\\-");
+    roff(o->name);
+    printf("\\fR");
+    if (o->argument) printf(" \\fI%s\\fR", o->argument);
+    printf("\n");
+    roff(o->text);
+    printf("\n");
+}
+
+static void roff_examples(const struct example *example) {
+    section("Examples");
+    for (; example->command; example++) {
+        printf(".TP\n\\fB");
+        roff(example->command);
+        printf("\\fR\n");
+        roff(example->text);
+        printf("\n");
+    }
+}
+
+static void manual_of_all(void) {
+    header("calyx", "filters that remember keys in a few bits each");
+    section("Synopsis");
+    printf("\\fBcalyx\\fR \\fIVERB\\fR [\\fIOPTION\\fR]... "
+           "[\\fIFILE\\fR]...\n");
+    section("Description");
+    paragraph(about);
+    section("Verbs");
+    for (const struct verb *const *verb = verbs; *verb; verb++) {
+        printf(".TP\n\\fB%s\\fR\n", (*verb)->name);
+        roff((*verb)->summary);
+        printf("\n");
+    }
+    roff_examples(tour);
+    section("See also");
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        printf("\\fBcalyx\\-%s\\fR(1),\n", (*verb)->name);
+    printf("\\fBcalyx\\fR(3)\n");
+}
+
+void print_manual(const struct verb *verb) {
+    if (!verb) {
+        manual_of_all();
+        return;
+    }
+    char page[64];
+    snprintf(page, sizeof page, "calyx-%s", verb->name);
+    header(page, verb->summary);
+    section("Synopsis");
+    printf("\\fBcalyx %s\\fR ", verb->name);
+    roff(verb->synopsis);
+    printf("\n");
+    section("Description");
+    for (const char *const *text = verb->prose; *text; text++) paragraph(*text);
+    for (const struct group *const *group = verb->groups; group && *group;
+         group++) {
+        section((*group)->title);
+        for (const struct option *o = (*group)->options; o->name; o++)
+            roff_option(o);
+    }
+    if (verb->examples) roff_examples(verb->examples);
+    section("Exit status");
+    paragraph(verb->status ? verb->status : usual_status);
+    section("See also");
+    printf("\\fBcalyx\\fR(1)\n");
+}

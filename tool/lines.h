@@ -1,0 +1,53 @@
+/*
+ * Whole lines from the files of the command line, in blocks.
+ *
+ * A block holds as many whole lines of one file as have come and as fit; it
+ * grows for a line that is longer. So memory is bounded by the number of
+ * blocks, or by the longest line, and lines that come slowly are handed on at
+ * once.
+ */
+#ifndef CALYX_TOOL_LINES_H
+#define CALYX_TOOL_LINES_H
+
+#include "tool.h"
+
+/* Bytes that may be read, but mean nothing, behind the text of a block. */
+enum { BLOCK_MARGIN = 64 };
+
+struct block {
+    char *text;
+    size_t size, room;
+    const char *file;    /* its name, for messages                      */
+    bool starts_file;    /* the first of its file                       */
+    uint64_t line;       /* number of its first line, if lines are counted */
+    const char *trouble; /* why reading failed behind it, or NULL       */
+
+    /* For those who work on it: */
+    char *out; /* bytes to be written when it is its turn */
+    size_t out_size, out_room;
+    uint64_t *hashes; /* one for each line */
+    size_t *ends;     /* where each line ends, if that is asked for */
+    size_t lines, hash_room, end_room;
+    uint64_t ended;    /* line ends in it; more than lines, in CSV */
+    char error[160];   /* what is wrong behind the last line, "" if nothing */
+    uint64_t selected; /* lines */
+};
+
+void block_output(struct block *block, const void *bytes, size_t size);
+
+struct input;
+
+/* No names: standard input. With `counted`, blocks tell their line. */
+struct input *input_open(int count, char **names, bool counted,
+                         size_t block_size);
+
+/* Fill a block; false at the end. One thread at a time. */
+bool input_next(struct input *input, struct block *block);
+
+/* Share of the bytes that have been read, or -1 if nobody knows. Any thread. */
+double input_share(const struct input *input);
+
+void input_close(struct input *input);
+void block_free(struct block *block);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * The calyx command: filters at the shell. This file finds the verb that was
+ * asked for and runs it; tool.h tells what a verb is.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* The verbs there are, in the order of the help. */
+#define VERBS(ROW)  \
+    ROW(build)      \
+    ROW(check)      \
+    ROW(add)        \
+    ROW(remove)     \
+    ROW(plan)       \
+    ROW(info)       \
+    ROW(verify)     \
+    ROW(merge)      \
+    ROW(compare)    \
+    ROW(freeze)     \
+    ROW(convert)    \
+    ROW(bench)      \
+    ROW(completion) \
+    ROW(help)
+
+#define DECLARE(name) extern const struct verb verb_##name;
+VERBS(DECLARE)
+
+#define ADDRESS(name) &verb_##name,
+const struct verb *const verbs[] = {VERBS(ADDRESS) NULL};
+
+#define NAME(name) #name,
+static const char *const names[] = {VERBS(NAME) NULL};
+
+const struct verb *verb_named(const char *name) {
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        if (strcmp((*verb)->name, name) == 0) return *verb;
+
+    const char *const near = nearest(name, names);
+    if (near)
+        fail("there is no verb '%s'; did you mean '%s'? 'calyx help' lists all",
+             name, near);
+    fail("there is no verb '%s'; 'calyx help' lists those there are", name);
+}
+
+static void print_version(void) {
+    printf("calyx %s\nkinds: ", calyx_version());
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+        printf("%s%s", *kind, kind[1] ? ", " : "\nhashes: ");
+    for (const char *const *hash = calyx_hashes(); *hash; hash++)
+        printf("%s%s", *hash, hash[1] ? ", " : "\nkernels here: ");
+    for (const char *const *kernel = calyx_kernels(); *kernel; kernel++)
+        printf("%s%s", *kernel, kernel[1] ? ", " : "\n");
+}
+
+/* What was printed must have arrived. */
+static int finish(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    if (errno == EPIPE) end_of_pipe();
+    fail_os("standard output", "write");
+}
+
+static bool is_one_of(const char *word, const char *name, const char *letter) {
+    return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
+}
+
+int main(int count, char **words) {
+    hold_signals();
+    if (count < 2) {
+        print_overview();
+        finish(0);
+        fail("a verb is wanted: calyx VERB …");
+    }
+
+    const char *const word = words[1];
+    if (is_one_of(word, "--version", "-V")) {
+        print_version();
+        return finish(EXIT_YES);
+    }
+    if (is_one_of(word, "--help", "-h")) {
+        print_overview();
+        return finish(EXIT_YES);
+    }
+    if (*word == '-')
+        fail("there is no option '%s' before the verb; there are --help and "
+             "--version",
+             word);
+
+    const struct verb *const verb = verb_named(word);
+    verb_name = verb->name;
+    const int operands = read_options(verb, count - 2, words + 2);
+    start_watch();
+    if (operands < verb->least)
+        fail("found %d operands, but %d are wanted: calyx %s %s", operands,
+             verb->least, verb->name, verb->synopsis);
+    if (verb->most >= 0 && operands > verb->most)
+        fail("'%s' is one operand too many: calyx %s %s", words[2 + verb->most],
+             verb->name, verb->synopsis);
+    return finish(verb->run(operands, words + 2));
+}

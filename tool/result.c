@@ -1,0 +1,37 @@
+#include "result.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char *path;
+static bool replace;
+
+const struct group result_group = {
+    "The result",
+    (const struct option[]){
+        {'o', "output", "FILE",
+         "Write to FILE, which appears only when it is complete; packed if its "
+         "name ends in .gz or .zst. Without this option, or with -, write to "
+         "standard output.",
+         take_text, &path},
+        {0, "force", NULL, "Replace FILE if it exists.", take_flag, &replace},
+        {0},
+    },
+};
+
+const char *result_path(void) {
+    const bool standard = !path || strcmp(path, "-") == 0;
+    if (standard && isatty(STDOUT_FILENO))
+        fail("standard output is a terminal, and the result is no text: name "
+             "a file with -o FILE");
+    expect_output(path, replace);
+    return standard ? NULL : path;
+}
+
+bool result_replaces(void) {
+    return replace;
+}
+
+void result_save(const calyx_filter *f) {
+    filter_save(f, result_path(), replace);
+}

@@ -1,0 +1,264 @@
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef CALYX_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#ifdef CALYX_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "tool.h"
+
+enum form { UNKNOWN, PLAIN, GZIP, ZSTD };
+enum { PACKED_SIZE = 1 << 17 };
+
+struct source {
+    const char *name;
+    int fd;
+    enum form form;
+    bool ended;     /* the file has no more bytes                  */
+    bool in_middle; /* of a packed stream, so it must not end here */
+    bool regular;
+    uint64_t size;
+    uint64_t done;
+    uint8_t *packed; /* bytes read but not used: the first, or packed ones */
+    size_t at, packed_size;
+    char trouble[200];
+#ifdef CALYX_HAVE_ZLIB
+    z_stream gzip;
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    ZSTD_DStream *zstd;
+#endif
+};
+
+/* ---- The file ----------------------------------------------------------- */
+
+struct source *source_try(const char *path) {
+    const bool standard = strcmp(path, "-") == 0;
+    const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return NULL;
+
+    struct source *const s = take_memory(sizeof *s);
+    *s = (struct source){.name = standard ? "standard input" : path, .fd = fd};
+    struct stat is;
+    if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
+        s->regular = true;
+        s->size = (uint64_t)is.st_size;
+        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+    s->packed = take_memory(PACKED_SIZE);
+    return s;
+}
+
+struct source *source_open(const char *path) {
+    struct source *const s = source_try(path);
+    if (!s) fail_os(path, "open it");
+    return s;
+}
+
+static ssize_t trouble(struct source *s, const char *what) {
+    snprintf(s->trouble, sizeof s->trouble, "%s", what);
+    return -1;
+}
+
+static ssize_t read_file(struct source *s, void *buffer, size_t size) {
+    if (s->ended) return 0;
+    ssize_t n;
+    do n = read(s->fd, buffer, size);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        snprintf(s->trouble, sizeof s->trouble, "cannot read it: %s",
+                 strerror(errno));
+        return -1;
+    }
+    s->ended = n == 0;
+    s->done += (uint64_t)n;
+    return n;
+}
+
+/* ---- What it is, by its first bytes -------------------------------------- */
+
+/* The magic numbers of RFC 1952 and RFC 8878; a zstd file may also start with a
+ * frame to be skipped. `mask` tells which bits count. */
+static const struct {
+    enum form form;
+    uint8_t bytes, magic[4], mask[4];
+} forms[] = {
+    {GZIP, 2, {0x1f, 0x8b}, {0xff, 0xff}},
+    {ZSTD, 4, {0x28, 0xb5, 0x2f, 0xfd}, {0xff, 0xff, 0xff, 0xff}},
+    {ZSTD, 4, {0x50, 0x2a, 0x4d, 0x18}, {0xf0, 0xff, 0xff, 0xff}},
+};
+
+/* UNKNOWN: more bytes must tell. */
+static enum form form_of(const uint8_t *bytes, size_t size) {
+    enum form form = PLAIN;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t same = 0;
+        while (same < size && same < forms[i].bytes &&
+               (bytes[same] & forms[i].mask[same]) == forms[i].magic[same])
+            same++;
+        if (same == forms[i].bytes) return forms[i].form;
+        if (same == size) form = UNKNOWN;
+    }
+    return form;
+}
+
+/* Reads no more than it needs to, so that lines that come slowly are seen as
+ * soon as they are there. */
+static bool find_form(struct source *s) {
+    if (s->form != UNKNOWN) return true;
+    while ((s->form = form_of(s->packed, s->packed_size)) == UNKNOWN) {
+        const ssize_t n = read_file(s, s->packed + s->packed_size,
+                                    PACKED_SIZE - s->packed_size);
+        if (n < 0) return false;
+        if (n == 0) {
+            s->form = PLAIN;
+            break;
+        }
+        s->packed_size += (size_t)n;
+    }
+    return true;
+}
+
+/* ---- Unpacking ---------------------------------------------------------- */
+
+/* Have packed bytes at hand. Returns 1, 0 at the end, -1 in trouble. */
+static ssize_t refill(struct source *s) {
+    if (s->at < s->packed_size) return 1;
+    const ssize_t n = read_file(s, s->packed, PACKED_SIZE);
+    if (n > 0) {
+        s->at = 0;
+        s->packed_size = (size_t)n;
+        return 1;
+    }
+    if (n == 0 && s->in_middle)
+        return trouble(s, "damaged: the packed data ends in its middle");
+    return n;
+}
+
+#ifdef CALYX_HAVE_ZLIB
+static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+    const uInt room = size < (1u << 30) ? (uInt)size : 1u << 30;
+    for (;;) {
+        const ssize_t more = refill(s);
+        if (more <= 0) return more;
+        if (!s->in_middle) { /* the first member, or one more */
+            const int status = s->gzip.state ? inflateReset(&s->gzip)
+                                             : inflateInit2(&s->gzip, 15 + 16);
+            if (status != Z_OK) return trouble(s, "no memory to unpack it");
+            s->in_middle = true;
+        }
+        s->gzip.next_in = s->packed + s->at;
+        s->gzip.avail_in = (uInt)(s->packed_size - s->at);
+        s->gzip.next_out = buffer;
+        s->gzip.avail_out = room;
+        const int status = inflate(&s->gzip, Z_NO_FLUSH);
+        s->at = s->packed_size - s->gzip.avail_in;
+        if (status == Z_STREAM_END)
+            s->in_middle = false;
+        else if (status != Z_OK)
+            return trouble(s, status == Z_MEM_ERROR
+                                  ? "no memory to unpack it"
+                                  : "damaged: this is not sound gzip data");
+        const uInt made = room - s->gzip.avail_out;
+        if (made > 0) return (ssize_t)made;
+    }
+}
+#else
+static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+    (void)buffer, (void)size;
+    return trouble(s, "this is gzip data, and this calyx was built without "
+                      "zlib; pipe it through 'gzip -dc'");
+}
+#endif
+
+#ifdef CALYX_HAVE_ZSTD
+static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+    if (!s->zstd && !(s->zstd = ZSTD_createDStream()))
+        return trouble(s, "no memory to unpack it");
+    for (;;) {
+        const ssize_t more = refill(s);
+        if (more <= 0) return more;
+        ZSTD_inBuffer in = {s->packed, s->packed_size, s->at};
+        ZSTD_outBuffer out = {buffer, size, 0};
+        const size_t status = ZSTD_decompressStream(s->zstd, &out, &in);
+        s->at = in.pos;
+        if (ZSTD_isError(status)) {
+            snprintf(s->trouble, sizeof s->trouble,
+                     "damaged: this is not sound zstd data: %s",
+                     ZSTD_getErrorName(status));
+            return -1;
+        }
+        s->in_middle = status != 0;
+        if (out.pos > 0) return (ssize_t)out.pos;
+    }
+}
+#else
+static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+    (void)buffer, (void)size;
+    return trouble(s, "this is zstd data, and this calyx was built without "
+                      "libzstd; pipe it through 'zstd -dc'");
+}
+#endif
+
+/* ---- Reading ------------------------------------------------------------ */
+
+ssize_t source_read(struct source *s, void *buffer, size_t size) {
+    if (!find_form(s)) return -1;
+    if (s->form == GZIP) return read_gzip(s, buffer, size);
+    if (s->form == ZSTD) return read_zstd(s, buffer, size);
+    if (s->at == s->packed_size) return read_file(s, buffer, size);
+
+    const size_t left = s->packed_size - s->at;
+    const size_t n = left < size ? left : size;
+    memcpy(buffer, s->packed + s->at, n);
+    s->at += n;
+    return (ssize_t)n;
+}
+
+bool source_ready(const struct source *s) {
+    if (s->regular || s->at < s->packed_size) return true;
+    struct pollfd wait = {.fd = s->fd, .events = POLLIN};
+    return poll(&wait, 1, 0) > 0;
+}
+
+const char *source_name(const struct source *s) {
+    return s->name;
+}
+
+const char *source_trouble(const struct source *s) {
+    return s->trouble;
+}
+
+uint64_t source_done(const struct source *s) {
+    return s->done;
+}
+
+uint64_t source_size(const struct source *s) {
+    return s->size;
+}
+
+bool source_is_plain_file(struct source *s) {
+    return s->regular && find_form(s) && s->form == PLAIN;
+}
+
+void source_close(struct source *s) {
+#ifdef CALYX_HAVE_ZLIB
+    if (s->gzip.state) inflateEnd(&s->gzip);
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    ZSTD_freeDStream(s->zstd);
+#endif
+    if (s->fd != STDIN_FILENO) close(s->fd);
+    free(s->packed);
+    free(s);
+}

@@ -1,0 +1,41 @@
+/*
+ * Bytes from a file, a pipe or standard input, unpacked on the way if they are
+ * gzip or zstd, which their first bytes tell.
+ */
+#ifndef CALYX_TOOL_SOURCE_H
+#define CALYX_TOOL_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct source;
+
+/* "-" is standard input. If it cannot be opened, source_try returns NULL and
+ * sets errno, and source_open fails. */
+struct source *source_try(const char *path);
+struct source *source_open(const char *path);
+
+/* For messages: the path, or "standard input". */
+const char *source_name(const struct source *source);
+
+/* The next bytes, as many as are there without waiting, at most `size`; 0 at
+ * the end. -1 in trouble, which source_trouble puts into words. */
+ssize_t source_read(struct source *source, void *buffer, size_t size);
+const char *source_trouble(const struct source *source);
+
+/* Would source_read return at once? */
+bool source_ready(const struct source *source);
+
+/* How many bytes of the file have been read, packed as they are, and of how
+ * many; 0 if nobody knows. */
+uint64_t source_done(const struct source *source);
+uint64_t source_size(const struct source *source);
+
+/* A regular file that is read as it is: it can be mapped, or read twice. */
+bool source_is_plain_file(struct source *source);
+
+void source_close(struct source *source);
+
+#endif

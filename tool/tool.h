@@ -1,0 +1,213 @@
+/*
+ * The frame of the calyx command: what every verb is made of.
+ *
+ * A verb is one file, verb_NAME.c, that exports one `const struct verb`, and
+ * one row in main.c. What stands in it is the only source of its help, its
+ * manual page and its completion, and drives the reading of its options.
+ *
+ * A process runs one verb once. So options are read into static variables, and
+ * trouble ends the process: fail() and its kin print one line, take away what
+ * was half written, and exit with EXIT_TROUBLE.
+ */
+#ifndef CALYX_TOOL_H
+#define CALYX_TOOL_H
+
+#include <calyx/calyx.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
+
+/* ---- Verbs (main.c) ----------------------------------------------------- */
+
+/* One option. `take` stores its value in `into`; see below for those there
+ * are. */
+struct option {
+    char letter;          /* 0: it has none                           */
+    const char *name;     /* long name, without the dashes            */
+    const char *argument; /* such as "FILE"; NULL: it takes none      */
+    const char *text;     /* one or two sentences, in one long string */
+    void (*take)(const struct option *option, const char *value);
+    void *into;
+};
+
+/* Options that belong together; several verbs may share a group. The rows end
+ * with one that has no name. */
+struct group {
+    const char *title; /* "Options", "The key in a line" */
+    const struct option *options;
+};
+
+struct example {
+    const char *command, *text;
+};
+
+struct verb {
+    const char *name;
+    const char *summary;               /* one line, no full stop              */
+    const char *synopsis;              /* what follows the name               */
+    const char *const *prose;          /* paragraphs; ends with NULL          */
+    const struct group *const *groups; /* ends with NULL; NULL for none    */
+    const struct example *examples;    /* ends with an empty one              */
+    const char *status;                /* what exit 0 and 1 mean; NULL: usual */
+    int least, most; /* operands wanted; most < 0: any number */
+    int (*run)(int count, char **operands);
+};
+
+/* All of them, in the order of the help; ends with NULL. */
+extern const struct verb *const verbs[];
+const struct verb *verb_named(const char *name);
+
+/* ---- Reading options (args.c) ------------------------------------------- */
+
+/* Read the options of a verb, in any order and place; what is left is moved to
+ * the front of `words`, and counted. Ends the process with help if that was
+ * asked for. */
+int read_options(const struct verb *verb, int count, char **words);
+
+/* How options take their value. On each line, what `into` points to. */
+struct texts {
+    const char **text;
+    size_t count;
+};
+void take_flag(const struct option *, const char *);   /* bool, made true    */
+void take_unflag(const struct option *, const char *); /* bool, made false   */
+void take_text(const struct option *, const char *);   /* const char *       */
+void take_texts(const struct option *, const char *);  /* struct texts       */
+void take_byte(const struct option *, const char *);   /* int: "," or "\t"   */
+void take_count(const struct option *, const char *);  /* uint64_t, from 0   */
+void take_size(const struct option *, const char *);   /* uint64_t, bytes    */
+void take_rate(const struct option *, const char *);   /* double, in (0, 1)  */
+void take_time(const struct option *, const char *);   /* double, seconds    */
+void take_share(const struct option *, const char *);  /* double, in [0, 1]  */
+
+/* The name that is most like `name`, if one is, else NULL. */
+const char *nearest(const char *name, const char *const *names);
+
+/* ---- Numbers (number.c) ------------------------------------------------- */
+
+/* K, M, G and T stand for powers of 1000; Ki, Mi, Gi and Ti for powers of 1024.
+ * Each returns false if the text is not what it wants. */
+bool count_from(const char *text, uint64_t *count); /* 10M, 1e9, 1.5G       */
+bool size_from(const char *text, uint64_t *bytes);  /* 64KiB, 10M, 1G, 4096B */
+bool rate_from(const char *text, double *rate);     /* 0.01, 1%, 1/1000     */
+bool time_from(const char *text, double *seconds);  /* 50ns, 3us, 1ms, 2s   */
+
+/* The same for people, in a buffer of TEXT_SIZE: "1 234 567", "1.2 GB", and a
+ * rate as "1 %" or "1 in 1 000 000". All return the buffer. */
+enum { TEXT_SIZE = 32 };
+char *count_text(uint64_t count, char *buffer);
+char *size_text(uint64_t bytes, char *buffer);
+char *rate_text(double rate, char *buffer);
+
+/* ---- Trouble (fail.c) --------------------------------------------------- */
+
+/* Print "calyx VERB: TEXT" and exit with EXIT_TROUBLE. fail_at puts "FILE: "
+ * before the text, or "FILE:LINE: " if the line is not 0; fail_os ends with
+ * what errno says; fail_with with the words of a calyx_error, which name the
+ * file. */
+#define PRINTS(text, first) __attribute__((format(printf, text, first)))
+_Noreturn void fail(const char *format, ...) PRINTS(1, 2);
+_Noreturn void fail_at(const char *file, uint64_t line, const char *format, ...)
+    PRINTS(3, 4);
+_Noreturn void fail_os(const char *file, const char *what);
+_Noreturn void fail_with(const calyx_error *why);
+
+/* Print "calyx VERB: TEXT" and go on. */
+void warn(const char *format, ...) PRINTS(1, 2);
+
+/* The verb that runs, for messages; main sets it. */
+extern const char *verb_name;
+
+/* When the reader of our output has gone: end as SIGPIPE would, in silence. */
+_Noreturn void end_of_pipe(void);
+
+/* Done first, whenever the process ends early: by trouble, or by a closed pipe.
+ * For what must not be left undone, such as sealing a file changed in place. */
+extern void (*at_early_end)(void);
+
+/* Files to remove if the process ends early, by trouble or by a signal: `path`
+ * must stay as it is until forget_file. */
+void remember_file(const char *path);
+void forget_file(const char *path);
+
+/* Around what must not be cut in two by an early end, such as a change of a
+ * file in place: at_early_end runs before or after it. May be nested. */
+void begin_change(void);
+void end_change(void);
+
+/* End as this signal would, after cleaning up. */
+_Noreturn void end_by(int signal_number);
+
+/* ---- The watch (watch.c) ------------------------------------------------ */
+
+/* A thread that waits for SIGINT, SIGTERM and SIGHUP, which it turns into
+ * end_by, and draws the progress bar. The signals are blocked in all others. */
+void hold_signals(void); /* before any thread is made */
+void start_watch(void);  /* when options have been read */
+void free_signals(void); /* before exec, for the program to come */
+
+/* --progress, --no-progress */
+extern const struct group progress_group;
+
+/* What the bar and SIGUSR1 tell of, until progress_end. `share` may return -1
+ * if nobody knows, and is called from the watch. */
+struct progress {
+    double (*share)(void *context);
+    void *context;
+    _Atomic uint64_t lines, bytes;
+};
+void progress_begin(struct progress *progress);
+void progress_hide(void); /* for a message; it comes back */
+void progress_end(void);
+double seconds_now(void);
+
+/* malloc and realloc that fail() when there is no memory. */
+void *take_memory(size_t size);
+void *more_memory(void *old, size_t size);
+char *copy_text(const char *text);
+
+/* ---- Output (output.c) -------------------------------------------------- */
+
+/* Where bytes go: standard output, for NULL and "-"; or a file, which appears
+ * under its name only when it is complete. An existing one is an error unless
+ * `replace`. Compressed if the name ends in .gz or .zst. All of them fail(). */
+struct output;
+struct output *output_open(const char *path, bool replace);
+void output_write(struct output *output, const void *bytes, size_t size);
+void output_flush(struct output *output);
+void output_close(struct output *output); /* the file appears; NULL is fine */
+
+/* Fail now if output_open or filter_save will do so after the work: there is a
+ * file that is not to be replaced, or no folder to write to. */
+void expect_output(const char *path, bool replace);
+
+bool is_plain_name(const char *path); /* of a file that is not to be packed */
+
+/* ---- Filters (filter.c) ------------------------------------------------- */
+
+/* --key-file FILE: 16 secret bytes, as they are or as 32 hexadecimal digits. */
+extern const struct group secret_group;
+const uint8_t *secret_key(void); /* NULL if none was given */
+
+/* Open a filter for asking: mapped if it is a plain file, else read, from "-",
+ * a pipe, or gzip or zstd. */
+calyx_filter *filter_open(const char *path);
+
+/* Read a filter into memory of its own, to be changed. */
+calyx_filter *filter_load(const char *path, bool concurrent);
+
+/* Write it through an output, with its manners. */
+void filter_save(const calyx_filter *f, const char *path, bool replace);
+
+/* Say so if a filter holds more keys than its rate was promised for. */
+void warn_if_overfull(const char *name, const calyx_info *info);
+
+/* ---- Help (help.c) ------------------------------------------------------ */
+
+void print_overview(void);
+void print_help(const struct verb *verb);
+void print_manual(const struct verb *verb); /* roff; NULL for calyx(1) */
+
+#endif

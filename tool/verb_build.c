@@ -1,0 +1,255 @@
+/*
+ * calyx build: lines in, filter out.
+ *
+ * Hashing is what threads share; the hashes are then added in the order of the
+ * input, by one thread at a time. That is faster than adding from all threads,
+ * which takes atomic operations, and it makes the same file whatever their
+ * number.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "spool.h"
+#include "stream.h"
+
+static const char *out, *kind, *seed, *comment;
+static uint64_t keys, memory, probes;
+static double rate, growth;
+static bool force, strict;
+
+/* ---- What to make ------------------------------------------------------- */
+
+static void take_growth(const struct option *o, const char *value) {
+    if (!rate_from(value, &growth) || !(growth >= 1.25 && growth <= 16))
+        fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
+             value);
+}
+
+static uint64_t seed_from_text(void) {
+    uint64_t number = 0;
+    if (!seed) return 0;
+    if (strcmp(seed, "random") == 0) {
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            fail_os("the system", "give random bytes");
+        return number;
+    }
+    if (!count_from(seed, &number))
+        fail("option --seed wants a number or 'random', not '%s'", seed);
+    return number;
+}
+
+/* What can be said before the keys are counted. */
+static calyx_options options_given(void) {
+    if (seed && secret_key())
+        fail("--seed and --key-file are both given; a key is a seed already");
+    if (keys && rate > 0 && memory)
+        fail("--keys, --rate and --memory are all given; any two of them "
+             "decide the third");
+    return (calyx_options){.kind = kind,
+                           .capacity = keys,
+                           .fpr = rate,
+                           .probes = (uint32_t)probes,
+                           .growth = growth,
+                           .strict = strict,
+                           .hash = secret_key() ? "siphash" : NULL,
+                           .seed = seed_from_text(),
+                           .key = secret_key()};
+}
+
+/* As many bits as fit into --memory, counters and all. */
+static uint64_t bits_in_memory(calyx_options want) {
+    calyx_info info;
+    calyx_error why;
+    if (memory > UINT64_MAX / 8) fail("option --memory: that is too large");
+    want.bits = 8 * memory;
+    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
+    if (info.bytes <= memory) return want.bits;
+    return (uint64_t)((double)want.bits * (double)memory / (double)info.bytes);
+}
+
+static calyx_filter *make(calyx_options want) {
+    calyx_filter *f;
+    calyx_error why;
+    if (memory) want.bits = bits_in_memory(want);
+    if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
+    return f;
+}
+
+/* ---- Adding ------------------------------------------------------------- */
+
+static calyx_filter *filter; /* to add to, or only to hash with, if */
+static struct spool *spool;  /* the keys are to be counted first    */
+
+static void add(void *context, const uint64_t *hashes, size_t n) {
+    (void)context;
+    const calyx_status status = calyx_add_hashes(filter, hashes, n, NULL, NULL);
+    if (status == CALYX_FULL)
+        fail("the filter is full at %" PRIu64 " keys, and --strict lets no "
+             "more in",
+             keys);
+    if (status != CALYX_OK) fail("%s", calyx_status_text(status));
+}
+
+static void work(struct block *block, struct batch *batch) {
+    hash_block(block, batch, filter, false);
+}
+
+static bool turn(struct block *block, struct batch *batch) {
+    (void)batch;
+    if (spool)
+        spool_put(spool, block->hashes, block->lines);
+    else
+        add(NULL, block->hashes, block->lines);
+    return true;
+}
+
+/* The filter for the number of keys in the spool, and a little more than the
+ * estimate may be wrong by. */
+static void make_counted(calyx_options want) {
+    const double margin = 1.016;
+    calyx_free(filter);
+    want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
+    if (want.capacity == 0) want.capacity = 1;
+    filter = make(want);
+    spool_take(spool, add, NULL);
+    spool_close(spool);
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static void tell(const struct totals *totals) {
+    calyx_info info;
+    calyx_describe(filter, &info);
+    warn_if_overfull(out ? out : "the filter", &info);
+    const struct figure figures[] = {
+        {"keys", (double)totals->lines, true},
+        {"fresh", (double)info.items, true},
+        {"filter_bytes", (double)info.bytes, true},
+        {"expected_rate", info.fpr_now, false},
+    };
+    report(totals, figures, sizeof figures / sizeof *figures);
+}
+
+static int run(int count, char **files) {
+    if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
+        fail("a filter is nothing for a terminal; name a file with -o");
+    expect_output(out, force);
+
+    calyx_options want = options_given();
+    const bool counts = !keys && !(memory && rate > 0);
+    if (counts) { /* any filter can hash */
+        spool = spool_open();
+        calyx_options least = {.kind = want.kind,
+                               .hash = want.hash,
+                               .seed = want.seed,
+                               .key = want.key};
+        calyx_error why;
+        want.capacity = 1000; /* what is wrong should be said now */
+        calyx_free(make(want));
+        if (calyx_new(&least, &filter, &why) != CALYX_OK) fail_with(&why);
+    } else {
+        filter = make(want);
+    }
+    if (comment && calyx_set_comment(filter, comment) != CALYX_OK)
+        fail("option --comment wants at most 1000 bytes, not %zu",
+             strlen(comment));
+
+    const struct work todo = {.work = work, .turn = turn};
+    struct totals totals = stream(&todo, count, files);
+    const double started = seconds_now();
+    if (counts) make_counted(want);
+    if (comment) calyx_set_comment(filter, comment);
+    filter_save(filter, out, force);
+    totals.seconds += seconds_now() - started;
+    tell(&totals);
+    calyx_free(filter);
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'o', "output", "FILE",
+         "Write the filter to FILE; the default is standard output. It appears "
+         "when it is complete. Packed if the name ends in .gz or .zst.",
+         take_text, &out},
+        {0, "force", NULL, "Replace FILE if it exists.", take_flag, &force},
+        {'n', "keys", "KEYS",
+         "Plan for so many different keys, such as 10M or 1e9. Without it they "
+         "are counted.",
+         take_count, &keys},
+        {'p', "rate", "RATE",
+         "The share of strangers that may pass: 0.01, 1%, 1e-6 or 1/1000000. "
+         "The default is 1%.",
+         take_rate, &rate},
+        {0, "memory", "SIZE",
+         "Make the filter this large, such as 10M or 64KiB, with whatever rate "
+         "that gives; or with --rate, for whatever number of keys. K, M and G "
+         "are powers of 1000, Ki, Mi and Gi of 1024.",
+         take_size, &memory},
+        {0, "kind", "KIND",
+         "The kind of filter: line (the default), line2 for rates below 0.1%, "
+         "split for Parquet, flat for the textbook's, counting for one that "
+         "can "
+         "forget. 'calyx --version' lists those there are.",
+         take_text, &kind},
+        {0, "probes", "N", "Bits to set for a key, instead of the best number.",
+         take_count, &probes},
+        {0, "growth", "FACTOR",
+         "Let the filter grow when more is added than was planned, to FACTOR "
+         "times the keys, from 1.25 to 16.",
+         take_growth, NULL},
+        {0, "strict", NULL,
+         "Take it for an error when more keys come than were planned.",
+         take_flag, &strict},
+        {0, "seed", "SEED",
+         "Seed of the hash: a number, or 'random'. The default is 0. Filters "
+         "can be merged if their seeds are equal.",
+         take_text, &seed},
+        {0, "comment", "TEXT", "Keep TEXT with the filter.", take_text,
+         &comment},
+        {0},
+    },
+};
+
+const struct verb verb_build = {
+    .name = "build",
+    .summary = "make a filter of lines",
+    .synopsis = "[-o OUT.calyx] [-n KEYS] [-p RATE] [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines from the files, or from standard input if there is "
+            "none or it is '-', and makes a filter of them. Input that is gzip "
+            "or zstd is unpacked, whatever its name.",
+            "The size of a filter depends on the number of different keys and "
+            "on the rate. Without --keys nobody has to guess: the lines are "
+            "read once, and of each a hash of 8 bytes is kept, the first "
+            "million in memory and the rest in a temporary file in $TMPDIR, or "
+            "/tmp; meanwhile the different ones are counted, to about half a "
+            "percent. Then the filter is made for that number and 1.6 percent "
+            "more, so that it keeps its rate. With --keys nothing is kept; if "
+            "more keys come, the rate rises, and a warning tells how far.",
+            "The same lines and options make the same file, whatever the "
+            "number "
+            "of threads.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx build -o words.calyx words.txt",
+             "all different lines of a file, at 1%"},
+            {"calyx build -p 1e-6 -o pwned.calyx hashes/*.txt.zst",
+             "one in a million, from packed files"},
+            {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
+             "keys of two columns, and a size to keep to"},
+            {"calyx build -n 10M -o seen.calyx /dev/null",
+             "an empty filter, to be added to"},
+            {0},
+        },
+    .most = -1,
+    .run = run,
+};

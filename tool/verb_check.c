@@ -1,0 +1,355 @@
+/*
+ * calyx check: which lines may be in a filter; or with -v, which certainly are
+ * not. With the manners of grep.
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exact.h"
+#include "stream.h"
+
+static struct texts names, allow_lists;
+static const char *except_name;
+static bool invert, count_only, numbered, quiet, show_filter;
+static uint64_t most = UINT64_MAX;
+
+/* ---- The filters -------------------------------------------------------- */
+
+/* Which filters have a line: one bit each. */
+typedef uint64_t filter_set;
+enum { MOST_FILTERS = 64 };
+
+static calyx_filter *filters[MOST_FILTERS], *except;
+static bool shares_hash[MOST_FILTERS]; /* with the first */
+static _Atomic uint64_t lines_in[MOST_FILTERS];
+static struct exact *allowed;
+
+static bool is_standard(const char *name) {
+    return strcmp(name, "-") == 0;
+}
+
+/* Standard input can be read once. */
+static void look_for_standard_input(int count, char **files) {
+    int uses = count == 0;
+    for (int i = 0; i < count; i++) uses += is_standard(files[i]);
+    for (size_t i = 0; i < names.count; i++) uses += is_standard(names.text[i]);
+    for (size_t i = 0; i < allow_lists.count; i++)
+        uses += is_standard(allow_lists.text[i]);
+    if (except_name) uses += is_standard(except_name);
+    if (uses > 1)
+        fail("standard input is to be read as more than one of filters, lists "
+             "and lines%s",
+             count ? "" : "; name a file of lines");
+}
+
+static bool limited(void) {
+    return most != UINT64_MAX;
+}
+
+static void open_filters(void) {
+    if (!names.count)
+        fail("a filter is wanted: calyx check -f FILTER [FILE]...");
+    if (names.count > MOST_FILTERS)
+        fail("at most %d filters can be asked at once, not %zu", MOST_FILTERS,
+             names.count);
+    for (size_t i = 0; i < names.count; i++) {
+        filters[i] = filter_open(names.text[i]);
+        /* filters with one hash and seed or key agree on this one, too */
+        const char *const probe = "calyx";
+        shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
+                         calyx_hash(filters[0], probe, 5);
+    }
+    if (except_name) except = filter_open(except_name);
+}
+
+/* A key is hashed once for all filters that hash alike. */
+static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
+    bool found[BATCH_ROOM];
+    if (names.count == 1) {
+        calyx_has_many(filters[0], keys, n, found);
+        for (size_t i = 0; i < n; i++) sets[i] = found[i];
+        return;
+    }
+    uint64_t hashes[BATCH_ROOM];
+    calyx_hash_many(filters[0], keys, n, hashes);
+    memset(sets, 0, n * sizeof *sets);
+    for (size_t f = 0; f < names.count; f++) {
+        if (shares_hash[f])
+            calyx_has_hashes(filters[f], hashes, n, found);
+        else
+            calyx_has_many(filters[f], keys, n, found);
+        for (size_t i = 0; i < n; i++) sets[i] |= (filter_set)found[i] << f;
+    }
+}
+
+/* Take back what is known to be wrong, or excepted. */
+static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
+    if (!allowed && !except) return;
+    for (size_t i = 0; i < n; i++) {
+        if (!sets[i]) continue;
+        const calyx_key *const key = &keys[i];
+        if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
+        if (allowed && exact_has(allowed, key,
+                                 calyx_hash(filters[0], key->data, key->size)))
+            sets[i] = 0;
+    }
+}
+
+static bool allow(struct block *block, struct batch *batch) {
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        for (size_t i = 0; i < batch->count; i++) {
+            const calyx_key *const key = &batch->keys[i];
+            exact_add(allowed, key,
+                      calyx_hash(filters[0], key->data, key->size));
+        }
+    return true;
+}
+
+static void read_allowed(void) {
+    if (!allow_lists.count) return;
+    allowed = exact_new();
+    const struct work todo = {.turn = allow};
+    stream(&todo, (int)allow_lists.count, (char **)allow_lists.text);
+}
+
+/* ---- The lines ---------------------------------------------------------- */
+
+static bool many_files;
+static uint64_t selected;
+
+static void put_text(struct block *block, const char *text) {
+    block_output(block, text, strlen(text));
+    block_output(block, ":", 1);
+}
+
+static void put_number(struct block *block, uint64_t number) {
+    char digits[24], *at = digits + sizeof digits;
+    *--at = ':';
+    do *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    block_output(block, at, (size_t)(digits + sizeof digits - at));
+}
+
+static void put_line(struct block *block, const calyx_key *line,
+                     uint64_t number, const char *filter) {
+    const char end = record_end();
+    if (filter) put_text(block, filter);
+    if (numbered && many_files) put_text(block, block->file);
+    if (numbered) put_number(block, number);
+    block_output(block, line->data, line->size);
+    block_output(block, &end, 1);
+}
+
+/* Once for each filter that has it, if they are to be named. */
+static void put_lines(struct block *block, const calyx_key *line,
+                      uint64_t number, filter_set set) {
+    if (!show_filter || !set) {
+        put_line(block, line, number, NULL);
+        return;
+    }
+    for (; set; set &= set - 1)
+        put_line(block, line, number, names.text[__builtin_ctzll(set)]);
+}
+
+/* To cut the output at the last line that is wanted. */
+static void note_end(struct block *block) {
+    if (block->selected >= block->end_room) {
+        block->end_room = block->end_room ? 2 * block->end_room : 1024;
+        block->ends =
+            more_memory(block->ends, block->end_room * sizeof *block->ends);
+    }
+    block->ends[block->selected] = block->out_size;
+}
+
+static void put_selected(struct block *block, const struct batch *batch,
+                         const filter_set *sets, uint64_t *number) {
+    for (size_t i = 0; i < batch->count; i++) {
+        if ((sets[i] != 0) != invert) {
+            put_lines(block, &batch->lines[i], *number, sets[i]);
+            if (limited()) note_end(block);
+            block->selected++;
+        }
+        if (numbered) *number += ends_of(&batch->lines[i]);
+    }
+}
+
+/* The same for bare lines: neighbours together, as they stand in the block. */
+static void put_bare(struct block *block, const struct batch *batch,
+                     const filter_set *sets) {
+    const char end = record_end();
+    for (size_t i = 0; i < batch->count; i++) {
+        if ((sets[i] != 0) == invert) continue;
+        const char *const from = batch->lines[i].data;
+        const size_t first = i;
+        while (i + 1 < batch->count && (sets[i + 1] != 0) != invert) i++;
+        const calyx_key *const last = &batch->lines[i];
+        block_output(block, from,
+                     (size_t)((const char *)last->data - from) + last->size);
+        block_output(block, &end, 1);
+        block->selected += i + 1 - first;
+    }
+}
+
+static void count_selected(struct block *block, size_t n,
+                           const filter_set *sets) {
+    for (size_t i = 0; i < n; i++) block->selected += (sets[i] != 0) != invert;
+    if (!show_filter) return;
+    for (size_t f = 0; f < names.count; f++) {
+        uint64_t lines = 0;
+        for (size_t i = 0; i < n; i++) lines += (sets[i] >> f & 1) != invert;
+        lines_in[f] += lines;
+    }
+}
+
+static void work(struct block *block, struct batch *batch) {
+    filter_set sets[BATCH_ROOM];
+    uint64_t number = block->line;
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        ask(batch->keys, batch->count, sets);
+        take_back(batch->keys, batch->count, sets);
+        block->lines += batch->count;
+        if (quiet || count_only)
+            count_selected(block, batch->count, sets);
+        else if (show_filter || numbered || limited())
+            put_selected(block, batch, sets, &number);
+        else
+            put_bare(block, batch, sets);
+    }
+}
+
+static bool turn(struct block *block, struct batch *batch) {
+    (void)batch;
+    if (block->selected >= most - selected) {
+        const uint64_t last = most - selected;
+        if (block->out_size) block->out_size = block->ends[last - 1];
+        selected = most;
+        return false;
+    }
+    selected += block->selected;
+    return !(quiet && selected);
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static void print_counts(void) {
+    if (!show_filter) {
+        printf("%" PRIu64 "\n", selected);
+        return;
+    }
+    for (size_t f = 0; f < names.count; f++)
+        printf("%s:%" PRIu64 "\n", names.text[f], lines_in[f]);
+}
+
+static double expected_rate(void) {
+    double none = 1;
+    for (size_t f = 0; f < names.count; f++) {
+        calyx_info info;
+        calyx_describe(filters[f], &info);
+        none *= 1 - info.fpr_now;
+    }
+    return 1 - none;
+}
+
+static int run(int count, char **files) {
+    if (limited() && count_only && show_filter)
+        fail("--max-count does not go with --count and --filter-name");
+    look_for_standard_input(count, files);
+    open_filters();
+    if (most == 0) return EXIT_NO;
+    read_allowed();
+    many_files = count > 1;
+    const struct work todo = {
+        .work = work,
+        .turn = turn,
+        .numbered = numbered,
+        .output = quiet || count_only ? NULL : output_open(NULL, false),
+    };
+    const struct totals totals = stream(&todo, count, files);
+    output_close(todo.output);
+    if (count_only && !quiet) print_counts();
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"keys", (double)totals.lines, true},
+            {"selected", (double)selected, true},
+            {"expected_rate", expected_rate(), false},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    return selected ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'f', "filter", "FILTER",
+         "Ask this filter. May be given several times: a line is selected if "
+         "any of them may have it.",
+         take_texts, &names},
+        {'v', "invert", NULL,
+         "Select the lines that certainly are in none of the filters.",
+         take_flag, &invert},
+        {'c', "count", NULL,
+         "Print the number of selected lines instead; with -H, for each "
+         "filter.",
+         take_flag, &count_only},
+        {'n', "line-number", NULL,
+         "Print the number of the line before it; if there are several files, "
+         "the name of the file before that.",
+         take_flag, &numbered},
+        {'q', "quiet", NULL,
+         "Print nothing, and stop at the first selected line.", take_flag,
+         &quiet},
+        {'m', "max-count", "N", "Stop after N selected lines.", take_count,
+         &most},
+        {'H', "filter-name", NULL,
+         "Print before a line the name of the filter that may have it, and the "
+         "line once for each such filter.",
+         take_flag, &show_filter},
+        {0, "allow", "LIST",
+         "Answer no for the lines of LIST, an exact list of known false "
+         "positives. Its lines have the form of the input.",
+         take_texts, &allow_lists},
+        {0, "except", "FILTER",
+         "Answer no for what this filter may have, whatever the others say.",
+         take_text, &except_name},
+        {0},
+    },
+};
+
+const struct verb verb_check = {
+    .name = "check",
+    .summary = "print the lines that may be in a filter, or with -v are not",
+    .synopsis = "-f FILTER [-f FILTER]... [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines from the files, or from standard input, and prints "
+            "those that may be in the filter, whole and in their order. The "
+            "lines of the list that the filter was made of are always among "
+            "them; others are as often as its rate says. With -v it prints the "
+            "lines that are certainly not in it.",
+            "Give the options that choose the key as they were given to "
+            "'calyx build', or others if the input has the key elsewhere.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx check -f seen.calyx -v new.txt",
+             "lines that were certainly never seen"},
+            {"calyx check -f pwned.calyx -k 1 -t : users.txt",
+             "whole lines, by their first field"},
+            {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
+             "which of two lists may have each line, but for a third"},
+            {"calyx check -q -f seen.calyx new.txt && echo some",
+             "ask by the exit status"},
+            {0},
+        },
+    .status = "0 if a line was selected, 1 if none was, 2 in trouble, which is "
+              "told on standard error.",
+    .most = -1,
+    .run = run,
+};

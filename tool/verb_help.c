@@ -1,0 +1,47 @@
+/*
+ * calyx help: what can be done, or how one verb is used.
+ */
+#include "tool.h"
+
+static bool manual;
+
+static int run(int count, char **operands) {
+    const struct verb *const verb = count ? verb_named(operands[0]) : NULL;
+    if (manual)
+        print_manual(verb);
+    else if (verb)
+        print_help(verb);
+    else
+        print_overview();
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "man", NULL,
+         "Print the manual page in roff instead; without VERB, that of calyx.",
+         take_flag, &manual},
+        {0},
+    },
+};
+
+const struct verb verb_help = {
+    .name = "help",
+    .summary = "tell what can be done, or how a verb is used",
+    .synopsis = "[--man] [VERB]",
+    .prose =
+        (const char *const[]){
+            "Without VERB, lists the verbs. With it, tells what that verb does "
+            "and its options. The manual pages are made of the same text.",
+            NULL},
+    .groups = (const struct group *const[]){&options, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx help check", "how check is used"},
+            {"calyx help --man check | man -l -", "the same as a manual page"},
+            {0},
+        },
+    .most = 1,
+    .run = run,
+};
