@@ -88,10 +88,11 @@ static void list_tasks(struct tasks *to, const struct choice *wanted) {
     to->count = 0;
     list(to, wanted, (struct task){"", BUILD, NUMBERS, false, 0, 1});
     for (int threads = 1; threads <= most; threads += most - 1) {
-        list_questions(to, wanted, HASHES, false, threads);
+        const bool more = all || threads == 1;
+        if (more) list_questions(to, wanted, HASHES, false, threads);
         list_questions(to, wanted, NUMBERS, false, threads);
-        list_questions(to, wanted, NUMBERS, true, threads);
-        list_questions(to, wanted, URLS, false, threads);
+        if (more) list_questions(to, wanted, NUMBERS, true, threads);
+        if (more) list_questions(to, wanted, URLS, false, threads);
         if (all) list_questions(to, wanted, URLS, true, threads);
         if (most == 1) break;
     }

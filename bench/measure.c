@@ -9,12 +9,13 @@
 #include "bench.h"
 
 enum {
-    PASS = 24,          /* segments at least */
+    PASS = 24,          /* segments at least                        */
     LONG_PASS = 400,    /* and at most                              */
-    WARM_UP = 128,      /* segments, to bring a set into the caches */
+    ADD_PASS = 60,      /* segments, when adding                    */
+    WARM_UP = 8000000,  /* ns, to bring a set into the caches       */
     CACHES = 64 << 20,  /* bytes; larger sets would not stay there  */
-    PATIENCE = 4000000, /* ns of questions in a pass, if that many segments
-                           allow: neighbours disturb for a millisecond or so */
+    PATIENCE = 6000000, /* ns of questions in a pass, if so many segments allow:
+                           neighbours disturb for a millisecond or so */
     MOST_THREADS = 16
 };
 
@@ -94,7 +95,7 @@ static void take_questions(struct segment *s, const struct task *task,
                             ? member(scaled(dice, numbers_among(n)))
                             : stranger(turn * SEGMENT + i);
     }
-    hash_numbers(s);
+    if (task->form == HASHES) hash_numbers(s);
 }
 
 /* ---- Filling ------------------------------------------------------------- */
@@ -214,7 +215,7 @@ static bool take_new(const struct supply *supply, const struct task *task,
 /* Several threads stop when the supply is used up; one starts over. */
 static void add_pass(struct pass *p, struct segment *s) {
     const struct supply supply = supply_of(p->who, p->task->form);
-    for (int i = 0; i < PASS; i++) {
+    for (int i = 0; i < ADD_PASS; i++) {
         if (!take_new(&supply, p->task, s)) {
             if (p->task->threads > 1) return;
             empty_by_half(p->who, s);
@@ -261,7 +262,7 @@ static void *run_pass(void *pass) {
 static void prepare(struct contestant *who, const struct task *task) {
     if (task->threads == 1 || task->verb == HAS) return;
     const struct supply supply = supply_of(who, task->form);
-    const uint64_t wanted = PASS * (uint64_t)task->threads * supply.size;
+    const uint64_t wanted = ADD_PASS * (uint64_t)task->threads * supply.size;
     if (*supply.next + wanted <= supply.all) return;
     struct segment *s = malloc(sizeof *s);
     empty_by_half(who, s);
@@ -299,33 +300,46 @@ static bool can(const struct contestant *c, const struct task *task) {
            (task->threads == 1 || task->verb == HAS || c->shared);
 }
 
-/* The contestant before has left its own set in the caches. */
+/* The contestant before has left its own set in the caches. It takes many
+ * touches of every line until they are there to stay: a shared cache does not
+ * give up what others used a moment ago. Whom it is asked about does not
+ * matter, so the questions are made quickly. */
 static void warm_up(struct contestant *c) {
-    const struct task ask = {"", HAS, NUMBERS, false, 50, 1};
-    if (c->bytes > CACHES) return;
+    static uint64_t number;
+    const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
+    if (c->bytes == 0 || c->bytes > CACHES) return;
     struct segment *s = malloc(sizeof *s);
-    for (uint64_t turn = 0; turn < WARM_UP; turn++) {
-        take_questions(s, &ask, c->n, turn + (UINT64_C(1) << 30));
+    const double end = now() + WARM_UP;
+    s->n = SEGMENT;
+    do {
+        for (size_t i = 0; i < SEGMENT; i++)
+            s->numbers[i] = number += UINT64_C(0x9E3779B97F4A7C15);
         c->trade->run(c, &ask, s);
-    }
+    } while (now() < end);
     free(s);
 }
 
+static double do_task(struct contestant *c, const struct task *task,
+                      int round) {
+    if (task->verb == BUILD) return build(c);
+    warm_up(c);
+    return passes(c, task, round);
+}
+
+/* One task after another, and each by everyone at nearly the same time: what
+ * others do on the machine, and leave of its caches, changes within a second.
+ */
 void compete(struct contestant *who, int count, const struct task *tasks, int n,
              int rounds, struct results *out) {
     for (int t = 0; t < n; t++)
         for (int i = 0; i < count; i++) out[t].of[i].rounds = 0;
     for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++) {
-            if (tasks[0].verb == HAS) warm_up(&who[i]);
-            for (int t = 0; t < n; t++) {
+        for (int t = 0; t < n; t++)
+            for (int i = 0; i < count; i++) {
                 struct series *const s = &out[t].of[i];
-                if (!can(&who[i], &tasks[t])) continue;
-                s->ns[s->rounds++] = tasks[t].verb == BUILD
-                                         ? build(&who[i])
-                                         : passes(&who[i], &tasks[t], round);
+                if (can(&who[i], &tasks[t]))
+                    s->ns[s->rounds++] = do_task(&who[i], &tasks[t], round);
             }
-        }
 }
 
 /* A million questions tell a rate of 0.1 % to about a thirtieth of it. */
