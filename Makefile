@@ -35,11 +35,15 @@ check:
 	@dev/check-symbols
 	@dev/check-memory
 
+# Figures and charts go to build/bench. To put them into bench/README.md:
+# bench/charts bench build/bench/bench.json
 bench:
 	@dev/install-packages build bench
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx-bench
-	@build/calyx-bench $(BENCH)
+	@mkdir -p build/bench
+	@build/calyx-bench --json build/bench/bench.json $(BENCH)
+	@bench/charts build/bench build/bench/bench.json
 
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
@@ -67,7 +71,7 @@ help:
 	@echo 'make run             build and run a first example'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
-	@echo 'make bench           measure the speed; BENCH=--quick for half a minute'
+	@echo 'make bench           measure the speed: 20 minutes; BENCH=--quick: one'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

@@ -112,8 +112,13 @@ static double run_timed(struct contestant *c, const struct task *task,
     return now() - start - clock_ns();
 }
 
-/* Add members up to so many numbers and URLs. Tells the time for the numbers;
- * URLs are left out where they cannot be had. */
+/* Sets that cannot hold URLs hold as many numbers instead. */
+static uint64_t numbers_in(const struct contestant *c) {
+    return c->trade->can(c, &ask_urls) ? numbers_among(c->n) : c->n;
+}
+
+/* Add members up to so many numbers and URLs. Tells the time for the numbers.
+ */
 static double fill_up(struct contestant *c, struct segment *s, uint64_t numbers,
                       uint64_t urls) {
     double ns = 0;
@@ -140,7 +145,7 @@ static double build(struct contestant *c) {
     const uint64_t before = c->bytes ? 0 : huge_bytes();
     struct segment *s = malloc(sizeof *s);
     empty(c);
-    double ns = fill_up(c, s, numbers_among(c->n), urls_among(c->n));
+    double ns = fill_up(c, s, numbers_in(c), urls_among(c->n));
     take_members(s, 0, 1);
     ns += run_timed(c, &ask_one, s);
     free(s);
@@ -149,12 +154,12 @@ static double build(struct contestant *c) {
         c->huge_bytes += after > before ? after - before : 0;
         c->bytes = c->trade->bytes(c);
     }
-    return ns / (double)numbers_among(c->n);
+    return ns / (double)numbers_in(c);
 }
 
 static void empty_by_half(struct contestant *c, struct segment *s) {
     empty(c);
-    fill_up(c, s, numbers_among(c->n) / 2, urls_among(c->n) / 2);
+    fill_up(c, s, numbers_in(c) / 2, urls_among(c->n) / 2);
 }
 
 /* ---- A pass -------------------------------------------------------------- */
@@ -194,7 +199,7 @@ struct supply {
 };
 
 static struct supply supply_of(struct contestant *c, enum form form) {
-    const uint64_t all = form == URLS ? urls_among(c->n) : numbers_among(c->n);
+    const uint64_t all = form == URLS ? urls_among(c->n) : numbers_in(c);
     return (struct supply){form == URLS ? &c->urls : &c->numbers, all,
                            segment_of_half(all)};
 }

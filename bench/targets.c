@@ -275,8 +275,11 @@ void note_targets(const struct contestant *who, int count, double fpr,
 
 /* ---- Telling ------------------------------------------------------------- */
 
-static double limit_at(const struct target *t, uint64_t keys) {
-    return keys >= 50000000 && t->large_limit > 0 ? t->large_limit : t->limit;
+/* What is aimed at holds from 10 million keys on, at 1 %. */
+static double limit_of(const struct target *t, const struct run *run) {
+    if (run->keys < 10000000 || fabs(run->fpr - 0.01) > 1e-9) return 0;
+    return run->keys >= 50000000 && t->large_limit > 0 ? t->large_limit
+                                                       : t->limit;
 }
 
 /* Reached, if the whole spread around the median is on the right side; missed,
@@ -319,7 +322,7 @@ void report_targets(struct report *r) {
                "reached");
         for (int t = 0; t < TARGETS; t++) {
             const struct figure f = run->reached[t];
-            const double limit = limit_at(&targets[t], run->keys);
+            const double limit = limit_of(&targets[t], run);
             if (isnan(f.median)) continue;
             printf("%-44s ", targets[t].what);
             print_wanted(&targets[t], limit);
