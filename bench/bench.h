@@ -184,6 +184,9 @@ void report_task(struct report *r, const char *part,
                  const struct contestant *who, int count, double fpr,
                  const struct task *task, const struct series *all);
 
+/* How much of everyone's memory the system gave on huge pages. */
+void report_pages(const struct contestant *who, int count);
+
 /* Note has and add of a filter beside the floor, at one size of many, for a
  * table at the end. */
 void note_growth(const struct contestant *who, int count, const char *name,

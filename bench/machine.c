@@ -1,5 +1,5 @@
 /* The machine: its pages, and what to say of it beside its figures. */
-#define _DEFAULT_SOURCE /* madvise */
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +12,28 @@
 
 static const size_t HUGE = (size_t)2 << 20;
 
+static size_t whole(size_t bytes) {
+    return (bytes + HUGE - 1) / HUGE * HUGE;
+}
+
+/* Not from malloc, which may hand out what was on small pages before. Huge
+ * pages must be aligned to their size, so one more is taken, and what lies
+ * around the aligned block is given back. */
 void *take_pages(size_t bytes) {
-    const size_t kept = (bytes + HUGE - 1) / HUGE * HUGE;
-    void *pages = aligned_alloc(HUGE, kept);
-    if (!pages) return NULL;
-    madvise(pages, kept, MADV_HUGEPAGE);
-    return memset(pages, 0, kept);
+    const size_t kept = whole(bytes);
+    char *const start = mmap(NULL, kept + HUGE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return NULL;
+    const size_t before = (HUGE - (uintptr_t)start % HUGE) % HUGE;
+    char *const block = start + before;
+    if (before) munmap(start, before);
+    munmap(block + kept, HUGE - before);
+    madvise(block, kept, MADV_HUGEPAGE);
+    return memset(block, 0, kept);
 }
 
 void give_pages(void *pages, size_t bytes) {
-    (void)bytes;
-    free(pages);
+    munmap(pages, whole(bytes));
 }
 
 uint64_t huge_bytes(void) {

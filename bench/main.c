@@ -224,6 +224,7 @@ static void run_tasks(struct choice *wanted, const char *part,
     compete(who, count, tasks.all, 1, builds, results);
     for (int i = 0; i < count; i++) measure_rate(&who[i]);
     report_some(wanted, part, who, count, fpr, 0, 1);
+    report_pages(who, count);
     for (int from = 1, some; from < tasks.count; from += some) {
         some = alike(from);
         const bool asks = tasks.all[from].verb == HAS;

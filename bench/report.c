@@ -5,6 +5,14 @@
 
 #include "bench.h"
 
+/* The share of a set that lies on huge pages. What was rounded up to whole ones
+ * counts no more than once. */
+static double huge_share(const struct contestant *c) {
+    if (c->bytes == 0) return 0;
+    const double share = (double)c->huge_bytes / (double)c->bytes;
+    return share < 1 ? share : 1;
+}
+
 /* ---- JSON ---------------------------------------------------------------- */
 
 void open_report(struct report *r, const char *path) {
@@ -40,16 +48,17 @@ static void print_json(struct report *r, const char *part,
     static const char *const forms[] = {"hashes", "numbers", "urls"};
     if (!r->json) return;
     next_record(r);
-    fprintf(r->json,
-            "{\"part\": \"%s\", \"keys\": %llu, \"fpr\": %g, "
-            "\"task\": \"%s\", \"verb\": \"%s\", \"form\": \"%s\", "
-            "\"single\": %s, \"present\": %d, \"threads\": %d, "
-            "\"contestant\": \"%s\", \"exact\": %s, \"ns\": %.3f, "
-            "\"spread\": %.3f, \"bits_per_key\": %.2f, \"rate\": ",
-            part, (unsigned long long)c->n, fpr, task->name, verbs[task->verb],
-            forms[task->form], task->single ? "true" : "false", task->present,
-            task->threads, c->name, c->exact ? "true" : "false", f.median,
-            f.spread, 8 * (double)c->bytes / (double)c->n);
+    fprintf(
+        r->json,
+        "{\"part\": \"%s\", \"keys\": %llu, \"fpr\": %g, "
+        "\"task\": \"%s\", \"verb\": \"%s\", \"form\": \"%s\", "
+        "\"single\": %s, \"present\": %d, \"threads\": %d, "
+        "\"contestant\": \"%s\", \"exact\": %s, \"ns\": %.3f, "
+        "\"spread\": %.3f, \"bits_per_key\": %.2f, \"huge\": %.3f, \"rate\": ",
+        part, (unsigned long long)c->n, fpr, task->name, verbs[task->verb],
+        forms[task->form], task->single ? "true" : "false", task->present,
+        task->threads, c->name, c->exact ? "true" : "false", f.median, f.spread,
+        8 * (double)c->bytes / (double)c->n, huge_share(c));
     if (c->answers)
         fprintf(r->json, "%.6f}", c->rate);
     else
@@ -95,6 +104,15 @@ void report_task(struct report *r, const char *part,
         print_json(r, part, &who[i], fpr, task, f);
     }
     fflush(stdout);
+}
+
+void report_pages(const struct contestant *who, int count) {
+    printf("\non huge pages, per cent:");
+    for (int i = 0; i < count; i++)
+        if (who[i].bytes > 0)
+            printf("%s %s %.0f", i ? "," : "", who[i].name,
+                   100 * huge_share(&who[i]));
+    printf("\n");
 }
 
 /* ---- Growth -------------------------------------------------------------- */
