@@ -14,7 +14,7 @@ static const char usage[] =
     "  --rates R,R,...          false-positive rates; default 0.01,0.001\n"
     "  --kinds line,split,...   of our filters; default all\n"
     "  --keys hashes,numbers,urls   what keys are; default all three\n"
-    "  --repeats N              rounds; default 7\n"
+    "  --repeats N              rounds; default 5 (quick: 9)\n"
     "  --threads N              also measure with so many; default 2\n"
     "  --json FILE              write all figures there, too\n"
     "  --growth                 only has and add from 1e3 to 1e9 keys\n"
@@ -217,10 +217,16 @@ static void report_some(struct choice *wanted, const char *part,
                     results[t].of);
 }
 
+/* Large sets take long; adding takes long, and varies less. */
+static int rounds_of(const struct choice *wanted, uint64_t n, bool asks) {
+    if (n > MANY_KEYS && !wanted->quick) return fewer(wanted->rounds, 3);
+    return asks ? wanted->rounds : fewer(wanted->rounds, 5);
+}
+
 static void run_tasks(struct choice *wanted, const char *part,
                       struct contestant *who, int count, double fpr) {
     const uint64_t n = who[0].n;
-    const int builds = n > MANY_KEYS || wanted->quick ? 1 : 3;
+    const int builds = n > MANY_KEYS / 10 || wanted->quick ? 1 : 3;
     compete(who, count, tasks.all, 1, builds, results);
     for (int i = 0; i < count; i++) measure_rate(&who[i]);
     report_some(wanted, part, who, count, fpr, 0, 1);
@@ -228,8 +234,7 @@ static void run_tasks(struct choice *wanted, const char *part,
     for (int from = 1, some; from < tasks.count; from += some) {
         some = alike(from);
         const bool asks = tasks.all[from].verb == HAS;
-        const bool all = asks && (n <= MANY_KEYS || wanted->quick);
-        const int rounds = all ? wanted->rounds : fewer(wanted->rounds, 5);
+        const int rounds = rounds_of(wanted, n, asks);
         compete(who, count, tasks.all + from, some, rounds, results + from);
         report_some(wanted, part, who, count, fpr, from, some);
     }
@@ -366,6 +371,7 @@ static void read_options(int argc, char **argv, struct choice *to) {
         }
     }
     if (optind < argc) stop("not an option", argv[optind]);
+    if (!to->rounds) to->rounds = to->quick ? 9 : 5;
     if (!to->rate_count) {
         to->rate_count = to->quick ? 1 : 2;
         to->rates[0] = 0.01;
@@ -374,7 +380,7 @@ static void read_options(int argc, char **argv, struct choice *to) {
 }
 
 int main(int argc, char **argv) {
-    struct choice wanted = {.rounds = 7, .threads = 2};
+    struct choice wanted = {.threads = 2};
     read_options(argc, argv, &wanted);
     const bool only = wanted.growth || wanted.files || wanted.quick;
     const bool all = !only && !wanted.size_count;

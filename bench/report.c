@@ -42,7 +42,9 @@ void close_report(struct report *r) {
 
 static void print_json(struct report *r, const char *part,
                        const struct contestant *c, double fpr,
-                       const struct task *task, struct figure f) {
+                       const struct task *task, const struct series *own,
+                       const struct series *floor) {
+    const struct figure f = figure_of(own), ratio = ratio_of(own, floor);
     static const char *const verbs[] = {"build", "add", "add fresh", "has",
                                         "remove"};
     static const char *const forms[] = {"hashes", "numbers", "urls"};
@@ -60,9 +62,13 @@ static void print_json(struct report *r, const char *part,
         task->threads, c->name, c->exact ? "true" : "false", f.median, f.spread,
         8 * (double)c->bytes / (double)c->n, huge_share(c));
     if (c->answers)
-        fprintf(r->json, "%.6f}", c->rate);
+        fprintf(r->json, "%.6f", c->rate);
     else
-        fputs("null}", r->json);
+        fputs("null", r->json);
+    if (floor->rounds > 0 && own != floor && is_clear(ratio))
+        fprintf(r->json, ", \"over_floor\": %.3f}", ratio.median);
+    else
+        fputs(", \"over_floor\": null}", r->json);
 }
 
 /* ---- Tables -------------------------------------------------------------- */
@@ -101,7 +107,7 @@ void report_task(struct report *r, const char *part,
             printf(" %7s", "");
         printf(" %9.2f %5.2f", f.median, f.spread);
         print_ratio(&all[i], &all[0]);
-        print_json(r, part, &who[i], fpr, task, f);
+        print_json(r, part, &who[i], fpr, task, &all[i], &all[0]);
     }
     fflush(stdout);
 }
