@@ -71,7 +71,7 @@ help:
 	@echo 'make run             build and run a first example'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
-	@echo 'make bench           measure the speed: 20 minutes; BENCH=--quick: one'
+	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
