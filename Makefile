@@ -36,11 +36,15 @@ check:
 	@dev/check-symbols
 	@dev/check-memory
 
+# Figures and charts go to build/bench. To put them into bench/README.md:
+# bench/charts bench build/bench/bench.json
 bench:
 	@dev/install-packages build bench
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx-bench
-	@build/calyx-bench $(BENCH)
+	@mkdir -p build/bench
+	@build/calyx-bench --json build/bench/bench.json $(BENCH)
+	@bench/charts build/bench build/bench/bench.json
 
 # The command against a floor; COMMAND=--lines=5000000 for a tenth of it.
 bench-command:
@@ -75,7 +79,7 @@ help:
 	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
-	@echo 'make bench           measure the speed; BENCH=--quick for half a minute'
+	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'

@@ -16,10 +16,15 @@
 #include <calyx/calyx.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     SEGMENT = 8192, /* keys at most */
     MOST_ROUNDS = 101,
-    MOST_CONTESTANTS = 48
+    MOST_CONTESTANTS = 48,
+    MOST_TASKS = 64
 };
 
 /* ---- Keys ---------------------------------------------------------------- */
@@ -47,13 +52,19 @@ uint64_t mixed(uint64_t i);
 
 /* URL-like keys: members and strangers in turn, in the given shares, and a list
  * of all the members. Made once. */
-enum { POOL = 1 << 19 };
+enum { POOL = 1 << 20 };
 const calyx_key *url_pool(int present);
 const calyx_key *url_members(void);
 
 /* ---- Tasks --------------------------------------------------------------- */
 
-enum verb { ADD, ADD_FRESH, HAS, REMOVE };
+enum verb {
+    BUILD,     /* all members, from the first to the last */
+    ADD,       /* members, to a set that is half full, or fuller */
+    ADD_FRESH, /* the same, wanting to know which were there already */
+    HAS,
+    REMOVE
+};
 
 struct task {
     const char *name;
@@ -61,6 +72,7 @@ struct task {
     enum form form;
     bool single;
     int present; /* per cent of the keys asked for that are members */
+    int threads;
 };
 
 /* ---- Contestants --------------------------------------------------------- */
@@ -76,19 +88,24 @@ struct trade {
     /* Do a task on a segment; tells how many keys were found. */
     size_t (*run)(struct contestant *c, const struct task *task,
                   struct segment *s);
-    uint64_t (*bytes)(const struct contestant *c);
+    uint64_t (*bytes)(const struct contestant *c); /* may take its time */
 };
 
 struct contestant {
     char name[40];
     const struct trade *trade;
     bool answers;              /* it holds a set: its rate can be measured */
+    bool exact;                /* and makes no mistakes                    */
     bool shared;               /* threads may add to it at once            */
-    const char *kind, *kernel; /* of a filter of ours             */
+    const char *kind, *kernel; /* of a filter of ours                      */
     double growth;
+    bool like_grown; /* one part, with the bytes of the grown one */
     void *self;
-    uint64_t n;  /* what it was made for                     */
-    double rate; /* measured */
+    uint64_t n;             /* what it was made for                     */
+    uint64_t numbers, urls; /* members that it has by now               */
+    uint64_t bytes;         /* when all were in                         */
+    uint64_t huge_bytes;    /* taken on huge pages, until it was built  */
+    double rate;            /* measured */
 };
 
 /* Each adds its contestants to a list, and tells how many. */
@@ -97,6 +114,10 @@ int floor_contestants(struct contestant *to);
 int inlined_contestants(struct contestant *to);
 int libbloom_contestants(struct contestant *to);
 int exact_contestants(struct contestant *to);
+int unordered_set_contestants(struct contestant *to);
+
+/* Is this name in a list such as "line,split"? */
+bool is_listed(const char *list, const char *name);
 
 /* ---- Measuring ----------------------------------------------------------- */
 
@@ -106,9 +127,9 @@ struct series {
     double ns[MOST_ROUNDS];
 };
 
+/* The spread is from the first quartile to the third. */
 struct figure {
-    double median,
-        spread; /* the spread is from the first quartile to the third */
+    double median, spread;
 };
 
 struct figure figure_of(const struct series *s);
@@ -123,14 +144,12 @@ struct results {
     struct series of[MOST_CONTESTANTS];
 };
 
-/* Let everyone do what they can of n tasks, in turn. They are all of one sort:
- * either the sets are full, and are only asked (and left as they were), or
- * every task begins with an empty one. */
+/* Let everyone do what they can of n tasks, in turn. Asking and removing want
+ * full sets, and leave them full; building leaves them so. Adding empties them
+ * by half whenever there are no members left to add. */
 void compete(struct contestant *who, int count, const struct task *tasks, int n,
-             int rounds, int threads, struct results *out);
+             int rounds, struct results *out);
 
-/* Put in all the members, and measure the rate. */
-void fill(struct contestant *c, uint64_t n);
 void measure_rate(struct contestant *c);
 
 /* Saving and loading, beside doing so without a format. */
@@ -138,8 +157,56 @@ void compare_files(void);
 
 double now(void); /* in ns */
 
+/* ---- The machine --------------------------------------------------------- */
+
 /* Zeros on huge pages if they are to be had; NULL if there is no memory. */
 void *take_pages(size_t bytes);
 void give_pages(void *pages, size_t bytes);
 
+/* How much of this process's memory lies on huge pages, in bytes. */
+uint64_t huge_bytes(void);
+
+void print_machine(FILE *to, bool as_json);
+
+/* ---- Reporting ----------------------------------------------------------- */
+
+/* Figures go to the terminal as tables, and to a file as JSON, if wanted. */
+struct report {
+    FILE *json;
+    int records; /* in the present list of the file */
+};
+
+void open_report(struct report *r, const char *path);
+void close_report(struct report *r);
+
+/* What came of one task. `part` says which part of the benchmark it was. */
+void report_task(struct report *r, const char *part,
+                 const struct contestant *who, int count, double fpr,
+                 const struct task *task, const struct series *all);
+
+/* How much of everyone's memory the system gave on huge pages. */
+void report_pages(const struct contestant *who, int count);
+
+/* Note has and add of a filter beside the floor, at one size of many, for a
+ * table at the end. */
+void note_growth(const struct contestant *who, int count, const char *name,
+                 const struct task *tasks, int n,
+                 const struct results *results);
+void report_growth(void);
+
+/* ---- What is aimed at ---------------------------------------------------- */
+
+/* The ratios that we want to reach, looked up in the results of some tasks and
+ * kept until they are reported. */
+void note_targets(const struct contestant *who, int count, double fpr,
+                  const struct task *tasks, int n,
+                  const struct results *results);
+void report_targets(struct report *r);
+
+/* The line at the end of --quick, of the last rate and size noted. */
+void print_last_line(void);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

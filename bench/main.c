@@ -4,135 +4,126 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 
 static const char usage[] =
     "calyx-bench [options]\n"
+    "  -n, --sizes N,N,...      numbers of keys; default 1e6,1e7,1e8\n"
+    "  --rates R,R,...          false-positive rates; default 0.01,0.001\n"
     "  --kinds line,split,...   of our filters; default all\n"
-    "  -n, --keys N,N,...       how many; default 1e6,1e7 (quick: 1e7)\n"
-    "  --fpr R,R,...            rates; default 0.01,0.001 (quick: 0.01)\n"
-    "  --repeats N              rounds; default 9\n"
+    "  --keys hashes,numbers,urls   what keys are; default all three\n"
+    "  --repeats N              rounds; default 5 (quick: 9)\n"
     "  --threads N              also measure with so many; default 2\n"
     "  --json FILE              write all figures there, too\n"
+    "  --growth                 only has and add from 1e3 to 1e9 keys\n"
     "  --files                  only saving and loading 1 GiB\n"
-    "  --quick                  only what matters most, with a last line\n"
-    "                           floor_ratio=... add_ratio=... ...\n"
-    "Times are ns a key: the median over the rounds of the fastest segment,\n"
-    "and the distance of the quartiles. bench/README.md tells more.\n";
+    "  --quick                  only what is aimed at, at 1e7 keys and 0.01, "
+    "with\n"
+    "                           a last line floor_ratio=... add_ratio=... ...\n"
+    "Without --growth, --files, --quick or sizes: all of it. Times are ns a "
+    "key: the\n"
+    "median over the rounds of the fastest segment, and the distance of the\n"
+    "quartiles. bench/README.md tells more.\n";
 
-enum { MOST_SIZES = 16 };
+enum { MOST_SIZES = 16, MANY_KEYS = 20000000 };
 
 struct choice {
-    const char *kinds;
-    double keys[MOST_SIZES], fprs[MOST_SIZES];
-    int sizes, rates, rounds, threads;
-    bool quick, files;
-    FILE *json;
+    const char *kinds, *keys, *json;
+    double sizes[MOST_SIZES], rates[MOST_SIZES];
+    int size_count, rate_count, rounds, threads;
+    bool quick, files, growth;
+    struct report report;
 };
 
 static void stop(const char *what, const char *given) {
     fprintf(stderr, "calyx-bench: %s: %s\n", what, given);
-    exit(1);
+    exit(2);
 }
 
-/* ---- Tables and JSON ----------------------------------------------------- */
+/* ---- Tasks --------------------------------------------------------------- */
 
-static void print_json(const struct choice *to, const struct contestant *c,
-                       double fpr, const struct task *task, int threads,
-                       struct figure f) {
-    if (!to->json) return;
-    static const char *comma = "";
-    fprintf(to->json,
-            "%s\n{\"keys\": %llu, \"fpr\": %g, \"task\": \"%s\", "
-            "\"threads\": %d, \"contestant\": \"%s\", \"ns\": %.3f, "
-            "\"spread\": %.3f, \"bits_per_key\": %.2f, \"rate\": %.6f}",
-            comma, (unsigned long long)c->n, fpr, task->name, threads, c->name,
-            f.median, f.spread, 8 * (double)c->trade->bytes(c) / (double)c->n,
-            c->rate);
-    comma = ",";
-}
+/* In the order of their doing: build, ask, remove, add. */
+struct tasks {
+    struct task all[MOST_TASKS];
+    char names[MOST_TASKS][48];
+    int count;
+};
 
-static void print_ratio(const struct series *a, const struct series *b) {
-    if (!b->rounds || a == b) {
-        printf("\n");
+static void list(struct tasks *to, const struct choice *wanted,
+                 struct task task) {
+    static const char *const verbs[] = {"build of", "add", "add", "has",
+                                        "remove"};
+    static const char *const forms[] = {"hashes", "numbers", "URLs"};
+    static const char *const options[] = {"hashes", "numbers", "urls"};
+    if (wanted->keys && task.verb != BUILD &&
+        !is_listed(wanted->keys, options[task.form]))
         return;
-    }
-    const struct figure ratio = ratio_of(a, b);
-    if (is_clear(ratio))
-        printf("  %6.2f\n", ratio.median);
-    else
-        printf("    same\n"); /* as far as can be told */
+    if (to->count == MOST_TASKS) stop("too many tasks", "MOST_TASKS");
+    char *const name = to->names[to->count];
+    const int used =
+        snprintf(name, sizeof to->names[0], "%s %s, %s", verbs[task.verb],
+                 forms[task.form], task.single ? "single" : "batched");
+    if (task.verb == HAS)
+        snprintf(name + used, sizeof to->names[0] - (size_t)used, ", %d %%",
+                 task.present);
+    if (task.verb == ADD_FRESH)
+        snprintf(name + used, sizeof to->names[0] - (size_t)used, ", fresh");
+    task.name = name;
+    to->all[to->count++] = task;
 }
 
-static void print_table(const struct choice *to, const struct contestant *who,
-                        int count, double fpr, const struct task *task,
-                        int threads, const struct series *all) {
-    printf("\n%s, %d thread%s%*s bits/key  rate %%    ns/key   +-     over "
-           "floor\n",
-           task->name, threads, threads > 1 ? "s" : "",
-           (int)(28 - strlen(task->name) - (threads > 1)), "");
-    for (int i = 0; i < count; i++) {
-        if (!all[i].rounds) continue;
-        const struct figure f = figure_of(&all[i]);
-        const double bytes = (double)who[i].trade->bytes(&who[i]);
-        printf("  %-36s", who[i].name);
-        if (bytes > 0)
-            printf(" %8.2f", 8 * bytes / (double)who[i].n);
-        else
-            printf(" %8s", "");
-        if (who[i].answers)
-            printf(" %7.3f", 100 * who[i].rate);
-        else
-            printf(" %7s", "");
-        printf(" %9.2f %5.2f", f.median, f.spread);
-        print_ratio(&all[i], &all[0]);
-        print_json(to, &who[i], fpr, task, threads, f);
-    }
-    fflush(stdout);
+static void list_questions(struct tasks *to, const struct choice *wanted,
+                           enum form form, bool single, int threads) {
+    if (threads > 1)
+        list(to, wanted, (struct task){"", HAS, form, single, 50, threads});
+    for (int present = 0; threads == 1 && present <= 100; present += 50)
+        list(to, wanted, (struct task){"", HAS, form, single, present, 1});
 }
 
-/* ---- The whole benchmark ------------------------------------------------- */
+static void list_tasks(struct tasks *to, const struct choice *wanted) {
+    const bool all = !wanted->quick;
+    const int most = wanted->threads;
+    to->count = 0;
+    list(to, wanted, (struct task){"", BUILD, NUMBERS, false, 0, 1});
+    for (int threads = 1; threads <= most; threads += most - 1) {
+        const bool more = all || threads == 1;
+        if (more) list_questions(to, wanted, HASHES, false, threads);
+        list_questions(to, wanted, NUMBERS, false, threads);
+        if (more) list_questions(to, wanted, NUMBERS, true, threads);
+        if (more) list_questions(to, wanted, URLS, false, threads);
+        if (all) list_questions(to, wanted, URLS, true, threads);
+        if (most == 1) break;
+    }
+    list(to, wanted, (struct task){"", REMOVE, NUMBERS, true, 100, 1});
+    list(to, wanted, (struct task){"", REMOVE, NUMBERS, false, 100, 1});
+    list(to, wanted, (struct task){"", ADD, HASHES, false, 0, 1});
+    list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, 1});
+    list(to, wanted, (struct task){"", ADD_FRESH, NUMBERS, false, 0, 1});
+    list(to, wanted, (struct task){"", ADD, NUMBERS, true, 0, 1});
+    if (most > 1)
+        list(to, wanted, (struct task){"", ADD, NUMBERS, false, 0, most});
+    if (!all) return;
+    list(to, wanted, (struct task){"", ADD, URLS, false, 0, 1});
+    list(to, wanted, (struct task){"", ADD, URLS, true, 0, 1});
+}
 
-static const struct task builds[] = {
-    {"add hashes, batched", ADD, HASHES, false, 0},
-    {"add numbers, batched", ADD, NUMBERS, false, 0},
-    {"add numbers, batched, fresh", ADD_FRESH, NUMBERS, false, 0},
-    {"add numbers, single", ADD, NUMBERS, true, 0},
-    {"add URLs, batched", ADD, URLS, false, 0},
-    {"add URLs, single", ADD, URLS, true, 0},
-};
-enum { BUILDS = sizeof builds / sizeof builds[0] };
-
-static const struct task questions[] = {
-    {"has hashes, batched, 0 %", HAS, HASHES, false, 0},
-    {"has hashes, batched, 50 %", HAS, HASHES, false, 50},
-    {"has hashes, batched, 100 %", HAS, HASHES, false, 100},
-    {"has numbers, batched, 0 %", HAS, NUMBERS, false, 0},
-    {"has numbers, batched, 50 %", HAS, NUMBERS, false, 50},
-    {"has numbers, batched, 100 %", HAS, NUMBERS, false, 100},
-    {"has numbers, single, 0 %", HAS, NUMBERS, true, 0},
-    {"has numbers, single, 50 %", HAS, NUMBERS, true, 50},
-    {"has numbers, single, 100 %", HAS, NUMBERS, true, 100},
-    {"has URLs, batched, 0 %", HAS, URLS, false, 0},
-    {"has URLs, batched, 50 %", HAS, URLS, false, 50},
-    {"has URLs, batched, 100 %", HAS, URLS, false, 100},
-    {"has URLs, single, 0 %", HAS, URLS, true, 0},
-    {"has URLs, single, 50 %", HAS, URLS, true, 50},
-    {"has URLs, single, 100 %", HAS, URLS, true, 100},
-    {"remove numbers, single", REMOVE, NUMBERS, true, 100},
-    {"remove numbers, batched", REMOVE, NUMBERS, false, 100},
-};
-enum { QUESTIONS = sizeof questions / sizeof questions[0] };
-
-static struct results results[QUESTIONS];
+/* ---- Contestants --------------------------------------------------------- */
 
 static int make_all(struct contestant *who, int count, uint64_t n, double fpr) {
     int made = 0;
     for (int i = 0; i < count; i++) {
         struct contestant c = who[i];
+        const uint64_t before = huge_bytes();
         c.n = n;
-        if (c.trade->make(&c, n, fpr)) who[made++] = c;
+        if (!c.trade->make(&c, n, fpr)) {
+            printf("left out, for it cannot be made: %s\n", c.name);
+            continue;
+        }
+        const uint64_t after = huge_bytes();
+        c.huge_bytes = after > before ? after - before : 0;
+        who[made++] = c;
     }
     return made;
 }
@@ -141,193 +132,239 @@ static void end_all(struct contestant *who, int count) {
     for (int i = 0; i < count; i++) who[i].trade->end(&who[i]);
 }
 
-static void fill_all(struct contestant *who, int count, uint64_t n) {
-    for (int i = 0; i < count; i++) {
-        fill(&who[i], n);
-        measure_rate(&who[i]);
+/* Exact sets want up to 64 bytes a key while they are built. Their rate is
+ * always zero, so the first of several rates is enough for them. */
+static int list_exact(struct contestant *to, uint64_t n, bool first) {
+    const double memory =
+        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (!first) return 0;
+    if (128. * (double)n > memory) {
+        printf("left out, for want of memory: exact sets\n");
+        return 0;
     }
+    int count = exact_contestants(to);
+#if CALYX_BENCH_CXX
+    count += unordered_set_contestants(to + count);
+#endif
+    return count;
 }
 
-static void run_some(const struct choice *wanted, struct contestant *who,
-                     int count, double fpr, const struct task *tasks, int n,
-                     int rounds, int threads) {
-    compete(who, count, tasks, n, rounds, threads, results);
-    for (int t = 0; t < n; t++)
-        print_table(wanted, who, count, fpr, &tasks[t], threads, results[t].of);
+static int list_everyone(struct contestant *to, const struct choice *wanted,
+                         uint64_t n, bool first) {
+    int count = floor_contestants(to);
+    count += inlined_contestants(to + count);
+    count += calyx_contestants(to + count, wanted->kinds);
+    count += libbloom_contestants(to + count);
+    return count + list_exact(to + count, n, first);
 }
 
-static void run_all(const struct choice *wanted, uint64_t n, double fpr) {
-    struct contestant who[MOST_CONTESTANTS];
-    int count = floor_contestants(who);
-    count += inlined_contestants(who + count);
-    count += calyx_contestants(who + count, wanted->kinds);
-    count += libbloom_contestants(who + count);
-    count += exact_contestants(who + count);
-    count = make_all(who, count, n, fpr);
-
-    printf("\n==== %llu keys, rate %g ====\n", (unsigned long long)n, fpr);
-    fill_all(who, count, n);
-    const int rounds = n > 20000000 && wanted->rounds > 3 ? 3 : wanted->rounds;
-    for (int t = 0; t < BUILDS; t++) {
-        run_some(wanted, who, count, fpr, &builds[t], 1, rounds, 1);
-        if (wanted->threads > 1 && !builds[t].single)
-            run_some(wanted, who, count, fpr, &builds[t], 1, rounds,
-                     wanted->threads);
-    }
-    fill_all(who, count, n);
-    run_some(wanted, who, count, fpr, questions, QUESTIONS, wanted->rounds, 1);
-    if (wanted->threads > 1)
-        run_some(wanted, who, count, fpr, questions, QUESTIONS - 2,
-                 wanted->rounds, wanted->threads);
-    end_all(who, count);
-}
-
-/* ---- The quick one ------------------------------------------------------- */
-
-/*
- * What the last line means. Every ratio is taken with 0, 50 and 100 % of the
- * keys present, and the least favourable to us of the three is printed.
- *
- *   floor_ratio       calyx_has_hashes of line over the floor on the same given
- *   floor_ratio_avx2  hashes: neither side hashes. This is the strictest way:
- *                     hashing on both sides would bring the ratio nearer to 1.
- *                     (The ratio with hashing is printed above it.)
- *   add_ratio         calyx_add_hashes over the floor that writes, on the same
- *                     given hashes, while a filter goes from half full to full
- *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
- *   libbloom_single   libbloom's time over calyx_has_u64's: both hash
- */
-struct worst {
-    double ratio, spread;
-};
-
-static void note(struct worst *w, const struct series *a,
-                 const struct series *b, bool high) {
-    if (!a || !b || !a->rounds || !b->rounds) return;
-    const struct figure r = ratio_of(a, b);
-    if (!isnan(w->ratio) && (r.median > w->ratio) != high) return;
-    *w = (struct worst){r.median, r.spread};
-}
-
-static struct series *series_of(struct contestant *who, int count,
-                                struct series *all, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(who[i].name, name) == 0) return &all[i];
-    return NULL;
-}
-
-static void print_worst(const char *what, struct worst w) {
-    const bool clear = is_clear((struct figure){w.ratio, w.spread});
-    printf("%s=%.2f +- %.2f%s\n", what, w.ratio, w.spread,
-           clear ? "" : " (in doubt)");
-}
-
-static int quick_contestants(struct contestant *who) {
+/* Line and counting at the best level, line at AVX2, libbloom. */
+static int list_few(struct contestant *to) {
     struct contestant ours[MOST_CONTESTANTS];
     const char *const best = *calyx_kernels();
-    int count = floor_contestants(who);
-    count += inlined_contestants(who + count);
+    int count = floor_contestants(to);
+    count += inlined_contestants(to + count);
     const int all = calyx_contestants(ours, "line,counting");
-    for (int i = 0; i < all; i++) {
-        const bool is_best = strcmp(ours[i].kernel, best) == 0;
-        const bool is_avx2 = strcmp(ours[i].name, "line/avx2") == 0;
-        if ((is_best && ours[i].growth == 0) || is_avx2) who[count++] = ours[i];
-    }
-    return count + libbloom_contestants(who + count);
+    for (int i = 0; i < all; i++)
+        if (strcmp(ours[i].kernel, best) == 0 ||
+            strcmp(ours[i].name, "line/avx2") == 0)
+            to[count++] = ours[i];
+    return count + libbloom_contestants(to + count);
 }
 
-static void quick(const struct choice *wanted, uint64_t n, double fpr) {
-    struct contestant who[MOST_CONTESTANTS];
-    const int count = make_all(who, quick_contestants(who), n, fpr);
-    char best[40], inlined[40];
-    snprintf(best, sizeof best, "line/%s", *calyx_kernels());
-    snprintf(inlined, sizeof inlined, "line/%s inlined", *calyx_kernels());
-
-    const struct worst none = {NAN, NAN};
-    struct worst floor = none, floor_avx2 = none, hashed = none, add = none;
-    struct worst batch = none, single = none, calls = none, urls = none;
-#define OF(task, name) series_of(who, count, results[task].of, name)
-    fill_all(who, count, n);
-    enum { GIVEN, MANY = 3, ONE = 6, TEXT = 9, ASKED = 12 };
-    run_some(wanted, who, count, fpr, questions, ASKED, wanted->rounds, 1);
-    for (int i = 0; i < 3; i++) { /* with 0, 50 and 100 % present */
-        note(&floor, OF(GIVEN + i, best), OF(GIVEN + i, "floor"), true);
-        note(&floor_avx2, OF(GIVEN + i, "line/avx2"), OF(GIVEN + i, "floor"),
-             true);
-        note(&hashed, OF(MANY + i, best), OF(MANY + i, "floor"), true);
-        note(&batch, OF(MANY + i, "libbloom"), OF(MANY + i, best), false);
-        note(&single, OF(ONE + i, "libbloom"), OF(ONE + i, best), false);
-        note(&calls, OF(ONE + i, best), OF(ONE + i, inlined), true);
-        const struct series sum =
-            sum_of(OF(TEXT + i, "hash alone"), OF(GIVEN + i, "floor"));
-        note(&urls, OF(TEXT + i, best), &sum, true);
+/* Those whose cost is shown as the keys grow; the slow ones not to the end. */
+static int list_growing(struct contestant *to, uint64_t n) {
+    struct contestant ours[MOST_CONTESTANTS];
+    int count = floor_contestants(to);
+    const int all = calyx_contestants(ours, "line,flat");
+    for (int i = 0; i < all; i++) {
+        const bool is_line = strcmp(ours[i].kind, "line") == 0;
+        const char *const level = is_line ? *calyx_kernels() : "scalar";
+        if (strcmp(ours[i].kernel, level) == 0 && !ours[i].shared &&
+            ours[i].growth == 0 && (is_line || n <= 100000000))
+            to[count++] = ours[i];
     }
-    const int rounds = wanted->rounds > 5 ? 5 : wanted->rounds;
-    run_some(wanted, who, count, fpr, builds, 1, rounds, 1);
-    note(&add, OF(0, best), OF(0, "floor"), true);
-#undef OF
-    end_all(who, count);
+    if (n > 100000000) return count;
+    count += libbloom_contestants(to + count);
+    return count + list_exact(to + count, n, true);
+}
 
-    printf("\n%llu keys, rate %g, the worst of 0, 50 and 100 %% present:\n",
-           (unsigned long long)n, fpr);
-    print_worst("floor_ratio", floor);
-    print_worst("floor_ratio_avx2", floor_avx2);
-    print_worst("floor_ratio, both sides hashing numbers", hashed);
-    print_worst("has URLs over (hash alone + floor)", urls);
-    print_worst("add_ratio", add);
-    print_worst("libbloom_batch", batch);
-    print_worst("libbloom_single", single);
-    print_worst("single_ratio", calls);
-    printf("floor_ratio=%.2f floor_ratio_avx2=%.2f add_ratio=%.2f "
-           "libbloom_batch=%.1f libbloom_single=%.1f\n",
-           floor.ratio, floor_avx2.ratio, add.ratio, batch.ratio, single.ratio);
+/* ---- Runs ---------------------------------------------------------------- */
+
+static struct results results[MOST_TASKS];
+static struct tasks tasks;
+
+static int fewer(int rounds, int most) {
+    return rounds < most ? rounds : most;
+}
+
+/* The tasks from `from` on that are like it: asking and removing want full
+ * sets, adding does not leave them full. */
+static int alike(int from) {
+    int to = from;
+    const bool adds = tasks.all[from].verb == ADD;
+    while (to < tasks.count && tasks.all[to].verb != BUILD &&
+           (tasks.all[to].verb == ADD || tasks.all[to].verb == ADD_FRESH) ==
+               adds)
+        to++;
+    return to - from;
+}
+
+static void report_some(struct choice *wanted, const char *part,
+                        const struct contestant *who, int count, double fpr,
+                        int from, int n) {
+    for (int t = from; t < from + n; t++)
+        report_task(&wanted->report, part, who, count, fpr, &tasks.all[t],
+                    results[t].of);
+}
+
+/* Large sets take long; adding takes long, and varies less. */
+static int rounds_of(const struct choice *wanted, uint64_t n, bool asks) {
+    if (n > MANY_KEYS && !wanted->quick) return fewer(wanted->rounds, 3);
+    return asks ? wanted->rounds : fewer(wanted->rounds, 5);
+}
+
+static void run_tasks(struct choice *wanted, const char *part,
+                      struct contestant *who, int count, double fpr) {
+    const uint64_t n = who[0].n;
+    const int builds = n > MANY_KEYS / 10 || wanted->quick ? 1 : 3;
+    compete(who, count, tasks.all, 1, builds, results);
+    for (int i = 0; i < count; i++) measure_rate(&who[i]);
+    report_some(wanted, part, who, count, fpr, 0, 1);
+    report_pages(who, count);
+    for (int from = 1, some; from < tasks.count; from += some) {
+        some = alike(from);
+        const bool asks = tasks.all[from].verb == HAS;
+        const int rounds = rounds_of(wanted, n, asks);
+        compete(who, count, tasks.all + from, some, rounds, results + from);
+        report_some(wanted, part, who, count, fpr, from, some);
+    }
+}
+
+static void run_size(struct choice *wanted, uint64_t n, double fpr,
+                     bool first) {
+    struct contestant who[MOST_CONTESTANTS];
+    printf("\n==== %llu keys, rate %g ====\n", (unsigned long long)n, fpr);
+    int count =
+        wanted->quick ? list_few(who) : list_everyone(who, wanted, n, first);
+    count = make_all(who, count, n, fpr);
+    list_tasks(&tasks, wanted);
+    run_tasks(wanted, wanted->quick ? "quick" : "all", who, count, fpr);
+    note_targets(who, count, fpr, tasks.all, tasks.count, results);
+    end_all(who, count);
+}
+
+static void run_growth(struct choice *wanted) {
+    const bool given = wanted->size_count > 0;
+    char line[40];
+    snprintf(line, sizeof line, "line/%s", *calyx_kernels());
+    for (int i = 0; i < (given ? wanted->size_count : 7); i++) {
+        const uint64_t n =
+            (uint64_t)(given ? wanted->sizes[i] : pow(10, 3 + i));
+        const double fpr = wanted->rates[0];
+        struct contestant who[MOST_CONTESTANTS];
+        printf("\n==== growth: %llu keys, rate %g ====\n",
+               (unsigned long long)n, fpr);
+        int count = list_growing(who, n);
+        count = make_all(who, count, n, fpr);
+        tasks.count = 0;
+        const struct choice any = {0};
+        list(&tasks, &any, (struct task){"", BUILD, NUMBERS, false, 0, 1});
+        list(&tasks, &any, (struct task){"", HAS, HASHES, false, 50, 1});
+        list(&tasks, &any, (struct task){"", HAS, NUMBERS, false, 50, 1});
+        list(&tasks, &any, (struct task){"", HAS, NUMBERS, true, 50, 1});
+        list(&tasks, &any, (struct task){"", ADD, HASHES, false, 0, 1});
+        run_tasks(wanted, "growth", who, count, fpr);
+        note_growth(who, count, line, tasks.all, tasks.count, results);
+        end_all(who, count);
+    }
+}
+
+static void run_sizes(struct choice *wanted) {
+    if (!wanted->size_count) {
+        wanted->size_count = wanted->quick ? 1 : 3;
+        wanted->sizes[0] = wanted->quick ? 1e7 : 1e6;
+        wanted->sizes[1] = 1e7;
+        wanted->sizes[2] = 1e8;
+    }
+    for (int i = 0; i < wanted->size_count; i++)
+        for (int j = 0; j < wanted->rate_count; j++)
+            run_size(wanted, (uint64_t)wanted->sizes[i], wanted->rates[j],
+                     j == 0);
 }
 
 /* ---- Options ------------------------------------------------------------- */
 
-static int read_list(const char *text, double *to) {
+static int read_list(const char *text, double least, double most, double *to) {
     int count = 0;
     for (const char *at = text; count < MOST_SIZES;) {
         char *end;
         errno = 0;
         to[count] = strtod(at, &end);
-        if (end == at || errno || !(to[count] > 0))
-            stop("not a list of numbers", text);
+        if (end == at || errno || !(to[count] >= least && to[count] <= most) ||
+            (*end != '\0' && *end != ',')) {
+            fprintf(stderr,
+                    "calyx-bench: wanted numbers from %g to %g with commas "
+                    "between, found: %s\n",
+                    least, most, text);
+            exit(2);
+        }
         count++;
         if (*end == '\0') return count;
-        if (*end != ',') stop("not a list of numbers", text);
         at = end + 1;
     }
-    stop("too many numbers", text);
+    stop("more numbers than 16", text);
     return 0;
 }
 
 static int read_count(const char *text, int most) {
     double numbers[MOST_SIZES];
-    if (read_list(text, numbers) != 1 || numbers[0] > most || numbers[0] < 1)
-        stop("not such a number", text);
+    if (read_list(text, 1, most, numbers) != 1) stop("not one number", text);
     return (int)numbers[0];
+}
+
+/* Every name of a list must be one of those there are, which end with NULL. */
+static const char *read_names(const char *text, const char *const *known) {
+    char all[200] = "";
+    for (const char *const *name = known; *name; name++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+                 *all ? "," : "", *name);
+    char one[40];
+    for (const char *at = text;; at += strcspn(at, ",") + 1) {
+        snprintf(one, sizeof one, "%.*s", (int)strcspn(at, ","), at);
+        if (!*one || !is_listed(all, one)) {
+            fprintf(stderr, "calyx-bench: wanted some of %s, found: %s\n", all,
+                    text);
+            exit(2);
+        }
+        if (!at[strcspn(at, ",")]) return text;
+    }
 }
 
 static void read_options(int argc, char **argv, struct choice *to) {
     static const struct option options[] = {
-        {"kinds", 1, NULL, 'k'},   {"keys", 1, NULL, 'n'},
-        {"fpr", 1, NULL, 'f'},     {"repeats", 1, NULL, 'r'},
-        {"threads", 1, NULL, 't'}, {"json", 1, NULL, 'j'},
+        {"kinds", 1, NULL, 'k'},   {"sizes", 1, NULL, 'n'},
+        {"rates", 1, NULL, 'f'},   {"keys", 1, NULL, 'K'},
+        {"repeats", 1, NULL, 'r'}, {"threads", 1, NULL, 't'},
+        {"json", 1, NULL, 'j'},    {"growth", 0, NULL, 'g'},
         {"files", 0, NULL, 'F'},   {"quick", 0, NULL, 'q'},
         {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    static const char *const forms[] = {"hashes", "numbers", "urls", NULL};
     int option;
     while ((option = getopt_long(argc, argv, "n:h", options, NULL)) != -1) {
         switch (option) {
-            case 'k': to->kinds = optarg; break;
-            case 'n': to->sizes = read_list(optarg, to->keys); break;
-            case 'f': to->rates = read_list(optarg, to->fprs); break;
+            case 'k': to->kinds = read_names(optarg, calyx_kinds()); break;
+            case 'K': to->keys = read_names(optarg, forms); break;
+            case 'n':
+                to->size_count = read_list(optarg, 1000, 1e10, to->sizes);
+                break;
+            case 'f':
+                to->rate_count = read_list(optarg, 1e-6, 0.5, to->rates);
+                break;
             case 'r': to->rounds = read_count(optarg, MOST_ROUNDS); break;
             case 't': to->threads = read_count(optarg, 16); break;
-            case 'j':
-                to->json = fopen(optarg, "w");
-                if (!to->json) stop(optarg, strerror(errno));
-                break;
+            case 'j': to->json = optarg; break;
+            case 'g': to->growth = true; break;
             case 'F': to->files = true; break;
             case 'q': to->quick = true; break;
             case 'h': fputs(usage, stdout); exit(0);
@@ -335,34 +372,27 @@ static void read_options(int argc, char **argv, struct choice *to) {
         }
     }
     if (optind < argc) stop("not an option", argv[optind]);
+    if (!to->rounds) to->rounds = to->quick ? 9 : 5;
+    if (!to->rate_count) {
+        to->rate_count = to->quick ? 1 : 2;
+        to->rates[0] = 0.01;
+        to->rates[1] = 0.001;
+    }
 }
 
 int main(int argc, char **argv) {
-    struct choice wanted = {.rounds = 9, .threads = 2};
+    struct choice wanted = {.threads = 2};
     read_options(argc, argv, &wanted);
-    if (wanted.files) {
-        compare_files();
-        return 0;
-    }
-    if (!wanted.sizes) {
-        wanted.sizes = wanted.quick ? 1 : 2;
-        wanted.keys[0] = wanted.quick ? 1e7 : 1e6;
-        wanted.keys[1] = 1e7;
-    }
-    if (!wanted.rates) {
-        wanted.rates = wanted.quick ? 1 : 2;
-        wanted.fprs[0] = 0.01;
-        wanted.fprs[1] = 0.001;
-    }
-    if (wanted.json) fputs("[", wanted.json);
-    for (int i = 0; i < wanted.sizes; i++)
-        for (int j = 0; j < wanted.rates; j++)
-            (wanted.quick ? quick : run_all)(&wanted, (uint64_t)wanted.keys[i],
-                                             wanted.fprs[j]);
-    if (wanted.json) {
-        fputs("\n]\n", wanted.json);
-        fclose(wanted.json);
-    }
-    if (!wanted.quick) compare_files();
+    const bool only = wanted.growth || wanted.files || wanted.quick;
+    const bool all = !only && !wanted.size_count;
+    open_report(&wanted.report, wanted.json);
+    print_machine(stdout, false);
+    if (wanted.growth || all) run_growth(&wanted);
+    if (wanted.quick || !only) run_sizes(&wanted);
+    if (wanted.files || all) compare_files();
+    report_growth();
+    report_targets(&wanted.report);
+    close_report(&wanted.report);
+    if (wanted.quick) print_last_line();
     return 0;
 }

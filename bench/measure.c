@@ -1,19 +1,21 @@
-/* Passes, rounds, and what is made of them. */
-#define _DEFAULT_SOURCE /* madvise */
+/* Segments, passes and rounds. */
 #define XXH_INLINE_ALL
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <xxhash.h>
 
 #include "bench.h"
 
 enum {
-    PASS = 24,         /* segments, when asking or removing        */
-    WARM_UP = 128,     /* segments, to bring a set into the caches */
-    CACHES = 64 << 20, /* bytes; larger sets would not stay there  */
+    PASS = 24,          /* segments at least                        */
+    LONG_PASS = 400,    /* and at most                              */
+    ADD_PASS = 60,      /* segments, when adding                    */
+    WARM_UP = 8000000,  /* ns, to bring a set into the caches       */
+    CACHES = 64 << 20,  /* bytes; larger sets would not stay there  */
+    PATIENCE = 6000000, /* ns of questions in a pass, if so many segments allow:
+                           neighbours disturb for a millisecond or so */
     MOST_THREADS = 16
 };
 
@@ -23,25 +25,16 @@ double now(void) {
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* ---- Memory -------------------------------------------------------------- */
-
-static const size_t HUGE = (size_t)2 << 20;
-
-static size_t rounded(size_t bytes) {
-    return (bytes + HUGE - 1) / HUGE * HUGE;
-}
-
-void *take_pages(size_t bytes) {
-    const size_t kept = rounded(bytes);
-    void *pages = aligned_alloc(HUGE, kept);
-    if (!pages) return NULL;
-    madvise(pages, kept, MADV_HUGEPAGE);
-    return memset(pages, 0, kept);
-}
-
-void give_pages(void *pages, size_t bytes) {
-    (void)bytes;
-    free(pages);
+/* What it takes to look at the clock, which no contestant should pay for. */
+static double clock_ns(void) {
+    static double known;
+    if (known > 0) return known;
+    double least = INFINITY;
+    for (int i = 0; i < 1000; i++) {
+        const double start = now();
+        least = fmin(least, now() - start);
+    }
+    return known = least;
 }
 
 /* ---- Segments ------------------------------------------------------------ */
@@ -55,10 +48,13 @@ static uint64_t numbers_among(uint64_t n) {
     return n - urls_among(n);
 }
 
-/* Small sets are met in small segments, so that there are some. */
-static size_t segment_for(uint64_t n) {
-    const uint64_t quarter = n / 4 + 1;
-    return quarter < SEGMENT ? (size_t)quarter : SEGMENT;
+static size_t at_most_segment(uint64_t n) {
+    return n < SEGMENT ? (size_t)n : SEGMENT;
+}
+
+/* The half of some members that timed adding has to itself, or a part of it. */
+static size_t segment_of_half(uint64_t members) {
+    return at_most_segment(members - members / 2);
 }
 
 static uint64_t scaled(uint64_t dice, uint64_t n) {
@@ -77,9 +73,8 @@ static void take_members(struct segment *s, uint64_t from, size_t n) {
 }
 
 static void take_urls(struct segment *s, const calyx_key *urls, uint64_t from,
-                      uint64_t limit) {
-    const uint64_t left = limit - from;
-    s->n = left < segment_for(limit) ? (size_t)left : segment_for(limit);
+                      size_t n) {
+    s->n = n;
     s->urls = urls + from;
 }
 
@@ -87,19 +82,84 @@ static void take_urls(struct segment *s, const calyx_key *urls, uint64_t from,
 static void take_questions(struct segment *s, const struct task *task,
                            uint64_t n, uint64_t turn) {
     if (task->form == URLS) {
-        const uint64_t urls = urls_among(n), size = segment_for(urls);
-        const uint64_t segments = urls / size;
-        take_urls(s, url_pool(task->present), turn % segments * size, urls);
+        const uint64_t urls = urls_among(n);
+        const size_t size = at_most_segment(urls);
+        take_urls(s, url_pool(task->present), turn % (urls / size) * size,
+                  size);
         return;
     }
-    s->n = segment_for(n);
+    s->n = SEGMENT;
     for (size_t i = 0; i < s->n; i++) {
         const uint64_t dice = mixed(turn * SEGMENT + i + (UINT64_C(1) << 61));
         s->numbers[i] = (int)(dice % 100) < task->present
                             ? member(scaled(dice, numbers_among(n)))
                             : stranger(turn * SEGMENT + i);
     }
-    hash_numbers(s);
+    if (task->form == HASHES) hash_numbers(s);
+}
+
+/* ---- Filling ------------------------------------------------------------- */
+
+static const struct task add_numbers = {"", ADD, NUMBERS, false, 0, 1};
+static const struct task add_urls = {"", ADD, URLS, false, 0, 1};
+static const struct task ask_one = {"", HAS, NUMBERS, true, 0, 1};
+static const struct task ask_urls = {"", HAS, URLS, true, 0, 1};
+
+static double run_timed(struct contestant *c, const struct task *task,
+                        struct segment *s) {
+    const double start = now();
+    c->trade->run(c, task, s);
+    return now() - start - clock_ns();
+}
+
+/* Sets that cannot hold URLs hold as many numbers instead. */
+static uint64_t numbers_in(const struct contestant *c) {
+    return c->trade->can(c, &ask_urls) ? numbers_among(c->n) : c->n;
+}
+
+/* Add members up to so many numbers and URLs. Tells the time for the numbers.
+ */
+static double fill_up(struct contestant *c, struct segment *s, uint64_t numbers,
+                      uint64_t urls) {
+    double ns = 0;
+    while (c->numbers < numbers) {
+        take_members(s, c->numbers, at_most_segment(numbers - c->numbers));
+        ns += run_timed(c, &add_numbers, s);
+        c->numbers += s->n;
+    }
+    while (c->urls < urls && c->trade->can(c, &ask_urls)) {
+        take_urls(s, url_members(), c->urls, at_most_segment(urls - c->urls));
+        c->trade->run(c, &add_urls, s);
+        c->urls += s->n;
+    }
+    return ns;
+}
+
+static void empty(struct contestant *c) {
+    c->trade->clear(c);
+    c->numbers = c->urls = 0;
+}
+
+/* One question at the end, for a set that puts off work until it is asked. */
+static double build(struct contestant *c) {
+    const uint64_t before = c->bytes ? 0 : huge_bytes();
+    struct segment *s = malloc(sizeof *s);
+    empty(c);
+    double ns = fill_up(c, s, numbers_in(c), urls_among(c->n));
+    take_members(s, 0, 1);
+    ns += run_timed(c, &ask_one, s);
+    free(s);
+    if (!c->bytes) {
+        const uint64_t after = huge_bytes();
+        c->huge_bytes += after > before ? after - before : 0;
+        c->bytes = c->trade->bytes(c);
+    }
+    return ns / (double)numbers_in(c);
+}
+
+static void empty_by_half(struct contestant *c, struct segment *s) {
+    empty(c);
+    fill_up(c, s, numbers_in(c) / 2, urls_among(c->n) / 2);
 }
 
 /* ---- A pass -------------------------------------------------------------- */
@@ -107,69 +167,82 @@ static void take_questions(struct segment *s, const struct task *task,
 struct pass {
     struct contestant *who;
     const struct task *task;
-    int round, thread, threads;
+    int round, thread;
     pthread_barrier_t *start;
     int *finished; /* threads that are done: what follows is not shared */
     double best;
+    double spent; /* ns */
 };
 
-static double time_of(struct pass *p, struct segment *s) {
+static void time_of(struct pass *p, struct segment *s) {
     const double start = now();
     const size_t found = p->who->trade->run(p->who, p->task, s);
-    const double ns = (now() - start) / (double)s->n;
-    if (p->who->answers && p->task->verb != ADD && p->task->verb != ADD_FRESH &&
-        p->task->present == 100 && found < s->n) {
+    const double took = now() - start - clock_ns();
+    const bool asks = p->task->verb == HAS || p->task->verb == REMOVE;
+    if (asks && p->who->answers && p->task->present == 100 && found < s->n) {
         fprintf(stderr, "calyx-bench: %s lost a key\n", p->who->name);
         exit(1);
     }
     const bool counts = __atomic_load_n(p->finished, __ATOMIC_RELAXED) == 0;
-    if (counts && ns < p->best) p->best = ns;
-    return ns;
+    if (counts && took / (double)s->n < p->best) p->best = took / (double)s->n;
+    p->spent += took;
 }
 
-static const struct task add_numbers = {"", ADD, NUMBERS, false, 0};
-static const struct task add_urls = {"", ADD, URLS, false, 0};
-
-/* Add members with numbers from `from` to `to`; timed from `clock` on. */
-static void add_some(struct pass *p, struct segment *s, uint64_t from,
-                     uint64_t to, uint64_t clock) {
-    const uint64_t size = segment_for(p->who->n);
-    const uint64_t stride = size * (uint64_t)p->threads;
-    for (from += size * (uint64_t)p->thread; from < to; from += stride) {
-        take_members(s, from, (size_t)(to - from < size ? to - from : size));
-        if (from >= clock && s->n == size)
-            time_of(p, s);
-        else
-            p->who->trade->run(p->who, clock < to ? p->task : &add_numbers, s);
-    }
+static bool is_over(const struct pass *p, int segments) {
+    return segments >= LONG_PASS || (segments >= PASS && p->spent >= PATIENCE);
 }
 
+/* Where the members of a task's form are, that a set has or not yet. */
+struct supply {
+    uint64_t *next, all;
+    size_t size; /* of a segment */
+};
+
+static struct supply supply_of(struct contestant *c, enum form form) {
+    const uint64_t all = form == URLS ? urls_among(c->n) : numbers_in(c);
+    return (struct supply){form == URLS ? &c->urls : &c->numbers, all,
+                           segment_of_half(all)};
+}
+
+/* False when all are in. Threads take from one supply. */
+static bool take_new(const struct supply *supply, const struct task *task,
+                     struct segment *s) {
+    const uint64_t from =
+        __atomic_fetch_add(supply->next, supply->size, __ATOMIC_RELAXED);
+    if (from + supply->size > supply->all) return false;
+    if (task->form == URLS)
+        take_urls(s, url_members(), from, supply->size);
+    else
+        take_members(s, from, supply->size);
+    return true;
+}
+
+/* Several threads stop when the supply is used up; one starts over. */
 static void add_pass(struct pass *p, struct segment *s) {
-    const uint64_t n = p->who->n;
-    if (p->task->form != URLS) {
-        add_some(p, s, 0, n, n / 2);
-        return;
-    }
-    add_some(p, s, 0, numbers_among(n), UINT64_MAX);
-    const uint64_t urls = urls_among(n), size = segment_for(urls);
-    for (uint64_t at = 0; at < urls; at += size) {
-        take_urls(s, url_members(), at, urls);
+    const struct supply supply = supply_of(p->who, p->task->form);
+    for (int i = 0; i < ADD_PASS; i++) {
+        if (!take_new(&supply, p->task, s)) {
+            if (p->task->threads > 1) return;
+            empty_by_half(p->who, s);
+            take_new(&supply, p->task, s);
+        }
         time_of(p, s);
     }
 }
 
 static void has_pass(struct pass *p, struct segment *s) {
-    const int first = (p->round * p->threads + p->thread) * PASS;
-    for (int i = 0; i < PASS; i++) {
-        take_questions(s, p->task, p->who->n, (uint64_t)(first + i));
+    const uint64_t first = (uint64_t)(p->round * p->task->threads + p->thread);
+    for (int i = 0; !is_over(p, i); i++) {
+        take_questions(s, p->task, p->who->n, first * LONG_PASS + (uint64_t)i);
         time_of(p, s);
     }
 }
 
 static void remove_pass(struct pass *p, struct segment *s) {
-    const size_t size = segment_for(p->who->n);
+    const uint64_t numbers = numbers_among(p->who->n);
+    const size_t size = segment_of_half(numbers);
     for (uint64_t i = 0; i < PASS; i++) {
-        take_members(s, i * size % (numbers_among(p->who->n) - size), size);
+        take_members(s, i * size % (numbers - size), size);
         time_of(p, s);
         p->who->trade->run(p->who, &add_numbers, s);
     }
@@ -190,23 +263,33 @@ static void *run_pass(void *pass) {
     return NULL;
 }
 
+/* See to it that several threads find enough to add. */
+static void prepare(struct contestant *who, const struct task *task) {
+    if (task->threads == 1 || task->verb == HAS) return;
+    const struct supply supply = supply_of(who, task->form);
+    const uint64_t wanted = ADD_PASS * (uint64_t)task->threads * supply.size;
+    if (*supply.next + wanted <= supply.all) return;
+    struct segment *s = malloc(sizeof *s);
+    empty_by_half(who, s);
+    free(s);
+}
+
 /* ns a key by all threads together. */
-static double passes(struct contestant *who, const struct task *task, int round,
-                     int threads) {
+static double passes(struct contestant *who, const struct task *task,
+                     int round) {
     struct pass pass[MOST_THREADS];
     pthread_t id[MOST_THREADS];
     pthread_barrier_t start;
     int finished = 0;
-    if (task->verb == ADD || task->verb == ADD_FRESH) who->trade->clear(who);
-    pthread_barrier_init(&start, NULL, (unsigned)threads);
-    for (int t = 0; t < threads; t++) {
-        pass[t] =
-            (struct pass){who, task, round, t, threads, &start, &finished, 0};
+    prepare(who, task);
+    pthread_barrier_init(&start, NULL, (unsigned)task->threads);
+    for (int t = 0; t < task->threads; t++) {
+        pass[t] = (struct pass){who, task, round, t, &start, &finished, 0, 0};
         if (t > 0) pthread_create(&id[t], NULL, run_pass, &pass[t]);
     }
     run_pass(&pass[0]);
     double per_ns = 1 / pass[0].best;
-    for (int t = 1; t < threads; t++) {
+    for (int t = 1; t < task->threads; t++) {
         pthread_join(id[t], NULL);
         per_ns += 1 / pass[t].best;
     }
@@ -216,64 +299,58 @@ static double passes(struct contestant *who, const struct task *task, int round,
 
 /* ---- Rounds -------------------------------------------------------------- */
 
-static bool can(const struct contestant *c, const struct task *task,
-                int threads) {
+static bool can(const struct contestant *c, const struct task *task) {
+    if (task->verb == BUILD) return true;
     return c->trade->can(c, task) &&
-           (threads == 1 || task->verb == HAS || c->shared);
+           (task->threads == 1 || task->verb == HAS || c->shared);
 }
 
-/* The contestant before has left its own set in the caches. */
+/* The contestant before has left its own set in the caches. It takes many
+ * touches of every line until they are there to stay: a shared cache does not
+ * give up what others used a moment ago. Whom it is asked about does not
+ * matter, so the questions are made quickly. */
 static void warm_up(struct contestant *c) {
-    const struct task ask = {"", HAS, NUMBERS, false, 50};
+    static uint64_t number;
+    const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
+    if (c->bytes == 0 || c->bytes > CACHES) return;
     struct segment *s = malloc(sizeof *s);
-    if (c->trade->bytes(c) <= CACHES)
-        for (uint64_t turn = 0; turn < WARM_UP; turn++) {
-            take_questions(s, &ask, c->n, turn + (UINT64_C(1) << 30));
-            c->trade->run(c, &ask, s);
-        }
+    const double end = now() + WARM_UP;
+    s->n = SEGMENT;
+    do {
+        for (size_t i = 0; i < SEGMENT; i++)
+            s->numbers[i] = number += UINT64_C(0x9E3779B97F4A7C15);
+        c->trade->run(c, &ask, s);
+    } while (now() < end);
     free(s);
 }
 
-static bool is_filled_for(const struct task *task) {
-    return task->verb == HAS || task->verb == REMOVE;
+static double do_task(struct contestant *c, const struct task *task,
+                      int round) {
+    if (task->verb == BUILD) return build(c);
+    warm_up(c);
+    return passes(c, task, round);
 }
 
+/* One task after another, and each by everyone at nearly the same time: what
+ * others do on the machine, and leave of its caches, changes within a second.
+ */
 void compete(struct contestant *who, int count, const struct task *tasks, int n,
-             int rounds, int threads, struct results *out) {
+             int rounds, struct results *out) {
     for (int t = 0; t < n; t++)
         for (int i = 0; i < count; i++) out[t].of[i].rounds = 0;
     for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++) {
-            if (is_filled_for(&tasks[0])) warm_up(&who[i]);
-            for (int t = 0; t < n; t++) {
+        for (int t = 0; t < n; t++)
+            for (int i = 0; i < count; i++) {
                 struct series *const s = &out[t].of[i];
-                if (can(&who[i], &tasks[t], threads))
-                    s->ns[s->rounds++] =
-                        passes(&who[i], &tasks[t], round, threads);
+                if (can(&who[i], &tasks[t]))
+                    s->ns[s->rounds++] = do_task(&who[i], &tasks[t], round);
             }
-        }
 }
 
-void fill(struct contestant *c, uint64_t n) {
-    int none = 0;
-    struct segment *s = malloc(sizeof *s);
-    struct pass p = {
-        .who = c, .task = &add_numbers, .threads = 1, .finished = &none};
-    c->n = n;
-    c->trade->clear(c);
-    add_some(&p, s, 0, numbers_among(n), UINT64_MAX);
-    const struct task ask = {"", HAS, URLS, true, 0};
-    const uint64_t urls = urls_among(n), size = segment_for(urls);
-    for (uint64_t at = 0; c->trade->can(c, &ask) && at < urls; at += size) {
-        take_urls(s, url_members(), at, urls);
-        c->trade->run(c, &add_urls, s);
-    }
-    free(s);
-}
-
+/* A million questions tell a rate of 0.1 % to about a thirtieth of it. */
 void measure_rate(struct contestant *c) {
     if (!c->answers) return;
-    const struct task ask = {"", HAS, NUMBERS, false, 0};
+    const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
     struct segment *s = malloc(sizeof *s);
     uint64_t found = 0, asked = 0;
     for (uint64_t turn = 1u << 20; asked < 1000000; turn++) {
@@ -283,35 +360,4 @@ void measure_rate(struct contestant *c) {
     }
     c->rate = (double)found / (double)asked;
     free(s);
-}
-
-/* ---- Figures ------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-struct figure figure_of(const struct series *given) {
-    struct series s = *given;
-    qsort(s.ns, (size_t)s.rounds, sizeof *s.ns, compare);
-    const int last = s.rounds - 1;
-    return (struct figure){(s.ns[last / 2] + s.ns[(last + 1) / 2]) / 2,
-                           s.ns[last - last / 4] - s.ns[last / 4]};
-}
-
-struct figure ratio_of(const struct series *a, const struct series *b) {
-    struct series ratio = {.rounds = a->rounds};
-    for (int i = 0; i < a->rounds; i++) ratio.ns[i] = a->ns[i] / b->ns[i];
-    return figure_of(&ratio);
-}
-
-struct series sum_of(const struct series *a, const struct series *b) {
-    struct series sum = *a;
-    for (int i = 0; i < a->rounds; i++) sum.ns[i] += b->ns[i];
-    return sum;
-}
-
-bool is_clear(struct figure ratio) {
-    return fabs(ratio.median - 1) > ratio.spread;
 }

@@ -1,0 +1,358 @@
+/*
+ * What we aim at, as ratios of times within one run, and what was reached.
+ *
+ * A ratio of questions is taken with 0, 50 and 100 % of the keys present, and
+ * the least favourable to us of the three counts. A ratio is formed of the
+ * figures of two sides; the floor of URLs is a sum, so there may be a third.
+ *
+ *   floor_ratio       calyx_has_hashes of line over the floor on the same given
+ *   floor_ratio_avx2  hashes: neither side hashes. This is the strictest way:
+ *                     hashing on both sides would bring the ratio nearer to 1.
+ *                     (The ratio with hashing is a row of its own.)
+ *   add_ratio         calyx_add_hashes over the floor that writes, on the same
+ *                     given hashes, while a filter goes from half full to full
+ *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
+ *   libbloom_single   libbloom's time over calyx_has_u64's: both hash
+ */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* One side of a ratio. "best" in a name stands for the best level. */
+struct side {
+    const char *who;
+    enum verb verb;
+    enum form form;
+    bool single;
+    int threads; /* 0: more than one */
+};
+
+struct target {
+    const char *what;
+    const char *brief;  /* in the last line of --quick */
+    double limit;       /* 0: only to be told                          */
+    double large_limit; /* from 50 million keys on, where it differs   */
+    bool at_least;      /* otherwise at most                           */
+    struct side over, under, plus; /* over / (under + plus) */
+};
+
+#define LINE  "line/best"
+#define GIVEN HAS, HASHES, false, 1
+#define MANY  HAS, NUMBERS, false, 1
+#define ONE   HAS, NUMBERS, true, 1
+#define TEXT  HAS, URLS, false, 1
+#define PLAIN ADD, NUMBERS, false, 1
+
+static const struct target targets[] = {
+    {"line has / floor",
+     "floor_ratio",
+     1.15,
+     0,
+     false,
+     {LINE, GIVEN},
+     {"floor", GIVEN},
+     {0}},
+    {"line has at AVX2 / floor",
+     "floor_ratio_avx2",
+     1.4,
+     0,
+     false,
+     {"line/avx2", GIVEN},
+     {"floor", GIVEN},
+     {0}},
+    {"line has / floor, both hashing numbers",
+     NULL,
+     0,
+     0,
+     false,
+     {LINE, MANY},
+     {"floor", MANY},
+     {0}},
+    {"line add / floor that writes",
+     "add_ratio",
+     1.3,
+     0,
+     false,
+     {LINE, ADD, HASHES, false, 1},
+     {"floor", ADD, HASHES, false, 1},
+     {0}},
+    {"line has of URLs / (hash alone + floor)",
+     NULL,
+     1.15,
+     0,
+     false,
+     {LINE, TEXT},
+     {"hash alone", TEXT},
+     {"floor", GIVEN}},
+    {"single has / the same inlined",
+     NULL,
+     1.25,
+     0,
+     false,
+     {LINE, ONE},
+     {"line/best inlined", ONE},
+     {0}},
+    {"single add / the same inlined",
+     NULL,
+     1.25,
+     0,
+     false,
+     {LINE, ADD, NUMBERS, true, 1},
+     {"line/best inlined", ADD, NUMBERS, true, 1},
+     {0}},
+    {"libbloom has / line has, batched",
+     "libbloom_batch",
+     12,
+     20,
+     true,
+     {"libbloom", MANY},
+     {LINE, MANY},
+     {0}},
+    {"libbloom has / line has, single",
+     "libbloom_single",
+     4,
+     5,
+     true,
+     {"libbloom", ONE},
+     {LINE, ONE},
+     {0}},
+    {"add with fresh answers / plain add",
+     NULL,
+     1.3,
+     0,
+     false,
+     {LINE, ADD_FRESH, NUMBERS, false, 1},
+     {LINE, PLAIN},
+     {0}},
+    {"concurrent add / plain add",
+     NULL,
+     1.3,
+     0,
+     false,
+     {"line/best shared", PLAIN},
+     {LINE, PLAIN},
+     {0}},
+    {"concurrent add, one thread / more threads",
+     NULL,
+     1.7,
+     0,
+     true,
+     {"line/best shared", PLAIN},
+     {"line/best shared", ADD, NUMBERS, false, 0},
+     {0}},
+    {"concurrent has, one thread / more threads",
+     NULL,
+     0,
+     0,
+     true,
+     {"line/best shared", MANY},
+     {"line/best shared", HAS, NUMBERS, false, 0},
+     {0}},
+    {"counting has / line has",
+     NULL,
+     1.05,
+     0,
+     false,
+     {"counting/best", GIVEN},
+     {LINE, GIVEN},
+     {0}},
+    {"counting add / line add, batched",
+     NULL,
+     2.5,
+     0,
+     false,
+     {"counting/best", PLAIN},
+     {LINE, PLAIN},
+     {0}},
+    {"counting add / line add, single",
+     NULL,
+     2.5,
+     0,
+     false,
+     {"counting/best", ADD, NUMBERS, true, 1},
+     {LINE, ADD, NUMBERS, true, 1},
+     {0}},
+    {"counting remove / line add, single",
+     NULL,
+     2.5,
+     0,
+     false,
+     {"counting/best", REMOVE, NUMBERS, true, 1},
+     {LINE, ADD, NUMBERS, true, 1},
+     {0}},
+    {"counting remove / line add, batched",
+     NULL,
+     2.5,
+     0,
+     false,
+     {"counting/best", REMOVE, NUMBERS, false, 1},
+     {LINE, ADD, NUMBERS, false, 1},
+     {0}},
+    {"has of 10 parts / of one as large",
+     NULL,
+     3,
+     0,
+     false,
+     {"line/best grown", MANY},
+     {"line/best as large as grown", MANY},
+     {0}},
+    {"has of 10 parts / of one for as many keys",
+     NULL,
+     0,
+     0,
+     false,
+     {"line/best grown", MANY},
+     {LINE, MANY},
+     {0}},
+};
+enum { TARGETS = sizeof targets / sizeof targets[0], MOST_RUNS = 16 };
+
+static struct run {
+    uint64_t keys;
+    double fpr;
+    struct figure reached[TARGETS];
+} runs[MOST_RUNS];
+static int noted;
+
+/* ---- Finding the sides --------------------------------------------------- */
+
+static bool is_called(const char *name, const char *pattern) {
+    char wanted[60];
+    const char *const best = strstr(pattern, "best");
+    if (!best) return strcmp(name, pattern) == 0;
+    snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(best - pattern), pattern,
+             *calyx_kernels(), best + strlen("best"));
+    return strcmp(name, wanted) == 0;
+}
+
+static bool is_of(const struct task *task, const struct side *side,
+                  int present) {
+    return task->verb == side->verb && task->form == side->form &&
+           task->single == side->single &&
+           (side->threads ? task->threads == side->threads
+                          : task->threads > 1) &&
+           (task->verb != HAS || task->present == present);
+}
+
+/* What was run last: several tasks after another, in several calls. */
+struct scene {
+    const struct contestant *who;
+    int count;
+    const struct task *tasks;
+    int n;
+    const struct results *results;
+};
+
+static const struct series *find(const struct scene *in,
+                                 const struct side *side, int present) {
+    for (int t = 0; side->who && t < in->n; t++)
+        for (int i = 0; i < in->count; i++)
+            if (is_of(&in->tasks[t], side, present) &&
+                is_called(in->who[i].name, side->who) &&
+                in->results[t].of[i].rounds > 0)
+                return &in->results[t].of[i];
+    return NULL;
+}
+
+static struct figure reached(const struct scene *in, const struct target *t) {
+    struct figure worst = {NAN, NAN};
+    for (int present = 0; present <= 100; present += 50) {
+        const struct series *const over = find(in, &t->over, present);
+        const struct series *const under = find(in, &t->under, present);
+        const struct series *const plus = find(in, &t->plus, present);
+        if (!over || !under || (t->plus.who && !plus)) continue;
+        const struct series sum = plus ? sum_of(under, plus) : *under;
+        const struct figure ratio = ratio_of(over, &sum);
+        if (isnan(worst.median) || (ratio.median < worst.median) == t->at_least)
+            worst = ratio;
+    }
+    return worst;
+}
+
+void note_targets(const struct contestant *who, int count, double fpr,
+                  const struct task *tasks, int n,
+                  const struct results *results) {
+    if (noted == MOST_RUNS || count == 0) return;
+    const struct scene in = {who, count, tasks, n, results};
+    struct run *const run = &runs[noted++];
+    *run = (struct run){.keys = who[0].n, .fpr = fpr};
+    for (int t = 0; t < TARGETS; t++)
+        run->reached[t] = reached(&in, &targets[t]);
+}
+
+/* ---- Telling ------------------------------------------------------------- */
+
+/* What is aimed at holds from 10 million keys on, at 1 %. */
+static double limit_of(const struct target *t, const struct run *run) {
+    if (run->keys < 10000000 || fabs(run->fpr - 0.01) > 1e-9) return 0;
+    return run->keys >= 50000000 && t->large_limit > 0 ? t->large_limit
+                                                       : t->limit;
+}
+
+/* Reached, if the whole spread around the median is on the right side; missed,
+ * if it is on the wrong one. */
+static const char *verdict(const struct target *t, double limit,
+                           struct figure f) {
+    if (limit == 0) return "";
+    const double left = (limit - f.median) * (t->at_least ? -1 : 1);
+    if (fabs(left) < f.spread / 2) return "in doubt";
+    return left >= 0 ? "yes" : "no";
+}
+
+static void print_wanted(const struct target *t, double limit) {
+    if (limit > 0)
+        printf("%s %5.2f", t->at_least ? ">=" : "<=", limit);
+    else
+        printf("%8s", "");
+}
+
+static void print_json(struct report *r, const struct run *run,
+                       const struct target *t, double limit, struct figure f) {
+    if (!r->json) return;
+    fprintf(r->json,
+            "%s\n{\"keys\": %llu, \"fpr\": %g, \"what\": \"%s\", "
+            "\"limit\": %g, \"at_least\": %s, \"ratio\": %.3f, "
+            "\"spread\": %.3f, \"clear\": %s, \"reached\": \"%s\"}",
+            r->records++ ? "," : "", (unsigned long long)run->keys, run->fpr,
+            t->what, limit, t->at_least ? "true" : "false", f.median, f.spread,
+            is_clear(f) ? "true" : "false", verdict(t, limit, f));
+}
+
+void report_targets(struct report *r) {
+    if (r->json) fputs("\n],\n\"targets\": [", r->json);
+    r->records = 0;
+    for (int i = 0; i < noted; i++) {
+        const struct run *const run = &runs[i];
+        printf("\n==== %llu keys, rate %g: what is aimed at, and what was "
+               "reached ====\n%-44s %8s %8s    +-\n",
+               (unsigned long long)run->keys, run->fpr, "", "wanted",
+               "reached");
+        for (int t = 0; t < TARGETS; t++) {
+            const struct figure f = run->reached[t];
+            const double limit = limit_of(&targets[t], run);
+            if (isnan(f.median)) continue;
+            printf("%-44s ", targets[t].what);
+            print_wanted(&targets[t], limit);
+            if (is_clear(f))
+                printf(" %8.2f", f.median);
+            else
+                printf(" %8s", "same");
+            printf(" %5.2f  %s\n", f.spread, verdict(&targets[t], limit, f));
+            print_json(r, run, &targets[t], limit, f);
+        }
+    }
+}
+
+void print_last_line(void) {
+    const struct run *const run = &runs[noted - 1];
+    const char *space = "";
+    for (int t = 0; t < TARGETS && noted > 0; t++) {
+        if (!targets[t].brief) continue;
+        const bool is_floor = !targets[t].at_least;
+        printf("%s%s=%.*f", space, targets[t].brief, is_floor ? 2 : 1,
+               run->reached[t].median);
+        space = " ";
+    }
+    printf("\n");
+}
