@@ -43,20 +43,20 @@ enum {
 /* More bytes than this are never in one chunk of a dump. */
 #define CHAIN_MOST_CHUNK ((size_t)16 << 20)
 
-/* To be read by anybody, and written only by redisbloom.c; except that whoever
+/* To be read by anybody, and written only by redisbloom*.c; except that whoever
  * moves memory (defragmentation) may put a moved `body` or `link` in place. */
 struct link {
     uint8_t *body;
     uint64_t bytes;   /* of the body                                         */
-    uint64_t bits;    /* as saved; with n2 == 0, the modulus of positions    */
+    uint64_t bits;    /* as saved                                            */
     uint64_t entries; /* keys it was made for                                */
     uint64_t items;   /* keys it has                                         */
     double error;     /* the rate it was made for                            */
     double bpe;       /* bits for each entry                                 */
     uint32_t hashes;  /* bits that a key sets                                */
-    uint8_t n2;       /* if not 0, positions are modulo 2^n2                 */
-
-    uint64_t modulus, inverse, carry; /* derived; see redisbloom.c */
+    uint8_t n2;       /* if not 0, only 2^n2 of the bits are used            */
+    uint64_t modulus; /* of positions: 2^n2, or bits        (derived)        */
+    uint64_t inverse; /* 2^64 / modulus, or a little less   (derived)        */
 };
 
 struct chain {
@@ -198,5 +198,28 @@ calyx_status chain_load_header(const void *header, size_t size,
  * anything did. */
 calyx_status chain_load_chunk(struct chain *c, int64_t at, const void *bytes,
                               size_t size, bool *changed, calyx_error *why);
+
+/* ---- Between redisbloom.c and redisbloom_data.c -------------------------- */
+
+enum { MOST_LINKS = 1100, MOST_HASHES = 1075 };
+#define MOST_BITS    (UINT64_C(1) << 48)
+#define MOST_ENTRIES MOST_BITS
+
+/* The numbers of a link of this error, and its bits for each entry. */
+double link_bpe(double error);
+double link_hashes(double bpe);
+
+/* Fill in what follows from n2 and bits. */
+void link_derive(struct link *l);
+
+/* A chain with no links, which nobody may use yet; and one link more for it,
+ * with a body of zeros if it has none. The chain owns the body then. */
+calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
+                         calyx_error *why);
+calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why);
+
+calyx_status chain_fail(calyx_error *why, calyx_status status,
+                        const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif
