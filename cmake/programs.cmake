@@ -23,11 +23,16 @@ if(LIBBLOOM)
     set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
 endif()
 
+# RedisBloom's layout knows no server, so that it can be tried without one.
+set(redisbloom module/redisbloom.c module/redisbloom_data.c)
+
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
+set(fuzz_redisbloom_needs ${redisbloom})
+set(fuzz_redisbloom_options --mutate=2000)
 if(CALYX_SANITIZE MATCHES fuzzer)
     foreach(source IN LISTS fuzzers)
         cmake_path(GET source STEM name)
-        add_executable(${name} ${source})
+        add_executable(${name} ${source} ${${name}_needs})
         target_include_directories(${name} PRIVATE src)
         target_link_libraries(${name} PRIVATE calyx_objects)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
