@@ -10,21 +10,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Up to 8 bytes as a little-endian number. */
-static inline uint64_t murmur_tail(const uint8_t *p, size_t bytes) {
-    uint64_t word = 0;
-    for (size_t i = 0; i < bytes; i++) word |= (uint64_t)p[i] << 8 * i;
+static inline uint32_t murmur_word32(const uint8_t *p) {
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap32(word);
+#endif
     return word;
 }
 
 static inline uint64_t murmur_word64(const uint8_t *p) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint64_t word;
-    memcpy(&word, p, sizeof word);
-    return word;
-#else
-    return murmur_tail(p, 8);
-#endif
+    return murmur_word32(p) | (uint64_t)murmur_word32(p + 4) << 32;
+}
+
+/* 1 to 7 bytes as a little-endian number, without a loop: both ends are read,
+ * and what they have in common is the same. */
+static inline uint64_t murmur_tail(const uint8_t *p, size_t bytes) {
+    if (bytes >= 4)
+        return murmur_word32(p) | (uint64_t)murmur_word32(p + bytes - 4)
+                                      << 8 * (bytes - 4);
+    const size_t middle = bytes / 2, last = bytes - 1;
+    return p[0] | (uint64_t)p[middle] << 8 * middle |
+           (uint64_t)p[last] << 8 * last;
 }
 
 static inline uint64_t murmur64(const void *key, size_t size, uint64_t seed) {
@@ -46,7 +53,7 @@ static inline uint32_t murmur32(const void *key, size_t size, uint32_t seed) {
     const uint8_t *p = key;
     uint32_t h = seed ^ (uint32_t)size;
     for (size_t left = size; left >= 4; left -= 4, p += 4) {
-        uint32_t word = (uint32_t)murmur_tail(p, 4) * mix;
+        uint32_t word = murmur_word32(p) * mix;
         word = (word ^ word >> 24) * mix;
         h = h * mix ^ word;
     }

@@ -303,7 +303,9 @@ enum {
 };
 
 static uint64_t get(const uint8_t *p, size_t bytes) {
-    return murmur_tail(p, bytes);
+    uint64_t value = 0;
+    for (size_t i = bytes; i > 0; i--) value = value << 8 | p[i - 1];
+    return value;
 }
 
 static double get_f64(const uint8_t *p) {
