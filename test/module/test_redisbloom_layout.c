@@ -608,6 +608,21 @@ static void numbers_that_cannot_be_are_refused(void **state) {
     refuse_number(STRING, 143);
 }
 
+/* One more than it was made for, in the link and in the whole. */
+static void more_items_than_entries_are_refused(void **state) {
+    (void)state;
+    const struct bytes in = section(file_named("default"), "sav");
+    struct bytes changed = {malloc(in.size), in.size};
+    struct chain *c;
+    memcpy(changed.at, in.at, in.size);
+    changed.at[0] = changed.at[in.size - 8] = 101;
+    assert_int_equal(load(changed, CHAIN_ENCODING, &c, NULL), CALYX_DAMAGED);
+    changed.at[0] = changed.at[in.size - 8] = 100;
+    assert_ok(load(changed, CHAIN_ENCODING, &c, NULL));
+    chain_free(c);
+    free(changed.at);
+}
+
 static void the_data_may_end_anywhere(void **state) {
     (void)state;
     const struct bytes in = section(file_named("grown"), "sav");
@@ -855,6 +870,7 @@ int main(int count, char **words) {
         cmocka_unit_test(a_partial_chain_stays_partial),
         cmocka_unit_test(many_do_what_one_by_one_does),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
+        cmocka_unit_test(more_items_than_entries_are_refused),
         cmocka_unit_test(the_data_may_end_anywhere),
         cmocka_unit_test(headers_of_another_size_are_refused),
         cmocka_unit_test(what_cannot_be_made_is_refused),
