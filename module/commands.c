@@ -205,6 +205,11 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
                bool single) {
     struct filter *f = NULL;
     struct wish wish, *made = NULL;
+    if (single) {
+        size_t size;
+        const char *item = RM_StringPtrLen(*argv, &size);
+        filter_guess(item, size);
+    }
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
     const enum standing is = type_of(key, &f);
     if (is == OTHER) {
@@ -221,6 +226,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
     }
     if (f) {
         struct items items;
+        if (single) filter_aim(f);
         open_items(&items, argv, n);
         add_items(ctx, name, f, made, &items, single);
         close_items(&items);
@@ -253,6 +259,9 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
     struct filter *f = NULL;
+    size_t size;
+    const char *item = RM_StringPtrLen(argv[2], &size);
+    filter_guess(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
     const enum standing is = type_of(key, &f);
     if (is == OTHER) {
@@ -260,8 +269,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     } else if (is == FILTER && filter_is_partial(f)) {
         reply_partial(ctx, f);
     } else {
-        size_t size;
-        const char *item = RM_StringPtrLen(argv[2], &size);
+        if (f) filter_aim(f);
         const bool found = is == FILTER && f->layout->has(f, item, size);
         counts.questions++;
         counts.positives += found;

@@ -123,3 +123,23 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
     return f->layout->load_piece(f, at, bytes, size, changed, why);
 }
+
+/* ---- Guessing ------------------------------------------------------------ */
+
+static struct {
+    calyx_aim aim;
+    const struct filter *at; /* only compared: it may be gone */
+    uint64_t takes;
+} guess;
+
+void filter_guess(const void *item, size_t size) {
+    calyx_prefetch(&guess.aim, item, size);
+}
+
+void filter_aim(const struct filter *f) {
+    if (guess.at == f && guess.takes == memory_takes()) return;
+    guess.at = f;
+    guess.takes = memory_takes();
+    guess.aim = (calyx_aim){{0}};
+    if (f->layout == &native_layout) calyx_take_aim(f->native, &guess.aim);
+}

@@ -118,6 +118,12 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why);
 
+/* Most commands ask the filter that the last one asked. So before the key is
+ * opened, which takes a while, the memory that the item needs there is called;
+ * after that the guess is corrected, if need be. */
+void filter_guess(const void *item, size_t size);
+void filter_aim(const struct filter *f);
+
 static inline bool filter_is_partial(const struct filter *f) {
     return f->arrived < f->bytes;
 }

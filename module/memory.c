@@ -107,6 +107,7 @@ uint64_t memory_takes(void) {
 static void *take_zeros(size_t size) {
     takes++;
     if (judged && !is_allowed(size)) return NULL;
+    has_bytes += size; /* a command may make a filter grow more than once */
     if (size > machine_bytes()) {
         refuse(size, machine_bytes(), "this machine");
         return NULL;

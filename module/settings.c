@@ -16,7 +16,6 @@ struct settings settings = {
     .capacity = 100,
     .expansion = 2,
     .random_seed = true,
-    .huge_pages = 1,
 };
 
 struct wish settings_wish(void) {

@@ -14,7 +14,8 @@ struct settings {
     bool random_seed;    /* calyx-seed: random, or                          */
     uint64_t seed;       /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
-    int huge_pages;             /* calyx-huge-pages */
+    int huge_pages;             /* calyx-huge-pages: quicker answers, but the
+                                   first touch of each takes a while */
 };
 
 extern struct settings settings;

@@ -121,11 +121,13 @@ int type_register(RedisModuleCtx *ctx) {
 }
 
 enum standing type_of(RedisModuleKey *key, struct filter **f) {
+    const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
+    if (type && (type == native_type || type == redisbloom_type)) {
+        *f = RM_ModuleTypeGetValue(key);
+        return FILTER;
+    }
     if (!key || RM_KeyType(key) == RM_KEYTYPE_EMPTY) return MISSING;
-    const RedisModuleType *type = RM_ModuleTypeGetType(key);
-    if (!type || (type != native_type && type != redisbloom_type)) return OTHER;
-    *f = RM_ModuleTypeGetValue(key);
-    return FILTER;
+    return OTHER;
 }
 
 void type_put(RedisModuleKey *key, struct filter *f) {

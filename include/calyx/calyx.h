@@ -204,6 +204,27 @@ CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
 CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
                                   size_t n, bool *found);
 
+/* ---- One key, and something else to do first ----------------------------- */
+
+/*
+ * A question to a large filter mostly waits for memory. If there is something
+ * else to do before it is asked, the memory can come meanwhile:
+ *
+ *     calyx_prefetch(&aim, key, size);
+ *     ...                                   // 100 nanoseconds of other work
+ *     found = calyx_has(f, key, size);
+ *
+ * An aim is taken of a filter, again after it grew. It may be used when the
+ * filter has changed or is gone: then it is useless, and harmless.
+ */
+typedef struct calyx_aim {
+    uint64_t inner[10]; /* all zeros: at nothing */
+} calyx_aim;
+
+CALYX_API void calyx_take_aim(const calyx_filter *f, calyx_aim *aim);
+CALYX_API void calyx_prefetch(const calyx_aim *aim, const void *key,
+                              size_t size);
+
 /* ---- The whole filter --------------------------------------------------- */
 
 /* What a filter is, or would be. */

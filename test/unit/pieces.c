@@ -188,6 +188,23 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
     }
 }
 
+static void an_aim_may_outlive_its_filter(void **state) {
+    (void)state;
+    calyx_aim aim = {{0}};
+    calyx_prefetch(&aim, "rose", 4);
+    EACH_KIND(kind) {
+        calyx_filter *f = make_grown(*kind), *copy = NULL;
+        assert_ok(calyx_copy(f, &copy, NULL));
+        calyx_take_aim(f, &aim);
+        calyx_prefetch(&aim, "rose", 4);
+        assert_true(same_bodies(f, copy)); /* it changes nothing */
+        calyx_free(f);
+        calyx_free(copy);
+        calyx_prefetch(&aim, "rose", 4);
+        calyx_prefetch(&aim, "", 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_and_bits_make_the_filter_again),
@@ -198,6 +215,7 @@ int main(void) {
         cmocka_unit_test(an_outline_is_a_description_without_the_fill),
         cmocka_unit_test(parts_add_up_to_the_whole),
         cmocka_unit_test(a_filter_that_was_moved_is_the_same),
+        cmocka_unit_test(an_aim_may_outlive_its_filter),
     };
     return RUN_TESTS(tests);
 }
