@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 RUN    ?= urls
 TIME   ?= 60
 
-.PHONY: all run test check bench fuzz install amalgamation clean help
+.PHONY: all run test check bench bench-module fuzz install amalgamation clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -31,7 +31,7 @@ check:
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-tidy
-	@dev/test $(JOBS)
+	@CALYX_FUZZ=200000 dev/test $(JOBS)
 	@dev/check-symbols
 	@dev/check-memory
 
@@ -40,6 +40,13 @@ bench:
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx-bench
 	@build/calyx-bench $(BENCH)
+
+# The server module against GET, in a real server.
+bench-module:
+	@dev/install-packages build test
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx_module
+	@bench/module $(BENCH)
 
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
@@ -68,6 +75,7 @@ help:
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'
 	@echo 'make bench           measure the speed; BENCH=--quick for half a minute'
+	@echo 'make bench-module    measure the server module; ten minutes the first time'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

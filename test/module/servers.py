@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 
-from resp import Client
+from resp import Client, encode
 
 MODULE = os.environ.get("CALYX_MODULE") or os.path.join(
     os.path.dirname(__file__), "..", "..", "build", "calyx.so")
@@ -118,3 +118,24 @@ def digest(client, key):
     answer = client("DEBUG", "DIGEST-VALUE", key)
     assert isinstance(answer, list), answer
     return answer[0]
+
+
+def in_batches(port, command, key, numbers, batch=1000):
+    """BF.MADD or BF.MEXISTS of many numbers, as items of 12 digits, as fast as
+    Python can write them. How many of the answers were 1."""
+    head = encode(command, key).replace(b"*2", b"*%d" % (2 + batch), 1)
+    items = b"$12\r\n%012d\r\n" * batch
+    size = len(b"*%d\r\n" % batch) + 4 * batch  # :1\r\n for each
+    ones = 0
+    assert len(numbers) % batch == 0
+    with socket.create_connection(("127.0.0.1", port), 600) as server:
+        for n in range(0, len(numbers), batch):
+            server.sendall(head + items % tuple(numbers[n:n + batch]))
+            reply = b""
+            while len(reply) < size:
+                got = server.recv(size - len(reply))
+                if not got or (reply or got)[:1] != b"*":
+                    raise ConnectionError((reply + got)[:200])
+                reply += got
+            ones += reply.count(b":1")
+    return ones
