@@ -39,3 +39,16 @@ foreach(name IN LISTS module_tests)
     set_tests_properties(module.${name}${module_suffix} PROPERTIES
         ENVIRONMENT "${module_environment}")
 endforeach()
+
+# The types, on a server that is made up.
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
+add_executable(module_types test/module/test_types.c test/module/mock_server.c
+    test/unit/support.c ${module_sources})
+target_include_directories(module_types PRIVATE
+    src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+target_link_libraries(module_types PRIVATE calyx_objects m ${CMOCKA_LIBRARY})
+set_target_properties(module_types PROPERTIES
+    C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME module.types${module_suffix} COMMAND module_types)
