@@ -114,7 +114,7 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             size_t done) {
     RedisModuleString *few[64];
     RedisModuleString **fresh =
-        done <= 64 ? few : RM_Alloc(done * sizeof *fresh);
+        done <= 64 ? few : RM_Alloc(done * sizeof(void *));
     size_t n = 0;
     for (size_t i = 0; i < done; i++)
         if (items->answers[i]) fresh[n++] = items->argv[i];

@@ -7,17 +7,17 @@
 #define KEY \
     { .name = "key", .type = RM_ARG_KEY, .key_spec_index = 0 }
 #define VALUE(kind, text) \
-    { .name = text, .type = RM_ARG_##kind, .key_spec_index = -1 }
+    { .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1 }
 #define ITEM VALUE(STRING, "item")
 #define ITEMS                                                        \
     {                                                                \
         .name = "item", .type = RM_ARG_STRING, .key_spec_index = -1, \
         .flags = RM_ARG_MULTIPLE                                     \
     }
-#define OPTION(kind, word, text)                                   \
-    {                                                              \
-        .name = text, .type = RM_ARG_##kind, .key_spec_index = -1, \
-        .token = word, .flags = RM_ARG_OPTIONAL                    \
+#define OPTION(kind, word, text)                                     \
+    {                                                                \
+        .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1, \
+        .token = (word), .flags = RM_ARG_OPTIONAL                    \
     }
 #define OURS                                                         \
     OPTION(INTEGER, "SEED", "seed"), OPTION(STRING, "KIND", "kind"), \
@@ -71,7 +71,7 @@ static RedisModuleCommandArg load_args[] = {KEY, VALUE(INTEGER, "iterator"),
 
 #define ONE_KEY(how)                           \
     {                                          \
-        {.flags = how,                         \
+        {.flags = (how),                       \
          .begin_search_type = RM_KEY_AT_INDEX, \
          .bs.index.pos = 1,                    \
          .find_keys_type = RM_KEYS_IN_RANGE,   \

@@ -120,13 +120,20 @@ static void *take_zeros(size_t size) {
     return RM_Calloc(1, size);
 }
 
+static bool loading;
+
+void memory_loading(bool is_loading) {
+    loading = is_loading;
+}
+
 static void ask_for_huge_pages(void *raw, size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (size < HUGE || !settings.huge_pages) return;
-    const uintptr_t start =
-        ((uintptr_t)raw + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    const uintptr_t end = ((uintptr_t)raw + size) / HUGE_PAGE * HUGE_PAGE;
-    madvise((void *)start, end - start, MADV_HUGEPAGE); /* only a wish */
+    if (size < HUGE ||
+        settings.huge_pages < (loading ? HUGE_LOADED : HUGE_ALWAYS))
+        return;
+    const size_t before = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
+    madvise((char *)raw + before, (size - before) / HUGE_PAGE * HUGE_PAGE,
+            MADV_HUGEPAGE); /* only a wish */
 #else
     (void)raw, (void)size;
 #endif

@@ -21,6 +21,9 @@ extern const calyx_memory plain_memory;
 void memory_judge(RedisModuleCtx *ctx, uint64_t has);
 void memory_trust(void);
 
+/* While a filter comes from an RDB file or a payload. */
+void memory_loading(bool is_loading);
+
 /* Why memory was refused since the judgement began: "it needs 9 bytes, and ..."
  * Empty if it was not. */
 const char *memory_refusal(void);

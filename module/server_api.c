@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type needs none */
 #define DEFINE(type, name, parameters) type(*RM_##name) parameters;
 REQUIRED(DEFINE)
 OPTIONAL(DEFINE)

@@ -243,9 +243,6 @@ typedef struct RedisModuleCommandInfo {
       (RedisModuleCtx *, const char *name, long long value,                    \
        unsigned int flags, long long min, long long max, get_numeric_config *, \
        set_numeric_config *, apply_config *, void *))                          \
-    F(int, RegisterBoolConfig,                                                 \
-      (RedisModuleCtx *, const char *name, int value, unsigned int flags,      \
-       get_choice_config *, set_choice_config *, apply_config *, void *))      \
     F(int, RegisterEnumConfig,                                                 \
       (RedisModuleCtx *, const char *name, int value, unsigned int flags,      \
        const char **names, const int *values, int n, get_choice_config *,      \

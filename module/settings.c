@@ -16,6 +16,7 @@ struct settings settings = {
     .capacity = 100,
     .expansion = 2,
     .random_seed = true,
+    .huge_pages = HUGE_LOADED,
 };
 
 struct wish settings_wish(void) {
@@ -142,6 +143,11 @@ static const struct number_setting {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
+static const char *layout_names[] = {"native", "redisbloom"};
+static const char *huge_names[] = {"no", "loaded", "yes"};
+static const int choices[] = {0, 1, 2};
+enum { LAYOUT_CHOICES = 2, HUGE_CHOICES = 3 };
+
 /* ---- Arguments ----------------------------------------------------------- */
 
 static int set_number_argument(const struct number_setting *setting,
@@ -159,13 +165,13 @@ static int set_number_argument(const struct number_setting *setting,
 
 static int set_huge_pages_argument(RedisModuleString *value,
                                    RedisModuleString **why) {
-    size_t size;
-    const char *text = RM_StringPtrLen(value, &size);
-    const bool yes = size == 3 && strncasecmp(text, "yes", 3) == 0;
-    const bool no = size == 2 && strncasecmp(text, "no", 2) == 0;
-    if (!yes && !no) return complain(why, "calyx-huge-pages is yes or no");
-    settings.huge_pages = yes;
-    return RM_OK;
+    const char *text = RM_StringPtrLen(value, NULL);
+    for (int i = 0; i < HUGE_CHOICES; i++)
+        if (strcasecmp(text, huge_names[i]) == 0) {
+            settings.huge_pages = i;
+            return RM_OK;
+        }
+    return complain(why, "calyx-huge-pages is no, loaded or yes");
 }
 
 static int set_argument(const char *name, RedisModuleString *value,
@@ -227,8 +233,6 @@ static unsigned name_flags(RedisModuleCtx *ctx) {
 }
 
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    static const char *names[] = {"native", "redisbloom"};
-    static const int values[] = {0, 1};
     if (set_arguments(ctx, argv, argc) != RM_OK) return RM_ERR;
     const unsigned flags = name_flags(ctx);
     int bad = 0;
@@ -243,11 +247,12 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const char *seed = RM_StringPtrLen(get_seed(NULL, NULL), NULL);
     bad |= RM_RegisterStringConfig(ctx, "calyx-seed", seed, flags, get_seed,
                                    set_seed, NULL, NULL);
-    bad |= RM_RegisterEnumConfig(ctx, "calyx-layout", settings.layout, flags,
-                                 names, values, 2, get_choice, set_choice, NULL,
-                                 &settings.layout);
-    bad |= RM_RegisterBoolConfig(ctx, "calyx-huge-pages", settings.huge_pages,
-                                 flags, get_choice, set_choice, NULL,
+    bad |= RM_RegisterEnumConfig(
+        ctx, "calyx-layout", settings.layout, flags, layout_names, choices,
+        LAYOUT_CHOICES, get_choice, set_choice, NULL, &settings.layout);
+    bad |= RM_RegisterEnumConfig(ctx, "calyx-huge-pages", settings.huge_pages,
+                                 flags, huge_names, choices, HUGE_CHOICES,
+                                 get_choice, set_choice, NULL,
                                  &settings.huge_pages);
     return bad ? RM_ERR : RM_LoadConfigs(ctx);
 }

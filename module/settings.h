@@ -6,6 +6,10 @@
 #include "filter.h"
 #include "server_api.h"
 
+/* Huge pages make answers quicker, but the first touch of one takes long, and
+ * so does the first write after a fork. Loading touches everything anyway. */
+enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
+
 struct settings {
     double error;        /* bf-error-rate       */
     long long capacity;  /* bf-initial-size     */
@@ -14,8 +18,7 @@ struct settings {
     bool random_seed;    /* calyx-seed: random, or                          */
     uint64_t seed;       /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
-    int huge_pages;             /* calyx-huge-pages: quicker answers, but the
-                                   first touch of each takes a while */
+    int huge_pages;             /* calyx-huge-pages: for which filters */
 };
 
 extern struct settings settings;

@@ -4,6 +4,7 @@
  */
 #include "type.h"
 
+#include "memory.h"
 #include "redisbloom.h"
 
 static RedisModuleType *native_type, *redisbloom_type;
@@ -17,7 +18,10 @@ static void *load(const struct layout *layout, RedisModuleIO *io,
                   int encoding) {
     struct filter *f = NULL;
     calyx_error why = {.text = "the file or payload ends early"};
-    if (filter_load(layout, io, encoding, &f, &why) == CALYX_OK) return f;
+    memory_loading(true);
+    const calyx_status status = filter_load(layout, io, encoding, &f, &why);
+    memory_loading(false);
+    if (status == CALYX_OK) return f;
     loads_refused++;
     RM_LogIOError(io, "warning", "a filter was refused: %s", why.text);
     return NULL;

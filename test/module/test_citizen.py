@@ -20,7 +20,7 @@ def test_defaults(r):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
-              "calyx-huge-pages": "no"}
+              "calyx-huge-pages": "loaded"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", "bf." + name) == [
             ("bf." + name).encode(), value.encode()]
