@@ -11,6 +11,7 @@ target_link_libraries(calyx_module PRIVATE calyx_static)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES
     PREFIX "" OUTPUT_NAME calyx C_EXTENSIONS ON)
+install(TARGETS calyx_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/calyx)
 if(NOT CALYX_TESTS)
     return()
 endif()
