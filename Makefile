@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 TIME   ?= 60
 
-.PHONY: all run test check bench bench-command fuzz install amalgamation clean help
+.PHONY: all run test check bench bench-command bench-module fuzz install amalgamation clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -32,7 +32,7 @@ check:
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-tidy
-	@dev/test $(JOBS)
+	@CALYX_FUZZ=200000 dev/test $(JOBS)
 	@dev/check-symbols
 	@dev/check-memory
 
@@ -52,6 +52,13 @@ bench-command:
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx-command calyx-lines
 	@bench/command/run build/calyx build/calyx-lines $(COMMAND)
+
+# The server module against GET, in a real server.
+bench-module:
+	@dev/install-packages build test
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx_module
+	@bench/module $(BENCH)
 
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
@@ -81,6 +88,7 @@ help:
 	@echo 'make check           the tests, and the checks before a change is sent'
 	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
+	@echo 'make bench-module    measure the server module; ten minutes the first time'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

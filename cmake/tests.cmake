@@ -102,18 +102,40 @@ foreach(name IN LISTS example_names)
         ENVIRONMENT "${sanitizer_options}")
 endforeach()
 
+# ---- RedisBloom's layout, against a script that was written apart from it ---
+
+find_program(PYTHON3 python3 REQUIRED)
+set(layout module.redisbloom_layout${suffix})
+set(layout_data ${PROJECT_BINARY_DIR}/test/redisbloom)
+add_executable(redisbloom_layout
+    test/module/test_redisbloom_layout.c ${support} ${redisbloom})
+target_include_directories(redisbloom_layout PRIVATE
+    module src test/unit ${CMOCKA_INCLUDE})
+target_link_libraries(redisbloom_layout PRIVATE
+    calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
+set_target_properties(redisbloom_layout PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME ${layout}.data COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/module/redisbloom_data.py ${layout_data})
+add_test(NAME ${layout} COMMAND redisbloom_layout ${layout_data})
+set_tests_properties(${layout}.data PROPERTIES FIXTURES_SETUP ${layout})
+set_tests_properties(${layout} PROPERTIES FIXTURES_REQUIRED ${layout}
+    ENVIRONMENT "${sanitizer_options}")
+
 # ---- What a fuzzer found once stays mended ---------------------------------
 
 foreach(source IN LISTS fuzzers)
     cmake_path(GET source STEM name)
     string(REPLACE fuzz_ "" name ${name})
-    add_executable(replay_${name} ${source} fuzz/replay.c)
+    add_executable(replay_${name}
+        ${source} fuzz/replay.c ${fuzz_${name}_needs})
     target_include_directories(replay_${name} PRIVATE src)
     target_link_libraries(replay_${name} PRIVATE calyx_objects Threads::Threads m)
     set_target_properties(replay_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY test)
     add_test(NAME fuzz.${name}${suffix}
-        COMMAND replay_${name} ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
+        COMMAND replay_${name} ${fuzz_${name}_options}
+            ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
     set_tests_properties(fuzz.${name}${suffix} PROPERTIES
         ENVIRONMENT "${sanitizer_options}")
 endforeach()
@@ -140,7 +162,6 @@ endif()
 # ---- Killed at any moment, a file is whole ---------------------------------
 
 find_program(STRACE strace REQUIRED)
-find_program(PYTHON3 python3 REQUIRED)
 add_executable(crash_saver test/crash/saver.c)
 target_link_libraries(crash_saver PRIVATE calyx_static)
 add_library(crash_shim MODULE test/crash/shim.c)

@@ -130,6 +130,14 @@ CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
 
 CALYX_API void calyx_free(calyx_filter *f);
 
+/* Let an allocator that mends its holes move a filter. `move` gets each block
+ * that was taken, with its size, and returns where it is now, which may be
+ * where it was; alignment as in calyx_memory. Returns the filter's own new
+ * place. Nobody else may use the filter meanwhile. */
+typedef void *calyx_move(void *context, void *block, size_t size);
+CALYX_API calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move,
+                                       void *context);
+
 /* ---- One key at a time -------------------------------------------------- */
 
 /* Remember a key. `*fresh`, if asked for, tells whether the filter did not
@@ -210,6 +218,27 @@ CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
                                            const uint64_t *hashes, size_t n,
                                            bool *found, size_t *removed);
 
+/* ---- One key, and something else to do first ----------------------------- */
+
+/*
+ * A question to a large filter mostly waits for memory. If there is something
+ * else to do before it is asked, the memory can come meanwhile:
+ *
+ *     calyx_prefetch(&aim, key, size);
+ *     ...                                   // 100 nanoseconds of other work
+ *     found = calyx_has(f, key, size);
+ *
+ * An aim is taken of a filter, again after it grew. It may be used when the
+ * filter has changed or is gone: then it is useless, and harmless.
+ */
+typedef struct calyx_aim {
+    uint64_t inner[10]; /* all zeros: at nothing */
+} calyx_aim;
+
+CALYX_API void calyx_take_aim(const calyx_filter *f, calyx_aim *aim);
+CALYX_API void calyx_prefetch(const calyx_aim *aim, const void *key,
+                              size_t size);
+
 /* ---- The whole filter --------------------------------------------------- */
 
 /* What a filter is, or would be. */
@@ -237,6 +266,21 @@ typedef struct calyx_info {
 
 /* Reads the whole body, for the fill. */
 CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
+
+/* The same at once, whatever the size, by leaving out what takes reading:
+ * fpr_now, fill and distinct are 0. */
+CALYX_API void calyx_outline(const calyx_filter *f, calyx_info *info);
+
+/* One of the parts of a filter that grew; the oldest is number 0. False if
+ * there is no such part. */
+typedef struct calyx_part {
+    uint64_t capacity, items, bits, bytes;
+    uint32_t probes;
+    double fpr; /* its own, at capacity */
+} calyx_part;
+
+CALYX_API bool calyx_outline_part(const calyx_filter *f, uint32_t number,
+                                  calyx_part *part);
 
 /* Forget everything, keeping the size it had when new. */
 CALYX_API calyx_status calyx_clear(calyx_filter *f);
@@ -358,6 +402,28 @@ CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put *put,
 CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
                                   const calyx_opening *how, calyx_filter **out,
                                   calyx_error *why);
+
+/*
+ * The same bytes in any order, a few at a time, for whoever must not be kept
+ * waiting: the head, which tells all but the bits, and the bits, which are one
+ * row of info.bytes bytes, those of the oldest part first. Neither has
+ * checksums of the bits.
+ *
+ * A filter made from a head has no bits, and so would answer "no" to keys that
+ * were added: ask it once all are put. Putting sets the bits that are set in
+ * `bytes` and leaves the others, so doing it twice does no harm. Ranges must
+ * lie within the row.
+ */
+CALYX_API size_t calyx_head_size(const calyx_filter *f);
+CALYX_API calyx_status calyx_encode_head(const calyx_filter *f, void *buffer,
+                                         size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_decode_head(const void *bytes, size_t size,
+                                         const calyx_opening *how,
+                                         calyx_filter **out, calyx_error *why);
+CALYX_API calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from,
+                                      void *buffer, size_t size);
+CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
+                                      const void *bytes, size_t size);
 
 /* A note to keep with the filter, of at most 1000 bytes; "" for none. */
 CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);

@@ -142,6 +142,16 @@ void calyx_free(calyx_filter *f) {
     give(&memory, f, sizeof *f);
 }
 
+calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
+    if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
+    for (struct part **p = &f->newest; *p; p = &(*p)->older) {
+        const size_t size = (size_t)body_bytes(f->kind, &(*p)->shape);
+        *p = move(context, *p, sizeof **p);
+        if (!f->release) (*p)->body = move(context, (*p)->body, size);
+    }
+    return move(context, f, sizeof *f);
+}
+
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
 calyx_status calyx_clear(calyx_filter *f) {
@@ -212,7 +222,7 @@ double keys_for_bits(const struct kind *kind, const struct shape *shape,
     return log(unset / bits) / log1p(-one_key);
 }
 
-void calyx_describe(const calyx_filter *f, calyx_info *info) {
+void calyx_outline(const calyx_filter *f, calyx_info *info) {
     *info = (calyx_info){
         .kind = f->kind->name,
         .kernel = cpu_level_name(f->kernel->level),
@@ -225,24 +235,48 @@ void calyx_describe(const calyx_filter *f, calyx_info *info) {
         .concurrent = f->concurrent,
         .read_only = f->read_only,
     };
-    double certainly_not = 1; /* odds that a stranger is told so */
-    uint64_t set = 0;
     for (const struct part *p = newest_of(f); p; p = p->older) {
-        const uint64_t here = count_bits(f->kind, p);
-        const double keys = keys_for_bits(f->kind, &p->shape, here);
         const uint64_t bytes = body_bytes(f->kind, &p->shape);
         info->parts++;
         info->capacity += p->capacity;
         info->items += items_of(p);
         info->bits += p->shape.blocks * f->kind->block_bits;
         info->bytes += bytes;
-        info->distinct += keys;
         info->huge_pages |= !f->image &&
                             f->memory.take == memory_default.take &&
                             memory_is_huge((size_t)bytes);
+    }
+}
+
+void calyx_describe(const calyx_filter *f, calyx_info *info) {
+    calyx_outline(f, info);
+    double certainly_not = 1; /* odds that a stranger is told so */
+    uint64_t set = 0, bits = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older) {
+        const uint64_t here = count_bits(f->kind, p);
+        const double keys = keys_for_bits(f->kind, &p->shape, here);
+        info->distinct += keys;
         set += here;
+        bits += p->shape.blocks * f->kind->block_bits;
         certainly_not *= 1 - expected_rate(f->kind, &p->shape, keys);
     }
     info->fpr_now = 1 - certainly_not;
-    info->fill = (double)set / (double)info->bits;
+    info->fill = (double)set / (double)bits;
+}
+
+bool calyx_outline_part(const calyx_filter *f, uint32_t number,
+                        calyx_part *part) {
+    const struct part *p = newest_of(f), *sought = NULL;
+    for (uint32_t behind = 0; p; p = p->older)
+        if (behind++ >= number) sought = sought ? sought->older : newest_of(f);
+    if (!sought) return false;
+    *part = (calyx_part){
+        .capacity = sought->capacity,
+        .items = items_of(sought),
+        .bits = sought->shape.blocks * f->kind->block_bits,
+        .bytes = body_bytes(f->kind, &sought->shape),
+        .probes = sought->shape.probes,
+        .fpr = sought->fpr,
+    };
+    return true;
 }

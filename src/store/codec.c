@@ -323,8 +323,8 @@ static calyx_status get_parts(struct eye *eye, calyx_filter *f,
     return status;
 }
 
-static calyx_status keep_comment(calyx_filter *f, const struct description *d,
-                                 calyx_error *why) {
+calyx_status keep_comment(calyx_filter *f, const struct description *d,
+                          calyx_error *why) {
     if (!*d->comment || calyx_set_comment(f, d->comment) == CALYX_OK)
         return CALYX_OK;
     return fail(why, CALYX_NO_MEMORY, "no memory for the comment");

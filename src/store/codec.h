@@ -13,6 +13,10 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
                          const calyx_opening *how, calyx_filter **out,
                          calyx_error *why);
 
+/* Give a filter the comment that its header has, if any. */
+calyx_status keep_comment(calyx_filter *f, const struct description *d,
+                          calyx_error *why);
+
 /* Encoded bytes that a filter uses where they are. */
 struct image {
     uint8_t *base;

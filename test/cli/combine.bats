@@ -117,7 +117,7 @@ make() {
     is_status 0
     quiet
     "$CALYX" info --json a frozen |
-        jq -e '.[1].kind == "line" and 5 * .[1].bytes == .[0].bytes'
+        jq -e '.[1].kind == "line" and (.[0].bytes / .[1].bytes | 5 <= . and . < 5.1)'
     for f in a frozen; do
         seq 100000 | "$CALYX" check -f $f >answers.$f
     done

@@ -1,0 +1,55 @@
+# The server module, build/calyx.so, which carries the library within; and its
+# tests, which start servers of their own.
+
+if(CALYX_SANITIZE MATCHES "thread|fuzzer")
+    return() # the server is not built so
+endif()
+
+file(GLOB module_sources CONFIGURE_DEPENDS module/*.c)
+add_library(calyx_module MODULE ${module_sources})
+target_link_libraries(calyx_module PRIVATE calyx_static)
+target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
+set_target_properties(calyx_module PROPERTIES
+    PREFIX "" OUTPUT_NAME calyx C_EXTENSIONS ON)
+install(TARGETS calyx_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/calyx)
+if(NOT CALYX_TESTS)
+    return()
+endif()
+
+# Debian's python3-redis belongs to Debian's python3.
+set(pytest /usr/bin/python3 -m pytest -q -p no:cacheprovider)
+set(module_environment
+    CALYX_MODULE=$<TARGET_FILE:calyx_module> PYTHONDONTWRITEBYTECODE=1)
+if(CALYX_SANITIZE)
+    # What reads bytes and arguments from outside, with the sanitizer watching.
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
+        OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(module_tests fuzz replies)
+    set(module_suffix "+address")
+    list(APPEND module_environment CALYX_PRELOAD=${libasan}
+        "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+else()
+    file(GLOB module_tests CONFIGURE_DEPENDS test/module/test_*.py)
+    list(TRANSFORM module_tests REPLACE ".*/test_(.*)\\.py" "\\1")
+endif()
+
+enable_testing()
+foreach(name IN LISTS module_tests)
+    add_test(NAME module.${name}${module_suffix}
+        COMMAND ${pytest} ${PROJECT_SOURCE_DIR}/test/module/test_${name}.py)
+    set_tests_properties(module.${name}${module_suffix} PROPERTIES
+        ENVIRONMENT "${module_environment}")
+endforeach()
+
+# The types, on a server that is made up.
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
+add_executable(module_types test/module/test_types.c test/module/mock_server.c
+    test/unit/support.c ${module_sources})
+target_include_directories(module_types PRIVATE
+    src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+target_link_libraries(module_types PRIVATE calyx_objects m ${CMOCKA_LIBRARY})
+set_target_properties(module_types PROPERTIES
+    C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME module.types${module_suffix} COMMAND module_types)

@@ -1,0 +1,19 @@
+/* The commands, and what they have counted. */
+#ifndef CALYX_MODULE_COMMANDS_H
+#define CALYX_MODULE_COMMANDS_H
+
+#include "server_api.h"
+
+int commands_register(RedisModuleCtx *ctx);
+
+struct counts {
+    uint64_t questions, positives; /* items asked for, and "yes" answers */
+    uint64_t adds, fresh;          /* items given, and those that were new */
+    uint64_t refused;              /* filters not made or grown, for memory */
+};
+extern struct counts counts;
+
+/* docs.c: what COMMAND DOCS tells of a command, or NULL. */
+const RedisModuleCommandInfo *docs_of(const char *command);
+
+#endif

@@ -1,0 +1,180 @@
+/* What COMMAND DOCS and COMMAND INFO tell: summary, complexity, arguments and
+ * keys of each command. doc/COMMANDS.md says more. */
+#include <string.h>
+
+#include "commands.h"
+
+#define KEY \
+    { .name = "key", .type = RM_ARG_KEY, .key_spec_index = 0 }
+#define VALUE(kind, text) \
+    { .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1 }
+#define ITEM VALUE(STRING, "item")
+#define ITEMS                                                        \
+    {                                                                \
+        .name = "item", .type = RM_ARG_STRING, .key_spec_index = -1, \
+        .flags = RM_ARG_MULTIPLE                                     \
+    }
+#define OPTION(kind, word, text)                                     \
+    {                                                                \
+        .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1, \
+        .token = (word), .flags = RM_ARG_OPTIONAL                    \
+    }
+#define OURS                                                         \
+    OPTION(INTEGER, "SEED", "seed"), OPTION(STRING, "KIND", "kind"), \
+        OPTION(STRING, "LAYOUT", "layout")
+#define END \
+    { 0 }
+
+static RedisModuleCommandArg key_args[] = {KEY, END};
+static RedisModuleCommandArg item_args[] = {KEY, ITEM, END};
+static RedisModuleCommandArg items_args[] = {KEY, ITEMS, END};
+static RedisModuleCommandArg reserve_args[] = {
+    KEY,
+    VALUE(DOUBLE, "error_rate"),
+    VALUE(INTEGER, "capacity"),
+    OPTION(INTEGER, "EXPANSION", "expansion"),
+    OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
+    OURS,
+    END};
+static RedisModuleCommandArg insert_args[] = {
+    KEY,
+    OPTION(INTEGER, "CAPACITY", "capacity"),
+    OPTION(DOUBLE, "ERROR", "error"),
+    OPTION(INTEGER, "EXPANSION", "expansion"),
+    OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
+    OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
+    OURS,
+    {.name = "item",
+     .type = RM_ARG_STRING,
+     .key_spec_index = -1,
+     .token = "ITEMS",
+     .flags = RM_ARG_MULTIPLE},
+    END};
+static RedisModuleCommandArg info_fields[] = {
+    OPTION(PURE_TOKEN, "CAPACITY", "capacity"),
+    OPTION(PURE_TOKEN, "SIZE", "size"),
+    OPTION(PURE_TOKEN, "FILTERS", "filters"),
+    OPTION(PURE_TOKEN, "ITEMS", "items"),
+    OPTION(PURE_TOKEN, "EXPANSION", "expansion"),
+    END};
+static RedisModuleCommandArg info_args[] = {KEY,
+                                            {.name = "field",
+                                             .type = RM_ARG_ONEOF,
+                                             .key_spec_index = -1,
+                                             .flags = RM_ARG_OPTIONAL,
+                                             .subargs = info_fields},
+                                            END};
+static RedisModuleCommandArg dump_args[] = {KEY, VALUE(INTEGER, "iterator"),
+                                            END};
+static RedisModuleCommandArg load_args[] = {KEY, VALUE(INTEGER, "iterator"),
+                                            VALUE(STRING, "data"), END};
+
+#define ONE_KEY(how)                           \
+    {                                          \
+        {.flags = (how),                       \
+         .begin_search_type = RM_KEY_AT_INDEX, \
+         .bs.index.pos = 1,                    \
+         .find_keys_type = RM_KEYS_IN_RANGE,   \
+         .fk.range = {0, 1, 0}},               \
+        {                                      \
+            0                                  \
+        }                                      \
+    }
+static RedisModuleCommandKeySpec reads[] =
+    ONE_KEY(RM_KEY_READ_ONLY | RM_KEY_ACCESS);
+static RedisModuleCommandKeySpec writes[] =
+    ONE_KEY(RM_KEY_READ_WRITE | RM_KEY_UPDATE);
+static RedisModuleCommandKeySpec tells_and_writes[] =
+    ONE_KEY(RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_UPDATE);
+
+static const RedisModuleCommandInfoVersion version = {
+    1, sizeof(RedisModuleCommandHistoryEntry),
+    sizeof(RedisModuleCommandKeySpec), sizeof(RedisModuleCommandArg)};
+
+static const struct doc {
+    const char *command;
+    RedisModuleCommandInfo info;
+} docs[] = {
+    {"bf.reserve",
+     {.summary = "Makes a Bloom filter of a given size and error rate.",
+      .complexity = "O(1)",
+      .arity = -4,
+      .key_specs = writes,
+      .args = reserve_args}},
+    {"bf.add",
+     {.summary = "Adds an item to a Bloom filter, which is made if missing.",
+      .complexity = "O(p), with p the parts of the filter; 1 until it grows",
+      .arity = 3,
+      .key_specs = tells_and_writes,
+      .args = item_args}},
+    {"bf.madd",
+     {.summary = "Adds items to a Bloom filter, which is made if missing.",
+      .complexity = "O(n * p), with n items and p parts of the filter",
+      .arity = -3,
+      .key_specs = tells_and_writes,
+      .args = items_args}},
+    {"bf.insert",
+     {.summary = "Adds items to a Bloom filter, which is made as told if "
+                 "missing.",
+      .complexity = "O(n * p), with n items and p parts of the filter",
+      .arity = -4,
+      .key_specs = tells_and_writes,
+      .args = insert_args}},
+    {"bf.exists",
+     {.summary = "Tells whether an item may be in a Bloom filter.",
+      .complexity = "O(p), with p the parts of the filter; 1 until it grows",
+      .arity = 3,
+      .key_specs = reads,
+      .args = item_args}},
+    {"bf.mexists",
+     {.summary = "Tells of each item whether it may be in a Bloom filter.",
+      .complexity = "O(n * p), with n items and p parts of the filter",
+      .arity = -3,
+      .key_specs = reads,
+      .args = items_args}},
+    {"bf.info",
+     {.summary = "Describes a Bloom filter.",
+      .complexity = "O(1)",
+      .tips = "dont_cache",
+      .arity = -2,
+      .key_specs = reads,
+      .args = info_args}},
+    {"bf.card",
+     {.summary = "Tells how many items were added to a Bloom filter.",
+      .complexity = "O(1)",
+      .arity = 2,
+      .key_specs = reads,
+      .args = key_args}},
+    {"bf.debug",
+     {.summary = "Describes each part of a Bloom filter.",
+      .complexity = "O(p), with p the parts of the filter",
+      .tips = "dont_cache",
+      .arity = 2,
+      .key_specs = reads,
+      .args = key_args}},
+    {"bf.scandump",
+     {.summary = "Gives the next piece of a Bloom filter, to be saved.",
+      .complexity = "O(n), with n the size of the piece",
+      .tips = "dont_cache",
+      .arity = 3,
+      .key_specs = reads,
+      .args = dump_args}},
+    {"bf.loadchunk",
+     {.summary = "Takes a piece of a Bloom filter that was dumped.",
+      .complexity = "O(n), with n the size of the piece",
+      .arity = 4,
+      .key_specs = writes,
+      .args = load_args}},
+};
+
+const RedisModuleCommandInfo *docs_of(const char *command) {
+    static RedisModuleCommandInfo info;
+    for (size_t i = 0; i < sizeof docs / sizeof *docs; i++)
+        if (strcmp(docs[i].command, command) == 0) {
+            info = docs[i].info;
+            info.version = &version;
+            info.since = "0.1.0";
+            return &info;
+        }
+    return NULL;
+}

@@ -1,0 +1,140 @@
+/*
+ * What a key holds: a filter in one of two layouts, behind one interface. Every
+ * command works on both.
+ *
+ *     native       a filter of the library; what new filters are
+ *     redisbloom   a chain as RedisBloom makes it; see redisbloom.h
+ *
+ * A layout is a struct of functions; commands see only the calls below.
+ */
+#ifndef CALYX_MODULE_FILTER_H
+#define CALYX_MODULE_FILTER_H
+
+#include <calyx/calyx.h>
+
+#include "redisbloom.h"
+#include "server_api.h"
+
+/* What to make. Everything that decides about the bits is in here, so that it
+ * can be told to replicas. */
+struct wish {
+    const struct layout *layout;
+    double error;
+    uint64_t capacity;
+    uint32_t expansion; /* 0: it does not grow          */
+    bool random_seed;   /* a new one, or                */
+    uint64_t seed;      /*   this; native only, as is   */
+    const char *kind;   /* NULL for what suits the rate */
+};
+
+enum { MOST_EXPANSION = 32768 };
+#define MOST_CAPACITY (INT64_C(1) << 40)
+
+struct filter {
+    const struct layout *layout;
+    union {
+        calyx_filter *native;
+        struct chain *chain;
+    };
+    uint32_t expansion; /* as asked for; of a native one */
+    uint64_t bytes;   /* of its bits, and of them those that are there: all, */
+    uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK           */
+    uint64_t counted_items, counted_bytes; /* what the statistics have of it */
+};
+
+/* What BF.INFO tells. */
+struct facts {
+    uint64_t capacity, size, parts, items;
+    uint32_t expansion; /* 0: it does not grow */
+};
+
+/* What BF.DEBUG tells of one part. */
+struct part_facts {
+    uint64_t bytes, bits, capacity, items;
+    uint32_t hashes, hash_bits;
+    double error;
+};
+
+/* A piece of a dump: its bytes, and the iterator that goes with it. */
+struct piece {
+    int64_t at;
+    const void *bytes;
+    size_t size;
+    void *owned; /* to be given to RM_Free, or NULL */
+};
+
+struct layout {
+    const char *name;
+    calyx_status (*make)(struct wish *wish, struct filter *f, calyx_error *why);
+    calyx_status (*copy)(const struct filter *f, struct filter *to,
+                         calyx_error *why);
+    void (*free)(struct filter *f);
+    bool (*has)(const struct filter *f, const void *key, size_t size);
+    size_t (*has_many)(const struct filter *f, const calyx_key *keys, size_t n,
+                       bool *found);
+    calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
+                             bool *fresh, size_t *done, calyx_error *why);
+    void (*tell)(const struct filter *f, struct facts *facts);
+    bool (*tell_part)(const struct filter *f, uint32_t number,
+                      struct part_facts *facts);
+
+    /* A dump: its head, then what follows iterator `at`, an empty piece at 0 at
+     * the end. False if there is no memory. */
+    bool (*dump_head)(const struct filter *f, struct piece *piece);
+    bool (*dump_from)(const struct filter *f, int64_t at, struct piece *piece);
+    bool (*is_head)(const void *bytes, size_t size);
+    calyx_status (*load_head)(const void *bytes, size_t size, struct filter *f,
+                              calyx_error *why);
+    calyx_status (*load_piece)(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why);
+
+    void (*save)(const struct filter *f, RedisModuleIO *io);
+    calyx_status (*load)(RedisModuleIO *io, int encoding, struct filter *f,
+                         calyx_error *why);
+    void (*digest)(const struct filter *f, RedisModuleDigest *digest);
+    void (*move)(struct filter *f, RedisModuleDefragCtx *ctx);
+};
+
+extern const struct layout native_layout, redisbloom_layout;
+extern const struct layout *const layouts[]; /* ends with NULL */
+const struct layout *layout_named(const char *name, size_t size);
+
+/* Make a filter; on success `wish` is completed with what was chosen. */
+calyx_status filter_new(struct wish *wish, struct filter **out,
+                        calyx_error *why);
+calyx_status filter_copy(const struct filter *f, struct filter **out,
+                         calyx_error *why);
+void filter_free(struct filter *f);
+
+/* As calyx_add_many. */
+calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
+                        bool *fresh, size_t *done, calyx_error *why);
+
+/* Make a filter of the head of a dump, of any layout. */
+calyx_status filter_load_head(const void *bytes, size_t size,
+                              struct filter **out, calyx_error *why);
+calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why);
+calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
+                         int encoding, struct filter **out, calyx_error *why);
+
+/* Most commands ask the filter that the last one asked. So before the key is
+ * opened, which takes a while, the memory that the item needs there is called;
+ * after that the guess is corrected, if need be. */
+void filter_guess(const void *item, size_t size);
+void filter_aim(const struct filter *f);
+
+static inline bool filter_is_partial(const struct filter *f) {
+    return f->arrived < f->bytes;
+}
+
+/* Bring `bytes` and the statistics up to date with what happened to it. */
+void filter_count(struct filter *f);
+
+/* Of all filters there are. Freeing may be done by another thread. */
+struct totals {
+    uint64_t filters, bytes, items;
+};
+struct totals filter_totals(void);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * Memory from the server.
+ *
+ * The allocator of a server aligns to 16 bytes; the library wants 64. So an
+ * aligned block lies within a larger one, and the address of that one is kept
+ * in the word before it:
+ *
+ *     raw ... | raw | block, at a multiple of 64 ...
+ *
+ * Zeros: asking the system for fresh pages is free at any size, while clearing
+ * 1 GB would stop the server for a third of a second. RM_Calloc knows fresh
+ * pages, but kills the server when there is no memory; RM_TryCalloc does not,
+ * and is missing before Redis 7.4. There a first RM_TryAlloc tells whether
+ * there is enough.
+ */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
+#include "memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+enum { ALIGNMENT = 64 };
+
+static const size_t LARGE = (size_t)1 << 20;
+static const size_t HUGE = (size_t)4 << 20;
+static const size_t HUGE_PAGE = (size_t)2 << 20;
+
+/* ---- Judgement ----------------------------------------------------------- */
+
+static RedisModuleCtx *judged; /* NULL: trust */
+static uint64_t has_bytes;
+static char refusal[160];
+
+void memory_judge(RedisModuleCtx *ctx, uint64_t has) {
+    judged = ctx;
+    has_bytes = has;
+    refusal[0] = '\0';
+}
+
+void memory_trust(void) {
+    judged = NULL;
+}
+
+const char *memory_refusal(void) {
+    return refusal;
+}
+
+static bool refuse(uint64_t need, uint64_t limit, const char *whose) {
+    snprintf(refusal, sizeof refusal, "it needs %llu bytes, and %s leaves %llu",
+             (unsigned long long)need, whose, (unsigned long long)limit);
+    return false;
+}
+
+/* Bytes until maxmemory is reached; UINT64_MAX if there is none. */
+static uint64_t headroom(void) {
+    RedisModuleServerInfoData *info = RM_GetServerInfo(judged, "memory");
+    if (!info) return UINT64_MAX;
+    const uint64_t most =
+        RM_ServerInfoGetFieldUnsigned(info, "maxmemory", NULL);
+    const uint64_t used =
+        RM_ServerInfoGetFieldUnsigned(info, "used_memory", NULL);
+    RM_FreeServerInfo(judged, info);
+    if (most == 0) return UINT64_MAX;
+    return used < most ? most - used : 0;
+}
+
+/* Small amounts are left to the server, which checks before each command. */
+static bool is_allowed(size_t size) {
+    static const size_t SMALL = 64 << 10;
+    if (RM_GetContextFlags(judged) & (RM_CTX_REPLICATED | RM_CTX_LOADING))
+        return true;
+    const uint64_t most = (uint64_t)settings.max_filter_bytes;
+    if (most && (has_bytes > most || size > most - has_bytes))
+        return refuse(size, has_bytes < most ? most - has_bytes : 0,
+                      "calyx-max-filter-bytes");
+    if (size < SMALL) return true;
+    const uint64_t room = headroom();
+    return size <= room || refuse(size, room, "maxmemory");
+}
+
+/* More than there is in the machine is never to be had. */
+static uint64_t machine_bytes(void) {
+    static uint64_t bytes;
+    if (!bytes) {
+        const long pages = sysconf(_SC_PHYS_PAGES),
+                   size = sysconf(_SC_PAGESIZE);
+        bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size
+                                      : UINT64_MAX;
+    }
+    return bytes;
+}
+
+/* ---- Taking and giving --------------------------------------------------- */
+
+static uint64_t takes;
+
+uint64_t memory_takes(void) {
+    return takes;
+}
+
+static void *take_zeros(size_t size) {
+    takes++;
+    if (judged && !is_allowed(size)) return NULL;
+    has_bytes += size; /* a command may make a filter grow more than once */
+    if (size > machine_bytes()) {
+        refuse(size, machine_bytes(), "this machine");
+        return NULL;
+    }
+    if (RM_TryCalloc) return RM_TryCalloc(1, size);
+    void *block = RM_TryAlloc(size);
+    if (!block) return NULL;
+    if (size < LARGE) return memset(block, 0, size);
+    RM_Free(block);
+    return RM_Calloc(1, size);
+}
+
+static bool loading;
+
+void memory_loading(bool is_loading) {
+    loading = is_loading;
+}
+
+static void ask_for_huge_pages(void *raw, size_t size) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (size < HUGE ||
+        settings.huge_pages < (loading ? HUGE_LOADED : HUGE_ALWAYS))
+        return;
+    const size_t before = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
+    madvise((char *)raw + before, (size - before) / HUGE_PAGE * HUGE_PAGE,
+            MADV_HUGEPAGE); /* only a wish */
+#else
+    (void)raw, (void)size;
+#endif
+}
+
+static void *raw_of(void *block) {
+    void *raw;
+    memcpy(&raw, (char *)block - sizeof raw, sizeof raw);
+    return raw;
+}
+
+static void *place_in(void *raw) {
+    const uintptr_t least = (uintptr_t)raw + sizeof raw;
+    const uintptr_t at = (least + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (char *)raw + (at - (uintptr_t)raw);
+}
+
+static void *keep_raw(void *block, void *raw) {
+    memcpy((char *)block - sizeof raw, &raw, sizeof raw);
+    return block;
+}
+
+static void *take_aligned(void *context, size_t size, size_t alignment) {
+    (void)context, (void)alignment;
+    const size_t more = ALIGNMENT + sizeof(void *);
+    if (size > SIZE_MAX - more) return NULL;
+    void *raw = take_zeros(size + more);
+    if (!raw) return NULL;
+    ask_for_huge_pages(raw, size + more);
+    return keep_raw(place_in(raw), raw);
+}
+
+static void give_aligned(void *context, void *block, size_t size) {
+    (void)context, (void)size;
+    RM_Free(raw_of(block));
+}
+
+static void *take_plain(void *context, size_t size, size_t alignment) {
+    (void)context, (void)alignment;
+    void *block = take_zeros(size);
+    if (block) ask_for_huge_pages(block, size);
+    return block;
+}
+
+static void give_plain(void *context, void *block, size_t size) {
+    (void)context, (void)size;
+    RM_Free(block);
+}
+
+const calyx_memory aligned_memory = {take_aligned, give_aligned, NULL};
+const calyx_memory plain_memory = {take_plain, give_plain, NULL};
+
+/* The new place may be aligned otherwise than the old one was. */
+void *memory_move(void *context, void *block, size_t size) {
+    char *const old = raw_of(block);
+    const size_t was_at = (size_t)((char *)block - old);
+    char *const raw = RM_DefragAlloc(context, old);
+    if (!raw) return block;
+    char *const place = place_in(raw);
+    if (place != raw + was_at) memmove(place, raw + was_at, size);
+    return keep_raw(place, raw);
+}

@@ -1,0 +1,38 @@
+/*
+ * Memory from the server's allocator, so that the server counts it; and the
+ * judgement, before it is taken, whether it may be.
+ */
+#ifndef CALYX_MODULE_MEMORY_H
+#define CALYX_MODULE_MEMORY_H
+
+#include <calyx/calyx.h>
+
+#include "server_api.h"
+
+/* For native filters: aligned as the library wants it. */
+extern const calyx_memory aligned_memory;
+
+/* For chains: blocks may also come from RM_LoadStringBuffer. */
+extern const calyx_memory plain_memory;
+
+/* While a command runs that a client sent, for a filter that has `has` bytes:
+ * hold what it takes against calyx-max-filter-bytes and against the room that
+ * maxmemory leaves. What the primary or the AOF says is obeyed instead. */
+void memory_judge(RedisModuleCtx *ctx, uint64_t has);
+void memory_trust(void);
+
+/* While a filter comes from an RDB file or a payload. */
+void memory_loading(bool is_loading);
+
+/* Why memory was refused since the judgement began: "it needs 9 bytes, and ..."
+ * Empty if it was not. */
+const char *memory_refusal(void);
+
+/* How often memory was taken: unchanged means that no filter grew. */
+uint64_t memory_takes(void);
+
+/* Move a block of aligned memory, for defragmentation: a calyx_move, whose
+ * context is the RedisModuleDefragCtx. */
+void *memory_move(void *context, void *block, size_t size);
+
+#endif

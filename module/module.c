@@ -1,0 +1,72 @@
+/*
+ * calyx.so: Bloom filters for Valkey and Redis, by the commands, replies and
+ * data of RedisBloom. Start reading at commands.c.
+ *
+ *     module.c      loading; the INFO section
+ *     commands.c    the commands        docs.c       what the server tells of
+ * them options.c     their options       reply.c      their replies and errors
+ *     settings.c    the configuration   type.c       the types of values
+ *     filter.c      a filter, in either layout:
+ *     native.c        ours, of the library
+ *     compat.c        RedisBloom's, by redisbloom.c
+ *     memory.c      the server's memory, and whether it may be taken
+ *     server_api.h  what is used of the server
+ */
+#include "commands.h"
+#include "settings.h"
+#include "type.h"
+
+static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
+    (void)for_crash_report;
+    const struct totals totals = filter_totals();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } fields[] = {
+        {"filters", totals.filters},
+        {"filter_bytes", totals.bytes},
+        {"items", totals.items},
+        {"questions", counts.questions},
+        {"positive_answers", counts.positives},
+        {"items_given", counts.adds},
+        {"items_fresh", counts.fresh},
+        {"memory_refusals", counts.refused},
+        {"loads_refused", loads_refused},
+    };
+    if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
+    RM_InfoAddFieldCString(ctx, "version", calyx_version());
+    RM_InfoAddFieldCString(ctx, "kernel", calyx_kernels()[0]);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        RM_InfoAddFieldULongLong(ctx, fields[i].name, fields[i].value);
+}
+
+static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
+                                 RM_SIGNALS_MODIFIED_KEYS);
+    if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
+        RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
+        return RM_ERR;
+    return settings_load(ctx, argv, argc);
+}
+
+CALYX_API int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
+                                 int argc);
+
+int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
+                       int argc) {
+    enum {
+        VERSION = 10000 * CALYX_VERSION_MAJOR + 100 * CALYX_VERSION_MINOR +
+                  CALYX_VERSION_PATCH
+    };
+    const char *missing = server_find(ctx);
+    if (missing) {
+        if (RM_Log)
+            RM_Log(ctx, "warning",
+                   "calyx needs Redis 7.0, Valkey 7.2, or later: this server "
+                   "has no RedisModule_%s",
+                   missing);
+        return RM_ERR;
+    }
+    RM_SetModuleAttribs(ctx, "bf", VERSION, RM_API_VERSION);
+    return load(ctx, argv, argc);
+}

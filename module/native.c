@@ -1,0 +1,418 @@
+/*
+ * The native layout: a filter of the library, which grows. Its RDB form is the
+ * library's file format, cut into strings of at most 1 MiB.
+ *
+ * A dump is a head and pieces:
+ *
+ *     head    "CALYXBF\1", u32 expansion, u32 0, the head of the filter
+ *     piece   u64 where it begins, u64 hash of what follows, bits
+ *
+ * The hash of a piece is that of the filter's own keys, with its seed. Bits
+ * only ever come to be set, so keys that are added while a dump is taken do no
+ * harm: it has whatever was there when it began.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "filter.h"
+#include "memory.h"
+
+static const char MAGIC[8] = "CALYXBF\1";
+
+enum {
+    HEAD_START = 16,     /* before the head of the filter */
+    PIECE_START = 16,    /* before the bits of a piece    */
+    MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
+};
+
+static void store_u64(uint8_t *to, uint64_t value) {
+    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t load_u64(const uint8_t *from) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
+    return value;
+}
+
+static calyx_status damaged(calyx_error *why, const char *text) {
+    why->status = CALYX_DAMAGED;
+    snprintf(why->text, sizeof why->text, "%s", text);
+    return CALYX_DAMAGED;
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+/* RedisBloom's expansion makes each part so many times larger than the last;
+ * growth here makes the whole larger. Less of it wastes less: a filter that is
+ * just behind a step has that much room to spare. Eight tenths keep a filter
+ * that has to grow tenfold within 20 bits a key at 1 %, where 2 takes 30. */
+static double growth_of(uint32_t expansion) {
+    const double growth = 0.8 * expansion;
+    if (expansion == 0) return 0;
+    return growth < 1.25 ? 1.25 : growth > 16 ? 16 : growth;
+}
+
+/* One cache line a key as long as that costs little memory; see README.md. */
+static const char *kind_for(const struct wish *wish) {
+    const double least_line2 = wish->expansion ? 1e-10 : 1e-14;
+    if (wish->error >= 1e-3) return "line";
+    return wish->error >= least_line2 ? "line2" : "flat";
+}
+
+static void note_bytes(struct filter *f) {
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    f->bytes = f->arrived = info.bytes;
+}
+
+static calyx_status make(struct wish *wish, struct filter *f,
+                         calyx_error *why) {
+    if (!wish->kind) wish->kind = kind_for(wish);
+    if (wish->random_seed)
+        RM_GetRandomBytes((unsigned char *)&wish->seed, sizeof wish->seed);
+    wish->random_seed = false;
+    const calyx_options want = {
+        .kind = wish->kind,
+        .capacity = wish->capacity,
+        .fpr = wish->error,
+        .growth = growth_of(wish->expansion),
+        .strict = wish->expansion == 0,
+        .seed = wish->seed,
+        .memory = &aligned_memory,
+    };
+    const calyx_status status = calyx_new(&want, &f->native, why);
+    if (status != CALYX_OK) return status;
+    f->expansion = wish->expansion;
+    note_bytes(f);
+    return CALYX_OK;
+}
+
+static calyx_status copy(const struct filter *f, struct filter *to,
+                         calyx_error *why) {
+    to->expansion = f->expansion;
+    to->bytes = f->bytes;
+    to->arrived = f->arrived;
+    return calyx_copy(f->native, &to->native, why);
+}
+
+static void free_filter(struct filter *f) {
+    calyx_free(f->native);
+}
+
+/* ---- Keys ---------------------------------------------------------------- */
+
+static bool has(const struct filter *f, const void *key, size_t size) {
+    return calyx_has(f->native, key, size);
+}
+
+static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
+                       bool *found) {
+    return calyx_has_many(f->native, keys, n, found);
+}
+
+static calyx_status explain_add(const struct filter *f, calyx_status status,
+                                calyx_error *why) {
+    if (status == CALYX_OK) return status;
+    why->status = status;
+    if (status == CALYX_FULL && f->expansion > 0) {
+        why->status = CALYX_CANNOT;
+        snprintf(why->text, sizeof why->text, "it cannot grow any further");
+    } else {
+        snprintf(why->text, sizeof why->text, "%s", calyx_status_text(status));
+    }
+    return why->status;
+}
+
+static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
+                             bool *fresh, size_t *done, calyx_error *why) {
+    const uint64_t takes = memory_takes();
+    calyx_status status;
+    if (n == 1) {
+        status = calyx_add(f->native, keys->data, keys->size, fresh);
+        *done = status == CALYX_OK;
+    } else {
+        status = calyx_add_many(f->native, keys, n, fresh, done);
+    }
+    if (memory_takes() != takes) note_bytes(f);
+    return explain_add(f, status, why);
+}
+
+/* ---- Telling ------------------------------------------------------------- */
+
+static void tell(const struct filter *f, struct facts *facts) {
+    /* The library's own structs, with what alignment costs; roughly. */
+    enum { FILTER_BYTES = 448, PART_BYTES = 256 };
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    *facts = (struct facts){
+        .capacity = info.capacity,
+        .size = sizeof *f + FILTER_BYTES + info.parts * PART_BYTES + info.bytes,
+        .parts = info.parts,
+        .items = info.items,
+        .expansion = f->expansion,
+    };
+}
+
+static bool tell_part(const struct filter *f, uint32_t number,
+                      struct part_facts *facts) {
+    calyx_part part;
+    if (!calyx_outline_part(f->native, number, &part)) return false;
+    *facts = (struct part_facts){
+        .bytes = part.bytes,
+        .bits = part.bits,
+        .capacity = part.capacity,
+        .items = part.items,
+        .hashes = part.probes,
+        .hash_bits = 64,
+        .error = part.fpr,
+    };
+    return true;
+}
+
+/* ---- Dumps --------------------------------------------------------------- */
+
+static bool dump_head(const struct filter *f, struct piece *piece) {
+    const size_t size = calyx_head_size(f->native);
+    uint8_t *head = RM_TryAlloc(HEAD_START + size);
+    if (!head) return false;
+    memcpy(head, MAGIC, sizeof MAGIC);
+    store_u64(head + sizeof MAGIC, f->expansion);
+    *piece = (struct piece){1, head, HEAD_START + size, head};
+    return calyx_encode_head(f->native, head + HEAD_START, size, NULL) ==
+           CALYX_OK;
+}
+
+static bool dump_from(const struct filter *f, int64_t at, struct piece *piece) {
+    *piece = (struct piece){0};
+    const uint64_t from = (uint64_t)at - 1;
+    if (at < 1 || from >= f->arrived) return true;
+    const uint64_t left = f->arrived - from;
+    const size_t size = left < MOST_PIECE ? (size_t)left : MOST_PIECE;
+    uint8_t *bytes = RM_TryAlloc(PIECE_START + size);
+    if (!bytes) return false;
+    calyx_get_bits(f->native, from, bytes + PIECE_START, size);
+    store_u64(bytes, from);
+    store_u64(bytes + 8, calyx_hash(f->native, bytes + PIECE_START, size));
+    *piece =
+        (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
+    return true;
+}
+
+static bool is_head(const void *bytes, size_t size) {
+    return size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+}
+
+static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
+                              calyx_error *why) {
+    const uint8_t *const head = bytes;
+    const calyx_opening how = {.memory = &aligned_memory};
+    const uint64_t expansion =
+        size < HEAD_START ? UINT64_MAX : load_u64(head + sizeof MAGIC);
+    if (!is_head(bytes, size) || expansion > MOST_EXPANSION)
+        return damaged(why, "the bytes are not the head of a filter");
+    const calyx_status status = calyx_decode_head(
+        head + HEAD_START, size - HEAD_START, &how, &f->native, why);
+    if (status != CALYX_OK) return status;
+    f->expansion = (uint32_t)expansion;
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    if ((info.growth > 0) != (expansion > 0)) {
+        calyx_free(f->native);
+        return damaged(why, "the head says both that it grows and that it does "
+                            "not");
+    }
+    f->bytes = info.bytes;
+    return CALYX_OK;
+}
+
+static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why) {
+    const uint8_t *const piece = bytes;
+    *changed = false;
+    if (size < PIECE_START)
+        return damaged(why, "received bad data: a piece has at least 16 bytes");
+    const uint64_t n = size - PIECE_START;
+    if (at < 1 || (uint64_t)at - 1 < n)
+        return damaged(why, "received bad data: it would begin before byte 0");
+    const uint64_t end = (uint64_t)at - 1, from = end - n;
+    if (end > f->bytes)
+        return damaged(why, "invalid offset - no link found: it would end "
+                            "behind the filter");
+    if (load_u64(piece) != from ||
+        load_u64(piece + 8) !=
+            calyx_hash(f->native, piece + PIECE_START, (size_t)n))
+        return damaged(why, "received bad data: a piece that is damaged, of "
+                            "another filter, or with another iterator");
+    if (from > f->arrived) {
+        why->status = CALYX_DAMAGED;
+        snprintf(why->text, sizeof why->text,
+                 "received bad data: the next piece must begin at byte %llu, "
+                 "not at %llu",
+                 (unsigned long long)f->arrived, (unsigned long long)from);
+        return CALYX_DAMAGED;
+    }
+    if (calyx_put_bits(f->native, from, piece + PIECE_START, (size_t)n) !=
+        CALYX_OK)
+        return damaged(why, "received bad data: bits behind the last");
+    if (end > f->arrived) f->arrived = end;
+    *changed = true;
+    return CALYX_OK;
+}
+
+/* ---- Saving and loading -------------------------------------------------- */
+
+static bool put_string(void *io, const void *bytes, size_t size) {
+    RM_SaveStringBuffer(io, bytes, size);
+    return true;
+}
+
+static void save_partial(const struct filter *f, RedisModuleIO *io) {
+    struct piece piece = {0};
+    if (!dump_head(f, &piece)) return;
+    RM_SaveStringBuffer(io, piece.bytes, piece.size);
+    RM_Free(piece.owned);
+    for (int64_t at = 1; dump_from(f, at, &piece) && piece.at; at = piece.at) {
+        RM_SaveStringBuffer(io, piece.bytes, piece.size);
+        RM_Free(piece.owned);
+    }
+}
+
+static void save(const struct filter *f, RedisModuleIO *io) {
+    RM_SaveUnsigned(io, f->expansion);
+    RM_SaveUnsigned(io, f->arrived);
+    RM_SaveUnsigned(io, f->bytes);
+    if (filter_is_partial(f))
+        save_partial(f, io);
+    else
+        calyx_write(f->native, put_string, io, NULL);
+}
+
+/* Strings from the server, handed on in whatever amounts are asked for. */
+struct source {
+    RedisModuleIO *io;
+    char *string;
+    size_t size, used;
+};
+
+static bool next_string(struct source *from) {
+    static const size_t MOST = MOST_PIECE + PIECE_START;
+    if (from->string) RM_Free(from->string);
+    from->used = from->size = 0;
+    from->string = RM_LoadStringBuffer(from->io, &from->size);
+    return from->string && !RM_IsIOError(from->io) && from->size > 0 &&
+           from->size <= MOST;
+}
+
+static bool get_bytes(void *context, void *buffer, size_t size) {
+    struct source *from = context;
+    uint8_t *to = buffer;
+    while (size > 0) {
+        if (from->used == from->size && !next_string(from)) return false;
+        const size_t left = from->size - from->used;
+        const size_t n = size < left ? size : left;
+        memcpy(to, from->string + from->used, n);
+        from->used += n;
+        to += n;
+        size -= n;
+    }
+    return true;
+}
+
+static calyx_status load_whole(struct source *from, struct filter *f,
+                               calyx_error *why) {
+    const calyx_opening how = {.memory = &aligned_memory};
+    const calyx_status status =
+        calyx_read(get_bytes, from, &how, &f->native, why);
+    if (status != CALYX_OK) return status;
+    if (from->used == from->size) return CALYX_OK;
+    calyx_free(f->native);
+    return damaged(why, "there are bytes behind the end of the filter");
+}
+
+static calyx_status load_partial(struct source *from, struct filter *f,
+                                 calyx_error *why) {
+    const uint64_t arrived = f->arrived;
+    if (!next_string(from)) return damaged(why, "the head is missing");
+    calyx_status status = load_head(from->string, from->size, f, why);
+    if (status != CALYX_OK) return status;
+    f->arrived = 0;
+    while (status == CALYX_OK && f->arrived < arrived) {
+        const uint64_t before = f->arrived;
+        bool changed;
+        if (!next_string(from) || from->size < PIECE_START)
+            status = damaged(why, "a piece is missing");
+        else
+            status =
+                load_piece(f, (int64_t)(before + from->size - PIECE_START + 1),
+                           from->string, from->size, &changed, why);
+        if (status == CALYX_OK && f->arrived == before)
+            status = damaged(why, "a piece is empty");
+    }
+    if (status == CALYX_OK && f->arrived != arrived)
+        status = damaged(why, "there are more pieces than were promised");
+    if (status != CALYX_OK) calyx_free(f->native);
+    return status;
+}
+
+static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
+                         calyx_error *why) {
+    (void)encoding;
+    const uint64_t expansion = RM_LoadUnsigned(io);
+    const uint64_t arrived = RM_LoadUnsigned(io);
+    const uint64_t bytes = RM_LoadUnsigned(io);
+    if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
+        return damaged(why, "its first numbers are missing or impossible");
+    struct source from = {.io = io};
+    f->arrived = arrived;
+    const bool whole = arrived == bytes;
+    const calyx_status status =
+        whole ? load_whole(&from, f, why) : load_partial(&from, f, why);
+    if (from.string) RM_Free(from.string);
+    if (status != CALYX_OK) return status;
+
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    f->expansion = (uint32_t)expansion;
+    f->bytes = info.bytes;
+    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0))
+        return CALYX_OK;
+    calyx_free(f->native);
+    return damaged(why, "its first numbers do not fit the filter");
+}
+
+static bool add_to_digest(void *digest, const void *bytes, size_t size) {
+    RM_DigestAddStringBuffer(digest, bytes, size);
+    return true;
+}
+
+static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
+    RM_DigestAddLongLong(digest, f->expansion);
+    RM_DigestAddLongLong(digest, (long long)f->arrived);
+    calyx_write(f->native, add_to_digest, digest, NULL);
+}
+
+static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
+    f->native = calyx_relocate(f->native, memory_move, ctx);
+}
+
+const struct layout native_layout = {
+    .name = "native",
+    .make = make,
+    .copy = copy,
+    .free = free_filter,
+    .has = has,
+    .has_many = has_many,
+    .add_many = add_many,
+    .tell = tell,
+    .tell_part = tell_part,
+    .dump_head = dump_head,
+    .dump_from = dump_from,
+    .is_head = is_head,
+    .load_head = load_head,
+    .load_piece = load_piece,
+    .save = save,
+    .load = load,
+    .digest = digest_filter,
+    .move = move,
+};

@@ -1,0 +1,142 @@
+/* Replies. Where RESP3 has maps and booleans, the server makes arrays and
+ * integers of them for clients that speak RESP2. */
+#include "reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "memory.h"
+
+/* ---- Errors -------------------------------------------------------------- */
+
+int reply_wrong_type(RedisModuleCtx *ctx) {
+    return RM_ReplyWithError(
+        ctx,
+        "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+int reply_not_found(RedisModuleCtx *ctx) {
+    return RM_ReplyWithError(ctx, "ERR not found");
+}
+
+int reply_text(RedisModuleCtx *ctx, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return RM_ReplyWithError(ctx, text);
+}
+
+int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
+    return reply_text(ctx,
+                      "ERR the filter is still being loaded: %llu of its %llu "
+                      "bytes are here; go on with BF.LOADCHUNK, or delete it",
+                      (unsigned long long)f->arrived,
+                      (unsigned long long)f->bytes);
+}
+
+/* What is known about memory that was not to be had. */
+static const char *reason(const calyx_error *why) {
+    return *memory_refusal() ? memory_refusal() : why->text;
+}
+
+int reply_not_made(RedisModuleCtx *ctx, calyx_status status,
+                   const calyx_error *why) {
+    if (status == CALYX_NO_MEMORY)
+        return reply_text(ctx, "ERR Insufficient memory to create filter: %s",
+                          reason(why));
+    return reply_text(ctx, "ERR could not create filter: %s", why->text);
+}
+
+int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
+                    const calyx_error *why) {
+    if (status == CALYX_FULL)
+        return RM_ReplyWithError(ctx, "ERR non scaling filter is full");
+    return reply_text(ctx, "ERR problem inserting into filter: %s",
+                      reason(why));
+}
+
+/* ---- Answers ------------------------------------------------------------- */
+
+int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n) {
+    for (size_t i = 0; i < n; i++) RM_ReplyWithBool(ctx, answers[i]);
+    return RM_OK;
+}
+
+enum { FIELDS = 5 };
+
+static const struct {
+    const char *word, *title;
+} fields[FIELDS] = {
+    {"CAPACITY", "Capacity"},         {"SIZE", "Size"},
+    {"FILTERS", "Number of filters"}, {"ITEMS", "Number of items inserted"},
+    {"EXPANSION", "Expansion rate"},
+};
+
+static void reply_value(RedisModuleCtx *ctx, const struct facts *facts,
+                        int field) {
+    const uint64_t values[FIELDS] = {facts->capacity, facts->size, facts->parts,
+                                     facts->items, facts->expansion};
+    if (field == FIELDS - 1 && facts->expansion == 0)
+        RM_ReplyWithNull(ctx);
+    else
+        RM_ReplyWithLongLong(ctx, (long long)values[field]);
+}
+
+static void reply_pair(RedisModuleCtx *ctx, const struct facts *facts,
+                       int field) {
+    RM_ReplyWithSimpleString(ctx, fields[field].title);
+    reply_value(ctx, facts, field);
+}
+
+int reply_facts(RedisModuleCtx *ctx, const struct facts *facts) {
+    RM_ReplyWithMap(ctx, FIELDS);
+    for (int i = 0; i < FIELDS; i++) reply_pair(ctx, facts, i);
+    return RM_OK;
+}
+
+int reply_fact(RedisModuleCtx *ctx, const struct facts *facts,
+               const char *field) {
+    int i = 0;
+    while (i < FIELDS && strcasecmp(field, fields[i].word) != 0) i++;
+    if (i == FIELDS) return RM_ReplyWithError(ctx, "Invalid information value");
+    if (RM_GetContextFlags(ctx) & RM_CTX_RESP3) {
+        RM_ReplyWithMap(ctx, 1);
+        reply_pair(ctx, facts, i);
+    } else {
+        RM_ReplyWithArray(ctx, 1);
+        reply_value(ctx, facts, i);
+    }
+    return RM_OK;
+}
+
+int reply_parts(RedisModuleCtx *ctx, const struct filter *f) {
+    struct facts facts;
+    struct part_facts part;
+    char text[200];
+    f->layout->tell(f, &facts);
+    RM_ReplyWithArray(ctx, (long)facts.parts + 1);
+    int size = snprintf(text, sizeof text, "size:%llu",
+                        (unsigned long long)facts.items);
+    RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
+    for (uint32_t i = 0; f->layout->tell_part(f, i, &part); i++) {
+        size = snprintf(text, sizeof text,
+                        "bytes:%llu bits:%llu hashes:%u hashwidth:%u "
+                        "capacity:%llu size:%llu ratio:%g",
+                        (unsigned long long)part.bytes,
+                        (unsigned long long)part.bits, part.hashes,
+                        part.hash_bits, (unsigned long long)part.capacity,
+                        (unsigned long long)part.items, part.error);
+        RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
+    }
+    return RM_OK;
+}
+
+int reply_piece(RedisModuleCtx *ctx, const struct piece *piece) {
+    RM_ReplyWithArray(ctx, 2);
+    RM_ReplyWithLongLong(ctx, piece->at);
+    return RM_ReplyWithStringBuffer(ctx, piece->bytes ? piece->bytes : "",
+                                    piece->size);
+}

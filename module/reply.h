@@ -1,0 +1,30 @@
+/* Replies, and the texts of errors, in the words of RedisBloom. */
+#ifndef CALYX_MODULE_REPLY_H
+#define CALYX_MODULE_REPLY_H
+
+#include "filter.h"
+#include "server_api.h"
+
+/* All of these return RM_OK, as a command does that has replied. */
+int reply_wrong_type(RedisModuleCtx *ctx);
+int reply_not_found(RedisModuleCtx *ctx);
+int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
+int reply_text(RedisModuleCtx *ctx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Why a filter could not be made, or not be added to. */
+int reply_not_made(RedisModuleCtx *ctx, calyx_status status,
+                   const calyx_error *why);
+int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
+                    const calyx_error *why);
+
+int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
+
+/* BF.INFO: everything, or one field by its name. */
+int reply_facts(RedisModuleCtx *ctx, const struct facts *facts);
+int reply_fact(RedisModuleCtx *ctx, const struct facts *facts,
+               const char *field);
+int reply_parts(RedisModuleCtx *ctx, const struct filter *f);
+int reply_piece(RedisModuleCtx *ctx, const struct piece *piece);
+
+#endif

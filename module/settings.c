@@ -1,0 +1,258 @@
+/*
+ * The configuration. Arguments of the load command become the defaults with
+ * which the parameters are registered; so the server's file and CONFIG SET,
+ * which come later, have the last word.
+ */
+#include "settings.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "options.h"
+
+struct settings settings = {
+    .error = 0.01,
+    .capacity = 100,
+    .expansion = 2,
+    .random_seed = true,
+    .huge_pages = HUGE_LOADED,
+};
+
+struct wish settings_wish(void) {
+    return (struct wish){
+        .layout = layouts[settings.layout],
+        .error = settings.error,
+        .capacity = (uint64_t)settings.capacity,
+        .expansion = (uint32_t)settings.expansion,
+        .random_seed = settings.random_seed,
+        .seed = settings.seed,
+    };
+}
+
+/* ---- Getting and setting ------------------------------------------------- */
+
+/* The server keeps no copy of a string that it gets; so it is kept here. */
+static RedisModuleString *error_text, *seed_text;
+
+static void keep_text(RedisModuleString **kept, const char *text) {
+    if (*kept) RM_FreeString(NULL, *kept);
+    *kept = RM_CreateString(NULL, text, strlen(text));
+}
+
+static int complain(RedisModuleString **why, const char *text) {
+    *why = RM_CreateString(NULL, text, strlen(text));
+    return RM_ERR;
+}
+
+static RedisModuleString *get_error(const char *name, void *context) {
+    (void)name, (void)context;
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", settings.error);
+    keep_text(&error_text, text);
+    return error_text;
+}
+
+static int set_error(const char *name, RedisModuleString *value, void *context,
+                     RedisModuleString **why) {
+    (void)name, (void)context;
+    switch (parse_error_rate(value, &settings.error)) {
+        case NUMBER: return RM_OK;
+        case OUT_OF_RANGE:
+            return complain(why,
+                            "Value for `bf-error-rate` must be in the range "
+                            "(0.000000, 1.000000)");
+        case NO_NUMBER: break;
+    }
+    return complain(why, "Invalid value for `bf-error-rate`");
+}
+
+static RedisModuleString *get_seed(const char *name, void *context) {
+    (void)name, (void)context;
+    char text[32] = "random";
+    if (!settings.random_seed)
+        snprintf(text, sizeof text, "%llu", (unsigned long long)settings.seed);
+    keep_text(&seed_text, text);
+    return seed_text;
+}
+
+static int set_seed(const char *name, RedisModuleString *value, void *context,
+                    RedisModuleString **why) {
+    (void)name, (void)context;
+    size_t size;
+    const char *text = RM_StringPtrLen(value, &size);
+    if (size == 6 && strncasecmp(text, "random", 6) == 0) {
+        settings.random_seed = true;
+        return RM_OK;
+    }
+    if (!parse_seed(text, size, &settings.seed))
+        return complain(why, "calyx-seed is `random`, or a whole number from 0 "
+                             "to 18446744073709551615");
+    settings.random_seed = false;
+    return RM_OK;
+}
+
+static long long get_number(const char *name, void *context) {
+    (void)name;
+    return *(long long *)context;
+}
+
+static int set_number(const char *name, long long value, void *context,
+                      RedisModuleString **why) {
+    (void)name, (void)why;
+    *(long long *)context = value;
+    return RM_OK;
+}
+
+static int get_choice(const char *name, void *context) {
+    (void)name;
+    return *(int *)context;
+}
+
+static int set_choice(const char *name, int value, void *context,
+                      RedisModuleString **why) {
+    (void)name, (void)why;
+    *(int *)context = value;
+    return RM_OK;
+}
+
+static int set_layout(const char *name, RedisModuleString *value, void *context,
+                      RedisModuleString **why) {
+    (void)name, (void)context;
+    size_t size;
+    const char *text = RM_StringPtrLen(value, &size);
+    const struct layout *layout = layout_named(text, size);
+    if (!layout) return complain(why, "calyx-layout is native or redisbloom");
+    settings.layout = layout == layouts[1];
+    return RM_OK;
+}
+
+/* ---- What there is ------------------------------------------------------- */
+
+static const struct number_setting {
+    const char *name;
+    long long *value, least, most;
+    unsigned flags;
+} numbers[] = {
+    {"bf-initial-size", &settings.capacity, 1, MOST_CAPACITY,
+     RM_CONFIG_DEFAULT},
+    {"bf-expansion-factor", &settings.expansion, 0, MOST_EXPANSION,
+     RM_CONFIG_DEFAULT},
+    {"calyx-max-filter-bytes", &settings.max_filter_bytes, 0, INT64_MAX,
+     RM_CONFIG_MEMORY},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static const char *layout_names[] = {"native", "redisbloom"};
+static const char *huge_names[] = {"no", "loaded", "yes"};
+static const int choices[] = {0, 1, 2};
+enum { LAYOUT_CHOICES = 2, HUGE_CHOICES = 3 };
+
+/* ---- Arguments ----------------------------------------------------------- */
+
+static int set_number_argument(const struct number_setting *setting,
+                               RedisModuleString *value,
+                               RedisModuleString **why) {
+    char text[120];
+    if (parse_whole(value, setting->least, setting->most, setting->value) ==
+        NUMBER)
+        return RM_OK;
+    snprintf(text, sizeof text,
+             "Value for `%s` must be in the range [%lld, %lld]", setting->name,
+             setting->least, setting->most);
+    return complain(why, text);
+}
+
+static int set_huge_pages_argument(RedisModuleString *value,
+                                   RedisModuleString **why) {
+    const char *text = RM_StringPtrLen(value, NULL);
+    for (int i = 0; i < HUGE_CHOICES; i++)
+        if (strcasecmp(text, huge_names[i]) == 0) {
+            settings.huge_pages = i;
+            return RM_OK;
+        }
+    return complain(why, "calyx-huge-pages is no, loaded or yes");
+}
+
+static int set_argument(const char *name, RedisModuleString *value,
+                        RedisModuleString **why) {
+    static const char *const synonyms[][2] = {
+        {"INITIAL_SIZE", "bf-initial-size"},
+        {"ERROR_RATE", "bf-error-rate"},
+    };
+    for (int i = 0; i < 2; i++)
+        if (strcasecmp(name, synonyms[i][0]) == 0) name = synonyms[i][1];
+    for (int i = 0; i < NUMBERS; i++)
+        if (strcasecmp(name, numbers[i].name) == 0)
+            return set_number_argument(&numbers[i], value, why);
+    if (strcasecmp(name, "bf-error-rate") == 0)
+        return set_error(name, value, NULL, why);
+    if (strcasecmp(name, "calyx-seed") == 0)
+        return set_seed(name, value, NULL, why);
+    if (strcasecmp(name, "calyx-layout") == 0)
+        return set_layout(name, value, NULL, why);
+    if (strcasecmp(name, "calyx-huge-pages") == 0)
+        return set_huge_pages_argument(value, why);
+    /* For RedisBloom's cuckoo filters, which are not here; so it may stay in
+     * the server's file. */
+    if (strcasecmp(name, "CF_MAX_EXPANSIONS") == 0) return RM_OK;
+    return complain(why, "Unrecognized option");
+}
+
+static int set_arguments(RedisModuleCtx *ctx, RedisModuleString **argv,
+                         int argc) {
+    if (argc % 2 != 0) {
+        RM_Log(ctx, "warning",
+               "Invalid number of arguments passed: they come in pairs, of a "
+               "name and a value");
+        return RM_ERR;
+    }
+    for (int i = 0; i < argc; i += 2) {
+        RedisModuleString *why = NULL;
+        const char *name = RM_StringPtrLen(argv[i], NULL);
+        if (set_argument(name, argv[i + 1], &why) == RM_OK) continue;
+        RM_Log(ctx, "warning", "load argument '%s': %s", name,
+               RM_StringPtrLen(why, NULL));
+        RM_FreeString(NULL, why);
+        return RM_ERR;
+    }
+    return RM_OK;
+}
+
+/* ---- Registration -------------------------------------------------------- */
+
+/* Redis 8 takes names as they are; Redis 7 and Valkey put "bf." before them. */
+static unsigned name_flags(RedisModuleCtx *ctx) {
+    const int redis_8 = 8 << 16;
+    RedisModuleServerInfoData *info = RM_GetServerInfo(ctx, "server");
+    const bool valkey =
+        info && RM_ServerInfoGetFieldC(info, "valkey_version") != NULL;
+    if (info) RM_FreeServerInfo(ctx, info);
+    return !valkey && RM_GetServerVersion() >= redis_8 ? RM_CONFIG_UNPREFIXED
+                                                       : RM_CONFIG_DEFAULT;
+}
+
+int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (set_arguments(ctx, argv, argc) != RM_OK) return RM_ERR;
+    const unsigned flags = name_flags(ctx);
+    int bad = 0;
+    for (int i = 0; i < NUMBERS; i++)
+        bad |= RM_RegisterNumericConfig(
+            ctx, numbers[i].name, *numbers[i].value, flags | numbers[i].flags,
+            numbers[i].least, numbers[i].most, get_number, set_number, NULL,
+            numbers[i].value);
+    const char *error = RM_StringPtrLen(get_error(NULL, NULL), NULL);
+    bad |= RM_RegisterStringConfig(ctx, "bf-error-rate", error, flags,
+                                   get_error, set_error, NULL, NULL);
+    const char *seed = RM_StringPtrLen(get_seed(NULL, NULL), NULL);
+    bad |= RM_RegisterStringConfig(ctx, "calyx-seed", seed, flags, get_seed,
+                                   set_seed, NULL, NULL);
+    bad |= RM_RegisterEnumConfig(
+        ctx, "calyx-layout", settings.layout, flags, layout_names, choices,
+        LAYOUT_CHOICES, get_choice, set_choice, NULL, &settings.layout);
+    bad |= RM_RegisterEnumConfig(ctx, "calyx-huge-pages", settings.huge_pages,
+                                 flags, huge_names, choices, HUGE_CHOICES,
+                                 get_choice, set_choice, NULL,
+                                 &settings.huge_pages);
+    return bad ? RM_ERR : RM_LoadConfigs(ctx);
+}

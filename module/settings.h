@@ -1,0 +1,33 @@
+/* What can be configured, by CONFIG SET, the server's file, or load arguments.
+ */
+#ifndef CALYX_MODULE_SETTINGS_H
+#define CALYX_MODULE_SETTINGS_H
+
+#include "filter.h"
+#include "server_api.h"
+
+/* Huge pages make answers quicker, but the first touch of one takes long, and
+ * so does the first write after a fork. Loading touches everything anyway. */
+enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
+
+struct settings {
+    double error;        /* bf-error-rate       */
+    long long capacity;  /* bf-initial-size     */
+    long long expansion; /* bf-expansion-factor */
+    int layout;          /* calyx-layout: an index of `layouts`             */
+    bool random_seed;    /* calyx-seed: random, or                          */
+    uint64_t seed;       /*   a number                                      */
+    long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
+    int huge_pages;             /* calyx-huge-pages: for which filters */
+};
+
+extern struct settings settings;
+
+/* Take the arguments of the load command, then register what there is as
+ * configuration. Tells the log what is wrong. */
+int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+
+/* What a new filter is made of when nobody says otherwise. */
+struct wish settings_wish(void);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * The types: `calyxbf-1` for native filters, and `MBbloom--`, RedisBloom's own,
+ * for those in its layout. They differ only in how they are saved.
+ */
+#include "type.h"
+
+#include "memory.h"
+#include "redisbloom.h"
+
+static RedisModuleType *native_type, *redisbloom_type;
+enum { NATIVE_ENCODING = 1 };
+
+uint64_t loads_refused;
+
+/* ---- Persistence --------------------------------------------------------- */
+
+static void *load(const struct layout *layout, RedisModuleIO *io,
+                  int encoding) {
+    struct filter *f = NULL;
+    calyx_error why = {.text = "the file or payload ends early"};
+    memory_loading(true);
+    const calyx_status status = filter_load(layout, io, encoding, &f, &why);
+    memory_loading(false);
+    if (status == CALYX_OK) return f;
+    loads_refused++;
+    RM_LogIOError(io, "warning", "a filter was refused: %s", why.text);
+    return NULL;
+}
+
+static void *load_native(RedisModuleIO *io, int encoding) {
+    if (encoding == NATIVE_ENCODING) return load(&native_layout, io, encoding);
+    loads_refused++;
+    RM_LogIOError(io, "warning",
+                  "a filter was refused: its encoding is %d; this module reads "
+                  "%d",
+                  encoding, NATIVE_ENCODING);
+    return NULL;
+}
+
+static void *load_redisbloom(RedisModuleIO *io, int encoding) {
+    return load(&redisbloom_layout, io, encoding);
+}
+
+static void save(RedisModuleIO *io, void *value) {
+    const struct filter *f = value;
+    f->layout->save(f, io);
+}
+
+/* As BF.SCANDUMP would dump it: no record is larger than a piece. */
+static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
+    const struct filter *f = value;
+    struct piece piece = {0};
+    bool goes_on = f->layout->dump_head(f, &piece);
+    while (goes_on && piece.at) {
+        RM_EmitAOF(io, "BF.LOADCHUNK", "slb", key, (long long)piece.at,
+                   (const char *)piece.bytes, piece.size);
+        if (piece.owned) RM_Free(piece.owned);
+        goes_on = f->layout->dump_from(f, piece.at, &piece);
+    }
+}
+
+/* ---- The rest ------------------------------------------------------------ */
+
+static size_t usage(const void *value) {
+    struct facts facts;
+    const struct filter *f = value;
+    f->layout->tell(f, &facts);
+    return (size_t)facts.size;
+}
+
+static void digest(RedisModuleDigest *to, void *value) {
+    const struct filter *f = value;
+    f->layout->digest(f, to);
+    RM_DigestEndSequence(to);
+}
+
+static void end(void *value) {
+    filter_free(value);
+}
+
+/* The server frees off its main thread what takes an effort of more than 64. */
+static size_t effort(RedisModuleString *key, const void *value) {
+    (void)key;
+    const struct filter *f = value;
+    return 1 + (size_t)(f->bytes >> 16);
+}
+
+static void *copy(RedisModuleString *from, RedisModuleString *to,
+                  const void *value) {
+    (void)from, (void)to;
+    struct filter *f = NULL;
+    return filter_copy(value, &f, NULL) == CALYX_OK ? f : NULL;
+}
+
+/* Large blocks are never moved by the allocator; the rest takes no time. */
+static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
+                void **value) {
+    (void)key;
+    void *moved = RM_DefragAlloc(ctx, *value);
+    if (moved) *value = moved;
+    struct filter *f = *value;
+    f->layout->move(f, ctx);
+    return 0;
+}
+
+int type_register(RedisModuleCtx *ctx) {
+    RedisModuleTypeMethods methods = {
+        .version = RM_TYPE_METHODS,
+        .rdb_load = load_native,
+        .rdb_save = save,
+        .aof_rewrite = rewrite,
+        .mem_usage = usage,
+        .digest = digest,
+        .free = end,
+        .free_effort = effort,
+        .copy = copy,
+        .defrag = move,
+    };
+    native_type =
+        RM_CreateDataType(ctx, "calyxbf-1", NATIVE_ENCODING, &methods);
+    methods.rdb_load = load_redisbloom;
+    redisbloom_type =
+        RM_CreateDataType(ctx, "MBbloom--", CHAIN_ENCODING, &methods);
+    return native_type && redisbloom_type ? RM_OK : RM_ERR;
+}
+
+enum standing type_of(RedisModuleKey *key, struct filter **f) {
+    const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
+    if (type && (type == native_type || type == redisbloom_type)) {
+        *f = RM_ModuleTypeGetValue(key);
+        return FILTER;
+    }
+    if (!key || RM_KeyType(key) == RM_KEYTYPE_EMPTY) return MISSING;
+    return OTHER;
+}
+
+void type_put(RedisModuleKey *key, struct filter *f) {
+    RM_ModuleTypeSetValue(
+        key, f->layout == &native_layout ? native_type : redisbloom_type, f);
+}

@@ -1,0 +1,20 @@
+/* The two types of values, as the server knows them. */
+#ifndef CALYX_MODULE_TYPE_H
+#define CALYX_MODULE_TYPE_H
+
+#include "filter.h"
+#include "server_api.h"
+
+int type_register(RedisModuleCtx *ctx);
+
+/* What stands under a key. */
+enum standing { MISSING, FILTER, OTHER };
+enum standing type_of(RedisModuleKey *key, struct filter **f);
+
+/* Put a filter under a key, which is open for writing. */
+void type_put(RedisModuleKey *key, struct filter *f);
+
+/* RDB files and payloads that were refused. */
+extern uint64_t loads_refused;
+
+#endif

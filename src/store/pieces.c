@@ -1,0 +1,156 @@
+/*
+ * Filters in pieces that can be had in any order: the head, which is the header
+ * of the format, and ranges of the bits. What is given up are the checksums of
+ * the bits, for which all of them would have to be read at once.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "store/codec.h"
+
+/* ---- The head ------------------------------------------------------------ */
+
+size_t calyx_head_size(const calyx_filter *f) {
+    struct description d;
+    return describe_filter(f, LINE_ALIGNED, &d) ? d.layout.header_bytes : 0;
+}
+
+calyx_status calyx_encode_head(const calyx_filter *f, void *buffer, size_t size,
+                               calyx_error *why) {
+    struct description d;
+    if (!describe_filter(f, LINE_ALIGNED, &d))
+        return fail(why, CALYX_CANNOT,
+                    "%u parts are more than the %d of a head", d.parts,
+                    MOST_PARTS);
+    if (size != d.layout.header_bytes)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "the buffer has %llu bytes; the head takes %u",
+                    (unsigned long long)size, d.layout.header_bytes);
+    uint8_t header[MOST_HEADER];
+    store_header(&d, header);
+    memcpy(buffer, header, size);
+    return CALYX_OK;
+}
+
+static calyx_status check_head(const void *bytes, size_t size,
+                               struct description *d, calyx_error *why) {
+    uint8_t header[MOST_HEADER] = {0};
+    uint32_t header_bytes;
+    if (size < FIXED_BYTES || size > sizeof header)
+        return fail(why, CALYX_DAMAGED,
+                    "not the head of a calyx filter: it has %llu bytes",
+                    (unsigned long long)size);
+    memcpy(header, bytes, size);
+    const calyx_status status = check_start(header, &header_bytes, why);
+    if (status != CALYX_OK) return status;
+    if (size != header_bytes)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the head should be %u bytes long, and is %llu",
+                    header_bytes, (unsigned long long)size);
+    return check_header(header, d, why);
+}
+
+calyx_status calyx_decode_head(const void *bytes, size_t size,
+                               const calyx_opening *how, calyx_filter **out,
+                               calyx_error *why) {
+    struct description d;
+    calyx_status status = check_head(bytes, size, &d, why);
+    if (status == CALYX_OK) status = open_head(&d, how, why);
+    if (status != CALYX_OK) return status;
+    calyx_filter *f = NULL;
+    if (take_head(&d.head, &f) != CALYX_OK)
+        return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
+    status = keep_comment(f, &d, why);
+    for (uint32_t i = 0; i < d.parts && status == CALYX_OK; i++)
+        if (take_part(f, &d.part[i]) != CALYX_OK)
+            status = fail(why, CALYX_NO_MEMORY,
+                          "no memory for the %llu bytes of part %u",
+                          (unsigned long long)d.layout.body_bytes[i], i);
+    if (status != CALYX_OK) {
+        calyx_free(f);
+        return status;
+    }
+    *out = f;
+    return CALYX_OK;
+}
+
+/* ---- The bits ------------------------------------------------------------ */
+
+/* Where the bytes of a part overlap with a range of the row. */
+struct overlap {
+    uint64_t in_part, in_range;
+    size_t size;
+};
+
+static struct overlap overlap_of(uint64_t part_at, uint64_t part_bytes,
+                                 uint64_t from, size_t size) {
+    const uint64_t to = from + size, part_to = part_at + part_bytes;
+    const uint64_t start = from > part_at ? from : part_at;
+    const uint64_t end = to < part_to ? to : part_to;
+    if (start >= end) return (struct overlap){0};
+    return (struct overlap){start - part_at, start - from,
+                            (size_t)(end - start)};
+}
+
+static uint64_t all_bytes(const calyx_filter *f) {
+    uint64_t bytes = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        bytes += body_bytes(f->kind, &p->shape);
+    return bytes;
+}
+
+static bool lies_within(uint64_t from, size_t size, uint64_t bytes) {
+    return from <= bytes && size <= bytes - from;
+}
+
+calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
+                            size_t size) {
+    uint64_t at = all_bytes(f);
+    if (!lies_within(from, size, at)) return CALYX_BAD_ARGUMENT;
+    for (const struct part *p = newest_of(f); p; p = p->older) {
+        const uint64_t bytes = body_bytes(f->kind, &p->shape);
+        at -= bytes;
+        const struct overlap o = overlap_of(at, bytes, from, size);
+        if (o.size)
+            memcpy((uint8_t *)buffer + o.in_range, p->body + o.in_part, o.size);
+    }
+    return CALYX_OK;
+}
+
+/* Bits behind the last block are no key's, and are never set. */
+static bool has_no_tail(const calyx_filter *f, const struct part *p,
+                        const uint8_t *bytes, const struct overlap *o) {
+    const uint64_t last = p->shape.blocks * f->kind->block_bits;
+    uint64_t bit = last > 8 * o->in_part ? last : 8 * o->in_part;
+    const uint64_t stop = 8 * bits_bytes(f->kind, &p->shape);
+    const uint64_t end = 8 * (o->in_part + o->size);
+    for (; bit < stop && bit < end; bit++)
+        if (bytes[bit / 8 - o->in_part] >> bit % 8 & 1) return false;
+    return true;
+}
+
+static void set_bits(uint8_t *to, const uint8_t *from, size_t size) {
+    for (; size >= 8; size -= 8, to += 8, from += 8)
+        store64(to, load64(to) | load64(from));
+    while (size--) *to++ |= *from++;
+}
+
+calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
+                            size_t size) {
+    if (f->image) return CALYX_READ_ONLY;
+    const uint64_t all = all_bytes(f);
+    if (!lies_within(from, size, all)) return CALYX_BAD_ARGUMENT;
+    for (int sets = 0; sets <= 1; sets++) { /* check all, then set all */
+        uint64_t at = all;
+        for (struct part *p = f->newest; p; p = p->older) {
+            const uint64_t there = body_bytes(f->kind, &p->shape);
+            at -= there;
+            const struct overlap o = overlap_of(at, there, from, size);
+            const uint8_t *const here = (const uint8_t *)bytes + o.in_range;
+            if (o.size && sets) set_bits(p->body + o.in_part, here, o.size);
+            if (o.size && !has_no_tail(f, p, here, &o)) return CALYX_DAMAGED;
+        }
+    }
+    return CALYX_OK;
+}

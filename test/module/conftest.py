@@ -1,0 +1,66 @@
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from servers import Server  # noqa: E402
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start servers that end with the test."""
+    started = []
+
+    def start_one(*arguments, **options):
+        folder = tmp_path / f"server{len(started)}"
+        folder.mkdir()
+        started.append(Server(folder, arguments, **options))
+        return started[-1]
+
+    yield start_one
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("shared"))
+    yield server
+    alive = server.alive()
+    server.stop()
+    assert alive, server.text()[-3000:]
+
+
+@pytest.fixture
+def server(shared):
+    """A server that others have used, without keys and with the defaults."""
+    client = shared.client()
+    client("FLUSHALL")
+    client("CONFIG", "SET", "bf.calyx-layout", "native")
+    yield shared
+    assert shared.alive(), shared.text()[-3000:]
+    client.close()
+
+
+@pytest.fixture
+def r(server):
+    client = server.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def r3(server):
+    client = server.client(resp=3)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["native", "redisbloom"])
+def layout(request, server):
+    """Everything that holds for both layouts is tested with both."""
+    client = server.client()
+    client("CONFIG", "SET", "bf.calyx-layout", request.param)
+    yield request.param
+    client.close()

@@ -1,0 +1,141 @@
+"""Starting and stopping real servers, each in a folder of its own."""
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from resp import Client, encode
+
+MODULE = os.environ.get("CALYX_MODULE") or os.path.join(
+    os.path.dirname(__file__), "..", "..", "build", "calyx.so")
+SERVER = os.environ.get("CALYX_SERVER", "redis-server")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """A server with the module. `options` are those of its configuration file,
+    with _ for -; `arguments` go to the module."""
+
+    def __init__(self, folder, arguments=(), **options):
+        self.folder = str(folder)
+        self.arguments = [str(a) for a in arguments]
+        self.options = {"save": "", "enable_debug_command": "yes",
+                        "repl_diskless_sync_delay": "0", **options}
+        self.process = None
+        self.start()
+
+    def command(self):
+        command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1",
+                   "--dir", self.folder, "--loadmodule",
+                   os.path.abspath(MODULE), *self.arguments]
+        for name, value in self.options.items():
+            command += ["--" + name.replace("_", "-"), str(value)]
+        return command
+
+    def start(self, wait=True):
+        self.port = free_port()
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        environment = dict(os.environ)
+        preload = os.environ.get("CALYX_PRELOAD")  # a sanitizer's library
+        if preload:
+            environment["LD_PRELOAD"] = preload
+        self.process = subprocess.Popen(
+            self.command(), stdout=self.log, stderr=self.log, env=environment)
+        if wait:
+            self.wait()
+
+    def wait(self):
+        for _ in range(600):
+            if self.process.poll() is not None:
+                raise RuntimeError("the server ended:\n" + self.text()[-3000:])
+            try:
+                client = Client(self.port)
+                answer = client("PING")
+                client.close()
+                if answer == "PONG":
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        raise RuntimeError("the server does not answer:\n" + self.text()[-3000:])
+
+    def client(self, resp=2):
+        return Client(self.port, resp)
+
+    def text(self):
+        with open(os.path.join(self.folder, "log"), errors="replace") as log:
+            return log.read()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.alive():
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.log.close()
+
+    def restart(self, kill=False):
+        if kill:
+            self.kill()
+        else:
+            client = self.client()
+            try:
+                client("SHUTDOWN")
+            except (ConnectionError, OSError):
+                pass
+            self.process.wait(30)
+        self.start()
+
+
+def until(happened, seconds=30):
+    """Wait for something to come true."""
+    end = time.time() + seconds
+    while not happened():
+        assert time.time() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def info(client, section):
+    lines = client("INFO", section).decode().splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def digest(client, key):
+    answer = client("DEBUG", "DIGEST-VALUE", key)
+    assert isinstance(answer, list), answer
+    return answer[0]
+
+
+def in_batches(port, command, key, numbers, batch=1000):
+    """BF.MADD or BF.MEXISTS of many numbers, as items of 12 digits, as fast as
+    Python can write them. How many of the answers were 1."""
+    head = encode(command, key).replace(b"*2", b"*%d" % (2 + batch), 1)
+    items = b"$12\r\n%012d\r\n" * batch
+    size = len(b"*%d\r\n" % batch) + 4 * batch  # :1\r\n for each
+    ones = 0
+    assert len(numbers) % batch == 0
+    with socket.create_connection(("127.0.0.1", port), 600) as server:
+        for n in range(0, len(numbers), batch):
+            server.sendall(head + items % tuple(numbers[n:n + batch]))
+            reply = b""
+            while len(reply) < size:
+                got = server.recv(size - len(reply))
+                if not got or (reply or got)[:1] != b"*":
+                    raise ConnectionError((reply + got)[:200])
+                reply += got
+            ones += reply.count(b":1")
+    return ones

@@ -1,0 +1,338 @@
+"""Being a good part of a server: configuration, INFO, documentation, ACLs,
+events, memory limits, and time."""
+import os
+import re
+import subprocess
+import time
+
+import pytest
+from resp import Error
+from servers import MODULE, free_port, info, until
+
+COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
+            "loadchunk").split()
+WRITES = {"reserve", "add", "madd", "insert", "loadchunk"}
+
+
+# ---- Configuration ---------------------------------------------------------
+
+def test_defaults(r):
+    wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
+              "bf-expansion-factor": "2", "calyx-layout": "native",
+              "calyx-seed": "random", "calyx-max-filter-bytes": "0",
+              "calyx-huge-pages": "loaded"}
+    for name, value in wanted.items():
+        assert r("CONFIG", "GET", "bf." + name) == [
+            ("bf." + name).encode(), value.encode()]
+
+
+@pytest.mark.parametrize("name, value, kept", [
+    ("bf-error-rate", "0.5", b"0.25"), ("bf-error-rate", "1e-5", b"1e-05"),
+    ("bf-initial-size", "12345", b"12345"),
+    ("bf-expansion-factor", "0", b"0"),
+    ("calyx-layout", "redisbloom", b"redisbloom"),
+    ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
+    ("calyx-max-filter-bytes", "1mb", b"1048576"),
+    ("calyx-huge-pages", "yes", b"yes")])
+def test_what_is_set_is_kept(start, name, value, kept):
+    r = start().client()
+    assert r("CONFIG", "SET", "bf." + name, value) == "OK"
+    assert r("CONFIG", "GET", "bf." + name)[1] == kept
+
+
+@pytest.mark.parametrize("name, value, text", [
+    ("bf-error-rate", "abc", "Invalid value for `bf-error-rate`"),
+    ("bf-error-rate", "nan", "Invalid value for `bf-error-rate`"),
+    ("bf-error-rate", "0",
+     "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"),
+    ("bf-initial-size", "0", "must be between 1 and"),
+    ("bf-expansion-factor", "32769", "must be between 0 and 32768"),
+    ("calyx-seed", "-1", "calyx-seed is `random`, or a whole number"),
+    ("calyx-layout", "other", "")])
+def test_what_is_wrong_is_refused(r, name, value, text):
+    answer = r("CONFIG", "SET", "bf." + name, value)
+    assert isinstance(answer, Error) and text in answer, answer
+
+
+def test_settings_make_filters(start):
+    r = start().client()
+    for name, value in (("bf-initial-size", 55), ("bf-expansion-factor", 3),
+                        ("bf-error-rate", 0.25)):
+        r("CONFIG", "SET", "bf." + name, value)
+    r("BF.ADD", "k", "a")
+    assert r("BF.INFO", "k", "CAPACITY") == [55]
+    assert r("BF.INFO", "k", "EXPANSION") == [3]
+    r("CONFIG", "SET", "bf.bf-expansion-factor", 0)
+    r("BF.ADD", "l", "a")
+    assert r("BF.INFO", "l", "EXPANSION") == [None]
+
+
+@pytest.mark.parametrize("arguments, wanted", [
+    (("ERROR_RATE", "0.125", "INITIAL_SIZE", "321"),
+     {"bf-error-rate": b"0.125", "bf-initial-size": b"321"}),
+    (("bf-error-rate", "0.125", "bf-initial-size", "321",
+      "bf-expansion-factor", "5"), {"bf-expansion-factor": b"5"}),
+    (("CF_MAX_EXPANSIONS", "8", "calyx-layout", "redisbloom"),
+     {"calyx-layout": b"redisbloom"}),
+    (("calyx-seed", "7", "calyx-huge-pages", "yes", "calyx-max-filter-bytes",
+      "1000"), {"calyx-seed": b"7", "calyx-huge-pages": b"yes",
+                "calyx-max-filter-bytes": b"1000"})])
+def test_load_arguments(start, arguments, wanted):
+    r = start(*arguments).client()
+    for name, value in wanted.items():
+        assert r("CONFIG", "GET", "bf." + name)[1] == value
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (("ERROR_RATE",), "Invalid number of arguments passed"),
+    (("junk", "1"), "Unrecognized option"),
+    (("ERROR_RATE", "2"), "must be in the range (0.000000, 1.000000)"),
+    (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
+    (("calyx-layout", "x"), "calyx-layout is native or redisbloom")])
+def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
+    out = subprocess.run(
+        ["redis-server", "--port", str(free_port()), "--dir", str(tmp_path), "--loadmodule",
+         os.path.abspath(MODULE), *arguments], capture_output=True, text=True,
+        timeout=20, check=False)
+    assert out.returncode == 1 and text in out.stdout
+
+
+# ---- What the server tells -------------------------------------------------
+
+def test_module_list(r):
+    module, = r("MODULE", "LIST")
+    facts = dict(zip(module[::2], module[1::2]))
+    assert facts[b"name"] == b"bf" and facts[b"ver"] == 100
+
+
+def test_info_section(start):
+    r = start().client()
+    r("BF.MADD", "k", "a", "b", "a")
+    r("BF.EXISTS", "k", "a")
+    r("BF.MEXISTS", "k", "a", "zz")
+    r("BF.EXISTS", "nokey", "zz")
+    facts = info(r, "bf_calyx")
+    assert {k: facts["bf_" + k] for k in (
+        "filters", "items", "questions", "positive_answers", "items_given",
+        "items_fresh", "memory_refusals", "loads_refused")} == {
+        "filters": "1", "items": "2", "questions": "4",
+        "positive_answers": "2", "items_given": "3", "items_fresh": "2",
+        "memory_refusals": "0", "loads_refused": "0"}
+    assert int(facts["bf_filter_bytes"]) == r("BF.INFO", "k", "SIZE")[0]
+    r("BF.MADD", "k", *range(30000))
+    facts = info(r, "bf_calyx")
+    assert int(facts["bf_filter_bytes"]) == r("BF.INFO", "k", "SIZE")[0]
+    assert int(facts["bf_items"]) == r("BF.CARD", "k")
+
+
+def test_memory_usage_is_about_the_truth(start):
+    r = start().client()
+    for layout in ("native", "redisbloom"):
+        before = int(info(r, "memory")["used_memory"])
+        for i in range(100):
+            r("BF.INSERT", f"{layout}{i}", "CAPACITY", 10000, "LAYOUT", layout,
+              "ITEMS", "a")
+        used = int(info(r, "memory")["used_memory"]) - before
+        told = sum(r("MEMORY", "USAGE", f"{layout}{i}") for i in range(100))
+        assert 0.75 * used < told < 1.1 * used
+
+
+def test_commands_are_described(r):
+    for name in COMMANDS:
+        entry, = r("COMMAND", "INFO", "bf." + name)
+        flags = {str(f) for f in entry[2]}
+        assert entry[3:6] == [1, 1, 1]
+        assert ("write" in flags) == (name in WRITES)
+        assert ("denyoom" in flags) == (name in WRITES)
+        assert ("readonly" in flags) == (name not in WRITES)
+        spec = dict(zip(entry[8][0][::2], entry[8][0][1::2]))
+        key_flags = {str(f) for f in spec[b"flags"]}
+        assert ("RW" in key_flags) == (name in WRITES)
+        assert ("RO" in key_flags) == (name not in WRITES)
+        _, doc = r("COMMAND", "DOCS", "bf." + name)
+        doc = dict(zip(doc[::2], doc[1::2]))
+        assert doc[b"summary"] and doc[b"complexity"] and doc[b"arguments"]
+        rest = ["x"] * (abs(entry[1]) - 2)
+        assert r("COMMAND", "GETKEYS", "bf." + name, "key", *rest) == [b"key"]
+
+
+def test_every_command_and_setting_is_documented(r):
+    page = os.path.join(os.path.dirname(__file__), "..", "..", "doc",
+                        "COMMANDS.md")
+    with open(page) as file:
+        text = file.read()
+    for name in COMMANDS:
+        assert f"## BF.{name.upper()}" in text
+    for name in r("CONFIG", "GET", "bf.*")[::2]:
+        assert f"`{name.decode()[3:]}`" in text
+
+
+def test_acl(start):
+    r = start().client()
+    r("BF.ADD", "k", "a")
+    r("ACL", "SETUSER", "reader", "on", ">p", "%R~k", "+bf.exists", "+bf.info")
+    r("AUTH", "reader", "p")
+    assert r("BF.EXISTS", "k", "a") == 1
+    assert r("BF.ADD", "k", "b").startswith("NOPERM")
+    assert r("BF.EXISTS", "other", "a").startswith("NOPERM")
+
+
+def test_acl_category_where_the_server_has_such(r):
+    categories = r("ACL", "CAT")
+    if b"bloom" not in categories:  # Redis before 7.4, Valkey before 8
+        version = info(r, "server")["redis_version"]
+        assert tuple(map(int, version.split(".")[:2])) < (7, 4)
+        return
+    assert set(r("ACL", "CAT", "bloom")) == {b"bf." + c.encode()
+                                            for c in COMMANDS}
+
+
+def test_keyspace_events(server, r):
+    listener = server.client()
+    r("CONFIG", "SET", "notify-keyspace-events", "KEg")
+    listener("PSUBSCRIBE", "__keyevent*__:bloom.*")
+
+    def events():
+        r("PUBLISH", "__keyevent@0__:bloom.end", "end")
+        seen = []
+        while True:
+            _, _, channel, key = listener.read()
+            name = channel.decode().split(":")[1]
+            if name == "bloom.end":
+                return seen
+            seen.append((name, key.decode()))
+
+    r("BF.RESERVE", "k", 0.01, 100)
+    assert events() == [("bloom.reserve", "k")]
+    r("BF.ADD", "k", "a")
+    assert events() == [("bloom.add", "k")]
+    r("BF.ADD", "k", "a")
+    r("BF.EXISTS", "k", "a")
+    assert events() == []
+    r("BF.MADD", "new", "a", "b")
+    assert events() == [("bloom.reserve", "new"), ("bloom.add", "new")]
+    for at in (0, 1):
+        r("BF.LOADCHUNK", "copy", *r("BF.SCANDUMP", "k", at))
+    assert events() == [("bloom.load", "copy")]
+    r("CONFIG", "SET", "notify-keyspace-events", "")
+    listener.close()
+
+
+def test_watch_notices_changes_and_only_those(server, r):
+    other = server.client()
+    r("BF.ADD", "k", "a")
+    for item, aborted in (("a", False), ("b", True)):
+        r("WATCH", "k")
+        other("BF.ADD", "k", item)
+        r("MULTI")
+        r("PING")
+        assert (r("EXEC") is None) == aborted
+    other.close()
+
+
+# ---- Memory ----------------------------------------------------------------
+
+def test_what_does_not_fit_under_maxmemory_is_refused_before(start):
+    r = start(maxmemory="50mb").client()
+    answer = r("BF.RESERVE", "k", 0.01, 100000000)
+    assert re.fullmatch(r"ERR Insufficient memory to create filter: it needs "
+                        r"\d+ bytes, and maxmemory leaves \d+", answer), answer
+    assert r("EXISTS", "k") == 0
+    for i in range(3):
+        assert r("BF.RESERVE", f"k{i}", 0.01, 10000000) == "OK"
+    answer = r("BF.RESERVE", "k3", 0.01, 10000000)
+    assert isinstance(answer, Error) and "maxmemory leaves" in answer
+    answer = r("BF.LOADCHUNK", "k4", *r("BF.SCANDUMP", "k1", 0))
+    assert isinstance(answer, Error) and "maxmemory leaves" in answer
+    assert info(r, "bf_calyx")["bf_memory_refusals"] == "3"
+
+
+def test_growth_that_does_not_fit_is_refused(start):
+    r = start(maxmemory="8mb").client()
+    n, last = 0, None
+    while not isinstance(last, Error):
+        last = r("BF.MADD", "k", *range(n, n + 10000))
+        if isinstance(last, list):
+            last = last[-1]
+        n += 10000
+        assert n < 100000000
+    assert last.startswith("ERR problem inserting into filter: it needs ")
+    assert "maxmemory leaves" in last
+    assert r("BF.MEXISTS", "k", *range(n - 20000, n - 10000)) == [1] * 10000
+
+
+def test_a_limit_for_each_filter(start):
+    r = start("calyx-max-filter-bytes", 100000).client()
+    answer = r("BF.RESERVE", "k", 0.01, 1000000)
+    assert re.search("needs 13.* and calyx-max-filter-bytes leaves 9", answer)
+    for layout in ("native", "redisbloom"):
+        r("BF.INSERT", layout, "LAYOUT", layout, "ITEMS", "x")
+        answer = r("BF.MADD", layout, *range(300000))
+        assert "calyx-max-filter-bytes leaves" in answer[-1], answer[-1]
+        assert len(answer) > 10000
+        size = r("BF.INFO", layout, "SIZE")[0]
+        assert size < 110000
+        asked = r("BF.MEXISTS", layout, *range(len(answer) - 1))
+        assert asked == [1] * (len(answer) - 1)
+
+
+def test_more_than_the_machine_has_is_refused(r):
+    answer = r("BF.RESERVE", "k", 1e-9, 2**40)
+    assert isinstance(answer, Error)
+    answer = r("BF.RESERVE", "k", 0.01, 2**40)
+    assert "this machine leaves" in answer
+    answer = r("BF.RESERVE", "k", 1e-300, 1000, "LAYOUT", "redisbloom")
+    assert answer == "OK" or isinstance(answer, Error)
+
+
+def test_rates_that_cannot_be_kept_are_told(r):
+    answer = r("BF.RESERVE", "k", 1e-300, 1000)
+    assert answer.startswith("ERR could not create filter: "), answer
+    assert "1e-300" in answer
+
+
+def test_deny_oom(start):
+    r = start(maxmemory="1").client()
+    assert r("BF.ADD", "k", "a").startswith("OOM")
+    assert r("BF.EXISTS", "k", "a") == 0
+
+
+# ---- Time ------------------------------------------------------------------
+
+def slowest(r, command):
+    stats = info(r, "commandstats")
+    fields = dict(f.split("=") for f in stats["cmdstat_" + command].split(","))
+    return float(fields["usec"]) / int(fields["calls"]) / 1000
+
+
+def test_nothing_takes_long(start):
+    """Milliseconds in the call, as the server counts them; twice the promise,
+    for machines that do other things. Memory that is touched for the first time
+    is the system's affair, so the filter that is added to has been."""
+    r = start().client()
+    r("BF.RESERVE", "warm", 0.01, 10000000)
+    for i in range(20):
+        r("BF.MADD", "warm", *(f"w{i}:{j}" for j in range(10000)))
+    r("CONFIG", "RESETSTAT")
+    r("BF.MADD", "warm", *range(10000))
+    r("BF.MEXISTS", "warm", *range(10000))
+    r("BF.RESERVE", "big", 0.01, 400000000)
+    at = 0
+    for _ in range(5):
+        at, _ = r("BF.SCANDUMP", "big", at)
+    r("BF.INFO", "big")
+    r("BF.CARD", "big")
+    r("UNLINK", "big")
+    r("BF.RESERVE", "again", 0.01, 400000000)
+    for command in ("bf.reserve", "bf.madd", "bf.mexists", "bf.scandump",
+                    "bf.info", "bf.card", "unlink"):
+        assert slowest(r, command) < 20, command
+    until(lambda: info(r, "bf_calyx")["bf_filters"] == "2")
+
+
+def test_a_huge_filter_is_made_at_once(r):
+    began = time.time()
+    assert r("BF.RESERVE", "k", 0.01, 2000000000) == "OK"
+    assert time.time() - began < 1
+    assert r("BF.ADD", "k", "a") == 1
+    assert r("UNLINK", "k") == 1

@@ -1,0 +1,217 @@
+"""Bytes and arguments from people who mean harm, or make mistakes: the server
+lives, its memory is as before, and there are error replies only.
+
+CALYX_FUZZ sets the number of payloads; `make check` tries 200,000."""
+import os
+import random
+import struct
+
+import pytest
+from redisbloom_data import cases, seal
+from resp import Error, encode
+from servers import info
+
+COUNT = int(os.environ.get("CALYX_FUZZ", "6000"))
+
+VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
+          "-inf", "1e400", "1e-400", "1e-300", "1e308", "0x10", " 1", "1 ",
+          "4294967296", "1073741825", "1099511627776", "1099511627777",
+          "9223372036854775807", "9223372036854775808",
+          "18446744073709551615", "18446744073709551616", "-9223372036854775808",
+          "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
+          "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
+          "LAYOUT", "native", "redisbloom", "line", "counting", "flat"]
+KEYS = ["", "k", "ns", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
+        "ITEMS", "\0"]
+COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
+            "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
+            "BF.LOADCHUNK"]
+
+
+@pytest.fixture
+def quiet(start):
+    """A server that refuses what is large, so that nothing takes long."""
+    return start("calyx-max-filter-bytes", 50 << 20)
+
+
+def test_random_arguments(quiet):
+    r = quiet.client()
+    generator = random.Random(11)
+    for turn in range(max(20, COUNT // 300)):
+        r("FLUSHALL")
+        r("SET", "str", "x")
+        r("BF.ADD", "k", "a")
+        r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
+        r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
+        batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
+                 [generator.choice(VALUES)
+                  for _ in range(generator.randrange(9))]
+                 for _ in range(300)]
+        answers = r.pipeline(batch)
+        assert len(answers) == 300 and quiet.alive(), turn
+
+
+def test_options_in_every_order_with_every_value(quiet):
+    r = quiet.client()
+    for value in VALUES:
+        for option in ("CAPACITY", "ERROR", "EXPANSION", "SEED", "KIND",
+                       "LAYOUT"):
+            r("DEL", "k")
+            answer = r("BF.INSERT", "k", option, value, "ITEMS", "a")
+            assert answer == [1] or isinstance(answer, Error)
+            assert r("EXISTS", "k") == (answer == [1])
+        r("DEL", "k")
+        for words in ((value, 100), (0.01, value)):
+            answer = r("BF.RESERVE", "k", *words)
+            assert answer == "OK" or isinstance(answer, Error)
+            r("DEL", "k")
+
+
+def test_items_and_keys_of_every_size(quiet):
+    r = quiet.client()
+    for size in (0, 1, 16, 17, 128, 129, 240, 241, 65536, 64 << 20):
+        item = b"\xff" * size
+        for layout in ("native", "redisbloom"):
+            r("BF.INSERT", f"k{layout}", "LAYOUT", layout, "ITEMS", item)
+            assert r("BF.EXISTS", f"k{layout}", item) == 1
+    assert r("BF.ADD", "", "") == 1 and r("BF.EXISTS", "", "") == 1
+    assert r("BF.ADD", b"\xff" * (1 << 20), "x") == 1
+
+
+# ---- Payloads --------------------------------------------------------------
+
+def samples(r):
+    """Payloads of native filters, without their version and checksum."""
+    r("CONFIG", "SET", "rdbcompression", "no")
+    out = []
+    for kind in ("line", "line2", "split", "flat", "counting"):
+        for capacity, n, how in ((10, 5, ()), (10, 200, ()),
+                                 (20, 20, ("NONSCALING",))):
+            r("DEL", "k")
+            r("BF.INSERT", "k", "KIND", kind, "CAPACITY", capacity, *how,
+              "ERROR", 0.1, "ITEMS", *range(n))
+            out.append(r("DUMP", "k")[:-10])
+            r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
+            out.append(r("DUMP", "p")[:-10])
+            r("DEL", "p")
+    out += [case.payload()[:-10] for case in cases()
+            if len(case.payload()) < 1000]
+    r("DEL", "k")
+    return out
+
+
+INTERESTING = [0, 1, 2, 3, 63, 64, 127, 128, 255, 2**14, 2**31 - 1, 2**31,
+               2**32 - 1, 2**32, 2**44, 2**61, 2**63 - 1, 2**63, 2**64 - 1]
+
+
+def mutated(generator, data):
+    data = bytearray(data)
+    for _ in range(generator.choice((1, 1, 1, 2, 4))):
+        way, at = generator.randrange(8), generator.randrange(10, len(data))
+        if way < 3:
+            data[at] ^= 1 << generator.randrange(8)
+        elif way == 3:
+            data[at] = generator.choice((0, 1, 0x7F, 0x80, 0x81, 0xC0, 0xFF))
+        elif way == 4:
+            del data[at:at + generator.choice((1, 2, 8, len(data)))]
+        elif way == 5:
+            data[at:at] = bytes(data[at:at + generator.randrange(1, 70)])
+        elif way == 6:
+            data[at:at + 8] = struct.pack("<Q", generator.choice(INTERESTING))
+        else:
+            data[at:at + 8] = struct.pack("<d", generator.choice(
+                (0.0, -1.0, 1.0, 1e-300, 1e300, float("nan"), float("inf"))))
+        if len(data) < 12:
+            data += bytes(12)
+    return bytes(data)
+
+
+PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.INFO", "k"),
+          ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
+          ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),
+          ("MEMORY", "USAGE", "k"), ("DUMP", "k"),
+          ("DEBUG", "DIGEST-VALUE", "k"), ("COPY", "k", "l", "REPLACE")]
+
+
+def used(r):
+    r("FLUSHALL")
+    return int(info(r, "memory")["used_memory"])
+
+
+def test_damaged_payloads(quiet):
+    r = quiet.client()
+    generator = random.Random(5)
+    good = samples(r)
+    for sample in good:
+        assert r("RESTORE", "k", 0, seal(sample), "REPLACE") == "OK"
+    before = used(r)
+    accepted = 0
+    for start in range(0, COUNT, 500):
+        batch = [("RESTORE", "k", 0, seal(mutated(generator,
+                                                  generator.choice(good))),
+                  "REPLACE") for _ in range(500)]
+        commands, places = [], []
+        for command in batch:
+            places.append(len(commands))
+            commands += [("DEL", "k"), command, *PROBES]
+        answers = r.pipeline(commands)
+        for place in places:
+            answer = answers[place + 1]
+            assert answer == "OK" or isinstance(answer, Error)
+            accepted += answer == "OK"
+    assert quiet.alive(), quiet.text()[-3000:]
+    assert used(r) < before + (4 << 20)
+    assert accepted < COUNT  # most are refused; bits that changed cannot be seen
+
+
+def test_cut_payloads(quiet):
+    r = quiet.client()
+    for sample in samples(r)[::3]:
+        for end in range(10, len(sample), max(1, len(sample) // 60)):
+            answer = r("RESTORE", "k", 0, seal(sample[:end]), "REPLACE")
+            assert isinstance(answer, Error)
+    assert quiet.alive()
+
+
+def dump(r, key):
+    at, pieces = 0, []
+    while True:
+        at, data = r("BF.SCANDUMP", key, at)
+        if at == 0:
+            return pieces
+        pieces.append((at, data))
+
+
+def test_damaged_dumps(quiet):
+    r = quiet.client()
+    generator = random.Random(6)
+    dumps = []
+    for layout in ("native", "redisbloom"):
+        for capacity, n in ((10, 5), (10, 300)):
+            r("BF.INSERT", "k", "LAYOUT", layout, "CAPACITY", capacity, "ITEMS",
+              *range(n))
+            dumps.append(dump(r, "k"))
+            r("DEL", "k")
+    before = used(r)
+    for start in range(0, COUNT, 250):
+        commands = []
+        for _ in range(250):
+            commands.append(("DEL", "k"))
+            for at, data in generator.choice(dumps):
+                if generator.random() < 0.5 and len(data) > 12:
+                    data = mutated(generator, data)
+                if generator.random() < 0.1:
+                    at = generator.choice((0, -1, 1, 2, at + 1, at - 1, 2**63 - 1,
+                                           -2**63))
+                commands.append(("BF.LOADCHUNK", "k", at, data))
+            commands += PROBES
+        r.pipeline(commands)
+    assert quiet.alive(), quiet.text()[-3000:]
+    assert used(r) < before + (4 << 20)
+
+
+def test_what_is_no_command_does_no_harm(quiet):
+    r = quiet.client()
+    r.socket.sendall(encode("BF.ADD", "k", "x")[:-3])
+    r.close()
+    assert quiet.client()("PING") == "PONG"

@@ -1,0 +1,122 @@
+"""RedisBloom's own data, in a real server: it loads in every encoding, answers
+as it did, grows by its rules, and can go back, byte for byte."""
+import pytest
+from redisbloom_data import FIXED, GROWS, NO_SCALING, Filter, cases, words
+from resp import Error
+
+ALL = {case.name: case for case in cases()}
+
+
+def each(wanted=lambda case: True):
+    names = [name for name, case in ALL.items() if wanted(case)]
+    assert names
+    return pytest.mark.parametrize("case", [ALL[n] for n in names], ids=names)
+
+
+@pytest.fixture
+def plain(r):
+    """DUMP as it is written down, without compression."""
+    r("CONFIG", "SET", "rdbcompression", "no")
+    yield r
+    r("CONFIG", "SET", "rdbcompression", "yes")
+
+
+def answers_as_before(r, key, case):
+    assert r("TYPE", key) == "MBbloom--"
+    assert r("BF.CARD", key) == case.filter.items
+    if case.keys:
+        assert r("BF.MEXISTS", key, *case.keys) == [1] * len(case.keys)
+    strangers = words(500, 10**6)
+    assert r("BF.MEXISTS", key, *strangers) == [int(case.filter.has(s))
+                                               for s in strangers]
+
+
+@each()
+def test_a_payload_is_restored(r, case):
+    assert r("RESTORE", "k", 0, case.payload()) == "OK"
+    answers_as_before(r, "k", case)
+
+
+@each()
+def test_it_goes_back_in_encoding_4(r, case):
+    r("RESTORE", "k", 0, case.payload())
+    assert r("RESTORE", "again", 0, r("DUMP", "k")) == "OK"
+    answers_as_before(r, "again", case)
+    assert r("DEBUG", "DIGEST-VALUE", "k") == r("DEBUG", "DIGEST-VALUE",
+                                               "again")
+
+
+@each(lambda case: case.made and case.encoding == 4)
+def test_what_goes_back_is_the_same_bytes(plain, case):
+    plain("RESTORE", "k", 0, case.payload())
+    assert plain("DUMP", "k") == case.payload()
+
+
+@each(lambda case: case.made and case.made[2] in (GROWS, FIXED))
+def test_a_filter_made_here_is_the_same_bytes(plain, case):
+    capacity, error, options, growth = case.made
+    if options & NO_SCALING:
+        how = ["NONSCALING"]
+        growth = None  # which a filter that does not grow never uses
+    else:
+        how = ["EXPANSION", growth]
+    plain("BF.RESERVE", "k", error, capacity, *how, "LAYOUT", "redisbloom")
+    if case.keys:
+        assert plain("BF.MADD", "k", *case.keys) == [int(f) for f in case.fresh]
+    answers_as_before(plain, "k", case)
+    if growth is not None:
+        assert plain("DUMP", "k") == case.payload()
+
+
+@each()
+def test_a_dump_is_loaded_in_chunks(r, case):
+    for size in (16 << 20, 7):
+        key = f"k{size}"
+        for at, data in case.filter.chunks(size, case.form):
+            assert r("BF.LOADCHUNK", key, at, data) == "OK"
+        answers_as_before(r, key, case)
+
+
+@each(lambda case: case.made)
+def test_a_dump_made_here_is_the_same_bytes(r, case):
+    r("RESTORE", "k", 0, case.payload())
+    at, chunks = 0, []
+    while True:
+        at, data = r("BF.SCANDUMP", "k", at)
+        if at == 0:
+            break
+        chunks.append((at, data))
+    assert chunks == list(case.filter.chunks())
+
+
+@pytest.mark.parametrize("growth", [1, 2, 3])
+def test_it_grows_by_the_same_rules(plain, growth):
+    theirs = Filter(20, 0.02, GROWS, growth)
+    first, later = words(50), words(800, 50)
+    for key in first:
+        theirs.add(key)
+    plain("RESTORE", "k", 0, theirs.payload())
+    fresh = plain("BF.MADD", "k", *later)
+    assert fresh == [int(theirs.add(key)) for key in later]
+    assert len(theirs.links) > 3
+    assert plain("DUMP", "k") == theirs.payload()
+
+
+def test_a_full_one_says_so(r):
+    theirs = Filter(50, 0.01, FIXED)
+    for key in words(50):
+        theirs.add(key)
+    r("RESTORE", "k", 0, theirs.payload())
+    answers = r("BF.MADD", "k", *words(50), *words(100, 1000))
+    assert answers[-1] == Error("ERR non scaling filter is full")
+
+
+def test_a_server_restarts_with_their_filters(start):
+    server = start(save="3600 1")
+    r = server.client()
+    for name, case in ALL.items():
+        r("RESTORE", name, 0, case.payload())
+    server.restart()
+    r = server.client()
+    for name, case in ALL.items():
+        answers_as_before(r, name, case)
