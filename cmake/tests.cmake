@@ -178,6 +178,23 @@ target_link_libraries(golden_make PRIVATE calyx_static)
 set_target_properties(golden_make PROPERTIES
     C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
 
+# ---- The page, in a real browser --------------------------------------------
+
+# No REQUIRED here: without node the tests are there, and fail.
+find_program(NODE NAMES node nodejs)
+set(web ${PROJECT_BINARY_DIR}/web)
+add_test(NAME web.build COMMAND ${PROJECT_SOURCE_DIR}/web/build ${web})
+set_tests_properties(web.build PROPERTIES FIXTURES_SETUP web
+    ENVIRONMENT "XXHASH_INCLUDE=${XXHASH_INCLUDE}")
+file(GLOB web_tests CONFIGURE_DEPENDS test/web/*.mjs)
+list(FILTER web_tests EXCLUDE REGEX "/support\\.mjs$")
+foreach(source IN LISTS web_tests)
+    cmake_path(GET source STEM name)
+    add_test(NAME web.${name} COMMAND ${NODE} --test ${source})
+    set_tests_properties(web.${name} PROPERTIES FIXTURES_REQUIRED web
+        ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
+endforeach()
+
 # ---- What people get -------------------------------------------------------
 
 add_test(NAME package.install
