@@ -6,8 +6,10 @@ import { $, say } from "./dom.js";
 import { get, set } from "./state.js";
 import { language, missing, speak, t, translate } from "./text.js";
 import * as plan from "./plan.js";
+import * as see from "./see.js";
+import * as trial from "./try.js";
 
-const parts = { plan };
+const parts = { plan, see, try: trial };
 const names = ["plan", "see", "try", "inspect"];
 
 function show(name) {

@@ -29,7 +29,47 @@ async function grow(calyx, { kind, guess, rate, times }) {
   }
 }
 
-const tasks = { grow };
+// ---- A million keys ----
+
+const STEPS = 50, ASKED = 50000, STRANGERS = 2 ** 40; // where strangers begin
+
+async function run(calyx, { kind, keys, rate }, task) {
+  const filter = calyx.make({ kind, capacity: keys, fpr: rate });
+  const clock = (n, use) => {
+    const start = performance.now();
+    const result = use();
+    return [result, (performance.now() - start) * 1e6 / n];
+  };
+  try {
+    const plan = calyx.plan(kind, { keys, rate });
+    let spent = 0;
+    for (let i = 0, from = 0; i < STEPS; i++) {
+      const to = Math.round(keys * (i + 1) / STEPS), n = to - from;
+      const [, add] = clock(n, () => filter.addNumbers(from, n));
+      const [passed, asks] = clock(ASKED, () =>
+        filter.hasNumbers(STRANGERS + i * ASKED, ASKED));
+      spent += add * n;
+      from = to;
+      task.news({ keys: to, measured: passed / ASKED, add, ask: asks,
+        expected: calyx.rateAt(kind, plan.bits, plan.probes, to) });
+      await task.breathe();
+      if (!task.current()) return null;
+    }
+    const asked = 1e6;
+    const [passed, asks] = clock(asked, () => filter.hasNumbers(2 * STRANGERS, asked));
+    return { measured: passed / asked, passed, asked, ask: asks,
+      lost: keys - filter.hasNumbers(0, keys), bytes: plan.bytes, add: spent / keys };
+  } finally {
+    filter.free();
+  }
+}
+
+// Whatever goes on of this sort is no longer the latest.
+async function stop(calyx, { what }) {
+  latest[what] = 0;
+}
+
+const tasks = { grow, try: run, stop };
 
 onmessage = async ({ data: { id, what, values } }) => {
   latest[what] = id;
