@@ -1,6 +1,6 @@
 // Charts: uPlot in the page's colors. A chart is drawn anew when its data,
 // width, language or theme change.
-import { rateText, general } from "./number.js";
+import { countText, general, rateText } from "./number.js";
 
 const charts = new Map(); // element -> what it was drawn from
 
@@ -24,9 +24,13 @@ const axis = (spec) => ({
   ...spec,
 });
 
+// Short enough for an axis: 1 % and 10⁻⁶.
+const raised = (n) => [...String(n)].map((d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join("");
+const tick = (v) => v >= 1e-4 ? rateText(v) : "10⁻" + raised(Math.round(-Math.log10(v)));
+
 const shown = {
   rate: (v) => (v == null ? "" : rateText(v)),
-  number: (v) => (v == null ? "" : general(v, 3)),
+  number: (v) => (v == null ? "" : v >= 1000 ? countText(v) : general(v, 3)),
 };
 
 // `lines` are {label, color, dash, values}; `x` and `y` are {label, log, text,
@@ -43,7 +47,8 @@ export function draw(element, spec) {
     time, distr: a.log ? 3 : 1, ...(a.range && { range: a.range }) });
   const ticks = (a) => ({
     label: a.label,
-    values: (u, all) => all.map((v) => (v == null ? "" : text(a)(v))),
+    values: (u, all) => all.map((v) =>
+      (v == null ? "" : a.text === "rate" ? tick(v) : text(a)(v))),
     ...(a.log && { filter: decades }),
   });
   element.uplot = new uPlot({
@@ -67,6 +72,7 @@ function mark(u, marks) {
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = color("--accent");
   ctx.lineWidth = 2;
+  ctx.setLineDash([]);
   ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
   for (const { x, label } of marks) {
     const at = u.valToPos(x, "x", true);

@@ -6,10 +6,11 @@ import { $, say } from "./dom.js";
 import { get, set } from "./state.js";
 import { language, missing, speak, t, translate } from "./text.js";
 import * as plan from "./plan.js";
+import * as inspect from "./inspect.js";
 import * as see from "./see.js";
 import * as trial from "./try.js";
 
-const parts = { plan, see, try: trial };
+const parts = { plan, see, try: trial, inspect };
 const names = ["plan", "see", "try", "inspect"];
 
 function show(name) {

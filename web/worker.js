@@ -3,6 +3,7 @@
 // sort is the one that counts; one that goes on for long looks after each step
 // whether it still is.
 import { load } from "./calyx.js";
+import * as files from "./file.js";
 
 const library = load();
 const latest = {};
@@ -64,12 +65,32 @@ async function run(calyx, { kind, keys, rate }, task) {
   }
 }
 
+// ---- A file ----
+
+let held = null;
+
+async function open(calyx, values, task) {
+  held?.filter?.free();
+  held = null;
+  const opened = await files.open(calyx, values, task);
+  if (!opened) return null;
+  if (!task.current()) opened.filter?.free();
+  else held = opened;
+  return opened.result;
+}
+
+async function askFile(calyx, { words }) {
+  const of = held, found = [];
+  for (const word of words) found.push(await files.has(calyx, of, word));
+  return found;
+}
+
 // Whatever goes on of this sort is no longer the latest.
 async function stop(calyx, { what }) {
   latest[what] = 0;
 }
 
-const tasks = { grow, try: run, stop };
+const tasks = { grow, try: run, open, ask: askFile, stop };
 
 onmessage = async ({ data: { id, what, values } }) => {
   latest[what] = id;

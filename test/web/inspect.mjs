@@ -1,0 +1,243 @@
+// Inspect: files are shown as `calyx info --json` and `calyx check` tell them,
+// in memory and in slices; and what is damaged is told by its place.
+import assert from "node:assert/strict";
+import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync,
+  writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { load } from "../../web/calyx.js";
+import { built, calyx, calyxJson, close, folder, open, same } from "./support.mjs";
+
+const golden = new URL("../golden/", import.meta.url).pathname;
+const place = (name) => join(folder, name);
+
+const verdict = (page) => page.getAttribute("#inspect-say", "data-verdict");
+
+async function inspect(page, path) {
+  await page.evaluate(() => { delete document.getElementById("inspect-say").dataset.verdict; });
+  await page.setInputFiles("#file", []);
+  await page.setInputFiles("#file", path);
+  await page.waitForSelector("#inspect-say[data-verdict]", { timeout: 60000 });
+}
+
+const facts = (page) => page.locator("#facts dd").evaluateAll((all) =>
+  Object.fromEntries(all.map((dd) => [dd.dataset.fact,
+    dd.querySelector("data") ? Number(dd.querySelector("data").value) : dd.textContent])));
+
+const damage = (page) => page.locator("#damage li").evaluateAll((all) =>
+  all.map((li) => li.dataset.damage));
+
+async function compare(page, path, slack) {
+  const [wanted] = calyxJson("info", path), found = await facts(page);
+  for (const key of ["kind", "hash", "comment"])
+    assert.equal(found[key] ?? "", wanted[key], `${path}: ${key}`);
+  assert.equal(found.strict, wanted.strict ? "yes" : "no");
+  if (wanted.seed < 2 ** 53) assert.equal(Number(found.seed), wanted.seed);
+  for (const key of ["keys", "capacity", "bytes", "bits", "fill", "probes", "parts",
+    "growth", "rate_promised", "distinct"])
+    same(found[key], wanted[key], `${path}: ${key}`);
+  if (slack) // in slices, the rate is told for a whole number of keys
+    assert.ok(Math.abs(found.rate - wanted.rate) <= slack * wanted.rate + 1e-12, `${path}: rate`);
+  else same(found.rate, wanted.rate, `${path}: rate`);
+}
+
+const good = readdirSync(golden).filter((name) =>
+  name.endsWith(".calyx") && !name.includes("siphash"));
+
+test("every file of test/golden shows the numbers of calyx info --json", async () => {
+  const page = await open("?part=inspect");
+  assert.ok(good.length > 30);
+  for (const name of good) {
+    await inspect(page, golden + name);
+    assert.equal(await verdict(page), name === "line-open.calyx" ? "open" : "good", name);
+    await compare(page, golden + name);
+  }
+  await close(page);
+});
+
+test("so it does when they are read in slices", async () => {
+  const page = await open("?part=inspect&most=1");
+  for (const name of good) {
+    await inspect(page, golden + name);
+    assert.deepEqual(await damage(page), [], name);
+    await compare(page, golden + name, 0.01);
+  }
+  await close(page);
+});
+
+const words = Array.from({ length: 60 }, (_, i) => `stranger ${i}`);
+words.push(...Array.from({ length: 20 }, (_, i) => `key ${i}`));
+
+test("asked for keys it answers as calyx check, in memory and in slices", async () => {
+  writeFileSync(place("keys"), Array.from({ length: 3000 }, (_, i) => `key ${i}\n`).join(""));
+  writeFileSync(place("asked"), words.join("\n") + "\n");
+  const memory = await open("?part=inspect"), slices = await open("?part=inspect&most=1");
+  const kinds = ["line", "line2", "split", "flat", "counting"];
+  const shapes = [["-n", "3000"], ["-n", "500", "--growth", "2"]];
+  for (const [kind, shape] of kinds.flatMap((k) => shapes.map((s) => [k, s]))) {
+    const file = place(kind + ".calyx");
+    calyx("build", ...shape, "-p", "30%", "--kind", kind, "--seed", "7", "--force", "-o", file, "keys");
+    const wanted = calyx("check", "-f", file, "asked").trimEnd().split("\n");
+    if (shape.length === 2)
+      assert.ok(wanted.length > 22, "there are false positives to compare");
+    for (const page of [memory, slices]) {
+      await inspect(page, file);
+      await page.fill("#ask", words.join("\n"));
+      await page.click("#ask-form button");
+      await page.waitForFunction((n) =>
+        document.querySelectorAll("#answers tbody tr").length === n, words.length);
+      const found = await page.locator("#answers tbody tr").evaluateAll((rows) => rows
+        .filter((row) => row.cells[1].dataset.found === "true").map((row) => row.cells[0].textContent));
+      assert.deepEqual(found, wanted, kind);
+    }
+  }
+  await close(memory);
+  await close(slices);
+});
+
+// ---- Damage ----
+
+const fails = (path) => {
+  try {
+    calyx("verify", path);
+  } catch (error) {
+    return error.status;
+  }
+  return 0;
+};
+
+test("damage is told by its place, wherever the command sees some", async () => {
+  writeFileSync(place("many"), Array.from({ length: 200000 }, (_, i) => `${i}\n`).join(""));
+  const whole = place("whole.calyx");
+  calyx("build", "-n", "2M", "-p", "1%", "--kind", "flat", "-o", whole, "many");
+  const bytes = readFileSync(whole), length = bytes.length;
+  assert.ok(length > 2 << 20);
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  const body = Number(view.getBigUint64(128 + 40, true));
+  const bits = Number(view.getBigUint64(128, true));
+  const bodyBytes = Number(view.getBigUint64(128 + 48, true));
+  const tables = Math.ceil((body + bodyBytes) / 4096) * 4096;
+  const flip = (at) => (copy) => { copy[at] ^= 0x10; return copy; };
+  const cases = [
+    ["start", flip(0), ["head"]],
+    ["version", flip(8), ["head"]],
+    ["header", flip(64), ["head"]],
+    ["first chunk", flip(body), ["chunk"]],
+    ["second chunk", flip(body + (1 << 20) + 5), ["chunk"]],
+    ["tables", flip(tables), ["tables"]],
+    ["slot", flip(length - 1024), ["slots"]],
+    ["gap", flip(tables + 64), ["gap"]],
+    ["after a slot", flip(length - 1), ["gap"]],
+    ["truncated", (copy) => copy.subarray(0, length / 2 | 0), ["size"]],
+    ["cut by a byte", (copy) => copy.subarray(0, length - 1), ["size"]],
+    ["cut in its header", (copy) => copy.subarray(0, 1000), ["head"]],
+    ["longer", (copy) => Buffer.concat([copy, Buffer.alloc(1)]), ["size"]],
+    ["empty", () => Buffer.alloc(0), ["head"]],
+    ["foreign", () => Buffer.from("%PDF-1.7\n".repeat(1000)), ["head"]],
+  ];
+  const tail = body + Math.floor(bits / 8) + 1;
+  if (tail < body + bodyBytes) cases.push(["tail", flip(tail), ["chunk", "tail"]]);
+  const page = await open("?part=inspect");
+  await inspect(page, whole);
+  assert.equal(await verdict(page), "good");
+  await compare(page, whole);
+  for (const [name, change, wanted] of cases) {
+    const path = place("damaged.calyx");
+    writeFileSync(path, change(Buffer.from(bytes)));
+    assert.equal(fails(path) !== 0, true, name);
+    await inspect(page, path);
+    assert.equal(await verdict(page), "damaged", name);
+    assert.deepEqual((await damage(page)).sort(), [...wanted].sort(), name);
+    assert.ok(await page.locator("#ask-box").isHidden(), "nobody asks what is damaged");
+  }
+  await close(page);
+});
+
+test("a file with a secret key, and one that is too new, say so", async () => {
+  const page = await open("?part=inspect");
+  await inspect(page, golden + "line-siphash.calyx");
+  assert.deepEqual(await damage(page), ["head"]);
+  assert.match(await page.locator("#damage").textContent(), /hash/);
+  await close(page);
+});
+
+// A sparse file of 960 MiB, over 1 GB: zeros and the bits of three keys, with right checksums.
+async function huge(path) {
+  globalThis.fetch = async () => ({ ok: true,
+    arrayBuffer: async () => readFileSync(join(built, "site", "calyx.wasm")) });
+  const library = await load("calyx.wasm");
+  calyx("build", "-n", "40", "-p", "1%", "-o", path, "--force", "three");
+  const small = readFileSync(path), header = Buffer.from(small.subarray(0, 4096));
+  const chunk = 1 << 20, chunks = 960, bytes = chunks * chunk, slots = 4096 + bytes + 8 * chunks;
+  header.writeBigUInt64LE(BigInt(bytes / 64), 128); // blocks
+  header.writeBigUInt64LE(BigInt(bytes), 128 + 48);
+  header.writeBigUInt64LE(BigInt(slots + 1024), 24);
+  header.writeBigUInt64LE(library.checksum(header.subarray(0, 4088)), 4088);
+  const zeros = new Uint8Array(chunk), tables = Buffer.alloc(8 * chunks);
+  library.lend(zeros, (at) => {
+    for (let i = 0; i < chunks; i++)
+      tables.writeBigUInt64LE(BigInt.asUintN(64, library.wasm.checksum(at, chunk, BigInt(i))), 8 * i);
+  });
+  const line = small.subarray(4096, 4160), last = chunks - 1; // three keys' bits, in the last line
+  zeros.set(line, chunk - 64);
+  tables.writeBigUInt64LE(library.checksum(zeros, BigInt(last)), 8 * last);
+  const slot = Buffer.alloc(64);
+  slot.writeBigUInt64LE(1n, 0);
+  slot.writeUInt32LE(1, 8);
+  slot.writeBigUInt64LE(3n, 16);
+  slot.writeBigUInt64LE(library.checksum(tables), 24);
+  header.copy(slot, 32, 4088);
+  slot.writeBigUInt64LE(library.checksum(slot.subarray(0, 56)), 56);
+  const file = openSync(path, "w");
+  ftruncateSync(file, slots + 1024);
+  writeSync(file, header, 0, 4096, 0);
+  writeSync(file, line, 0, 64, 4096 + bytes - 64);
+  writeSync(file, tables, 0, tables.length, 4096 + bytes);
+  writeSync(file, slot, 0, 64, slots);
+  closeSync(file);
+}
+
+test("a file over 1 GB is read in slices, not whole", async () => {
+  writeFileSync(place("three"), "rose\niris\nlily\n");
+  const path = place("huge.calyx");
+  await huge(path);
+  assert.equal(fails(path), 0, "the command takes it");
+  const page = await open("?part=inspect");
+  await inspect(page, path);
+  assert.deepEqual(await damage(page), []);
+  assert.equal(await verdict(page), "good");
+  await compare(page, path, 1e-3);
+  await page.fill("#ask", "rose");
+  await page.click("#ask-form button");
+  await page.waitForSelector("#answers [data-found=false]"); // its line is another now
+  await close(page);
+});
+
+test("ten megabytes of keys, and none, break nothing", async () => {
+  const page = await open("?part=inspect");
+  await inspect(page, golden + "line-saved.calyx");
+  await page.click("#ask-form button");
+  assert.match(await page.locator("#ask-say").textContent(), /Type a word/);
+  await page.fill("#ask", "x".repeat(1e7)); // the field takes 65536 of them
+  await page.click("#ask-form button");
+  await page.waitForFunction(() => document.querySelectorAll("#answers tbody tr").length === 1);
+  await page.locator("#ask").evaluate((e) => { e.value = "🌹\n".repeat(5000); });
+  await page.click("#ask-form button");
+  await page.waitForFunction(() => document.querySelectorAll("#answers tbody tr").length === 1000);
+  assert.match(await page.locator("#ask-say").textContent(), /first/);
+  await close(page);
+});
+
+test("a dropped file is read as a chosen one", async () => {
+  const page = await open("?part=inspect");
+  const bytes = [...readFileSync(golden + "line-saved.calyx")];
+  await page.evaluate((all) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([new Uint8Array(all)], "dropped.calyx"));
+    document.getElementById("drop").dispatchEvent(
+      new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, bytes);
+  await page.waitForSelector("#inspect-say[data-verdict=good]");
+  assert.match(await page.locator("#inspect-say").textContent(), /dropped\.calyx/);
+  await close(page);
+});
