@@ -45,13 +45,18 @@ AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
     return _mm256_testz_si256(missing, missing);
 }
 
-AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
-                                const uint8_t *row) {
-    const struct line mask = mask_of(hash, row), old = load(line);
-    const __m256i missing = missing_of(old, mask);
+/* Tells what was missing. */
+AVX2 MELT __m256i add_mask(uint8_t *line, struct line mask) {
+    const struct line old = load(line);
     _mm256_store_si256((__m256i *)line, _mm256_or_si256(old.low, mask.low));
     _mm256_store_si256((__m256i *)(line + 32),
                        _mm256_or_si256(old.high, mask.high));
+    return missing_of(old, mask);
+}
+
+AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
+                                const uint8_t *row) {
+    const __m256i missing = add_mask(line, mask_of(hash, row));
     return !_mm256_testz_si256(missing, missing);
 }
 
@@ -76,28 +81,39 @@ AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
 
 /* ---- Eight questions at once --------------------------------------------- */
 
-/* What hash i + j of a run misses, with call j. */
-AVX2 MELT __m256i missing_at(struct run now, size_t i, struct calls calls,
-                             size_t j) {
+/* What hash i + j of a run misses, with call j; and the same when it is added.
+ */
+typedef __m256i missing_at(struct run now, size_t i, struct calls calls,
+                           size_t j);
+
+AVX2 MELT __m256i asked_at(struct run now, size_t i, struct calls calls,
+                           size_t j) {
     call_at(calls, j);
     return missing_of(load(line_at(now, i + j)),
                       mask_of(&now.hashes[i + j], row_at(now, i + j)));
+}
+
+AVX2 MELT __m256i added_at(struct run now, size_t i, struct calls calls,
+                           size_t j) {
+    call_at(calls, j);
+    return add_mask(line_at(now, i + j),
+                    mask_of(&now.hashes[i + j], row_at(now, i + j)));
 }
 
 /* Packing makes each word half as long, but never zero if it was not; so what
  * eight keys miss comes to fit into two registers, of 32 bits a key in each
  * half. */
 AVX2 MELT __m256i missing_by_two(struct run now, size_t i, struct calls calls,
-                                 size_t j) {
-    const __m256i first = missing_at(now, i, calls, j);
-    const __m256i second = missing_at(now, i, calls, j + 1);
+                                 size_t j, missing_at *at) {
+    const __m256i first = at(now, i, calls, j);
+    const __m256i second = at(now, i, calls, j + 1);
     return _mm256_packs_epi32(first, second);
 }
 
 AVX2 MELT __m256i missing_by_four(struct run now, size_t i, struct calls calls,
-                                  size_t j) {
-    const __m256i first = missing_by_two(now, i, calls, j);
-    const __m256i last = missing_by_two(now, i, calls, j + 2);
+                                  size_t j, missing_at *at) {
+    const __m256i first = missing_by_two(now, i, calls, j, at);
+    const __m256i last = missing_by_two(now, i, calls, j + 2, at);
     return _mm256_packs_epi16(first, last);
 }
 
@@ -117,11 +133,21 @@ MELT uint64_t answers_of(uint32_t found) {
     return ((found * each & own_bit) + 0x7F * each) >> 7 & each;
 }
 
+AVX2 MELT uint32_t found_by_eight(struct run now, size_t i, struct calls calls,
+                                  missing_at *at) {
+    const __m256i first = missing_by_four(now, i, calls, 0, at);
+    const __m256i last = missing_by_four(now, i, calls, 4, at);
+    return found_of(first, last);
+}
+
 AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
                              bool *to) {
-    const __m256i first = missing_by_four(now, i, calls, 0);
-    const __m256i last = missing_by_four(now, i, calls, 4);
-    store64(to + i, answers_of(found_of(first, last)));
+    store64(to + i, answers_of(found_by_eight(now, i, calls, asked_at)));
+}
+
+AVX2 MELT void add_eight_avx2(struct run now, size_t i, struct calls calls,
+                              bool *to) {
+    store64(to + i, answers_of(0xFF ^ found_by_eight(now, i, calls, added_at)));
 }
 
 /* ---- Eight questions of many parts --------------------------------------- */
@@ -202,7 +228,7 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
 LINE_KERNELS_OF_EIGHT(avx2, CPU_AVX2, AVX2, in_line_avx2, in_eight_avx2,
-                      add_to_line_avx2, share_line_avx2)
+                      add_to_line_avx2, add_eight_avx2, share_line_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */

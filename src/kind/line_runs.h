@@ -163,7 +163,8 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
         }                                                               \
     }
 
-#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add, share)   \
+#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add,          \
+                              add_eight, share)                               \
     TARGET MELT bool level##_has_at(struct run now, size_t i) {               \
         return in(line_at(now, i), &now.hashes[i], row_at(now, i));           \
     }                                                                         \
@@ -173,11 +174,9 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     TARGET MELT bool level##_share_at(struct run now, size_t i) {             \
         return share(line_at(now, i), &now.hashes[i], row_at(now, i));        \
     }                                                                         \
-    EACH_OF_EIGHT(level##_add_eight, TARGET, level##_add_at)                  \
     EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)              \
     LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight) \
-    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at,                \
-             level##_add_eight)                                               \
+    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at, add_eight)     \
     LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,            \
              level##_share_eight)                                             \
     SINGLES(line_##level, TARGET, one_##level##_has, one_##level##_add)       \
