@@ -3,8 +3,11 @@
  * asked for and runs it; tool.h tells what a verb is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -62,11 +65,23 @@ static int finish(int status) {
     fail_os("standard output", "write");
 }
 
+/* A standard stream that the caller closed must not become the number of the
+ * next file that is opened: a message would be written into a filter. What
+ * stands in for it fails as a closed one does, since it is open the wrong way
+ * round. */
+static void occupy_standard_streams(void) {
+    static const int wrong_ways[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_ways[fd]) != fd)
+            exit(EXIT_TROUBLE); /* with nobody to tell */
+}
+
 static bool is_one_of(const char *word, const char *name, const char *letter) {
     return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
 }
 
 int main(int count, char **words) {
+    occupy_standard_streams();
     hold_signals();
     if (count < 2) {
         print_overview();

@@ -154,3 +154,19 @@ setup() {
     is_status 2
     complains "flowers.calyx: a filter of kind counting is wanted, found line, which cannot forget"
 }
+
+@test "closed standard streams do not become the filter that is changed" {
+    printf 'a\tb\nc\n' >lines
+    for closed in '2>&-' '>&- 2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+        rm flowers.calyx
+        flowers
+        if eval "\"\$CALYX\" add flowers.calyx --new -k 2 lines $closed"; then
+            return 1
+        fi
+        run_calyx verify flowers.calyx
+        is_status 0
+    done
+    run_calyx add flowers.calyx <&-
+    is_status 2
+    complains "standard input: cannot read it: Bad file descriptor"
+}
