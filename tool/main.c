@@ -58,8 +58,7 @@ static void print_version(void) {
         printf("%s%s", *kernel, kernel[1] ? ", " : "\n");
 }
 
-/* What was printed must have arrived. */
-static int finish(int status) {
+int finish(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     if (errno == EPIPE) end_of_pipe();
     fail_os("standard output", "write");
@@ -108,8 +107,9 @@ int main(int count, char **words) {
     const int operands = read_options(verb, count - 2, words + 2);
     start_watch();
     if (operands < verb->least)
-        fail("found %d operands, but %d are wanted: calyx %s %s", operands,
-             verb->least, verb->name, verb->synopsis);
+        fail("at least %d operand%s wanted, found %d: calyx %s %s", verb->least,
+             verb->least == 1 ? " is" : "s are", operands, verb->name,
+             verb->synopsis);
     if (verb->most >= 0 && operands > verb->most)
         fail("'%s' is one operand too many: calyx %s %s", words[2 + verb->most],
              verb->name, verb->synopsis);

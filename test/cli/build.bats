@@ -248,3 +248,22 @@ expected() {
     wait
     prints 1000
 }
+
+@test "numbers that cannot be meant are refused" {
+    for option in --keys=0 --memory=0 --memory=1e30 --probes=0 \
+        --probes=4294967297 --rate=0 --rate=1 --rate=nan --jobs=1000; do
+        run_calyx build $option -o no.calyx /dev/null
+        is_status 2
+        complains "option ${option%=*} wants"
+        [ ! -e no.calyx ]
+    done
+}
+
+@test "an empty name is told of before the work" {
+    run_calyx build -o "" /nowhere
+    is_status 2
+    complains "the output has an empty name"
+    run_calyx build ""
+    is_status 2
+    complains "'': cannot open it"
+}

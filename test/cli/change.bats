@@ -122,7 +122,7 @@ setup() {
 @test "add wants a filter that exists" {
     run_calyx add
     is_status 2
-    complains "found 0 operands, but 1 are wanted: calyx add FILTER"
+    complains "at least 1 operand is wanted, found 0: calyx add FILTER"
     run_calyx add nowhere.calyx <<<x
     is_status 2
     complains "nowhere.calyx: cannot open it"
