@@ -34,7 +34,7 @@ AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
     return _mm256_add_epi64(body, offset);
 }
 
-/* line_row for eight hashes, as distances from the first of all rows. */
+/* line_row for eight hashes, as distances from all_rows. */
 AVX2 MELT __m256i rows_of(__m256i first, __m256i last,
                           const struct road *road) {
     const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(first),
@@ -59,11 +59,16 @@ AVX2 MELT void work_out_eight(const struct road *road, struct run run,
     _mm256_storeu_si256((__m256i *)&run.rows[i], rows_of(first, last, road));
 }
 
+/* Rows are told by their distance in bytes from here. */
+MELT const uint8_t *all_rows(void) {
+    return (const uint8_t *)line_rows;
+}
+
 AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
     const uint8_t *line = road->body + line_offset(run.hashes[i], &road->shape);
     const uint8_t *row = line_row(run.hashes[i], road->shape.probes);
     run.lines[i] = (uintptr_t)line;
-    run.rows[i] = (uint32_t)(row - line_rows[0]);
+    run.rows[i] = (uint32_t)(row - all_rows());
 }
 
 AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
@@ -71,7 +76,7 @@ AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
 }
 
 AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
-    return line_rows[0] + run.rows[i];
+    return all_rows() + run.rows[i];
 }
 
 /* Eight lines each to call on the way, from far off and from near by. */
