@@ -183,6 +183,7 @@ static char *folder_of(const char *path) {
 void expect_output(const char *path, bool replace) {
     struct stat is;
     if (!path || strcmp(path, "-") == 0) return;
+    if (!*path) fail("the output has an empty name");
     if (stat(path, &is) == 0) {
         if (S_ISREG(is.st_mode) && !replace) fail_exists(path);
         return;

@@ -16,7 +16,8 @@
 #include "stream.h"
 
 static const char *out, *kind, *seed, *comment;
-static uint64_t keys, memory, probes;
+static uint64_t keys, memory;
+static uint32_t probes;
 static double rate, growth;
 static bool force, strict;
 
@@ -26,6 +27,14 @@ static void take_growth(const struct option *o, const char *value) {
     if (!rate_from(value, &growth) || !(growth >= 1.25 && growth <= 16))
         fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
              value);
+}
+
+static void take_probes(const struct option *o, const char *value) {
+    uint64_t number;
+    if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
+        fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
+             value);
+    probes = (uint32_t)number;
 }
 
 static uint64_t seed_from_text(void) {
@@ -51,7 +60,7 @@ static calyx_options options_given(void) {
     return (calyx_options){.kind = kind,
                            .capacity = keys,
                            .fpr = rate,
-                           .probes = (uint32_t)probes,
+                           .probes = probes,
                            .growth = growth,
                            .strict = strict,
                            .hash = secret_key() ? "siphash" : NULL,
@@ -180,7 +189,7 @@ static const struct group options = {
         {'n', "keys", "KEYS",
          "Plan for so many different keys, such as 10M or 1e9. Without it they "
          "are counted.",
-         take_count, &keys},
+         take_some, &keys},
         {'p', "rate", "RATE",
          "The share of strangers that may pass: 0.01, 1%, 1e-6 or 1/1000000. "
          "The default is 1%.",
@@ -197,7 +206,7 @@ static const struct group options = {
          "forget. 'calyx --version' lists those there are.",
          take_text, &kind},
         {0, "probes", "N", "Bits to set for a key, instead of the best number.",
-         take_count, &probes},
+         take_probes, NULL},
         {0, "growth", "FACTOR",
          "Let the filter grow when more is added than was planned, to FACTOR "
          "times the keys, from 1.25 to 16.",

@@ -259,7 +259,10 @@ static int run(int count, char **files) {
         fail("--max-count does not go with --count and --filter-name");
     look_for_standard_input(count, files);
     open_filters();
-    if (most == 0) return EXIT_NO;
+    if (most == 0) {
+        if (count_only && !quiet) print_counts();
+        return EXIT_NO;
+    }
     read_allowed();
     many_files = count > 1;
     const struct work todo = {

@@ -159,6 +159,7 @@ static size_t at_most(size_t n, size_t limit) {
 static struct run hash_next(const calyx_filter *f, const struct keys *keys,
                             struct window *w) {
     const size_t from = w->hashed, n = at_most(keys->n - from, RUN);
+    if (n == 0) return no_run; /* nor may there be an array */
     const size_t half = from / RUN % 2;
     struct run run = {w->hashes[half], n, w->lines[half], w->rows[half]};
     if (keys->hashes)

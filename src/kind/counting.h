@@ -70,7 +70,7 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
  * is asked as a line filter is. */
 #define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, has_in_any_, add_,  \
                         remove_)                                               \
-    SINGLES(name, TARGET, has_, add_)                                          \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
     TARGET static size_t name##_add_run(                                       \
         uint8_t *body, const struct shape *shape, struct run now,              \
         struct run next, bool *fresh) {                                        \

@@ -152,18 +152,18 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
  * each with one to call the lines that it will touch. TARGET is the attribute
  * that lets the compiler use the instructions of the level. KERNEL makes the
  * loops over runs too; SINGLES is for a kernel that has its own. */
-#define SINGLES(name, TARGET, has_, add_)                                     \
-    TARGET static bool name##_has(const uint8_t *body,                        \
-                                  const struct shape *shape, uint64_t hash) { \
-        return has_(body, shape, &hash);                                      \
-    }                                                                         \
-    TARGET static bool name##_add(uint8_t *body, const struct shape *shape,   \
-                                  uint64_t hash) {                            \
-        return add_(body, shape, &hash);                                      \
+#define SINGLES(has_name, add_name, TARGET, has_, add_)                     \
+    TARGET static bool has_name(const uint8_t *body,                        \
+                                const struct shape *shape, uint64_t hash) { \
+        return has_(body, shape, &hash);                                    \
+    }                                                                       \
+    TARGET static bool add_name(uint8_t *body, const struct shape *shape,   \
+                                uint64_t hash) {                            \
+        return add_(body, shape, &hash);                                    \
     }
 
 #define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)       \
-    SINGLES(name, TARGET, has_, add_)                                   \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                 \
     TARGET static size_t name##_has_run(                                \
         const uint8_t *body, const struct shape *shape, struct run now, \
         struct run next, bool *found) {                                 \

@@ -167,7 +167,7 @@ AVX2 MELT void make_masks(struct eight *to, const uint64_t *hashes,
     uint32_t rows[8];
     store_rows(rows, hashes, line_choices[probes]);
     for (size_t i = 0; i < 8; i++)
-        to->mask[i] = mask_of(&hashes[i], line_rows[0] + rows[i]);
+        to->mask[i] = mask_of(&hashes[i], all_rows() + rows[i]);
     to->probes = probes;
 }
 

@@ -33,7 +33,7 @@ AVX2 MELT __m256i lines_of(__m256i hashes, const struct field *part) {
     return _mm256_add_epi64(body, offset);
 }
 
-/* line_row for eight hashes, as distances from the first of all rows. */
+/* line_row for eight hashes, as distances from all_rows. */
 AVX2 MELT __m256i rows_of(__m256i first, __m256i last,
                           struct line_choice choice) {
     const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(first),
@@ -69,12 +69,17 @@ AVX2 MELT void work_out_eight(const struct road *road, struct run run,
     store_rows(&run.rows[i], &run.hashes[i], road->choice);
 }
 
+/* Rows are told by their distance in bytes from here. */
+MELT const uint8_t *all_rows(void) {
+    return (const uint8_t *)line_rows;
+}
+
 AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
     const struct field *part = &road->part;
     const uint8_t *row = line_row(run.hashes[i], part->shape.probes);
     run.lines[i] =
         (uintptr_t)part->body + line_offset(run.hashes[i], &part->shape);
-    run.rows[i] = (uint32_t)(row - line_rows[0]);
+    run.rows[i] = (uint32_t)(row - all_rows());
 }
 
 AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
@@ -82,7 +87,7 @@ AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
 }
 
 AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
-    return line_rows[0] + run.rows[i];
+    return all_rows() + run.rows[i];
 }
 
 /* The has_in_any of all vector kernels. */
@@ -163,38 +168,39 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
         }                                                               \
     }
 
-#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add,          \
-                              add_eight, share)                               \
-    TARGET MELT bool level##_has_at(struct run now, size_t i) {               \
-        return in(line_at(now, i), &now.hashes[i], row_at(now, i));           \
-    }                                                                         \
-    TARGET MELT bool level##_add_at(struct run now, size_t i) {               \
-        return add(line_at(now, i), &now.hashes[i], row_at(now, i));          \
-    }                                                                         \
-    TARGET MELT bool level##_share_at(struct run now, size_t i) {             \
-        return share(line_at(now, i), &now.hashes[i], row_at(now, i));        \
-    }                                                                         \
-    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)              \
-    LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight) \
-    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at, add_eight)     \
-    LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,            \
-             level##_share_eight)                                             \
-    SINGLES(line_##level, TARGET, one_##level##_has, one_##level##_add)       \
-    SINGLES(line_##level##_shared, TARGET, one_##level##_has,                 \
-            one_##level##_share)                                              \
-    const struct kernel line_##level = {cpu,                                  \
-                                        line_##level##_has,                   \
-                                        line_##level##_add,                   \
-                                        line_##level##_has_run,               \
-                                        line_##level##_add_run,               \
-                                        NULL,                                 \
-                                        line_has_in_any};                     \
-    const struct kernel line_##level##_shared = {cpu,                         \
-                                                 line_##level##_shared_has,   \
-                                                 line_##level##_shared_add,   \
-                                                 line_##level##_has_run,      \
-                                                 line_##level##_share_run,    \
-                                                 NULL,                        \
+#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add,           \
+                              add_eight, share)                                \
+    TARGET MELT bool level##_has_at(struct run now, size_t i) {                \
+        return in(line_at(now, i), &now.hashes[i], row_at(now, i));            \
+    }                                                                          \
+    TARGET MELT bool level##_add_at(struct run now, size_t i) {                \
+        return add(line_at(now, i), &now.hashes[i], row_at(now, i));           \
+    }                                                                          \
+    TARGET MELT bool level##_share_at(struct run now, size_t i) {              \
+        return share(line_at(now, i), &now.hashes[i], row_at(now, i));         \
+    }                                                                          \
+    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)               \
+    LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight)  \
+    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at, add_eight)      \
+    LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,             \
+             level##_share_eight)                                              \
+    SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
+            one_##level##_add)                                                 \
+    SINGLES(line_##level##_shared_has, line_##level##_shared_add, TARGET,      \
+            one_##level##_has, one_##level##_share)                            \
+    const struct kernel line_##level = {cpu,                                   \
+                                        line_##level##_has,                    \
+                                        line_##level##_add,                    \
+                                        line_##level##_has_run,                \
+                                        line_##level##_add_run,                \
+                                        NULL,                                  \
+                                        line_has_in_any};                      \
+    const struct kernel line_##level##_shared = {cpu,                          \
+                                                 line_##level##_shared_has,    \
+                                                 line_##level##_shared_add,    \
+                                                 line_##level##_has_run,       \
+                                                 line_##level##_share_run,     \
+                                                 NULL,                         \
                                                  line_has_in_any};
 
 #endif

@@ -147,9 +147,21 @@ expected() {
         "$CALYX" build --seed $seed numbers | sha256sum
     done >sums
     [ "$(sort -u sums | wc -l)" = 4 ]
-    run_calyx build --seed rose -o no.calyx numbers
-    is_status 2
-    complains "option --seed wants a number or 'random', not 'rose'"
+    for wrong in rose 18446744073709551616 -1; do
+        run_calyx build --seed $wrong -o no.calyx numbers
+        is_status 2
+        complains "option --seed wants a number or 'random', not '$wrong'"
+    done
+}
+
+# A random seed has some 20 digits; who copies it must get the same one.
+@test "a seed is taken to its last digit" {
+    for seed in 1234567890123456789 18446744073709551615; do
+        run_calyx build --seed $seed -n 5 -o $seed.calyx /dev/null
+        is_status 0
+        run_calyx info $seed.calyx
+        says "seed $seed"
+    done
 }
 
 @test "with a key file only its owner gets answers" {
@@ -235,4 +247,23 @@ expected() {
     run_calyx check -c -f pipe numbers
     wait
     prints 1000
+}
+
+@test "numbers that cannot be meant are refused" {
+    for option in --keys=0 --memory=0 --memory=1e30 --probes=0 \
+        --probes=4294967297 --rate=0 --rate=1 --rate=nan --jobs=1000; do
+        run_calyx build $option -o no.calyx /dev/null
+        is_status 2
+        complains "option ${option%=*} wants"
+        [ ! -e no.calyx ]
+    done
+}
+
+@test "an empty name is told of before the work" {
+    run_calyx build -o "" /nowhere
+    is_status 2
+    complains "the output has an empty name"
+    run_calyx build ""
+    is_status 2
+    complains "'': cannot open it"
 }
