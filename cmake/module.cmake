@@ -7,7 +7,7 @@ endif()
 
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c)
 add_library(calyx_module MODULE ${module_sources})
-target_link_libraries(calyx_module PRIVATE calyx_static)
+target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES
     PREFIX "" OUTPUT_NAME calyx C_EXTENSIONS ON)
