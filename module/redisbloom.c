@@ -276,7 +276,7 @@ static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
                       ? memory->take(memory->context, (size_t)size, ALIGNMENT)
                       : NULL;
     if (!block)
-        chain_fail(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+        chain_tell(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
                    (unsigned long long)size);
     return block;
 }
