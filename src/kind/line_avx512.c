@@ -128,6 +128,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
-                line_avx512_has_run, count_avx512, remove_avx512)
+                line_avx512_has_run, line_has_in_any, count_avx512,
+                remove_avx512)
 
 #endif

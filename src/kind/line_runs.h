@@ -15,15 +15,14 @@
 
 /* What turns a hash into a line and a row. */
 struct road {
-    const uint8_t *body;
-    struct shape shape;
+    struct field part;
     struct line_choice choice;
 };
 
 /* scale64 for four hashes, of fewer than 2^32 lines, as addresses. */
-AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
-    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)road->body);
-    const __m256i blocks = _mm256_set1_epi64x((long long)road->shape.blocks);
+AVX2 MELT __m256i lines_of(__m256i hashes, const struct field *part) {
+    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)part->body);
+    const __m256i blocks = _mm256_set1_epi64x((long long)part->shape.blocks);
     const __m256i high =
         _mm256_mul_epu32(_mm256_srli_epi64(hashes, 32), blocks);
     const __m256i low = _mm256_mul_epu32(hashes, blocks);
@@ -36,33 +35,45 @@ AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
 
 /* line_row for eight hashes, as distances from the first of all rows. */
 AVX2 MELT __m256i rows_of(__m256i first, __m256i last,
-                          const struct road *road) {
+                          struct line_choice choice) {
     const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(first),
                                             _mm256_castsi256_ps(last), 0x88);
     const __m256i low =
         _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xD8);
     const __m256i salt = _mm256_set1_epi32((int)line_salt[LINE_CHOICE]);
     const __m256i mixed = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 16);
-    const __m256i rows = _mm256_set1_epi32(road->choice.rows);
+    const __m256i rows = _mm256_set1_epi32(choice.rows);
     const __m256i row = _mm256_srli_epi32(_mm256_mullo_epi32(mixed, rows), 16);
-    const __m256i start = _mm256_set1_epi32(road->choice.first);
+    const __m256i start = _mm256_set1_epi32(choice.first);
     return _mm256_slli_epi32(_mm256_add_epi32(start, row), 4);
+}
+
+AVX2 MELT void store_lines(uintptr_t *to, const uint64_t *hashes,
+                           const struct field *part) {
+    for (size_t i = 0; i < 8; i += 4) {
+        const __m256i four = _mm256_loadu_si256((const __m256i *)&hashes[i]);
+        _mm256_storeu_si256((__m256i *)&to[i], lines_of(four, part));
+    }
+}
+
+AVX2 MELT void store_rows(uint32_t *to, const uint64_t *hashes,
+                          struct line_choice choice) {
+    const __m256i first = _mm256_loadu_si256((const __m256i *)hashes);
+    const __m256i last = _mm256_loadu_si256((const __m256i *)&hashes[4]);
+    _mm256_storeu_si256((__m256i *)to, rows_of(first, last, choice));
 }
 
 AVX2 MELT void work_out_eight(const struct road *road, struct run run,
                               size_t i) {
-    const __m256i first = _mm256_loadu_si256((const __m256i *)&run.hashes[i]);
-    const __m256i last =
-        _mm256_loadu_si256((const __m256i *)&run.hashes[i + 4]);
-    _mm256_storeu_si256((__m256i *)&run.lines[i], lines_of(first, road));
-    _mm256_storeu_si256((__m256i *)&run.lines[i + 4], lines_of(last, road));
-    _mm256_storeu_si256((__m256i *)&run.rows[i], rows_of(first, last, road));
+    store_lines(&run.lines[i], &run.hashes[i], &road->part);
+    store_rows(&run.rows[i], &run.hashes[i], road->choice);
 }
 
 AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
-    const uint8_t *line = road->body + line_offset(run.hashes[i], &road->shape);
-    const uint8_t *row = line_row(run.hashes[i], road->shape.probes);
-    run.lines[i] = (uintptr_t)line;
+    const struct field *part = &road->part;
+    const uint8_t *row = line_row(run.hashes[i], part->shape.probes);
+    run.lines[i] =
+        (uintptr_t)part->body + line_offset(run.hashes[i], &part->shape);
     run.rows[i] = (uint32_t)(row - line_rows[0]);
 }
 
@@ -73,6 +84,10 @@ AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
 AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
     return line_rows[0] + run.rows[i];
 }
+
+/* The has_in_any of all vector kernels. */
+void line_has_in_any(const struct field *parts, size_t count,
+                     const uint64_t *hashes, size_t n, bool *found);
 
 /* Eight lines each to call on the way, from far off and from near by. */
 struct calls {
@@ -103,7 +118,7 @@ AVX2 MELT const uintptr_t *near_to(struct run now, struct run next, size_t i,
 AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                            struct run now, struct run next, bool *answers,
                            touch_one *one, touch_eight *eight) {
-    const struct road road = {body, *shape, line_choices[shape->probes]};
+    const struct road road = {{body, *shape}, line_choices[shape->probes]};
     const bool small = shape->blocks >> 32 == 0; /* for lines_of */
     bool own[RUN];
     bool *const to = answers ? answers : own;
@@ -173,12 +188,14 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                                         line_##level##_add,                   \
                                         line_##level##_has_run,               \
                                         line_##level##_add_run,               \
-                                        NULL};                                \
+                                        NULL,                                 \
+                                        line_has_in_any};                     \
     const struct kernel line_##level##_shared = {cpu,                         \
                                                  line_##level##_shared_has,   \
                                                  line_##level##_shared_add,   \
                                                  line_##level##_has_run,      \
                                                  line_##level##_share_run,    \
-                                                 NULL};
+                                                 NULL,                        \
+                                                 line_has_in_any};
 
 #endif
