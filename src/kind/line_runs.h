@@ -74,7 +74,7 @@ AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
     const uint8_t *row = line_row(run.hashes[i], part->shape.probes);
     run.lines[i] =
         (uintptr_t)part->body + line_offset(run.hashes[i], &part->shape);
-    run.rows[i] = (uint32_t)(row - line_rows[0]);
+    run.rows[i] = (uint32_t)(row - (const uint8_t *)line_rows);
 }
 
 AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
@@ -82,7 +82,7 @@ AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
 }
 
 AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
-    return line_rows[0] + run.rows[i];
+    return (const uint8_t *)line_rows + run.rows[i];
 }
 
 /* The has_in_any of all vector kernels. */
