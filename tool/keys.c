@@ -98,6 +98,10 @@ char record_end(void) {
     return want.nul ? '\0' : '\n';
 }
 
+bool record_ends_are_plain(void) {
+    return !want.csv;
+}
+
 static char separator(void) {
     if (want.separator >= 0) return (char)want.separator;
     return want.csv ? ',' : '\t';

@@ -25,8 +25,9 @@ struct block {
     /* For those who work on it: */
     char *out; /* bytes to be written when it is its turn */
     size_t out_size, out_room;
-    uint64_t *hashes; /* one for each line */
-    size_t *ends;     /* where each line ends, if that is asked for */
+    size_t stretch, stretch_size; /* of its text, to be written behind that */
+    uint64_t *hashes;             /* one for each line */
+    size_t *ends; /* where each line ends, if that is asked for */
     size_t lines, hash_room, end_room;
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[160];   /* what is wrong behind the last line, "" if nothing */
@@ -34,6 +35,11 @@ struct block {
 };
 
 void block_output(struct block *block, const void *bytes, size_t size);
+
+/* The same for whole lines as they stand in its text, each with its end, which
+ * the last line of a file is given too. Neighbours are put together, and not
+ * copied unless something else follows. */
+void block_output_lines(struct block *block, const char *from, size_t size);
 
 struct input;
 

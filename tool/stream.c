@@ -110,6 +110,9 @@ static void take_turn(struct stream *s, struct block *block,
     }
     if (block->out_size)
         output_write(s->work->output, block->out, block->out_size);
+    if (block->stretch_size)
+        output_write(s->work->output, block->text + block->stretch,
+                     block->stretch_size);
     s->line += block->ended;
     if (block->error[0] && !s->over)
         fail_at(block->file, s->line + 1, "%s", block->error);

@@ -20,9 +20,9 @@ extern const struct group work_group;
 struct work {
     /* Beside the others. NULL: nothing. */
     void (*work)(struct block *block, struct batch *batch);
-    /* In its turn, within begin_change and end_change. After it, block->out is
-     * written, and what is wrong in the block ends the process. NULL: nothing.
-     * Returns false to end the stream here. */
+    /* In its turn, within begin_change and end_change. After it, what was put
+     * out is written, and what is wrong in the block ends the process. NULL:
+     * nothing. Returns false to end the stream here. */
     bool (*turn)(struct block *block, struct batch *batch);
     bool numbered;         /* blocks tell the number of their first line */
     struct output *output; /* for block->out; NULL if there is none */
