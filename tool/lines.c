@@ -125,6 +125,7 @@ static void start(struct input *in, struct block *b) {
     b->trouble = NULL;
     b->lines = b->out_size = 0;
     b->ended = b->selected = 0;
+    b->candidate_count = b->key_size = 0;
     b->error[0] = '\0';
 }
 
@@ -195,4 +196,6 @@ void block_free(struct block *b) {
     free(b->out);
     free(b->hashes);
     free(b->ends);
+    free(b->candidates);
+    free(b->key_bytes);
 }

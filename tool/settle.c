@@ -1,0 +1,571 @@
+#include "settle.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "exact.h"
+#include "spill.h"
+
+enum {
+    MOST_SPILLS = 128,
+    MOST_RUNS = 128, /* then they are merged into one */
+    RUN_BUFFER = 1 << 16,
+};
+
+/* Where lines go: the output, or runs until all are there. */
+struct lane {
+    struct output *output;
+    char *bytes; /* for the output */
+    size_t size, room;
+    struct spill *run; /* of this round; NULL: none yet */
+    struct spill **runs;
+    size_t run_count;
+    uint64_t printed;
+};
+
+static struct {
+    const struct rule *rule;
+    uint64_t memory, expected;
+    struct figures figures;
+    struct lane lanes[2];
+
+    uint64_t sequence; /* of the next record */
+    uint64_t *starts;  /* of each file: sequence number of its first record */
+    uint64_t file, file_room;
+
+    /* this round */
+    struct exact *keys;
+    unsigned level;
+    calyx_filter *hasher, *put_off; /* put_off: the keys in spills */
+    bool full, direct;
+    struct spill *spills[MOST_SPILLS];
+    unsigned spill_count;
+
+    /* rounds to come: the last first, so that files go soon */
+    struct pending {
+        struct spill *spill;
+        unsigned level;
+    } * pending;
+    size_t pending_count;
+} all;
+
+/* ---- Hashes ------------------------------------------------------------- */
+
+static uint64_t seed;
+static bool poor_hash; /* all keys get one of three hashes: for tests */
+
+static calyx_options hash_options(unsigned level) {
+    if (!seed) {
+        if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+            fail_os("the system", "give random bytes");
+        seed |= 1;
+        poor_hash = getenv("CALYX_TEST_POOR_HASH") != NULL;
+    }
+    return (calyx_options){.hash = "xxh3", .seed = seed + 2 * level};
+}
+
+static calyx_filter *make(const calyx_options *want) {
+    calyx_error why;
+    calyx_filter *f;
+    if (calyx_new(want, &f, &why) != CALYX_OK) fail_with(&why);
+    return f;
+}
+
+static calyx_filter *make_hasher(unsigned level) {
+    calyx_options want = hash_options(level);
+    return make(&want);
+}
+
+static void hash_keys(const calyx_filter *hasher, const calyx_key *keys,
+                      size_t n, uint64_t *hashes) {
+    calyx_hash_many(hasher, keys, n, hashes);
+    if (!poor_hash) return;
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = hashes[i] % 3 * UINT64_C(0x5555555555555555);
+}
+
+/* The first round hashes as the sieve does. */
+static const calyx_filter *first_hasher(void) {
+    static calyx_filter *hasher;
+    if (!hasher) hasher = make_hasher(0);
+    return hasher;
+}
+
+calyx_options sieve_options(void) {
+    first_hasher();
+    return hash_options(0);
+}
+
+void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
+    hash_keys(first_hasher(), keys, n, hashes);
+}
+
+/* ---- Shares of the memory ------------------------------------------------ */
+
+static uint64_t memory_of_keys(uint64_t memory) {
+    return memory / 8 * 5;
+}
+
+/* To know which of the later lines may have been put off. */
+static uint64_t memory_of_filter(uint64_t memory) {
+    return memory / 8;
+}
+
+static size_t memory_of_spill(uint64_t memory, unsigned spills) {
+    const uint64_t share = memory / 8 / spills;
+    return share < 4096 ? 4096 : share > 1 << 18 ? 1 << 18 : (size_t)share;
+}
+
+/* Enough that each fits, with some to spare; a power of two. */
+static unsigned spills_for(uint64_t memory, uint64_t bytes) {
+    unsigned n = 8;
+    while (n < MOST_SPILLS && n * memory_of_keys(memory) / 3 < bytes) n *= 2;
+    return bytes ? n : 32;
+}
+
+/* ---- Lines out ----------------------------------------------------------- */
+
+static void flush(struct lane *lane) {
+    if (lane->size) output_write(lane->output, lane->bytes, lane->size);
+    lane->size = 0;
+}
+
+static void put_text(struct lane *lane, const void *bytes, size_t size) {
+    if (size > lane->room - lane->size) flush(lane);
+    if (size > lane->room) {
+        output_write(lane->output, bytes, size);
+        return;
+    }
+    if (size) memcpy(lane->bytes + lane->size, bytes, size);
+    lane->size += size;
+}
+
+static void print(struct lane *lane, const calyx_key *line, uint64_t count) {
+    const char end = record_end();
+    lane->printed++;
+    if (count) {
+        char text[24];
+        put_text(lane, text,
+                 (size_t)snprintf(text, sizeof text, "%" PRIu64 "\t", count));
+    }
+    put_text(lane, line->data, line->size);
+    put_text(lane, &end, 1);
+}
+
+static void put_line(enum fate fate, const calyx_key *line, uint64_t sequence,
+                     uint64_t count) {
+    if (fate == NOT_PRINTED) return;
+    struct lane *const lane = &all.lanes[fate - TO_OUTPUT];
+    if (!lane->output) return;
+    if (all.direct) {
+        print(lane, line, count);
+        return;
+    }
+    if (!lane->run) lane->run = spill_new(RUN_BUFFER);
+    spill_put(
+        lane->run,
+        &(struct record){.sequence = sequence, .number = count, .key = *line});
+}
+
+/* ---- Merging runs -------------------------------------------------------- */
+
+enum { AT_ONCE = 64 };
+struct reader {
+    struct spill *run;
+    struct record records[AT_ONCE];
+    size_t next, count;
+};
+
+static const struct record *top(const struct reader *r) {
+    return &r->records[r->next];
+}
+
+static bool read_on(struct reader *r) {
+    r->next++;
+    if (r->next < r->count) return true;
+    r->next = 0;
+    r->count = spill_take(r->run, r->records, AT_ONCE);
+    return r->count > 0;
+}
+
+/* The heap: no reader stands before its parent. */
+static void sink(struct reader **heap, size_t count, size_t at) {
+    struct reader *const r = heap[at];
+    const uint64_t sequence = top(r)->sequence;
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count &&
+            top(heap[child + 1])->sequence < top(heap[child])->sequence)
+            child++;
+        if (sequence < top(heap[child])->sequence) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = r;
+}
+
+/* To the output, or to another run. */
+static void merge(struct lane *lane, struct spill *to) {
+    struct reader *heap[MOST_RUNS];
+    size_t count = 0;
+    for (size_t i = 0; i < lane->run_count; i++) {
+        struct reader *const r = take_memory(sizeof *r);
+        r->run = lane->runs[i];
+        r->next = r->count = 0;
+        if (read_on(r)) heap[count++] = r;
+    }
+    for (size_t i = count; i-- > 0;) sink(heap, count, i);
+    while (count > 0) {
+        struct reader *const r = heap[0];
+        /* neighbours often stand in one run */
+        const struct record *const record = top(r);
+        if (to)
+            spill_put(to, record);
+        else
+            print(lane, &record->key, record->number);
+        if (!read_on(r)) {
+            spill_close(r->run);
+            free(r);
+            heap[0] = heap[--count];
+        }
+        if (count) sink(heap, count, 0);
+    }
+    lane->run_count = 0;
+}
+
+static void end_run(struct lane *lane, struct spill *run) {
+    const uint64_t share = all.memory / 4 / MOST_RUNS;
+    spill_turn(run, share < 1 << 14   ? 1 << 14
+                    : share > 1 << 18 ? 1 << 18
+                                      : (size_t)share);
+    lane->runs[lane->run_count++] = run;
+}
+
+static void keep_run(struct lane *lane) {
+    if (!lane->run) return;
+    end_run(lane, lane->run);
+    lane->run = NULL;
+    if (lane->run_count < MOST_RUNS) return;
+    struct spill *const one = spill_new(RUN_BUFFER);
+    merge(lane, one);
+    end_run(lane, one);
+}
+
+/* ---- A record in a round ------------------------------------------------- */
+
+/* What is printed from now on stands behind lines that are not known yet. */
+static void begin_to_put_off(void) {
+    all.full = true;
+    all.direct = false;
+    calyx_options want = hash_options(all.level);
+    want.bits = 8 * memory_of_filter(all.memory);
+    want.capacity = want.bits / 10;
+    all.put_off = make(&want);
+    for (unsigned i = 0; i < all.spill_count; i++)
+        all.spills[i] = spill_new(memory_of_spill(all.memory, all.spill_count));
+}
+
+static void put_off(uint64_t hash, const struct record *r) {
+    if (!all.full) begin_to_put_off();
+    const unsigned at = (unsigned)(hash >> 57) & (all.spill_count - 1);
+    spill_put(all.spills[at], r);
+}
+
+/* All lines before were of files that are read whole; so was their key put
+ * off, or is it new? */
+static bool may_be_put_off(uint64_t hash) {
+    bool found;
+    return all.full && calyx_has_hashes(all.put_off, &hash, 1, &found);
+}
+
+static void meet(uint64_t hash, const struct record *r, uint64_t file) {
+    const struct rule *const rule = all.rule;
+    struct entry *e = exact_find(all.keys, &r->key, hash);
+    const bool fresh = !e;
+    if (!e && !rule->takes(file)) {
+        if (may_be_put_off(hash))
+            put_off(hash, r);
+        else
+            put_line(rule->absent(file), &r->line, r->sequence, 0);
+        return;
+    }
+    if (!e) {
+        const bool keeps_line = rule->tallies && r->has_line;
+        if (!all.full)
+            e = exact_put(all.keys, &r->key, hash,
+                          keeps_line ? &r->line : NULL);
+        if (!e) {
+            put_off(hash, r);
+            calyx_add_hashes(all.put_off, &hash, 1, NULL, NULL);
+            return;
+        }
+    }
+    struct tally *const tally = exact_beside(all.keys, e);
+    if (fresh && rule->tallies) tally->first = r->sequence;
+    put_line(rule->meet(tally, fresh, file), &r->line, r->sequence, 0);
+}
+
+/* Memory is asked for before it is needed. */
+enum { AHEAD_SLOT = 24, AHEAD_ENTRY = 10 };
+
+static void fetch(const struct exact *keys, uint64_t slot, uint64_t entry) {
+    exact_fetch_slot(keys, slot);
+    exact_fetch_entry(keys, entry);
+}
+
+/* ---- Rounds -------------------------------------------------------------- */
+
+static void start_round(unsigned level, uint64_t expected) {
+    all.level = level;
+    all.full = false;
+    all.spill_count = spills_for(all.memory, expected);
+    all.figures.rounds++;
+}
+
+static void judge(void) {
+    for (const struct entry *e = NULL; (e = exact_next(all.keys, e));) {
+        const struct tally *const tally = exact_beside(all.keys, e);
+        if (!all.rule->keeps(tally)) continue;
+        const calyx_key line = exact_line(all.keys, e);
+        put_line(TO_OUTPUT, &line, tally->first,
+                 all.rule->counts ? tally->count : 0);
+    }
+}
+
+static void leave_spills(void) {
+    all.pending =
+        more_memory(all.pending, (all.pending_count + all.spill_count) *
+                                     sizeof *all.pending);
+    for (unsigned i = 0; i < all.spill_count; i++) {
+        if (!spill_size(all.spills[i])) {
+            spill_close(all.spills[i]);
+            continue;
+        }
+        spill_turn(all.spills[i], 1 << 18);
+        all.pending[all.pending_count++] =
+            (struct pending){all.spills[i], all.level + 1};
+    }
+}
+
+static void end_round(void) {
+    if (all.rule->tallies) judge();
+    all.figures.keys += exact_count(all.keys);
+    if (all.full) {
+        leave_spills();
+        calyx_free(all.put_off);
+        all.put_off = NULL;
+    }
+    for (int i = 0; i < 2; i++) keep_run(&all.lanes[i]);
+}
+
+/* The file of a record; those asked for come in order. */
+static uint64_t file_of(uint64_t sequence, uint64_t file) {
+    while (file + 1 < all.file && all.starts[file + 1] <= sequence) file++;
+    return file;
+}
+
+static void settle_spill(struct spill *spill) {
+    enum { BATCH_SIZE = 512 };
+    static struct record records[BATCH_SIZE];
+    calyx_key keys[BATCH_SIZE];
+    uint64_t hashes[BATCH_SIZE], file = 0;
+    for (size_t n; (n = spill_take(spill, records, BATCH_SIZE)) > 0;) {
+        for (size_t i = 0; i < n; i++) keys[i] = records[i].key;
+        hash_keys(all.hasher, keys, n, hashes);
+        for (size_t i = 0; i < n; i++) {
+            const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
+            fetch(all.keys, hashes[slot < n ? slot : n - 1],
+                  hashes[entry < n ? entry : n - 1]);
+            file = file_of(records[i].sequence, file);
+            meet(hashes[i], &records[i], file);
+        }
+    }
+}
+
+static void later_rounds(void) {
+    while (all.pending_count) {
+        const struct pending next = all.pending[--all.pending_count];
+        exact_clear(all.keys, memory_of_keys(all.memory));
+        calyx_free(all.hasher);
+        all.hasher = make_hasher(next.level);
+        start_round(next.level, spill_size(next.spill));
+        settle_spill(next.spill);
+        spill_close(next.spill);
+        end_round();
+    }
+}
+
+/* ---- The first round: files ---------------------------------------------- */
+
+static const calyx_filter *sieve;
+
+static bool stands_in(const struct block *block, const void *bytes) {
+    const uintptr_t at = (uintptr_t)bytes, text = (uintptr_t)block->text;
+    return at >= text && at <= text + block->size;
+}
+
+/* Keys that stand elsewhere are copied; they are offsets until all are there,
+ * since the bytes may move. */
+static void add_candidate(struct block *block, uint64_t hash,
+                          const calyx_key *key, const calyx_key *line) {
+    if (block->candidate_count == block->candidate_room) {
+        block->candidate_room =
+            block->candidate_room ? 2 * block->candidate_room : 1024;
+        block->candidates =
+            more_memory(block->candidates,
+                        block->candidate_room * sizeof *block->candidates);
+    }
+    struct candidate *const c = &block->candidates[block->candidate_count++];
+    *c = (struct candidate){hash, *key, *line};
+    if (stands_in(block, key->data)) return;
+    if (key->size > block->key_room - block->key_size) {
+        block->key_room = 2 * block->key_room + key->size + 4096;
+        block->key_bytes = more_memory(block->key_bytes, block->key_room);
+    }
+    if (key->size)
+        memcpy(block->key_bytes + block->key_size, key->data, key->size);
+    c->key.data = NULL;
+    block->key_size += key->size;
+}
+
+static void work(struct block *block, struct batch *batch) {
+    uint64_t hashes[BATCH_ROOM];
+    bool found[BATCH_ROOM], dropped[BATCH_ROOM] = {false};
+    const bool drops = all.rule->drop && all.rule->prints(all.file - 1);
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        sieve_hashes(batch->keys, batch->count, hashes);
+        if (sieve) calyx_has_hashes(sieve, hashes, batch->count, found);
+        if (drops) {
+            memset(dropped, 0, sizeof dropped);
+            all.rule->drop(batch->keys, batch->count, dropped);
+        }
+        for (size_t i = 0; i < batch->count; i++)
+            if ((!sieve || found[i]) && !dropped[i])
+                add_candidate(block, hashes[i], &batch->keys[i],
+                              &batch->lines[i]);
+        block->lines += batch->count;
+    }
+    const char *made = block->key_bytes;
+    for (size_t i = 0; i < block->candidate_count; i++) {
+        struct candidate *const c = &block->candidates[i];
+        if (c->key.data) continue;
+        c->key.data = made;
+        made += c->key.size;
+    }
+}
+
+static bool turn(struct block *block, struct batch *batch) {
+    (void)batch;
+    const struct candidate *const c = block->candidates;
+    const size_t n = block->candidate_count;
+    const bool prints = all.rule->prints(all.file - 1);
+    for (size_t i = 0; i < n; i++) {
+        const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
+        fetch(all.keys, c[slot < n ? slot : n - 1].hash,
+              c[entry < n ? entry : n - 1].hash);
+        const struct record record = {
+            .sequence = all.sequence++,
+            .key = c[i].key,
+            .line = c[i].line,
+            .has_line = prints && (c[i].key.data != c[i].line.data ||
+                                   c[i].key.size != c[i].line.size),
+        };
+        meet(c[i].hash, &record, all.file - 1);
+    }
+    all.figures.candidates += n;
+    for (int i = 0; i < 2; i++) flush(&all.lanes[i]);
+    return true;
+}
+
+void settle_start(const struct rule *rule, uint64_t memory, uint64_t expected) {
+    enum { ROOM = 1 << 17 };
+    expect_spill();
+    all.rule = rule;
+    all.memory = memory;
+    all.direct = true;
+    for (int i = 0; i < 2; i++) {
+        struct lane *const lane = &all.lanes[i];
+        lane->output = i == 0 ? rule->output : rule->second;
+        if (!lane->output) continue;
+        lane->room = ROOM;
+        lane->bytes = take_memory(ROOM);
+        lane->runs = take_memory(MOST_RUNS * sizeof(struct spill *));
+    }
+    all.keys = exact_new(memory_of_keys(memory),
+                         rule->tallies ? sizeof(struct tally) : 0);
+    start_round(0, expected);
+}
+
+void settle_files(int count, char **files, const calyx_filter *through) {
+    if (all.file == all.file_room) {
+        all.file_room = 2 * all.file_room + 8;
+        all.starts =
+            more_memory(all.starts, all.file_room * sizeof *all.starts);
+    }
+    all.starts[all.file++] = all.sequence;
+    sieve = through;
+    const struct work todo = {.work = work, .turn = turn};
+    const struct totals totals = stream(&todo, count, files);
+    all.figures.lines += totals.lines;
+    all.figures.bytes += totals.bytes;
+}
+
+struct figures settle_end(void) {
+    end_round();
+    later_rounds();
+    exact_free(all.keys);
+    for (int i = 0; i < 2; i++) {
+        struct lane *const lane = &all.lanes[i];
+        if (!lane->output) continue;
+        merge(lane, NULL);
+        flush(lane);
+        free(lane->bytes);
+        free(lane->runs);
+    }
+    all.figures.printed = all.lanes[0].printed;
+    all.figures.second = all.lanes[1].printed;
+    all.figures.spilled = spill_written();
+    free(all.starts);
+    free(all.pending);
+    calyx_free(all.hasher);
+    return all.figures;
+}
+
+/* ---- --dry-run ------------------------------------------------------------
+ */
+
+void print_plan(const struct outlook *o) {
+    char text[TEXT_SIZE], more[TEXT_SIZE];
+    const uint64_t memory = budget();
+    printf("memory         %s\n", size_text(memory, text));
+    if (!o->known) {
+        printf("input          a pipe, of unknown size\n"
+               "passes         1\n"
+               "spills         none if the keys fit, else %u in %s\n",
+               spills_for(memory, 0), spill_folder());
+        return;
+    }
+    printf("input          about %s lines, %s\n",
+           count_text(o->sum.lines, text), size_text(o->sum.bytes, more));
+    printf("passes         %d\n", o->passes);
+    if (o->sieved.bytes)
+        printf("filter         of about %s lines, first\n",
+               count_text(o->sieved.lines, text));
+    const uint64_t entry = 16 + sizeof(struct entry) +
+                           (o->rule->tallies ? sizeof(struct tally) : 0);
+    const uint64_t kept = o->sum.bytes + o->sum.lines * entry;
+    const uint64_t room = memory_of_keys(memory);
+    if (kept <= room)
+        printf("spills         none\n");
+    else
+        printf(
+            "spills         up to %u in %s\ntemporary      up to %s\n",
+            spills_for(memory, o->sum.bytes), spill_folder(),
+            size_text(2 * (o->sum.bytes - o->sum.bytes / kept * room), text));
+    /* a line costs about 100 ns beside its reading, and twice that by disk */
+    printf("expected time  about %.1f s\n",
+           o->sum.seconds * o->passes +
+               1e-7 * (double)o->sum.lines * (kept <= room ? 1 : 3));
+}
