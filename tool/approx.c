@@ -21,7 +21,10 @@ static bool wants_known, adds_new;
 static uint64_t most_memory, printed;
 
 calyx_filter *approx_filter(void) {
-    const calyx_options want = {.capacity = 100000, .fpr = rate, .growth = 2};
+    const calyx_options want = {.kind = rate < 1e-3 ? "line2" : "line",
+                                .capacity = 100000,
+                                .fpr = rate,
+                                .growth = 2};
     calyx_error why;
     calyx_filter *f;
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);

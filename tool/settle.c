@@ -111,7 +111,7 @@ static uint64_t memory_of_keys(uint64_t memory) {
 
 /* To know which of the later lines may have been put off. */
 static uint64_t memory_of_filter(uint64_t memory) {
-    return memory / 8;
+    return memory < 8192 ? 1024 : memory / 8;
 }
 
 static size_t memory_of_spill(uint64_t memory, unsigned spills) {
@@ -258,10 +258,12 @@ static void keep_run(struct lane *lane) {
 static void begin_to_put_off(void) {
     all.full = true;
     all.direct = false;
-    calyx_options want = hash_options(all.level);
-    want.bits = 8 * memory_of_filter(all.memory);
-    want.capacity = want.bits / 10;
-    all.put_off = make(&want);
+    if (all.rule->absent) {
+        calyx_options want = hash_options(all.level);
+        want.bits = 8 * memory_of_filter(all.memory);
+        want.capacity = want.bits / 10;
+        all.put_off = make(&want);
+    }
     for (unsigned i = 0; i < all.spill_count; i++)
         all.spills[i] = spill_new(memory_of_spill(all.memory, all.spill_count));
 }
@@ -297,7 +299,8 @@ static void meet(uint64_t hash, const struct record *r, uint64_t file) {
                           keeps_line ? &r->line : NULL);
         if (!e) {
             put_off(hash, r);
-            calyx_add_hashes(all.put_off, &hash, 1, NULL, NULL);
+            if (all.put_off)
+                calyx_add_hashes(all.put_off, &hash, 1, NULL, NULL);
             return;
         }
     }

@@ -40,7 +40,8 @@ struct rule {
     bool (*prints)(uint64_t file); /* may a line of this file be printed? */
     /* A line was met; `fresh`: its key for the first time. */
     enum fate (*meet)(struct tally *tally, bool fresh, uint64_t file);
-    /* A line of a file that is not taken from, whose key nobody has. */
+    /* A line of a file that is not taken from, whose key nobody has. NULL if
+     * all files are taken from. */
     enum fate (*absent)(uint64_t file);
     /* At the end of a round: is the first line of this key to be printed? */
     bool (*keeps)(const struct tally *tally);

@@ -145,7 +145,7 @@ static int run(int n, char **files) {
                         .takes = takes,
                         .prints = takes,
                         .meet = meet,
-                        .absent = absent,
+                        .absent = at_least > 1 ? absent : NULL,
                         .keeps = keeps,
                         .counts = count};
     struct sample sum;

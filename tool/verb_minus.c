@@ -123,7 +123,7 @@ static int run(int n, char **files) {
     struct rule rule = {.takes = takes,
                         .prints = is_first,
                         .meet = meet,
-                        .absent = absent,
+                        .absent = unique ? NULL : absent,
                         .drop = filter_count ? drop : NULL};
     const struct sample of_first = sample_file(files[0]);
     struct sample sum = {.rereadable = true};
