@@ -189,6 +189,17 @@ static bool room_in_slots(struct exact *set, uint64_t used) {
     return true;
 }
 
+/* Slots beyond an eighth of the budget must be earned: the guess may be far too
+ * high, if many keys are equal. */
+void exact_expect(struct exact *set, uint64_t keys) {
+    uint64_t slots = set->slot_count;
+    while (2 * slots < 3 * keys && 2 * slots <= set->budget / 8 / sizeof slots)
+        slots *= 2;
+    if (slots == set->slot_count) return;
+    give_slots(set);
+    take_slots(set, slots);
+}
+
 static void make_room(struct exact *set, uint64_t used) {
     if (used <= set->room) return;
     uint64_t room = set->room;

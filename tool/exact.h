@@ -34,6 +34,9 @@ void exact_free(struct exact *set);
 /* Forget all keys, and keep to another budget from now on. */
 void exact_clear(struct exact *set, uint64_t budget);
 
+/* About so many keys will be put: saves growing. For an empty set. */
+void exact_expect(struct exact *set, uint64_t keys);
+
 /* NULL if it is not there. An entry stays in its place until the next put. */
 struct entry *exact_find(const struct exact *set, const calyx_key *key,
                          uint64_t hash);

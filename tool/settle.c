@@ -28,7 +28,7 @@ struct lane {
 
 static struct {
     const struct rule *rule;
-    uint64_t memory, expected;
+    uint64_t memory;
     struct figures figures;
     struct lane lanes[2];
 
@@ -87,26 +87,27 @@ static void hash_keys(const calyx_filter *hasher, const calyx_key *keys,
         hashes[i] = hashes[i] % 3 * UINT64_C(0x5555555555555555);
 }
 
-/* The first round hashes as the sieve does. */
-static const calyx_filter *first_hasher(void) {
-    static calyx_filter *hasher;
-    if (!hasher) hasher = make_hasher(0);
-    return hasher;
+/* The first round hashes as the sieve does. Made before there are threads: two
+ * that made it at once would hash with different seeds. */
+static calyx_filter *first_hasher;
+
+static void make_first_hasher(void) {
+    if (!first_hasher) first_hasher = make_hasher(0);
 }
 
 calyx_options sieve_options(void) {
-    first_hasher();
+    make_first_hasher();
     return hash_options(0);
 }
 
 void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
-    hash_keys(first_hasher(), keys, n, hashes);
+    hash_keys(first_hasher, keys, n, hashes);
 }
 
 /* ---- Shares of the memory ------------------------------------------------ */
 
 static uint64_t memory_of_keys(uint64_t memory) {
-    return memory / 8 * 5;
+    return memory / 8 * (all.rule && all.rule->absent ? 5 : 6);
 }
 
 /* To know which of the later lines may have been put off. */
@@ -392,6 +393,7 @@ static void later_rounds(void) {
         exact_clear(all.keys, memory_of_keys(all.memory));
         calyx_free(all.hasher);
         all.hasher = make_hasher(next.level);
+        exact_expect(all.keys, spill_records(next.spill));
         start_round(next.level, spill_size(next.spill));
         settle_spill(next.spill);
         spill_close(next.spill);
@@ -482,9 +484,11 @@ static bool turn(struct block *block, struct batch *batch) {
     return true;
 }
 
-void settle_start(const struct rule *rule, uint64_t memory, uint64_t expected) {
+void settle_start(const struct rule *rule, uint64_t memory,
+                  const struct sample *expected) {
     enum { ROOM = 1 << 17 };
     expect_spill();
+    make_first_hasher();
     all.rule = rule;
     all.memory = memory;
     all.direct = true;
@@ -498,7 +502,8 @@ void settle_start(const struct rule *rule, uint64_t memory, uint64_t expected) {
     }
     all.keys = exact_new(memory_of_keys(memory),
                          rule->tallies ? sizeof(struct tally) : 0);
-    start_round(0, expected);
+    exact_expect(all.keys, expected->lines);
+    start_round(0, expected->bytes);
 }
 
 void settle_files(int count, char **files, const calyx_filter *through) {
@@ -533,6 +538,8 @@ struct figures settle_end(void) {
     free(all.starts);
     free(all.pending);
     calyx_free(all.hasher);
+    calyx_free(first_hasher);
+    first_hasher = NULL;
     return all.figures;
 }
 
@@ -542,6 +549,7 @@ struct figures settle_end(void) {
 void print_plan(const struct outlook *o) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
     const uint64_t memory = budget();
+    all.rule = o->rule;
     printf("memory         %s\n", size_text(memory, text));
     if (!o->known) {
         printf("input          a pipe, of unknown size\n"

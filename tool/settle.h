@@ -60,9 +60,10 @@ struct figures {
     uint64_t rounds, spilled; /* spilled: bytes */
 };
 
-/* `memory` is what all of this may take; `expected`, how many bytes of lines
- * will come, 0 if nobody knows. */
-void settle_start(const struct rule *rule, uint64_t memory, uint64_t expected);
+/* `memory` is what all of this may take; `expected`, what will come: zeros if
+ * nobody knows. */
+void settle_start(const struct rule *rule, uint64_t memory,
+                  const struct sample *expected);
 
 /* Read a file, or several as one; only lines whose keys `sieve` may have, if
  * there is one. It must be made by sieve_options. */

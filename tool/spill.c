@@ -12,7 +12,7 @@ struct spill {
     char *bytes;
     size_t at, size, room;
     uint64_t last; /* sequence number */
-    uint64_t put;
+    uint64_t put, records;
     bool ended;
 };
 
@@ -45,6 +45,10 @@ uint64_t spill_written(void) {
 
 uint64_t spill_size(const struct spill *s) {
     return s->put;
+}
+
+uint64_t spill_records(const struct spill *s) {
+    return s->records;
 }
 
 /* ---- Writing ------------------------------------------------------------ */
@@ -123,6 +127,7 @@ void spill_put(struct spill *s, const struct record *r) {
     put_piece(s, &r->key);
     if (r->has_line) put_piece(s, &r->line);
     s->last = r->sequence;
+    s->records++;
 }
 
 /* ---- Reading ------------------------------------------------------------ */

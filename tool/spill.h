@@ -40,8 +40,9 @@ void spill_turn(struct spill *spill, size_t buffer);
  * the buffer until the next call. */
 size_t spill_take(struct spill *spill, struct record *records, size_t most);
 
-uint64_t spill_size(const struct spill *spill); /* bytes put into it */
-void spill_close(struct spill *spill);          /* NULL is fine */
+uint64_t spill_size(const struct spill *spill);    /* bytes put into it */
+uint64_t spill_records(const struct spill *spill); /* and records */
+void spill_close(struct spill *spill);             /* NULL is fine */
 
 /* Bytes written to files by all spills. */
 uint64_t spill_written(void);

@@ -90,7 +90,7 @@ static void look_at(int files_count, char **files, struct sample *sum) {
         sum->seconds += one.seconds;
     }
     if (!files_count) sum->rereadable = false;
-    if (!sum->rereadable) sum->bytes = 0;
+    if (!sum->rereadable) sum->bytes = sum->lines = 0;
 }
 
 static int run(int files_count, char **files) {
@@ -119,7 +119,7 @@ static int run(int files_count, char **files) {
     rule.output = output_open(result_path_of_lines(), result_replaces());
     if (dups) rule.second = output_open(dups, result_replaces());
     note_files(files_count, files);
-    settle_start(&rule, budget(), sum.bytes);
+    settle_start(&rule, budget(), &sum);
     settle_files(files_count, files, NULL);
     expect_same_files(false);
     const struct figures f = settle_end();
