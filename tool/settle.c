@@ -1,6 +1,7 @@
 #include "settle.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@ struct lane {
     struct output *output;
     char *bytes; /* for the output */
     size_t size, room;
-    struct spill *run; /* of this round; NULL: none yet */
     struct spill **runs;
     size_t run_count;
     uint64_t printed;
@@ -36,21 +36,30 @@ static struct {
     uint64_t *starts;  /* of each file: sequence number of its first record */
     uint64_t file, file_room;
 
-    /* this round */
-    struct exact *keys;
-    unsigned level;
-    calyx_filter *hasher, *put_off; /* put_off: the keys in spills */
-    bool full, direct;
-    struct spill *spills[MOST_SPILLS];
-    unsigned spill_count;
-
-    /* rounds to come: the last first, so that files go soon */
+    /* Rounds to come: the last first, so that files go soon. From the first
+     * round on, these, the lanes and the figures are for who holds the lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     struct pending {
         struct spill *spill;
         unsigned level;
     } * pending;
-    size_t pending_count;
-} all;
+    size_t pending_count, busy; /* busy: rounds at work */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER,
+         .changed = PTHREAD_COND_INITIALIZER};
+
+/* A round, which one thread works on. */
+struct round {
+    uint64_t memory;
+    struct exact *keys;
+    unsigned level;
+    calyx_filter *hasher, *put_off; /* put_off: the keys in spills */
+    bool full, direct;
+    struct spill *runs[2]; /* for each lane; NULL: none yet */
+    struct spill *spills[MOST_SPILLS];
+    unsigned spill_count;
+};
+static struct round first_round;
 
 /* ---- Hashes ------------------------------------------------------------- */
 
@@ -123,7 +132,7 @@ static size_t memory_of_spill(uint64_t memory, unsigned spills) {
 /* Enough that each fits, with some to spare; a power of two. */
 static unsigned spills_for(uint64_t memory, uint64_t bytes) {
     unsigned n = 8;
-    while (n < MOST_SPILLS && n * memory_of_keys(memory) / 3 < bytes) n *= 2;
+    while (n < MOST_SPILLS && n * memory_of_keys(memory) / 4 < bytes) n *= 2;
     return bytes ? n : 32;
 }
 
@@ -156,19 +165,19 @@ static void print(struct lane *lane, const calyx_key *line, uint64_t count) {
     put_text(lane, &end, 1);
 }
 
-static void put_line(enum fate fate, const calyx_key *line, uint64_t sequence,
-                     uint64_t count) {
+static void put_line(struct round *round, enum fate fate, const calyx_key *line,
+                     uint64_t sequence, uint64_t count) {
     if (fate == NOT_PRINTED) return;
     struct lane *const lane = &all.lanes[fate - TO_OUTPUT];
+    struct spill **const run = &round->runs[fate - TO_OUTPUT];
     if (!lane->output) return;
-    if (all.direct) {
+    if (round->direct) {
         print(lane, line, count);
         return;
     }
-    if (!lane->run) lane->run = spill_new(RUN_BUFFER);
-    spill_put(
-        lane->run,
-        &(struct record){.sequence = sequence, .number = count, .key = *line});
+    if (!*run) *run = spill_new(RUN_BUFFER);
+    spill_put(*run, &(struct record){
+                        .sequence = sequence, .number = count, .key = *line});
 }
 
 /* ---- Merging runs -------------------------------------------------------- */
@@ -243,10 +252,9 @@ static void end_run(struct lane *lane, struct spill *run) {
     lane->runs[lane->run_count++] = run;
 }
 
-static void keep_run(struct lane *lane) {
-    if (!lane->run) return;
-    end_run(lane, lane->run);
-    lane->run = NULL;
+static void keep_run(struct lane *lane, struct spill *run) {
+    if (!run) return;
+    end_run(lane, run);
     if (lane->run_count < MOST_RUNS) return;
     struct spill *const one = spill_new(RUN_BUFFER);
     merge(lane, one);
@@ -256,58 +264,61 @@ static void keep_run(struct lane *lane) {
 /* ---- A record in a round ------------------------------------------------- */
 
 /* What is printed from now on stands behind lines that are not known yet. */
-static void begin_to_put_off(void) {
-    all.full = true;
-    all.direct = false;
+static void begin_to_put_off(struct round *round) {
+    round->full = true;
+    round->direct = false;
     if (all.rule->absent) {
-        calyx_options want = hash_options(all.level);
-        want.bits = 8 * memory_of_filter(all.memory);
+        calyx_options want = hash_options(round->level);
+        want.bits = 8 * memory_of_filter(round->memory);
         want.capacity = want.bits / 10;
-        all.put_off = make(&want);
+        round->put_off = make(&want);
     }
-    for (unsigned i = 0; i < all.spill_count; i++)
-        all.spills[i] = spill_new(memory_of_spill(all.memory, all.spill_count));
+    for (unsigned i = 0; i < round->spill_count; i++)
+        round->spills[i] =
+            spill_new(memory_of_spill(round->memory, round->spill_count));
 }
 
-static void put_off(uint64_t hash, const struct record *r) {
-    if (!all.full) begin_to_put_off();
-    const unsigned at = (unsigned)(hash >> 57) & (all.spill_count - 1);
-    spill_put(all.spills[at], r);
+static void put_off(struct round *round, uint64_t hash,
+                    const struct record *r) {
+    if (!round->full) begin_to_put_off(round);
+    const unsigned at = (unsigned)(hash >> 57) & (round->spill_count - 1);
+    spill_put(round->spills[at], r);
 }
 
 /* All lines before were of files that are read whole; so was their key put
  * off, or is it new? */
-static bool may_be_put_off(uint64_t hash) {
+static bool may_be_put_off(const struct round *round, uint64_t hash) {
     bool found;
-    return all.full && calyx_has_hashes(all.put_off, &hash, 1, &found);
+    return round->full && calyx_has_hashes(round->put_off, &hash, 1, &found);
 }
 
-static void meet(uint64_t hash, const struct record *r, uint64_t file) {
+static void meet(struct round *round, uint64_t hash, const struct record *r,
+                 uint64_t file) {
     const struct rule *const rule = all.rule;
-    struct entry *e = exact_find(all.keys, &r->key, hash);
+    struct entry *e = exact_find(round->keys, &r->key, hash);
     const bool fresh = !e;
     if (!e && !rule->takes(file)) {
-        if (may_be_put_off(hash))
-            put_off(hash, r);
+        if (may_be_put_off(round, hash))
+            put_off(round, hash, r);
         else
-            put_line(rule->absent(file), &r->line, r->sequence, 0);
+            put_line(round, rule->absent(file), &r->line, r->sequence, 0);
         return;
     }
     if (!e) {
         const bool keeps_line = rule->tallies && r->has_line;
-        if (!all.full)
-            e = exact_put(all.keys, &r->key, hash,
+        if (!round->full)
+            e = exact_put(round->keys, &r->key, hash,
                           keeps_line ? &r->line : NULL);
         if (!e) {
-            put_off(hash, r);
-            if (all.put_off)
-                calyx_add_hashes(all.put_off, &hash, 1, NULL, NULL);
+            put_off(round, hash, r);
+            if (round->put_off)
+                calyx_add_hashes(round->put_off, &hash, 1, NULL, NULL);
             return;
         }
     }
-    struct tally *const tally = exact_beside(all.keys, e);
+    struct tally *const tally = exact_beside(round->keys, e);
     if (fresh && rule->tallies) tally->first = r->sequence;
-    put_line(rule->meet(tally, fresh, file), &r->line, r->sequence, 0);
+    put_line(round, rule->meet(tally, fresh, file), &r->line, r->sequence, 0);
 }
 
 /* Memory is asked for before it is needed. */
@@ -318,49 +329,58 @@ static void fetch(const struct exact *keys, uint64_t slot, uint64_t entry) {
     exact_fetch_entry(keys, entry);
 }
 
-/* ---- Rounds -------------------------------------------------------------- */
-
-static void start_round(unsigned level, uint64_t expected) {
-    all.level = level;
-    all.full = false;
-    all.spill_count = spills_for(all.memory, expected);
-    all.figures.rounds++;
+static struct exact *new_keys(uint64_t memory) {
+    return exact_new(memory_of_keys(memory),
+                     all.rule->tallies ? sizeof(struct tally) : 0);
 }
 
-static void judge(void) {
-    for (const struct entry *e = NULL; (e = exact_next(all.keys, e));) {
-        const struct tally *const tally = exact_beside(all.keys, e);
+/* ---- Rounds -------------------------------------------------------------- */
+
+static void start_round(struct round *round, unsigned level,
+                        uint64_t expected) {
+    round->level = level;
+    round->full = false;
+    round->spill_count = spills_for(round->memory, expected);
+}
+
+static void judge(struct round *round) {
+    for (const struct entry *e = NULL; (e = exact_next(round->keys, e));) {
+        const struct tally *const tally = exact_beside(round->keys, e);
         if (!all.rule->keeps(tally)) continue;
-        const calyx_key line = exact_line(all.keys, e);
-        put_line(TO_OUTPUT, &line, tally->first,
+        const calyx_key line = exact_line(round->keys, e);
+        put_line(round, TO_OUTPUT, &line, tally->first,
                  all.rule->counts ? tally->count : 0);
     }
 }
 
-static void leave_spills(void) {
+static void leave_spills(struct round *round) {
     all.pending =
-        more_memory(all.pending, (all.pending_count + all.spill_count) *
+        more_memory(all.pending, (all.pending_count + round->spill_count) *
                                      sizeof *all.pending);
-    for (unsigned i = 0; i < all.spill_count; i++) {
-        if (!spill_size(all.spills[i])) {
-            spill_close(all.spills[i]);
+    for (unsigned i = 0; i < round->spill_count; i++) {
+        if (!spill_size(round->spills[i])) {
+            spill_close(round->spills[i]);
             continue;
         }
-        spill_turn(all.spills[i], 1 << 18);
+        spill_turn(round->spills[i], 1 << 18);
         all.pending[all.pending_count++] =
-            (struct pending){all.spills[i], all.level + 1};
+            (struct pending){round->spills[i], round->level + 1};
     }
 }
 
-static void end_round(void) {
-    if (all.rule->tallies) judge();
-    all.figures.keys += exact_count(all.keys);
-    if (all.full) {
-        leave_spills();
-        calyx_free(all.put_off);
-        all.put_off = NULL;
+static void end_round(struct round *round) {
+    if (all.rule->tallies) judge(round);
+    calyx_free(round->put_off);
+    round->put_off = NULL;
+    pthread_mutex_lock(&all.lock);
+    all.figures.rounds++;
+    all.figures.keys += exact_count(round->keys);
+    if (round->full) leave_spills(round);
+    for (int i = 0; i < 2; i++) {
+        keep_run(&all.lanes[i], round->runs[i]);
+        round->runs[i] = NULL;
     }
-    for (int i = 0; i < 2; i++) keep_run(&all.lanes[i]);
+    pthread_mutex_unlock(&all.lock);
 }
 
 /* The file of a record; those asked for come in order. */
@@ -369,36 +389,80 @@ static uint64_t file_of(uint64_t sequence, uint64_t file) {
     return file;
 }
 
-static void settle_spill(struct spill *spill) {
+static void settle_spill(struct round *round, struct spill *spill) {
     enum { BATCH_SIZE = 512 };
-    static struct record records[BATCH_SIZE];
+    struct record records[BATCH_SIZE];
     calyx_key keys[BATCH_SIZE];
     uint64_t hashes[BATCH_SIZE], file = 0;
     for (size_t n; (n = spill_take(spill, records, BATCH_SIZE)) > 0;) {
         for (size_t i = 0; i < n; i++) keys[i] = records[i].key;
-        hash_keys(all.hasher, keys, n, hashes);
+        hash_keys(round->hasher, keys, n, hashes);
         for (size_t i = 0; i < n; i++) {
             const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
-            fetch(all.keys, hashes[slot < n ? slot : n - 1],
+            fetch(round->keys, hashes[slot < n ? slot : n - 1],
                   hashes[entry < n ? entry : n - 1]);
             file = file_of(records[i].sequence, file);
-            meet(hashes[i], &records[i], file);
+            meet(round, hashes[i], &records[i], file);
         }
     }
 }
 
-static void later_rounds(void) {
-    while (all.pending_count) {
-        const struct pending next = all.pending[--all.pending_count];
-        exact_clear(all.keys, memory_of_keys(all.memory));
-        calyx_free(all.hasher);
-        all.hasher = make_hasher(next.level);
-        exact_expect(all.keys, spill_records(next.spill));
-        start_round(next.level, spill_size(next.spill));
-        settle_spill(next.spill);
-        spill_close(next.spill);
-        end_round();
+/* The next round, or false when none is left, nor any that could leave more. */
+static bool take_pending(struct pending *next) {
+    pthread_mutex_lock(&all.lock);
+    while (!all.pending_count && all.busy)
+        pthread_cond_wait(&all.changed, &all.lock);
+    const bool found = all.pending_count > 0;
+    if (found) {
+        *next = all.pending[--all.pending_count];
+        all.busy++;
     }
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
+static void end_pending(void) {
+    pthread_mutex_lock(&all.lock);
+    all.busy--;
+    pthread_cond_broadcast(&all.changed);
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void *work_on_pending(void *memory) {
+    struct round *const round = take_memory(sizeof *round);
+    *round = (struct round){.memory = *(const uint64_t *)memory};
+    round->keys = new_keys(round->memory);
+    for (struct pending next; take_pending(&next);) {
+        exact_clear(round->keys, memory_of_keys(round->memory));
+        exact_expect(round->keys, spill_records(next.spill));
+        round->hasher = make_hasher(next.level);
+        start_round(round, next.level, spill_size(next.spill));
+        settle_spill(round, next.spill);
+        spill_close(next.spill);
+        end_round(round);
+        calyx_free(round->hasher);
+        end_pending();
+    }
+    exact_free(round->keys);
+    free(round);
+    return NULL;
+}
+
+/* More threads would leave each too little memory for one spill. */
+static void later_rounds(void) {
+    enum { MOST_WORKERS = 2 };
+    if (!all.pending_count) return;
+    const size_t threads = thread_count();
+    const size_t workers = threads < MOST_WORKERS ? threads : MOST_WORKERS;
+    uint64_t memory = all.memory / workers;
+    pthread_t other;
+    if (workers == 2) {
+        const int failed =
+            pthread_create(&other, NULL, work_on_pending, &memory);
+        if (failed) fail("cannot start a thread: %s", strerror(failed));
+    }
+    work_on_pending(&memory);
+    if (workers == 2) pthread_join(other, NULL);
 }
 
 /* ---- The first round: files ---------------------------------------------- */
@@ -468,7 +532,7 @@ static bool turn(struct block *block, struct batch *batch) {
     const bool prints = all.rule->prints(all.file - 1);
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
-        fetch(all.keys, c[slot < n ? slot : n - 1].hash,
+        fetch(first_round.keys, c[slot < n ? slot : n - 1].hash,
               c[entry < n ? entry : n - 1].hash);
         const struct record record = {
             .sequence = all.sequence++,
@@ -477,7 +541,7 @@ static bool turn(struct block *block, struct batch *batch) {
             .has_line = prints && (c[i].key.data != c[i].line.data ||
                                    c[i].key.size != c[i].line.size),
         };
-        meet(c[i].hash, &record, all.file - 1);
+        meet(&first_round, c[i].hash, &record, all.file - 1);
     }
     all.figures.candidates += n;
     for (int i = 0; i < 2; i++) flush(&all.lanes[i]);
@@ -491,7 +555,7 @@ void settle_start(const struct rule *rule, uint64_t memory,
     make_first_hasher();
     all.rule = rule;
     all.memory = memory;
-    all.direct = true;
+    first_round = (struct round){.memory = memory, .direct = true};
     for (int i = 0; i < 2; i++) {
         struct lane *const lane = &all.lanes[i];
         lane->output = i == 0 ? rule->output : rule->second;
@@ -500,10 +564,9 @@ void settle_start(const struct rule *rule, uint64_t memory,
         lane->bytes = take_memory(ROOM);
         lane->runs = take_memory(MOST_RUNS * sizeof(struct spill *));
     }
-    all.keys = exact_new(memory_of_keys(memory),
-                         rule->tallies ? sizeof(struct tally) : 0);
-    exact_expect(all.keys, expected->lines);
-    start_round(0, expected->bytes);
+    first_round.keys = new_keys(memory);
+    exact_expect(first_round.keys, expected->lines);
+    start_round(&first_round, 0, expected->bytes);
 }
 
 void settle_files(int count, char **files, const calyx_filter *through) {
@@ -521,9 +584,9 @@ void settle_files(int count, char **files, const calyx_filter *through) {
 }
 
 struct figures settle_end(void) {
-    end_round();
+    end_round(&first_round);
+    exact_free(first_round.keys);
     later_rounds();
-    exact_free(all.keys);
     for (int i = 0; i < 2; i++) {
         struct lane *const lane = &all.lanes[i];
         if (!lane->output) continue;
@@ -537,7 +600,6 @@ struct figures settle_end(void) {
     all.figures.spilled = spill_written();
     free(all.starts);
     free(all.pending);
-    calyx_free(all.hasher);
     calyx_free(first_hasher);
     first_hasher = NULL;
     return all.figures;

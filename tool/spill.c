@@ -17,7 +17,7 @@ struct spill {
 };
 
 static const char *folder;
-static uint64_t written;
+static _Atomic uint64_t written;
 
 void take_spill_folder(const struct option *o, const char *value) {
     (void)o;

@@ -37,7 +37,7 @@ const struct group work_group = {
 
 enum { MOST_THREADS = 256 };
 
-static size_t thread_count(void) {
+size_t thread_count(void) {
     if (jobs > MOST_THREADS)
         fail("option --jobs wants at most %d threads, not %" PRIu64,
              MOST_THREADS, jobs);

@@ -16,6 +16,7 @@
 
 /* -j N, --stats, --json-stats FILE */
 extern const struct group work_group;
+size_t thread_count(void);
 
 struct work {
     /* Beside the others. NULL: nothing. */
