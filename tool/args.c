@@ -107,7 +107,8 @@ static void read_long(const struct verb *verb, const char *word,
     }
     if (!o->argument && value)
         fail("option --%s takes no value, but got '%s'", o->name, value);
-    if (o->argument && !value) value = next_word(words, o);
+    if (o->argument && !value && *o->argument != '[')
+        value = next_word(words, o);
     o->take(o, value);
 }
 

@@ -126,6 +126,7 @@ static void start(struct input *in, struct block *b) {
     b->trouble = NULL;
     b->lines = b->out_size = b->stretch_size = 0;
     b->ended = b->selected = 0;
+    b->candidate_count = b->key_size = 0;
     b->error[0] = '\0';
 }
 
@@ -214,4 +215,6 @@ void block_free(struct block *b) {
     free(b->out);
     free(b->hashes);
     free(b->ends);
+    free(b->candidates);
+    free(b->key_bytes);
 }

@@ -32,6 +32,15 @@ struct block {
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[160];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */
+    struct candidate *candidates; /* lines that are to be looked at in turn */
+    size_t candidate_count, candidate_room;
+    char *key_bytes; /* of keys that are not there as they are in the line */
+    size_t key_size, key_room;
+};
+
+struct candidate {
+    uint64_t hash;
+    calyx_key key, line;
 };
 
 void block_output(struct block *block, const void *bytes, size_t size);

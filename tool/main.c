@@ -17,6 +17,9 @@
     ROW(check)      \
     ROW(add)        \
     ROW(remove)     \
+    ROW(common)     \
+    ROW(minus)      \
+    ROW(dedup)      \
     ROW(plan)       \
     ROW(info)       \
     ROW(verify)     \

@@ -16,6 +16,7 @@
 
 /* -j N, --stats, --json-stats FILE */
 extern const struct group work_group;
+size_t thread_count(void);
 
 struct work {
     /* Beside the others. NULL: nothing. */
@@ -40,6 +41,9 @@ struct totals stream(const struct work *work, int count, char **files);
  * where lines end into block->ends, if `ends`. `f` says how. */
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends);
+
+/* block->hashes, with room for so many. */
+uint64_t *room_for_hashes(struct block *block, size_t lines);
 
 /* ---- What --stats and --json-stats tell --------------------------------- */
 

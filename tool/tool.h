@@ -26,7 +26,8 @@ enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
 struct option {
     char letter;          /* 0: it has none                           */
     const char *name;     /* long name, without the dashes            */
-    const char *argument; /* such as "FILE"; NULL: it takes none      */
+    const char *argument; /* such as "FILE"; NULL: it takes none; in brackets,
+                             "[=RATE]": may be left out, then take gets NULL */
     const char *text;     /* one or two sentences, in one long string */
     void (*take)(const struct option *option, const char *value);
     void *into;

@@ -85,8 +85,8 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
         if (!sets[i]) continue;
         const calyx_key *const key = &keys[i];
         if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
-        if (allowed && exact_has(allowed, key,
-                                 calyx_hash(filters[0], key->data, key->size)))
+        if (allowed && exact_find(allowed, key,
+                                  calyx_hash(filters[0], key->data, key->size)))
             sets[i] = 0;
     }
 }
@@ -109,15 +109,16 @@ static bool allow(struct block *block, struct batch *batch) {
     while (batch_next(batch, block))
         for (size_t i = 0; i < batch->count; i++) {
             const calyx_key *const key = &batch->keys[i];
-            exact_add(allowed, key,
-                      calyx_hash(filters[0], key->data, key->size));
+            const uint64_t hash = calyx_hash(filters[0], key->data, key->size);
+            if (!exact_find(allowed, key, hash))
+                exact_put(allowed, key, hash, NULL);
         }
     return true;
 }
 
 static void read_allowed(void) {
     if (!allow_lists.count) return;
-    allowed = exact_new();
+    allowed = exact_new(UINT64_MAX, 0);
     const struct work todo = {.turn = allow};
     stream(&todo, (int)allow_lists.count, (char **)allow_lists.text);
 }
