@@ -116,7 +116,7 @@ spills() {
     prints
     run_calyx minus a
     is_status 2
-    complains "found 1 operands, but 2 are wanted"
+    complains "2 operands are wanted, found 1"
 }
 
 @test "minus: a filter may stand for a list, and that is said" {
