@@ -4,7 +4,7 @@
  * A spill is a file of records in the order of their sequence numbers, written
  * once, then read once. It has no name, so that it goes with the process,
  * however that ends: nothing has to be cleaned up, not even behind kill -9.
- * What is not packed is written faster than zstd packs it, so it is not packed.
+ * It is not packed.
  */
 #ifndef CALYX_TOOL_SPILL_H
 #define CALYX_TOOL_SPILL_H
