@@ -7,7 +7,7 @@ endif()
 
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c)
 add_library(calyx_module MODULE ${module_sources})
-target_link_libraries(calyx_module PRIVATE calyx_static)
+target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES
     PREFIX "" OUTPUT_NAME calyx C_EXTENSIONS ON)
@@ -24,7 +24,7 @@ if(CALYX_SANITIZE)
     # What reads bytes and arguments from outside, with the sanitizer watching.
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set(module_tests fuzz replies)
+    set(module_tests fuzz replies server)
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
         "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")

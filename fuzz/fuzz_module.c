@@ -25,11 +25,8 @@ static void use(struct filter *f) {
     if (filter_is_partial(f)) return;
     if (filter_add(f, keys, 3, fresh, &done, &why) == CALYX_OK)
         DEMAND(f->layout->has_many(f, keys, 3, found) == 3);
-    struct piece piece = {0};
-    DEMAND(f->layout->dump_head(f, &piece));
-    RM_Free(piece.owned);
-    DEMAND(f->layout->dump_from(f, 1, &piece));
-    if (piece.owned) RM_Free(piece.owned);
+    RM_Free(f->layout->dump_head(f).owned);
+    RM_Free(f->layout->dump_from(f, 1).owned);
 }
 
 static void come_back(const RedisModuleTypeMethods *type, struct filter *f,

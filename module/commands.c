@@ -11,6 +11,7 @@
 
 #include "memory.h"
 #include "options.h"
+#include "pages.h"
 #include "reply.h"
 #include "settings.h"
 #include "type.h"
@@ -175,11 +176,14 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                      struct filter *f, const struct wish *made,
                      struct items *items, bool single) {
-    calyx_error why = {.text = ""};
+    calyx_error why; /* not cleared, which would take longer than adding */
     size_t done = 0;
+    why.text[0] = '\0';
     memory_judge(ctx, f->bytes);
+    if (!single) pages_hold(true);
     const calyx_status status =
         filter_add(f, items->keys, items->n, items->answers, &done, &why);
+    if (!single) pages_hold(false);
     memory_trust();
     size_t fresh = 0;
     for (size_t i = 0; i < done; i++) fresh += items->answers[i];
@@ -187,7 +191,7 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     counts.fresh += fresh;
     counts.refused += status == CALYX_NO_MEMORY;
 
-    if (!made && fresh == (size_t)(items->n) && single)
+    if (!made && fresh == items->n)
         RM_ReplicateVerbatim(ctx);
     else
         replicate_items(ctx, name, made, items, done);
@@ -338,7 +342,7 @@ static int info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc == 2)
         reply_facts(ctx, &facts);
     else
-        reply_fact(ctx, &facts, RM_StringPtrLen(argv[2], NULL));
+        reply_fact(ctx, &facts, argv[2]);
     RM_CloseKey(key);
     return RM_OK;
 }
@@ -358,18 +362,16 @@ static int debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static void dump_step(RedisModuleCtx *ctx, const struct filter *f,
                       RedisModuleString *iterator) {
     long long at;
-    struct piece piece = {0};
     if (RM_StringToLongLong(iterator, &at) != RM_OK) {
         RM_ReplyWithError(ctx, "Second argument must be numeric");
     } else if (filter_is_partial(f)) {
         reply_partial(ctx, f);
-    } else if (at == 0 ? f->layout->dump_head(f, &piece)
-                       : f->layout->dump_from(f, at, &piece)) {
-        reply_piece(ctx, &piece);
     } else {
-        RM_ReplyWithError(ctx, "ERR no memory for a piece of the filter");
+        const struct piece piece =
+            at == 0 ? f->layout->dump_head(f) : f->layout->dump_from(f, at);
+        reply_piece(ctx, &piece);
+        RM_Free(piece.owned);
     }
-    if (piece.owned) RM_Free(piece.owned);
 }
 
 static int scan_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -415,10 +417,11 @@ static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
                       size_t size) {
     calyx_error why = {.text = ""};
     bool changed = false;
-    if (filter_load_piece(f, at, bytes, size, &changed, &why) == CALYX_OK)
-        return loaded(ctx, name, f);
-    loads_refused++;
-    return reply_text(ctx, "ERR %s", why.text);
+    if (filter_load_piece(f, at, bytes, size, &changed, &why) != CALYX_OK) {
+        loads_refused++;
+        return reply_text(ctx, "ERR %s", why.text);
+    }
+    return changed ? loaded(ctx, name, f) : RM_ReplyWithSimpleString(ctx, "OK");
 }
 
 static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

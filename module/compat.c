@@ -81,20 +81,18 @@ static bool tell_part(const struct filter *f, uint32_t number,
 
 /* ---- Dumps --------------------------------------------------------------- */
 
-static bool dump_head(const struct filter *f, struct piece *piece) {
+static struct piece dump_head(const struct filter *f) {
     const size_t size = chain_header_size(f->chain);
-    void *head = RM_TryAlloc(size);
-    if (!head) return false;
+    void *head = RM_Alloc(size);
     chain_dump_header(f->chain, head);
-    *piece = (struct piece){1, head, size, head};
-    return true;
+    return (struct piece){1, head, size, head};
 }
 
-static bool dump_from(const struct filter *f, int64_t at, struct piece *piece) {
-    *piece = (struct piece){.at = at};
-    piece->bytes =
-        chain_dump_chunk(f->chain, CHAIN_MOST_CHUNK, &piece->at, &piece->size);
-    return true;
+static struct piece dump_from(const struct filter *f, int64_t at) {
+    struct piece piece = {.at = at};
+    piece.bytes =
+        chain_dump_chunk(f->chain, CHAIN_MOST_CHUNK, &piece.at, &piece.size);
+    return piece;
 }
 
 static bool is_head(const void *bytes, size_t size) {

@@ -60,7 +60,7 @@ struct piece {
     int64_t at;
     const void *bytes;
     size_t size;
-    void *owned; /* to be given to RM_Free, or NULL */
+    void *owned; /* to be given to RM_Free; may be NULL */
 };
 
 struct layout {
@@ -79,9 +79,9 @@ struct layout {
                       struct part_facts *facts);
 
     /* A dump: its head, then what follows iterator `at`, an empty piece at 0 at
-     * the end. False if there is no memory. */
-    bool (*dump_head)(const struct filter *f, struct piece *piece);
-    bool (*dump_from)(const struct filter *f, int64_t at, struct piece *piece);
+     * the end. */
+    struct piece (*dump_head)(const struct filter *f);
+    struct piece (*dump_from)(const struct filter *f, int64_t at);
     bool (*is_head)(const void *bytes, size_t size);
     calyx_status (*load_head)(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why);

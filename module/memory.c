@@ -13,38 +13,36 @@
  * and is missing before Redis 7.4. There a first RM_TryAlloc tells whether
  * there is enough.
  */
-#if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise */
-#include <sys/mman.h>
-#endif
 #include "memory.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "pages.h"
 #include "settings.h"
 
 enum { ALIGNMENT = 64 };
 
 static const size_t LARGE = (size_t)1 << 20;
 static const size_t HUGE = (size_t)4 << 20;
-static const size_t HUGE_PAGE = (size_t)2 << 20;
 
 /* ---- Judgement ----------------------------------------------------------- */
 
-static RedisModuleCtx *judged; /* NULL: trust */
+static bool judging;
+static RedisModuleCtx *judged; /* may be NULL: then of no command */
 static uint64_t has_bytes;
 static char refusal[160];
 
 void memory_judge(RedisModuleCtx *ctx, uint64_t has) {
+    judging = true;
     judged = ctx;
     has_bytes = has;
     refusal[0] = '\0';
 }
 
 void memory_trust(void) {
-    judged = NULL;
+    judging = false;
 }
 
 const char *memory_refusal(void) {
@@ -70,11 +68,18 @@ static uint64_t headroom(void) {
     return used < most ? most - used : 0;
 }
 
+/* Is this the word of the primary, or of a file? Without a context only whether
+ * this server is a replica is known; who writes there is the primary. */
+static bool must_obey(void) {
+    const int flags = RM_GetContextFlags(judged);
+    return flags & (RM_CTX_REPLICATED | RM_CTX_LOADING) ||
+           (!judged && flags & RM_CTX_REPLICA);
+}
+
 /* Small amounts are left to the server, which checks before each command. */
 static bool is_allowed(size_t size) {
     static const size_t SMALL = 64 << 10;
-    if (RM_GetContextFlags(judged) & (RM_CTX_REPLICATED | RM_CTX_LOADING))
-        return true;
+    if (must_obey()) return true;
     const uint64_t most = (uint64_t)settings.max_filter_bytes;
     if (most && (has_bytes > most || size > most - has_bytes))
         return refuse(size, has_bytes < most ? most - has_bytes : 0,
@@ -106,7 +111,7 @@ uint64_t memory_takes(void) {
 
 static void *take_zeros(size_t size) {
     takes++;
-    if (judged && !is_allowed(size)) return NULL;
+    if (judging && !is_allowed(size)) return NULL;
     has_bytes += size; /* a command may make a filter grow more than once */
     if (size > machine_bytes()) {
         refuse(size, machine_bytes(), "this machine");
@@ -126,17 +131,17 @@ void memory_loading(bool is_loading) {
     loading = is_loading;
 }
 
-static void ask_for_huge_pages(void *raw, size_t size) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (size < HUGE ||
-        settings.huge_pages < (loading ? HUGE_LOADED : HUGE_ALWAYS))
-        return;
-    const size_t before = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
-    madvise((char *)raw + before, (size - before) / HUGE_PAGE * HUGE_PAGE,
-            MADV_HUGEPAGE); /* only a wish */
-#else
-    (void)raw, (void)size;
-#endif
+/* What is loaded is written to at once: no use to touch it ahead. */
+static void care_for_pages(void *raw, size_t size) {
+    if (size < HUGE) return;
+    if (settings.huge_pages >= (loading ? HUGE_LOADED : HUGE_ALWAYS))
+        pages_ask_for_huge(raw, size);
+    if (!loading) pages_touch_ahead(raw, size);
+}
+
+static void give_raw(void *raw, size_t size) {
+    if (size >= HUGE) pages_give_back(raw, size);
+    RM_Free(raw);
 }
 
 static void *raw_of(void *block) {
@@ -156,31 +161,33 @@ static void *keep_raw(void *block, void *raw) {
     return block;
 }
 
+/* For the place of a block in a raw one. */
+enum { MORE = ALIGNMENT + sizeof(void *) };
+
 static void *take_aligned(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
-    const size_t more = ALIGNMENT + sizeof(void *);
-    if (size > SIZE_MAX - more) return NULL;
-    void *raw = take_zeros(size + more);
+    if (size > SIZE_MAX - MORE) return NULL;
+    void *raw = take_zeros(size + MORE);
     if (!raw) return NULL;
-    ask_for_huge_pages(raw, size + more);
+    care_for_pages(raw, size + MORE);
     return keep_raw(place_in(raw), raw);
 }
 
 static void give_aligned(void *context, void *block, size_t size) {
-    (void)context, (void)size;
-    RM_Free(raw_of(block));
+    (void)context;
+    give_raw(raw_of(block), size + MORE);
 }
 
 static void *take_plain(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
     void *block = take_zeros(size);
-    if (block) ask_for_huge_pages(block, size);
+    if (block) care_for_pages(block, size);
     return block;
 }
 
 static void give_plain(void *context, void *block, size_t size) {
-    (void)context, (void)size;
-    RM_Free(block);
+    (void)context;
+    give_raw(block, size);
 }
 
 const calyx_memory aligned_memory = {take_aligned, give_aligned, NULL};

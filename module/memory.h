@@ -17,7 +17,8 @@ extern const calyx_memory plain_memory;
 
 /* While a command runs that a client sent, for a filter that has `has` bytes:
  * hold what it takes against calyx-max-filter-bytes and against the room that
- * maxmemory leaves. What the primary or the AOF says is obeyed instead. */
+ * maxmemory leaves. What the primary or the AOF says is obeyed instead. NULL
+ * for a command of the server's own, RESTORE or COPY. */
 void memory_judge(RedisModuleCtx *ctx, uint64_t has);
 void memory_trust(void);
 

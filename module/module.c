@@ -3,13 +3,17 @@
  * data of RedisBloom. Start reading at commands.c.
  *
  *     module.c      loading; the INFO section
- *     commands.c    the commands        docs.c       what the server tells of
- * them options.c     their options       reply.c      their replies and errors
- *     settings.c    the configuration   type.c       the types of values
+ *     commands.c    the commands
+ *     docs.c          what the server tells of them
+ *     options.c       their options
+ *     reply.c         their replies and errors
+ *     settings.c    the configuration
+ *     type.c        the types of values
  *     filter.c      a filter, in either layout:
  *     native.c        ours, of the library
  *     compat.c        RedisBloom's, by redisbloom.c
  *     memory.c      the server's memory, and whether it may be taken
+ *     pages.c       the pages it lies on
  *     server_api.h  what is used of the server
  */
 #include "commands.h"
@@ -49,6 +53,8 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return settings_load(ctx, argv, argc);
 }
 
+static const char NAME[] = "bf"; /* RedisBloom's */
+
 CALYX_API int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
                                  int argc);
 
@@ -67,6 +73,15 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
                    missing);
         return RM_ERR;
     }
-    RM_SetModuleAttribs(ctx, "bf", VERSION, RM_API_VERSION);
+    /* Loaded twice it would be one and the same code: what follows would take
+     * the types away from the filters that are there. */
+    if (RM_IsModuleNameBusy(NAME)) {
+        RM_Log(ctx, "warning",
+               "there is a module of the name %s already: "
+               "calyx, or RedisBloom",
+               NAME);
+        return RM_ERR;
+    }
+    RM_SetModuleAttribs(ctx, NAME, VERSION, RM_API_VERSION);
     return load(ctx, argv, argc);
 }

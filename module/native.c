@@ -172,31 +172,27 @@ static bool tell_part(const struct filter *f, uint32_t number,
 
 /* ---- Dumps --------------------------------------------------------------- */
 
-static bool dump_head(const struct filter *f, struct piece *piece) {
+/* Without memory for a piece the process ends, as it would for any reply of
+ * that size. In the child that saves that is right: the old file stays. */
+static struct piece dump_head(const struct filter *f) {
     const size_t size = calyx_head_size(f->native);
-    uint8_t *head = RM_TryAlloc(HEAD_START + size);
-    if (!head) return false;
+    uint8_t *head = RM_Alloc(HEAD_START + size);
     memcpy(head, MAGIC, sizeof MAGIC);
     store_u64(head + sizeof MAGIC, f->expansion);
-    *piece = (struct piece){1, head, HEAD_START + size, head};
-    return calyx_encode_head(f->native, head + HEAD_START, size, NULL) ==
-           CALYX_OK;
+    calyx_encode_head(f->native, head + HEAD_START, size, NULL);
+    return (struct piece){1, head, HEAD_START + size, head};
 }
 
-static bool dump_from(const struct filter *f, int64_t at, struct piece *piece) {
-    *piece = (struct piece){0};
+static struct piece dump_from(const struct filter *f, int64_t at) {
     const uint64_t from = (uint64_t)at - 1;
-    if (at < 1 || from >= f->arrived) return true;
+    if (at < 1 || from >= f->arrived) return (struct piece){0};
     const uint64_t left = f->arrived - from;
     const size_t size = left < MOST_PIECE ? (size_t)left : MOST_PIECE;
-    uint8_t *bytes = RM_TryAlloc(PIECE_START + size);
-    if (!bytes) return false;
+    uint8_t *bytes = RM_Alloc(PIECE_START + size);
     calyx_get_bits(f->native, from, bytes + PIECE_START, size);
     store_u64(bytes, from);
     store_u64(bytes + 8, calyx_hash(f->native, bytes + PIECE_START, size));
-    *piece =
-        (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
-    return true;
+    return (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
 }
 
 static bool is_head(const void *bytes, size_t size) {
@@ -268,13 +264,11 @@ static bool put_string(void *io, const void *bytes, size_t size) {
 }
 
 static void save_partial(const struct filter *f, RedisModuleIO *io) {
-    struct piece piece = {0};
-    if (!dump_head(f, &piece)) return;
-    RM_SaveStringBuffer(io, piece.bytes, piece.size);
-    RM_Free(piece.owned);
-    for (int64_t at = 1; dump_from(f, at, &piece) && piece.at; at = piece.at) {
+    struct piece piece = dump_head(f);
+    while (piece.at) {
         RM_SaveStringBuffer(io, piece.bytes, piece.size);
         RM_Free(piece.owned);
+        piece = dump_from(f, piece.at);
     }
 }
 

@@ -142,7 +142,7 @@ static const struct option options[] = {
      BAD_LAYOUT},
 };
 
-static bool is_word(RedisModuleString *text, const char *word) {
+bool is_word(RedisModuleString *text, const char *word) {
     size_t size;
     const char *chars = RM_StringPtrLen(text, &size);
     return size == strlen(word) && strncasecmp(chars, word, size) == 0;

@@ -18,6 +18,9 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
 const char *parse_insert(RedisModuleString **argv, int argc,
                          struct options *out);
 
+/* Is it this word, in any case? */
+bool is_word(RedisModuleString *text, const char *word);
+
 /* Numbers, as the commands and the configuration take them. */
 enum number { NUMBER, NO_NUMBER, OUT_OF_RANGE };
 enum number parse_error_rate(RedisModuleString *text, double *error);

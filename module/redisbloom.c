@@ -44,16 +44,15 @@ static const double ln2_squared = 0.480453013918201;
 
 static const double tightening = 0.5;
 
-calyx_status chain_fail(calyx_error *why, calyx_status status,
-                        const char *format, ...) {
-    if (!why) return status;
+void chain_tell(calyx_error *why, calyx_status status, const char *format,
+                ...) {
+    if (!why) return;
     va_list args;
     va_start(args, format);
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
     why->status = status;
     why->os_code = 0;
-    return status;
 }
 
 /* ---- Where the bits are -------------------------------------------------- */
@@ -277,7 +276,7 @@ static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
                       ? memory->take(memory->context, (size_t)size, ALIGNMENT)
                       : NULL;
     if (!block)
-        chain_fail(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+        chain_tell(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
                    (unsigned long long)size);
     return block;
 }
@@ -478,7 +477,7 @@ static void ask_link(const struct chain *c, const struct link *l,
 /* Which of up to BATCH keys are in one of the oldest `links`? */
 static void ask_links(const struct chain *c, uint32_t links,
                       const struct hash *hashes, size_t n, bool *found) {
-    uint8_t ask[BATCH];
+    uint8_t ask[BATCH] = {0};
     size_t left = n;
     for (size_t j = 0; j < n; j++) ask[j] = (uint8_t)j, found[j] = false;
     for (uint32_t i = links; i > 0 && left; i--) {

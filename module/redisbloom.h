@@ -218,8 +218,11 @@ calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
                          calyx_error *why);
 calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why);
 
-calyx_status chain_fail(calyx_error *why, calyx_status status,
-                        const char *format, ...)
+/* Tell why, if somebody wants to know; and return the status, which analyzers
+ * see only in a macro. */
+void chain_tell(calyx_error *why, calyx_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+#define chain_fail(why, status, ...) \
+    (chain_tell(why, status, __VA_ARGS__), (status))
 
 #endif

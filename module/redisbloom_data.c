@@ -2,18 +2,27 @@
  * Chains as RedisBloom writes them: as values in RDB files and DUMP payloads,
  * and as the header and chunks of a dump. Both hold the same numbers:
  *
- *     RDB                                     dump header, little-endian
- *     unsigned items                          u64 items
- *     unsigned links                          u32 links
- *     unsigned options     (encoding >= 2)    u32 options
- *     unsigned growth      (encoding >= 4)    u32 growth     (not in the
- * oldest) each link:                              each link: unsigned entries
- * u64 bytes double   error                          u64 bits unsigned hashes
- * u64 items double   bpe                            f64 error unsigned bits
- * (encoding >= 1)      f64 bpe unsigned n2        (encoding >= 1)      u32
- * hashes string   body                           u64 entries    (u32 in old
- * ones) unsigned items                          u8  n2 unsigned arrived (ours,
- * if partial)
+ *     RDB                                   dump header, little-endian
+ *     ---                                   --------------------------
+ *
+ *     unsigned items                        u64 items
+ *     unsigned links                        u32 links
+ *     unsigned options  (encoding >= 2)     u32 options
+ *     unsigned growth   (encoding >= 4)     u32 growth   (not in the oldest)
+ *
+ * and for each link
+ *
+ *     unsigned entries                      u64 bytes
+ *     double   error                        u64 bits
+ *     unsigned hashes                       u64 items
+ *     double   bpe                          f64 error
+ *     unsigned bits     (encoding >= 1)     f64 bpe
+ *     unsigned n2       (encoding >= 1)     u32 hashes
+ *     string   body                         u64 entries  (u32 in old ones)
+ *     unsigned items                        u8  n2
+ *
+ * In an RDB, a chain that is partial ends with one number more, ours: unsigned
+ * arrived.
  *
  * Whatever comes from outside goes through one gate, check_link and
  * check_chain; no number is used before. They ask for what RedisBloom's own

@@ -4,9 +4,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <strings.h>
 
 #include "memory.h"
+#include "options.h"
 
 /* ---- Errors -------------------------------------------------------------- */
 
@@ -98,9 +98,9 @@ int reply_facts(RedisModuleCtx *ctx, const struct facts *facts) {
 }
 
 int reply_fact(RedisModuleCtx *ctx, const struct facts *facts,
-               const char *field) {
+               RedisModuleString *field) {
     int i = 0;
-    while (i < FIELDS && strcasecmp(field, fields[i].word) != 0) i++;
+    while (i < FIELDS && !is_word(field, fields[i].word)) i++;
     if (i == FIELDS) return RM_ReplyWithError(ctx, "Invalid information value");
     if (RM_GetContextFlags(ctx) & RM_CTX_RESP3) {
         RM_ReplyWithMap(ctx, 1);

@@ -34,6 +34,7 @@ enum { RM_NOTIFY_GENERIC = 1 << 2 };
 
 /* RM_GetContextFlags */
 enum {
+    RM_CTX_REPLICA = 1 << 3,     /* of another server       */
     RM_CTX_REPLICATED = 1 << 12, /* from the primary        */
     RM_CTX_LOADING = 1 << 13,    /* from the AOF or the RDB */
     RM_CTX_RESP3 = 1 << 22
@@ -169,6 +170,7 @@ typedef struct RedisModuleCommandInfo {
 } RedisModuleCommandInfo;
 
 #define REQUIRED(F)                                                            \
+    F(int, IsModuleNameBusy, (const char *name))                               \
     F(void, SetModuleAttribs,                                                  \
       (RedisModuleCtx *, const char *name, int version, int api))              \
     F(void, SetModuleOptions, (RedisModuleCtx *, int options))                 \

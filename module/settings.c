@@ -17,6 +17,7 @@ struct settings settings = {
     .expansion = 2,
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
+    .touch_ahead = 1,
 };
 
 struct wish settings_wish(void) {
@@ -116,17 +117,6 @@ static int set_choice(const char *name, int value, void *context,
     return RM_OK;
 }
 
-static int set_layout(const char *name, RedisModuleString *value, void *context,
-                      RedisModuleString **why) {
-    (void)name, (void)context;
-    size_t size;
-    const char *text = RM_StringPtrLen(value, &size);
-    const struct layout *layout = layout_named(text, size);
-    if (!layout) return complain(why, "calyx-layout is native or redisbloom");
-    settings.layout = layout == layouts[1];
-    return RM_OK;
-}
-
 /* ---- What there is ------------------------------------------------------- */
 
 static const struct number_setting {
@@ -143,10 +133,25 @@ static const struct number_setting {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static const char *layout_names[] = {"native", "redisbloom"};
+static const char *layout_names[] = {"native", "redisbloom"}; /* as layouts */
 static const char *huge_names[] = {"no", "loaded", "yes"};
-static const int choices[] = {0, 1, 2};
-enum { LAYOUT_CHOICES = 2, HUGE_CHOICES = 3 };
+static const char *no_or_yes[] = {"no", "yes"};
+
+static const struct choice_setting {
+    const char *name;
+    int *value, n;
+    const char **names;
+    const char *complaint;
+} choices[] = {
+    {"calyx-layout", &settings.layout, 2, layout_names,
+     "calyx-layout is native or redisbloom"},
+    {"calyx-huge-pages", &settings.huge_pages, 3, huge_names,
+     "calyx-huge-pages is no, loaded or yes"},
+    {"calyx-touch-ahead", &settings.touch_ahead, 2, no_or_yes,
+     "calyx-touch-ahead is no or yes"},
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+static const int choice_values[] = {0, 1, 2};
 
 /* ---- Arguments ----------------------------------------------------------- */
 
@@ -163,15 +168,15 @@ static int set_number_argument(const struct number_setting *setting,
     return complain(why, text);
 }
 
-static int set_huge_pages_argument(RedisModuleString *value,
-                                   RedisModuleString **why) {
-    const char *text = RM_StringPtrLen(value, NULL);
-    for (int i = 0; i < HUGE_CHOICES; i++)
-        if (strcasecmp(text, huge_names[i]) == 0) {
-            settings.huge_pages = i;
+static int set_choice_argument(const struct choice_setting *setting,
+                               RedisModuleString *value,
+                               RedisModuleString **why) {
+    for (int i = 0; i < setting->n; i++)
+        if (is_word(value, setting->names[i])) {
+            *setting->value = i;
             return RM_OK;
         }
-    return complain(why, "calyx-huge-pages is no, loaded or yes");
+    return complain(why, setting->complaint);
 }
 
 static int set_argument(const char *name, RedisModuleString *value,
@@ -185,14 +190,13 @@ static int set_argument(const char *name, RedisModuleString *value,
     for (int i = 0; i < NUMBERS; i++)
         if (strcasecmp(name, numbers[i].name) == 0)
             return set_number_argument(&numbers[i], value, why);
+    for (int i = 0; i < CHOICES; i++)
+        if (strcasecmp(name, choices[i].name) == 0)
+            return set_choice_argument(&choices[i], value, why);
     if (strcasecmp(name, "bf-error-rate") == 0)
         return set_error(name, value, NULL, why);
     if (strcasecmp(name, "calyx-seed") == 0)
         return set_seed(name, value, NULL, why);
-    if (strcasecmp(name, "calyx-layout") == 0)
-        return set_layout(name, value, NULL, why);
-    if (strcasecmp(name, "calyx-huge-pages") == 0)
-        return set_huge_pages_argument(value, why);
     /* For RedisBloom's cuckoo filters, which are not here; so it may stay in
      * the server's file. */
     if (strcasecmp(name, "CF_MAX_EXPANSIONS") == 0) return RM_OK;
@@ -247,12 +251,10 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const char *seed = RM_StringPtrLen(get_seed(NULL, NULL), NULL);
     bad |= RM_RegisterStringConfig(ctx, "calyx-seed", seed, flags, get_seed,
                                    set_seed, NULL, NULL);
-    bad |= RM_RegisterEnumConfig(
-        ctx, "calyx-layout", settings.layout, flags, layout_names, choices,
-        LAYOUT_CHOICES, get_choice, set_choice, NULL, &settings.layout);
-    bad |= RM_RegisterEnumConfig(ctx, "calyx-huge-pages", settings.huge_pages,
-                                 flags, huge_names, choices, HUGE_CHOICES,
-                                 get_choice, set_choice, NULL,
-                                 &settings.huge_pages);
+    for (int i = 0; i < CHOICES; i++)
+        bad |= RM_RegisterEnumConfig(ctx, choices[i].name, *choices[i].value,
+                                     flags, choices[i].names, choice_values,
+                                     choices[i].n, get_choice, set_choice, NULL,
+                                     choices[i].value);
     return bad ? RM_ERR : RM_LoadConfigs(ctx);
 }

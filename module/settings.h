@@ -19,6 +19,7 @@ struct settings {
     uint64_t seed;       /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
     int huge_pages;             /* calyx-huge-pages: for which filters */
+    int touch_ahead;            /* calyx-touch-ahead: 1 or 0 */
 };
 
 extern struct settings settings;

@@ -18,12 +18,15 @@ static void *load(const struct layout *layout, RedisModuleIO *io,
                   int encoding) {
     struct filter *f = NULL;
     calyx_error why = {.text = "the file or payload ends early"};
+    memory_judge(NULL, 0);
     memory_loading(true);
     const calyx_status status = filter_load(layout, io, encoding, &f, &why);
     memory_loading(false);
+    memory_trust();
     if (status == CALYX_OK) return f;
     loads_refused++;
-    RM_LogIOError(io, "warning", "a filter was refused: %s", why.text);
+    RM_LogIOError(io, "warning", "a filter was refused: %s",
+                  *memory_refusal() ? memory_refusal() : why.text);
     return NULL;
 }
 
@@ -49,13 +52,12 @@ static void save(RedisModuleIO *io, void *value) {
 /* As BF.SCANDUMP would dump it: no record is larger than a piece. */
 static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     const struct filter *f = value;
-    struct piece piece = {0};
-    bool goes_on = f->layout->dump_head(f, &piece);
-    while (goes_on && piece.at) {
+    struct piece piece = f->layout->dump_head(f);
+    while (piece.at) {
         RM_EmitAOF(io, "BF.LOADCHUNK", "slb", key, (long long)piece.at,
                    (const char *)piece.bytes, piece.size);
-        if (piece.owned) RM_Free(piece.owned);
-        goes_on = f->layout->dump_from(f, piece.at, &piece);
+        RM_Free(piece.owned);
+        piece = f->layout->dump_from(f, piece.at);
     }
 }
 
@@ -89,7 +91,10 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
                   const void *value) {
     (void)from, (void)to;
     struct filter *f = NULL;
-    return filter_copy(value, &f, NULL) == CALYX_OK ? f : NULL;
+    memory_judge(NULL, 0);
+    filter_copy(value, &f, NULL);
+    memory_trust();
+    return f;
 }
 
 /* Large blocks are never moved by the allocator; the rest takes no time. */

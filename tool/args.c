@@ -89,7 +89,7 @@ static const char *next_word(struct words *words, const struct option *o) {
 
 static _Noreturn void show_help(const struct verb *verb) {
     print_help(verb);
-    exit(fflush(stdout) == 0 ? EXIT_YES : EXIT_TROUBLE);
+    exit(finish(EXIT_YES));
 }
 
 /* --name, --name value, --name=value; `word` is what follows the dashes. */
@@ -107,7 +107,8 @@ static void read_long(const struct verb *verb, const char *word,
     }
     if (!o->argument && value)
         fail("option --%s takes no value, but got '%s'", o->name, value);
-    if (o->argument && !value) value = next_word(words, o);
+    if (o->argument && !value && *o->argument != '[')
+        value = next_word(words, o);
     o->take(o, value);
 }
 
@@ -191,8 +192,13 @@ void take_count(const struct option *o, const char *value) {
         fail_value(o, "a count such as 5000, 10M or 1e9", value);
 }
 
+void take_some(const struct option *o, const char *value) {
+    take_count(o, value);
+    if (*(uint64_t *)o->into == 0) fail_value(o, "at least 1", value);
+}
+
 void take_size(const struct option *o, const char *value) {
-    if (!size_from(value, o->into))
+    if (!size_from(value, o->into) || *(uint64_t *)o->into == 0)
         fail_value(o, "a size such as 10M, 64KiB or 1G", value);
 }
 

@@ -89,7 +89,7 @@ static void say(const char *file, uint64_t line, const char *format,
     size_t n = (size_t)snprintf(text, most, "calyx%s%s: ", verb_name ? " " : "",
                                 verb_name ? verb_name : "");
     if (file && n < most)
-        n += (size_t)snprintf(text + n, most - n, "%s:", file);
+        n += (size_t)snprintf(text + n, most - n, "%s:", *file ? file : "''");
     if (file && line && n < most)
         n += (size_t)snprintf(text + n, most - n,
                               "%llu:", (unsigned long long)line);

@@ -11,6 +11,7 @@
  * and newlines up to byte 128. The bits lie eight to a byte, the lowest first;
  * doc/FORMAT.md tells which of them a key sets. There is no checksum.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,11 +60,13 @@ static uint64_t number_of(const struct source *from, const char *name,
                           char **at) {
     const char *const text = value_of(from, name, at);
     const size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 20 || text[digits])
+    errno = 0;
+    const uint64_t number = strtoull(text, NULL, 10);
+    if (digits == 0 || text[digits] || errno != 0)
         fail_at(source_name(from), 0,
                 "not a raw filter: %s must be a whole number, not '%s'", name,
                 text);
-    return strtoull(text, NULL, 10);
+    return number;
 }
 
 static const char *one_of(const struct source *from, const char *name,

@@ -53,7 +53,8 @@ static void print_option(const struct option *o) {
     enum { COLUMN = 24 };
     int at = o->letter ? printf("  -%c, ", o->letter) : printf("      ");
     at += printf("--%s", o->name);
-    if (o->argument) at += printf(" %s", o->argument);
+    if (o->argument)
+        at += printf("%s%s", *o->argument == '[' ? "" : " ", o->argument);
     if (at + 2 > COLUMN) {
         printf("\n");
         at = 0;
@@ -145,7 +146,8 @@ static void roff_option(const struct option *o) {
     printf("\\fB\\-\\-");
     roff(o->name);
     printf("\\fR");
-    if (o->argument) printf(" \\fI%s\\fR", o->argument);
+    if (o->argument)
+        printf("%s\\fI%s\\fR", *o->argument == '[' ? "" : " ", o->argument);
     printf("\n");
     roff(o->text);
     printf("\n");

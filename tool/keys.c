@@ -34,6 +34,11 @@ static bool field_number(const char **at, int64_t *number) {
     return true;
 }
 
+/* Told only of two numbers that count from the same end. */
+static bool is_backwards(struct range r) {
+    return (r.first < 0) == (r.last < 0) && r.last < r.first;
+}
+
 /* 1,3  2-4  2-  -1 */
 static void take_fields(const struct option *o, const char *value) {
     (void)o;
@@ -46,7 +51,7 @@ static void take_fields(const struct option *o, const char *value) {
             at++;
             if (*at == ',' || *at == '\0')
                 r.last = -1;
-            else if (!field_number(&at, &r.last))
+            else if (!field_number(&at, &r.last) || is_backwards(r))
                 break;
         }
         want.ranges = more_memory(want.ranges, (want.ranges_count + 1) *
@@ -91,6 +96,10 @@ const struct group key_group = {
 
 char record_end(void) {
     return want.nul ? '\0' : '\n';
+}
+
+bool record_ends_are_plain(void) {
+    return !want.csv;
 }
 
 static char separator(void) {
@@ -325,6 +334,13 @@ static bool put_range(struct batch *batch, struct range r, size_t count,
                  "field %" PRId64 " is wanted, found %zu field%s",
                  first < 1 || first > fields ? r.first : r.last, count,
                  count == 1 ? "" : "s");
+        return false;
+    }
+    if (last < first) {
+        snprintf(block->error, sizeof block->error,
+                 "fields %" PRId64 " to %" PRId64
+                 " are wanted, found %zu field%s, so the first comes last",
+                 r.first, r.last, count, count == 1 ? "" : "s");
         return false;
     }
     for (int64_t n = first; n <= last; n++) {

@@ -17,6 +17,9 @@ extern const struct group key_group;
 /* The byte that ends a line: a newline, or NUL with -z. */
 char record_end(void);
 
+/* Does that byte end a line wherever it stands? Not in CSV. */
+bool record_ends_are_plain(void);
+
 /* Where reading stands in CSV, where a quoted newline is no end. */
 struct record_state {
     enum { FIELD_START, IN_FIELD, IN_QUOTES, QUOTE_IN_QUOTES } place;

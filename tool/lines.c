@@ -106,6 +106,7 @@ static uint64_t count_lines(const struct block *b) {
 static bool hand_out(struct input *in, struct block *b, size_t size) {
     keep(in, b->text + size, b->size - size);
     b->size = size;
+    b->text[size] = record_end(); /* if its last line has none */
     b->starts_file = in->starts_file;
     in->starts_file = false;
     if (in->counted) {
@@ -123,8 +124,9 @@ static void start(struct input *in, struct block *b) {
     b->size = in->carried;
     in->carried = 0;
     b->trouble = NULL;
-    b->lines = b->out_size = 0;
+    b->lines = b->out_size = b->stretch_size = 0;
     b->ended = b->selected = 0;
+    b->candidate_count = b->key_size = 0;
     b->error[0] = '\0';
 }
 
@@ -180,7 +182,7 @@ void input_close(struct input *in) {
     free(in);
 }
 
-void block_output(struct block *b, const void *bytes, size_t size) {
+static void put(struct block *b, const void *bytes, size_t size) {
     if (size > b->out_room - b->out_size) {
         while (size > b->out_room - b->out_size)
             b->out_room = b->out_room ? 2 * b->out_room : 4096;
@@ -190,9 +192,29 @@ void block_output(struct block *b, const void *bytes, size_t size) {
     b->out_size += size;
 }
 
+static void end_stretch(struct block *b) {
+    if (b->stretch_size) put(b, b->text + b->stretch, b->stretch_size);
+    b->stretch_size = 0;
+}
+
+void block_output(struct block *b, const void *bytes, size_t size) {
+    end_stretch(b);
+    put(b, bytes, size);
+}
+
+void block_output_lines(struct block *b, const char *from, size_t size) {
+    const size_t start = (size_t)(from - b->text);
+    if (b->stretch_size && start != b->stretch + b->stretch_size)
+        end_stretch(b);
+    if (!b->stretch_size) b->stretch = start;
+    b->stretch_size += size;
+}
+
 void block_free(struct block *b) {
     free(b->text);
     free(b->out);
     free(b->hashes);
     free(b->ends);
+    free(b->candidates);
+    free(b->key_bytes);
 }

@@ -25,15 +25,30 @@ struct block {
     /* For those who work on it: */
     char *out; /* bytes to be written when it is its turn */
     size_t out_size, out_room;
-    uint64_t *hashes; /* one for each line */
-    size_t *ends;     /* where each line ends, if that is asked for */
+    size_t stretch, stretch_size; /* of its text, to be written behind that */
+    uint64_t *hashes;             /* one for each line */
+    size_t *ends; /* where each line ends, if that is asked for */
     size_t lines, hash_room, end_room;
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[160];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */
+    struct candidate *candidates; /* lines that are to be looked at in turn */
+    size_t candidate_count, candidate_room;
+    char *key_bytes; /* of keys that are not there as they are in the line */
+    size_t key_size, key_room;
+};
+
+struct candidate {
+    uint64_t hash;
+    calyx_key key, line;
 };
 
 void block_output(struct block *block, const void *bytes, size_t size);
+
+/* The same for whole lines as they stand in its text, each with its end, which
+ * the last line of a file is given too. Neighbours are put together, and not
+ * copied unless something else follows. */
+void block_output_lines(struct block *block, const char *from, size_t size);
 
 struct input;
 

@@ -3,8 +3,11 @@
  * asked for and runs it; tool.h tells what a verb is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -14,6 +17,9 @@
     ROW(check)      \
     ROW(add)        \
     ROW(remove)     \
+    ROW(common)     \
+    ROW(minus)      \
+    ROW(dedup)      \
     ROW(plan)       \
     ROW(info)       \
     ROW(verify)     \
@@ -55,11 +61,21 @@ static void print_version(void) {
         printf("%s%s", *kernel, kernel[1] ? ", " : "\n");
 }
 
-/* What was printed must have arrived. */
-static int finish(int status) {
+int finish(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     if (errno == EPIPE) end_of_pipe();
     fail_os("standard output", "write");
+}
+
+/* A standard stream that the caller closed must not become the number of the
+ * next file that is opened: a message would be written into a filter. What
+ * stands in for it fails as a closed one does, since it is open the wrong way
+ * round. */
+static void occupy_standard_streams(void) {
+    static const int wrong_ways[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_ways[fd]) != fd)
+            exit(EXIT_TROUBLE); /* with nobody to tell */
 }
 
 static bool is_one_of(const char *word, const char *name, const char *letter) {
@@ -67,6 +83,7 @@ static bool is_one_of(const char *word, const char *name, const char *letter) {
 }
 
 int main(int count, char **words) {
+    occupy_standard_streams();
     hold_signals();
     if (count < 2) {
         print_overview();
@@ -93,8 +110,9 @@ int main(int count, char **words) {
     const int operands = read_options(verb, count - 2, words + 2);
     start_watch();
     if (operands < verb->least)
-        fail("found %d operands, but %d are wanted: calyx %s %s", operands,
-             verb->least, verb->name, verb->synopsis);
+        fail("at least %d operand%s wanted, found %d: calyx %s %s", verb->least,
+             verb->least == 1 ? " is" : "s are", operands, verb->name,
+             verb->synopsis);
     if (verb->most >= 0 && operands > verb->most)
         fail("'%s' is one operand too many: calyx %s %s", words[2 + verb->most],
              verb->name, verb->synopsis);

@@ -4,6 +4,7 @@
  * for sizes alike: 10M is ten million of whatever it counts.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,14 +46,15 @@ static bool whole(const char *text, const char *unit, uint64_t *out) {
     if (!end) return false;
 
     const char *const digits_end = text + strspn(text, "0123456789");
-    const bool digits_only = digits_end == end && end - text < 19;
+    const bool digits_only = digits_end == end;
     const uint64_t by = factor(&end);
     if (*end && toupper((unsigned char)*end) != *unit) return false;
     if (*end && end[1]) return false;
 
     if (digits_only) {
+        errno = 0;
         const uint64_t n = strtoull(text, NULL, 10);
-        return !__builtin_mul_overflow(n, by, out);
+        return errno == 0 && !__builtin_mul_overflow(n, by, out);
     }
     number *= (double)by;
     if (!(number < 0x1p63) || number != floor(number)) return false;

@@ -4,9 +4,11 @@
  * of it. What is not a regular file, such as /dev/null or a pipe, is written
  * as it is.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +153,33 @@ static int folder_size(const char *path) {
     return slash ? (int)(slash - path) + 1 : 0;
 }
 
+static char *folder_of(const char *path) {
+    const int size = folder_size(path);
+    char *const folder = copy_text(size ? path : ".");
+    if (size) folder[size] = '\0';
+    return folder;
+}
+
+/* Say so if a run that was killed left its half of this file. */
+static void look_for_leftovers(const char *path) {
+    const int folder = folder_size(path);
+    char *const name = folder_of(path);
+    DIR *const dir = opendir(name);
+    free(name);
+    char prefix[PATH_MAX];
+    const int size = snprintf(prefix, sizeof prefix, ".%.200s.", path + folder);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        int end = 0;
+        long id;
+        if (strncmp(e->d_name, prefix, (size_t)size) == 0 &&
+            sscanf(e->d_name + size, "%ld.new%n", &id, &end) == 1 && end &&
+            !e->d_name[size + end] && kill((pid_t)id, 0) != 0 && errno == ESRCH)
+            warn("%.*s%s is what a killed run left of %s; it can be removed",
+                 folder, path, e->d_name, path);
+    }
+    if (dir) closedir(dir);
+}
+
 /* A new file beside `path`, with the permissions of an old one there. */
 static void open_beside(struct output *o, const char *path, mode_t mode) {
     char name[PATH_MAX];
@@ -161,6 +190,7 @@ static void open_beside(struct output *o, const char *path, mode_t mode) {
         errno = ENAMETOOLONG;
         fail_os(path, "name a new file beside it");
     }
+    look_for_leftovers(path);
     o->path = copy_text(path);
     o->temporary = copy_text(name);
     o->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -173,16 +203,10 @@ static _Noreturn void fail_exists(const char *path) {
     fail_at(path, 0, "exists already; --force replaces it");
 }
 
-static char *folder_of(const char *path) {
-    const int size = folder_size(path);
-    char *const folder = copy_text(size ? path : ".");
-    if (size) folder[size] = '\0';
-    return folder;
-}
-
 void expect_output(const char *path, bool replace) {
     struct stat is;
     if (!path || strcmp(path, "-") == 0) return;
+    if (!*path) fail("the output has an empty name");
     if (stat(path, &is) == 0) {
         if (S_ISREG(is.st_mode) && !replace) fail_exists(path);
         return;

@@ -19,13 +19,17 @@ const struct group result_group = {
     },
 };
 
+const char *result_path_of_lines(void) {
+    expect_output(path, replace);
+    return !path || strcmp(path, "-") == 0 ? NULL : path;
+}
+
 const char *result_path(void) {
-    const bool standard = !path || strcmp(path, "-") == 0;
-    if (standard && isatty(STDOUT_FILENO))
+    const char *const file = result_path_of_lines();
+    if (!file && isatty(STDOUT_FILENO))
         fail("standard output is a terminal, and the result is no text: name "
              "a file with -o FILE");
-    expect_output(path, replace);
-    return standard ? NULL : path;
+    return file;
 }
 
 bool result_replaces(void) {

@@ -11,6 +11,9 @@ extern const struct group result_group;
 const char *result_path(void);
 bool result_replaces(void); /* --force */
 
+/* The same for lines, which a terminal may have. */
+const char *result_path_of_lines(void);
+
 /* Write the filter there. */
 void result_save(const calyx_filter *f);
 

@@ -1,11 +1,12 @@
 #include "spool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "spill.h"
 
 /*
  * The sketch is HyperLogLog: a hash picks one of 2^16 registers by its high
@@ -83,37 +84,19 @@ struct spool *spool_open(void) {
     return s;
 }
 
-static const char *folder(void) {
-    const char *const named = getenv("TMPDIR");
-    return named && *named ? named : "/tmp";
-}
-
-/* A file without a name goes with the process, however that ends. */
-static int open_nameless(void) {
-    const int fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0) return fd;
-    const char *const pattern = "/calyx-XXXXXX";
-    const size_t size = strlen(folder());
-    char *const path = take_memory(size + strlen(pattern) + 1);
-    memcpy(path, folder(), size);
-    memcpy(path + size, pattern, strlen(pattern) + 1);
-    const int named = mkostemp(path, O_CLOEXEC);
-    if (named >= 0) unlink(path);
-    free(path);
-    return named;
-}
-
 static void to_file(struct spool *s) {
-    if (s->fd < 0 && (s->fd = open_nameless()) < 0)
-        fail_os(folder(), "make a temporary file for hashes; name another "
-                          "folder in TMPDIR, or give --keys");
+    if (s->fd < 0 && (s->fd = spill_file()) < 0)
+        fail_os(spill_folder(),
+                "make a temporary file for hashes; name another "
+                "folder in TMPDIR, or give --keys");
     const char *at = (const char *)s->hashes;
     for (size_t left = s->count * sizeof *s->hashes; left > 0;) {
         const ssize_t n = write(s->fd, at, left);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
-            fail_os(folder(), "write 8 bytes for each line here; name another "
-                              "folder in TMPDIR, or give --keys");
+            fail_os(spill_folder(),
+                    "write 8 bytes for each line here; name another "
+                    "folder in TMPDIR, or give --keys");
         at += n;
         left -= (size_t)n;
     }
@@ -126,7 +109,7 @@ static void from_file(struct spool *s) {
         n = read(s->fd, (char *)s->hashes + size,
                  ROOM * sizeof *s->hashes - size);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail_os(folder(), "read hashes back");
+        if (n < 0) fail_os(spill_folder(), "read hashes back");
         size += (size_t)n;
     }
     s->count = size / sizeof *s->hashes;
@@ -151,7 +134,7 @@ void spool_take(struct spool *s,
     if (s->fd >= 0) {
         to_file(s);
         if (lseek(s->fd, 0, SEEK_SET) != 0)
-            fail_os(folder(), "read hashes back");
+            fail_os(spill_folder(), "read hashes back");
     }
     do {
         if (s->fd >= 0) from_file(s);

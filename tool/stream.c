@@ -37,7 +37,7 @@ const struct group work_group = {
 
 enum { MOST_THREADS = 256 };
 
-static size_t thread_count(void) {
+size_t thread_count(void) {
     if (jobs > MOST_THREADS)
         fail("option --jobs wants at most %d threads, not %" PRIu64,
              MOST_THREADS, jobs);
@@ -110,6 +110,9 @@ static void take_turn(struct stream *s, struct block *block,
     }
     if (block->out_size)
         output_write(s->work->output, block->out, block->out_size);
+    if (block->stretch_size)
+        output_write(s->work->output, block->text + block->stretch,
+                     block->stretch_size);
     s->line += block->ended;
     if (block->error[0] && !s->over)
         fail_at(block->file, s->line + 1, "%s", block->error);
@@ -177,18 +180,22 @@ static size_t grown(size_t room, size_t least) {
     return room;
 }
 
+uint64_t *room_for_hashes(struct block *block, size_t lines) {
+    if (lines > block->hash_room) {
+        block->hash_room = grown(block->hash_room, lines);
+        block->hashes = more_memory(block->hashes,
+                                    block->hash_room * sizeof *block->hashes);
+    }
+    return block->hashes;
+}
+
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends) {
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         const size_t lines = block->lines + batch->count;
-        if (lines > block->hash_room) {
-            block->hash_room = grown(block->hash_room, lines);
-            block->hashes = more_memory(
-                block->hashes, block->hash_room * sizeof *block->hashes);
-        }
         calyx_hash_many(f, batch->keys, batch->count,
-                        block->hashes + block->lines);
+                        room_for_hashes(block, lines) + block->lines);
         if (ends && lines > block->end_room) {
             block->end_room = grown(block->end_room, lines);
             block->ends =

@@ -16,13 +16,14 @@
 
 /* -j N, --stats, --json-stats FILE */
 extern const struct group work_group;
+size_t thread_count(void);
 
 struct work {
     /* Beside the others. NULL: nothing. */
     void (*work)(struct block *block, struct batch *batch);
-    /* In its turn, within begin_change and end_change. After it, block->out is
-     * written, and what is wrong in the block ends the process. NULL: nothing.
-     * Returns false to end the stream here. */
+    /* In its turn, within begin_change and end_change. After it, what was put
+     * out is written, and what is wrong in the block ends the process. NULL:
+     * nothing. Returns false to end the stream here. */
     bool (*turn)(struct block *block, struct batch *batch);
     bool numbered;         /* blocks tell the number of their first line */
     struct output *output; /* for block->out; NULL if there is none */
@@ -40,6 +41,9 @@ struct totals stream(const struct work *work, int count, char **files);
  * where lines end into block->ends, if `ends`. `f` says how. */
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends);
+
+/* block->hashes, with room for so many. */
+uint64_t *room_for_hashes(struct block *block, size_t lines);
 
 /* ---- What --stats and --json-stats tell --------------------------------- */
 

@@ -26,7 +26,8 @@ enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
 struct option {
     char letter;          /* 0: it has none                           */
     const char *name;     /* long name, without the dashes            */
-    const char *argument; /* such as "FILE"; NULL: it takes none      */
+    const char *argument; /* such as "FILE"; NULL: it takes none; in brackets,
+                             "[=RATE]": may be left out, then take gets NULL */
     const char *text;     /* one or two sentences, in one long string */
     void (*take)(const struct option *option, const char *value);
     void *into;
@@ -59,6 +60,10 @@ struct verb {
 extern const struct verb *const verbs[];
 const struct verb *verb_named(const char *name);
 
+/* The status to exit with. What was printed must have arrived: if not, fails,
+ * or ends as a closed pipe does. */
+int finish(int status);
+
 /* ---- Reading options (args.c) ------------------------------------------- */
 
 /* Read the options of a verb, in any order and place; what is left is moved to
@@ -77,7 +82,8 @@ void take_text(const struct option *, const char *);   /* const char *       */
 void take_texts(const struct option *, const char *);  /* struct texts       */
 void take_byte(const struct option *, const char *);   /* int: "," or "\t"   */
 void take_count(const struct option *, const char *);  /* uint64_t, from 0   */
-void take_size(const struct option *, const char *);   /* uint64_t, bytes    */
+void take_some(const struct option *, const char *);   /* uint64_t, from 1   */
+void take_size(const struct option *, const char *);   /* uint64_t, bytes, 1 */
 void take_rate(const struct option *, const char *);   /* double, in (0, 1)  */
 void take_time(const struct option *, const char *);   /* double, seconds    */
 void take_share(const struct option *, const char *);  /* double, in [0, 1]  */

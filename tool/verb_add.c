@@ -101,6 +101,9 @@ const struct verb verb_add = {
             "ends, or when SIGINT, SIGTERM or a closed pipe ends the stream. "
             "One process at a time can change a filter; others may ask it "
             "meanwhile.",
+            "Changing a file in place brings its checksums up to date with "
+            "whatever is there. If it may have been damaged, 'calyx verify' "
+            "it before.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &work_group, &progress_group, NULL},

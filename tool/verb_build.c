@@ -2,9 +2,9 @@
  * calyx build: lines in, filter out.
  *
  * Hashing is what threads share; the hashes are then added in the order of the
- * input, by one thread at a time. That is faster than adding from all threads,
- * which takes atomic operations, and it makes the same file whatever their
- * number.
+ * input, by one thread at a time. Adding from all threads at once would take
+ * atomic operations, at three times the cost of plain ones; and so the file is
+ * the same whatever their number.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,11 +12,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "guess.h"
 #include "spool.h"
 #include "stream.h"
 
 static const char *out, *kind, *seed, *comment;
-static uint64_t keys, memory, probes;
+static uint64_t keys, memory;
+static uint32_t probes;
 static double rate, growth;
 static bool force, strict;
 
@@ -26,6 +28,14 @@ static void take_growth(const struct option *o, const char *value) {
     if (!rate_from(value, &growth) || !(growth >= 1.25 && growth <= 16))
         fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
              value);
+}
+
+static void take_probes(const struct option *o, const char *value) {
+    uint64_t number;
+    if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
+        fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
+             value);
+    probes = (uint32_t)number;
 }
 
 static uint64_t seed_from_text(void) {
@@ -51,7 +61,7 @@ static calyx_options options_given(void) {
     return (calyx_options){.kind = kind,
                            .capacity = keys,
                            .fpr = rate,
-                           .probes = (uint32_t)probes,
+                           .probes = probes,
                            .growth = growth,
                            .strict = strict,
                            .hash = secret_key() ? "siphash" : NULL,
@@ -83,6 +93,15 @@ static calyx_filter *make(calyx_options want) {
 static calyx_filter *filter; /* to add to, or only to hash with, if */
 static struct spool *spool;  /* the keys are to be counted first    */
 
+static struct {
+    uint64_t keys; /* that come, by a guess; 0 if there is none */
+    uint64_t lines;
+    bool wrong; /* and so not all lines have been read */
+} guess;
+
+/* A filter that is larger than it had to be by this share will do. */
+static const double slack = 0.04;
+
 static void add(void *context, const uint64_t *hashes, size_t n) {
     (void)context;
     const calyx_status status = calyx_add_hashes(filter, hashes, n, NULL, NULL);
@@ -97,19 +116,78 @@ static void work(struct block *block, struct batch *batch) {
     hash_block(block, batch, filter, false);
 }
 
+/* With too many keys, or too many lines that came before, reading on is of no
+ * use. Both only ever rise: so the verdict is the same wherever blocks end. */
+static bool guess_holds(uint64_t more_lines) {
+    calyx_info info;
+    calyx_outline(filter, &info);
+    guess.lines += more_lines;
+    guess.wrong =
+        info.items > guess.keys ||
+        (double)(guess.lines - info.items) > slack * (double)guess.keys;
+    return !guess.wrong;
+}
+
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
     if (spool)
         spool_put(spool, block->hashes, block->lines);
     else
         add(NULL, block->hashes, block->lines);
-    return true;
+    return !guess.keys || guess_holds(block->lines);
+}
+
+static const struct work todo = {.work = work, .turn = turn};
+
+/* ---- Without --keys ----------------------------------------------------- */
+
+/*
+ * The number of different keys decides the size. For large files it is guessed,
+ * as if no line came twice; when all are in, the filter tells how many are
+ * different, and if it is too small or too large for them, the files are read
+ * again. For all other input, and then, the hashes are kept and counted.
+ */
+
+/* Does the filter keep its rate, and is it not much larger than it needs? */
+static bool fits(void) {
+    calyx_info info;
+    calyx_describe(filter, &info);
+    return info.fpr_now <= info.fpr &&
+           info.distinct * (1 + slack) >= (double)info.capacity;
+}
+
+/* What is wrong with the options is said before anything is read. */
+static void look_for_errors(calyx_options want) {
+    want.capacity = 1000;
+    calyx_free(make(want));
+}
+
+static bool make_guessed(calyx_options want, int count, char **files,
+                         struct totals *totals) {
+    if (strict || growth > 0) return false; /* they go by the number */
+    if (!guess_lines(count, files, &guess.keys)) return false;
+    want.capacity = guess.keys;
+    filter = make(want);
+    *totals = stream(&todo, count, files);
+    guess.keys = 0;
+    const bool good = !guess.wrong && fits();
+    if (!good) calyx_free(filter);
+    return good;
 }
 
 /* The filter for the number of keys in the spool, and a little more than the
  * estimate may be wrong by. */
-static void make_counted(calyx_options want) {
+static void make_counted(calyx_options want, int count, char **files,
+                         struct totals *totals) {
     const double margin = 1.016;
+    const calyx_options least = {.kind = want.kind,
+                                 .hash = want.hash,
+                                 .seed = want.seed,
+                                 .key = want.key};
+    calyx_error why;
+    if (calyx_new(&least, &filter, &why) != CALYX_OK) fail_with(&why);
+    spool = spool_open();
+    *totals = stream(&todo, count, files);
     calyx_free(filter);
     want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
     if (want.capacity == 0) want.capacity = 1;
@@ -120,9 +198,13 @@ static void make_counted(calyx_options want) {
 
 /* ---- The verb ----------------------------------------------------------- */
 
+enum { MOST_COMMENT = 1000 }; /* bytes; what the library takes */
+
 static void tell(const struct totals *totals) {
     calyx_info info;
-    calyx_describe(filter, &info);
+    calyx_outline(filter, &info); /* to describe it takes reading it */
+    if (wants_report() || info.items > info.capacity)
+        calyx_describe(filter, &info);
     warn_if_overfull(out ? out : "the filter", &info);
     const struct figure figures[] = {
         {"keys", (double)totals->lines, true},
@@ -138,32 +220,23 @@ static int run(int count, char **files) {
         fail("a filter is nothing for a terminal; name a file with -o");
     expect_output(out, force);
 
-    calyx_options want = options_given();
-    const bool counts = !keys && !(memory && rate > 0);
-    if (counts) { /* any filter can hash */
-        spool = spool_open();
-        calyx_options least = {.kind = want.kind,
-                               .hash = want.hash,
-                               .seed = want.seed,
-                               .key = want.key};
-        calyx_error why;
-        want.capacity = 1000; /* what is wrong should be said now */
-        calyx_free(make(want));
-        if (calyx_new(&least, &filter, &why) != CALYX_OK) fail_with(&why);
-    } else {
-        filter = make(want);
-    }
-    if (comment && calyx_set_comment(filter, comment) != CALYX_OK)
-        fail("option --comment wants at most 1000 bytes, not %zu",
+    const calyx_options want = options_given();
+    if (comment && strlen(comment) > MOST_COMMENT)
+        fail("option --comment wants at most %d bytes, not %zu", MOST_COMMENT,
              strlen(comment));
-
-    const struct work todo = {.work = work, .turn = turn};
-    struct totals totals = stream(&todo, count, files);
     const double started = seconds_now();
-    if (counts) make_counted(want);
+    struct totals totals;
+    if (keys || (memory && rate > 0)) {
+        filter = make(want);
+        totals = stream(&todo, count, files);
+    } else {
+        look_for_errors(want);
+        if (!make_guessed(want, count, files, &totals))
+            make_counted(want, count, files, &totals);
+    }
     if (comment) calyx_set_comment(filter, comment);
     filter_save(filter, out, force);
-    totals.seconds += seconds_now() - started;
+    totals.seconds = seconds_now() - started;
     tell(&totals);
     calyx_free(filter);
     return EXIT_YES;
@@ -179,8 +252,8 @@ static const struct group options = {
         {0, "force", NULL, "Replace FILE if it exists.", take_flag, &force},
         {'n', "keys", "KEYS",
          "Plan for so many different keys, such as 10M or 1e9. Without it they "
-         "are counted.",
-         take_count, &keys},
+         "are guessed or counted, and the rate is kept all the same.",
+         take_some, &keys},
         {'p', "rate", "RATE",
          "The share of strangers that may pass: 0.01, 1%, 1e-6 or 1/1000000. "
          "The default is 1%.",
@@ -197,7 +270,7 @@ static const struct group options = {
          "forget. 'calyx --version' lists those there are.",
          take_text, &kind},
         {0, "probes", "N", "Bits to set for a key, instead of the best number.",
-         take_count, &probes},
+         take_probes, NULL},
         {0, "growth", "FACTOR",
          "Let the filter grow when more is added than was planned, to FACTOR "
          "times the keys, from 1.25 to 16.",
@@ -225,13 +298,20 @@ const struct verb verb_build = {
             "none or it is '-', and makes a filter of them. Input that is gzip "
             "or zstd is unpacked, whatever its name.",
             "The size of a filter depends on the number of different keys and "
-            "on the rate. Without --keys nobody has to guess: the lines are "
-            "read once, and of each a hash of 8 bytes is kept, the first "
-            "million in memory and the rest in a temporary file in $TMPDIR, or "
-            "/tmp; meanwhile the different ones are counted, to about half a "
-            "percent. Then the filter is made for that number and 1.6 percent "
-            "more, so that it keeps its rate. With --keys nothing is kept; if "
-            "more keys come, the rate rises, and a warning tells how far.",
+            "on the rate. Without --keys nobody has to guess. For plain files "
+            "of 16 MiB and more, calyx guesses itself, by a sample, how many "
+            "lines there are, and makes the filter for as many keys; if it "
+            "turns out that there are fewer different ones, or more, so that "
+            "the filter would be over 4 percent too large or would not keep "
+            "its rate, they are read once more.",
+            "Other input, and those files, is read once, and of each line a "
+            "hash of 8 bytes is kept, the first million in memory and the rest "
+            "in a temporary file in $TMPDIR, or /tmp; meanwhile the different "
+            "ones are counted, to about half a percent. Then the filter is "
+            "made for that number and 1.6 percent more, so that it keeps its "
+            "rate.",
+            "With --keys nothing is guessed and nothing is kept; if more keys "
+            "come, the rate rises, and a warning tells how far.",
             "The same lines and options make the same file, whatever the "
             "number "
             "of threads.",

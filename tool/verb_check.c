@@ -64,14 +64,9 @@ static void open_filters(void) {
     if (except_name) except = filter_open(except_name);
 }
 
-/* A key is hashed once for all filters that hash alike. */
+/* Which filters have each key. It is hashed once for all that hash alike. */
 static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
     bool found[BATCH_ROOM];
-    if (names.count == 1) {
-        calyx_has_many(filters[0], keys, n, found);
-        for (size_t i = 0; i < n; i++) sets[i] = found[i];
-        return;
-    }
     uint64_t hashes[BATCH_ROOM];
     calyx_hash_many(filters[0], keys, n, hashes);
     memset(sets, 0, n * sizeof *sets);
@@ -86,15 +81,27 @@ static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
 
 /* Take back what is known to be wrong, or excepted. */
 static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
-    if (!allowed && !except) return;
     for (size_t i = 0; i < n; i++) {
         if (!sets[i]) continue;
         const calyx_key *const key = &keys[i];
         if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
-        if (allowed && exact_has(allowed, key,
-                                 calyx_hash(filters[0], key->data, key->size)))
+        if (allowed && exact_find(allowed, key,
+                                  calyx_hash(filters[0], key->data, key->size)))
             sets[i] = 0;
     }
+}
+
+/* Which lines are selected; and with -H, because of which filters. */
+static void select_lines(const calyx_key *keys, size_t n, bool *chosen,
+                         filter_set *sets) {
+    if (names.count == 1 && !show_filter && !allowed && !except) {
+        calyx_has_many(filters[0], keys, n, chosen);
+        for (size_t i = 0; i < n; i++) chosen[i] = chosen[i] != invert;
+        return;
+    }
+    ask(keys, n, sets);
+    if (allowed || except) take_back(keys, n, sets);
+    for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
 }
 
 static bool allow(struct block *block, struct batch *batch) {
@@ -102,15 +109,16 @@ static bool allow(struct block *block, struct batch *batch) {
     while (batch_next(batch, block))
         for (size_t i = 0; i < batch->count; i++) {
             const calyx_key *const key = &batch->keys[i];
-            exact_add(allowed, key,
-                      calyx_hash(filters[0], key->data, key->size));
+            const uint64_t hash = calyx_hash(filters[0], key->data, key->size);
+            if (!exact_find(allowed, key, hash))
+                exact_put(allowed, key, hash, NULL);
         }
     return true;
 }
 
 static void read_allowed(void) {
     if (!allow_lists.count) return;
-    allowed = exact_new();
+    allowed = exact_new(UINT64_MAX, 0);
     const struct work todo = {.turn = allow};
     stream(&todo, (int)allow_lists.count, (char **)allow_lists.text);
 }
@@ -165,10 +173,12 @@ static void note_end(struct block *block) {
 }
 
 static void put_selected(struct block *block, const struct batch *batch,
-                         const filter_set *sets, uint64_t *number) {
+                         const bool *chosen, const filter_set *sets,
+                         uint64_t *number) {
     for (size_t i = 0; i < batch->count; i++) {
-        if ((sets[i] != 0) != invert) {
-            put_lines(block, &batch->lines[i], *number, sets[i]);
+        if (chosen[i]) {
+            put_lines(block, &batch->lines[i], *number,
+                      show_filter ? sets[i] : 0);
             if (limited()) note_end(block);
             block->selected++;
         }
@@ -176,26 +186,32 @@ static void put_selected(struct block *block, const struct batch *batch,
     }
 }
 
+/* Where the next of these is, or n. */
+static size_t next_of(bool which, const bool *chosen, size_t from, size_t n) {
+    const bool *const at = memchr(chosen + from, which, n - from);
+    return at ? (size_t)(at - chosen) : n;
+}
+
 /* The same for bare lines: neighbours together, as they stand in the block. */
 static void put_bare(struct block *block, const struct batch *batch,
-                     const filter_set *sets) {
-    const char end = record_end();
-    for (size_t i = 0; i < batch->count; i++) {
-        if ((sets[i] != 0) == invert) continue;
-        const char *const from = batch->lines[i].data;
-        const size_t first = i;
-        while (i + 1 < batch->count && (sets[i + 1] != 0) != invert) i++;
-        const calyx_key *const last = &batch->lines[i];
-        block_output(block, from,
-                     (size_t)((const char *)last->data - from) + last->size);
-        block_output(block, &end, 1);
-        block->selected += i + 1 - first;
+                     const bool *chosen) {
+    const size_t n = batch->count;
+    for (size_t from = 0, to; from < n; from = to) {
+        from = next_of(true, chosen, from, n);
+        to = next_of(false, chosen, from, n);
+        if (from == to) break;
+        const char *const first = batch->lines[from].data;
+        const calyx_key *const last = &batch->lines[to - 1];
+        block_output_lines(block, first,
+                           (size_t)((const char *)last->data - first) +
+                               last->size + 1);
+        block->selected += to - from;
     }
 }
 
-static void count_selected(struct block *block, size_t n,
+static void count_selected(struct block *block, size_t n, const bool *chosen,
                            const filter_set *sets) {
-    for (size_t i = 0; i < n; i++) block->selected += (sets[i] != 0) != invert;
+    for (size_t i = 0; i < n; i++) block->selected += chosen[i];
     if (!show_filter) return;
     for (size_t f = 0; f < names.count; f++) {
         uint64_t lines = 0;
@@ -205,19 +221,19 @@ static void count_selected(struct block *block, size_t n,
 }
 
 static void work(struct block *block, struct batch *batch) {
+    bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
     uint64_t number = block->line;
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        ask(batch->keys, batch->count, sets);
-        take_back(batch->keys, batch->count, sets);
+        select_lines(batch->keys, batch->count, chosen, sets);
         block->lines += batch->count;
         if (quiet || count_only)
-            count_selected(block, batch->count, sets);
+            count_selected(block, batch->count, chosen, sets);
         else if (show_filter || numbered || limited())
-            put_selected(block, batch, sets, &number);
+            put_selected(block, batch, chosen, sets, &number);
         else
-            put_bare(block, batch, sets);
+            put_bare(block, batch, chosen);
     }
 }
 
@@ -259,7 +275,10 @@ static int run(int count, char **files) {
         fail("--max-count does not go with --count and --filter-name");
     look_for_standard_input(count, files);
     open_filters();
-    if (most == 0) return EXIT_NO;
+    if (most == 0) {
+        if (count_only && !quiet) print_counts();
+        return EXIT_NO;
+    }
     read_allowed();
     many_files = count > 1;
     const struct work todo = {

@@ -11,12 +11,19 @@ static const struct form *const forms[] = {&form_parquet, &form_raw, NULL};
 
 static const char *to_name, *from_name;
 static uint64_t offset, keys;
+static bool has_offset;
 static double rate;
 
 static const struct form *form_named(const char *option, const char *name) {
     for (const struct form *const *form = forms; *form; form++)
         if (strcmp((*form)->name, name) == 0) return *form;
     fail("option --%s wants parquet or raw, not '%s'", option, name);
+}
+
+static void take_offset(const struct option *o, const char *value) {
+    has_offset = true;
+    if (!size_from(value, &offset))
+        fail("option --%s wants a number of bytes, not '%s'", o->name, value);
 }
 
 /* ---- Out ---------------------------------------------------------------- */
@@ -108,7 +115,7 @@ static void convert_from(const struct form *form, const char *path) {
     const uint64_t size = is.bits / 8 + (is.bits % 8 != 0);
     uint8_t *const bits = read_bits(source, size);
     uint8_t more;
-    if (offset == 0 && read_some(source, &more, 1) > 0)
+    if (!has_offset && read_some(source, &more, 1) > 0)
         fail_at(source_name(source), 0,
                 "bytes follow behind the filter; with --offset they would be "
                 "left alone");
@@ -130,7 +137,7 @@ static int run(int count, char **operands) {
     if (!to_name == !from_name)
         fail("one of --to FORM and --from FORM is wanted, where FORM is "
              "parquet or raw");
-    if (to_name && (offset || keys || rate > 0))
+    if (to_name && (has_offset || keys || rate > 0))
         fail("options --offset, --keys and --rate go with --from only");
     if (keys && rate > 0)
         fail("the size is given by the file: only one of --keys and --rate can "
@@ -153,10 +160,10 @@ static const struct group options = {
          "With --from: where in FILE the header begins. What follows behind "
          "the filter is left alone then. Of a Parquet file, give the "
          "bloom_filter_offset of a column chunk.",
-         take_size, &offset},
+         take_offset, NULL},
         {'n', "keys", "COUNT",
          "With --from: note that the filter was made for so many keys.",
-         take_count, &keys},
+         take_some, &keys},
         {'p', "rate", "RATE",
          "With --from: note that it was made for this rate, such as 0.01, 1% "
          "or 1/1000. Without either, 1 % is noted.",

@@ -443,7 +443,7 @@ static const struct group goal_group = {
     "Any two of these",
     (const struct option[]){
         {'n', "keys", "COUNT", "Keys to hold, such as 5000, 10M or 1e9.",
-         take_count, &keys},
+         take_some, &keys},
         {'p', "rate", "RATE",
          "Share of strangers that may pass, such as 0.01, 1%, 1e-6 or 1/1000. "
          "If only one of the others is given, 1 %.",

@@ -210,7 +210,7 @@ static const struct group options = {
         {0, "strangers", "COUNT",
          "Ask for so many strangers: usually a million, and more if the rate "
          "is low, up to a hundred million.",
-         take_count, &strangers},
+         take_some, &strangers},
         {0},
     },
 };

@@ -117,6 +117,9 @@ static void tell(void) {
 
 /* ---- Signals ------------------------------------------------------------ */
 
+/* Writes that cannot be done fail, instead of ending us; what was before. */
+static void (*old_pipe)(int), (*old_size)(int);
+
 void hold_signals(void) {
     const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigemptyset(&signals);
@@ -127,13 +130,13 @@ void hold_signals(void) {
         if (old.sa_handler != SIG_IGN) sigaddset(&signals, ends[i]);
     }
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE: end_of_pipe */
-    signal(SIGXFSZ, SIG_IGN); /* and with EFBIG */
+    old_pipe = signal(SIGPIPE, SIG_IGN); /* EPIPE: end_of_pipe */
+    old_size = signal(SIGXFSZ, SIG_IGN); /* and EFBIG          */
 }
 
 void free_signals(void) {
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
+    signal(SIGPIPE, old_pipe);
+    signal(SIGXFSZ, old_size);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 }
 

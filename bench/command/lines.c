@@ -1,9 +1,12 @@
 /*
- * Two helpers for measuring the command:
+ * Helpers for measuring the command. Lines are all different, and other ones
+ * for other seeds.
  *
- *   calyx-lines make COUNT SEED    URL-like lines of about 60 bytes, all of
- * them different, and other ones for other seeds calyx-lines floor FILE what is
- * measured against: read(2), and a memchr for each line, in one thread
+ *   calyx-lines make COUNT SEED     lines like URLs, of about 60 bytes
+ *   calyx-lines keys COUNT SEED     lines of 20 bytes
+ *   calyx-lines mails COUNT SEED    lines like e-mail addresses
+ *   calyx-lines floor FILE          what is measured against: read(2), and a
+ *                                   memchr for each line, in one thread
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,7 +36,10 @@ static char *put_hex(char *to, uint64_t number, int digits) {
     return to;
 }
 
-static void make(uint64_t count, uint64_t seed) {
+/* Puts the line of a number. */
+typedef char *put_line(char *to, uint64_t number);
+
+static char *put_url(char *to, uint64_t number) {
     static const char *const hosts[] = {"www.example.com",
                                         "news.example.org",
                                         "shop.example.net",
@@ -52,17 +58,34 @@ static void make(uint64_t count, uint64_t seed) {
                                           "archive/old/pages/"};
     static const char *const tails[] = {"", ".html", "/index.html",
                                         "?ref=home"};
+    const uint64_t choice = mix(number);
+    to = put(to, choice & 1 ? "https://" : "http://");
+    to = put(to, hosts[choice >> 1 & 7]);
+    *to++ = '/';
+    to = put(to, folders[choice >> 4 & 7]);
+    to = put_hex(to, number, 16);
+    return put(to, tails[choice >> 7 & 3]);
+}
+
+static char *put_key(char *to, uint64_t number) {
+    return put_hex(put(to, "key:"), number, 16);
+}
+
+static char *put_mail(char *to, uint64_t number) {
+    static const char *const names[] = {"anna", "ben.", "maria_", "j"};
+    static const char *const hosts[] = {"@example.com", "@mail.example.org",
+                                        "@example.co.uk", "@post.example.de"};
+    const uint64_t choice = mix(number);
+    to = put(to, names[choice & 3]);
+    to = put_hex(to, number, 16);
+    return put(to, hosts[choice >> 2 & 3]);
+}
+
+static void make(uint64_t count, uint64_t seed, put_line *put_one) {
     static char buffer[1 << 16];
     char *to = buffer;
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t number = mix((seed << 40) + i);
-        const uint64_t choice = mix(number);
-        to = put(to, choice & 1 ? "https://" : "http://");
-        to = put(to, hosts[choice >> 1 & 7]);
-        *to++ = '/';
-        to = put(to, folders[choice >> 4 & 7]);
-        to = put_hex(to, number, 16);
-        to = put(to, tails[choice >> 7 & 3]);
+        to = put_one(to, mix((seed << 40) + i));
         *to++ = '\n';
         if (to - buffer > (1 << 16) - 256 || i + 1 == count) {
             fwrite(buffer, 1, (size_t)(to - buffer), stdout);
@@ -95,13 +118,21 @@ static void run_floor(const char *path) {
 }
 
 int main(int count, char **words) {
-    if (count == 4 && strcmp(words[1], "make") == 0)
-        make(strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10));
-    else if (count == 3 && strcmp(words[1], "floor") == 0)
+    static const struct {
+        const char *name;
+        put_line *put_one;
+    } makers[] = {{"make", put_url}, {"keys", put_key}, {"mails", put_mail}};
+    for (size_t i = 0; count == 4 && i < sizeof makers / sizeof *makers; i++)
+        if (strcmp(words[1], makers[i].name) == 0) {
+            make(strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10),
+                 makers[i].put_one);
+            return 0;
+        }
+    if (count == 3 && strcmp(words[1], "floor") == 0) {
         run_floor(words[2]);
-    else {
-        fputs("usage: calyx-lines make COUNT SEED | floor FILE\n", stderr);
-        return 2;
+        return 0;
     }
-    return 0;
+    fputs("usage: calyx-lines make|keys|mails COUNT SEED | floor FILE\n",
+          stderr);
+    return 2;
 }

@@ -85,8 +85,9 @@ static calyx_status add_at_home(calyx_filter *f, struct part *home,
     return CALYX_OK;
 }
 
-static calyx_status add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
-    if (f->read_only) return CALYX_READ_ONLY;
+static __attribute__((noinline)) calyx_status add_bounded(calyx_filter *f,
+                                                          uint64_t hash,
+                                                          bool *fresh) {
     struct part *p;
     for (;;) {
         p = newest_of(f);
@@ -100,6 +101,17 @@ static calyx_status add_hash(calyx_filter *f, uint64_t hash, bool *fresh) {
     }
     *fresh = f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 1, *fresh || is_counting(f));
+    return CALYX_OK;
+}
+
+/* As in has_hash, nothing waits for the answer where it need not. */
+static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
+                                    bool *fresh) {
+    struct part *p = newest_of(f);
+    if (f->read_only) return CALYX_READ_ONLY;
+    if (p->older || is_bounded(f)) return add_bounded(f, hash, fresh);
+    *fresh = f->kernel->add(p->body, &p->shape, hash);
+    count_items(f, p, 0, *fresh | is_counting(f));
     return CALYX_OK;
 }
 
@@ -147,6 +159,7 @@ static size_t at_most(size_t n, size_t limit) {
 static struct run hash_next(const calyx_filter *f, const struct keys *keys,
                             struct window *w) {
     const size_t from = w->hashed, n = at_most(keys->n - from, RUN);
+    if (n == 0) return no_run; /* nor may there be an array */
     const size_t half = from / RUN % 2;
     struct run run = {w->hashes[half], n, w->lines[half], w->rows[half]};
     if (keys->hashes)
@@ -177,15 +190,33 @@ static void move_window(const calyx_filter *f, const struct keys *keys,
 
 /* ---- Asking many --------------------------------------------------------- */
 
-/* Ask older parts for the hashes of a run that are not found yet. */
-static size_t has_in_older(const calyx_filter *f, const struct part *p,
-                           const uint64_t *hashes, size_t n, bool *found) {
+/* Ask these parts, the given one and the older, for hashes at once, as far as
+ * the kernel can; what remains is left to the caller. */
+static const struct part *has_in_many(const calyx_filter *f,
+                                      const struct part *p,
+                                      const uint64_t *hashes, size_t n,
+                                      bool *found) {
+    while (f->kernel->has_in_any && p) {
+        struct field fields[FIELDS_AT_ONCE];
+        size_t count = 0;
+        for (; p && count < FIELDS_AT_ONCE; p = p->older, count++) {
+            if (p->shape.blocks >> 32) break;
+            fields[count] = (struct field){p->body, p->shape};
+        }
+        if (count == 0) break;
+        f->kernel->has_in_any(fields, count, hashes, n, found);
+    }
+    return p;
+}
+
+/* Ask one part after the other for the hashes of a run not found yet. */
+static void has_in_each(const calyx_filter *f, const struct part *p,
+                        const uint64_t *hashes, size_t n, bool *found) {
     uint64_t left[RUN];
     uintptr_t lines[RUN];
     uint32_t rows[RUN];
     uint16_t place[RUN];
     bool here[RUN];
-    size_t total = 0;
     for (; p; p = p->older) {
         size_t lefts = 0;
         for (size_t i = 0; i < n; i++) {
@@ -195,10 +226,18 @@ static size_t has_in_older(const calyx_filter *f, const struct part *p,
         }
         const struct run run = {left, lefts, lines, rows};
         f->kernel->has_run(p->body, &p->shape, no_run, run, NULL);
-        total += f->kernel->has_run(p->body, &p->shape, run, no_run, here);
+        f->kernel->has_run(p->body, &p->shape, run, no_run, here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
     }
-    return total;
+}
+
+/* Which hashes of a run are in this part, or an older one? */
+static size_t has_in_these(const calyx_filter *f, const struct part *p,
+                           const uint64_t *hashes, size_t n, bool *found) {
+    memset(found, false, n);
+    p = has_in_many(f, p, hashes, n, found);
+    has_in_each(f, p, hashes, n, found);
+    return count_true(found, n);
 }
 
 static size_t has_keys(const calyx_filter *f, const struct keys *keys,
@@ -208,16 +247,15 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w);
-    f->kernel->has_run(p->body, &p->shape, no_run, w.now, NULL);
+    if (!p->older) f->kernel->has_run(p->body, &p->shape, no_run, w.now, NULL);
     for (; w.now.n; move_window(f, keys, &w)) {
         const size_t n = w.now.n;
-        bool *const answers = found ? found : p->older ? here : NULL;
-        size_t yes =
-            f->kernel->has_run(p->body, &p->shape, w.now, w.next, answers);
-        if (p->older)
-            yes += has_in_older(f, p->older, w.now.hashes, n, answers);
+        bool *const answers = found ? found : here;
+        size_t yes = p->older ? has_in_these(f, p, w.now.hashes, n, answers)
+                              : f->kernel->has_run(p->body, &p->shape, w.now,
+                                                   w.next, answers);
         if (yes < n && is_cut(f)) {
-            if (answers) memset(answers, true, n);
+            memset(answers, true, n);
             yes = n;
         }
         total += yes;
@@ -233,8 +271,8 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
 static size_t add_to_grown(calyx_filter *f, struct part *p,
                            const uint64_t *hashes, size_t n, bool *fresh) {
     uint64_t new[RUN];
-    bool here[RUN] = {false}, answers[RUN];
-    has_in_older(f, p->older, hashes, n, here);
+    bool here[RUN], answers[RUN];
+    has_in_these(f, p->older, hashes, n, here);
     size_t news = 0;
     for (size_t i = 0; i < n; i++) {
         new[news] = hashes[i];

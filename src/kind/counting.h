@@ -68,20 +68,22 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
 
 /* Define `const struct kernel name` of what a level brings. A counting filter
  * is asked as a line filter is. */
-#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_)    \
-    SINGLES(name, TARGET, has_, add_)                                        \
-    TARGET static size_t name##_add_run(                                     \
-        uint8_t *body, const struct shape *shape, struct run now,            \
-        struct run next, bool *fresh) {                                      \
-        return add_each(body, shape, now, next, fresh, add_, counting_call); \
-    }                                                                        \
-    TARGET static size_t name##_remove_run(                                  \
-        uint8_t *body, const struct shape *shape, struct run now,            \
-        struct run next, bool *found) {                                      \
-        return add_each(body, shape, now, next, found, remove_,              \
-                        counting_call_all);                                  \
-    }                                                                        \
-    const struct kernel name = {cpu,      name##_has,     name##_add,        \
-                                has_run_, name##_add_run, name##_remove_run};
+#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, has_in_any_, add_,  \
+                        remove_)                                               \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
+    TARGET static size_t name##_add_run(                                       \
+        uint8_t *body, const struct shape *shape, struct run now,              \
+        struct run next, bool *fresh) {                                        \
+        return add_each(body, shape, now, next, fresh, add_, counting_call);   \
+    }                                                                          \
+    TARGET static size_t name##_remove_run(                                    \
+        uint8_t *body, const struct shape *shape, struct run now,              \
+        struct run next, bool *found) {                                        \
+        return add_each(body, shape, now, next, found, remove_,                \
+                        counting_call_all);                                    \
+    }                                                                          \
+    const struct kernel name = {cpu,        name##_has,     name##_add,        \
+                                has_run_,   name##_add_run, name##_remove_run, \
+                                has_in_any_};
 
 #endif

@@ -39,6 +39,12 @@ struct run {
     uint32_t *rows;
 };
 
+/* A part of a filter, as a kernel sees it. */
+struct field {
+    const uint8_t *body;
+    struct shape shape;
+};
+
 struct kernel {
     enum cpu_level level;
 
@@ -57,7 +63,15 @@ struct kernel {
     /* Only for kinds that count; else NULL. What was not there stays away. */
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
                          struct run now, struct run next, bool *found);
+
+    /* Ask several parts, of fewer than 2^32 blocks each, for n hashes at once:
+     * `found` becomes true for those that any part has, and else stays as it
+     * was. NULL if that is no better than to ask one part after the other. */
+    void (*has_in_any)(const struct field *parts, size_t count,
+                       const uint64_t *hashes, size_t n, bool *found);
 };
+
+enum { FIELDS_AT_ONCE = 16 }; /* parts */
 
 /* From a list that runs from the best level down to CPU_SCALAR, the first that
  * is no better than `level`. A filter asks once, when it is made. */
@@ -138,18 +152,18 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
  * each with one to call the lines that it will touch. TARGET is the attribute
  * that lets the compiler use the instructions of the level. KERNEL makes the
  * loops over runs too; SINGLES is for a kernel that has its own. */
-#define SINGLES(name, TARGET, has_, add_)                                     \
-    TARGET static bool name##_has(const uint8_t *body,                        \
-                                  const struct shape *shape, uint64_t hash) { \
-        return has_(body, shape, &hash);                                      \
-    }                                                                         \
-    TARGET static bool name##_add(uint8_t *body, const struct shape *shape,   \
-                                  uint64_t hash) {                            \
-        return add_(body, shape, &hash);                                      \
+#define SINGLES(has_name, add_name, TARGET, has_, add_)                     \
+    TARGET static bool has_name(const uint8_t *body,                        \
+                                const struct shape *shape, uint64_t hash) { \
+        return has_(body, shape, &hash);                                    \
+    }                                                                       \
+    TARGET static bool add_name(uint8_t *body, const struct shape *shape,   \
+                                uint64_t hash) {                            \
+        return add_(body, shape, &hash);                                    \
     }
 
 #define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)       \
-    SINGLES(name, TARGET, has_, add_)                                   \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                 \
     TARGET static size_t name##_has_run(                                \
         const uint8_t *body, const struct shape *shape, struct run now, \
         struct run next, bool *found) {                                 \
@@ -161,6 +175,7 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
         return add_each(body, shape, now, next, fresh, add_, add_call); \
     }                                                                   \
     const struct kernel name = {                                        \
-        cpu, name##_has, name##_add, name##_has_run, name##_add_run, NULL};
+        cpu,  name##_has, name##_add, name##_has_run, name##_add_run,   \
+        NULL, NULL};
 
 #endif

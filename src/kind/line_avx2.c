@@ -45,13 +45,18 @@ AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
     return _mm256_testz_si256(missing, missing);
 }
 
-AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
-                                const uint8_t *row) {
-    const struct line mask = mask_of(hash, row), old = load(line);
-    const __m256i missing = missing_of(old, mask);
+/* Tells what was missing. */
+AVX2 MELT __m256i add_mask(uint8_t *line, struct line mask) {
+    const struct line old = load(line);
     _mm256_store_si256((__m256i *)line, _mm256_or_si256(old.low, mask.low));
     _mm256_store_si256((__m256i *)(line + 32),
                        _mm256_or_si256(old.high, mask.high));
+    return missing_of(old, mask);
+}
+
+AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
+                                const uint8_t *row) {
+    const __m256i missing = add_mask(line, mask_of(hash, row));
     return !_mm256_testz_si256(missing, missing);
 }
 
@@ -76,53 +81,154 @@ AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
 
 /* ---- Eight questions at once --------------------------------------------- */
 
-/* What hash i + j of a run misses, with call j. */
-AVX2 MELT __m256i missing_at(struct run now, size_t i, struct calls calls,
-                             size_t j) {
+/* What hash i + j of a run misses, with call j; and the same when it is added.
+ */
+typedef __m256i missing_at(struct run now, size_t i, struct calls calls,
+                           size_t j);
+
+AVX2 MELT __m256i asked_at(struct run now, size_t i, struct calls calls,
+                           size_t j) {
     call_at(calls, j);
     return missing_of(load(line_at(now, i + j)),
                       mask_of(&now.hashes[i + j], row_at(now, i + j)));
+}
+
+AVX2 MELT __m256i added_at(struct run now, size_t i, struct calls calls,
+                           size_t j) {
+    call_at(calls, j);
+    return add_mask(line_at(now, i + j),
+                    mask_of(&now.hashes[i + j], row_at(now, i + j)));
 }
 
 /* Packing makes each word half as long, but never zero if it was not; so what
  * eight keys miss comes to fit into two registers, of 32 bits a key in each
  * half. */
 AVX2 MELT __m256i missing_by_two(struct run now, size_t i, struct calls calls,
-                                 size_t j) {
-    const __m256i first = missing_at(now, i, calls, j);
-    const __m256i second = missing_at(now, i, calls, j + 1);
+                                 size_t j, missing_at *at) {
+    const __m256i first = at(now, i, calls, j);
+    const __m256i second = at(now, i, calls, j + 1);
     return _mm256_packs_epi32(first, second);
 }
 
 AVX2 MELT __m256i missing_by_four(struct run now, size_t i, struct calls calls,
-                                  size_t j) {
-    const __m256i first = missing_by_two(now, i, calls, j);
-    const __m256i last = missing_by_two(now, i, calls, j + 2);
+                                  size_t j, missing_at *at) {
+    const __m256i first = missing_by_two(now, i, calls, j, at);
+    const __m256i last = missing_by_two(now, i, calls, j + 2, at);
     return _mm256_packs_epi16(first, last);
 }
 
-/* One bit for each answer, spread to a byte each. */
-MELT void store_answers(bool *to, uint32_t answers) {
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    const uint64_t own_bit = UINT64_C(0x8040201008040201);
-    store64(to, ((answers * each & own_bit) + 0x7F * each) >> 7 & each);
-}
-
-AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
-                             bool *to) {
-    const __m256i first = missing_by_four(now, i, calls, 0);
-    const __m256i last = missing_by_four(now, i, calls, 4);
+/* Which of eight keys miss nothing, one bit each, of what they miss. */
+AVX2 MELT uint32_t found_of(__m256i first, __m256i last) {
     const __m256i missing =
         _mm256_or_si256(_mm256_permute2x128_si256(first, last, 0x20),
                         _mm256_permute2x128_si256(first, last, 0x31));
     const __m256i found = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
-    store_answers(to + i,
-                  (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(found)));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(found));
 }
+
+/* One bit for each answer, spread to a byte each. */
+MELT uint64_t answers_of(uint32_t found) {
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    const uint64_t own_bit = UINT64_C(0x8040201008040201);
+    return ((found * each & own_bit) + 0x7F * each) >> 7 & each;
+}
+
+AVX2 MELT uint32_t found_by_eight(struct run now, size_t i, struct calls calls,
+                                  missing_at *at) {
+    const __m256i first = missing_by_four(now, i, calls, 0, at);
+    const __m256i last = missing_by_four(now, i, calls, 4, at);
+    return found_of(first, last);
+}
+
+AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
+                             bool *to) {
+    store64(to + i, answers_of(found_by_eight(now, i, calls, asked_at)));
+}
+
+AVX2 MELT void add_eight_avx2(struct run now, size_t i, struct calls calls,
+                              bool *to) {
+    store64(to + i, answers_of(0xFF ^ found_by_eight(now, i, calls, added_at)));
+}
+
+/* ---- Eight questions of many parts --------------------------------------- */
+
+/*
+ * A filter that has grown asks every part, and a key sets the same bits in a
+ * line of each that has the same number of probes. So the masks of eight keys
+ * are made once, and then held against one part after the other.
+ */
+struct eight {
+    uint32_t probes; /* that the masks are for; 0 before the first */
+    struct line mask[8];
+};
+
+AVX2 MELT void make_masks(struct eight *to, const uint64_t *hashes,
+                          uint32_t probes) {
+    uint32_t rows[8];
+    store_rows(rows, hashes, line_choices[probes]);
+    for (size_t i = 0; i < 8; i++)
+        to->mask[i] = mask_of(&hashes[i], all_rows() + rows[i]);
+    to->probes = probes;
+}
+
+AVX2 MELT __m256i lacks(const struct eight *eight, const uintptr_t *lines,
+                        size_t i) {
+    return missing_of(load((const uint8_t *)lines[i]), eight->mask[i]);
+}
+
+AVX2 MELT __m256i lack_by_four(const struct eight *eight,
+                               const uintptr_t *lines, size_t i) {
+    const __m256i first =
+        _mm256_packs_epi32(lacks(eight, lines, i), lacks(eight, lines, i + 1));
+    const __m256i last = _mm256_packs_epi32(lacks(eight, lines, i + 2),
+                                            lacks(eight, lines, i + 3));
+    return _mm256_packs_epi16(first, last);
+}
+
+enum { GROUPS_AHEAD = 2, GROUPS = 4 }; /* of eight; a ring */
+
+/* While one group of eight is asked of a part, the lines of a later one are
+ * called there. */
+AVX2 void line_has_in_any(const struct field *parts, size_t count,
+                          const uint64_t *hashes, size_t n, bool *found) {
+    uintptr_t lines[GROUPS][FIELDS_AT_ONCE][8];
+    const size_t groups = n / 8;
+    for (size_t g = 0; g < groups + GROUPS_AHEAD; g++) {
+        const size_t now = g - GROUPS_AHEAD;
+        const bool asks = g >= GROUPS_AHEAD, calls = g < groups;
+        struct eight eight;
+        eight.probes = 0;
+        uint32_t yes = 0;
+        for (size_t p = 0; p < count; p++) {
+            uintptr_t *const later = lines[g % GROUPS][p];
+            if (calls) {
+                store_lines(later, &hashes[8 * g], &parts[p]);
+#pragma GCC unroll 8
+                for (size_t i = 0; i < 8; i++)
+                    call_near((const uint8_t *)later[i]);
+            }
+            if (!asks || yes == 0xFF) continue;
+            if (eight.probes != parts[p].shape.probes)
+                make_masks(&eight, &hashes[8 * now], parts[p].shape.probes);
+            const uintptr_t *const at = lines[now % GROUPS][p];
+            yes |= found_of(lack_by_four(&eight, at, 0),
+                            lack_by_four(&eight, at, 4));
+        }
+        if (asks)
+            store64(&found[8 * now], load64(&found[8 * now]) | answers_of(yes));
+    }
+    for (size_t i = 8 * groups; i < n; i++)
+        for (size_t p = 0; p < count && !found[i]; p++)
+            found[i] = in_line_avx2(
+                parts[p].body + line_offset(hashes[i], &parts[p].shape),
+                &hashes[i], line_row(hashes[i], parts[p].shape.probes));
+}
+
+/* ---- The kernels --------------------------------------------------------- */
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
 LINE_KERNELS_OF_EIGHT(avx2, CPU_AVX2, AVX2, in_line_avx2, in_eight_avx2,
-                      add_to_line_avx2, share_line_avx2)
+                      add_to_line_avx2, add_eight_avx2, share_line_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */
@@ -213,6 +319,6 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, line_avx2_has_run,
-                count_avx2, remove_avx2)
+                line_has_in_any, count_avx2, remove_avx2)
 
 #endif

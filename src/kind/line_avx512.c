@@ -56,12 +56,18 @@ AVX512 MELT bool avx512_in_at(struct run now, size_t i) {
     return in_line_avx512(line_at(now, i), &now.hashes[i], row_at(now, i));
 }
 
+AVX512 MELT bool avx512_to_add_at(struct run now, size_t i) {
+    return add_to_line_avx512(line_at(now, i), &now.hashes[i], row_at(now, i));
+}
+
 EACH_OF_EIGHT(in_eight_avx512, AVX512, avx512_in_at)
+EACH_OF_EIGHT(add_eight_avx512, AVX512, avx512_to_add_at)
 
 LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
 LINE_KERNELS_OF_EIGHT(avx512, CPU_AVX512, AVX512, in_line_avx512,
-                      in_eight_avx512, add_to_line_avx512, share_line_avx512)
+                      in_eight_avx512, add_to_line_avx512, add_eight_avx512,
+                      share_line_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 
 /* ---- Counting: line_avx2.c, step for step -------------------------------- */
@@ -128,6 +134,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
-                line_avx512_has_run, count_avx512, remove_avx512)
+                line_avx512_has_run, line_has_in_any, count_avx512,
+                remove_avx512)
 
 #endif

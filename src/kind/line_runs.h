@@ -15,15 +15,14 @@
 
 /* What turns a hash into a line and a row. */
 struct road {
-    const uint8_t *body;
-    struct shape shape;
+    struct field part;
     struct line_choice choice;
 };
 
 /* scale64 for four hashes, of fewer than 2^32 lines, as addresses. */
-AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
-    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)road->body);
-    const __m256i blocks = _mm256_set1_epi64x((long long)road->shape.blocks);
+AVX2 MELT __m256i lines_of(__m256i hashes, const struct field *part) {
+    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)part->body);
+    const __m256i blocks = _mm256_set1_epi64x((long long)part->shape.blocks);
     const __m256i high =
         _mm256_mul_epu32(_mm256_srli_epi64(hashes, 32), blocks);
     const __m256i low = _mm256_mul_epu32(hashes, blocks);
@@ -34,36 +33,53 @@ AVX2 MELT __m256i lines_of(__m256i hashes, const struct road *road) {
     return _mm256_add_epi64(body, offset);
 }
 
-/* line_row for eight hashes, as distances from the first of all rows. */
+/* line_row for eight hashes, as distances from all_rows. */
 AVX2 MELT __m256i rows_of(__m256i first, __m256i last,
-                          const struct road *road) {
+                          struct line_choice choice) {
     const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(first),
                                             _mm256_castsi256_ps(last), 0x88);
     const __m256i low =
         _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xD8);
     const __m256i salt = _mm256_set1_epi32((int)line_salt[LINE_CHOICE]);
     const __m256i mixed = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 16);
-    const __m256i rows = _mm256_set1_epi32(road->choice.rows);
+    const __m256i rows = _mm256_set1_epi32(choice.rows);
     const __m256i row = _mm256_srli_epi32(_mm256_mullo_epi32(mixed, rows), 16);
-    const __m256i start = _mm256_set1_epi32(road->choice.first);
+    const __m256i start = _mm256_set1_epi32(choice.first);
     return _mm256_slli_epi32(_mm256_add_epi32(start, row), 4);
+}
+
+AVX2 MELT void store_lines(uintptr_t *to, const uint64_t *hashes,
+                           const struct field *part) {
+    for (size_t i = 0; i < 8; i += 4) {
+        const __m256i four = _mm256_loadu_si256((const __m256i *)&hashes[i]);
+        _mm256_storeu_si256((__m256i *)&to[i], lines_of(four, part));
+    }
+}
+
+AVX2 MELT void store_rows(uint32_t *to, const uint64_t *hashes,
+                          struct line_choice choice) {
+    const __m256i first = _mm256_loadu_si256((const __m256i *)hashes);
+    const __m256i last = _mm256_loadu_si256((const __m256i *)&hashes[4]);
+    _mm256_storeu_si256((__m256i *)to, rows_of(first, last, choice));
 }
 
 AVX2 MELT void work_out_eight(const struct road *road, struct run run,
                               size_t i) {
-    const __m256i first = _mm256_loadu_si256((const __m256i *)&run.hashes[i]);
-    const __m256i last =
-        _mm256_loadu_si256((const __m256i *)&run.hashes[i + 4]);
-    _mm256_storeu_si256((__m256i *)&run.lines[i], lines_of(first, road));
-    _mm256_storeu_si256((__m256i *)&run.lines[i + 4], lines_of(last, road));
-    _mm256_storeu_si256((__m256i *)&run.rows[i], rows_of(first, last, road));
+    store_lines(&run.lines[i], &run.hashes[i], &road->part);
+    store_rows(&run.rows[i], &run.hashes[i], road->choice);
+}
+
+/* Rows are told by their distance in bytes from here. */
+MELT const uint8_t *all_rows(void) {
+    return (const uint8_t *)line_rows;
 }
 
 AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
-    const uint8_t *line = road->body + line_offset(run.hashes[i], &road->shape);
-    const uint8_t *row = line_row(run.hashes[i], road->shape.probes);
-    run.lines[i] = (uintptr_t)line;
-    run.rows[i] = (uint32_t)(row - line_rows[0]);
+    const struct field *part = &road->part;
+    const uint8_t *row = line_row(run.hashes[i], part->shape.probes);
+    run.lines[i] =
+        (uintptr_t)part->body + line_offset(run.hashes[i], &part->shape);
+    run.rows[i] = (uint32_t)(row - all_rows());
 }
 
 AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
@@ -71,8 +87,12 @@ AVX2 MELT uint8_t *line_at(struct run run, size_t i) {
 }
 
 AVX2 MELT const uint8_t *row_at(struct run run, size_t i) {
-    return line_rows[0] + run.rows[i];
+    return all_rows() + run.rows[i];
 }
+
+/* The has_in_any of all vector kernels. */
+void line_has_in_any(const struct field *parts, size_t count,
+                     const uint64_t *hashes, size_t n, bool *found);
 
 /* Eight lines each to call on the way, from far off and from near by. */
 struct calls {
@@ -103,7 +123,7 @@ AVX2 MELT const uintptr_t *near_to(struct run now, struct run next, size_t i,
 AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                            struct run now, struct run next, bool *answers,
                            touch_one *one, touch_eight *eight) {
-    const struct road road = {body, *shape, line_choices[shape->probes]};
+    const struct road road = {{body, *shape}, line_choices[shape->probes]};
     const bool small = shape->blocks >> 32 == 0; /* for lines_of */
     bool own[RUN];
     bool *const to = answers ? answers : own;
@@ -148,37 +168,39 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
         }                                                               \
     }
 
-#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add, share)   \
-    TARGET MELT bool level##_has_at(struct run now, size_t i) {               \
-        return in(line_at(now, i), &now.hashes[i], row_at(now, i));           \
-    }                                                                         \
-    TARGET MELT bool level##_add_at(struct run now, size_t i) {               \
-        return add(line_at(now, i), &now.hashes[i], row_at(now, i));          \
-    }                                                                         \
-    TARGET MELT bool level##_share_at(struct run now, size_t i) {             \
-        return share(line_at(now, i), &now.hashes[i], row_at(now, i));        \
-    }                                                                         \
-    EACH_OF_EIGHT(level##_add_eight, TARGET, level##_add_at)                  \
-    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)              \
-    LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight) \
-    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at,                \
-             level##_add_eight)                                               \
-    LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,            \
-             level##_share_eight)                                             \
-    SINGLES(line_##level, TARGET, one_##level##_has, one_##level##_add)       \
-    SINGLES(line_##level##_shared, TARGET, one_##level##_has,                 \
-            one_##level##_share)                                              \
-    const struct kernel line_##level = {cpu,                                  \
-                                        line_##level##_has,                   \
-                                        line_##level##_add,                   \
-                                        line_##level##_has_run,               \
-                                        line_##level##_add_run,               \
-                                        NULL};                                \
-    const struct kernel line_##level##_shared = {cpu,                         \
-                                                 line_##level##_shared_has,   \
-                                                 line_##level##_shared_add,   \
-                                                 line_##level##_has_run,      \
-                                                 line_##level##_share_run,    \
-                                                 NULL};
+#define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add,           \
+                              add_eight, share)                                \
+    TARGET MELT bool level##_has_at(struct run now, size_t i) {                \
+        return in(line_at(now, i), &now.hashes[i], row_at(now, i));            \
+    }                                                                          \
+    TARGET MELT bool level##_add_at(struct run now, size_t i) {                \
+        return add(line_at(now, i), &now.hashes[i], row_at(now, i));           \
+    }                                                                          \
+    TARGET MELT bool level##_share_at(struct run now, size_t i) {              \
+        return share(line_at(now, i), &now.hashes[i], row_at(now, i));         \
+    }                                                                          \
+    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)               \
+    LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight)  \
+    LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at, add_eight)      \
+    LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,             \
+             level##_share_eight)                                              \
+    SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
+            one_##level##_add)                                                 \
+    SINGLES(line_##level##_shared_has, line_##level##_shared_add, TARGET,      \
+            one_##level##_has, one_##level##_share)                            \
+    const struct kernel line_##level = {cpu,                                   \
+                                        line_##level##_has,                    \
+                                        line_##level##_add,                    \
+                                        line_##level##_has_run,                \
+                                        line_##level##_add_run,                \
+                                        NULL,                                  \
+                                        line_has_in_any};                      \
+    const struct kernel line_##level##_shared = {cpu,                          \
+                                                 line_##level##_shared_has,    \
+                                                 line_##level##_shared_add,    \
+                                                 line_##level##_has_run,       \
+                                                 line_##level##_share_run,     \
+                                                 NULL,                         \
+                                                 line_has_in_any};
 
 #endif

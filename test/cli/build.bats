@@ -47,6 +47,69 @@ expected() {
     [ ! -e other.calyx ]
 }
 
+# Without a folder for hashes, nothing can be counted: so it was a guess.
+guesses() {
+    TMPDIR=/nonexistent run_calyx build --force -o guessed.calyx "$@"
+    is_status 0
+    quiet
+}
+
+# near FILTER KEYS: has it the size of one that was planned for them?
+near() {
+    "$CALYX" build -p 1% -n "$2" --force -o told.calyx /dev/null
+    has=$(stat -c %s "$1") best=$(stat -c %s told.calyx)
+    [ "$has" -ge "$best" ]
+    [ "$has" -le $((best * 104 / 100)) ]
+}
+
+@test "the lines of large files are guessed by a sample, and nothing is kept" {
+    seq 2500000 >numbers
+    guesses --json-stats figures numbers
+    [ "$(expected lines)" = 2500000 ]
+    near guessed.calyx 2500000
+    run_calyx check -v -c -f guessed.calyx numbers
+    prints 0
+    seq 3000001 3300000 | "$CALYX" check -c -f guessed.calyx >out
+    [ "$(cat out)" -le 3330 ] # 1 % and six times its deviation
+
+    split -n l/7 numbers part.
+    : >part.empty
+    guesses part.*
+    near guessed.calyx 2500000
+    tr '\n' '\0' <numbers >ended
+    guesses -z ended
+    near guessed.calyx 2500000
+}
+
+@test "a guess that was wrong is made good: lines that come twice" {
+    { seq 1200000; seq 1300000; } >numbers
+    run_calyx build -o some.calyx --json-stats figures numbers
+    is_status 0
+    quiet
+    [ "$(expected lines)" = 2500000 ]
+    near some.calyx 1300000
+    run_calyx check -v -c -f some.calyx numbers
+    prints 0
+    "$CALYX" build -j 1 -o one.calyx numbers
+    cmp one.calyx some.calyx
+}
+
+@test "a guess that was wrong is made good: more lines than the sample shows" {
+    # 256 times 100 000 bytes, of which the sample sees the first 8192
+    awk 'BEGIN {
+        for (i = 0; i < 256; i++) {
+            for (j = 0; j < 20; j++) printf "%0499d\n", ++number
+            for (j = 0; j < 9000; j++) printf "%09d\n", ++number
+        }
+    }' >lines
+    run_calyx build -o some.calyx --json-stats figures lines
+    is_status 0
+    quiet
+    run_calyx check -v -c -f some.calyx lines
+    prints 0
+    near some.calyx "$(wc -l <lines)"
+}
+
 @test "rates may be written in four ways" {
     for rate in 0.01 1% 1e-2 1/100; do
         seq 1000 | "$CALYX" build -n 1000 -p $rate >this
@@ -147,9 +210,21 @@ expected() {
         "$CALYX" build --seed $seed numbers | sha256sum
     done >sums
     [ "$(sort -u sums | wc -l)" = 4 ]
-    run_calyx build --seed rose -o no.calyx numbers
-    is_status 2
-    complains "option --seed wants a number or 'random', not 'rose'"
+    for wrong in rose 18446744073709551616 -1; do
+        run_calyx build --seed $wrong -o no.calyx numbers
+        is_status 2
+        complains "option --seed wants a number or 'random', not '$wrong'"
+    done
+}
+
+# A random seed has some 20 digits; who copies it must get the same one.
+@test "a seed is taken to its last digit" {
+    for seed in 1234567890123456789 18446744073709551615; do
+        run_calyx build --seed $seed -n 5 -o $seed.calyx /dev/null
+        is_status 0
+        run_calyx info $seed.calyx
+        says "seed $seed"
+    done
 }
 
 @test "with a key file only its owner gets answers" {
@@ -235,4 +310,23 @@ expected() {
     run_calyx check -c -f pipe numbers
     wait
     prints 1000
+}
+
+@test "numbers that cannot be meant are refused" {
+    for option in --keys=0 --memory=0 --memory=1e30 --probes=0 \
+        --probes=4294967297 --rate=0 --rate=1 --rate=nan --jobs=1000; do
+        run_calyx build $option -o no.calyx /dev/null
+        is_status 2
+        complains "option ${option%=*} wants"
+        [ ! -e no.calyx ]
+    done
+}
+
+@test "an empty name is told of before the work" {
+    run_calyx build -o "" /nowhere
+    is_status 2
+    complains "the output has an empty name"
+    run_calyx build ""
+    is_status 2
+    complains "'': cannot open it"
 }

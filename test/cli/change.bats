@@ -122,7 +122,7 @@ setup() {
 @test "add wants a filter that exists" {
     run_calyx add
     is_status 2
-    complains "found 0 operands, but 1 are wanted: calyx add FILTER"
+    complains "at least 1 operand is wanted, found 0: calyx add FILTER"
     run_calyx add nowhere.calyx <<<x
     is_status 2
     complains "nowhere.calyx: cannot open it"
@@ -153,4 +153,20 @@ setup() {
     run_calyx remove flowers.calyx <<<rose
     is_status 2
     complains "flowers.calyx: a filter of kind counting is wanted, found line, which cannot forget"
+}
+
+@test "closed standard streams do not become the filter that is changed" {
+    printf 'a\tb\nc\n' >lines
+    for closed in '2>&-' '>&- 2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+        rm flowers.calyx
+        flowers
+        if eval "\"\$CALYX\" add flowers.calyx --new -k 2 lines $closed"; then
+            return 1
+        fi
+        run_calyx verify flowers.calyx
+        is_status 0
+    done
+    run_calyx add flowers.calyx <&-
+    is_status 2
+    complains "standard input: cannot read it: Bad file descriptor"
 }

@@ -106,6 +106,9 @@ setup() {
     prints tulip weed
     run_calyx check -m 2 -c -f flowers.calyx garden
     prints 2
+    run_calyx check -m 0 -c -f flowers.calyx garden
+    is_status 1
+    prints 0
     run_calyx check -m 0 -f flowers.calyx garden
     is_status 1
     prints

@@ -62,7 +62,7 @@ make() {
     [ ! -e m ]
     run_calyx merge -o m a
     is_status 2
-    complains "found 1 operands, but 2 are wanted"
+    complains "at least 2 operands are wanted, found 1: calyx merge"
     run_calyx merge -o m a nothing
     is_status 2
     complains "nothing: cannot open it"

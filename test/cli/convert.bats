@@ -41,6 +41,12 @@ reader() {
     is_status 0
     [ "$("$CALYX" check -c -f back keys)" -eq 100 ]
     "$CALYX" info --json back | jq -e '.[0].rate_promised == 0.001'
+    (cat f.bloom; echo behind) >start
+    run_calyx convert --from parquet -o no start
+    is_status 2
+    complains "start: bytes follow behind the filter; with --offset"
+    run_calyx convert --from parquet --offset 0 -o first start
+    is_status 0
     run_calyx convert --from parquet --offset 13000 -o no whole
     is_status 2
     complains "whole: the file, before the offset, ends too early"
@@ -148,6 +154,8 @@ broken() {
     broken raw "calyx raw 1\nkind=line\nhash=md5\n$pad" "it has hash=md5"
     broken raw "calyx raw 1\nkind=line\nhash=xxh3\nseed=-1\n$pad" \
         "seed must be a whole number, not '-1'"
+    broken raw "calyx raw 1\nkind=line\nhash=xxh3\nseed=18446744073709551616\n$pad" \
+        "seed must be a whole number, not '18446744073709551616'"
     all="calyx raw 1\nkind=line\nhash=xxh3\nseed=0\n"
     broken raw "${all}probes=0\nbits=512\n$pad" "0 probes and 512 bits"
     broken raw "${all}probes=6\nbits=99999999999999999999999\n$pad" \

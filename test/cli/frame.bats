@@ -97,7 +97,9 @@ verbs() {
 }
 
 @test "output that cannot be written is trouble" {
-    run sh -c '"$CALYX" help >/dev/full'
-    [ "$status" -eq 2 ]
-    [[ $output == *"cannot write"*"No space left"* ]]
+    for words in help "help build" "build --help" --help --version; do
+        run sh -c "\"\$CALYX\" $words >/dev/full"
+        [ "$status" -eq 2 ]
+        [[ $output == *"cannot write"*"No space left"* ]]
+    done
 }

@@ -70,7 +70,7 @@ assert text == "quote \" back \\ tab \t new\nline, h\u00e9, bad \ufffd\ufffd\uff
 @test "info fails for what is missing, not a filter, or keyed otherwise" {
     run_calyx info
     is_status 2
-    complains "1 are wanted: calyx info [--json] FILE..."
+    complains "1 operand is wanted, found 0: calyx info [--json] FILE..."
     run_calyx info nothing
     is_status 2
     complains "calyx info: nothing: cannot open it: No such file"

@@ -148,3 +148,14 @@ for i in range(60000):
     run_calyx check --csv -k 2 -c -f long.calyx long.csv
     prints 60000
 }
+
+@test "a range of fields that runs backwards is no key" {
+    for range in 3-2 -1--2 1,3-2; do
+        run_calyx build -k $range -o no.calyx </dev/null
+        is_status 2
+        complains "option --fields wants numbers from 1"
+    done
+    run_calyx build -k 2--2 -o no.calyx < <(printf 'a\tb\tc\nd\te\n')
+    is_status 2
+    complains "standard input:2: fields 2 to -2 are wanted, found 2 fields"
+}

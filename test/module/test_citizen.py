@@ -20,7 +20,7 @@ def test_defaults(r):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
-              "calyx-huge-pages": "loaded"}
+              "calyx-huge-pages": "loaded", "calyx-touch-ahead": "yes"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", "bf." + name) == [
             ("bf." + name).encode(), value.encode()]
@@ -33,7 +33,8 @@ def test_defaults(r):
     ("calyx-layout", "redisbloom", b"redisbloom"),
     ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
-    ("calyx-huge-pages", "yes", b"yes")])
+    ("calyx-huge-pages", "yes", b"yes"),
+    ("calyx-touch-ahead", "no", b"no")])
 def test_what_is_set_is_kept(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", "bf." + name, value) == "OK"
@@ -88,7 +89,8 @@ def test_load_arguments(start, arguments, wanted):
     (("junk", "1"), "Unrecognized option"),
     (("ERROR_RATE", "2"), "must be in the range (0.000000, 1.000000)"),
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
-    (("calyx-layout", "x"), "calyx-layout is native or redisbloom")])
+    (("calyx-layout", "x"), "calyx-layout is native or redisbloom"),
+    (("calyx-touch-ahead", "1"), "calyx-touch-ahead is no or yes")])
 def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
     out = subprocess.run(
         ["redis-server", "--port", str(free_port()), "--dir", str(tmp_path), "--loadmodule",
@@ -261,6 +263,42 @@ def test_growth_that_does_not_fit_is_refused(start):
     assert r("BF.MEXISTS", "k", *range(n - 20000, n - 10000)) == [1] * 10000
 
 
+def test_a_copy_and_a_payload_that_do_not_fit_are_refused(start):
+    """COPY and RESTORE are the server's commands, which only look whether the
+    limit has been reached. A payload of a few bytes may promise a large filter:
+    one that is partly loaded."""
+    r = start(maxmemory="50mb").client()
+    assert r("BF.RESERVE", "k", 0.01, 20000000) == "OK"
+    assert r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0)).startswith("ERR")
+    r("CONFIG", "SET", "maxmemory", 0)
+    assert r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0)) == "OK"
+    payload = r("DUMP", "p")
+    assert len(payload) < 1000
+    r("DEL", "p")
+    r("CONFIG", "SET", "maxmemory", "50mb")
+    used = int(info(r, "memory")["used_memory"])
+    assert isinstance(r("COPY", "k", "l"), Error)
+    assert isinstance(r("RESTORE", "p", 0, payload), Error)
+    assert r("DBSIZE") == 1
+    assert int(info(r, "memory")["used_memory"]) < used + 1000000
+    r("CONFIG", "SET", "maxmemory", 0)
+    assert r("COPY", "k", "l") == 1
+    assert r("RESTORE", "p", 0, payload) == "OK"
+
+
+def test_a_replica_obeys_whatever_its_own_limits_are(start):
+    primary, replica = start(), start("calyx-max-filter-bytes", 1000)
+    p, r = primary.client(), replica.client()
+    r("REPLICAOF", "127.0.0.1", primary.port)
+    until(lambda: info(r, "replication")["master_link_status"] == "up")
+    p("BF.RESERVE", "k", 0.01, 1000000)
+    p("COPY", "k", "l")
+    p("RESTORE", "m", 0, p("DUMP", "k"))
+    assert p("WAIT", 1, 10000) == 1
+    assert r("DBSIZE") == 3
+    assert r("BF.INFO", "l") == r("BF.INFO", "k") == r("BF.INFO", "m")
+
+
 def test_a_limit_for_each_filter(start):
     r = start("calyx-max-filter-bytes", 100000).client()
     answer = r("BF.RESERVE", "k", 0.01, 1000000)
@@ -299,35 +337,81 @@ def test_deny_oom(start):
 
 # ---- Time ------------------------------------------------------------------
 
-def slowest(r, command):
-    stats = info(r, "commandstats")
-    fields = dict(f.split("=") for f in stats["cmdstat_" + command].split(","))
-    return float(fields["usec"]) / int(fields["calls"]) / 1000
-
-
-def test_nothing_takes_long(start):
-    """Milliseconds in the call, as the server counts them; twice the promise,
-    for machines that do other things. Memory that is touched for the first time
-    is the system's affair, so the filter that is added to has been."""
-    r = start().client()
-    r("BF.RESERVE", "warm", 0.01, 10000000)
-    for i in range(20):
-        r("BF.MADD", "warm", *(f"w{i}:{j}" for j in range(10000)))
+def milliseconds(r, *words):
+    """In the call, as the server counts them."""
     r("CONFIG", "RESETSTAT")
-    r("BF.MADD", "warm", *range(10000))
-    r("BF.MEXISTS", "warm", *range(10000))
-    r("BF.RESERVE", "big", 0.01, 400000000)
+    answer = r(*words)
+    assert not isinstance(answer, Error), answer
+    stats = info(r, "commandstats")["cmdstat_" + words[0].lower()]
+    fields = dict(f.split("=") for f in stats.split(","))
+    assert fields["calls"] == "1"
+    return float(fields["usec"]) / 1000
+
+
+def resident(r):
+    return int(info(r, "memory")["used_memory_rss"])
+
+
+def all_there_is_to_time(r, turn):
+    """Each command that could take long, on a filter of 540 MB; and how long it
+    took."""
+    def fresh(n):
+        return [f"{turn}:{n}:{i}" for i in range(10000)]
+
+    times = []
+
+    def time(*words):
+        times.append((words[0], milliseconds(r, *words)))
+
+    time("BF.RESERVE", "big", 0.01, 400000000)
+    until(lambda: resident(r) > 530000000)  # by the thread that touches ahead
+    for n in range(3):
+        time("BF.MADD", "big", *fresh(n))
+        time("BF.MEXISTS", "big", *fresh(n))
+    time("BF.INSERT", "big", "ITEMS", *fresh(3))
     at = 0
-    for _ in range(5):
-        at, _ = r("BF.SCANDUMP", "big", at)
-    r("BF.INFO", "big")
-    r("BF.CARD", "big")
-    r("UNLINK", "big")
-    r("BF.RESERVE", "again", 0.01, 400000000)
-    for command in ("bf.reserve", "bf.madd", "bf.mexists", "bf.scandump",
-                    "bf.info", "bf.card", "unlink"):
-        assert slowest(r, command) < 20, command
-    until(lambda: info(r, "bf_calyx")["bf_filters"] == "2")
+    for _ in range(4):
+        time("BF.SCANDUMP", "big", at)
+        at, data = r("BF.SCANDUMP", "big", at)
+        time("BF.LOADCHUNK", "copy", at, data)
+    time("BF.INFO", "big")
+    time("BF.CARD", "big")
+    time("UNLINK", "big", "copy")
+    until(lambda: info(r, "bf_calyx")["bf_filters"] == "0")
+    return times
+
+
+def test_nothing_takes_longer_than_10_ms(start):
+    """The promise, for each call by itself. Other things run on this machine,
+    too; so of three times that each is tried, the best counts."""
+    r = start().client()
+    turns = [all_there_is_to_time(r, turn) for turn in range(3)]
+    for tries in zip(*turns):
+        assert min(t for _, t in tries) < 10, tries
+
+
+def test_pages_are_touched_ahead_and_given_back(start):
+    server = start()
+    r = server.client()
+    before = resident(r)
+    r("BF.RESERVE", "k", 0.01, 100000000)
+    until(lambda: resident(r) > before + 120000000)
+    r("UNLINK", "k")
+    until(lambda: resident(r) < before + 20000000)
+    r("CONFIG", "SET", "bf.calyx-touch-ahead", "no")
+    r("BF.RESERVE", "k", 0.01, 100000000)
+    time.sleep(0.5)
+    assert resident(r) < before + 20000000
+    for turn in range(50):  # freed while they are being touched
+        r("CONFIG", "SET", "bf.calyx-touch-ahead", "yes")
+        r("BF.RESERVE", f"k{turn}", 0.01, 100000000)
+        if turn % 2:
+            r("BF.ADD", f"k{turn}", "a")
+        r("UNLINK" if turn % 3 else "DEL", f"k{turn}")
+    r("DEL", "k")
+    until(lambda: info(r, "bf_calyx")["bf_filters"] == "0")
+    until(lambda: resident(r) < before + 40000000)
+    assert server.alive()
 
 
 def test_a_huge_filter_is_made_at_once(r):

@@ -332,6 +332,43 @@ static void every_kernel_counts_as_a_plain_array_does(void **state) {
     }
 }
 
+/* Parts of several sizes and numbers of probes, each with some of the hashes.
+ */
+static void ask_many_parts(const struct kind *kind, const struct shape *shape,
+                           const struct kernel *kernel) {
+    enum { PARTS = 5 };
+    if (!kernel->has_in_any || shape->blocks > 1000) return;
+    const struct kernel *scalar = scalar_of(kind);
+    const uint64_t *hashes = some_hashes(shape->blocks + 3);
+    struct bed beds[PARTS];
+    struct field parts[PARTS];
+    for (size_t p = 0; p < PARTS; p++) {
+        parts[p].shape = (struct shape){shape->blocks + 7 * p, shape->probes};
+        if (p == 3) parts[p].shape.probes = 1 + shape->probes % 16;
+        beds[p] = make_bed(kind, &parts[p].shape);
+        parts[p].body = beds[p].body;
+        for (size_t i = p; i < HASHES / 2; i += 11)
+            scalar->add(beds[p].body, &parts[p].shape, hashes[i]);
+    }
+    for (size_t n = 0; n <= HASHES; n += n < 20 ? 1 : 73) {
+        bool found[HASHES] = {false};
+        found[n / 2] = true; /* what is true stays true */
+        kernel->has_in_any(parts, PARTS, hashes, n, found);
+        for (size_t i = 0; i < n; i++) {
+            bool any = i == n / 2;
+            for (size_t p = 0; p < PARTS; p++)
+                any |= scalar->has(parts[p].body, &parts[p].shape, hashes[i]);
+            assert_int_equal(found[i], any);
+        }
+    }
+    for (size_t p = 0; p < PARTS; p++) free(beds[p].body);
+}
+
+static void many_parts_answer_as_each_of_them(void **state) {
+    (void)state;
+    on_every_kernel(ask_many_parts);
+}
+
 static void every_kind_has_a_scalar_kernel_last(void **state) {
     (void)state;
     for (const char *const *name = calyx_kinds(); *name; name++) {
@@ -370,6 +407,7 @@ int main(void) {
         cmocka_unit_test(every_kernel_leaves_the_bits_of_the_scalar_one),
         cmocka_unit_test(runs_leave_the_bits_that_singles_do),
         cmocka_unit_test(runs_give_the_answers_that_singles_do),
+        cmocka_unit_test(many_parts_answer_as_each_of_them),
         cmocka_unit_test(runs_remove_what_singles_do),
         cmocka_unit_test(every_kernel_counts_as_a_plain_array_does),
     };

@@ -139,6 +139,37 @@ static void a_flat_body_past_2_to_the_36_bits_is_used_to_its_end(void **state) {
     calyx_free(f);
 }
 
+/* 256 GiB and more, of which a page a key is touched. Vector kernels work out
+ * the lines of a run by 32-bit products, and here must not. */
+static void more_than_2_to_the_32_lines_are_found_in_runs(void **state) {
+    (void)state;
+    const uint64_t lines = (UINT64_C(1) << 32) + (UINT64_C(1) << 20);
+    static uint64_t numbers[KEYS];
+    static bool found[KEYS];
+    for (uint64_t i = 0; i < KEYS; i++) numbers[i] = number(i);
+    const char *const of_lines[] = {"line", "line2", "counting", NULL};
+    for (const char *const *kind = of_lines; *kind; kind++) {
+        calyx_filter *f = make_large(*kind, 512 * lines, &pages);
+        if (!f) continue;
+        assert_true(f->newest->shape.blocks == lines);
+
+        add_keys(f); /* half of them singly, half in runs */
+
+        assert_int_equal(count_found(f, 0, KEYS), KEYS);
+        assert_int_equal(calyx_has_many_u64(f, numbers, KEYS, found), KEYS);
+        assert_true(count_found(f, KEYS, 11 * KEYS) < 3);
+        size_t removed;
+        if (strcmp(*kind, "counting") == 0) {
+            assert_ok(
+                calyx_remove_many_u64(f, numbers, KEYS / 2, found, &removed));
+            assert_int_equal(removed, KEYS / 2);
+            assert_true(count_found(f, 0, KEYS / 2) < 3);
+            assert_int_equal(count_found(f, KEYS / 2, KEYS), KEYS / 2);
+        }
+        calyx_free(f);
+    }
+}
+
 /* Each key comes off the counters that it went to: none is shared by all that
  * are a multiple of 2^32 apart. */
 static void counters_past_2_to_the_33_are_told_apart(void **state) {
@@ -189,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_past_2_to_the_33_bits_is_used_to_its_end),
         cmocka_unit_test(a_flat_body_past_2_to_the_36_bits_is_used_to_its_end),
+        cmocka_unit_test(more_than_2_to_the_32_lines_are_found_in_runs),
         cmocka_unit_test(counters_past_2_to_the_33_are_told_apart),
         cmocka_unit_test(the_memory_by_default_holds_a_large_body_that_folds),
     };

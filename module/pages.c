@@ -1,0 +1,158 @@
+/*
+ * The thread that touches pages ahead. It has no locks that matter: populating
+ * memory does not change what is in it, and memory that is gone gives an error.
+ * So a block may be freed while it is touched, and all that the mutex guards is
+ * the list of what is to be done.
+ *
+ * Linux 5.14 and later can do this; elsewhere nothing here does anything.
+ */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
+#include "pages.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+#if defined(__linux__) && !defined(MADV_POPULATE_WRITE)
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static const size_t HUGE_PAGE = (size_t)2 << 20;
+
+/* The whole units of so many bytes in a block. */
+struct span {
+    char *at, *end;
+};
+
+static struct span whole_units(void *block, size_t size, size_t unit) {
+    const size_t before = (unit - (uintptr_t)block % unit) % unit;
+    char *const at = (char *)block + before;
+    if (before >= size) return (struct span){at, at};
+    return (struct span){at, at + (size - before) / unit * unit};
+}
+
+static struct span whole_pages(void *block, size_t size) {
+    return whole_units(block, size, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+void pages_ask_for_huge(void *block, size_t size) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const struct span s = whole_units(block, size, HUGE_PAGE);
+    if (s.at < s.end) madvise(s.at, (size_t)(s.end - s.at), MADV_HUGEPAGE);
+#else
+    (void)block, (void)size;
+#endif
+}
+
+#if defined(__linux__)
+
+enum { MOST_TASKS = 32 };
+static const size_t STEP = 256 << 10; /* a huge page, if it has such */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct span tasks[MOST_TASKS]; /* those with at < end are to be done */
+static bool held;
+
+static struct span *find_task(void) {
+    for (int i = 0; i < MOST_TASKS; i++)
+        if (tasks[i].at < tasks[i].end) return &tasks[i];
+    return NULL;
+}
+
+/* Wait for something to do, and take a step of it off. */
+static struct span next_step(void) {
+    pthread_mutex_lock(&mutex);
+    struct span *task;
+    while (held || !(task = find_task())) pthread_cond_wait(&more, &mutex);
+    const size_t left = (size_t)(task->end - task->at);
+    const struct span step = {task->at, task->at + (left < STEP ? left : STEP)};
+    task->at = step.end;
+    pthread_mutex_unlock(&mutex);
+    return step;
+}
+
+static void *touch(void *unused) {
+    (void)unused;
+    for (;;) {
+        const struct span step = next_step();
+        madvise(step.at, (size_t)(step.end - step.at), MADV_POPULATE_WRITE);
+    }
+    return NULL;
+}
+
+/* Signals are for the server's own threads. */
+static bool start(void) {
+    static bool tried, runs;
+    if (tried) return runs;
+    tried = true;
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    runs = pthread_create(&thread, NULL, touch, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (runs) pthread_detach(thread);
+    return runs;
+}
+
+/* What a machine has not free now, it should not be made to find at once. */
+static bool fits(size_t size) {
+    const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && size / (size_t)page < (size_t)pages / 2;
+}
+
+void pages_touch_ahead(void *block, size_t size) {
+    if (!settings.touch_ahead || !fits(size) || !start()) return;
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < MOST_TASKS; i++)
+        if (tasks[i].at >= tasks[i].end) {
+            tasks[i] = whole_pages(block, size);
+            pthread_cond_signal(&more);
+            break;
+        }
+    pthread_mutex_unlock(&mutex);
+}
+
+void pages_hold(bool hold) {
+    pthread_mutex_lock(&mutex);
+    held = hold;
+    if (!hold) pthread_cond_signal(&more);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void forget(const char *block, size_t size) {
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < MOST_TASKS; i++)
+        if (tasks[i].at >= block && tasks[i].at < block + size)
+            tasks[i].at = tasks[i].end;
+    pthread_mutex_unlock(&mutex);
+}
+
+void pages_give_back(void *block, size_t size) {
+    forget(block, size);
+    const struct span s = whole_pages(block, size);
+    if (s.at < s.end) madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED);
+}
+
+#else
+
+void pages_touch_ahead(void *block, size_t size) {
+    (void)block, (void)size;
+}
+
+void pages_hold(bool hold) {
+    (void)hold;
+}
+
+void pages_give_back(void *block, size_t size) {
+    (void)block, (void)size;
+}
+
+#endif

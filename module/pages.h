@@ -1,0 +1,30 @@
+/*
+ * The pages that large blocks lie on. A page costs nothing until it is touched,
+ * then a microsecond or more, which whoever touches it has to wait for. Keys go
+ * to random places, so nearly each of the first keys of a large filter would
+ * wait; and after a thousandth of what it can hold no page is left untouched,
+ * so nothing is saved by leaving them. Hence a thread touches them ahead.
+ */
+#ifndef CALYX_MODULE_PAGES_H
+#define CALYX_MODULE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Ask for huge pages for a block that is still untouched. Only a wish. */
+void pages_ask_for_huge(void *block, size_t size);
+
+/* Begin to touch a block ahead, without changing it. Only a wish. */
+void pages_touch_ahead(void *block, size_t size);
+
+/* Hold that while many keys are added: with another thread of the process at
+ * work, each first touch makes its processor drop what it knows of a page, and
+ * takes three times as long. */
+void pages_hold(bool hold);
+
+/* Before a block is freed: stop touching it, and give its pages back here and
+ * now. That is the thread that frees it; else it would be the one that takes it
+ * next and wants zeros: the server's. */
+void pages_give_back(void *block, size_t size);
+
+#endif

@@ -1,0 +1,440 @@
+# calyx common, minus and dedup: exact, in order, in the memory they are given.
+
+load common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+}
+
+# The answers, by tools that hold everything in memory.
+dedup_by_awk() { awk '!seen[$0]++' "$@"; }
+common_by_awk() { # of all files
+    awk -v n=$# 'FNR == 1 { f++ }
+        !(($0, f) in had) { had[$0, f]; in_files[$0]++ }
+        !($0 in first) { first[$0]; order[++k] = $0 }
+        END { for (i = 1; i <= k; i++)
+                  if (in_files[order[i]] == n) print order[i] }' "$@"
+}
+
+# lists N MOST FILE...: N numbers below MOST in each, some of them in words of
+# a length of their own
+lists() {
+    local n=$1 most=$2 file seed=1
+    shift 2
+    for file; do
+        awk -v n="$n" -v most="$most" -v seed=$((seed++)) 'BEGIN {
+            srand(seed)
+            for (i = 0; i < n; i++) {
+                x = int(rand() * most)
+                if (x % 7 == 0) print ""
+                else if (x % 7 == 1) printf "%0" 1 + x % 300 "d\n", x
+                else print "https://example.org/one/prefix/for/all/" x
+            }
+        }' >"$file"
+    done
+}
+
+# exactly BUDGET FILE...: all verbs agree with awk on these files
+exactly() {
+    local first
+    export CALYX_TEST_BUDGET=$1
+    shift
+    first=$1
+    run_calyx dedup "$@"
+    is_status 0
+    quiet
+    dedup_by_awk "$@" | cmp - out
+    "$CALYX" dedup -c "$@" | sort >out
+    cat "$@" | sort | uniq -c | sed 's/^ *\([0-9]*\) /\1\t/' | sort | cmp - out
+    "$CALYX" dedup -d "$@" | sort >out
+    cat "$@" | sort | uniq -d | cmp - out
+    "$CALYX" dedup -u "$@" | sort >out
+    cat "$@" | sort | uniq -u | cmp - out
+    "$CALYX" dedup --force --dups again "$@" >out
+    awk 'seen[$0]++' "$@" | cmp - again
+    [ $# -gt 1 ] || return 0
+    "$CALYX" common "$@" >out || [ $? -eq 1 ]
+    common_by_awk "$@" | cmp - out
+    shift
+    "$CALYX" minus "$first" "$@" >out || [ $? -eq 1 ]
+    cat "$@" | awk 'NR == FNR { other[$0]; next } !($0 in other)' - "$first" |
+        cmp - out
+    "$CALYX" minus -u "$first" "$@" >out || [ $? -eq 1 ]
+    cat "$@" | awk 'NR == FNR { other[$0]; next } !($0 in other) && !s[$0]++' - "$first" |
+        cmp - out
+    unset CALYX_TEST_BUDGET
+}
+
+# spills FILE...: it was too much for the memory
+spills() {
+    run_calyx "$@" --json-stats figures
+    [ "$(jq .spilled_bytes figures)" -gt 0 ]
+    [ "$(jq .rounds figures)" -gt 1 ]
+}
+
+@test "common: lines of all files, each once, in the order of the first" {
+    printf '%s\n' rose iris rose lily '' moss >a
+    printf '%s\n' moss moss '' rose fern >b
+    run_calyx common a b
+    is_status 0
+    prints rose '' moss
+    run_calyx common b a
+    prints moss '' rose
+    run_calyx common --count --at-least 1 a b
+    prints $'2\trose' $'1\tiris' $'1\tlily' $'2\t' $'2\tmoss' $'1\tfern'
+    echo nothing >c
+    run_calyx common a b c
+    is_status 1
+    prints
+}
+
+@test "common: at least K of the files" {
+    printf '%s\n' rose iris >a
+    printf '%s\n' iris lily lily >b
+    printf '%s\n' lily rose iris fern >c
+    : >d
+    run_calyx common --at-least 2 -c a b c d
+    prints $'2\trose' $'3\tiris' $'2\tlily'
+    run_calyx common --at-least 3 a b c d
+    prints iris
+    run_calyx common --at-least 5 a b c d
+    is_status 2
+    complains "option --at-least wants a number from 1 to 4, the number of files, not 5"
+}
+
+@test "minus: lines of the first in no other, as often as they are there" {
+    printf '%s\n' rose moss rose '' iris moss >a
+    printf '%s\n' iris '' >b
+    echo fern >c
+    run_calyx minus a b c
+    is_status 0
+    prints rose moss rose moss
+    run_calyx minus --unique a b c
+    prints rose moss
+    run_calyx minus b a
+    is_status 1
+    prints
+    run_calyx minus a
+    is_status 2
+    complains "2 operands are wanted, found 1"
+}
+
+@test "minus: a filter may stand for a list, and that is said" {
+    flowers
+    printf '%s\n' rose moss fern lily >a
+    echo fern >b
+    run_calyx minus a flowers.calyx b
+    is_status 0
+    prints moss
+    complains "flowers.calyx is a filter: about"
+    complains "of the lines that it does not have are dropped, too"
+}
+
+@test "dedup: first lines in order; counts, duplicates and the rest apart" {
+    printf '%s\n' rose iris rose '' lily '' rose >a
+    run_calyx dedup a
+    is_status 0
+    prints rose iris '' lily
+    run_calyx dedup -c <a
+    prints $'3\trose' $'1\tiris' $'2\t' $'1\tlily'
+    run_calyx dedup --only-dups a
+    prints rose ''
+    run_calyx dedup --only-unique a
+    prints iris lily
+    run_calyx dedup --dups again -o once a
+    [ "$(cat again)" = "$(printf 'rose\n\nrose')" ]
+    [ "$(cat once)" = "$(printf 'rose\niris\n\nlily')" ]
+    run_calyx dedup a -o once
+    is_status 2
+    complains "once: exists already; --force replaces it"
+    run_calyx dedup -u -d a
+    is_status 2
+    printf 'last' | "$CALYX" dedup >out
+    prints last
+    : >empty
+    run_calyx dedup empty empty
+    is_status 0
+    prints
+}
+
+@test "fields, case, NUL, CSV and packed files are as elsewhere" {
+    printf 'a,1\nb,1\nA,2\n' >x
+    printf 'c,2\n' | gzip >y.gz
+    run_calyx common -t, -k2 x y.gz
+    prints A,2
+    run_calyx minus -t, -k2 x y.gz
+    prints a,1 b,1
+    run_calyx dedup -i -t, -k1 x
+    prints a,1 b,1
+    run_calyx dedup -t, -k2 -c x
+    prints $'2\ta,1' $'1\tA,2'
+    printf '"a\nb",1\n"c",2\n' >lines.csv
+    printf 'c,3\n' >more.csv
+    run_calyx minus --csv -k1 lines.csv more.csv
+    prints '"a' 'b",1'
+    printf 'a\0b\0a\0' | "$CALYX" dedup -z | tr '\0' '\n' >out
+    prints a b
+    printf 'a\r\na\nb\r\n' | "$CALYX" dedup --crlf -c >out
+    prints $'2\ta\r' $'1\tb\r'
+    # a made key must not be printed for an empty line
+    printf '\nx\n\n' | CALYX_TEST_BUDGET=100 "$CALYX" dedup -c -k1,1 >out
+    prints $'2\t' $'1\tx'
+    run_calyx dedup -k2 -t, x more.csv y.gz /dev/null -o packed.zst
+    [ "$(zstd -dcq packed.zst | wc -l)" = 3 ]
+    run_calyx common -k 9 x y.gz
+    is_status 2
+    complains "x:1: field 9 is wanted, found 1 field"
+}
+
+@test "exact on random lists, with memory for all or for little" {
+    lists 20000 15000 a b c
+    for budget in 100000000 1000000 100000; do
+        exactly $budget a b
+    done
+    exactly 200000 a b c
+    CALYX_TEST_BUDGET=200000 spills dedup a b c
+    CALYX_TEST_BUDGET=200000 spills common a b c
+    CALYX_TEST_BUDGET=200000 spills minus a b c
+}
+
+@test "exact on twenty files, some empty" {
+    names=$(seq -f 'list%g' 19)
+    lists 300 60 $names
+    : >none
+    exactly 50000 $names
+    exactly 20000 list1 none list2
+    "$CALYX" common --at-least 19 $names none >out
+    common_by_awk $names | cmp - out
+}
+
+@test "exact when all lines are equal, all different, long, or nearly the same" {
+    yes same | head -100000 >equal
+    seq 100000 >different
+    awk 'BEGIN { srand(3); for (i = 0; i < 60; i++) {
+        line = ""; n = int(rand() * 30)
+        while (n--) line = line sprintf("%04000d", 0)
+        print line i % 20 } }' >long
+    awk 'BEGIN { p = sprintf("%0500d", 0)
+        for (i = 0; i < 4000; i++) print p (i * 7919) % 3000 }' >prefix
+    exactly 100000 equal different
+    exactly 100000 long prefix long
+    exactly 1000 long long
+    exactly 300000 prefix equal
+    exactly 1000000 different equal different
+}
+
+@test "exact with a hash that has three values" {
+    export CALYX_TEST_POOR_HASH=1
+    lists 2000 1500 a b
+    for budget in 10000000 60000 10000; do
+        exactly $budget a b
+    done
+    unset CALYX_TEST_POOR_HASH
+}
+
+@test "pipes are read once, and give what files give" {
+    lists 20000 9000 a b
+    export CALYX_TEST_BUDGET=300000
+    for verb in common minus dedup "dedup -c"; do
+        "$CALYX" $verb a b >wanted
+        "$CALYX" $verb <(cat a) <(cat b) | cmp - wanted
+        cat b | "$CALYX" $verb a - | cmp - wanted
+        "$CALYX" $verb -j1 a b | cmp - wanted
+    done
+    run_calyx common - - </dev/null
+    is_status 2
+    complains "standard input is named 2 times; it can be read once"
+}
+
+@test "a stream is printed as it comes" {
+    mkfifo lines
+    "$CALYX" dedup <lines >out 3>&- 5>&- &
+    exec 5>lines
+    printf 'rose\nrose\n' >&5
+    for _ in $(seq 50); do [ -s out ] && break; sleep 0.1; done
+    prints rose
+    echo iris >&5
+    exec 5>&-
+    wait
+    prints rose iris
+}
+
+# within MEM-KIB WORDS...: memory stays at most 32 MiB above
+within() {
+    local most=$(($1 + 32768))
+    shift
+    python3 - $most "$CALYX" "$@" >peak <<'PYTHON'
+import os, resource, subprocess, sys
+with open("out", "wb") as out:
+    status = subprocess.run(sys.argv[2:], stdout=out).returncode
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(peak)
+sys.exit(status not in (0, 1) or peak > int(sys.argv[1]))
+PYTHON
+}
+
+@test "memory stays within the cap, with input many times as large" {
+    # sanitizers take memory of their own
+    ! nm "$CALYX" 2>/dev/null | grep -q __asan_init ||
+        skip "not with a sanitizer"
+    seq -f 'https://www.example.org/some/list/of/pages/%.0f' 1 1500000 >a
+    seq -f 'https://www.example.org/some/list/of/pages/%.0f' 1350000 2850000 >b
+    sort a b | uniq -d >wanted
+    within 15625 common -S 16M a b
+    sort out | cmp - wanted
+    within 15625 common -S 16M --at-least 1 a b
+    [ "$(wc -l <out)" = 2850000 ]
+    within 15625 minus -S 16M a b
+    head -1349999 a | cmp - out
+    within 15625 dedup -S 16M a b
+    seq -f 'https://www.example.org/some/list/of/pages/%.0f' 1 2850000 | cmp - out
+    mkfifo numbers
+    seq 3000000 >numbers &
+    within 15625 dedup -c -S 16M numbers
+    [ "$(wc -l <out)" = 3000000 ]
+    yes '' | head -5000000 >short
+    within 15625 dedup -S 16M short
+    # and under a limit of the address space, which counts more than memory
+    sort -u a b | wc -l >wanted
+    (ulimit -v 300000; "$CALYX" dedup -S 16M a b) | wc -l | cmp - wanted
+}
+
+@test "approximate answers say what they lose, and lose no more" {
+    seq 100000 >a
+    seq 50001 150000 >b
+    run_calyx dedup --approx a b
+    is_status 0
+    complains "approximate: up to 1 % of the different lines are taken for duplicates, and lost"
+    complains "different lines were lost"
+    [ "$(wc -l <out)" -le 150000 ] && [ "$(wc -l <out)" -gt 148000 ]
+    run_calyx common --approx=0.1% a b
+    complains "approximate: up to 0.1 % of the lines that are not common are printed"
+    seq 50001 100000 | comm -23 <(seq 50001 100000 | sort) <(sort out) >lost
+    [ ! -s lost ]
+    [ "$(wc -l <out)" -lt 50100 ]
+    run_calyx minus --approx=1/1000 a b
+    complains "are lost"
+    comm -23 <(sort out) <(seq 50000 | sort) >wrong
+    [ ! -s wrong ]
+    [ "$(wc -l <out)" -gt 49900 ]
+    run_calyx common --approx=2 a b
+    is_status 2
+    complains "option --approx wants a rate"
+    run_calyx dedup --approx -c a
+    is_status 2
+    seq 1000000 | CALYX_TEST_BUDGET=1000000 "$CALYX" dedup --approx=1e-5 >/dev/null 2>err || status=$?
+    [ "$status" = 2 ]
+    complains "the filter would take more than --memory allows"
+}
+
+@test "--dry-run prints a plan and does nothing" {
+    seq 1000000 >a
+    run_calyx dedup --dry-run -S 16M -o new a
+    is_status 0
+    says "input          about 1 "
+    says "passes         1"
+    says "spills         up to "
+    says "temporary      up to "
+    says "expected time  about "
+    [ ! -e new ]
+    run_calyx common --dry-run -S 1G a a
+    says "passes         2"
+    says "spills         none"
+    run_calyx dedup --dry-run - </dev/null
+    says "a pipe, of unknown size"
+}
+
+@test "--stats tells lines, candidates and what was spilled" {
+    seq 200000 >a
+    seq 190001 400000 >b
+    CALYX_TEST_BUDGET=2000000 run_calyx common --stats --json-stats figures a b
+    complains "lines          410 000"
+    complains "common         10 000"
+    jq -e '.lines == 410000 and .common == 10000 and .passes == 2 and
+        .candidates >= 20000 and .candidates < 40000 and
+        .false_candidates == .distinct - .common' figures
+    run_calyx dedup --json-stats figures a b
+    jq -e '.lines == 410000 and .distinct == 400000 and .duplicates == 10000 and
+        .spilled_bytes == 0 and .rounds == 1' figures
+}
+
+@test "options that make no sense are refused" {
+    echo a >a
+    run_calyx dedup -S 1M a
+    is_status 2
+    complains "option --memory wants at least 16M, not 1000000 bytes"
+    run_calyx dedup -T nowhere a
+    is_status 2
+    complains "nowhere: cannot use it for temporary files: No such file"
+    run_calyx dedup -T a a
+    is_status 2
+    complains "a: a folder for temporary files is wanted, found a file"
+    run_calyx common a missing
+    is_status 2
+    complains "missing: cannot open it: No such file"
+}
+
+@test "no room for temporary files: trouble, and no partial result" {
+    seq 300000 >a
+    mkdir temporary
+    # a file may have at most 64 kB here
+    run bash -c "ulimit -f 64; CALYX_TEST_BUDGET=1000000 '$CALYX' common --at-least 1 -T temporary -o new a a"
+    [ "$status" -eq 2 ]
+    [[ $output == *"temporary: cannot write temporary files"*"File too large"* ]]
+    [ ! -e new ]
+    [ -z "$(ls -A temporary)" ]
+    [ "$(ls -A)" = "$(printf 'a\ntemporary')" ]
+}
+
+@test "a file that shrinks or changes while it is read is trouble" {
+    seq 1000000 >a
+    mkfifo b
+    "$CALYX" common a b -o new 2>err 3>&- 5>&- &
+    pid=$!
+    exec 5>b
+    seq 10 >&5
+    sleep 0.3
+    truncate -s 1000 a
+    exec 5>&-
+    status=0
+    wait $pid || status=$?
+    is_status 2
+    complains "a: shrank from 6888896 to 1000 bytes while it was read"
+    [ ! -e new ]
+    { seq 100000 | gzip | head -c 100000; } >cut.gz
+    run_calyx dedup -o new cut.gz
+    is_status 2
+    complains "cut.gz: damaged"
+    [ ! -e new ]
+    run_calyx dedup -o new .
+    is_status 2
+    complains ".: cannot read it: Is a directory"
+    [ ! -e new ]
+}
+
+@test "signals leave nothing behind, not even SIGKILL in the temporary folder" {
+    mkdir temporary
+    seq 1000000 >a
+    for signal in INT TERM KILL; do
+        rm -f lines
+        mkfifo lines
+        CALYX_TEST_BUDGET=1000000 env --default-signal=INT \
+            "$CALYX" dedup -T temporary -o new <lines 3>&- 5>&- &
+        pid=$!
+        exec 5>lines
+        cat a >&5
+        sleep 0.2
+        kill -$signal $pid
+        status=0
+        wait $pid || status=$?
+        exec 5>&-
+        [ $status -eq $((128 + $(kill -l $signal))) ]
+        [ ! -e new ]
+        [ -z "$(ls -A temporary)" ]
+    done
+    # the unfinished result of the one that was killed is spoken of
+    run_calyx dedup -o new a
+    is_status 0
+    complains "is what a killed run left of new; it can be removed"
+    [ "$(wc -l <new)" = 1000000 ]
+}

@@ -1,0 +1,34 @@
+/*
+ * How much memory the exact verbs may take, and where temporary files go: -S,
+ * -T and --dry-run.
+ */
+#ifndef CALYX_TOOL_BUDGET_H
+#define CALYX_TOOL_BUDGET_H
+
+#include "tool.h"
+
+extern const struct group budget_group;
+
+/* Bytes, from -S; or half of what the cgroup or the machine has left. */
+uint64_t budget(void);
+
+bool only_plans(void); /* --dry-run */
+
+/* What is known of the lines of a file before it is read. */
+struct sample {
+    bool rereadable; /* a regular file */
+    uint64_t bytes;  /* when unpacked, about; 0 if nobody knows */
+    uint64_t lines;  /* about */
+    double seconds;  /* to read it, about */
+};
+struct sample sample_file(const char *path);
+
+/* Notes what regular files are, and later fails if one became shorter since,
+ * or with `at_all`, changed. */
+void note_files(int count, char **files);
+void expect_same_files(bool at_all);
+
+/* Fails if standard input is to be read twice. */
+void expect_one_standard_input(int count, char **files);
+
+#endif

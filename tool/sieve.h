@@ -1,0 +1,21 @@
+/*
+ * Filters that take strangers out before anything is kept: lines that certainly
+ * cannot be in the result. The files are read once more for it, which is cheap;
+ * what it saves is memory, and what that does not hold, disk.
+ */
+#ifndef CALYX_TOOL_SIEVE_H
+#define CALYX_TOOL_SIEVE_H
+
+#include "budget.h"
+
+/* A filter of the keys of a file, of those only that `before` may have, if it
+ * is given. For about `keys` of them, in at most `memory` bytes. */
+calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
+                       uint64_t memory);
+
+/* Worth it, for so many bytes of lines? Few are sooner kept than sieved. */
+bool sieve_pays(uint64_t bytes, uint64_t memory);
+
+uint64_t sieve_bytes(const calyx_filter *sieve); /* of memory; NULL: 0 */
+
+#endif

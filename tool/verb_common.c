@@ -1,0 +1,246 @@
+/*
+ * calyx common: the lines that all files have, exactly and in the memory that
+ * it is given.
+ *
+ * If all files can be read twice, a chain of filters comes first: one of the
+ * smallest file; one of those lines of the next that the first may have; and so
+ * on. The last knows nearly exactly what is common to all, so that in the
+ * second reading most other lines are dropped at once.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "approx.h"
+#include "result.h"
+#include "settle.h"
+#include "sieve.h"
+
+static bool count;
+static uint64_t at_least, files_count;
+
+/* ---- The rule ------------------------------------------------------------ */
+
+/* A key that is first met later cannot be in enough files. */
+static bool takes(uint64_t file) {
+    return file + at_least <= files_count;
+}
+
+static enum fate meet(struct tally *tally, bool fresh, uint64_t file) {
+    if (fresh || tally->file != file) tally->count++;
+    tally->file = file;
+    return NOT_PRINTED;
+}
+
+static enum fate absent(uint64_t file) {
+    (void)file;
+    return NOT_PRINTED;
+}
+
+static bool keeps(const struct tally *tally) {
+    return tally->count >= at_least;
+}
+
+/* ---- The chain of filters -------------------------------------------------
+ */
+
+struct operand {
+    char *file;
+    struct sample is;
+};
+
+static int by_size(const void *a, const void *b) {
+    const uint64_t x = ((const struct operand *)a)->is.bytes;
+    const uint64_t y = ((const struct operand *)b)->is.bytes;
+    return (x > y) - (x < y);
+}
+
+static struct operand *look_at(int n, char **files, struct sample *sum) {
+    struct operand *const operands = take_memory((size_t)n * sizeof *operands);
+    *sum = (struct sample){.rereadable = true};
+    for (int i = 0; i < n; i++) {
+        operands[i] = (struct operand){files[i], sample_file(files[i])};
+        sum->rereadable &= operands[i].is.rereadable;
+        sum->bytes += operands[i].is.bytes;
+        sum->lines += operands[i].is.lines;
+        sum->seconds += operands[i].is.seconds;
+    }
+    qsort(operands, (size_t)n, sizeof *operands, by_size);
+    return operands;
+}
+
+static calyx_filter *chain(const struct operand *operands, int n,
+                           uint64_t memory) {
+    calyx_filter *sieve = NULL;
+    uint64_t keys = operands[0].is.lines;
+    for (int i = 0; i < n; i++) {
+        calyx_filter *const next =
+            sieve_of(operands[i].file, sieve, keys, memory / 8 * 3);
+        calyx_free(sieve);
+        sieve = next;
+        calyx_info info;
+        calyx_outline(sieve, &info);
+        keys = info.items + 1;
+    }
+    return sieve;
+}
+
+/* ---- With filters alone ---------------------------------------------------
+ */
+
+static int run_approx(int n, char **files) {
+    if (count || at_least)
+        fail("--approx does not go with --count and --at-least: filters know "
+             "only of all files");
+    char text[TEXT_SIZE];
+    warn("approximate: up to %s of the lines that are not common are printed, "
+         "and a line that %s repeats is printed again",
+         rate_text(approx_rate(), text), files[0]);
+    struct output *const output =
+        output_open(result_path_of_lines(), result_replaces());
+    calyx_filter *f = NULL;
+    for (int i = 1; i < n; i++) {
+        calyx_filter *const next = approx_filter();
+        approx_add(next, 1, files + i, f, budget());
+        calyx_free(f);
+        f = next;
+    }
+    struct totals totals;
+    const uint64_t printed =
+        approx_print(f, 1, files, true, false, budget(), output, &totals);
+    output_close(output);
+    calyx_info info;
+    calyx_describe(f, &info);
+    /* of all strangers, the rest was not printed */
+    const double wrong =
+        (double)(totals.lines - printed) * info.fpr_now / (1 - info.fpr_now);
+    warn("about %s of the lines printed are not common",
+         count_text((uint64_t)(wrong + 0.5), text));
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"printed", (double)printed, true},
+            {"expected_rate", info.fpr_now, false},
+            {"filter_bytes", (double)info.bytes, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    calyx_free(f);
+    return printed ? EXIT_YES : EXIT_NO;
+}
+
+/* ---- The verb ------------------------------------------------------------ */
+
+static int run(int n, char **files) {
+    expect_one_standard_input(n, files);
+    if (approx_rate() > 0) return run_approx(n, files);
+    if (at_least > (uint64_t)n)
+        fail("option --at-least wants a number from 1 to %d, the number of "
+             "files, not %" PRIu64,
+             n, at_least);
+    files_count = (uint64_t)n;
+    if (!at_least) at_least = files_count;
+
+    const double started = seconds_now();
+    struct rule rule = {.tallies = true,
+                        .takes = takes,
+                        .prints = takes,
+                        .meet = meet,
+                        .absent = at_least > 1 ? absent : NULL,
+                        .keeps = keeps,
+                        .counts = count};
+    struct sample sum;
+    struct operand *const operands = look_at(n, files, &sum);
+    const bool sieved = sum.rereadable && at_least == files_count &&
+                        sieve_pays(operands[0].is.bytes, budget());
+    if (only_plans()) {
+        print_plan(&(struct outlook){.rule = &rule,
+                                     .sum = sum,
+                                     .sieved = sieved ? operands[0].is
+                                                      : (struct sample){0},
+                                     .passes = 1 + sieved,
+                                     .known = sum.rereadable});
+        return EXIT_YES;
+    }
+
+    rule.output = output_open(result_path_of_lines(), result_replaces());
+    note_files(n, files);
+    const uint64_t memory = budget();
+    calyx_filter *const sieve = sieved ? chain(operands, n, memory) : NULL;
+    /* few pass the sieve, and nobody knows how few */
+    const struct sample nothing = {0};
+    settle_start(&rule, memory - sieve_bytes(sieve),
+                 sieved || !sum.rereadable ? &nothing : &sum);
+    for (int i = 0; i < n; i++) settle_files(1, files + i, sieve);
+    expect_same_files(sieved);
+    calyx_free(sieve);
+    const struct figures f = settle_end();
+    output_close(rule.output);
+    free(operands);
+    if (wants_report()) {
+        const struct totals totals = {f.lines, f.bytes,
+                                      seconds_now() - started};
+        const struct figure figures[] = {
+            {"distinct", (double)f.keys, true},
+            {"common", (double)f.printed, true},
+            {"candidates", (double)f.candidates, true},
+            {"false_candidates", (double)(f.keys - f.printed), true},
+            {"spilled_bytes", (double)f.spilled, true},
+            {"passes", 1 + sieved, true},
+            {"rounds", (double)f.rounds, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    return f.printed ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "at-least", "K",
+         "Print the lines that at least K of the files have, instead of all.",
+         take_count, &at_least},
+        {'c', "count", NULL,
+         "Print before each line how many files have it, and a tab.", take_flag,
+         &count},
+        APPROX_OPTION(
+            "Print with filters alone, in one pass and a few bits a line: up "
+            "to RATE of the lines that are not common, 1% if it is not given, "
+            "are printed, too. None is lost."),
+        {0},
+    },
+};
+
+const struct verb verb_common = {
+    .name = "common",
+    .summary = "print the lines that all files have, exactly",
+    .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
+    .prose =
+        (const char *const[]){
+            "Prints the different lines that all files have, each once, in the "
+            "order of the first file; or with --at-least those that so many "
+            "of them have, in the order in which they are first met. The files "
+            "need not be sorted, and may be larger than memory. Equality is "
+            "decided by all bytes of the key.",
+            "Regular files are read twice: first into filters, which know "
+            "nearly exactly what is common, then to settle the rest. Pipes are "
+            "read once. What does not fit into memory goes to temporary files.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &result_group,
+                                            &budget_group, &key_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx common -S 4G monday.txt tuesday.txt -o both.txt",
+             "what two huge lists share, in 4 GB of memory"},
+            {"calyx common --at-least 3 -c day-*.txt.zst",
+             "lines of at least three files, and of how many"},
+            {"calyx common -k 1 -t , a.csv b.csv",
+             "lines of a.csv whose first field b.csv has, too"},
+            {0},
+        },
+    .status = "0 if a line was printed, 1 if none was, 2 in trouble, which is "
+              "told on standard error.",
+    .least = 2,
+    .most = -1,
+    .run = run,
+};

@@ -1,0 +1,200 @@
+/*
+ * calyx dedup: the first line of each key, in the order of the input, exactly
+ * and in the memory that it is given. settle.h tells how.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "approx.h"
+#include "budget.h"
+#include "result.h"
+#include "settle.h"
+#include "spill.h"
+
+static const char *dups;
+static bool count, only_dups, only_unique;
+
+/* ---- The rule ------------------------------------------------------------ */
+
+static bool always(uint64_t file) {
+    (void)file;
+    return true;
+}
+
+static enum fate meet_once(struct tally *tally, bool fresh, uint64_t file) {
+    (void)tally, (void)file;
+    return fresh ? TO_OUTPUT : TO_SECOND;
+}
+
+static enum fate meet_and_count(struct tally *tally, bool fresh,
+                                uint64_t file) {
+    (void)file;
+    tally->count++;
+    return fresh ? NOT_PRINTED : TO_SECOND;
+}
+
+static bool keeps(const struct tally *tally) {
+    return tally->count > 1 ? !only_unique : !only_dups;
+}
+
+static bool tallies(void) {
+    return count || only_dups || only_unique;
+}
+
+/* ---- With a filter alone --------------------------------------------------
+ */
+
+static int run_approx(int files_count, char **files) {
+    if (tallies() || dups)
+        fail("--approx does not go with --count, --only-dups, --only-unique "
+             "and --dups: a filter counts nothing, and cannot tell first from "
+             "wrong");
+    char text[TEXT_SIZE];
+    warn("approximate: up to %s of the different lines are taken for "
+         "duplicates, and lost",
+         rate_text(approx_rate(), text));
+    calyx_filter *const f = approx_filter();
+    struct totals totals;
+    struct output *const output =
+        output_open(result_path_of_lines(), result_replaces());
+    const uint64_t printed = approx_print(f, files_count, files, false, true,
+                                          budget(), output, &totals);
+    output_close(output);
+    calyx_info info;
+    calyx_describe(f, &info);
+    /* the rate never was higher than it is in the end */
+    const double lost = (double)printed * info.fpr_now;
+    warn("about %s different lines were lost, or less",
+         count_text((uint64_t)(lost + 0.5), text));
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"printed", (double)printed, true},
+            {"lost_at_most", lost, false},
+            {"filter_bytes", (double)info.bytes, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    calyx_free(f);
+    return EXIT_YES;
+}
+
+/* ---- The verb ------------------------------------------------------------ */
+
+static void look_at(int files_count, char **files, struct sample *sum) {
+    *sum = (struct sample){.rereadable = true};
+    for (int i = 0; i < files_count; i++) {
+        const struct sample one = sample_file(files[i]);
+        sum->rereadable &= one.rereadable;
+        sum->bytes += one.bytes;
+        sum->lines += one.lines;
+        sum->seconds += one.seconds;
+    }
+    if (!files_count) sum->rereadable = false;
+    if (!sum->rereadable) sum->bytes = sum->lines = 0;
+}
+
+static int run(int files_count, char **files) {
+    if (only_dups && only_unique)
+        fail("--only-dups and --only-unique together leave nothing");
+    expect_one_standard_input(files_count, files);
+    if (approx_rate() > 0) return run_approx(files_count, files);
+
+    const double started = seconds_now();
+    struct rule rule = {
+        .tallies = tallies(),
+        .takes = always,
+        .prints = always,
+        .meet = tallies() ? meet_and_count : meet_once,
+        .keeps = keeps,
+        .counts = count,
+    };
+    struct sample sum;
+    look_at(files_count, files, &sum);
+    if (only_plans()) {
+        print_plan(&(struct outlook){
+            .rule = &rule, .sum = sum, .passes = 1, .known = sum.rereadable});
+        return EXIT_YES;
+    }
+    expect_output(dups, result_replaces());
+    rule.output = output_open(result_path_of_lines(), result_replaces());
+    if (dups) rule.second = output_open(dups, result_replaces());
+    note_files(files_count, files);
+    settle_start(&rule, budget(), &sum);
+    settle_files(files_count, files, NULL);
+    expect_same_files(false);
+    const struct figures f = settle_end();
+    output_close(rule.output);
+    output_close(rule.second);
+    if (wants_report()) {
+        const struct totals totals = {f.lines, f.bytes,
+                                      seconds_now() - started};
+        const struct figure figures[] = {
+            {"distinct", (double)f.keys, true},
+            {"printed", (double)f.printed, true},
+            {"duplicates", (double)(f.lines - f.keys), true},
+            {"spilled_bytes", (double)f.spilled, true},
+            {"passes", 1, true},
+            {"rounds", (double)f.rounds, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'c', "count", NULL,
+         "Print before each line how often its key is there, and a tab.",
+         take_flag, &count},
+        {'d', "only-dups", NULL,
+         "Print the lines only whose key is there more than once; each once.",
+         take_flag, &only_dups},
+        {'u', "only-unique", NULL,
+         "Print the lines only whose key is there once.", take_flag,
+         &only_unique},
+        {0, "dups", "FILE",
+         "Write all lines but the first of each key to FILE, in their order.",
+         take_text, &dups},
+        APPROX_OPTION(
+            "Read and print with a filter alone, in one pass and a few bits a "
+            "line: up to RATE of the different lines, 1% if it is not given, "
+            "are taken for duplicates and lost."),
+        {0},
+    },
+};
+
+const struct verb verb_dedup = {
+    .name = "dedup",
+    .summary = "print each different line once, in order, exactly",
+    .synopsis = "[-S SIZE] [-o OUT] [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines from the files, or from standard input, and prints "
+            "the first of those that are equal, or have the same key, in the "
+            "order of the input. Unlike 'sort -u' it keeps the order; unlike "
+            "'awk !seen[$0]++' it does so in the memory that it is given. "
+            "Equality is decided by all bytes of the key.",
+            "Keys are kept in memory, and lines are printed as they come. "
+            "When memory is full, lines with other keys go to temporary files "
+            "by their hash, are settled there part by part, and printed in "
+            "their order in the end.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &result_group,
+                                            &budget_group, &key_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx dedup urls.txt more.txt.gz -o all.txt",
+             "one list of two, in their order"},
+            {"calyx dedup -S 1G --dups again.txt huge.txt >once.txt",
+             "in a gigabyte of memory, with duplicates apart"},
+            {"calyx dedup -c --csv -k 2 people.csv",
+             "how often each value of a column is there"},
+            {"tail -f log | calyx dedup --approx=1/10000",
+             "a stream without end"},
+            {0},
+        },
+    .most = -1,
+    .run = run,
+};
