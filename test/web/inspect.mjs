@@ -153,7 +153,7 @@ test("damage is told by its place, wherever the command sees some", async () => 
   await close(page);
 });
 
-test("a file with a secret key, and one that is too new, say so", async () => {
+test("a file with a secret key says so", async () => {
   const page = await open("?part=inspect");
   await inspect(page, golden + "line-siphash.calyx");
   assert.deepEqual(await damage(page), ["head"]);
