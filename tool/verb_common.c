@@ -198,7 +198,7 @@ static const struct group options = {
     (const struct option[]){
         {0, "at-least", "K",
          "Print the lines that at least K of the files have, instead of all.",
-         take_count, &at_least},
+         take_some, &at_least},
         {'c', "count", NULL,
          "Print before each line how many files have it, and a tab.", take_flag,
          &count},

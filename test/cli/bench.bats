@@ -39,7 +39,8 @@ setup() {
     chmod +x here/calyx-bench
     grep -E '^Sig(Blk|Ign)' /proc/self/status >wanted
     run_calyx bench
-    cmp out wanted
+    # signals 1 to 28; beyond are some that belong to the C library
+    grep -oE '^Sig...|.{7}$' out | cmp - <(grep -oE '^Sig...|.{7}$' wanted)
 }
 
 @test "without the program bench says how to get it" {

@@ -100,6 +100,9 @@ spills() {
     run_calyx common --at-least 5 a b c d
     is_status 2
     complains "option --at-least wants a number from 1 to 4, the number of files, not 5"
+    run_calyx common --at-least 0 a b c d
+    is_status 2
+    complains "option --at-least wants at least 1, not '0'"
 }
 
 @test "minus: lines of the first in no other, as often as they are there" {
