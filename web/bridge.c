@@ -1,8 +1,8 @@
 /*
- * The page's view of the library, compiled with it to WebAssembly. Kinds and
- * hashes go by their number in calyx_kinds() and calyx_hashes(), results that
- * are more than one number stay in `out`, and why a call failed in `why`; the
- * page reads both from memory. calyx.js is the other half.
+ * The page's view of the library, compiled with it to WebAssembly. Kinds,
+ * hashes and kernels go by their number in calyx_kinds() and so on, results
+ * that are more than one number stay in `out`, and why a call failed in `why`;
+ * the page reads both from memory. calyx.js is the other half.
  *
  * Every number but a hash or a seed goes as a double, which holds what the
  * library can count, 2^44, without loss.
@@ -34,6 +34,10 @@ EXPORT(const char *, kind_name)(int i) {
 
 EXPORT(const char *, hash_name)(int i) {
     return calyx_hashes()[i];
+}
+
+EXPORT(const char *, kernel_name)(int i) {
+    return calyx_kernels()[i];
 }
 
 /* Memory for keys and slices of files, aligned as calyx_view wants it. */
@@ -149,8 +153,9 @@ EXPORT(int, abilities)(int kind) {
 /* Zeros are defaults, as in calyx_options. NULL on failure. */
 EXPORT(calyx_filter *, make)
 (int kind, double capacity, double fpr, double bits, double probes,
- double growth, int hash, uint64_t seed) {
+ double growth, int hash, uint64_t seed, int kernel) {
     calyx_options want = shaped(kind, capacity, bits, probes);
+    want.kernel = calyx_kernels()[kernel];
     want.fpr = fpr;
     want.growth = growth;
     want.hash = calyx_hashes()[hash];

@@ -11,15 +11,38 @@ export class CalyxError extends Error {
 const OK = 0;
 export const NO_MEMORY = -2;
 
-export async function load(url = new URL("calyx.wasm", import.meta.url)) {
+// A module whose one function returns a vector: valid where vectors are known.
+const withVectors = Uint8Array.of(
+  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // \0asm, version 1
+  1, 5, 1, 0x60, 0, 1, 0x7b, // a type: () -> v128
+  3, 2, 1, 0, // a function of it:
+  10, 8, 1, 6, 0, 0x41, 0, 0xfd, 15, 11); // i32.const 0, i8x16.splat
+
+// The library was compiled twice: "simd" has vector kernels, "plain" has not.
+export const best = () => (WebAssembly.validate(withVectors) ? "simd" : "plain");
+
+// The compiled library, which the page and its worker share.
+export async function compile(build) {
+  const url = new URL(`calyx-${build}.wasm.gz`, import.meta.url);
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+  const bytes = await answer.arrayBuffer();
+  const packed = new Uint8Array(bytes)[0] === 0x1f; // some hosts unpack it
+  return WebAssembly.compile(packed ? await unpack(bytes) : bytes);
+}
+
+function unpack(bytes) {
+  const stream = new Blob([bytes]).stream();
+  return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+export async function start(module) {
   // The C library can print; nothing here does.
   const never = new Proxy({}, { get: () => () => 52 });
-  const { instance } = await WebAssembly.instantiate(
-    await answer.arrayBuffer(), { wasi_snapshot_preview1: never });
-  instance.exports._initialize();
-  return new Calyx(instance.exports);
+  const { exports } = await WebAssembly.instantiate(module,
+    { wasi_snapshot_preview1: never });
+  exports._initialize();
+  return new Calyx(exports);
 }
 
 class Calyx {
@@ -28,6 +51,7 @@ class Calyx {
     this.version = this.text(wasm.version());
     this.kinds = this.names(wasm.kind_name);
     this.hashes = this.names(wasm.hash_name);
+    this.kernels = this.names(wasm.kernel_name); // the best first
   }
 
   text(at) {
@@ -90,9 +114,10 @@ class Calyx {
   // ---- Filters ----
 
   make({ kind, capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
-         hash = "xxh3", seed = 0n }) {
+         hash = "xxh3", seed = 0n, kernel = this.kernels[0] }) {
     const at = this.wasm.make(this.kinds.indexOf(kind), capacity, fpr, bits,
-      probes, growth, this.hashes.indexOf(hash), seed);
+      probes, growth, this.hashes.indexOf(hash), seed,
+      this.kernels.indexOf(kernel));
     if (!at) throw new CalyxError(-1, this.text(this.wasm.why_at()));
     return new Filter(this, at);
   }

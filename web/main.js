@@ -1,6 +1,6 @@
 // Where the page starts: tabs, language, theme, and the four parts. The parts
 // wait for the library; the page itself does not.
-import { load } from "./calyx.js";
+import { best, compile, start } from "./calyx.js";
 import { redraw } from "./chart.js";
 import { $, say } from "./dom.js";
 import { get, set } from "./state.js";
@@ -9,6 +9,7 @@ import * as plan from "./plan.js";
 import * as inspect from "./inspect.js";
 import * as see from "./see.js";
 import * as trial from "./try.js";
+import { use } from "./work.js";
 
 const parts = { plan, see, try: trial, inspect };
 const names = ["plan", "see", "try", "inspect"];
@@ -74,8 +75,10 @@ if ("serviceWorker" in navigator)
   navigator.serviceWorker.register("offline.js").catch(() => {});
 
 try {
-  const calyx = await load();
-  say($("version"), "Calyx " + calyx.version);
+  const module = await compile(best());
+  use(module);
+  const calyx = await start(module);
+  say($("version"), `Calyx ${calyx.version}, ${calyx.kernels[0]}`);
   for (const part of Object.values(parts)) part.ready?.(calyx);
   document.documentElement.dataset.ready = "";
 } catch (error) {
@@ -83,4 +86,4 @@ try {
   say($("trouble"), t("wasm.failed", { x: error.message }));
 }
 
-globalThis.calyxPage = { missing }; // for the tests
+globalThis.calyxPage = { missing, compile, start }; // for the tests

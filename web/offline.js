@@ -1,8 +1,9 @@
 // Keeps what was loaded, so that the page works without network from then on.
-// The network comes first: nobody is kept on an old page.
+// The network comes first: nobody is kept on an old page. Of the two builds of
+// the library, the page asks for the one that it needs; that is kept, too.
 const KEPT = "calyx";
 const files = ["./", "style.css", "uPlot.min.css", "uPlot.iife.min.js",
-  "theme.js", "main.js", "worker.js", "calyx.wasm", "icon.svg"];
+  "theme.js", "main.js", "worker.js", "icon.svg"];
 
 addEventListener("install", (event) => {
   event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(files)));

@@ -1,7 +1,7 @@
 // The page's end of the worker: ask(what, values, onNews) gives a promise of
 // the answer. A later question of the same sort makes the worker drop the
 // earlier one, whose promise is then never kept.
-let worker = null;
+let worker = null, module = null;
 let number = 0;
 const waiting = new Map();
 
@@ -21,6 +21,11 @@ function start() {
   };
 }
 
+// Tell which compiled library to use, before the first question.
+export function use(compiled) {
+  module = compiled;
+}
+
 export function ask(what, values, onNews) {
   if (!worker) start();
   const id = ++number;
@@ -28,6 +33,6 @@ export function ask(what, values, onNews) {
     if (asked.what === what) waiting.delete(other);
   return new Promise((resolve, reject) => {
     waiting.set(id, { what, resolve, reject, onNews });
-    worker.postMessage({ id, what, values });
+    worker.postMessage({ id, what, values, module });
   });
 }

@@ -2,10 +2,10 @@
 // filter, the run of a million keys, reading files. The latest question of a
 // sort is the one that counts; one that goes on for long looks after each step
 // whether it still is.
-import { load } from "./calyx.js";
+import { start } from "./calyx.js";
 import * as files from "./file.js";
 
-const library = load();
+let library = null;
 const latest = {};
 
 const breathe = () => new Promise((resolve) => setTimeout(resolve));
@@ -92,7 +92,8 @@ async function stop(calyx, { what }) {
 
 const tasks = { grow, try: run, open, ask: askFile, stop };
 
-onmessage = async ({ data: { id, what, values } }) => {
+onmessage = async ({ data: { id, what, values, module } }) => {
+  library ??= start(module); // comes with the first question
   latest[what] = id;
   try {
     const calyx = await library;

@@ -30,7 +30,7 @@ export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
 // ---- A server ----
 
 const types = { ".html": "text/html", ".js": "text/javascript",
-  ".css": "text/css", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
+  ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
 
 // Answers slowly for what `delay` names, to see what a page does meanwhile.
 export function serve(delay = {}) {
