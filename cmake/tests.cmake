@@ -186,14 +186,9 @@ set(web ${PROJECT_BINARY_DIR}/web)
 add_test(NAME web.build COMMAND ${PROJECT_SOURCE_DIR}/web/build ${web})
 set_tests_properties(web.build PROPERTIES FIXTURES_SETUP web
     ENVIRONMENT "XXHASH_INCLUDE=${XXHASH_INCLUDE}")
-file(GLOB web_tests CONFIGURE_DEPENDS test/web/*.mjs)
-list(FILTER web_tests EXCLUDE REGEX "/support\\.mjs$")
-foreach(source IN LISTS web_tests)
-    cmake_path(GET source STEM name)
-    add_test(NAME web.${name} COMMAND ${NODE} --test ${source})
-    set_tests_properties(web.${name} PROPERTIES FIXTURES_REQUIRED web
-        ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
-endforeach()
+add_test(NAME web.page COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs)
+set_tests_properties(web.page PROPERTIES FIXTURES_REQUIRED web
+    ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
 
 # ---- What people get -------------------------------------------------------
 

@@ -67,7 +67,7 @@ async function question() {
     const found = await ask("ask", { words });
     answers = words.map((word, i) => [word, found[i]]);
   } catch (error) {
-    say($("ask-say"), error.message);
+    say($("ask-say"), t("not.so", { x: error.message }));
   }
   drawAnswers();
 }
@@ -90,7 +90,9 @@ export function update() {
     (id === "facts" || id === "map-box" ? $(id) : $(id).parentElement).hidden = !known;
   for (const heading of $("inspect-result").querySelectorAll(":scope > h3"))
     heading.hidden = !known;
-  $("ask-box").hidden = !known || !good;
+  const secret = result.hash === "siphash";
+  $("ask-box").hidden = !known || !good || secret;
+  $("secret").hidden = !secret;
   if (!known) return;
   drawFacts();
   drawTables();

@@ -23,7 +23,7 @@ function show(name) {
   }
   set("part", name === "plan" ? "" : name);
   redraw(); // what was hidden had no width
-  parts[name]?.show?.();
+  parts[name].update();
 }
 
 for (const name of names) {
@@ -72,7 +72,7 @@ for (const part of Object.values(parts)) part.start?.();
 show(names.includes(get("part")) ? get("part") : "plan");
 
 if ("serviceWorker" in navigator)
-  navigator.serviceWorker.register("offline.js").catch(() => {});
+  navigator.serviceWorker.register("offline.js?build=" + best()).catch(() => {});
 
 try {
   const module = await compile(best());

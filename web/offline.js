@@ -1,9 +1,10 @@
 // Keeps what was loaded, so that the page works without network from then on.
-// The network comes first: nobody is kept on an old page. Of the two builds of
-// the library, the page asks for the one that it needs; that is kept, too.
+// The network comes first: nobody is kept on an old page. Which build of the
+// library the page needs is in this script's own address.
 const KEPT = "calyx";
-const files = ["./", "style.css", "uPlot.min.css", "uPlot.iife.min.js",
-  "theme.js", "main.js", "worker.js", "icon.svg"];
+const build = new URLSearchParams(location.search).get("build");
+const files = ["./", "style.css", "uPlot.min.css", "uPlot.iife.min.js", "theme.js",
+  "main.js", "worker.js", `calyx-${build}.wasm.gz`, "icon.svg"];
 
 addEventListener("install", (event) => {
   event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(files)));

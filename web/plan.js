@@ -106,7 +106,7 @@ function planKind(name, want) {
 }
 
 export function update() {
-  if (!calyx) return;
+  if (!calyx || $("plan").hidden) return; // it will be shown
   const want = read(), load = readStore();
   say($("plan-error"), want.bad);
   say($("store-error"), load.bad);

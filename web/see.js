@@ -237,7 +237,7 @@ async function find() {
 // ---- Drawing ----
 
 export function update() {
-  if (!calyx) return;
+  if (!calyx || $("see").hidden) return; // it will be shown
   const counts = kind === "counting";
   $("see-remove").hidden = $("see-many").hidden = !counts;
   say($("see-about"), t("see.about." + kind));

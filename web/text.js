@@ -102,6 +102,7 @@ const zh = {
   "inspect.file": "过滤器文件", "inspect.drop": "或拖到这里", "inspect.map": "主体各处的填充", "inspect.parts": "各部分", "inspect.keys": "键", "inspect.capacity": "容量", "inspect.fill": "填充",
   "inspect.sections": "文件各段", "inspect.section": "段", "inspect.at": "起始字节", "inspect.bytes": "字节数", "inspect.sum": "校验和",
   "inspect.ask": "用键来问它", "inspect.ask.keys": "键，每行一个", "inspect.key": "键", "inspect.answer": "回答",
+  "inspect.secret": "它用密钥建成（哈希 siphash），这里只能显示，不能查询：密钥不该告诉任何网页。请用 calyx check --key-file 查询。",
   "footer": "Calyx 是 MIT 许可的自由软件。你输入或拖入的一切都不会离开本页。",
 
   "need.two": "请给出键数、误判率、内存中的两项，例如 10M 个键和 1%。",
@@ -112,7 +113,7 @@ const zh = {
   "bad.share": "比例：应为 0 到 1 的数，例如 20% 或 0.2，而不是“{x}”。",
   "bad.keybytes": "键的字节数：应为 1 到 1000000 的整数，而不是“{x}”。",
   "bad.try": "键数：这里应为 1000 到 20M 的整数，而不是“{x}”。",
-  "not.so": "做不到：{x}",
+  "not.so": "做不到。库的英文说明：{x}",
   "can.remove": "删除", "can.merge": "合并", "can.grow": "增长", "can.share": "多线程添加",
   "table": "哈希表", "list": "有序列表", "exact": "精确",
   "table.note": "半满；每键 {x} 字节", "list.note": "添加就要重建；每键 {x} 字节",
@@ -120,7 +121,7 @@ const zh = {
   "axis.bits": "每键比特", "axis.rate": "误判率", "axis.fill": "键数（容量的倍数）", "axis.guess": "键数（估计的倍数）", "axis.time": "平均耗时", "axis.keys": "键数", "axis.ns": "每键纳秒",
   "fixed": "固定大小", "growing": "会增长", "right": "按正确键数建造",
   "grow.note": "会增长的过滤器是在这里真正填充的：估计 {y} 个键，填入 {x} 个。",
-  "grow.cannot": "这种情况没有会增长的过滤器：{x}",
+  "grow.cannot": "这种情况没有会增长的过滤器。库的英文说明：{x}",
   "sum.bits": "图：每键比特越多，各种类的误判率越低。每键 10 比特时：{x}。",
   "sum.fill": "图：填充到容量四倍时各种类的误判率。容量两倍时：{x}。",
   "sum.grow": "图：固定大小与会增长的过滤器的误判率。估计的 16 倍时：{x}。",
@@ -155,7 +156,7 @@ const zh = {
   "inspect.damaged": "{x} 不是过滤器，或已损坏：", "inspect.many": "只查询了前 {x} 行。",
   "inspect.map.note": "{x} 块，填充从 {y} 到 {z}。颜色越深越满；好的过滤器在容量处均匀地半满。",
   "inspect.maybe": "可能在", "inspect.not": "一定不在",
-  "damage.head": "头部：{x}", "damage.read": "无法读取：{x}", "damage.more": "还有更多。",
+  "damage.head": "头部不对。库的英文说明：{x}", "damage.read": "无法读取。浏览器的说明：{x}", "damage.more": "还有更多。",
   "damage.size": "大小：头部说有 {x} 字节，文件有 {y} 字节。", "damage.slots": "槽位：两个都无效，其余部分的状态无从知道。",
   "damage.tables": "校验和表与它自己的校验和不符。", "damage.chunk": "主体：第 {x} 块（字节 {y} 到 {z}）与校验和不符。",
   "damage.gap": "字节 {x} 到 {y} 在各段之间，应为 0。", "damage.tail": "第 {x} 部分：最后一块之后还有比特被设置。",
@@ -165,7 +166,7 @@ const zh = {
   "fact.rate": "当前误判率", "fact.rate_promised": "承诺的误判率", "fact.bytes": "大小", "fact.bits": "比特", "fact.fill": "填充", "fact.probes": "探测数",
   "fact.parts": "部分数", "fact.growth": "增长", "fact.fixed": "固定大小", "fact.strict": "严格", "fact.yes": "是", "fact.no": "否",
   "fact.hash": "哈希", "fact.seed": "种子", "fact.comment": "注释",
-  "wasm.failed": "无法加载库：{x}",
+  "wasm.failed": "无法加载库。浏览器的说明：{x}",
 };
 
 const english = { ...en }; // and what index.html says

@@ -71,7 +71,7 @@ async function run() {
     });
     if (mine === runs) done = answer;
   } catch (error) {
-    if (mine === runs) say($("try-error"), error.message);
+    if (mine === runs) say($("try-error"), t("not.so", { x: error.message }));
   }
   if (mine !== runs) return;
   stopped();

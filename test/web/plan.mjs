@@ -2,7 +2,7 @@
 // address, and nothing that is typed breaks it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calyxJson, close, numbers, open, ready, same, visit } from "./support.mjs";
+import { calyxJson, close, numbers, open, paste, ready, same, visit } from "./support.mjs";
 
 async function compare(page, plan) {
   const solvesKeys = await page.locator("#amount-head").getAttribute("data-t") === "keys";
@@ -134,7 +134,7 @@ test("all charts are drawn, and say what they show", async () => {
 test("what is no number is told, and breaks nothing", async () => {
   const page = await open();
   const nonsense = ["-1", "1e400", "NaN", "Infinity", "0x10", "🌹", "0", "1e-400",
-    "1/0", "10%%", "<b>1</b>", "9".repeat(10_000_000), "1 in", "__proto__"];
+    "1/0", "10%%", "<b>1</b>", "9".repeat(10_000), "1 in", "__proto__"];
   for (const text of nonsense)
     for (const id of ["keys", "rate", "memory"]) {
       await page.fill("#" + id, text);
@@ -142,6 +142,12 @@ test("what is no number is told, and breaks nothing", async () => {
       assert.equal(await page.getAttribute("#" + id, "aria-invalid"), "true", `${id} ${text.slice(0, 20)}`);
       await page.fill("#" + id, "");
     }
+  await paste(page, "#keys", "9");
+  assert.equal(await page.getAttribute("#keys", "aria-invalid"), "true");
+  await page.locator("#keys").evaluate((field) => {
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+  });
   for (const id of ["store", "filter", "present", "keybytes"])
     for (const text of ["", "-1", "1e400", "🌹", "1e400s", "NaNs"]) {
       await page.fill("#" + id, text);

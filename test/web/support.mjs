@@ -1,6 +1,7 @@
 // What the tests of the page share: a static server on a free port, Debian's
 // Chromium, and the calyx command to compare with. A page that writes an error
-// to its console, or lets one escape, fails the test that opened it.
+// to its console, or lets one escape, fails the tests. One browser serves all
+// files, which run.mjs brings together, as to start one takes longer than most.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -33,7 +34,7 @@ const types = { ".html": "text/html", ".js": "text/javascript",
   ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
 
 // Answers slowly for what `delay` names, to see what a page does meanwhile.
-export function serve(delay = {}) {
+export async function serve(delay = {}) {
   const server = createServer((request, answer) => {
     const path = normalize(new URL(request.url, "http://x").pathname);
     const file = join(built, "site", path.endsWith("/") ? "index.html" : path);
@@ -43,15 +44,18 @@ export function serve(delay = {}) {
       answer.end(readFileSync(file));
     }, delay[path] ?? 0);
   });
-  return new Promise((resolve) => server.listen(0, "127.0.0.1", () =>
-    resolve({ at: `http://127.0.0.1:${server.address().port}/`,
-      stop: () => { server.closeAllConnections(); server.close(); } })));
+  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
+  servers.push(server);
+  return `http://127.0.0.1:${server.address().port}/`;
 }
 
 // ---- A browser ----
 
-let browser, server;
-const trouble = [];
+const WAIT = 30000; // ms; so a test that hangs fails
+const usual = { locale: "en-US", colorScheme: "light", serviceWorkers: "block",
+  viewport: { width: 1280, height: 900 } };
+const servers = [], trouble = [];
+let browser, shared, at;
 
 before(async () => {
   const { chromium } = modules("playwright-core");
@@ -59,26 +63,38 @@ before(async () => {
   assert.ok(program, "no chromium here; 'dev/install-packages web' installs it");
   browser = await chromium.launch({ executablePath: program,
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
-  server = await serve();
+  at = await serve();
+  shared = await browser.newContext(usual);
+  shared.setDefaultTimeout(WAIT);
 });
 
 after(async () => {
   await browser?.close();
-  server?.stop();
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
   assert.deepEqual(trouble, [], "the page complained");
 });
 
-export async function context(options = {}) {
-  return browser.newContext({ locale: "en-US", colorScheme: "light",
-    viewport: { width: 1280, height: 900 }, ...options });
+// A page that is on its way. With `options`, those of a browser context, it has
+// one of its own, and else shares what a browser keeps.
+export async function go(address, options) {
+  const inside = options ? await browser.newContext({ ...usual, ...options }) : shared;
+  inside.setDefaultTimeout(WAIT);
+  const page = await inside.newPage();
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) &&
+      !message.text().includes("blocked by Playwright")) trouble.push(message.text());
+  });
+  await page.goto(new URL(address, at).href, { waitUntil: "domcontentloaded" });
+  return page;
 }
 
-// A page that is ready. `options` are a browser context's.
-export async function open(query = "", options = {}, base = server.at) {
-  const inside = await context(options);
-  const page = await inside.newPage();
-  watch(page);
-  await page.goto(base + query);
+// A page that is ready.
+export async function open(query = "", options = undefined) {
+  const page = await go(query, options);
   await ready(page);
   return page;
 }
@@ -89,17 +105,17 @@ export async function visit(page, query) {
   await ready(page);
 }
 
-export function watch(page) {
-  page.on("pageerror", (error) => trouble.push(String(error)));
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()))
-      trouble.push(message.text());
-  });
-}
-
-export const at = () => server.at;
 export const ready = (page) => page.waitForSelector("html[data-ready]");
-export const close = (page) => page.context().close();
+export const close = (page) =>
+  (page.context() === shared ? page : page.context()).close();
+
+// Type or paste n times the letter, over what is there. Chromium would take
+// longer to be told ten million letters than to make them.
+export const paste = (page, field, letter, n = 1e7) =>
+  page.locator(field).evaluate((input, text) => {
+    input.select();
+    document.execCommand("insertText", false, text[0].repeat(text[1]));
+  }, [letter, n]);
 
 // The exact numbers in a row: those of its <data>.
 export const numbers = (row) => row.locator("data").evaluateAll((all) =>
