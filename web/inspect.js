@@ -136,7 +136,7 @@ function drawTables() {
         t("sum." + s.sum)))));
 }
 
-// Each cell a piece of the body: the darker, the fuller.
+// Each cell a piece of the body: the greener, the fuller.
 function drawMap() {
   const canvas = $("map"), context = canvas.getContext("2d");
   const n = result.map.length, columns = Math.min(64, n), rows = Math.ceil(n / columns);

@@ -13,7 +13,7 @@ const names = { "try-kind": "tk", "try-keys": "tn", "try-rate": "tp" };
 let calyx = null;
 let points = []; // {keys, measured, expected, add, ask}: times in nanoseconds
 let done = null; // what the worker said at the end
-let runs = 0;
+let runs = 0, frame = 0;
 
 export function start() {
   for (const id of Object.keys(names)) {
@@ -67,7 +67,10 @@ async function run() {
       if (mine !== runs) return;
       points.push(point);
       $("try-progress").value = point.keys / keys;
-      update();
+      frame ||= requestAnimationFrame(() => { // points may come faster than that
+        frame = 0;
+        update();
+      });
     });
     if (mine === runs) done = answer;
   } catch (error) {

@@ -167,7 +167,7 @@ const HUGE = Number(process.env.CALYX_HUGE || 960);
 
 async function huge(path) {
   const library = await start(await WebAssembly.compile(
-    readFileSync(join(built, "calyx-plain.wasm"))));
+    readFileSync(join(built, "calyx-simd.wasm"))));
   calyx("build", "-n", "40", "-p", "1%", "-o", path, "--force", "three");
   const small = readFileSync(path), header = Buffer.from(small.subarray(0, 4096));
   const chunk = 1 << 20, chunks = HUGE, bytes = chunks * chunk, slots = 4096 + bytes + 8 * chunks;
