@@ -182,8 +182,11 @@ async function readBodies(file, calyx, { head, filter, tables, sections, blame }
       const to = Math.min(part.bytes, from + SLICE);
       const bytes = await readBytes(file, part.at + from, part.at + to);
       missing ||= bytes.length < to - from;
-      const padded = new Uint8Array(roundUp(bytes.length, 8)); // the file may end anywhere
-      padded.set(bytes);
+      let padded = bytes;
+      if (bytes.length % 8) { // the file may end anywhere
+        padded = new Uint8Array(roundUp(bytes.length, 8));
+        padded.set(bytes);
+      }
       calyx.lend(padded, (at) => {
         for (let i = from; i < to; i += CHUNK, chunk++) {
           const size = Math.min(CHUNK, to - i);

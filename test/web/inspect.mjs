@@ -15,7 +15,7 @@ const place = (name) => join(folder, name);
 async function inspect(page, path) {
   await page.evaluate(() => { delete document.getElementById("inspect-say").dataset.verdict; });
   await page.setInputFiles("#file", path);
-  await page.waitForSelector("#inspect-say[data-verdict]");
+  await page.waitForSelector("#inspect-say[data-verdict]", { timeout: 300000 });
   return page.evaluate(() => ({
     verdict: document.getElementById("inspect-say").dataset.verdict,
     facts: Object.fromEntries([...document.querySelectorAll("#facts dd")].map((dd) =>
@@ -170,7 +170,7 @@ async function huge(path) {
     readFileSync(join(built, "calyx-simd.wasm"))));
   calyx("build", "-n", "40", "-p", "1%", "-o", path, "--force", "three");
   const small = readFileSync(path), header = Buffer.from(small.subarray(0, 4096));
-  const chunk = 1 << 20, chunks = HUGE, bytes = chunks * chunk, slots = 4096 + bytes + 8 * chunks;
+  const chunk = 1 << 20, chunks = HUGE, bytes = chunks * chunk, slots = 4096 + bytes + Math.ceil(chunks / 64) * 512;
   header.writeBigUInt64LE(BigInt(bytes / 64), 128); // blocks
   header.writeBigUInt64LE(BigInt(bytes), 128 + 48);
   header.writeBigUInt64LE(BigInt(slots + 1024), 24);
