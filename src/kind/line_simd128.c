@@ -18,8 +18,8 @@ struct line {
 
 /* One bit in each of four words, but none where `absent` is all ones. */
 MELT v128_t bits_in(v128_t hash, v128_t absent, const uint32_t *salt) {
-    const v128_t powers = wasm_u8x16_const(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0,
-                                           0, 0, 0, 0, 0);
+    const v128_t powers =
+        wasm_u8x16_const(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0);
     const v128_t bytes = wasm_u32x4_const_splat(0x18100800);
     const v128_t spot =
         wasm_u32x4_shr(wasm_i32x4_mul(hash, wasm_v128_load(salt)), 27);
