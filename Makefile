@@ -4,8 +4,9 @@
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 TIME   ?= 60
+PORT   ?= 8000
 
-.PHONY: all run test check bench bench-command bench-module fuzz install amalgamation clean help
+.PHONY: all run test check bench bench-command bench-module fuzz install amalgamation web web-serve clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -22,17 +23,17 @@ run: build/build.ninja
 	@$(if $(RUN),build/examples/$(RUN),dev/tour build/calyx)
 
 test:
-	@dev/install-packages build test amalgamation
+	@dev/install-packages build test amalgamation web
 	@dev/test $(JOBS)
 
 check:
-	@dev/install-packages build test amalgamation check bench
+	@dev/install-packages build test amalgamation web check bench
 	@dev/check-format
 	@dev/check-layers
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-tidy
-	@CALYX_FUZZ=200000 dev/test $(JOBS)
+	@CALYX_FUZZ=200000 CALYX_HUGE=4200 dev/test $(JOBS)
 	@dev/check-symbols
 	@dev/check-memory
 
@@ -78,6 +79,14 @@ amalgamation:
 	@dev/install-packages build amalgamation
 	@dev/amalgamate build/amalgamation
 
+# The page, into build/web/site; then on http://localhost:8000, or PORT.
+web:
+	@dev/install-packages web
+	@web/build build/web
+
+web-serve: web
+	@python3 -m http.server --directory build/web/site --bind localhost $(PORT)
+
 clean:
 	@rm -rf build
 
@@ -92,5 +101,7 @@ help:
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
+	@echo 'make web             the page: plan, see, try, inspect, in a browser'
+	@echo 'make web-serve       serve it, on http://localhost:$(PORT)'
 	@echo 'make clean           remove build/'
 	@echo 'Missing Debian packages are installed on the way; dev/packages lists them.'

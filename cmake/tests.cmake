@@ -178,6 +178,18 @@ target_link_libraries(golden_make PRIVATE calyx_static)
 set_target_properties(golden_make PROPERTIES
     C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
 
+# ---- The page, in a real browser --------------------------------------------
+
+# No REQUIRED here: without node the tests are there, and fail.
+find_program(NODE NAMES node nodejs)
+set(web ${PROJECT_BINARY_DIR}/web)
+add_test(NAME web.build COMMAND ${PROJECT_SOURCE_DIR}/web/build ${web})
+set_tests_properties(web.build PROPERTIES FIXTURES_SETUP web
+    ENVIRONMENT "XXHASH_INCLUDE=${XXHASH_INCLUDE}")
+add_test(NAME web.page COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs)
+set_tests_properties(web.page PROPERTIES FIXTURES_REQUIRED web
+    ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
+
 # ---- What people get -------------------------------------------------------
 
 add_test(NAME package.install

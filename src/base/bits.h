@@ -72,7 +72,16 @@ static inline void set64(void *p, uint64_t bits) {
  * Only the high bits of the hash matter much. Dividing n by a whole number
  * divides every result by it, rounded down; that is what makes folding work. */
 static inline uint64_t scale64(uint64_t hash, uint64_t n) {
+#if UINTPTR_MAX > UINT32_MAX
     return (uint64_t)((unsigned __int128)hash * n >> 64);
+#else
+    /* A machine of 32 bits multiplies no such words, and calling a function
+     * that does takes longer than all the rest of a question. */
+    const uint64_t high = hash >> 32, low = (uint32_t)hash;
+    const uint64_t middle = high * (uint32_t)n + (low * (uint32_t)n >> 32);
+    const uint64_t other = low * (n >> 32) + (uint32_t)middle;
+    return high * (n >> 32) + (middle >> 32) + (other >> 32);
+#endif
 }
 
 static inline uint32_t scale32(uint32_t hash, uint32_t n) {

@@ -8,6 +8,8 @@ static const char *const names[] = {
 #if ON_X86
     "avx512",
     "avx2",
+#elif ON_SIMD128
+    "simd128",
 #endif
     "scalar",
     NULL,
@@ -23,6 +25,8 @@ enum cpu_level cpu_best(void) {
         return CPU_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
         return CPU_AVX2;
+#elif ON_SIMD128
+    return CPU_SIMD128; /* or this would not have been let in */
 #endif
     return CPU_SCALAR;
 }

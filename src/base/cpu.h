@@ -8,6 +8,9 @@
 #if defined(__x86_64__)
 #define ON_X86 1
 enum cpu_level { CPU_SCALAR, CPU_AVX2, CPU_AVX512 };
+#elif defined(__wasm_simd128__)
+#define ON_SIMD128 1
+enum cpu_level { CPU_SCALAR, CPU_SIMD128 };
 #else
 enum cpu_level { CPU_SCALAR };
 #endif

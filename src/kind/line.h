@@ -169,6 +169,7 @@ MELT bool add_to_two(uint8_t *body, const struct shape *shape,
 LINE_DECLARE(scalar)
 LINE_DECLARE(avx2)
 LINE_DECLARE(avx512)
+LINE_DECLARE(simd128)
 
 /* The rate of a line filter whose lines took `items` keys of so many probes. */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
@@ -177,6 +178,9 @@ double line_fpr(uint64_t lines, uint32_t probes, double items);
 #if ON_X86
 #define LINE_LEVELS(kind, suffix) \
     &kind##_avx512##suffix, &kind##_avx2##suffix, &kind##_scalar##suffix
+#elif ON_SIMD128
+#define LINE_LEVELS(kind, suffix) \
+    &kind##_simd128##suffix, &kind##_scalar##suffix
 #else
 #define LINE_LEVELS(kind, suffix) &kind##_scalar##suffix
 #endif

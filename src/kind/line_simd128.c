@@ -1,0 +1,101 @@
+/*
+ * The kinds of lines in WebAssembly with vectors: a line is four registers of
+ * 4 words. There is no shift by a different amount in each word, so a bit is
+ * looked up: byte b of 1 << spot is entry spot - 8b of a table that has eight
+ * powers of two, and zeros wherever else one looks.
+ */
+#include "base/cpu.h"
+#if ON_SIMD128
+
+#include <wasm_simd128.h>
+
+#include "kind/counting.h"
+#include "kind/line.h"
+
+struct line {
+    v128_t quarter[4];
+};
+
+/* One bit in each of four words, but none where `absent` is all ones. */
+MELT v128_t bits_in(v128_t hash, v128_t absent, const uint32_t *salt) {
+    const v128_t powers =
+        wasm_u8x16_const(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0);
+    const v128_t bytes = wasm_u32x4_const_splat(0x18100800);
+    const v128_t spot =
+        wasm_u32x4_shr(wasm_i32x4_mul(hash, wasm_v128_load(salt)), 27);
+    const v128_t spots = wasm_i8x16_shuffle(spot, spot, 0, 0, 0, 0, 4, 4, 4, 4,
+                                            8, 8, 8, 8, 12, 12, 12, 12);
+    const v128_t entries = wasm_v128_or(wasm_i8x16_sub(spots, bytes), absent);
+    return wasm_i8x16_swizzle(powers, entries);
+}
+
+MELT struct line mask_of(const uint64_t *hash, const uint8_t *row) {
+    const v128_t low = wasm_v128_load32_splat(hash);
+    const v128_t one = wasm_i16x8_const_splat(1);
+    const v128_t a = wasm_i16x8_sub(wasm_u16x8_load8x8(row), one);
+    const v128_t b = wasm_i16x8_sub(wasm_u16x8_load8x8(row + 8), one);
+    return (struct line){
+        {bits_in(low, wasm_i32x4_extend_low_i16x8(a), line_salt),
+         bits_in(low, wasm_i32x4_extend_high_i16x8(a), line_salt + 4),
+         bits_in(low, wasm_i32x4_extend_low_i16x8(b), line_salt + 8),
+         bits_in(low, wasm_i32x4_extend_high_i16x8(b), line_salt + 12)}};
+}
+
+/* What a quarter of the mask has and the line has not. */
+MELT v128_t missing_in(const uint8_t *line, const struct line *mask, int i) {
+    return wasm_v128_andnot(mask->quarter[i], wasm_v128_load(line + 16 * i));
+}
+
+MELT v128_t missing_of(const uint8_t *line, const struct line *mask) {
+    return wasm_v128_or(
+        wasm_v128_or(missing_in(line, mask, 0), missing_in(line, mask, 1)),
+        wasm_v128_or(missing_in(line, mask, 2), missing_in(line, mask, 3)));
+}
+
+MELT bool in_line_simd128(const uint8_t *line, const uint64_t *hash,
+                          const uint8_t *row) {
+    const struct line mask = mask_of(hash, row);
+    return !wasm_v128_any_true(missing_of(line, &mask));
+}
+
+MELT void add_quarter(uint8_t *line, const struct line *mask, int i) {
+    uint8_t *const at = line + 16 * i;
+    wasm_v128_store(at, wasm_v128_or(mask->quarter[i], wasm_v128_load(at)));
+}
+
+MELT bool add_to_line_simd128(uint8_t *line, const uint64_t *hash,
+                              const uint8_t *row) {
+    const struct line mask = mask_of(hash, row);
+    const bool missing = wasm_v128_any_true(missing_of(line, &mask));
+    add_quarter(line, &mask, 0);
+    add_quarter(line, &mask, 1);
+    add_quarter(line, &mask, 2);
+    add_quarter(line, &mask, 3);
+    return missing;
+}
+
+MELT bool share_line_simd128(uint8_t *line, const uint64_t *hash,
+                             const uint8_t *row) {
+    const struct line mask = mask_of(hash, row);
+    struct line_mask bits;
+    uint32_t words = 0;
+    for (int i = 0; i < 4; i++) {
+        const v128_t missing = missing_in(line, &mask, i);
+        wasm_v128_store(&bits.word[2 * i], missing);
+        words |= wasm_i64x2_bitmask(
+                     wasm_i64x2_ne(missing, wasm_i64x2_const_splat(0)))
+                 << 2 * i;
+    }
+    line_share(line, &bits, words);
+    return words != 0;
+}
+
+LINE_SINGLES(simd128, , in_line_simd128, add_to_line_simd128,
+             share_line_simd128)
+LINE_KERNELS(simd128, CPU_SIMD128, )
+LINE2_KERNELS(simd128, CPU_SIMD128, )
+COUNTING_KERNEL(counting_simd128, CPU_SIMD128, , one_simd128_has,
+                line_simd128_has_run, NULL, counting_add_scalar,
+                counting_remove_scalar)
+
+#endif

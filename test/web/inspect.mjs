@@ -1,0 +1,245 @@
+// Inspect: files are shown as `calyx info --json` and `calyx check` tell them,
+// in memory and in slices; and what is damaged is told by its place.
+import assert from "node:assert/strict";
+import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync,
+  writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { start } from "../../web/calyx.js";
+import { built, calyx, calyxJson, close, folder, open, paste, same } from "./support.mjs";
+
+const golden = new URL("../golden/", import.meta.url).pathname;
+const place = (name) => join(folder, name);
+
+// Gives the verdict, the facts and the sorts of damage that the page tells.
+async function inspect(page, path) {
+  await page.evaluate(() => { delete document.getElementById("inspect-say").dataset.verdict; });
+  await page.setInputFiles("#file", path);
+  await page.waitForSelector("#inspect-say[data-verdict]", { timeout: 300000 });
+  return page.evaluate(() => ({
+    verdict: document.getElementById("inspect-say").dataset.verdict,
+    facts: Object.fromEntries([...document.querySelectorAll("#facts dd")].map((dd) =>
+      [dd.dataset.fact, dd.querySelector("data") ? Number(dd.querySelector("data").value)
+        : dd.textContent])),
+    damage: [...document.querySelectorAll("#damage li")].map((li) => li.dataset.damage),
+  }));
+}
+
+function compare(found, wanted, slack) {
+  const what = (key) => `${wanted.file}: ${key}`;
+  for (const key of ["kind", "hash", "comment"])
+    assert.equal(found[key] ?? "", wanted[key], what(key));
+  assert.equal(found.strict, wanted.strict ? "yes" : "no");
+  if (wanted.seed < 2 ** 53) assert.equal(Number(found.seed), wanted.seed);
+  for (const key of ["keys", "capacity", "bytes", "bits", "fill", "probes", "parts",
+    "growth", "rate_promised", "distinct"])
+    same(found[key], wanted[key], what(key));
+  if (slack) // in slices, the rate is told for a whole number of keys
+    assert.ok(Math.abs(found.rate - wanted.rate) <= slack * wanted.rate + 1e-12, what("rate"));
+  else same(found.rate, wanted.rate, what("rate"));
+}
+
+const good = readdirSync(golden).filter((name) =>
+  name.endsWith(".calyx") && !name.includes("siphash"));
+
+const infos = calyxJson("info", ...good.map((name) => golden + name));
+
+for (const [how, query, slack] of [["in memory", "?part=inspect", 0],
+  ["in slices", "?part=inspect&most=1", 0.01]])
+  test(`${how}, every file of test/golden shows the numbers of calyx info --json`, async () => {
+    const page = await open(query);
+    assert.ok(good.length > 30);
+    for (const [i, name] of good.entries()) {
+      const { verdict, facts } = await inspect(page, golden + name);
+      assert.equal(verdict, name === "line-open.calyx" ? "open" : "good", name);
+      compare(facts, infos[i], slack);
+    }
+    await close(page);
+  });
+
+const words = Array.from({ length: 40 }, (_, i) => `stranger ${i}`);
+words.push(...Array.from({ length: 10 }, (_, i) => `key ${i}`));
+
+test("asked for keys it answers as calyx check, in memory and in slices", async () => {
+  writeFileSync(place("keys"), Array.from({ length: 3000 }, (_, i) => `key ${i}\n`).join(""));
+  writeFileSync(place("asked"), words.join("\n") + "\n");
+  const kinds = ["line", "line2", "split", "flat", "counting"];
+  const shapes = [["-n", "3000"], ["-n", "500", "--growth", "2"]];
+  const files = kinds.flatMap((k) => shapes.map((shape, i) => {
+    const file = place(`${k}-${i}.calyx`);
+    calyx("build", ...shape, "-p", "30%", "--kind", k, "--seed", "7", "-o", file, "keys");
+    const wanted = calyx("check", "-f", file, "asked").trimEnd().split("\n");
+    if (i === 0) assert.ok(wanted.length > 12, "there are false positives to compare");
+    return [file, wanted];
+  }));
+  for (const query of ["?part=inspect", "?part=inspect&most=1"]) {
+    const page = await open(query);
+    for (const [file, wanted] of files) {
+      await inspect(page, file);
+      await page.fill("#ask", words.join("\n"));
+      await page.click("#ask-form button");
+      await page.waitForSelector(`#answers tbody tr:nth-child(${words.length})`);
+      const found = await page.locator("#answers tbody tr").evaluateAll((rows) => rows
+        .filter((row) => row.cells[1].dataset.found === "true").map((row) => row.cells[0].textContent));
+      assert.deepEqual(found, wanted, file);
+    }
+    await close(page);
+  }
+});
+
+// ---- Damage ----
+
+const fails = (path) => {
+  try {
+    calyx("verify", path);
+  } catch (error) {
+    return error.status;
+  }
+  return 0;
+};
+
+test("damage is told by its place, wherever the command sees some", async () => {
+  writeFileSync(place("many"), Array.from({ length: 200000 }, (_, i) => `${i}\n`).join(""));
+  const whole = place("whole.calyx");
+  calyx("build", "-n", "2M", "-p", "1%", "--kind", "flat", "-o", whole, "many");
+  const bytes = readFileSync(whole), length = bytes.length;
+  assert.ok(length > 2 << 20);
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  const body = Number(view.getBigUint64(128 + 40, true));
+  const bits = Number(view.getBigUint64(128, true));
+  const bodyBytes = Number(view.getBigUint64(128 + 48, true));
+  const tables = Math.ceil((body + bodyBytes) / 4096) * 4096;
+  const flip = (at) => (copy) => { copy[at] ^= 0x10; return copy; };
+  const cases = [
+    ["start", flip(0), ["head"]],
+    ["version", flip(8), ["head"]],
+    ["header", flip(64), ["head"]],
+    ["first chunk", flip(body), ["chunk"]],
+    ["second chunk", flip(body + (1 << 20) + 5), ["chunk"]],
+    ["tables", flip(tables), ["tables"]],
+    ["slot", flip(length - 1024), ["slots"]],
+    ["gap", flip(tables + 64), ["gap"]],
+    ["after a slot", flip(length - 1), ["gap"]],
+    ["truncated", (copy) => copy.subarray(0, length / 2 | 0), ["size"]],
+    ["cut by a byte", (copy) => copy.subarray(0, length - 1), ["size"]],
+    ["cut in its header", (copy) => copy.subarray(0, 1000), ["head"]],
+    ["longer", (copy) => Buffer.concat([copy, Buffer.alloc(1)]), ["size"]],
+    ["empty", () => Buffer.alloc(0), ["head"]],
+    ["foreign", () => Buffer.from("%PDF-1.7\n".repeat(1000)), ["head"]],
+  ];
+  const tail = body + Math.floor(bits / 8) + 1;
+  if (tail < body + bodyBytes) cases.push(["tail", flip(tail), ["chunk", "tail"]]);
+  const page = await open("?part=inspect");
+  const sound = await inspect(page, whole);
+  assert.equal(sound.verdict, "good");
+  compare(sound.facts, calyxJson("info", whole)[0]);
+  for (const [name, change, wanted] of cases) {
+    const path = place(`${name}.calyx`);
+    writeFileSync(path, change(Buffer.from(bytes)));
+    assert.equal(fails(path) !== 0, true, name);
+    const { verdict, damage } = await inspect(page, path);
+    assert.equal(verdict, "damaged", name);
+    assert.deepEqual(damage.sort(), [...wanted].sort(), name);
+    assert.ok(await page.locator("#ask-box").isHidden(), "nobody asks what is damaged");
+  }
+  await close(page);
+});
+
+test("a file with a secret key is shown, but not asked", async () => {
+  const [page, file] = [await open("?part=inspect"), golden + "line-siphash.calyx"];
+  const key = place("key");
+  writeFileSync(key, Buffer.from(Array.from({ length: 16 }, (_, i) => i)));
+  const { verdict, facts } = await inspect(page, file);
+  assert.equal(verdict, "good");
+  compare(facts, calyxJson("info", "--key-file", key, file)[0]);
+  assert.ok(await page.locator("#ask-box").isHidden());
+  assert.match(await page.locator("#secret").innerText(), /not asked/);
+  const bytes = readFileSync(file);
+  bytes[64] ^= 1;
+  writeFileSync(place("secret.calyx"), bytes);
+  assert.deepEqual((await inspect(page, place("secret.calyx"))).damage, ["head"]);
+  await close(page);
+});
+
+// A sparse file of so many MiB, over 1 GB, or more if CALYX_HUGE asks for it:
+// zeros and the bits of three keys, with right checksums.
+const HUGE = Number(process.env.CALYX_HUGE || 960);
+
+async function huge(path) {
+  const library = await start(await WebAssembly.compile(
+    readFileSync(join(built, "calyx-simd.wasm"))));
+  calyx("build", "-n", "40", "-p", "1%", "-o", path, "--force", "three");
+  const small = readFileSync(path), header = Buffer.from(small.subarray(0, 4096));
+  const chunk = 1 << 20, chunks = HUGE, bytes = chunks * chunk, slots = 4096 + bytes + Math.ceil(chunks / 64) * 512;
+  header.writeBigUInt64LE(BigInt(bytes / 64), 128); // blocks
+  header.writeBigUInt64LE(BigInt(bytes), 128 + 48);
+  header.writeBigUInt64LE(BigInt(slots + 1024), 24);
+  header.writeBigUInt64LE(library.checksum(header.subarray(0, 4088)), 4088);
+  const zeros = new Uint8Array(chunk), tables = Buffer.alloc(8 * chunks);
+  library.lend(zeros, (at) => {
+    for (let i = 0; i < chunks; i++)
+      tables.writeBigUInt64LE(BigInt.asUintN(64, library.wasm.checksum(at, chunk, BigInt(i))), 8 * i);
+  });
+  const line = small.subarray(4096, 4160), last = chunks - 1; // three keys' bits, in the last line
+  zeros.set(line, chunk - 64);
+  tables.writeBigUInt64LE(library.checksum(zeros, BigInt(last)), 8 * last);
+  const slot = Buffer.alloc(64);
+  slot.writeBigUInt64LE(1n, 0);
+  slot.writeUInt32LE(1, 8);
+  slot.writeBigUInt64LE(3n, 16);
+  slot.writeBigUInt64LE(library.checksum(tables), 24);
+  header.copy(slot, 32, 4088);
+  slot.writeBigUInt64LE(library.checksum(slot.subarray(0, 56)), 56);
+  const file = openSync(path, "w");
+  ftruncateSync(file, slots + 1024);
+  writeSync(file, header, 0, 4096, 0);
+  writeSync(file, line, 0, 64, 4096 + bytes - 64);
+  writeSync(file, tables, 0, tables.length, 4096 + bytes);
+  writeSync(file, slot, 0, 64, slots);
+  closeSync(file);
+}
+
+test(`a file of ${HUGE} MiB is read in slices, not whole`, async () => {
+  writeFileSync(place("three"), "rose\niris\nlily\n");
+  const path = place("huge.calyx");
+  await huge(path);
+  assert.equal(fails(path), 0, "the command takes it");
+  const page = await open("?part=inspect");
+  const { verdict, facts, damage } = await inspect(page, path);
+  assert.deepEqual(damage, []);
+  assert.equal(verdict, "good");
+  compare(facts, calyxJson("info", path)[0], 1e-3);
+  await page.fill("#ask", "rose");
+  await page.click("#ask-form button");
+  await page.waitForSelector("#answers [data-found=false]"); // its line is another now
+  await close(page);
+});
+
+test("ten megabytes of keys, and none, break nothing", async () => {
+  const page = await open("?part=inspect");
+  await inspect(page, golden + "line-saved.calyx");
+  await page.click("#ask-form button");
+  assert.match(await page.locator("#ask-say").textContent(), /Type a word/);
+  await paste(page, "#ask", "x"); // the field takes 65536 of them
+  await page.click("#ask-form button");
+  await page.waitForFunction(() => document.querySelectorAll("#answers tbody tr").length === 1);
+  await page.locator("#ask").evaluate((e) => { e.value = "🌹\n".repeat(5000); });
+  await page.click("#ask-form button");
+  await page.waitForFunction(() => document.querySelectorAll("#answers tbody tr").length === 1000);
+  assert.match(await page.locator("#ask-say").textContent(), /first/);
+  await close(page);
+});
+
+test("a dropped file is read as a chosen one", async () => {
+  const page = await open("?part=inspect");
+  const bytes = [...readFileSync(golden + "line-saved.calyx")];
+  await page.evaluate((all) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([new Uint8Array(all)], "dropped.calyx"));
+    document.getElementById("drop").dispatchEvent(
+      new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, bytes);
+  await page.waitForSelector("#inspect-say[data-verdict=good]");
+  assert.match(await page.locator("#inspect-say").textContent(), /dropped\.calyx/);
+  await close(page);
+});

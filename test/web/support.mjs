@@ -1,0 +1,128 @@
+// What the tests of the page share: a static server on a free port, Debian's
+// Chromium, and the calyx command to compare with. A page that writes an error
+// to its console, or lets one escape, fails the tests. One browser serves all
+// files, which run.mjs brings together, as to start one takes longer than most.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { extname, join, normalize } from "node:path";
+import { after, before } from "node:test";
+
+const wanted = (name) => {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set; run by ctest -R web`);
+  return value;
+};
+export const built = wanted("CALYX_WEB"); // where web/build put it
+const command = wanted("CALYX");
+export const modules = createRequire(join(built, "npm", "package.json"));
+
+export const folder = mkdtempSync(join(tmpdir(), "calyx-web-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+export const calyx = (...args) =>
+  execFileSync(command, args, { encoding: "utf8", cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"] });
+export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
+
+// ---- A server ----
+
+const types = { ".html": "text/html", ".js": "text/javascript",
+  ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
+
+// Answers slowly for what `delay` names, to see what a page does meanwhile.
+export async function serve(delay = {}) {
+  const server = createServer((request, answer) => {
+    const path = normalize(new URL(request.url, "http://x").pathname);
+    const file = join(built, "site", path.endsWith("/") ? "index.html" : path);
+    setTimeout(() => {
+      if (!existsSync(file)) return answer.writeHead(404).end();
+      answer.writeHead(200, { "content-type": types[extname(file)] });
+      answer.end(readFileSync(file));
+    }, delay[path] ?? 0);
+  });
+  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
+  servers.push(server);
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+// ---- A browser ----
+
+const WAIT = 30000; // ms; so a test that hangs fails
+const usual = { locale: "en-US", colorScheme: "light", serviceWorkers: "block",
+  viewport: { width: 1280, height: 900 } };
+const servers = [], trouble = [];
+let browser, shared, at;
+
+before(async () => {
+  const { chromium } = modules("playwright-core");
+  const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+  assert.ok(program, "no chromium here; 'dev/install-packages web' installs it");
+  browser = await chromium.launch({ executablePath: program,
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+  at = await serve();
+  shared = await browser.newContext(usual);
+  shared.setDefaultTimeout(WAIT);
+});
+
+after(async () => {
+  await browser?.close();
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  assert.deepEqual(trouble, [], "the page complained");
+});
+
+// A page that is on its way. With `options`, those of a browser context, it has
+// one of its own, and else shares what a browser keeps.
+export async function go(address, options) {
+  const inside = options ? await browser.newContext({ ...usual, ...options }) : shared;
+  inside.setDefaultTimeout(WAIT);
+  const page = await inside.newPage();
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) &&
+      !message.text().includes("blocked by Playwright")) trouble.push(message.text());
+  });
+  await page.goto(new URL(address, at).href, { waitUntil: "domcontentloaded" });
+  return page;
+}
+
+// A page that is ready.
+export async function open(query = "", options = undefined) {
+  const page = await go(query, options);
+  await ready(page);
+  return page;
+}
+
+// Another address, in the same tab.
+export async function visit(page, query) {
+  await page.goto(new URL(query, page.url()).href);
+  await ready(page);
+}
+
+export const ready = (page) => page.waitForSelector("html[data-ready]");
+export const close = (page) =>
+  (page.context() === shared ? page : page.context()).close();
+
+// Type or paste n times the letter, over what is there. Chromium would take
+// longer to be told ten million letters than to make them.
+export const paste = (page, field, letter, n = 1e7) =>
+  page.locator(field).evaluate((input, text) => {
+    input.select();
+    document.execCommand("insertText", false, text[0].repeat(text[1]));
+  }, [letter, n]);
+
+// The exact numbers in a row: those of its <data>.
+export const numbers = (row) => row.locator("data").evaluateAll((all) =>
+  all.map((each) => Number(each.value)));
+
+// As near as the 12 digits of the command's JSON tell.
+export function same(found, wanted, what) {
+  const near = Math.abs(found - wanted) <= 1e-11 * Math.abs(wanted);
+  assert.ok(near, `${what}: the page says ${found}, the command ${wanted}`);
+}

@@ -1,0 +1,86 @@
+// Try: a million keys in the browser, with the page alive meanwhile.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { calyxJson, close, numbers, open, same } from "./support.mjs";
+
+const fact = async (page, name) =>
+  (await numbers(page.locator(`#try-facts [data-fact="try.${name}"]`)))[0];
+const run = async (page) => {
+  await page.click("#try-run");
+  await page.locator('[data-fact="try.measured"]').waitFor({ timeout: 60000 });
+};
+
+test("a million keys: none is lost, the rate is the expected one, the page stays alive", async () => {
+  const page = await open("?part=try");
+  await page.evaluate(() => {
+    globalThis.longest = 0;
+    let last = performance.now();
+    const tick = () => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+      requestAnimationFrame(tick);
+    };
+    tick();
+  });
+  await run(page);
+  assert.ok(await page.evaluate(() => longest) < 1000, "a frame took a second");
+  const [line] = calyxJson("plan", "-n", "1M", "-p", "1%").kinds;
+  assert.equal(await fact(page, "keys"), 1000000);
+  assert.equal(await fact(page, "lost"), 0);
+  same(await fact(page, "memory"), line.bytes, "memory");
+  same(await fact(page, "expected"), line.rate, "rate");
+  // a million strangers: six times the deviation, odds of 1 in 10^9
+  const slack = 6 * Math.sqrt(line.rate / 1e6);
+  assert.ok(Math.abs(await fact(page, "measured") - line.rate) < slack);
+  assert.ok(await fact(page, "add") > 0 && await fact(page, "ask") > 0);
+  for (const id of ["try", "time"])
+    assert.match(await page.getAttribute("#chart-" + id, "aria-label"), /\d/);
+  await close(page);
+});
+
+test("every kind runs, and the choice is in the address", async () => {
+  const page = await open("?part=try");
+  const kinds = await page.locator("#try-kind option").allTextContents();
+  assert.deepEqual(kinds, calyxJson("plan", "-n", "10", "-p", "1%").kinds.map((k) => k.kind));
+  for (const kind of kinds) {
+    await page.selectOption("#try-kind", kind);
+    await page.fill("#try-keys", "20k");
+    await run(page);
+    assert.equal(await fact(page, "lost"), 0);
+    await page.evaluate(() => document.getElementById("try-facts").replaceChildren());
+  }
+  await page.waitForURL(/tk=counting/);
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+  assert.equal(await page.inputValue("#try-kind"), "counting");
+  assert.equal(await page.inputValue("#try-keys"), "20k");
+  await close(page);
+});
+
+test("a run can be stopped, and another started", async () => {
+  const page = await open("?part=try&tn=20M");
+  await page.click("#try-run");
+  await page.locator('[data-fact="try.keys"]').waitFor();
+  await page.click("#try-stop");
+  assert.ok(await page.isEnabled("#try-run"));
+  await page.fill("#try-keys", "10k");
+  await run(page);
+  assert.equal(await fact(page, "keys"), 10000);
+  await close(page);
+});
+
+test("what cannot be run is told", async () => {
+  const page = await open("?part=try&tk=nonsense");
+  for (const [keys, rate] of [["", "1%"], ["-5", "1%"], ["1e400", "1%"], ["1e12", "1%"],
+    ["🌹", "1%"], ["1M", "2"], ["1M", "NaN"]]) {
+    await page.fill("#try-keys", keys);
+    await page.fill("#try-rate", rate);
+    await page.click("#try-run");
+    assert.match(await page.locator("#try-error").textContent(), /wanted/, keys + rate);
+  }
+  await page.fill("#try-keys", "1M");
+  await page.fill("#try-rate", "1e-12"); // fine, but not for this kind
+  await page.click("#try-run");
+  await page.waitForFunction(() => /rates down to/.test(document.getElementById("try-error").textContent));
+  await close(page);
+});
