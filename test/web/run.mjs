@@ -1,7 +1,13 @@
 // All tests of the page, in one process and one browser. With names, such as
-// "plan", those files alone.
-import { readdirSync } from "node:fs";
-import "./support.mjs";
+// "plan", those files alone. Exit 77 without a page to test, as web/build does.
+import { existsSync, readdirSync } from "node:fs";
+
+const page = process.env.CALYX_WEB + "/site/index.html";
+if (!existsSync(page)) {
+  console.error(`no ${page} to test`);
+  process.exit(77);
+}
+await import("./support.mjs");
 
 const wanted = process.argv.slice(2);
 for (const file of readdirSync(new URL(".", import.meta.url)))
