@@ -98,7 +98,7 @@ def test_aof_rewritten(start, preamble):
              if ".base." in f]
     with open(f"{server.folder}/appendonlydir/{bases[0]}", "rb") as base:
         content = base.read()
-    assert content.startswith(b"REDIS") == (preamble == "yes")
+    assert content.startswith((b"REDIS", b"VALKEY")) == (preamble == "yes")
     if preamble == "no":
         sizes = [int(s) for s in re.findall(rb"\r\n\$(\d+)\r\n", content)]
         assert max(sizes) <= 16 << 20 and len(content) > 10 << 20

@@ -21,6 +21,11 @@ def plain(r):
     r("CONFIG", "SET", "rdbcompression", "yes")
 
 
+def body(payload):
+    """Without the server's version and checksum, which follow it."""
+    return payload[:-10]
+
+
 def answers_as_before(r, key, case):
     assert r("TYPE", key) == "MBbloom--"
     assert r("BF.CARD", key) == case.filter.items
@@ -49,7 +54,7 @@ def test_it_goes_back_in_encoding_4(r, case):
 @each(lambda case: case.made and case.encoding == 4)
 def test_what_goes_back_is_the_same_bytes(plain, case):
     plain("RESTORE", "k", 0, case.payload())
-    assert plain("DUMP", "k") == case.payload()
+    assert body(plain("DUMP", "k")) == body(case.payload())
 
 
 @each(lambda case: case.made and case.made[2] in (GROWS, FIXED))
@@ -65,7 +70,7 @@ def test_a_filter_made_here_is_the_same_bytes(plain, case):
         assert plain("BF.MADD", "k", *case.keys) == [int(f) for f in case.fresh]
     answers_as_before(plain, "k", case)
     if growth is not None:
-        assert plain("DUMP", "k") == case.payload()
+        assert body(plain("DUMP", "k")) == body(case.payload())
 
 
 @each()
@@ -99,7 +104,7 @@ def test_it_grows_by_the_same_rules(plain, growth):
     fresh = plain("BF.MADD", "k", *later)
     assert fresh == [int(theirs.add(key)) for key in later]
     assert len(theirs.links) > 3
-    assert plain("DUMP", "k") == theirs.payload()
+    assert body(plain("DUMP", "k")) == body(theirs.payload())
 
 
 def test_a_full_one_says_so(r):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from resp import Error
-from servers import digest, info, until
+from servers import PREFIX, digest, info, until
 
 OTHER_DEFAULTS = ("bf-error-rate", 0.2, "bf-initial-size", 7,
                   "bf-expansion-factor", 0, "calyx-layout", "redisbloom",
@@ -149,7 +149,7 @@ def test_a_failover_loses_nothing_that_was_waited_for(start):
     assert r("BF.MEXISTS", "k", *range(5000)) == [1] * 5000
     refused = r("BF.MADD", "k", *range(5000, 90000))[-1]
     assert "calyx-max-filter-bytes leaves 0" in refused  # now it is its own
-    r("CONFIG", "SET", "bf.calyx-max-filter-bytes", 0)
+    r("CONFIG", "SET", PREFIX + "calyx-max-filter-bytes", 0)
     r("BF.MADD", "k", *range(5000, 90000))
     assert r("BF.MEXISTS", "k", *range(90000)) == [1] * 90000
 
