@@ -402,7 +402,7 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
         return check_chain(&h->is, KNOWN_OPTIONS, why);
     }
     return chain_fail(why, CALYX_DAMAGED,
-                      "received bad data: a header of %llu links has %llu "
+                      "a header of %llu links has %llu "
                       "bytes, not %llu",
                       (number)links, (number)(HEAD + LINK * links),
                       (number)size);

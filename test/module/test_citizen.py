@@ -147,6 +147,9 @@ def test_commands_are_described(r):
         assert ("write" in flags) == (name in WRITES)
         assert ("denyoom" in flags) == (name in WRITES)
         assert ("readonly" in flags) == (name not in WRITES)
+        assert ("fast" in flags) == (name not in WRITES)
+        assert ("dont_cache" in str(entry[7])) == (
+            name in ("info", "debug", "scandump"))
         spec = dict(zip(entry[8][0][::2], entry[8][0][1::2]))
         key_flags = {str(f) for f in spec[b"flags"]}
         assert ("RW" in key_flags) == (name in WRITES)
@@ -261,6 +264,16 @@ def test_what_does_not_fit_under_maxmemory_is_refused_before(start):
     answer = r("BF.LOADCHUNK", "k4", *r("BF.SCANDUMP", "k1", 0))
     assert isinstance(answer, Error) and "maxmemory leaves" in answer
     assert info(r, "bf_calyx")["bf_memory_refusals"] == "3"
+
+
+def test_what_is_refused_costs_no_other_key(start):
+    r = start(maxmemory="30mb", maxmemory_policy="allkeys-lru").client()
+    r.pipeline([("SET", f"s{i}", "x" * 100) for i in range(20000)])
+    for words in (("BF.RESERVE", "k", 0.01, 100000000),
+                  ("BF.INSERT", "k", "CAPACITY", 100000000, "ITEMS", "a")):
+        assert "maxmemory leaves" in r(*words)
+    assert r("DBSIZE") == 20000
+    assert info(r, "stats")["evicted_keys"] == "0"
 
 
 def test_growth_that_does_not_fit_is_refused(start):

@@ -116,6 +116,22 @@ def test_a_full_one_says_so(r):
     assert answers[-1] == Error("ERR non scaling filter is full")
 
 
+def test_a_server_starts_with_their_file(start):
+    """An RDB file, in every encoding; a checksum of 0 is none."""
+    server = start()
+    server.kill()
+    values = [case.payload()[:1] + bytes([len(name)]) + name.encode() +
+              body(case.payload())[1:] for name, case in ALL.items()]
+    assert max(map(len, ALL)) < 64
+    with open(server.folder + "/dump.rdb", "wb") as rdb:
+        rdb.write(b"REDIS0009\xfe\0" + b"".join(values) + b"\xff" + bytes(8))
+    server.start()
+    r = server.client()
+    assert r("DBSIZE") == len(ALL)
+    for name, case in ALL.items():
+        answers_as_before(r, name, case)
+
+
 def test_a_server_restarts_with_their_filters(start):
     server = start(save="3600 1")
     r = server.client()
