@@ -128,6 +128,17 @@ def digest(client, key):
     return answer[0]
 
 
+def dump(client, key):
+    """All pairs of an iterator and a piece that BF.SCANDUMP gives."""
+    at, pieces = 0, []
+    while True:
+        at, data = client("BF.SCANDUMP", key, at)
+        if at == 0:
+            assert data == b""
+            return pieces
+        pieces.append((at, data))
+
+
 def in_batches(port, command, key, numbers, batch=1000):
     """BF.MADD or BF.MEXISTS of many numbers, as items of 12 digits, as fast as
     Python can write them. How many of the answers were 1."""

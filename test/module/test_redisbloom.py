@@ -3,6 +3,7 @@ as it did, grows by its rules, and can go back, byte for byte."""
 import pytest
 from redisbloom_data import FIXED, GROWS, NO_SCALING, Filter, cases, words
 from resp import Error
+from servers import dump
 
 ALL = {case.name: case for case in cases()}
 
@@ -85,13 +86,7 @@ def test_a_dump_is_loaded_in_chunks(r, case):
 @each(lambda case: case.made)
 def test_a_dump_made_here_is_the_same_bytes(r, case):
     r("RESTORE", "k", 0, case.payload())
-    at, chunks = 0, []
-    while True:
-        at, data = r("BF.SCANDUMP", "k", at)
-        if at == 0:
-            break
-        chunks.append((at, data))
-    assert chunks == list(case.filter.chunks())
+    assert dump(r, "k") == list(case.filter.chunks())
 
 
 @pytest.mark.parametrize("growth", [1, 2, 3])

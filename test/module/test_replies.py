@@ -2,7 +2,7 @@
 the words of RedisBloom 8 unless doc/COMMANDS.md says otherwise."""
 import pytest
 from resp import Error, Map, Simple
-from servers import PREFIX
+from servers import PREFIX, dump
 
 WRONG_TYPE = Error(
     "WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -305,16 +305,6 @@ def test_debug(r, layout):
 
 
 # ---- BF.SCANDUMP, BF.LOADCHUNK ---------------------------------------------
-
-def dump(client, key):
-    at, pieces = 0, []
-    while True:
-        at, data = client("BF.SCANDUMP", key, at)
-        if at == 0:
-            assert data == b""
-            return pieces
-        pieces.append((at, data))
-
 
 def test_a_dump_loads_again(r, layout):
     r("BF.INSERT", "k", "CAPACITY", 50, "ITEMS", *range(3000))

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from resp import Error, encode
-from servers import MODULE, digest, free_port, info, until
+from servers import MODULE, digest, dump, free_port, info, until
 
 
 def part_of(r, key, layout):
@@ -19,11 +19,8 @@ def is_partial(answer):
 
 
 def finish(r, key):
-    at, _ = r("BF.SCANDUMP", "whole", 0)
-    while at:
-        at, data = r("BF.SCANDUMP", "whole", at)
-        if at:
-            assert r("BF.LOADCHUNK", key, at, data) == "OK"
+    for at, data in dump(r, "whole")[1:]:
+        assert r("BF.LOADCHUNK", key, at, data) == "OK"
     assert r("BF.MEXISTS", key, "a", "b") == [1, 1]
     assert digest(r, key) == digest(r, "whole")
 
@@ -76,14 +73,7 @@ def test_pieces_out_of_order_are_refused(r):
     """Of a filter of three pieces; theirs are of 16 MiB, ours of 4."""
     r("BF.RESERVE", "whole", 0.01, 8000000)
     r("BF.MADD", "whole", *range(1000))
-    pieces, at = [], 0
-    while True:
-        at, data = r("BF.SCANDUMP", "whole", at)
-        if at == 0:
-            break
-        pieces.append((at, data))
-    assert len(pieces) == 4
-    head, first, second, third = pieces
+    head, first, second, third = dump(r, "whole")
     assert isinstance(r("BF.LOADCHUNK", "p", *first), Error)
     assert r("EXISTS", "p") == 0
     assert r("BF.LOADCHUNK", "p", *head) == "OK"
