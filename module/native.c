@@ -12,6 +12,7 @@
  * harm: it has whatever was there when it began.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "filter.h"
@@ -278,8 +279,8 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     RM_SaveUnsigned(io, f->bytes);
     if (filter_is_partial(f))
         save_partial(f, io);
-    else
-        calyx_write(f->native, put_string, io, NULL);
+    else if (calyx_write(f->native, put_string, io, NULL) != CALYX_OK)
+        abort(); /* no memory, as for a piece: better none than half of one */
 }
 
 /* Strings from the server, handed on in whatever amounts are asked for. */

@@ -2,7 +2,8 @@
  * The thread that touches pages ahead. It has no locks that matter: populating
  * memory does not change what is in it, and memory that is gone gives an error.
  * So a block may be freed while it is touched, and all that the mutex guards is
- * the list of what is to be done.
+ * the list of what is to be done. In a child that saves there is no such
+ * thread, and the mutex may stay locked for ever: there nothing is done.
  *
  * Linux 5.14 and later can do this; elsewhere nothing here does anything.
  */
@@ -59,6 +60,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct span tasks[MOST_TASKS]; /* those with at < end are to be done */
 static bool held;
+static bool runs; /* the thread, in this process */
 
 static struct span *find_task(void) {
     for (int i = 0; i < MOST_TASKS; i++)
@@ -87,19 +89,29 @@ static void *touch(void *unused) {
     return NULL;
 }
 
-/* Signals are for the server's own threads. */
+static bool is_running(void) {
+    return __atomic_load_n(&runs, __ATOMIC_RELAXED); /* any thread may ask */
+}
+
+static void forget_in_child(void) {
+    runs = false;
+}
+
+/* Once. Signals are for the server's own threads. */
 static bool start(void) {
-    static bool tried, runs;
-    if (tried) return runs;
+    static bool tried;
+    if (tried) return is_running();
     tried = true;
+    if (pthread_atfork(NULL, NULL, forget_in_child) != 0) return false;
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    runs = pthread_create(&thread, NULL, touch, NULL) == 0;
+    const bool started = pthread_create(&thread, NULL, touch, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (runs) pthread_detach(thread);
-    return runs;
+    if (started) pthread_detach(thread);
+    __atomic_store_n(&runs, started, __ATOMIC_RELAXED);
+    return started;
 }
 
 /* What a machine has not free now, it should not be made to find at once. */
@@ -121,6 +133,7 @@ void pages_touch_ahead(void *block, size_t size) {
 }
 
 void pages_hold(bool hold) {
+    if (!is_running()) return;
     pthread_mutex_lock(&mutex);
     held = hold;
     if (!hold) pthread_cond_signal(&more);
@@ -128,6 +141,7 @@ void pages_hold(bool hold) {
 }
 
 static void forget(const char *block, size_t size) {
+    if (!is_running()) return;
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < MOST_TASKS; i++)
         if (tasks[i].at >= block && tasks[i].at < block + size)

@@ -401,11 +401,9 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
         };
         return check_chain(&h->is, KNOWN_OPTIONS, why);
     }
-    return chain_fail(why, CALYX_DAMAGED,
-                      "received bad data: a header of %llu links has %llu "
-                      "bytes, not %llu",
-                      (number)links, (number)(HEAD + LINK * links),
-                      (number)size);
+    return chain_fail(
+        why, CALYX_DAMAGED, "a header of %llu links has %llu bytes, not %llu",
+        (number)links, (number)(HEAD + LINK * links), (number)size);
 }
 
 static calyx_status read_link(const struct header *h, uint32_t i,

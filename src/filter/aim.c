@@ -13,13 +13,16 @@ struct aim {
     struct secret secret;
     const uint8_t *body;
     struct shape shape;
+    uint64_t stride; /* bytes of a block, if a key goes to one; else 0 */
 };
 
 _Static_assert(sizeof(struct aim) <= sizeof(calyx_aim), "an aim fits");
 
 void calyx_take_aim(const calyx_filter *f, calyx_aim *aim) {
     const struct part *p = newest_of(f);
-    const struct aim inner = {f->kernel, f->hash, f->secret, p->body, p->shape};
+    const uint64_t stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
+    const struct aim inner = {f->kernel, f->hash,  f->secret,
+                              p->body,   p->shape, stride};
     memset(aim, 0, sizeof *aim);
     memcpy(aim, &inner, sizeof inner);
 }
@@ -29,6 +32,11 @@ void calyx_prefetch(const calyx_aim *aim, const void *key, size_t size) {
     memcpy(&inner, aim, sizeof inner);
     if (!inner.kernel) return;
     const uint64_t hash = inner.hash->one(&inner.secret, key, size);
+    if (inner.stride) {
+        call_near(inner.body +
+                  inner.stride * scale64(hash, inner.shape.blocks));
+        return;
+    }
     uintptr_t line;
     uint32_t row;
     const struct run none = {.n = 0}, one = {&hash, 1, &line, &row};

@@ -264,6 +264,7 @@ const struct kind kind_counting = {
     .code = 5,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
+    .one_block = true,
     .counter_bits = PLANES * 8 * LINE_BYTES + MARKS,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = LINE_WORDS,

@@ -29,6 +29,7 @@ struct kind {
      * first the bits that are asked, then, for kinds that count, counters. */
     uint32_t block_bits;
     uint32_t counter_bits;
+    bool one_block; /* asked of a key is one, which scale64 picks */
 
     uint64_t most_blocks; /* that a shape may have     */
     uint32_t most_probes;

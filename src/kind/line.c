@@ -211,6 +211,7 @@ const struct kind kind_line = {
     .code = 1,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
+    .one_block = true,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = LINE_WORDS,
     .probe_step = 1,

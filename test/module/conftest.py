@@ -4,7 +4,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
-from servers import Server  # noqa: E402
+from servers import PREFIX, Server  # noqa: E402
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def server(shared):
     """A server that others have used, without keys and with the defaults."""
     client = shared.client()
     client("FLUSHALL")
-    client("CONFIG", "SET", "bf.calyx-layout", "native")
+    client("CONFIG", "SET", PREFIX + "calyx-layout", "native")
     yield shared
     assert shared.alive(), shared.text()[-3000:]
     client.close()
@@ -61,6 +61,6 @@ def r3(server):
 def layout(request, server):
     """Everything that holds for both layouts is tested with both."""
     client = server.client()
-    client("CONFIG", "SET", "bf.calyx-layout", request.param)
+    client("CONFIG", "SET", PREFIX + "calyx-layout", request.param)
     yield request.param
     client.close()

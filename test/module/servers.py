@@ -1,5 +1,6 @@
 """Starting and stopping real servers, each in a folder of its own."""
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,6 +11,13 @@ from resp import Client, encode
 MODULE = os.environ.get("CALYX_MODULE") or os.path.join(
     os.path.dirname(__file__), "..", "..", "build", "calyx.so")
 SERVER = os.environ.get("CALYX_SERVER", "redis-server")
+
+# What it says that it is: Redis or Valkey, and which.
+KIND, VERSION = re.match(r"(\w+) server v=(\d+)", subprocess.run(
+    [SERVER, "--version"], capture_output=True, text=True,
+    check=True).stdout).groups()
+# What stands before the names of settings in CONFIG.
+PREFIX = "" if KIND == "Redis" and int(VERSION) >= 8 else "bf."
 
 
 def free_port():
@@ -118,6 +126,17 @@ def digest(client, key):
     answer = client("DEBUG", "DIGEST-VALUE", key)
     assert isinstance(answer, list), answer
     return answer[0]
+
+
+def dump(client, key):
+    """All pairs of an iterator and a piece that BF.SCANDUMP gives."""
+    at, pieces = 0, []
+    while True:
+        at, data = client("BF.SCANDUMP", key, at)
+        if at == 0:
+            assert data == b""
+            return pieces
+        pieces.append((at, data))
 
 
 def in_batches(port, command, key, numbers, batch=1000):

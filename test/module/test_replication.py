@@ -5,7 +5,7 @@ import random
 
 import pytest
 from resp import Error
-from servers import digest, info, until
+from servers import PREFIX, digest, dump, info, until
 
 OTHER_DEFAULTS = ("bf-error-rate", 0.2, "bf-initial-size", 7,
                   "bf-expansion-factor", 0, "calyx-layout", "redisbloom",
@@ -96,11 +96,7 @@ def test_dumps_that_are_loaded_reach_the_replica(start):
     for layout in ("native", "redisbloom"):
         p("BF.INSERT", layout, "CAPACITY", 10, "LAYOUT", layout, "ITEMS",
           *range(5000))
-        at = 0
-        while True:
-            at, data = p("BF.SCANDUMP", layout, at)
-            if at == 0:
-                break
+        for at, data in dump(p, layout):
             assert p("BF.LOADCHUNK", "copy:" + layout, at, data) == "OK"
             are_equal(p, r)  # at every step
         assert digest(r, "copy:" + layout) == digest(p, layout)
@@ -111,12 +107,7 @@ def test_a_load_goes_on_after_a_failover(start, layout):
     primary, replica = start(), start()
     p, r = primary.client(), follow(replica, primary)
     p("BF.INSERT", "k", "CAPACITY", 10, "LAYOUT", layout, "ITEMS", *range(9000))
-    pieces, at = [], 0
-    while True:
-        at, data = p("BF.SCANDUMP", "k", at)
-        if at == 0:
-            break
-        pieces.append((at, data))
+    pieces = dump(p, "k")
     if len(pieces) == 2:  # make more of them, by asking from the middle
         middle = (pieces[1][0] - 1) // 2 + 1
         _, tail = p("BF.SCANDUMP", "k", middle)
@@ -149,7 +140,7 @@ def test_a_failover_loses_nothing_that_was_waited_for(start):
     assert r("BF.MEXISTS", "k", *range(5000)) == [1] * 5000
     refused = r("BF.MADD", "k", *range(5000, 90000))[-1]
     assert "calyx-max-filter-bytes leaves 0" in refused  # now it is its own
-    r("CONFIG", "SET", "bf.calyx-max-filter-bytes", 0)
+    r("CONFIG", "SET", PREFIX + "calyx-max-filter-bytes", 0)
     r("BF.MADD", "k", *range(5000, 90000))
     assert r("BF.MEXISTS", "k", *range(90000)) == [1] * 90000
 

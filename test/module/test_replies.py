@@ -2,6 +2,7 @@
 the words of RedisBloom 8 unless doc/COMMANDS.md says otherwise."""
 import pytest
 from resp import Error, Map, Simple
+from servers import PREFIX, dump
 
 WRONG_TYPE = Error(
     "WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -305,16 +306,6 @@ def test_debug(r, layout):
 
 # ---- BF.SCANDUMP, BF.LOADCHUNK ---------------------------------------------
 
-def dump(client, key):
-    at, pieces = 0, []
-    while True:
-        at, data = client("BF.SCANDUMP", key, at)
-        if at == 0:
-            assert data == b""
-            return pieces
-        pieces.append((at, data))
-
-
 def test_a_dump_loads_again(r, layout):
     r("BF.INSERT", "k", "CAPACITY", 50, "ITEMS", *range(3000))
     for at, data in dump(r, "k"):
@@ -422,7 +413,7 @@ def test_the_layout_can_be_chosen_for_one_filter(r, name):
 
 
 def test_a_redisbloom_filter_has_the_numbers_of_redisbloom(r):
-    r("CONFIG", "SET", "bf.calyx-layout", "redisbloom")
+    r("CONFIG", "SET", PREFIX + "calyx-layout", "redisbloom")
     r("BF.ADD", "k", "a")
     same(r("BF.DEBUG", "k"), [b"size:1", b"bytes:144 bits:1152 hashes:8 "
                               b"hashwidth:64 capacity:100 size:1 ratio:0.005"])

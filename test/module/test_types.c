@@ -1,11 +1,15 @@
 /* The types of the module on a server that moves memory, runs out of it, and
  * cuts streams short: what a real one does too seldom to be tested with. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../../module/filter.h"
 #include "../../module/memory.h"
+#include "../../module/pages.h"
 #include "mock_server.h"
 #include "support.h"
 
@@ -147,6 +151,48 @@ static void loading_without_memory_is_refused(void **state) {
     assert_int_equal(mock_blocks, 0);
 }
 
+/* ---- Children ------------------------------------------------------------ */
+
+static bool stop;
+
+static void *hold_pages(void *unused) {
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        pages_hold(true);
+        pages_hold(false);
+    }
+    return unused;
+}
+
+/* What a child of BGSAVE could wait for is a lock that another thread had when
+ * it was born. Each takes and gives a block of so many bytes, as it would to
+ * save a filter of half a terabyte. */
+static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
+    (void)state;
+    enum { CHILDREN = 60, SECONDS = 10, BYTES = 8 << 20 };
+    const calyx_memory *m = &aligned_memory;
+    void *block = m->take(m->context, BYTES, 64); /* starts the thread */
+    assert_non_null(block);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold_pages, NULL), 0);
+    int sound = 0;
+    for (int i = 0; i < CHILDREN && sound == i; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(SECONDS);
+            void *other = m->take(m->context, BYTES, 64);
+            if (other) m->give(m->context, other, BYTES);
+            _exit(other ? 0 : 1);
+        }
+        int status;
+        sound += waitpid(child, &status, 0) == child && status == 0;
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    m->give(m->context, block, BYTES);
+    assert_int_equal(sound, CHILDREN);
+    assert_int_equal(mock_blocks, 0);
+}
+
 /* First inputs for fuzz/fuzz_module.c. */
 static int write_corpus(const char *folder) {
     static const unsigned items[] = {0, 50, 300};
@@ -178,6 +224,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_stream_that_ends_early_is_refused_at_every_byte),
         cmocka_unit_test(without_memory_nothing_changes_and_nothing_leaks),
         cmocka_unit_test(loading_without_memory_is_refused),
+        cmocka_unit_test(a_child_does_not_wait_for_threads_it_has_not),
     };
     return RUN_TESTS(tests);
 }
