@@ -14,7 +14,7 @@
 
 static void use(struct filter *f) {
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"iris", 4}};
-    bool fresh[3], found[3];
+    bool fresh[3], changed[3], found[3];
     size_t done = 0;
     struct facts facts;
     struct part_facts part;
@@ -23,7 +23,8 @@ static void use(struct filter *f) {
     for (uint32_t i = 0; i < facts.parts; i++)
         DEMAND(f->layout->tell_part(f, i, &part));
     if (filter_is_partial(f)) return;
-    if (filter_add(f, keys, 3, fresh, &done, &why) == CALYX_OK)
+    if (filter_add(f, keys, 3, fresh, f->repeats_matter ? changed : fresh,
+                   &done, &why) == CALYX_OK)
         DEMAND(f->layout->has_many(f, keys, 3, found) == 3);
     RM_Free(f->layout->dump_head(f).owned);
     RM_Free(f->layout->dump_from(f, 1).owned);

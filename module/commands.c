@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "handlers.h"
+#include "items.h"
 #include "memory.h"
 #include "options.h"
 #include "pages.h"
@@ -39,36 +40,6 @@ void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
                  const char *event) {
     RM_SignalModifiedKey(ctx, name);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, event, name);
-}
-
-/* ---- Items --------------------------------------------------------------- */
-
-/* The items of a command, as the library takes them. Most commands have few:
- * those need no memory. */
-struct items {
-    RedisModuleString **argv;
-    size_t n;
-    calyx_key *keys;
-    bool *answers;
-    calyx_key few_keys[64];
-    bool few_answers[64];
-};
-
-static void open_items(struct items *items, RedisModuleString **argv, int n) {
-    items->argv = argv;
-    items->n = (size_t)n;
-    const bool few = items->n <= sizeof items->few_answers;
-    items->keys =
-        few ? items->few_keys : RM_Alloc(items->n * sizeof *items->keys);
-    items->answers = few ? items->few_answers : RM_Alloc(items->n);
-    for (size_t i = 0; i < items->n; i++)
-        items->keys[i].data = RM_StringPtrLen(argv[i], &items->keys[i].size);
-}
-
-static void close_items(struct items *items) {
-    if (items->keys == items->few_keys) return;
-    RM_Free(items->keys);
-    RM_Free(items->answers);
 }
 
 /* ---- Replication --------------------------------------------------------- */
@@ -107,24 +78,23 @@ static void replicate_new_with(RedisModuleCtx *ctx, RedisModuleString *name,
                  text.seed, "ITEMS", items, n);
 }
 
-/* Those of the first `done` items that were fresh, in their order: the others
- * changed nothing. */
+/* Those of the first `done` items that changed something: the others did not.
+ */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct wish *made, const struct items *items,
-                            size_t done) {
-    RedisModuleString *few[64];
-    RedisModuleString **fresh =
-        done <= 64 ? few : RM_Alloc(done * sizeof(void *));
-    size_t n = 0;
-    for (size_t i = 0; i < done; i++)
-        if (items->answers[i]) fresh[n++] = items->argv[i];
-    if (made && n == 0)
+                            const bool *changed, size_t done) {
+    if (!made) {
+        items_replicate(ctx, "BF.MADD", name, items, changed, done);
+        return;
+    }
+    RedisModuleString *few[FEW_ITEMS];
+    size_t n;
+    RedisModuleString **chosen = items_chosen(items, changed, done, few, &n);
+    if (n == 0)
         replicate_new(ctx, name, made);
-    else if (made)
-        replicate_new_with(ctx, name, made, fresh, n);
-    else if (n > 0)
-        RM_Replicate(ctx, "BF.MADD", "sv", name, fresh, n);
-    if (fresh != few) RM_Free(fresh);
+    else
+        replicate_new_with(ctx, name, made, chosen, n);
+    if (chosen != few) RM_Free(chosen);
 }
 
 /* ---- Making -------------------------------------------------------------- */
@@ -180,22 +150,24 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     why.text[0] = '\0';
     memory_judge(ctx, f->bytes);
     if (!single) pages_hold(true);
-    const calyx_status status =
-        filter_add(f, items->keys, items->n, items->answers, &done, &why);
+    bool *const changed = f->repeats_matter ? items->changed : items->answers;
+    const calyx_status status = filter_add(
+        f, items->keys, items->n, items->answers, changed, &done, &why);
     if (!single) pages_hold(false);
     memory_trust();
-    size_t fresh = 0;
+    size_t fresh = 0, changes = 0;
     for (size_t i = 0; i < done; i++) fresh += items->answers[i];
+    for (size_t i = 0; i < done; i++) changes += changed[i];
     counts.adds += done;
     counts.fresh += fresh;
     counts.refused += status == CALYX_NO_MEMORY;
 
-    if (!made && fresh == items->n)
+    if (!made && changes == items->n)
         RM_ReplicateVerbatim(ctx);
     else
-        replicate_items(ctx, name, made, items, done);
+        replicate_items(ctx, name, made, items, changed, done);
     if (made) note_change(ctx, name, "bloom.reserve");
-    if (fresh) note_change(ctx, name, "bloom.add");
+    if (changes) note_change(ctx, name, "bloom.add");
 
     if (!single) RM_ReplyWithArray(ctx, (long)done + (status != CALYX_OK));
     reply_bools(ctx, items->answers, done);
@@ -230,9 +202,9 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
     if (f) {
         struct items items;
         if (single) filter_aim(f);
-        open_items(&items, argv, n);
+        items_open(&items, argv, n);
         add_items(ctx, name, f, made, &items, single);
-        close_items(&items);
+        items_close(&items);
     }
     RM_CloseKey(key);
     return RM_OK;
@@ -285,7 +257,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
                       RedisModuleString **argv, int n) {
     struct items items;
-    open_items(&items, argv, n);
+    items_open(&items, argv, n);
     if (f)
         counts.positives +=
             f->layout->has_many(f, items.keys, items.n, items.answers);
@@ -294,7 +266,7 @@ static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
     counts.questions += items.n;
     RM_ReplyWithArray(ctx, n);
     reply_bools(ctx, items.answers, items.n);
-    close_items(&items);
+    items_close(&items);
 }
 
 static int ask_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -462,10 +434,7 @@ static const struct command commands[] = {
 };
 
 static const struct command *const lists[] = {
-    commands,
-    guard_commands,
-    swap_commands,
-    NULL,
+    commands, counting_commands, guard_commands, swap_commands, NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */

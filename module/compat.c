@@ -17,6 +17,13 @@ static calyx_status noted(struct filter *f, calyx_status status) {
 
 static calyx_status make(struct wish *wish, struct filter *f,
                          calyx_error *why) {
+    if (wish_counts(wish)) {
+        why->status = CALYX_CANNOT;
+        snprintf(why->text, sizeof why->text,
+                 "the redisbloom layout has no room for counters; say LAYOUT "
+                 "native");
+        return CALYX_CANNOT;
+    }
     /* Nothing is left to chance or choice here; zeros say so to replicas. */
     wish->seed = 0;
     wish->kind = "flat";

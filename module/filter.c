@@ -17,6 +17,10 @@ const struct layout *layout_named(const char *name, size_t size) {
     return NULL;
 }
 
+bool wish_counts(const struct wish *wish) {
+    return wish->kind && strcmp(wish->kind, "counting") == 0;
+}
+
 /* ---- Totals -------------------------------------------------------------- */
 
 /* Filters are freed by another thread, too; but only one adds, for which an
@@ -73,6 +77,11 @@ static calyx_status keep(struct filter *f, calyx_status status,
         give_filter(f);
         return status;
     }
+    if (f->layout == &native_layout) {
+        calyx_info info;
+        calyx_outline(f->native, &info);
+        f->counts = f->repeats_matter = strcmp(info.kind, "counting") == 0;
+    }
     filter_count(f);
     *out = f;
     return CALYX_OK;
@@ -115,16 +124,27 @@ void filter_free(struct filter *f) {
 /* ---- Change -------------------------------------------------------------- */
 
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, size_t *done, calyx_error *why) {
+                        bool *fresh, bool *changed, size_t *done,
+                        calyx_error *why) {
     const uint64_t takes = memory_takes();
     const calyx_status status =
         f->layout->add_many(f, keys, n, fresh, done, why);
+    if (f->counts) memset(changed, true, *done);
     uint64_t news = 0;
-    for (size_t i = 0; i < *done; i++) news += fresh[i];
+    for (size_t i = 0; i < *done; i++) news += changed[i];
     f->counted_items += news;
     items_added += news;
     if (memory_takes() != takes) filter_count(f);
     return status;
+}
+
+size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found) {
+    size_t removed = 0;
+    calyx_remove_many(f->native, keys, n, found, &removed);
+    f->losses += removed;
+    if (removed) filter_count(f);
+    return removed;
 }
 
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,

@@ -27,6 +27,8 @@ struct wish {
     const char *kind;   /* NULL for what suits the rate */
 };
 
+bool wish_counts(const struct wish *wish);
+
 enum { MOST_EXPANSION = 32768 };
 #define MOST_CAPACITY (INT64_C(1) << 40)
 
@@ -42,6 +44,8 @@ struct filter {
     uint32_t expansion; /* as asked for; of a native one */
     uint64_t bytes;   /* of its bits, and of them those that are there: all, */
     uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK           */
+    bool counts;      /* items can be deleted from it                */
+    bool repeats_matter; /* adding what is there changes it             */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t losses;     /* how often it forgot; see native.c               */
@@ -115,9 +119,16 @@ void filter_free(struct filter *f);
 /* A filter without anything in it, to stand under a key that is about to go. */
 struct filter *filter_hollow(const struct layout *layout);
 
-/* As calyx_add_many. */
+/* As calyx_add_many. `changed` tells which of the items changed something; it
+ * is another array than `fresh` if repeats matter to the filter, else the same.
+ */
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, size_t *done, calyx_error *why);
+                        bool *fresh, bool *changed, size_t *done,
+                        calyx_error *why);
+
+/* As calyx_remove_many, of a filter that counts: how many were there. */
+size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found);
 
 /* Make a filter of the head of a dump, of any layout. */
 calyx_status filter_load_head(const void *bytes, size_t size,

@@ -15,7 +15,8 @@ struct command {
     const char *flags, *categories;
 };
 
-extern const struct command guard_commands[], swap_commands[];
+extern const struct command counting_commands[], guard_commands[],
+    swap_commands[];
 
 /* Open a key that must hold a filter, for reading. Unless there is one, replies
  * and returns NULL, with nothing to close. */

@@ -4,8 +4,10 @@
  *
  *     module.c      loading; the INFO section
  *     commands.c    the commands of RedisBloom, and the table of all
+ *     counting.c      BF.DEL, BF.MDEL, BF.COUNT
  *     guard.c         BF.GUARD
  *     swap.c          BF.SWAP
+ *     items.c         the items they are given
  *     docs.c          what the server tells of them
  *     options.c       their options
  *     reply.c         their replies and errors
@@ -36,6 +38,7 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"positive_answers", counts.positives},
         {"items_given", counts.adds},
         {"items_fresh", counts.fresh},
+        {"items_deleted", counts.deleted},
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
         {"guard_absent", counts.guarded[ABSENT]},

@@ -1,8 +1,8 @@
 /*
  * Options: RedisBloom's (EXPANSION, NONSCALING; BF.INSERT also CAPACITY, ERROR,
- * NOCREATE and ITEMS) and ours (SEED, KIND, LAYOUT), which is how replicas hear
- * of everything that was decided here. Words are matched whole, in any case,
- * and stand behind the key, never in its place.
+ * NOCREATE and ITEMS) and ours (COUNTING; SEED, KIND, LAYOUT, which is how
+ * replicas hear of everything that was decided here). Words are matched whole,
+ * in any case, and stand behind the key, never in its place.
  */
 #include "options.h"
 
@@ -49,7 +49,7 @@ bool parse_seed(const char *text, size_t size, uint64_t *seed) {
 
 struct parsing {
     struct options *out;
-    bool non_scaling, has_expansion;
+    bool non_scaling, has_expansion, has_layout;
 };
 
 static enum number take_capacity(struct parsing *p, RedisModuleString *value) {
@@ -102,10 +102,17 @@ static enum number take_kind(struct parsing *p, RedisModuleString *value) {
     return NO_NUMBER;
 }
 
+static enum number take_counting(struct parsing *p, RedisModuleString *value) {
+    (void)value;
+    p->out->wish.kind = "counting";
+    return NUMBER;
+}
+
 static enum number take_layout(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     p->out->wish.layout = layout_named(text, size);
+    p->has_layout = true;
     return p->out->wish.layout ? NUMBER : NO_NUMBER;
 }
 
@@ -129,6 +136,7 @@ static const char BAD_LAYOUT[] =
     "ERR bad layout: there are native and redisbloom";
 
 static const struct option options[] = {
+    {"COUNTING", false, true, take_counting, NULL, NULL, NULL, NULL},
     {"CAPACITY", true, false, take_capacity, NULL, NULL, NULL, "Bad capacity"},
     {"ERROR", true, false, take_error, NULL, NULL, NULL, "Bad error rate"},
     {"EXPANSION", true, true, take_expansion, "ERR no expansion",
@@ -162,6 +170,14 @@ static struct parsing begin(struct options *out) {
     return (struct parsing){.out = out};
 }
 
+/* What the options say together. The redisbloom layout has no kinds: unless it
+ * was asked for, a kind that can do what it cannot is native. */
+static void complete(struct parsing *p) {
+    struct wish *const wish = &p->out->wish;
+    if (p->non_scaling) wish->expansion = 0;
+    if (!p->has_layout && wish_counts(wish)) wish->layout = &native_layout;
+}
+
 static const char *take_reserve_option(struct parsing *p,
                                        RedisModuleString **argv, int argc,
                                        int *at) {
@@ -172,7 +188,7 @@ static const char *take_reserve_option(struct parsing *p,
         const char *word = RM_StringPtrLen(argv[*at], &size);
         snprintf(text, sizeof text,
                  "ERR unknown argument '%.*s'; there are EXPANSION, "
-                 "NONSCALING, SEED, KIND and LAYOUT",
+                 "NONSCALING, COUNTING, SEED, KIND and LAYOUT",
                  size < 32 ? (int)size : 32, word);
         return text;
     }
@@ -209,7 +225,7 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
     }
     if (p.non_scaling && p.has_expansion)
         return "Nonscaling filters cannot expand";
-    if (p.non_scaling) out->wish.expansion = 0;
+    complete(&p);
     return NULL;
 }
 
@@ -229,6 +245,6 @@ const char *parse_insert(RedisModuleString **argv, int argc,
         at += option->has_value ? 2 : 1;
     }
     if (out->items == 0 || out->items >= argc) return WRONG_ARITY;
-    if (p.non_scaling) out->wish.expansion = 0;
+    complete(&p);
     return NULL;
 }

@@ -10,9 +10,9 @@ from resp import Error
 from servers import MODULE, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk guard swap").split()
+            "loadchunk guard swap del mdel count").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk"}
-WRITES = MAY_TAKE_MEMORY | {"swap"}
+WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1]}
 
 

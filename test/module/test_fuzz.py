@@ -25,12 +25,13 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "18446744073709551615", "18446744073709551616", "-9223372036854775808",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
-          "LAYOUT", "GENERATION", "native", "redisbloom", "line", "counting", "flat"]
-KEYS = ["", "k", "ns", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
+          "LAYOUT", "GENERATION", "COUNTING", "native", "redisbloom", "line", "counting", "flat"]
+KEYS = ["", "k", "ns", "count", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
         "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP"]
+            "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP", "BF.DEL", "BF.MDEL",
+            "BF.COUNT"]
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_random_arguments(quiet):
         r("SET", "str", "x")
         r("BF.ADD", "k", "a")
         r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
+        r("BF.INSERT", "count", "COUNTING", "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)

@@ -38,10 +38,18 @@ def random_command(random):
         return ("RENAME", key, f"k{random.randrange(60)}")
     if draw < 0.95:
         return ("DEL", key)
-    if draw < 0.96:
+    if draw < 0.955:
+        return ("BF.RESERVE", key, 0.01, random.randrange(1, 200), "COUNTING")
+    if draw < 0.965:
+        return ("BF.SWAP", key, f"k{random.randrange(60)}")
+    if draw < 0.97:
         return ("EVAL", "return redis.call('BF.MADD', KEYS[1], 'x', ARGV[1])",
                 1, key, items[0])
-    return ("BF.MEXISTS", key, *items)
+    if draw < 0.98:
+        return ("BF.DEL", key, items[0])
+    if draw < 0.99:
+        return ("BF.MDEL", key, *items)
+    return ("BF.GUARD", key, items[0], "a string")
 
 
 def test_equal_after_100_000_random_commands(start):

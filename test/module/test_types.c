@@ -22,7 +22,7 @@ static calyx_status add_numbers(struct filter *f, unsigned n) {
         bool fresh;
         size_t done;
         calyx_error why;
-        status = filter_add(f, &key, 1, &fresh, &done, &why);
+        status = filter_add(f, &key, 1, &fresh, &fresh, &done, &why);
     }
     return status;
 }
