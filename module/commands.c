@@ -434,7 +434,8 @@ static const struct command commands[] = {
 };
 
 static const struct command *const lists[] = {
-    commands, counting_commands, guard_commands, swap_commands, NULL,
+    commands,      counting_commands, guard_commands,
+    swap_commands, whole_commands,    NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */

@@ -38,6 +38,11 @@ static calyx_status copy(const struct filter *f, struct filter *to,
     return noted(to, chain_copy(f->chain, &to->chain, why));
 }
 
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    return noted(to, chain_new_like(f->chain, &to->chain, why));
+}
+
 static void free_filter(struct filter *f) {
     chain_free(f->chain);
 }
@@ -184,6 +189,7 @@ const struct layout redisbloom_layout = {
     .make = make,
     .copy = copy,
     .free = free_filter,
+    .make_like = make_like,
     .has = has,
     .has_many = has_many,
     .add_many = add_many,

@@ -77,6 +77,14 @@ static RedisModuleCommandArg load_args[] = {KEY, VALUE(INTEGER, "iterator"),
                                             VALUE(STRING, "data"), END};
 static RedisModuleCommandArg guard_args[] = {NAMED_KEY("filter", 0), ITEM,
                                              NAMED_KEY("cachekey", 0), END};
+static RedisModuleCommandArg merge_args[] = {NAMED_KEY("target", 0),
+                                             {.name = "source",
+                                              .type = RM_ARG_KEY,
+                                              .key_spec_index = 1,
+                                              .flags = RM_ARG_MULTIPLE},
+                                             END};
+static RedisModuleCommandArg pair_args[] = {NAMED_KEY("first", 0),
+                                            NAMED_KEY("second", 0), END};
 static RedisModuleCommandArg swap_args[] = {
     NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
     OPTION(INTEGER, "GENERATION", "generation"), END};
@@ -104,6 +112,11 @@ static RedisModuleCommandKeySpec tells_and_writes[] =
 /* One range, of every other word: a cluster of Redis 7.0 looks at no more. */
 static RedisModuleCommandKeySpec guard_keys[] = {
     KEYS_AT(1, 2, 2, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
+static RedisModuleCommandKeySpec pair_keys[] = {
+    KEYS_AT(1, 1, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
+static RedisModuleCommandKeySpec merge_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_READ_WRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, -1, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
 static RedisModuleCommandKeySpec swap_keys[] = {
     KEYS_AT(1, 0, 1, RM_KEY_OVERWRITE | RM_KEY_UPDATE),
     KEYS_AT(2, 0, 1, RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_DELETE), END};
@@ -205,6 +218,24 @@ static const struct doc {
       .arity = 3,
       .key_specs = reads,
       .args = item_args}},
+    {"bf.merge",
+     {.summary = "Makes a Bloom filter the union of itself and others.",
+      .complexity = "O(n * m), with n sources of m bytes",
+      .arity = -3,
+      .key_specs = merge_keys,
+      .args = merge_args}},
+    {"bf.similarity",
+     {.summary = "Estimates how much the items of two Bloom filters overlap.",
+      .complexity = "O(m), with m the bytes of a filter",
+      .arity = 3,
+      .key_specs = pair_keys,
+      .args = pair_args}},
+    {"bf.clear",
+     {.summary = "Empties a Bloom filter, which keeps its parameters.",
+      .complexity = "O(1); what there was is freed in the background",
+      .arity = 2,
+      .key_specs = writes,
+      .args = key_args}},
     {"bf.guard",
      {.summary = "Tells that an item is certainly absent, or its cached value, "
                  "or to ask the database.",

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "memory.h"
+#include "thread.h"
 
 const struct layout *const layouts[] = {&native_layout, &redisbloom_layout,
                                         NULL};
@@ -101,6 +102,12 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
     return keep(copy, f->layout->copy(f, copy, why), out);
 }
 
+static calyx_status filter_like(const struct filter *f, struct filter **out,
+                                calyx_error *why) {
+    struct filter *like = take_filter(f->layout);
+    return keep(like, f->layout->make_like(f, like, why), out);
+}
+
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why) {
     const struct layout *const *l = layouts;
@@ -119,6 +126,34 @@ void filter_free(struct filter *f) {
     count(f, 0, 0);
     f->layout->free(f);
     give_filter(f);
+}
+
+static void *free_it(void *f) {
+    filter_free(f);
+    return NULL;
+}
+
+/* In a thread of its own, unless that is more trouble than freeing it here. */
+static void free_later(struct filter *f) {
+    static const uint64_t LARGE = 4 << 20;
+    if (f->bytes < LARGE || !thread_start(free_it, f)) filter_free(f);
+}
+
+calyx_status filter_clear(struct filter *f, calyx_error *why) {
+    struct filter *old = NULL;
+    const calyx_status status = filter_like(f, &old, why);
+    if (status != CALYX_OK) return status;
+    /* The key keeps its struct: what is within goes over. */
+    const struct filter empty = *old;
+    *old = *f;
+    f->native = empty.native;
+    f->bytes = empty.bytes;
+    f->arrived = empty.arrived;
+    f->counted_items = empty.counted_items;
+    f->counted_bytes = empty.counted_bytes;
+    f->losses++;
+    free_later(old);
+    return CALYX_OK;
 }
 
 /* ---- Change -------------------------------------------------------------- */

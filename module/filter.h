@@ -79,6 +79,10 @@ struct layout {
     calyx_status (*copy)(const struct filter *f, struct filter *to,
                          calyx_error *why);
     void (*free)(struct filter *f);
+
+    /* Make an empty filter as this one was when it was new. */
+    calyx_status (*make_like)(const struct filter *f, struct filter *to,
+                              calyx_error *why);
     bool (*has)(const struct filter *f, const void *key, size_t size);
     size_t (*has_many)(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found);
@@ -115,6 +119,10 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
 void filter_free(struct filter *f);
+
+/* Forget everything. The memory is taken anew, and what there was is freed by
+ * another thread if it is large; so it takes no time at any size. */
+calyx_status filter_clear(struct filter *f, calyx_error *why);
 
 /* A filter without anything in it, to stand under a key that is about to go. */
 struct filter *filter_hollow(const struct layout *layout);

@@ -7,6 +7,7 @@
  *     counting.c      BF.DEL, BF.MDEL, BF.COUNT
  *     guard.c         BF.GUARD
  *     swap.c          BF.SWAP
+ *     whole.c         BF.MERGE, BF.SIMILARITY, BF.CLEAR
  *     items.c         the items they are given
  *     docs.c          what the server tells of them
  *     options.c       their options
@@ -18,6 +19,7 @@
  *     compat.c        RedisBloom's, by redisbloom.c
  *     memory.c      the server's memory, and whether it may be taken
  *     pages.c       the pages it lies on
+ *     thread.c      threads beside the server's
  *     server_api.h  what is used of the server
  */
 #include "commands.h"

@@ -101,6 +101,15 @@ static calyx_status copy(const struct filter *f, struct filter *to,
     return calyx_copy(f->native, &to->native, why);
 }
 
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    const calyx_status status = calyx_new_like(f->native, &to->native, why);
+    if (status != CALYX_OK) return status;
+    to->expansion = f->expansion;
+    note_bytes(to);
+    return CALYX_OK;
+}
+
 static void free_filter(struct filter *f) {
     calyx_free(f->native);
 }
@@ -425,6 +434,7 @@ const struct layout native_layout = {
     .make = make,
     .copy = copy,
     .free = free_filter,
+    .make_like = make_like,
     .has = has,
     .has_many = has_many,
     .add_many = add_many,

@@ -12,12 +12,12 @@
 #include "pages.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "settings.h"
+#include "thread.h"
 
 #if defined(__linux__) && !defined(MADV_POPULATE_WRITE)
 #define MADV_POPULATE_WRITE 23
@@ -87,18 +87,10 @@ static void *touch(void *unused) {
     return NULL;
 }
 
-/* Signals are for the server's own threads. */
 static bool start(void) {
     static bool tried, runs;
-    if (tried) return runs;
+    if (!tried) runs = thread_start(touch, NULL);
     tried = true;
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    runs = pthread_create(&thread, NULL, touch, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (runs) pthread_detach(thread);
     return runs;
 }
 

@@ -232,6 +232,7 @@ typedef struct RedisModuleCommandInfo {
     F(int, ReplyWithSimpleString, (RedisModuleCtx *, const char *))            \
     F(int, ReplyWithLongLong, (RedisModuleCtx *, long long))                   \
     F(int, ReplyWithBool, (RedisModuleCtx *, int))                             \
+    F(int, ReplyWithDouble, (RedisModuleCtx *, double))                        \
     F(int, ReplyWithNull, (RedisModuleCtx *))                                  \
     F(int, ReplyWithArray, (RedisModuleCtx *, long))                           \
     F(int, ReplyWithMap, (RedisModuleCtx *, long))                             \

@@ -31,7 +31,7 @@ KEYS = ["", "k", "ns", "count", "part", "str", "CAPACITY", "NONSCALING", "EXPANS
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
             "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP", "BF.DEL", "BF.MDEL",
-            "BF.COUNT"]
+            "BF.COUNT", "BF.MERGE", "BF.SIMILARITY", "BF.CLEAR"]
 
 
 @pytest.fixture

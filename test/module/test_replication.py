@@ -45,7 +45,12 @@ def random_command(random):
     if draw < 0.97:
         return ("EVAL", "return redis.call('BF.MADD', KEYS[1], 'x', ARGV[1])",
                 1, key, items[0])
+    if draw < 0.974:
+        return ("BF.CLEAR", key)
     if draw < 0.98:
+        other = random.choice(["k0", "k1", "copy"])
+        return ("BF.MERGE", other, key)
+    if draw < 0.985:
         return ("BF.DEL", key, items[0])
     if draw < 0.99:
         return ("BF.MDEL", key, *items)
