@@ -45,16 +45,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!RM_Alloc) mock_start();
     if (size < 1) return 0;
     mock_most_bytes = (size_t)1 << 20;
-    const bool theirs = *data & 1;
-    const RedisModuleTypeMethods *type =
-        theirs ? &mock_redisbloom : &mock_native;
+    const RedisModuleTypeMethods *const types[] = {
+        &mock_native, &mock_redisbloom, &mock_window, &mock_window};
+    static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
+    const RedisModuleTypeMethods *type = types[*data & 3];
     RedisModuleIO io = {(uint8_t *)(uintptr_t)(data + 1), size - 1, 0, false};
-    const int encoding = *data >> 1 & 7;
-    struct filter *f = type->rdb_load(&io, encoding);
+    struct filter *f = type->rdb_load(&io, *data >> 2 & 7);
     if (f) {
-        come_back(type, f, theirs ? 4 : 2);
+        come_back(type, f, saved[*data & 3]);
         use(f);
-        come_back(type, f, theirs ? 4 : 2);
+        come_back(type, f, saved[*data & 3]);
         type->free(f);
     }
     DEMAND(mock_blocks == 0);

@@ -7,7 +7,9 @@
  */
 #include "commands.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "handlers.h"
 #include "items.h"
@@ -17,6 +19,7 @@
 #include "reply.h"
 #include "settings.h"
 #include "type.h"
+#include "window.h"
 
 struct counts counts;
 
@@ -44,38 +47,67 @@ void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- Replication --------------------------------------------------------- */
 
-/* Numbers of a wish, as text that gives the same numbers again. */
-struct wish_text {
-    char error[32], capacity[24], expansion[16], seed[24];
+/* A wish in words, which are options that make the same filter again. */
+struct words {
+    RedisModuleCtx *ctx;
+    RedisModuleString *word[18];
+    size_t n;
 };
 
-static struct wish_text write_wish(const struct wish *wish) {
-    struct wish_text text;
-    snprintf(text.error, sizeof text.error, "%.17g", wish->error);
-    snprintf(text.capacity, sizeof text.capacity, "%llu",
-             (unsigned long long)wish->capacity);
-    snprintf(text.expansion, sizeof text.expansion, "%u", wish->expansion);
-    snprintf(text.seed, sizeof text.seed, "%llu",
-             (unsigned long long)wish->seed);
-    return text;
+__attribute__((format(printf, 3, 4))) static void say(struct words *words,
+                                                      const char *option,
+                                                      const char *format, ...) {
+    char value[40];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    words->word[words->n++] =
+        RM_CreateString(words->ctx, option, strlen(option));
+    words->word[words->n++] = RM_CreateString(words->ctx, value, strlen(value));
+}
+
+static void say_number(struct words *words, const char *option,
+                       uint64_t number) {
+    say(words, option, "%llu", (unsigned long long)number);
+}
+
+static struct words words_for(RedisModuleCtx *ctx, const struct wish *wish) {
+    struct words words = {.ctx = ctx};
+    say(&words, "ERROR", "%.17g", wish->error);
+    say_number(&words, "CAPACITY", wish->capacity);
+    say_number(&words, "EXPANSION", wish->expansion);
+    say(&words, "LAYOUT", "%s", wish->layout->name);
+    say(&words, "KIND", "%s", wish->kind);
+    say_number(&words, "SEED", wish->seed);
+    if (!wish->window) return words;
+    say(&words, "WINDOW", "%llu.%03u", (unsigned long long)wish->window / 1000,
+        (unsigned)(wish->window % 1000));
+    say_number(&words, "GENERATIONS", wish->generations);
+    say_number(&words, "BEGAN", wish->began);
+    return words;
+}
+
+static void free_words(struct words *words) {
+    while (words->n > 0) RM_FreeString(words->ctx, words->word[--words->n]);
 }
 
 static void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                           const struct wish *wish) {
-    const struct wish_text text = write_wish(wish);
-    RM_Replicate(ctx, "BF.RESERVE", "scccccccccc", name, text.error,
-                 text.capacity, "EXPANSION", text.expansion, "LAYOUT",
-                 wish->layout->name, "KIND", wish->kind, "SEED", text.seed);
+    enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
+    struct words words = words_for(ctx, wish);
+    RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
+                 words.word[CAPACITY], words.word + REST, words.n - REST);
+    free_words(&words);
 }
 
 static void replicate_new_with(RedisModuleCtx *ctx, RedisModuleString *name,
                                const struct wish *wish,
                                RedisModuleString **items, size_t n) {
-    const struct wish_text text = write_wish(wish);
-    RM_Replicate(ctx, "BF.INSERT", "scccccccccccccv", name, "ERROR", text.error,
-                 "CAPACITY", text.capacity, "EXPANSION", text.expansion,
-                 "LAYOUT", wish->layout->name, "KIND", wish->kind, "SEED",
-                 text.seed, "ITEMS", items, n);
+    struct words words = words_for(ctx, wish);
+    RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n, "ITEMS",
+                 items, n);
+    free_words(&words);
 }
 
 /* Those of the first `done` items that changed something: the others did not.
@@ -201,6 +233,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
     }
     if (f) {
         struct items items;
+        if (f->repeats_matter) turning_do(ctx, name, f);
         if (single) filter_aim(f);
         items_open(&items, argv, n);
         add_items(ctx, name, f, made, &items, single);
@@ -434,8 +467,8 @@ static const struct command commands[] = {
 };
 
 static const struct command *const lists[] = {
-    commands,      counting_commands, guard_commands,
-    swap_commands, whole_commands,    NULL,
+    commands,       counting_commands, guard_commands, swap_commands,
+    whole_commands, window_commands,   NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */

@@ -57,7 +57,9 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
 }
 
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, size_t *done, calyx_error *why) {
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
+    (void)changed; /* which is `fresh` */
     const calyx_status status =
         chain_add_many(f->chain, keys, n, fresh, done, why);
     note_bytes(f);

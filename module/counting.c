@@ -11,6 +11,7 @@
 #include "items.h"
 #include "reply.h"
 #include "type.h"
+#include "window.h"
 
 static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
     static const char REMEDY[] = "make one with BF.RESERVE … COUNTING";
@@ -20,6 +21,9 @@ static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
             "ERR the filter does not count: the redisbloom layout "
             "has no room for counters; %s",
             REMEDY);
+    if (is_window(f))
+        return RM_ReplyWithError(ctx, "ERR the filter does not count: it is a "
+                                      "window, which forgets by itself");
     calyx_info info;
     calyx_outline(f->native, &info);
     return reply_text(ctx,

@@ -20,9 +20,13 @@
         .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1, \
         .token = (word), .flags = RM_ARG_OPTIONAL                    \
     }
+#define WINDOW_OPTIONS                   \
+    OPTION(DOUBLE, "WINDOW", "seconds"), \
+        OPTION(INTEGER, "GENERATIONS", "generations")
 #define OURS                                                         \
     OPTION(INTEGER, "SEED", "seed"), OPTION(STRING, "KIND", "kind"), \
-        OPTION(STRING, "LAYOUT", "layout")
+        OPTION(STRING, "LAYOUT", "layout"),                          \
+        OPTION(INTEGER, "BEGAN", "milliseconds")
 #define END \
     { 0 }
 
@@ -36,6 +40,7 @@ static RedisModuleCommandArg reserve_args[] = {
     OPTION(INTEGER, "EXPANSION", "expansion"),
     OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
     OPTION(PURE_TOKEN, "COUNTING", "counting"),
+    WINDOW_OPTIONS,
     OURS,
     END};
 static RedisModuleCommandArg insert_args[] = {
@@ -46,6 +51,7 @@ static RedisModuleCommandArg insert_args[] = {
     OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
     OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
     OPTION(PURE_TOKEN, "COUNTING", "counting"),
+    WINDOW_OPTIONS,
     OURS,
     {.name = "item",
      .type = RM_ARG_STRING,
@@ -63,6 +69,8 @@ static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "ABSENT", "absent"),
     OPTION(PURE_TOKEN, "CACHED", "cached"),
     OPTION(PURE_TOKEN, "MAYBE", "maybe"),
+    OPTION(PURE_TOKEN, "WINDOW", "window"),
+    OPTION(PURE_TOKEN, "GENERATIONS", "generations"),
     END};
 static RedisModuleCommandArg info_args[] = {KEY,
                                             {.name = "field",
@@ -85,6 +93,16 @@ static RedisModuleCommandArg merge_args[] = {NAMED_KEY("target", 0),
                                              END};
 static RedisModuleCommandArg pair_args[] = {NAMED_KEY("first", 0),
                                             NAMED_KEY("second", 0), END};
+static RedisModuleCommandArg turn_args[] = {KEY,
+                                            {.name = "turns",
+                                             .type = RM_ARG_INTEGER,
+                                             .key_spec_index = -1,
+                                             .flags = RM_ARG_OPTIONAL},
+                                            {.name = "began",
+                                             .type = RM_ARG_UNIX_TIME,
+                                             .key_spec_index = -1,
+                                             .flags = RM_ARG_OPTIONAL},
+                                            END};
 static RedisModuleCommandArg swap_args[] = {
     NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
     OPTION(INTEGER, "GENERATION", "generation"), END};
@@ -236,6 +254,12 @@ static const struct doc {
       .arity = 2,
       .key_specs = writes,
       .args = key_args}},
+    {"bf.turn",
+     {.summary = "Makes a window forget its oldest generation.",
+      .complexity = "O(1); what is large is freed in the background",
+      .arity = -2,
+      .key_specs = writes,
+      .args = turn_args}},
     {"bf.guard",
      {.summary = "Tells that an item is certainly absent, or its cached value, "
                  "or to ask the database.",

@@ -112,7 +112,8 @@ calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why) {
     const struct layout *const *l = layouts;
     while (l[1] && !(*l)->is_head(bytes, size)) l++;
-    struct filter *f = take_filter(*l);
+    const bool window = window_layout.is_head(bytes, size);
+    struct filter *f = take_filter(window ? &window_layout : *l);
     return keep(f, f->layout->load_head(bytes, size, f, why), out);
 }
 
@@ -163,8 +164,7 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         calyx_error *why) {
     const uint64_t takes = memory_takes();
     const calyx_status status =
-        f->layout->add_many(f, keys, n, fresh, done, why);
-    if (f->counts) memset(changed, true, *done);
+        f->layout->add_many(f, keys, n, fresh, changed, done, why);
     uint64_t news = 0;
     for (size_t i = 0; i < *done; i++) news += changed[i];
     f->counted_items += news;

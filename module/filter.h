@@ -5,6 +5,8 @@
  *     native       a filter of the library; what new filters are
  *     redisbloom   a chain as RedisBloom makes it; see redisbloom.h
  *
+ * and windows, which are several native ones; see window.h.
+ *
  * A layout is a struct of functions; commands see only the calls below.
  */
 #ifndef CALYX_MODULE_FILTER_H
@@ -25,6 +27,9 @@ struct wish {
     bool random_seed;   /* a new one, or                */
     uint64_t seed;      /*   this; native only, as is   */
     const char *kind;   /* NULL for what suits the rate */
+    uint64_t window;    /* milliseconds; 0: no window   */
+    uint32_t generations;
+    uint64_t began; /* Unix time in milliseconds    */
 };
 
 bool wish_counts(const struct wish *wish);
@@ -40,6 +45,7 @@ struct filter {
     union {
         calyx_filter *native;
         struct chain *chain;
+        struct window *window;
     };
     uint32_t expansion; /* as asked for; of a native one */
     uint64_t bytes;   /* of its bits, and of them those that are there: all, */
@@ -87,7 +93,8 @@ struct layout {
     size_t (*has_many)(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found);
     calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, size_t *done, calyx_error *why);
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why);
     void (*tell)(const struct filter *f, struct facts *facts);
     bool (*tell_part)(const struct filter *f, uint32_t number,
                       struct part_facts *facts);
@@ -109,8 +116,9 @@ struct layout {
     void (*move)(struct filter *f, RedisModuleDefragCtx *ctx);
 };
 
-extern const struct layout native_layout, redisbloom_layout;
-extern const struct layout *const layouts[]; /* ends with NULL */
+extern const struct layout native_layout, redisbloom_layout, window_layout;
+extern const struct layout *const layouts[]; /* by name; ends with NULL */
+enum { NATIVE_ENCODING = 2 }; /* what is written in RDB files; 1 is read, too */
 const struct layout *layout_named(const char *name, size_t size);
 
 /* Make a filter; on success `wish` is completed with what was chosen. */

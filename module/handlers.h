@@ -16,7 +16,7 @@ struct command {
 };
 
 extern const struct command counting_commands[], guard_commands[],
-    swap_commands[], whole_commands[];
+    swap_commands[], whole_commands[], window_commands[];
 
 /* Open a key that must hold a filter, for reading. Unless there is one, replies
  * and returns NULL, with nothing to close. */

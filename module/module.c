@@ -14,8 +14,10 @@
  *     reply.c         their replies and errors
  *     settings.c    the configuration
  *     type.c        the types of values
- *     filter.c      a filter, in either layout:
+ *     turning.c     when windows turn, and BF.TURN
+ *     filter.c      a filter, in any layout:
  *     native.c        ours, of the library
+ *     window.c        several of them, that forget in turn
  *     compat.c        RedisBloom's, by redisbloom.c
  *     memory.c      the server's memory, and whether it may be taken
  *     pages.c       the pages it lies on
@@ -25,6 +27,7 @@
 #include "commands.h"
 #include "settings.h"
 #include "type.h"
+#include "window.h"
 
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
@@ -43,6 +46,7 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"items_deleted", counts.deleted},
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
+        {"window_turns", turns_done},
         {"guard_absent", counts.guarded[ABSENT]},
         {"guard_cached", counts.guarded[CACHED]},
         {"guard_maybe", counts.guarded[MAYBE]},
@@ -59,6 +63,7 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
                                  RM_SIGNALS_MODIFIED_KEYS);
     if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
+        turning_start(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
     return settings_load(ctx, argv, argc);

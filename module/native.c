@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "filter.h"
 #include "memory.h"
 
@@ -29,16 +30,6 @@ enum {
     PIECE_START = 16,    /* before the bits of a piece    */
     MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
 };
-
-static void store_u64(uint8_t *to, uint64_t value) {
-    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t load_u64(const uint8_t *from) {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
-    return value;
-}
 
 static calyx_status damaged(calyx_error *why, const char *text) {
     why->status = CALYX_DAMAGED;
@@ -139,7 +130,8 @@ static calyx_status explain_add(const struct filter *f, calyx_status status,
 }
 
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, size_t *done, calyx_error *why) {
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
     const uint64_t takes = memory_takes();
     calyx_status status;
     if (n == 1) {
@@ -148,6 +140,7 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     } else {
         status = calyx_add_many(f->native, keys, n, fresh, done);
     }
+    if (f->counts) memset(changed, true, *done);
     if (memory_takes() != takes) note_bytes(f);
     return explain_add(f, status, why);
 }

@@ -7,6 +7,7 @@
 
 #include "memory.h"
 #include "options.h"
+#include "window.h"
 
 /* ---- Errors -------------------------------------------------------------- */
 
@@ -109,10 +110,13 @@ static void begin_field(RedisModuleCtx *ctx, const char *title) {
 /* What RedisBloom does not have is told only when it is asked for. */
 static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
                           RedisModuleString *field) {
+    const struct window *w = is_window(f) ? f->window : NULL;
     const struct {
         const char *word, *title;
         uint64_t value;
     } ours[] = {
+        {"WINDOW", "Window in milliseconds", w ? w->milliseconds : 0},
+        {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
         {"GENERATION", "Generation", f->generation},
         {"ABSENT", "Guarded: absent", f->guarded[ABSENT]},
         {"CACHED", "Guarded: cached", f->guarded[CACHED]},

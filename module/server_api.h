@@ -59,6 +59,9 @@ enum {
 
 typedef int command_function(RedisModuleCtx *ctx, RedisModuleString **argv,
                              int argc);
+typedef void timer_function(RedisModuleCtx *ctx, void *context);
+typedef int event_function(RedisModuleCtx *ctx, int type, const char *event,
+                           RedisModuleString *key);
 typedef void info_function(RedisModuleInfoCtx *ctx, int for_crash_report);
 
 typedef RedisModuleString *get_string_config(const char *name, void *context);
@@ -199,7 +202,10 @@ typedef struct RedisModuleCommandInfo {
     /* keys and strings */                                                     \
     F(RedisModuleKey *, OpenKey,                                               \
       (RedisModuleCtx *, RedisModuleString *, int mode))                       \
+    F(int, SelectDb, (RedisModuleCtx *, int))                                  \
     F(void, CloseKey, (RedisModuleKey *))                                      \
+    F(const RedisModuleString *, GetKeyNameFromModuleKey, (RedisModuleKey *))  \
+    F(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))          \
     F(int, KeyType, (RedisModuleKey *))                                        \
     F(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey *))                \
     F(void *, ModuleTypeGetValue, (RedisModuleKey *))                          \
@@ -241,6 +247,13 @@ typedef struct RedisModuleCommandInfo {
     F(int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))     \
     F(int, ReplicateVerbatim, (RedisModuleCtx *))                              \
     F(int, GetContextFlags, (RedisModuleCtx *))                                \
+    F(int, AvoidReplicaTraffic, (void))                                        \
+    /* time and events */                                                      \
+    F(long long, Milliseconds, (void))                                         \
+    F(uint64_t, CreateTimer,                                                   \
+      (RedisModuleCtx *, long long milliseconds, timer_function *, void *))    \
+    F(int, SubscribeToKeyspaceEvents,                                          \
+      (RedisModuleCtx *, int types, event_function *))                         \
     /* saving and loading */                                                   \
     F(void, SaveUnsigned, (RedisModuleIO *, uint64_t))                         \
     F(uint64_t, LoadUnsigned, (RedisModuleIO *))                               \

@@ -1,4 +1,4 @@
-/* The two types of values, as the server knows them. */
+/* The types of values, as the server knows them. */
 #ifndef CALYX_MODULE_TYPE_H
 #define CALYX_MODULE_TYPE_H
 

@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "reply.h"
 #include "type.h"
+#include "window.h"
 
 /* Can its bits be laid over those of another? Else replies. `which` names it.
  */
@@ -25,6 +26,11 @@ static bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
                    "ERR the %s is of the redisbloom layout, which keeps no "
                    "seed and counts items as they come; only native filters "
                    "can be laid over each other",
+                   which);
+    else if (is_window(f))
+        reply_text(ctx,
+                   "ERR the %s is a window, which has a filter for each of its "
+                   "generations; they cannot be laid over others",
                    which);
     else if (filter_is_partial(f))
         reply_partial(ctx, f);

@@ -11,10 +11,10 @@ from servers import MODULE, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count "
-            "merge similarity clear").split()
+            "merge similarity clear turn").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
                    "merge"}
-WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "clear"}
+WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "clear", "turn"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
         "similarity": [1, 2, 1]}
 

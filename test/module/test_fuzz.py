@@ -25,13 +25,15 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "18446744073709551615", "18446744073709551616", "-9223372036854775808",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
-          "LAYOUT", "GENERATION", "COUNTING", "native", "redisbloom", "line", "counting", "flat"]
-KEYS = ["", "k", "ns", "count", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
+          "LAYOUT", "GENERATION", "COUNTING",
+          "WINDOW", "GENERATIONS", "BEGAN", "native", "redisbloom", "line", "counting", "flat"]
+KEYS = ["", "k", "ns", "count", "win", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
         "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
             "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP", "BF.DEL", "BF.MDEL",
-            "BF.COUNT", "BF.MERGE", "BF.SIMILARITY", "BF.CLEAR"]
+            "BF.COUNT", "BF.MERGE", "BF.SIMILARITY", "BF.CLEAR",
+            "BF.TURN"]
 
 
 @pytest.fixture
@@ -49,6 +51,7 @@ def test_random_arguments(quiet):
         r("BF.ADD", "k", "a")
         r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
         r("BF.INSERT", "count", "COUNTING", "ITEMS", *VALUES)
+        r("BF.INSERT", "win", "WINDOW", 5, "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
@@ -62,7 +65,7 @@ def test_options_in_every_order_with_every_value(quiet):
     r = quiet.client()
     for value in VALUES:
         for option in ("CAPACITY", "ERROR", "EXPANSION", "SEED", "KIND",
-                       "LAYOUT"):
+                       "LAYOUT", "WINDOW"):
             r("DEL", "k")
             answer = r("BF.INSERT", "k", option, value, "ITEMS", "a")
             assert answer == [1] or isinstance(answer, Error)
@@ -106,8 +109,20 @@ def native_samples(r):
     return out
 
 
+def window_samples(r):
+    """Whole, and partly loaded."""
+    out = []
+    for generations, n in ((1, 5), (2, 100), (6, 20)):
+        r("BF.INSERT", "k", "CAPACITY", 20, "WINDOW", 1000, "GENERATIONS",
+          generations, "ITEMS", *range(n))
+        r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
+        out += [r("DUMP", "k")[:-10], r("DUMP", "p")[:-10]]
+        r("DEL", "k", "p")
+    return out
+
+
 def samples(r):
-    return native_samples(r) + [case.payload()[:-10] for case in cases()
+    return native_samples(r) + window_samples(r) + [case.payload()[:-10] for case in cases()
                                 if len(case.payload()) < 1000]
 
 
@@ -137,7 +152,9 @@ def mutated(generator, data):
     return bytes(data)
 
 
-PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.INFO", "k"),
+PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.GUARD", "k", "a", "c"),
+          ("BF.MDEL", "k", "1", "2"), ("BF.TURN", "k", 1, 9 * 10**12),
+          ("BF.INFO", "k"),
           ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
           ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),
           ("MEMORY", "USAGE", "k"), ("DUMP", "k"),
@@ -354,10 +371,10 @@ def test_damaged_dumps(quiet):
     r = quiet.client()
     generator = random.Random(6)
     dumps = []
-    for layout in ("native", "redisbloom"):
+    for how in (("LAYOUT", "native"), ("LAYOUT", "redisbloom"), ("COUNTING",),
+                ("WINDOW", 1000, "GENERATIONS", 2)):
         for capacity, n in ((10, 5), (10, 300)):
-            r("BF.INSERT", "k", "LAYOUT", layout, "CAPACITY", capacity, "ITEMS",
-              *range(n))
+            r("BF.INSERT", "k", *how, "CAPACITY", capacity, "ITEMS", *range(n))
             dumps.append(dump(r, "k"))
             r("DEL", "k")
     before = used(r)

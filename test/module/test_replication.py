@@ -40,6 +40,11 @@ def random_command(random):
         return ("DEL", key)
     if draw < 0.955:
         return ("BF.RESERVE", key, 0.01, random.randrange(1, 200), "COUNTING")
+    if draw < 0.959:
+        return ("BF.RESERVE", key, 0.01, random.randrange(1, 200), "WINDOW",
+                10**6, "GENERATIONS", random.randrange(1, 6))
+    if draw < 0.962:
+        return ("BF.TURN", key)
     if draw < 0.965:
         return ("BF.SWAP", key, f"k{random.randrange(60)}")
     if draw < 0.97:
