@@ -32,7 +32,7 @@ check:
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-tidy
-	@CALYX_FUZZ=200000 dev/test $(JOBS)
+	@CALYX_FUZZ=200000 CALYX_LONG=1 dev/test $(JOBS)
 	@dev/check-symbols
 	@dev/check-memory
 
