@@ -55,16 +55,25 @@ void turning_name(struct window *w, const char *name, size_t size) {
     char *const old = w->name;
     w->name = copy;
     w->name_size = size;
+    w->looked = 0;
     pthread_mutex_unlock(&mutex);
     if (old) RM_Free(old);
 }
 
 /* ---- Deciding ------------------------------------------------------------ */
 
-uint64_t turning_due(const struct window *w) {
+/* What this server's clock says; 0, before all times, if another decides. */
+static uint64_t clock_now(void) {
     if (RM_GetContextFlags(NULL) & (RM_CTX_REPLICA | RM_CTX_LOADING)) return 0;
-    const uint64_t now = (uint64_t)RM_Milliseconds();
+    return (uint64_t)RM_Milliseconds();
+}
+
+static uint64_t due_at(const struct window *w, uint64_t now) {
     return now > w->began ? (now - w->began) / window_span(w) : 0;
+}
+
+uint64_t turning_due(const struct window *w) {
+    return due_at(w, clock_now());
 }
 
 /* Turn, and tell the replicas and whoever listens. */
@@ -91,15 +100,20 @@ void turning_do(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- The timer ----------------------------------------------------------- */
 
-/* The names of some windows that are due, in memory that is to be freed. What
- * is left is for the next time. */
+/* The names of some windows that are due; what is left is for the next time.
+ * One that was not found, or is partly loaded, is not looked for again until it
+ * is due once more: it must not keep others waiting. */
 static size_t find_due(RedisModuleCtx *ctx, RedisModuleString **names,
                        size_t most) {
+    const uint64_t now = clock_now();
     size_t n = 0;
     pthread_mutex_lock(&mutex);
-    for (const struct window *w = first; w && n < most; w = w->after)
-        if (w->name && turning_due(w) > 0)
-            names[n++] = RM_CreateString(ctx, w->name, w->name_size);
+    for (struct window *w = first; w && n < most; w = w->after) {
+        const uint64_t due = due_at(w, now);
+        if (!w->name || due <= w->looked) continue;
+        w->looked = due;
+        names[n++] = RM_CreateString(ctx, w->name, w->name_size);
+    }
     pthread_mutex_unlock(&mutex);
     return n;
 }

@@ -149,6 +149,7 @@ void window_turn(struct filter *f, uint64_t turns, uint64_t began) {
         empty(&w->pane[w->newest]);
     }
     w->began = began;
+    w->looked = 0;
     for (uint32_t i = 0; i < w->panes; i++) w->pane[i].losses++;
     note_bytes(f);
     filter_count(f);

@@ -30,6 +30,7 @@ struct window {
     struct filter *pane;   /* native; not known to the statistics          */
     char *name;            /* of its key, as far as is known               */
     size_t name_size;
+    uint64_t looked; /* turns that were due when the timer last sought it  */
     struct window *before, *after; /* in the list of turning.c             */
 };
 

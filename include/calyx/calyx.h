@@ -299,8 +299,8 @@ CALYX_API calyx_status calyx_intersect(calyx_filter *f,
                                        const calyx_filter *other,
                                        calyx_error *why);
 
-/* Whether they could be merged, which is not done: CALYX_OK, or what calyx_merge
- * would return. To know before the first of several merges. */
+/* Whether they could be merged, which is not done: CALYX_OK, or what
+ * calyx_merge would return. To know before the first of several merges. */
 CALYX_API calyx_status calyx_fits(const calyx_filter *f,
                                   const calyx_filter *other, calyx_error *why);
 
