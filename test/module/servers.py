@@ -13,6 +13,11 @@ MODULE = os.environ.get("CALYX_MODULE") or os.path.join(
 SERVER = os.environ.get("CALYX_SERVER", "redis-server")
 
 
+# A sanitizer fills what is taken and what is freed, which takes as long as it is
+# large; then tests do not look at the clock.
+CLOCK_COUNTS = not os.environ.get("CALYX_PRELOAD")
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -113,6 +118,12 @@ def until(happened, seconds=30):
 def info(client, section):
     lines = client("INFO", section).decode().splitlines()
     return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def milliseconds_of(client, command):
+    """In all calls of a command since CONFIG RESETSTAT."""
+    stats = info(client, "commandstats")["cmdstat_" + command]
+    return float(stats.split("usec=")[1].split(",")[0]) / 1000
 
 
 def digest(client, key):
