@@ -33,7 +33,7 @@ check:
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-tidy
-	@CALYX_FUZZ=200000 CALYX_HUGE=4200 dev/test $(JOBS)
+	@CALYX_FUZZ=200000 CALYX_HUGE=4200 CALYX_LONG=1 dev/test $(JOBS)
 	@dev/check-symbols
 	@dev/check-memory
 

@@ -3,8 +3,8 @@
  * that survives every call, and is the same after it was saved and loaded
  * again.
  *
- * The first byte of an input chooses the type, and the encoding of
- * RedisBloom's; the stream follows, as mock_server.h has it. The library's own
+ * The first byte of an input chooses the type and its encoding; the stream
+ * follows, as mock_server.h has it. The library's own
  * format is fuzzed by fuzz_decode, which mends checksums; this is about what is
  * around it.
  */
@@ -14,7 +14,7 @@
 
 static void use(struct filter *f) {
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"iris", 4}};
-    bool fresh[3], found[3];
+    bool fresh[3], changed[3], found[3];
     size_t done = 0;
     struct facts facts;
     struct part_facts part;
@@ -23,7 +23,8 @@ static void use(struct filter *f) {
     for (uint32_t i = 0; i < facts.parts; i++)
         DEMAND(f->layout->tell_part(f, i, &part));
     if (filter_is_partial(f)) return;
-    if (filter_add(f, keys, 3, fresh, &done, &why) == CALYX_OK)
+    if (filter_add(f, keys, 3, fresh, f->repeats_matter ? changed : fresh,
+                   &done, &why) == CALYX_OK)
         DEMAND(f->layout->has_many(f, keys, 3, found) == 3);
     RM_Free(f->layout->dump_head(f).owned);
     RM_Free(f->layout->dump_from(f, 1).owned);
@@ -44,15 +45,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!RM_Alloc) mock_start();
     if (size < 1) return 0;
     mock_most_bytes = (size_t)1 << 20;
-    const bool theirs = *data & 1;
-    const RedisModuleTypeMethods *type =
-        theirs ? &mock_redisbloom : &mock_native;
+    const RedisModuleTypeMethods *const types[] = {
+        &mock_native, &mock_redisbloom, &mock_window, &mock_window};
+    static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
+    const RedisModuleTypeMethods *type = types[*data & 3];
     RedisModuleIO io = {(uint8_t *)(uintptr_t)(data + 1), size - 1, 0, false};
-    struct filter *f = type->rdb_load(&io, theirs ? *data >> 1 & 7 : 1);
+    struct filter *f = type->rdb_load(&io, *data >> 2 & 7);
     if (f) {
-        come_back(type, f, theirs ? 4 : 1);
+        come_back(type, f, saved[*data & 3]);
         use(f);
-        come_back(type, f, theirs ? 4 : 1);
+        come_back(type, f, saved[*data & 3]);
         type->free(f);
     }
     DEMAND(mock_blocks == 0);

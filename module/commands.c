@@ -7,23 +7,26 @@
  */
 #include "commands.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "handlers.h"
+#include "items.h"
 #include "memory.h"
 #include "options.h"
 #include "pages.h"
 #include "reply.h"
 #include "settings.h"
 #include "type.h"
+#include "window.h"
 
 struct counts counts;
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-/* Open a key that must hold a filter, for reading. Unless there is one, replies
- * and returns NULL, with nothing to close. */
-static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
-                                 RedisModuleKey **key) {
+struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
+                          RedisModuleKey **key) {
     struct filter *f = NULL;
     *key = RM_OpenKey(ctx, name, RM_READ);
     const enum standing is = type_of(*key, &f);
@@ -36,96 +39,94 @@ static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
     return NULL;
 }
 
-static void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
-                        const char *event) {
+void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
+                 const char *event) {
     RM_SignalModifiedKey(ctx, name);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, event, name);
 }
 
-/* ---- Items --------------------------------------------------------------- */
-
-/* The items of a command, as the library takes them. Most commands have few:
- * those need no memory. */
-struct items {
-    RedisModuleString **argv;
-    size_t n;
-    calyx_key *keys;
-    bool *answers;
-    calyx_key few_keys[64];
-    bool few_answers[64];
-};
-
-static void open_items(struct items *items, RedisModuleString **argv, int n) {
-    items->argv = argv;
-    items->n = (size_t)n;
-    const bool few = items->n <= sizeof items->few_answers;
-    items->keys =
-        few ? items->few_keys : RM_Alloc(items->n * sizeof *items->keys);
-    items->answers = few ? items->few_answers : RM_Alloc(items->n);
-    for (size_t i = 0; i < items->n; i++)
-        items->keys[i].data = RM_StringPtrLen(argv[i], &items->keys[i].size);
-}
-
-static void close_items(struct items *items) {
-    if (items->keys == items->few_keys) return;
-    RM_Free(items->keys);
-    RM_Free(items->answers);
-}
-
 /* ---- Replication --------------------------------------------------------- */
 
-/* Numbers of a wish, as text that gives the same numbers again. */
-struct wish_text {
-    char error[32], capacity[24], expansion[16], seed[24];
+/* A wish in words, which are options that make the same filter again. */
+struct words {
+    RedisModuleCtx *ctx;
+    RedisModuleString *word[18];
+    size_t n;
 };
 
-static struct wish_text write_wish(const struct wish *wish) {
-    struct wish_text text;
-    snprintf(text.error, sizeof text.error, "%.17g", wish->error);
-    snprintf(text.capacity, sizeof text.capacity, "%llu",
-             (unsigned long long)wish->capacity);
-    snprintf(text.expansion, sizeof text.expansion, "%u", wish->expansion);
-    snprintf(text.seed, sizeof text.seed, "%llu",
-             (unsigned long long)wish->seed);
-    return text;
+__attribute__((format(printf, 3, 4))) static void say(struct words *words,
+                                                      const char *option,
+                                                      const char *format, ...) {
+    char value[40];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    words->word[words->n++] =
+        RM_CreateString(words->ctx, option, strlen(option));
+    words->word[words->n++] = RM_CreateString(words->ctx, value, strlen(value));
+}
+
+static void say_number(struct words *words, const char *option,
+                       uint64_t number) {
+    say(words, option, "%llu", (unsigned long long)number);
+}
+
+static struct words words_for(RedisModuleCtx *ctx, const struct wish *wish) {
+    struct words words = {.ctx = ctx};
+    say(&words, "ERROR", "%.17g", wish->error);
+    say_number(&words, "CAPACITY", wish->capacity);
+    say_number(&words, "EXPANSION", wish->expansion);
+    say(&words, "LAYOUT", "%s", wish->layout->name);
+    say(&words, "KIND", "%s", wish->kind);
+    say_number(&words, "SEED", wish->seed);
+    if (!wish->window) return words;
+    say(&words, "WINDOW", "%llu.%03u", (unsigned long long)wish->window / 1000,
+        (unsigned)(wish->window % 1000));
+    say_number(&words, "GENERATIONS", wish->generations);
+    say_number(&words, "BEGAN", wish->began);
+    return words;
+}
+
+static void free_words(struct words *words) {
+    while (words->n > 0) RM_FreeString(words->ctx, words->word[--words->n]);
 }
 
 static void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                           const struct wish *wish) {
-    const struct wish_text text = write_wish(wish);
-    RM_Replicate(ctx, "BF.RESERVE", "scccccccccc", name, text.error,
-                 text.capacity, "EXPANSION", text.expansion, "LAYOUT",
-                 wish->layout->name, "KIND", wish->kind, "SEED", text.seed);
+    enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
+    struct words words = words_for(ctx, wish);
+    RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
+                 words.word[CAPACITY], words.word + REST, words.n - REST);
+    free_words(&words);
 }
 
 static void replicate_new_with(RedisModuleCtx *ctx, RedisModuleString *name,
                                const struct wish *wish,
                                RedisModuleString **items, size_t n) {
-    const struct wish_text text = write_wish(wish);
-    RM_Replicate(ctx, "BF.INSERT", "scccccccccccccv", name, "ERROR", text.error,
-                 "CAPACITY", text.capacity, "EXPANSION", text.expansion,
-                 "LAYOUT", wish->layout->name, "KIND", wish->kind, "SEED",
-                 text.seed, "ITEMS", items, n);
+    struct words words = words_for(ctx, wish);
+    RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n, "ITEMS",
+                 items, n);
+    free_words(&words);
 }
 
-/* Those of the first `done` items that were fresh, in their order: the others
- * changed nothing. */
+/* Those of the first `done` items that changed something: the others did not.
+ */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct wish *made, const struct items *items,
-                            size_t done) {
-    RedisModuleString *few[64];
-    RedisModuleString **fresh =
-        done <= 64 ? few : RM_Alloc(done * sizeof(void *));
-    size_t n = 0;
-    for (size_t i = 0; i < done; i++)
-        if (items->answers[i]) fresh[n++] = items->argv[i];
-    if (made && n == 0)
+                            const bool *changed, size_t done) {
+    if (!made) {
+        items_replicate(ctx, "BF.MADD", name, items, changed, done);
+        return;
+    }
+    RedisModuleString *few[FEW_ITEMS];
+    size_t n;
+    RedisModuleString **chosen = items_chosen(items, changed, done, few, &n);
+    if (n == 0)
         replicate_new(ctx, name, made);
-    else if (made)
-        replicate_new_with(ctx, name, made, fresh, n);
-    else if (n > 0)
-        RM_Replicate(ctx, "BF.MADD", "sv", name, fresh, n);
-    if (fresh != few) RM_Free(fresh);
+    else
+        replicate_new_with(ctx, name, made, chosen, n);
+    if (chosen != few) RM_Free(chosen);
 }
 
 /* ---- Making -------------------------------------------------------------- */
@@ -181,22 +182,24 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     why.text[0] = '\0';
     memory_judge(ctx, f->bytes);
     if (!single) pages_hold(true);
-    const calyx_status status =
-        filter_add(f, items->keys, items->n, items->answers, &done, &why);
+    bool *const changed = f->repeats_matter ? items->changed : items->answers;
+    const calyx_status status = filter_add(
+        f, items->keys, items->n, items->answers, changed, &done, &why);
     if (!single) pages_hold(false);
     memory_trust();
-    size_t fresh = 0;
+    size_t fresh = 0, changes = 0;
     for (size_t i = 0; i < done; i++) fresh += items->answers[i];
+    for (size_t i = 0; i < done; i++) changes += changed[i];
     counts.adds += done;
     counts.fresh += fresh;
     counts.refused += status == CALYX_NO_MEMORY;
 
-    if (!made && fresh == items->n)
+    if (!made && changes == items->n)
         RM_ReplicateVerbatim(ctx);
     else
-        replicate_items(ctx, name, made, items, done);
+        replicate_items(ctx, name, made, items, changed, done);
     if (made) note_change(ctx, name, "bloom.reserve");
-    if (fresh) note_change(ctx, name, "bloom.add");
+    if (changes) note_change(ctx, name, "bloom.add");
 
     if (!single) RM_ReplyWithArray(ctx, (long)done + (status != CALYX_OK));
     reply_bools(ctx, items->answers, done);
@@ -230,10 +233,11 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
     }
     if (f) {
         struct items items;
+        if (f->repeats_matter) turning_do(ctx, name, f);
         if (single) filter_aim(f);
-        open_items(&items, argv, n);
+        items_open(&items, argv, n);
         add_items(ctx, name, f, made, &items, single);
-        close_items(&items);
+        items_close(&items);
     }
     RM_CloseKey(key);
     return RM_OK;
@@ -286,7 +290,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
                       RedisModuleString **argv, int n) {
     struct items items;
-    open_items(&items, argv, n);
+    items_open(&items, argv, n);
     if (f)
         counts.positives +=
             f->layout->has_many(f, items.keys, items.n, items.answers);
@@ -295,7 +299,7 @@ static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
     counts.questions += items.n;
     RM_ReplyWithArray(ctx, n);
     reply_bools(ctx, items.answers, items.n);
-    close_items(&items);
+    items_close(&items);
 }
 
 static int ask_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -337,12 +341,10 @@ static int info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RedisModuleKey *key;
     const struct filter *f = open_there(ctx, argv[1], &key);
     if (!f) return RM_OK;
-    struct facts facts;
-    f->layout->tell(f, &facts);
     if (argc == 2)
-        reply_facts(ctx, &facts);
+        reply_facts(ctx, f);
     else
-        reply_fact(ctx, &facts, argv[2]);
+        reply_fact(ctx, f, argv[2]);
     RM_CloseKey(key);
     return RM_OK;
 }
@@ -449,11 +451,7 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 /* ---- The table ----------------------------------------------------------- */
 
-static const struct command {
-    const char *name;
-    command_function *run;
-    const char *flags, *categories;
-} commands[] = {
+static const struct command commands[] = {
     {"bf.reserve", reserve, "write deny-oom", "write fast bloom"},
     {"bf.add", add_one, "write deny-oom", "write bloom"},
     {"bf.madd", add_many, "write deny-oom", "write bloom"},
@@ -465,6 +463,12 @@ static const struct command {
     {"bf.debug", debug, "readonly fast", "read bloom"},
     {"bf.scandump", scan_dump, "readonly fast", "read bloom"},
     {"bf.loadchunk", load_chunk, "write deny-oom", "write bloom"},
+    {0},
+};
+
+static const struct command *const lists[] = {
+    commands,       counting_commands, guard_commands, swap_commands,
+    whole_commands, window_commands,   NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */
@@ -487,11 +491,12 @@ static int command_register(RedisModuleCtx *ctx, const struct command *c,
 
 int commands_register(RedisModuleCtx *ctx) {
     const bool categories = has_categories(ctx);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (command_register(ctx, &commands[i], categories) == RM_OK) continue;
-        RM_Log(ctx, "warning", "the server does not take the command %s",
-               commands[i].name);
-        return RM_ERR;
-    }
+    for (const struct command *const *list = lists; *list; list++)
+        for (const struct command *c = *list; c->name; c++) {
+            if (command_register(ctx, c, categories) == RM_OK) continue;
+            RM_Log(ctx, "warning", "the server does not take the command %s",
+                   c->name);
+            return RM_ERR;
+        }
     return RM_OK;
 }

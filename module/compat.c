@@ -17,6 +17,13 @@ static calyx_status noted(struct filter *f, calyx_status status) {
 
 static calyx_status make(struct wish *wish, struct filter *f,
                          calyx_error *why) {
+    if (wish_counts(wish)) {
+        why->status = CALYX_CANNOT;
+        snprintf(why->text, sizeof why->text,
+                 "the redisbloom layout has no room for counters; say LAYOUT "
+                 "native");
+        return CALYX_CANNOT;
+    }
     /* Nothing is left to chance or choice here; zeros say so to replicas. */
     wish->seed = 0;
     wish->kind = "flat";
@@ -29,6 +36,11 @@ static calyx_status make(struct wish *wish, struct filter *f,
 static calyx_status copy(const struct filter *f, struct filter *to,
                          calyx_error *why) {
     return noted(to, chain_copy(f->chain, &to->chain, why));
+}
+
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    return noted(to, chain_new_like(f->chain, &to->chain, why));
 }
 
 static void free_filter(struct filter *f) {
@@ -45,7 +57,9 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
 }
 
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, size_t *done, calyx_error *why) {
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
+    (void)changed; /* which is `fresh` */
     const calyx_status status =
         chain_add_many(f->chain, keys, n, fresh, done, why);
     note_bytes(f);
@@ -177,6 +191,7 @@ const struct layout redisbloom_layout = {
     .make = make,
     .copy = copy,
     .free = free_filter,
+    .make_like = make_like,
     .has = has,
     .has_many = has_many,
     .add_many = add_many,

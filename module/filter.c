@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "memory.h"
+#include "thread.h"
 
 const struct layout *const layouts[] = {&native_layout, &redisbloom_layout,
                                         NULL};
@@ -15,6 +16,10 @@ const struct layout *layout_named(const char *name, size_t size) {
             strncasecmp((*l)->name, name, size) == 0)
             return *l;
     return NULL;
+}
+
+bool wish_counts(const struct wish *wish) {
+    return wish->kind && strcmp(wish->kind, "counting") == 0;
 }
 
 /* ---- Totals -------------------------------------------------------------- */
@@ -63,11 +68,20 @@ static void give_filter(struct filter *f) {
     RM_Free(f);
 }
 
+struct filter *filter_hollow(const struct layout *layout) {
+    return take_filter(layout);
+}
+
 static calyx_status keep(struct filter *f, calyx_status status,
                          struct filter **out) {
     if (status != CALYX_OK) {
         give_filter(f);
         return status;
+    }
+    if (f->layout == &native_layout) {
+        calyx_info info;
+        calyx_outline(f->native, &info);
+        f->counts = f->repeats_matter = strcmp(info.kind, "counting") == 0;
     }
     filter_count(f);
     *out = f;
@@ -83,14 +97,23 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = take_filter(f->layout);
+    copy->generation = f->generation;
+    copy->losses = f->losses;
     return keep(copy, f->layout->copy(f, copy, why), out);
+}
+
+static calyx_status filter_like(const struct filter *f, struct filter **out,
+                                calyx_error *why) {
+    struct filter *like = take_filter(f->layout);
+    return keep(like, f->layout->make_like(f, like, why), out);
 }
 
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why) {
     const struct layout *const *l = layouts;
     while (l[1] && !(*l)->is_head(bytes, size)) l++;
-    struct filter *f = take_filter(*l);
+    const bool window = window_layout.is_head(bytes, size);
+    struct filter *f = take_filter(window ? &window_layout : *l);
     return keep(f, f->layout->load_head(bytes, size, f, why), out);
 }
 
@@ -106,19 +129,57 @@ void filter_free(struct filter *f) {
     give_filter(f);
 }
 
+static void *free_it(void *f) {
+    filter_free(f);
+    return NULL;
+}
+
+/* In a thread of its own, unless that is more trouble than freeing it here. */
+static void free_later(struct filter *f) {
+    static const uint64_t LARGE = 4 << 20;
+    if (f->bytes < LARGE || !thread_start(free_it, f)) filter_free(f);
+}
+
+calyx_status filter_clear(struct filter *f, calyx_error *why) {
+    struct filter *old = NULL;
+    const calyx_status status = filter_like(f, &old, why);
+    if (status != CALYX_OK) return status;
+    /* The key keeps its struct: what is within goes over. */
+    const struct filter empty = *old;
+    *old = *f;
+    f->native = empty.native;
+    f->bytes = empty.bytes;
+    f->arrived = empty.arrived;
+    f->counted_items = empty.counted_items;
+    f->counted_bytes = empty.counted_bytes;
+    f->losses++;
+    free_later(old);
+    return CALYX_OK;
+}
+
 /* ---- Change -------------------------------------------------------------- */
 
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, size_t *done, calyx_error *why) {
+                        bool *fresh, bool *changed, size_t *done,
+                        calyx_error *why) {
     const uint64_t takes = memory_takes();
     const calyx_status status =
-        f->layout->add_many(f, keys, n, fresh, done, why);
+        f->layout->add_many(f, keys, n, fresh, changed, done, why);
     uint64_t news = 0;
-    for (size_t i = 0; i < *done; i++) news += fresh[i];
+    for (size_t i = 0; i < *done; i++) news += changed[i];
     f->counted_items += news;
     items_added += news;
     if (memory_takes() != takes) filter_count(f);
     return status;
+}
+
+size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found) {
+    size_t removed = 0;
+    calyx_remove_many(f->native, keys, n, found, &removed);
+    f->losses += removed;
+    if (removed) filter_count(f);
+    return removed;
 }
 
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,

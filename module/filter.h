@@ -5,6 +5,8 @@
  *     native       a filter of the library; what new filters are
  *     redisbloom   a chain as RedisBloom makes it; see redisbloom.h
  *
+ * and windows, which are several native ones; see window.h.
+ *
  * A layout is a struct of functions; commands see only the calls below.
  */
 #ifndef CALYX_MODULE_FILTER_H
@@ -25,21 +27,35 @@ struct wish {
     bool random_seed;   /* a new one, or                */
     uint64_t seed;      /*   this; native only, as is   */
     const char *kind;   /* NULL for what suits the rate */
+    uint64_t window;    /* milliseconds; 0: no window   */
+    uint32_t generations;
+    uint64_t began; /* Unix time in milliseconds    */
 };
+
+bool wish_counts(const struct wish *wish);
 
 enum { MOST_EXPANSION = 32768 };
 #define MOST_CAPACITY (INT64_C(1) << 40)
+
+/* What BF.GUARD says of an item. */
+enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
 
 struct filter {
     const struct layout *layout;
     union {
         calyx_filter *native;
         struct chain *chain;
+        struct window *window;
     };
     uint32_t expansion; /* as asked for; of a native one */
     uint64_t bytes;   /* of its bits, and of them those that are there: all, */
     uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK           */
+    bool counts;      /* items can be deleted from it                */
+    bool repeats_matter; /* adding what is there changes it             */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
+    uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
+    uint64_t losses;     /* how often it forgot; see native.c               */
+    uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
 };
 
 /* What BF.INFO tells. */
@@ -69,11 +85,16 @@ struct layout {
     calyx_status (*copy)(const struct filter *f, struct filter *to,
                          calyx_error *why);
     void (*free)(struct filter *f);
+
+    /* Make an empty filter as this one was when it was new. */
+    calyx_status (*make_like)(const struct filter *f, struct filter *to,
+                              calyx_error *why);
     bool (*has)(const struct filter *f, const void *key, size_t size);
     size_t (*has_many)(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found);
     calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, size_t *done, calyx_error *why);
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why);
     void (*tell)(const struct filter *f, struct facts *facts);
     bool (*tell_part)(const struct filter *f, uint32_t number,
                       struct part_facts *facts);
@@ -95,8 +116,9 @@ struct layout {
     void (*move)(struct filter *f, RedisModuleDefragCtx *ctx);
 };
 
-extern const struct layout native_layout, redisbloom_layout;
-extern const struct layout *const layouts[]; /* ends with NULL */
+extern const struct layout native_layout, redisbloom_layout, window_layout;
+extern const struct layout *const layouts[]; /* by name; ends with NULL */
+enum { NATIVE_ENCODING = 2 }; /* what is written in RDB files; 1 is read, too */
 const struct layout *layout_named(const char *name, size_t size);
 
 /* Make a filter; on success `wish` is completed with what was chosen. */
@@ -106,9 +128,23 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
 void filter_free(struct filter *f);
 
-/* As calyx_add_many. */
+/* Forget everything. The memory is taken anew, and what there was is freed by
+ * another thread if it is large; so it takes no time at any size. */
+calyx_status filter_clear(struct filter *f, calyx_error *why);
+
+/* A filter without anything in it, to stand under a key that is about to go. */
+struct filter *filter_hollow(const struct layout *layout);
+
+/* As calyx_add_many. `changed` tells which of the items changed something; it
+ * is another array than `fresh` if repeats matter to the filter, else the same.
+ */
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, size_t *done, calyx_error *why);
+                        bool *fresh, bool *changed, size_t *done,
+                        calyx_error *why);
+
+/* As calyx_remove_many, of a filter that counts: how many were there. */
+size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found);
 
 /* Make a filter of the head of a dump, of any layout. */
 calyx_status filter_load_head(const void *bytes, size_t size,

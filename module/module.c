@@ -3,22 +3,31 @@
  * data of RedisBloom. Start reading at commands.c.
  *
  *     module.c      loading; the INFO section
- *     commands.c    the commands
+ *     commands.c    the commands of RedisBloom, and the table of all
+ *     counting.c      BF.DEL, BF.MDEL, BF.COUNT
+ *     guard.c         BF.GUARD
+ *     swap.c          BF.SWAP
+ *     whole.c         BF.MERGE, BF.SIMILARITY, BF.CLEAR
+ *     items.c         the items they are given
  *     docs.c          what the server tells of them
  *     options.c       their options
  *     reply.c         their replies and errors
  *     settings.c    the configuration
  *     type.c        the types of values
- *     filter.c      a filter, in either layout:
+ *     turning.c     when windows turn, and BF.TURN
+ *     filter.c      a filter, in any layout:
  *     native.c        ours, of the library
+ *     window.c        several of them, that forget in turn
  *     compat.c        RedisBloom's, by redisbloom.c
  *     memory.c      the server's memory, and whether it may be taken
  *     pages.c       the pages it lies on
+ *     thread.c      threads beside the server's
  *     server_api.h  what is used of the server
  */
 #include "commands.h"
 #include "settings.h"
 #include "type.h"
+#include "window.h"
 
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
@@ -34,8 +43,14 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"positive_answers", counts.positives},
         {"items_given", counts.adds},
         {"items_fresh", counts.fresh},
+        {"items_deleted", counts.deleted},
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
+        {"window_turns", turns_done},
+        {"guard_absent", counts.guarded[ABSENT]},
+        {"guard_cached", counts.guarded[CACHED]},
+        {"guard_maybe", counts.guarded[MAYBE]},
+        {"guard_without_filter", counts.guarded_blindly},
     };
     if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
     RM_InfoAddFieldCString(ctx, "version", calyx_version());
@@ -48,6 +63,7 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
                                  RM_SIGNALS_MODIFIED_KEYS);
     if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
+        turning_start(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
     return settings_load(ctx, argv, argc);

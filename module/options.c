@@ -1,8 +1,9 @@
 /*
  * Options: RedisBloom's (EXPANSION, NONSCALING; BF.INSERT also CAPACITY, ERROR,
- * NOCREATE and ITEMS) and ours (SEED, KIND, LAYOUT), which is how replicas hear
- * of everything that was decided here. Words are matched whole, in any case,
- * and stand behind the key, never in its place.
+ * NOCREATE and ITEMS) and ours (COUNTING, WINDOW, GENERATIONS; SEED, KIND,
+ * LAYOUT, BEGAN, which is how replicas hear of everything that was decided
+ * here). Words are matched whole, in any case, and stand behind the key, never
+ * in its place.
  */
 #include "options.h"
 
@@ -12,6 +13,7 @@
 #include <strings.h>
 
 #include "settings.h"
+#include "window.h"
 
 /* ---- Numbers ------------------------------------------------------------- */
 
@@ -49,7 +51,7 @@ bool parse_seed(const char *text, size_t size, uint64_t *seed) {
 
 struct parsing {
     struct options *out;
-    bool non_scaling, has_expansion;
+    bool non_scaling, has_expansion, has_layout, has_began;
 };
 
 static enum number take_capacity(struct parsing *p, RedisModuleString *value) {
@@ -102,10 +104,43 @@ static enum number take_kind(struct parsing *p, RedisModuleString *value) {
     return NO_NUMBER;
 }
 
+static enum number take_counting(struct parsing *p, RedisModuleString *value) {
+    (void)value;
+    p->out->wish.kind = "counting";
+    return NUMBER;
+}
+
+static enum number take_window(struct parsing *p, RedisModuleString *value) {
+    double seconds;
+    if (RM_StringToDouble(value, &seconds) != RM_OK || isnan(seconds))
+        return NO_NUMBER;
+    if (!(seconds >= 0.001 && seconds <= (double)MOST_WINDOW / 1000))
+        return OUT_OF_RANGE;
+    p->out->wish.window = (uint64_t)llround(1000 * seconds);
+    return NUMBER;
+}
+
+static enum number take_generations(struct parsing *p,
+                                    RedisModuleString *value) {
+    long long n = 0;
+    const enum number is = parse_whole(value, 1, MOST_GENERATIONS, &n);
+    p->out->wish.generations = (uint32_t)n;
+    return is;
+}
+
+static enum number take_began(struct parsing *p, RedisModuleString *value) {
+    long long n = 0;
+    const enum number is = parse_whole(value, 0, INT64_MAX, &n);
+    p->out->wish.began = (uint64_t)n;
+    p->has_began = true;
+    return is;
+}
+
 static enum number take_layout(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     p->out->wish.layout = layout_named(text, size);
+    p->has_layout = true;
     return p->out->wish.layout ? NUMBER : NO_NUMBER;
 }
 
@@ -128,7 +163,21 @@ static const char BAD_KIND[] =
 static const char BAD_LAYOUT[] =
     "ERR bad layout: there are native and redisbloom";
 
+static const char BAD_WINDOW[] =
+    "ERR bad window: it is a number of seconds from 0.001 to 315360000";
+static const char BAD_GENERATIONS[] =
+    "ERR bad generations: it is a whole number from 1 to 64";
+static const char BAD_BEGAN[] =
+    "ERR bad time: it is a number of milliseconds from 0";
+
 static const struct option options[] = {
+    {"WINDOW", true, true, take_window, BAD_WINDOW, BAD_WINDOW, BAD_WINDOW,
+     BAD_WINDOW},
+    {"GENERATIONS", true, true, take_generations, BAD_GENERATIONS,
+     BAD_GENERATIONS, BAD_GENERATIONS, BAD_GENERATIONS},
+    {"BEGAN", true, true, take_began, BAD_BEGAN, BAD_BEGAN, BAD_BEGAN,
+     BAD_BEGAN},
+    {"COUNTING", false, true, take_counting, NULL, NULL, NULL, NULL},
     {"CAPACITY", true, false, take_capacity, NULL, NULL, NULL, "Bad capacity"},
     {"ERROR", true, false, take_error, NULL, NULL, NULL, "Bad error rate"},
     {"EXPANSION", true, true, take_expansion, "ERR no expansion",
@@ -162,17 +211,39 @@ static struct parsing begin(struct options *out) {
     return (struct parsing){.out = out};
 }
 
+/* What the options say together. The redisbloom layout has no kinds: unless it
+ * was asked for, a kind that can do what it cannot is native. */
+static const char *complete(struct parsing *p) {
+    struct wish *const wish = &p->out->wish;
+    if (p->non_scaling) wish->expansion = 0;
+    if (!p->has_layout && wish_counts(wish)) wish->layout = &native_layout;
+    if (!wish->window)
+        return wish->generations || p->has_began
+                   ? "ERR GENERATIONS and BEGAN go with WINDOW"
+                   : NULL;
+    if (p->has_layout && wish->layout != &native_layout)
+        return "ERR the redisbloom layout has no windows; say LAYOUT native";
+    if (wish_counts(wish))
+        return "ERR WINDOW and COUNTING exclude each other: a window forgets "
+               "by itself";
+    if (!wish->generations) wish->generations = USUAL_GENERATIONS;
+    if (!p->has_began) wish->began = (uint64_t)RM_Milliseconds();
+    wish->layout = &window_layout;
+    return NULL;
+}
+
 static const char *take_reserve_option(struct parsing *p,
                                        RedisModuleString **argv, int argc,
                                        int *at) {
-    static char text[160];
+    static char text[200];
     const struct option *option = option_named(argv[*at]);
     if (!option || !option->in_reserve) {
         size_t size;
         const char *word = RM_StringPtrLen(argv[*at], &size);
         snprintf(text, sizeof text,
                  "ERR unknown argument '%.*s'; there are EXPANSION, "
-                 "NONSCALING, SEED, KIND and LAYOUT",
+                 "NONSCALING, COUNTING, WINDOW, GENERATIONS, SEED, KIND and "
+                 "LAYOUT",
                  size < 32 ? (int)size : 32, word);
         return text;
     }
@@ -209,8 +280,7 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
     }
     if (p.non_scaling && p.has_expansion)
         return "Nonscaling filters cannot expand";
-    if (p.non_scaling) out->wish.expansion = 0;
-    return NULL;
+    return complete(&p);
 }
 
 const char *parse_insert(RedisModuleString **argv, int argc,
@@ -229,6 +299,5 @@ const char *parse_insert(RedisModuleString **argv, int argc,
         at += option->has_value ? 2 : 1;
     }
     if (out->items == 0 || out->items >= argc) return WRONG_ARITY;
-    if (p.non_scaling) out->wish.expansion = 0;
-    return NULL;
+    return complete(&p);
 }

@@ -13,12 +13,12 @@
 #include "pages.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "settings.h"
+#include "thread.h"
 
 #if defined(__linux__) && !defined(MADV_POPULATE_WRITE)
 #define MADV_POPULATE_WRITE 23
@@ -97,19 +97,13 @@ static void forget_in_child(void) {
     runs = false;
 }
 
-/* Once. Signals are for the server's own threads. */
+/* Once. */
 static bool start(void) {
     static bool tried;
     if (tried) return is_running();
     tried = true;
     if (pthread_atfork(NULL, NULL, forget_in_child) != 0) return false;
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&thread, NULL, touch, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started) pthread_detach(thread);
+    const bool started = thread_start(touch, NULL);
     __atomic_store_n(&runs, started, __ATOMIC_RELAXED);
     return started;
 }

@@ -340,24 +340,44 @@ calyx_status chain_new(uint64_t capacity, double error, uint32_t options,
     return CALYX_OK;
 }
 
-calyx_status chain_copy(const struct chain *c, struct chain **out,
-                        calyx_error *why) {
+/* A chain with the first n links of another, which are empty. */
+static calyx_status copy_links(const struct chain *c, uint32_t n,
+                               struct chain **out, calyx_error *why) {
     struct chain *copy;
     *out = NULL;
     if (chain_blank(&c->memory, &copy, why) != CALYX_OK) return CALYX_NO_MEMORY;
     copy->options = c->options;
     copy->growth = c->growth;
-    for (uint32_t i = 0; i < c->links; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         struct link l = c->link[i];
         l.body = NULL;
+        l.items = 0;
         if (chain_push(copy, &l, why) != CALYX_OK) {
             chain_free(copy);
             return CALYX_NO_MEMORY;
         }
-        memcpy(l.body, c->link[i].body, (size_t)l.bytes);
     }
-    copy->arrived = c->arrived;
+    copy->arrived = copy->bytes;
     *out = copy;
+    return CALYX_OK;
+}
+
+calyx_status chain_new_like(const struct chain *c, struct chain **out,
+                            calyx_error *why) {
+    return copy_links(c, 1, out, why);
+}
+
+calyx_status chain_copy(const struct chain *c, struct chain **out,
+                        calyx_error *why) {
+    const calyx_status status = copy_links(c, c->links, out, why);
+    if (status != CALYX_OK) return status;
+    struct chain *const copy = *out;
+    for (uint32_t i = 0; i < c->links; i++) {
+        memcpy(copy->link[i].body, c->link[i].body, (size_t)c->link[i].bytes);
+        copy->link[i].items = c->link[i].items;
+    }
+    copy->items = c->items;
+    copy->arrived = c->arrived;
     return CALYX_OK;
 }
 

@@ -84,6 +84,10 @@ calyx_status chain_new(uint64_t capacity, double error, uint32_t options,
 calyx_status chain_copy(const struct chain *c, struct chain **out,
                         calyx_error *why);
 
+/* An empty chain, as this one was when it was new. */
+calyx_status chain_new_like(const struct chain *c, struct chain **out,
+                            calyx_error *why);
+
 /* NULL is fine. */
 void chain_free(struct chain *c);
 

@@ -1,14 +1,16 @@
 /*
- * The types: `calyxbf-1` for native filters, and `MBbloom--`, RedisBloom's own,
- * for those in its layout. They differ only in how they are saved.
+ * The types: `calyxbf-1` for native filters, `calyxbw-1` for windows of them,
+ * and `MBbloom--`, RedisBloom's own, for those in its layout. They differ only
+ * in how they are saved.
  */
 #include "type.h"
 
 #include "memory.h"
 #include "redisbloom.h"
+#include "window.h"
 
-static RedisModuleType *native_type, *redisbloom_type;
-enum { NATIVE_ENCODING = 1 };
+static RedisModuleType *native_type, *redisbloom_type, *window_type;
+enum { WINDOW_ENCODING = 1 };
 
 uint64_t loads_refused;
 
@@ -30,14 +32,34 @@ static void *load(const struct layout *layout, RedisModuleIO *io,
     return NULL;
 }
 
-static void *load_native(RedisModuleIO *io, int encoding) {
-    if (encoding == NATIVE_ENCODING) return load(&native_layout, io, encoding);
+static void name_it(struct filter *f, const RedisModuleString *name) {
+    if (!is_window(f) || !name) return;
+    size_t size;
+    const char *text = RM_StringPtrLen(name, &size);
+    turning_name(f->window, text, size);
+}
+
+static void *refuse_encoding(RedisModuleIO *io, int encoding, int most) {
     loads_refused++;
     RM_LogIOError(io, "warning",
                   "a filter was refused: its encoding is %d; this module reads "
-                  "%d",
-                  encoding, NATIVE_ENCODING);
+                  "those up to %d",
+                  encoding, most);
     return NULL;
+}
+
+static void *load_native(RedisModuleIO *io, int encoding) {
+    if (encoding < 1 || encoding > NATIVE_ENCODING)
+        return refuse_encoding(io, encoding, NATIVE_ENCODING);
+    return load(&native_layout, io, encoding);
+}
+
+static void *load_window(RedisModuleIO *io, int encoding) {
+    if (encoding != WINDOW_ENCODING)
+        return refuse_encoding(io, encoding, WINDOW_ENCODING);
+    struct filter *f = load(&window_layout, io, encoding);
+    if (f) name_it(f, RM_GetKeyNameFromIO(io));
+    return f;
 }
 
 static void *load_redisbloom(RedisModuleIO *io, int encoding) {
@@ -89,11 +111,12 @@ static size_t effort(RedisModuleString *key, const void *value) {
 
 static void *copy(RedisModuleString *from, RedisModuleString *to,
                   const void *value) {
-    (void)from, (void)to;
+    (void)from;
     struct filter *f = NULL;
     memory_judge(NULL, 0);
     filter_copy(value, &f, NULL);
     memory_trust();
+    if (f) name_it(f, to);
     return f;
 }
 
@@ -126,12 +149,16 @@ int type_register(RedisModuleCtx *ctx) {
     methods.rdb_load = load_redisbloom;
     redisbloom_type =
         RM_CreateDataType(ctx, "MBbloom--", CHAIN_ENCODING, &methods);
-    return native_type && redisbloom_type ? RM_OK : RM_ERR;
+    methods.rdb_load = load_window;
+    window_type =
+        RM_CreateDataType(ctx, "calyxbw-1", WINDOW_ENCODING, &methods);
+    return native_type && redisbloom_type && window_type ? RM_OK : RM_ERR;
 }
 
 enum standing type_of(RedisModuleKey *key, struct filter **f) {
     const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
-    if (type && (type == native_type || type == redisbloom_type)) {
+    if (type && (type == native_type || type == redisbloom_type ||
+                 type == window_type)) {
         *f = RM_ModuleTypeGetValue(key);
         return FILTER;
     }
@@ -139,7 +166,18 @@ enum standing type_of(RedisModuleKey *key, struct filter **f) {
     return OTHER;
 }
 
+static RedisModuleType *type_for(const struct filter *f) {
+    if (is_window(f)) return window_type;
+    return f->layout == &native_layout ? native_type : redisbloom_type;
+}
+
 void type_put(RedisModuleKey *key, struct filter *f) {
-    RM_ModuleTypeSetValue(
-        key, f->layout == &native_layout ? native_type : redisbloom_type, f);
+    RM_ModuleTypeSetValue(key, type_for(f), f);
+    name_it(f, RM_GetKeyNameFromModuleKey(key));
+}
+
+void type_take(RedisModuleKey *key, const struct filter *f) {
+    void *taken;
+    RM_ModuleTypeReplaceValue(key, type_for(f), filter_hollow(f->layout),
+                              &taken);
 }

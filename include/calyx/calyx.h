@@ -128,6 +128,10 @@ CALYX_API calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
 CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
                                   calyx_error *why);
 
+/* Make an empty filter as this one was when it was new, with its comment. */
+CALYX_API calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
+                                      calyx_error *why);
+
 CALYX_API void calyx_free(calyx_filter *f);
 
 /* Let an allocator that mends its holes move a filter. `move` gets each block
@@ -294,6 +298,11 @@ CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
 CALYX_API calyx_status calyx_intersect(calyx_filter *f,
                                        const calyx_filter *other,
                                        calyx_error *why);
+
+/* Whether they could be merged, which is not done: CALYX_OK, or what
+ * calyx_merge would return. To know before the first of several merges. */
+CALYX_API calyx_status calyx_fits(const calyx_filter *f,
+                                  const calyx_filter *other, calyx_error *why);
 
 /* How two sets overlap, judged by the bits of filters that could be merged and
  * have not grown. */

@@ -90,8 +90,8 @@ static uint64_t items_between(const calyx_filter *f, const struct part *p,
     return keys >= (double)most ? most : (uint64_t)keys;
 }
 
-calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
-                         calyx_error *why) {
+calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
+                        calyx_error *why) {
     const calyx_status fit =
         f->read_only ? fail_read_only(why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
@@ -99,6 +99,13 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
      * where add has put it. */
     if (is_counting(f) && newest_of(f)->older)
         return fail_grown(why, "merging what counts");
+    return CALYX_OK;
+}
+
+calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
+                         calyx_error *why) {
+    const calyx_status fit = calyx_fits(f, other, why);
+    if (fit != CALYX_OK || f == other) return fit;
     struct part *p = newest_of(f);
     for (const struct part *q = newest_of(other); q;
          p = p->older, q = q->older) {

@@ -88,6 +88,27 @@ calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
     return remake(&head, f, 1, out, why);
 }
 
+calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
+                            calyx_error *why) {
+    const struct part *first = newest_of(f);
+    while (first->older) first = first->older;
+    struct part like = like_part(first);
+    like.items = 0;
+    const calyx_filter head = head_of(f);
+    calyx_filter *made = NULL;
+    calyx_status status = take_head(&head, &made);
+    if (status == CALYX_OK) status = take_part(made, &like);
+    if (status == CALYX_OK && f->comment)
+        status = calyx_set_comment(made, f->comment);
+    if (status != CALYX_OK) {
+        calyx_free(made);
+        return fail(why, status, "no memory for another %s filter",
+                    head.kind->name);
+    }
+    *out = made;
+    return CALYX_OK;
+}
+
 calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                         calyx_filter **out, calyx_error *why) {
     for (const struct part *p = newest_of(f); p; p = p->older)

@@ -6,7 +6,7 @@
 
 #include "../../module/type.h"
 
-RedisModuleTypeMethods mock_native, mock_redisbloom;
+RedisModuleTypeMethods mock_native, mock_redisbloom, mock_window;
 size_t mock_takes_left, mock_most_bytes, mock_blocks;
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -158,6 +158,11 @@ static int is_loading(RedisModuleCtx *ctx) {
 
 /* ---- Starting ------------------------------------------------------------ */
 
+static const RedisModuleString *no_name(RedisModuleIO *io) {
+    (void)io;
+    return NULL;
+}
+
 static void random_bytes(unsigned char *to, size_t size) {
     memset(to, 7, size);
 }
@@ -166,7 +171,9 @@ static RedisModuleType *keep_type(RedisModuleCtx *ctx, const char *name,
                                   int encoding, RedisModuleTypeMethods *type) {
     (void)ctx, (void)encoding;
     RedisModuleTypeMethods *kept =
-        strcmp(name, "MBbloom--") == 0 ? &mock_redisbloom : &mock_native;
+        strcmp(name, "MBbloom--") == 0   ? &mock_redisbloom
+        : strcmp(name, "calyxbw-1") == 0 ? &mock_window
+                                         : &mock_native;
     *kept = *type;
     return (RedisModuleType *)kept;
 }
@@ -192,6 +199,7 @@ void mock_start(void) {
     RM_DigestEndSequence = digest_end;
     RM_GetRandomBytes = random_bytes;
     RM_GetContextFlags = is_loading;
+    RM_GetKeyNameFromIO = no_name;
     RM_CreateDataType = keep_type;
     type_register(NULL);
 }

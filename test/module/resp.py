@@ -57,6 +57,8 @@ class Client:
             return int(rest)
         if kind == b"#":
             return rest == b"t"
+        if kind == b",":
+            return float(rest)
         if kind == b"_":
             return None
         if kind == b"$":

@@ -25,12 +25,15 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "18446744073709551615", "18446744073709551616", "-9223372036854775808",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
-          "LAYOUT", "native", "redisbloom", "line", "counting", "flat"]
-KEYS = ["", "k", "ns", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
+          "LAYOUT", "GENERATION", "COUNTING",
+          "WINDOW", "GENERATIONS", "BEGAN", "native", "redisbloom", "line", "counting", "flat"]
+KEYS = ["", "k", "ns", "count", "win", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
         "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK"]
+            "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP", "BF.DEL", "BF.MDEL",
+            "BF.COUNT", "BF.MERGE", "BF.SIMILARITY", "BF.CLEAR",
+            "BF.TURN"]
 
 
 @pytest.fixture
@@ -47,6 +50,8 @@ def test_random_arguments(quiet):
         r("SET", "str", "x")
         r("BF.ADD", "k", "a")
         r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
+        r("BF.INSERT", "count", "COUNTING", "ITEMS", *VALUES)
+        r("BF.INSERT", "win", "WINDOW", 5, "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
@@ -60,7 +65,7 @@ def test_options_in_every_order_with_every_value(quiet):
     r = quiet.client()
     for value in VALUES:
         for option in ("CAPACITY", "ERROR", "EXPANSION", "SEED", "KIND",
-                       "LAYOUT"):
+                       "LAYOUT", "WINDOW"):
             r("DEL", "k")
             answer = r("BF.INSERT", "k", option, value, "ITEMS", "a")
             assert answer == [1] or isinstance(answer, Error)
@@ -104,8 +109,20 @@ def native_samples(r):
     return out
 
 
+def window_samples(r):
+    """Whole, and partly loaded."""
+    out = []
+    for generations, n in ((1, 5), (2, 100), (6, 20)):
+        r("BF.INSERT", "k", "CAPACITY", 20, "WINDOW", 1000, "GENERATIONS",
+          generations, "ITEMS", *range(n))
+        r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
+        out += [r("DUMP", "k")[:-10], r("DUMP", "p")[:-10]]
+        r("DEL", "k", "p")
+    return out
+
+
 def samples(r):
-    return native_samples(r) + [case.payload()[:-10] for case in cases()
+    return native_samples(r) + window_samples(r) + [case.payload()[:-10] for case in cases()
                                 if len(case.payload()) < 1000]
 
 
@@ -135,7 +152,9 @@ def mutated(generator, data):
     return bytes(data)
 
 
-PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.INFO", "k"),
+PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.GUARD", "k", "a", "c"),
+          ("BF.MDEL", "k", "1", "2"), ("BF.TURN", "k", 1, 9 * 10**12),
+          ("BF.INFO", "k"),
           ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
           ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),
           ("MEMORY", "USAGE", "k"), ("DUMP", "k"),
@@ -260,19 +279,19 @@ def in_header(generator, data, size):
 
 def mended(generator, values):
     """A native filter, changed, with right sums; whole, or partly loaded."""
-    numbers, strings = values[:3], values[3:]
-    if strings[0].startswith(b"CALYXBF\1"):
+    numbers, strings = values[:5], values[5:]
+    if strings[0].startswith(b"CALYXBF\2"):
         head = bytearray(strings[0])
-        file = head[16:]
+        file = head[32:]
         in_header(generator, file, len(file))
         mend_header(file, len(file))
-        strings = [bytes(head[:16] + file)]
+        strings = [bytes(head[:32] + file)]
         if generator.random() < 0.5:  # and a piece of it
             bits = generator.randbytes(generator.randrange(numbers[2] + 10))
             hash_of = xxh64 if load(file, 42, "<H") == 2 else xxh3
             strings.append(struct.pack(
                 "<QQ", 0, hash_of(bits, load(file, 48))) + bits)
-            numbers = [numbers[0], len(bits), numbers[2]]
+            numbers[1] = len(bits)
     else:
         data = bytearray(b"".join(strings))
         places = places_of(data)
@@ -284,8 +303,8 @@ def mended(generator, values):
             strings.append(bytes(data[at:at + size]))
             at += size
     if generator.random() < 0.1:
-        numbers[generator.randrange(3)] = generator.choice(INTERESTING)
-    return dump_payload(numbers + strings, encoding=1, name=b"calyxbf-1")
+        numbers[generator.randrange(5)] = generator.choice(INTERESTING)
+    return dump_payload(numbers + strings, encoding=2, name=b"calyxbf-1")
 
 
 def natives(r):
@@ -297,12 +316,12 @@ def test_mending_mends(quiet):
     that of a wrong sum."""
     r = quiet.client()
     for values in natives(r):
-        if not values[3].startswith(b"CALYXBF\1"):
-            data = bytearray(b"".join(values[3:]))
+        if not values[5].startswith(b"CALYXBF\2"):
+            data = bytearray(b"".join(values[5:]))
             whole = bytes(data)
             mend_file(data, places_of(data))
             assert data == whole
-        payload = dump_payload(values, encoding=1, name=b"calyxbf-1")
+        payload = dump_payload(values, encoding=2, name=b"calyxbf-1")
         assert r("RESTORE", "k", 0, payload, "REPLACE") == "OK"
 
 
@@ -352,10 +371,10 @@ def test_damaged_dumps(quiet):
     r = quiet.client()
     generator = random.Random(6)
     dumps = []
-    for layout in ("native", "redisbloom"):
+    for how in (("LAYOUT", "native"), ("LAYOUT", "redisbloom"), ("COUNTING",),
+                ("WINDOW", 1000, "GENERATIONS", 2)):
         for capacity, n in ((10, 5), (10, 300)):
-            r("BF.INSERT", "k", "LAYOUT", layout, "CAPACITY", capacity, "ITEMS",
-              *range(n))
+            r("BF.INSERT", "k", *how, "CAPACITY", capacity, "ITEMS", *range(n))
             dumps.append(dump(r, "k"))
             r("DEL", "k")
     before = used(r)

@@ -53,10 +53,10 @@ def has_wrong_arity(client, *words):
      Error("Nonscaling filters cannot expand")),
     ("k 0.01 100 junk",
      Error("ERR unknown argument 'junk'; there are EXPANSION, NONSCALING, "
-           "SEED, KIND and LAYOUT")),
+           "COUNTING, WINDOW, GENERATIONS, SEED, KIND and LAYOUT")),
     ("k 0.01 100 NOCREATE",
      Error("ERR unknown argument 'NOCREATE'; there are EXPANSION, NONSCALING, "
-           "SEED, KIND and LAYOUT")),
+           "COUNTING, WINDOW, GENERATIONS, SEED, KIND and LAYOUT")),
     ("k 0.01 100 SEED -1", Error(
         "ERR bad seed: it is a whole number from 0 to 18446744073709551615")),
     ("k 0.01 100 SEED 18446744073709551616", Error(

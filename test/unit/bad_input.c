@@ -384,6 +384,7 @@ static void assert_do_not_fit(calyx_filter *a, calyx_filter *b,
     assert_int_equal(calyx_intersect(a, b, &why[2]), no);
     assert_int_equal(calyx_compare(a, b, &overlap, &why[3]), no);
     assert_int_equal(calyx_merge(a, b, NULL), no);
+    assert_int_equal(calyx_fits(a, b, NULL), no);
     assert_int_equal(calyx_intersect(a, b, NULL), no);
     assert_int_equal(calyx_compare(a, b, &overlap, NULL), no);
 

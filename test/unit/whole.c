@@ -105,6 +105,30 @@ static void a_copy_grows_as_the_filter_would(void **state) {
     }
 }
 
+static void what_is_made_like_another_is_as_that_was_new(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        const calyx_options want = {
+            .kind = *kind, .capacity = 300, .growth = 2, .seed = 3};
+        calyx_filter *f = make_filter(want), *new = make_filter(want), *like;
+        add_numbers(f, 0, 3000);
+        assert_ok(calyx_set_comment(f, "of numbers"));
+
+        assert_ok(calyx_new_like(f, &like, NULL));
+
+        const calyx_info a = info_of(like), b = info_of(new);
+        assert_int_equal(memcmp(&a, &b, sizeof a), 0);
+        assert_string_equal(calyx_comment(like), "of numbers");
+        assert_has_numbers(f, 0, 3000); /* which is left alone */
+        add_numbers(like, 0, 3000);     /* and it grows the same way */
+        add_numbers(new, 0, 3000);
+        assert_true(same_bodies(like, new));
+        calyx_free(f);
+        calyx_free(new);
+        calyx_free(like);
+    }
+}
+
 static void clear_forgets_all_and_keeps_the_parameters(void **state) {
     (void)state;
     EACH_KIND(kind) {
@@ -140,6 +164,8 @@ static void merge_is_a_union(void **state) {
         add(reds, "rose");
         add(blues, "iris");
 
+        assert_ok(calyx_fits(reds, blues, NULL));
+        assert_false(has(reds, "iris")); /* which was only a question */
         assert_ok(calyx_merge(reds, blues, NULL));
 
         assert_true(has(reds, "rose") && has(reds, "iris"));
@@ -248,6 +274,7 @@ static void grown_counting_filters_refuse_to_merge(void **state) {
     make_grown_pair("counting", &a, &b);
     assert_ok(calyx_copy(a, &before, NULL));
 
+    assert_int_equal(calyx_fits(a, b, NULL), CALYX_CANNOT);
     assert_int_equal(calyx_merge(a, b, NULL), CALYX_CANNOT);
 
     assert_true(same_bodies(a, before));
@@ -863,6 +890,7 @@ int main(void) {
         cmocka_unit_test(a_copy_answers_the_same),
         cmocka_unit_test(a_copy_goes_its_own_way),
         cmocka_unit_test(a_copy_grows_as_the_filter_would),
+        cmocka_unit_test(what_is_made_like_another_is_as_that_was_new),
         cmocka_unit_test(clear_forgets_all_and_keeps_the_parameters),
         cmocka_unit_test(merge_is_a_union),
         cmocka_unit_test(merging_equals_adding_both),

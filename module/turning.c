@@ -1,0 +1,199 @@
+/*
+ * When windows turn. Only one server decides that: the primary, by its clock.
+ * It looks before a window is added to, and every 100 ms at all windows, and
+ * tells replicas and the AOF by BF.TURN what it did. So they hold the same,
+ * whatever their clocks say. Questions change nothing: they leave out what is
+ * overdue.
+ *
+ * A window does not know its key, and a timer needs one, to replicate. So each
+ * window has the name that it was last seen under; the timer looks for it
+ * there, in every database. Where that name is out of date, the window turns
+ * when it is added to next.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers.h"
+#include "options.h"
+#include "reply.h"
+#include "type.h"
+#include "window.h"
+
+enum { PERIOD = 100 }; /* milliseconds */
+
+uint64_t turns_done;
+
+/* ---- The list ------------------------------------------------------------ */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct window *first;
+
+void turning_add(struct window *w) {
+    pthread_mutex_lock(&mutex);
+    w->before = NULL;
+    w->after = first;
+    if (first) first->before = w;
+    first = w;
+    pthread_mutex_unlock(&mutex);
+}
+
+void turning_remove(struct window *w) {
+    pthread_mutex_lock(&mutex);
+    if (w->after) w->after->before = w->before;
+    if (w->before)
+        w->before->after = w->after;
+    else
+        first = w->after;
+    pthread_mutex_unlock(&mutex);
+}
+
+void turning_name(struct window *w, const char *name, size_t size) {
+    char *copy = RM_Alloc(size + 1);
+    memcpy(copy, name, size);
+    pthread_mutex_lock(&mutex);
+    char *const old = w->name;
+    w->name = copy;
+    w->name_size = size;
+    w->looked = 0;
+    pthread_mutex_unlock(&mutex);
+    if (old) RM_Free(old);
+}
+
+/* ---- Deciding ------------------------------------------------------------ */
+
+/* What this server's clock says; 0, before all times, if another decides. */
+static uint64_t clock_now(void) {
+    if (RM_GetContextFlags(NULL) & (RM_CTX_REPLICA | RM_CTX_LOADING)) return 0;
+    return (uint64_t)RM_Milliseconds();
+}
+
+static uint64_t due_at(const struct window *w, uint64_t now) {
+    return now > w->began ? (now - w->began) / window_span(w) : 0;
+}
+
+uint64_t turning_due(const struct window *w) {
+    return due_at(w, clock_now());
+}
+
+/* Turn, and tell the replicas and whoever listens. */
+static void turn(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f,
+                 uint64_t turns, uint64_t began) {
+    char turns_text[24], began_text[24];
+    window_turn(f, turns, began);
+    turns_done++;
+    snprintf(turns_text, sizeof turns_text, "%llu", (unsigned long long)turns);
+    snprintf(began_text, sizeof began_text, "%llu", (unsigned long long)began);
+    RM_Replicate(ctx, "BF.TURN", "scc", name, turns_text, began_text);
+    note_change(ctx, name, "bloom.turn");
+}
+
+void turning_do(RedisModuleCtx *ctx, RedisModuleString *name,
+                struct filter *f) {
+    if (!is_window(f) || filter_is_partial(f)) return;
+    if (RM_GetContextFlags(ctx) & RM_CTX_REPLICATED) return;
+    const uint64_t due = turning_due(f->window);
+    if (due == 0) return;
+    const uint64_t began = f->window->began + due * window_span(f->window);
+    turn(ctx, name, f, due < f->window->panes ? due : f->window->panes, began);
+}
+
+/* ---- The timer ----------------------------------------------------------- */
+
+/* The names of some windows that are due; what is left is for the next time.
+ * One that was not found, or is partly loaded, is not looked for again until it
+ * is due once more: it must not keep others waiting. */
+static size_t find_due(RedisModuleCtx *ctx, RedisModuleString **names,
+                       size_t most) {
+    const uint64_t now = clock_now();
+    size_t n = 0;
+    pthread_mutex_lock(&mutex);
+    for (struct window *w = first; w && n < most; w = w->after) {
+        const uint64_t due = due_at(w, now);
+        if (!w->name || due <= w->looked) continue;
+        w->looked = due;
+        names[n++] = RM_CreateString(ctx, w->name, w->name_size);
+    }
+    pthread_mutex_unlock(&mutex);
+    return n;
+}
+
+static void turn_under(RedisModuleCtx *ctx, RedisModuleString *name) {
+    for (int db = 0; RM_SelectDb(ctx, db) == RM_OK; db++) {
+        struct filter *f = NULL;
+        RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
+        if (type_of(key, &f) == FILTER) turning_do(ctx, name, f);
+        RM_CloseKey(key);
+    }
+}
+
+static void look(RedisModuleCtx *ctx, void *unused) {
+    (void)unused;
+    enum { MOST = 1000 };
+    static RedisModuleString *names[MOST];
+    /* While clients are paused for a failover nothing may be replicated. */
+    const size_t n =
+        first && !RM_AvoidReplicaTraffic() ? find_due(ctx, names, MOST) : 0;
+    for (size_t i = 0; i < n; i++) {
+        turn_under(ctx, names[i]);
+        RM_FreeString(ctx, names[i]);
+    }
+    RM_CreateTimer(ctx, PERIOD, look, NULL);
+}
+
+/* A key that was renamed has another name. */
+static int see_event(RedisModuleCtx *ctx, int type, const char *event,
+                     RedisModuleString *name) {
+    (void)type;
+    if (strcmp(event, "rename_to") != 0) return RM_OK;
+    struct filter *f = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
+    if (type_of(key, &f) == FILTER && is_window(f)) {
+        size_t size;
+        const char *text = RM_StringPtrLen(name, &size);
+        turning_name(f->window, text, size);
+    }
+    if (key) RM_CloseKey(key);
+    return RM_OK;
+}
+
+int turning_start(RedisModuleCtx *ctx) {
+    RM_CreateTimer(ctx, PERIOD, look, NULL);
+    return RM_SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC, see_event);
+}
+
+/* ---- BF.TURN ------------------------------------------------------------- */
+
+static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
+                        int argc) {
+    long long turns = 1, began = RM_Milliseconds();
+    if (argc < 2 || argc > 4) return RM_WrongArity(ctx);
+    if (argc > 2 &&
+        parse_whole(argv[2], 1, MOST_GENERATIONS + 1, &turns) != NUMBER)
+        return RM_ReplyWithError(
+            ctx, "ERR bad number of turns: it is a whole number from 1 to 65");
+    if (argc > 3 && parse_whole(argv[3], 0, INT64_MAX, &began) != NUMBER)
+        return RM_ReplyWithError(
+            ctx, "ERR bad time: it is a number of milliseconds from 0");
+    struct filter *f = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    const enum standing is = type_of(key, &f);
+    if (is == OTHER) {
+        reply_wrong_type(ctx);
+    } else if (is == MISSING) {
+        reply_not_found(ctx);
+    } else if (!is_window(f)) {
+        RM_ReplyWithError(ctx, "ERR the filter is no window: make one with "
+                               "BF.RESERVE … WINDOW");
+    } else if (filter_is_partial(f)) {
+        reply_partial(ctx, f);
+    } else {
+        turn(ctx, argv[1], f, (uint64_t)turns, (uint64_t)began);
+        RM_ReplyWithSimpleString(ctx, "OK");
+    }
+    RM_CloseKey(key);
+    return RM_OK;
+}
+
+const struct command window_commands[] = {
+    {"bf.turn", turn_by_hand, "write", "write bloom"}, {0}};

@@ -1,0 +1,205 @@
+/*
+ * Commands on filters as a whole: BF.MERGE, BF.SIMILARITY and BF.CLEAR.
+ *
+ * The first two work on bits that stand at the same place for the same item. So
+ * the filters must be made alike, with the same seed; else the library says in
+ * what they differ. They read all of their bits, and keep the server for that
+ * long. BF.CLEAR does not: an empty filter takes the place of the full one,
+ * which is freed by another thread.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "handlers.h"
+#include "memory.h"
+#include "reply.h"
+#include "type.h"
+#include "window.h"
+
+/* Can its bits be laid over those of another? Else replies. `which` names it.
+ */
+static bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
+                         const char *which) {
+    if (f->layout == &redisbloom_layout)
+        reply_text(ctx,
+                   "ERR the %s is of the redisbloom layout, which keeps no "
+                   "seed and counts items as they come; only native filters "
+                   "can be laid over each other",
+                   which);
+    else if (is_window(f))
+        reply_text(ctx,
+                   "ERR the %s is a window, which has a filter for each of its "
+                   "generations; they cannot be laid over others",
+                   which);
+    else if (filter_is_partial(f))
+        reply_partial(ctx, f);
+    else
+        return true;
+    return false;
+}
+
+/* Open a key that must hold such a filter; else replies, with nothing to close.
+ */
+static struct filter *open_mergeable(RedisModuleCtx *ctx,
+                                     RedisModuleString *name, const char *which,
+                                     RedisModuleKey **key) {
+    struct filter *f = NULL;
+    *key = RM_OpenKey(ctx, name, RM_READ);
+    const enum standing is = type_of(*key, &f);
+    if (is == OTHER)
+        reply_wrong_type(ctx);
+    else if (is == MISSING)
+        reply_text(ctx, "ERR not found: the %s", which);
+    else if (is_mergeable(ctx, f, which))
+        return f;
+    if (*key) RM_CloseKey(*key);
+    return NULL;
+}
+
+/* ---- Merging ------------------------------------------------------------- */
+
+/* Do all sources fit the target, or if that is NULL, the first of them? Replies
+ * unless they do. */
+static bool all_fit(RedisModuleCtx *ctx, const struct filter *target,
+                    struct filter **sources, int n) {
+    calyx_error why = {.text = ""};
+    for (int i = 0; i < n; i++) {
+        const struct filter *to = target ? target : sources[0];
+        if (calyx_fits(to->native, sources[i]->native, &why) == CALYX_OK)
+            continue;
+        reply_text(ctx, "ERR source %d does not fit the %s: %s", i + 1,
+                   target ? "target" : "first", why.text);
+        return false;
+    }
+    return true;
+}
+
+/* A copy of the first source, put under the key; else replies. */
+static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
+                                const struct filter *first) {
+    struct filter *f = NULL;
+    calyx_error why = {.text = ""};
+    memory_judge(ctx, 0);
+    const calyx_status status = filter_copy(first, &f, &why);
+    memory_trust();
+    if (status == CALYX_OK) {
+        f->generation = 0;
+        type_put(key, f);
+        return f;
+    }
+    counts.refused += status == CALYX_NO_MEMORY;
+    reply_not_made(ctx, status, &why);
+    return NULL;
+}
+
+static void merge_into(RedisModuleCtx *ctx, RedisModuleString *name,
+                       RedisModuleKey *key, struct filter *target,
+                       struct filter **sources, int n) {
+    if (!all_fit(ctx, target, sources, n)) return;
+    const bool missing = !target;
+    if (missing) target = make_copy(ctx, key, sources[0]);
+    if (!target) return;
+    for (int i = missing; i < n; i++)
+        calyx_merge(target->native, sources[i]->native, NULL);
+    filter_count(target);
+    RM_ReplicateVerbatim(ctx);
+    note_change(ctx, name, "bloom.merge");
+    RM_ReplyWithSimpleString(ctx, "OK");
+}
+
+static int merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc < 3) return RM_WrongArity(ctx);
+    const int n = argc - 2;
+    struct filter **sources = RM_Alloc((size_t)n * sizeof *sources);
+    int there = 0;
+    for (; there < n; there++) {
+        char which[32];
+        RedisModuleKey *source;
+        snprintf(which, sizeof which, "source %d", there + 1);
+        sources[there] = open_mergeable(ctx, argv[2 + there], which, &source);
+        if (!sources[there]) break;
+        RM_CloseKey(source);
+    }
+    if (there == n) {
+        struct filter *target = NULL;
+        RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+        if (type_of(key, &target) == OTHER)
+            reply_wrong_type(ctx);
+        else if (!target || is_mergeable(ctx, target, "target"))
+            merge_into(ctx, argv[1], key, target, sources, n);
+        RM_CloseKey(key);
+    }
+    RM_Free(sources);
+    return RM_OK;
+}
+
+/* ---- Comparing ----------------------------------------------------------- */
+
+static void reply_overlap(RedisModuleCtx *ctx, const struct filter *a,
+                          const struct filter *b) {
+    calyx_overlap overlap;
+    calyx_error why = {.text = ""};
+    if (calyx_compare(a->native, b->native, &overlap, &why) != CALYX_OK) {
+        reply_text(ctx, "ERR they cannot be compared: %s", why.text);
+        return;
+    }
+    RM_ReplyWithMap(ctx, 3);
+    RM_ReplyWithSimpleString(ctx, "union");
+    RM_ReplyWithLongLong(ctx, llround(overlap.either));
+    RM_ReplyWithSimpleString(ctx, "intersection");
+    RM_ReplyWithLongLong(ctx, llround(overlap.both));
+    RM_ReplyWithSimpleString(ctx, "jaccard");
+    RM_ReplyWithDouble(ctx, overlap.jaccard);
+}
+
+static int compare(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 3) return RM_WrongArity(ctx);
+    RedisModuleKey *key_a, *key_b;
+    const struct filter *a = open_mergeable(ctx, argv[1], "first", &key_a);
+    if (!a) return RM_OK;
+    const struct filter *b = open_mergeable(ctx, argv[2], "second", &key_b);
+    if (b) {
+        reply_overlap(ctx, a, b);
+        RM_CloseKey(key_b);
+    }
+    RM_CloseKey(key_a);
+    return RM_OK;
+}
+
+/* ---- Clearing ------------------------------------------------------------ */
+
+static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
+                        struct filter *f) {
+    calyx_error why = {.text = ""};
+    if (filter_is_partial(f)) return reply_partial(ctx, f);
+    memory_judge(ctx, 0);
+    const calyx_status status = filter_clear(f, &why);
+    memory_trust();
+    if (status != CALYX_OK) {
+        counts.refused += status == CALYX_NO_MEMORY;
+        return reply_not_made(ctx, status, &why);
+    }
+    RM_ReplicateVerbatim(ctx);
+    note_change(ctx, name, "bloom.clear");
+    return RM_ReplyWithSimpleString(ctx, "OK");
+}
+
+static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    switch (type_of(key, &f)) {
+        case OTHER: reply_wrong_type(ctx); break;
+        case MISSING: reply_not_found(ctx); break;
+        case FILTER: clear_filter(ctx, argv[1], f);
+    }
+    RM_CloseKey(key);
+    return RM_OK;
+}
+
+const struct command whole_commands[] = {
+    {"bf.merge", merge, "write deny-oom", "write bloom"},
+    {"bf.similarity", compare, "readonly", "read bloom"},
+    {"bf.clear", clear, "write", "write bloom"},
+    {0}};

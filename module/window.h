@@ -1,0 +1,68 @@
+/*
+ * A sliding window: a filter that forgets what was added long ago. It is a ring
+ * of panes, each a native filter; items are added to the newest. When that is
+ * old enough the window turns: the oldest pane is emptied, and is the newest
+ * then.
+ *
+ *     g = 3    | pane | pane | pane | newest |
+ *               oldest: emptied next   ^ items go here, for WINDOW / g
+ *
+ * With g + 1 panes an item that came in the last moment of a pane's time is
+ * known for WINDOW after it, and one that came in the first for WINDOW + WINDOW
+ * / g. Panes have the same seed, so an item is hashed once. Each has a part of
+ * the error rate, for an answer is yes if any pane says so.
+ *
+ * turning.c decides when to turn.
+ */
+#ifndef CALYX_MODULE_WINDOW_H
+#define CALYX_MODULE_WINDOW_H
+
+#include "filter.h"
+
+enum { MOST_GENERATIONS = 64, USUAL_GENERATIONS = 4 };
+#define MOST_WINDOW UINT64_C(315360000000) /* ten years, in milliseconds */
+
+struct window {
+    uint64_t milliseconds; /* as asked for */
+    uint64_t began;        /* when the newest pane did, in Unix time       */
+    uint32_t panes;        /* one more than GENERATIONS                    */
+    uint32_t newest;       /* the others follow it, the oldest first       */
+    struct filter *pane;   /* native; not known to the statistics          */
+    char *name;            /* of its key, as far as is known               */
+    size_t name_size;
+    uint64_t looked; /* turns that were due when the timer last sought it  */
+    struct window *before, *after; /* in the list of turning.c             */
+};
+
+static inline bool is_window(const struct filter *f) {
+    return f->layout == &window_layout;
+}
+
+/* For how long the newest pane is that. */
+uint64_t window_span(const struct window *w);
+
+/* Empty so many panes, one after the other. The newest began then. */
+void window_turn(struct filter *f, uint64_t turns, uint64_t began);
+
+/* ---- turning.c ----------------------------------------------------------- */
+
+/* Windows that there are; freeing may be done by another thread. */
+void turning_add(struct window *w);
+void turning_remove(struct window *w);
+
+/* It is under a key of this name now. */
+void turning_name(struct window *w, const char *name, size_t size);
+
+/* How many turns are due by this server's clock. None if another decides: the
+ * primary, or the AOF that is being loaded. */
+uint64_t turning_due(const struct window *w);
+
+/* Before a window is changed: turn it if that is due, and replicate it. */
+void turning_do(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f);
+
+int turning_start(RedisModuleCtx *ctx);
+
+/* How often windows turned here. */
+extern uint64_t turns_done;
+
+#endif

@@ -1,0 +1,403 @@
+"""Windows: what was added is known for WINDOW, and forgotten soon after."""
+import random
+import threading
+import time
+
+import pytest
+from resp import Error
+from servers import (CLOCK_COUNTS, are_equal, caught_up, commands_seen, digest,
+                     follow, info, milliseconds_of, until)
+
+
+def now():
+    return int(1000 * time.time())
+
+
+def reserve(r, key="k", seconds=100, generations=4, *more, capacity=1000):
+    assert r("BF.RESERVE", key, 0.01, capacity, "WINDOW", seconds,
+             "GENERATIONS", generations, *more) == "OK"
+
+
+# ---- Time ------------------------------------------------------------------
+
+@pytest.mark.parametrize("generations", [1, 4])
+def test_items_are_known_for_the_window_and_not_much_longer(r, generations):
+    window = 0.6
+    reserve(r, "k", window, generations)
+    added, forgotten = {}, {}
+    begun = time.time()
+    while len(forgotten) < len(added) or not added:
+        at = time.time()
+        item = f"i{len(added)}"
+        if at - begun < 0.8:
+            assert r("BF.ADD", "k", item) in (0, 1)
+            added[item] = (at, time.time())
+        for item, (before, after) in added.items():
+            if item in forgotten:
+                continue
+            asked = time.time()
+            if not r("BF.EXISTS", "k", item):
+                forgotten[item] = time.time()
+                assert time.time() - before >= window - 0.002, "too early"
+            else:
+                longest = window * (1 + 1 / generations) + 0.01
+                assert asked - after <= longest, "too late"
+        time.sleep(0.01)
+        assert time.time() - begun < 10
+    assert len(added) > 10
+
+
+def test_what_is_added_again_is_known_for_the_window_from_then_on(r):
+    reserve(r, "k", 100, 4)
+    assert r("BF.ADD", "k", "a") == 1
+    assert r("BF.TURN", "k", 3) == "OK"
+    assert r("BF.ADD", "k", "a") == 0  # it was there, and is young again
+    r("BF.TURN", "k", 2)
+    assert r("BF.EXISTS", "k", "a") == 1
+    r("BF.TURN", "k", 2)
+    assert r("BF.EXISTS", "k", "a") == 1
+    r("BF.TURN", "k")
+    assert r("BF.EXISTS", "k", "a") == 0
+    assert r("BF.ADD", "k", "a") == 1
+
+
+def test_each_turn_forgets_one_generation(r):
+    reserve(r, "k", 100, 3)
+    for n in range(4):
+        r("BF.MADD", "k", *(f"{n}:{i}" for i in range(100)))
+        if n < 3:
+            r("BF.TURN", "k")
+    for n in range(4):
+        assert [sum(r("BF.MEXISTS", "k", *(f"{m}:{i}" for i in range(100)))) > 90
+                for m in range(4)] == [m >= n for m in range(4)]
+        r("BF.TURN", "k")
+    assert r("BF.CARD", "k") == 0
+
+
+@pytest.mark.parametrize("spans, there", [(1.5, 1), (3.5, 1), (4.5, 0), (900, 0)])
+def test_what_is_overdue_is_not_there(r, spans, there):
+    """As after a long time without commands: one turn has been done, others are
+    due. Who asks does not wait for them, who adds does them first."""
+    reserve(r, "k", 100, 4)
+    r("BF.MADD", "k", "a", "b")
+    r("BF.TURN", "k", 1, now() - int(25000 * spans))
+    assert r("BF.EXISTS", "k", "a") == there
+    r("BF.ADD", "k", "c")
+    assert r("BF.MEXISTS", "k", "a", "b", "c") == [there, there, 1]
+
+
+def test_a_window_turns_by_itself(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    reserve(r, "k", 0.4, 2)
+    r("BF.ADD", "k", "a")
+    r("RENAME", "k", "l")
+    r("COPY", "l", "m")
+    r("SELECT", 3)
+    r("RESTORE", "n", 0, (r("SELECT", 0), r("DUMP", "l"))[1])
+    for key in "lmn":
+        until(lambda: r("BF.CARD", key) == 0)  # which does not look at the clock
+    assert int(info(r, "bf_calyx")["bf_window_turns"]) >= 9
+
+
+def test_a_clock_that_is_ahead_forgets_nothing(r):
+    reserve(r, "k", 100, 4)
+    r("BF.ADD", "k", "a")
+    r("BF.TURN", "k", 1, now() + 10**9)
+    r("BF.ADD", "k", "b")
+    assert r("BF.MEXISTS", "k", "a", "b") == [1, 1]
+
+
+# ---- Being a filter --------------------------------------------------------
+
+def test_the_rate_is_kept_over_all_generations(r):
+    reserve(r, "k", 1000, 8, capacity=40000)
+    for n in range(9):
+        r("BF.MADD", "k", *(f"{n}:{i}" for i in range(5000)))
+        if n < 8:
+            r("BF.TURN", "k")
+    wrong = sum(r("BF.MEXISTS", "k", *(f"x{i}" for i in range(20000))))
+    assert wrong / 20000 < 0.013
+
+
+def test_no_item_of_the_window_is_missing(r):
+    """A thousand random turns against the truth; the filter has to grow."""
+    reserve(r, "k", 1000, 5, capacity=100)
+    generator = random.Random(5)
+    generations = [set()]
+    for _ in range(1000):
+        if generator.random() < 0.2:
+            r("BF.TURN", "k")
+            generations.append(set())
+        else:
+            items = [generator.randrange(3000) for _ in range(30)]
+            known = set().union(*generations[-6:])
+            answers = r("BF.MADD", "k", *items)
+            for item, fresh in zip(items, answers):
+                assert not (fresh and item in known)
+                known.add(item)
+            generations[-1].update(items)
+        known = list(set().union(*generations[-6:]))
+        if known:
+            assert r("BF.MEXISTS", "k", *known) == [1] * len(known)
+
+
+def test_what_it_is(r, r3):
+    reserve(r, "k", 2.5, 5, "SEED", 9, capacity=1000)
+    assert r("TYPE", "k") == "calyxbw-1"
+    assert r("BF.INFO", "k", "WINDOW") == [2500]
+    assert r("BF.INFO", "k", "GENERATIONS") == [5]
+    assert r("BF.INFO", "k", "FILTERS") == [6]
+    assert r("BF.INFO", "k", "CAPACITY") == [1200]
+    assert r("BF.INFO", "k", "EXPANSION") == [2]
+    assert len(r("BF.DEBUG", "k")) == 7
+    assert r3("BF.INFO", "k", "WINDOW") == [("Window in milliseconds", 2500)]
+    assert r3("BF.ADD", "k", "a") is True
+    r("BF.ADD", "plain", "a")
+    assert r("BF.INFO", "plain", "WINDOW") == [0]
+    size = r("BF.INFO", "k", "SIZE")[0]
+    assert r("MEMORY", "USAGE", "k") >= size
+    assert r("BF.INSERT", "l", "WINDOW", 5, "ITEMS", "a", "b") == [1, 1]
+    assert r("BF.INFO", "l", "GENERATIONS") == [4]
+    assert r("BF.GUARD", "l", "z", "c") == ["absent", None]
+    assert r("BF.CLEAR", "l") == "OK"
+    assert r("BF.MEXISTS", "l", "a", "b") == [0, 0]
+    assert r("BF.SWAP", "k", "l") == 1
+    assert r("BF.INFO", "k", "WINDOW") == [5000]
+
+
+def test_a_full_generation_refuses(r):
+    reserve(r, "k", 100, 4, "NONSCALING", capacity=40)
+    answers = r("BF.MADD", "k", *range(50))
+    assert answers[-1] == "ERR non scaling filter is full"
+    assert len(answers) == 11
+    r("BF.TURN", "k")
+    assert isinstance(r("BF.ADD", "k", "more"), int)
+
+
+def test_errors(r, layout):
+    for words, text in (
+            (("WINDOW",), "ERR bad window"), (("WINDOW", 0), "ERR bad window"),
+            (("WINDOW", "nan"), "ERR bad window"),
+            (("WINDOW", 315360001), "ERR bad window"),
+            (("WINDOW", 5, "GENERATIONS", 0), "ERR bad generations"),
+            (("WINDOW", 5, "GENERATIONS", 65), "ERR bad generations"),
+            (("WINDOW", 5, "BEGAN", -1), "ERR bad time"),
+            (("GENERATIONS", 4), "ERR GENERATIONS and BEGAN go with WINDOW"),
+            (("WINDOW", 5, "COUNTING"), "ERR WINDOW and COUNTING exclude"),
+            (("WINDOW", 5, "LAYOUT", "redisbloom"),
+             "ERR the redisbloom layout has no windows")):
+        answer = r("BF.RESERVE", "k", 0.01, 100, *words)
+        assert isinstance(answer, Error) and answer.startswith(text), answer
+        if len(words) > 1:
+            assert r("BF.INSERT", "k", *words, "ITEMS", "a").startswith(text)
+    assert r("EXISTS", "k") == 0
+    reserve(r)
+    r("BF.ADD", "plain", "a")
+    r("SET", "string", "x")
+    assert "it is a window" in r("BF.DEL", "k", "a")
+    assert "is a window" in r("BF.MERGE", "new", "k")
+    assert "is a window" in r("BF.SIMILARITY", "k", "k")
+    assert r("BF.TURN", "none") == "ERR not found"
+    assert r("BF.TURN", "string").startswith("WRONGTYPE")
+    assert r("BF.TURN", "plain").startswith("ERR the filter is no window")
+    for words in ((0,), (66,), ("x",), (1, -1), (1, "x")):
+        assert r("BF.TURN", "k", *words).startswith("ERR bad ")
+    assert "wrong number" in r("BF.TURN", "k", 1, 1, 1)
+    r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 0))
+    assert "still being loaded" in r("BF.TURN", "half")
+
+
+def test_large_generations_turn_at_once(start):
+    r = start("calyx-touch-ahead", "no").client()
+    reserve(r, "k", 1000, 2, capacity=100000000)
+    r("BF.MADD", "k", *range(10000))
+    r("CONFIG", "RESETSTAT")
+    for _ in range(3):
+        assert r("BF.TURN", "k") == "OK"
+    assert milliseconds_of(r, "bf.turn") < 30 or not CLOCK_COUNTS
+    assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
+
+
+# ---- Dumps, files, replicas ------------------------------------------------
+
+def fill(r):
+    reserve(r, "k", 1000, 3, capacity=50)
+    for n in range(6):
+        r("BF.MADD", "k", *(f"{n}:{i}" for i in range(100)))
+        r("BF.TURN", "k")
+    r("BF.INSERT", "l", "WINDOW", 1000, "ITEMS", "a")
+    r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 0))
+    r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 1))
+    return {key: (digest(r, key), r("BF.INFO", key))
+            for key in ("k", "l", "half")}
+
+
+def test_dump_load_copy_restore(r):
+    fill(r)
+    at, pieces = 0, []
+    while True:
+        at, data = r("BF.SCANDUMP", "k", at)
+        if at == 0:
+            break
+        pieces.append((at, data))
+        assert r("BF.LOADCHUNK", "back", at, data) == "OK"
+    assert len(pieces) == 5
+    assert r("RESTORE", "restored", 0, r("DUMP", "k")) == "OK"
+    assert r("COPY", "k", "copy") == 1
+    for key in ("back", "restored", "copy"):
+        assert digest(r, key) == digest(r, "k")
+        assert r("BF.MEXISTS", key, "5:1", "0:1") == [1, 0]
+        r("BF.TURN", key)
+        assert digest(r, key) != digest(r, "k")
+    r("BF.LOADCHUNK", "torn", *pieces[0])
+    assert isinstance(r("BF.LOADCHUNK", "torn", *pieces[2]), Error)
+    r("BF.LOADCHUNK", "torn", *pieces[1])
+    r("BF.TURN", "k")
+    answer = r("BF.LOADCHUNK", "torn", *r("BF.SCANDUMP", "k", pieces[1][0]))
+    assert isinstance(answer, Error)
+    assert r("BF.GUARD", "torn", "never", "c") == ["maybe", None]
+
+
+@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
+def test_persistence(start, how):
+    server = start(save="3600 1") if how == "rdb" else start(
+        appendonly="yes",
+        aof_use_rdb_preamble="yes" if how == "preamble" else "no")
+    r = server.client()
+    before = fill(r)
+    if how in ("rewritten", "preamble"):
+        r("BGREWRITEAOF")
+        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
+              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+    server.restart()
+    r = server.client()
+    assert {key: (digest(r, key), r("BF.INFO", key)) for key in before} == before
+    assert r("BF.EXISTS", "k", "5:1") == 1
+    assert "still being loaded" in r("BF.EXISTS", "half", "5:1")
+
+
+@pytest.mark.parametrize("how", ["rdb", "aof"])
+def test_what_became_too_old_while_the_server_was_down_is_forgotten(start, how):
+    server = start(**({"save": "3600 1"} if how == "rdb" else
+                      {"appendonly": "yes"}))
+    r = server.client()
+    reserve(r, "k", 0.8, 4)
+    reserve(r, "long", 100, 4)
+    for key in ("k", "long"):
+        r("BF.ADD", key, "a")
+    server_down(server, r)
+    time.sleep(1.1)
+    server.start()
+    r = server.client()
+    assert r("BF.EXISTS", "k", "a") == 0
+    assert r("BF.EXISTS", "long", "a") == 1
+    until(lambda: r("BF.CARD", "k") == 0)
+
+
+def server_down(server, r):
+    try:
+        r("SHUTDOWN")
+    except ConnectionError:
+        pass
+    server.process.wait(30)
+
+
+def test_replicas_turn_when_the_primary_does(start):
+    """Windows that turn several times a second, commands in between, a replica
+    that comes late: equal in the end, and nothing was replicated by others."""
+    primary, replica, late = start(), start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    generator = random.Random(8)
+    for i in range(4):
+        reserve(p, f"w{i}", 0.2 + 0.1 * i, 1 + i, capacity=50)
+    begun, s = time.time(), None
+    while time.time() - begun < 2:
+        key = f"w{generator.randrange(4)}"
+        p(generator.choice(["BF.MADD", "BF.MEXISTS"]), key,
+          *(generator.randrange(10**6) for _ in range(10)))
+        p("BF.INSERT", "made", "WINDOW", 0.3, "ITEMS", generator.random())
+        if not s and time.time() - begun > 1:
+            s = follow(late, primary)
+        time.sleep(0.002)
+    for i in range(4):  # so that they stand still while they are compared
+        p("BF.TURN", f"w{i}", 1, now() + 10**8)
+    p("BF.TURN", "made", 1, now() + 10**8)
+    are_equal(p, r, s)
+    assert int(info(p, "bf_calyx")["bf_window_turns"]) > 20
+
+
+def test_a_replica_waits_for_its_primary(start):
+    primary, replica = start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    reserve(p, "k", 100, 1)
+    p("BF.ADD", "k", "a")
+    assert p("WAIT", 1, 10000) == 1  # the first time, this takes a second
+    p("BF.TURN", "k", 1, now() - 99200)  # the next is due in 800 ms
+    assert p("WAIT", 1, 10000) == 1
+    frozen = threading.Thread(
+        target=lambda: primary.client()("DEBUG", "SLEEP", 1.6))
+    frozen.start()
+    time.sleep(1.2)
+    assert r("BF.EXISTS", "k", "a") == 1  # though it is overdue here
+    frozen.join()
+    until(lambda: r("BF.EXISTS", "k", "a") == 0)
+    caught_up(p, r)
+    primary.kill()
+    assert r("REPLICAOF", "NO", "ONE") == "OK"  # now it decides
+    assert r("BF.ADD", "k", "b") == 1
+    r("BF.TURN", "k", 1, now() - 99800)
+    until(lambda: r("BF.CARD", "k") == 0)
+
+
+def test_nothing_turns_while_clients_are_paused(start):
+    """A server that replicated then would end itself."""
+    server = start(appendonly="yes")
+    r = server.client()
+    reserve(r, "k", 0.2, 1)
+    r("BF.ADD", "k", "a")
+    r("CLIENT", "PAUSE", 700, "WRITE")
+    time.sleep(0.6)
+    assert server.alive()
+    assert r("BF.EXISTS", "k", "a") == 0  # which is asked all the same
+    until(lambda: r("BF.CARD", "k") == 0)
+
+
+def test_what_is_replicated(start):
+    server = start("calyx-seed", 5, appendonly="yes", appendfsync="always")
+    r = server.client()
+    reserve(r, "k", 100, 2, "BEGAN", 7000)
+    r("BF.ADD", "k", "a")
+    assert r("BF.INFO", "k", "WINDOW") == [100000]
+
+    def seen(*words):
+        return commands_seen(server, lambda: r(*words))
+
+    assert seen("BF.ADD", "k", "a") == []
+    assert seen("BF.MADD", "k", "a", "b") == [["BF.MADD", "k", "b"]]
+    began = now()
+    assert seen("BF.TURN", "k", 1, began) == [["BF.TURN", "k", "1", str(began)]]
+    assert seen("BF.ADD", "k", "a") == [["BF.ADD", "k", "a"]]  # young again
+    assert seen("BF.EXISTS", "k", "a") == []
+    words, = seen("BF.INSERT", "l", "WINDOW", 1.5, "BEGAN", began, "ITEMS", "x")
+    assert words == ["BF.INSERT", "l", "ERROR", "0.01", "CAPACITY", "100",
+                     "EXPANSION", "2", "LAYOUT", "native", "KIND", "line",
+                     "SEED", "5", "WINDOW", "1.500", "GENERATIONS", "4", "BEGAN",
+                     str(began), "ITEMS", "x"]
+    r("BF.TURN", "k", 1, now() - 60000)  # of spans of 50 s
+    turned, added = seen("BF.ADD", "k", "y")
+    assert turned[:3] == ["BF.TURN", "k", "1"] and added == ["BF.ADD", "k", "y"]
+
+
+def test_acl_and_events(server, r):
+    reserve(r)
+    r("CONFIG", "SET", "notify-keyspace-events", "Eg")
+    listener = server.client()
+    listener("PSUBSCRIBE", "__keyevent*__:bloom.*")
+    r("BF.TURN", "k")
+    assert listener.read()[2:] == [b"__keyevent@0__:bloom.turn", b"k"]
+    listener.close()
+    r("CONFIG", "SET", "notify-keyspace-events", "")
+    r("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~k", "+bf.turn")
+    r("AUTH", "reader", "p")
+    assert r("BF.TURN", "k").startswith("NOPERM")
