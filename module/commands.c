@@ -14,16 +14,15 @@
 #include "pages.h"
 #include "reply.h"
 #include "settings.h"
+#include "transfer.h"
 #include "type.h"
 
 struct counts counts;
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-/* Open a key that must hold a filter, for reading. Unless there is one, replies
- * and returns NULL, with nothing to close. */
-static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
-                                 RedisModuleKey **key) {
+struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
+                          RedisModuleKey **key) {
     struct filter *f = NULL;
     *key = RM_OpenKey(ctx, name, RM_READ);
     const enum standing is = type_of(*key, &f);
@@ -36,8 +35,8 @@ static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
     return NULL;
 }
 
-static void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
-                        const char *event) {
+void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
+                 const char *event) {
     RM_SignalModifiedKey(ctx, name);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, event, name);
 }
@@ -393,23 +392,29 @@ static int loaded(RedisModuleCtx *ctx, RedisModuleString *name,
     return RM_ReplyWithSimpleString(ctx, "OK");
 }
 
-static int load_head(RedisModuleCtx *ctx, RedisModuleString *name,
-                     RedisModuleKey *key, const char *bytes, size_t size) {
+struct filter *make_of_head(RedisModuleCtx *ctx, RedisModuleKey *key,
+                            const char *bytes, size_t size) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
     memory_judge(ctx, 0);
     const calyx_status status = filter_load_head(bytes, size, &f, &why);
     memory_trust();
-    if (status == CALYX_NO_MEMORY) {
+    if (status == CALYX_OK) {
+        type_put(key, f);
+    } else if (status == CALYX_NO_MEMORY) {
         counts.refused++;
-        return reply_not_made(ctx, status, &why);
-    }
-    if (status != CALYX_OK) {
+        reply_not_made(ctx, status, &why);
+    } else {
         loads_refused++;
-        return reply_text(ctx, "ERR received bad data: %s", why.text);
+        reply_text(ctx, "ERR received bad data: %s", why.text);
     }
-    type_put(key, f);
-    return loaded(ctx, name, f);
+    return f;
+}
+
+static void load_head(RedisModuleCtx *ctx, RedisModuleString *name,
+                      RedisModuleKey *key, const char *bytes, size_t size) {
+    const struct filter *f = make_of_head(ctx, key, bytes, size);
+    if (f) loaded(ctx, name, f);
 }
 
 static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -437,6 +442,8 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const enum standing is = type_of(key, &f);
     if (is == OTHER)
         reply_wrong_type(ctx);
+    else if (is == FILTER && f->uncommitted)
+        reply_partial(ctx, f);
     else if (is == FILTER)
         load_piece(ctx, argv[1], f, at, bytes, size);
     else if (at == 1)
@@ -465,6 +472,8 @@ static const struct command {
     {"bf.debug", debug, "readonly fast", "read bloom"},
     {"bf.scandump", scan_dump, "readonly fast", "read bloom"},
     {"bf.loadchunk", load_chunk, "write deny-oom", "write bloom"},
+    {"bf.dump", command_dump, "readonly", "read bloom"},
+    {"bf.load", command_load, "write deny-oom", "write bloom"},
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */

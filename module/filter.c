@@ -51,9 +51,17 @@ void filter_count(struct filter *f) {
 
 /* ---- Birth and death ----------------------------------------------------- */
 
+/* Numbers that no other filter has, nor one of this server before a restart. */
+void filter_reborn(struct filter *f) {
+    static uint64_t lives;
+    if (!lives) RM_GetRandomBytes((unsigned char *)&lives, sizeof lives);
+    f->life = ++lives;
+}
+
 static struct filter *take_filter(const struct layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
+    filter_reborn(f);
     add_to(&totals.filters, 1);
     return f;
 }
@@ -117,6 +125,7 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     for (size_t i = 0; i < *done; i++) news += fresh[i];
     f->counted_items += news;
     items_added += news;
+    f->changes += *done;
     if (memory_takes() != takes) filter_count(f);
     return status;
 }

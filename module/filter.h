@@ -38,7 +38,11 @@ struct filter {
     };
     uint32_t expansion; /* as asked for; of a native one */
     uint64_t bytes;   /* of its bits, and of them those that are there: all, */
-    uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK           */
+    uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK, BF.LOAD  */
+    bool uncommitted; /* BF.LOAD began it, and was not told to end        */
+    uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
+    uint64_t life;       /* another number for each filter: filter_reborn    */
+    uint64_t changes;    /* items added, or more                             */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
 };
 
@@ -125,8 +129,12 @@ void filter_guess(const void *item, size_t size);
 void filter_aim(const struct filter *f);
 
 static inline bool filter_is_partial(const struct filter *f) {
-    return f->arrived < f->bytes;
+    return f->arrived < f->bytes || f->uncommitted;
 }
+
+/* To be called by whatever takes bits away, or moves them: who is at dumping
+ * the filter then has to begin again. */
+void filter_reborn(struct filter *f);
 
 /* Bring `bytes` and the statistics up to date with what happened to it. */
 void filter_count(struct filter *f);

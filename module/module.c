@@ -5,6 +5,7 @@
  *     module.c      loading; the INFO section
  *     commands.c    the commands
  *     docs.c          what the server tells of them
+ *     transfer.c      BF.DUMP and BF.LOAD
  *     options.c       their options
  *     reply.c         their replies and errors
  *     settings.c    the configuration

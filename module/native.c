@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "filter.h"
+#include "little.h"
 #include "memory.h"
+#include "transfer.h"
 
 static const char MAGIC[8] = "CALYXBF\1";
 
@@ -24,16 +26,6 @@ enum {
     PIECE_START = 16,    /* before the bits of a piece    */
     MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
 };
-
-static void store_u64(uint8_t *to, uint64_t value) {
-    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t load_u64(const uint8_t *from) {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
-    return value;
-}
 
 static calyx_status damaged(calyx_error *why, const char *text) {
     why->status = CALYX_DAMAGED;
@@ -93,6 +85,8 @@ static calyx_status copy(const struct filter *f, struct filter *to,
     to->expansion = f->expansion;
     to->bytes = f->bytes;
     to->arrived = f->arrived;
+    to->uncommitted = f->uncommitted;
+    to->loaded_sum = f->loaded_sum;
     return calyx_copy(f->native, &to->native, why);
 }
 
@@ -272,8 +266,11 @@ static void save_partial(const struct filter *f, RedisModuleIO *io) {
     }
 }
 
+/* Beside the expansion, which is smaller. */
+enum { UNCOMMITTED = 1 << 16 };
+
 static void save(const struct filter *f, RedisModuleIO *io) {
-    RM_SaveUnsigned(io, f->expansion);
+    RM_SaveUnsigned(io, f->expansion | (f->uncommitted ? UNCOMMITTED : 0));
     RM_SaveUnsigned(io, f->arrived);
     RM_SaveUnsigned(io, f->bytes);
     if (filter_is_partial(f))
@@ -352,14 +349,16 @@ static calyx_status load_partial(struct source *from, struct filter *f,
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
     (void)encoding;
-    const uint64_t expansion = RM_LoadUnsigned(io);
+    const uint64_t first = RM_LoadUnsigned(io);
+    const bool uncommitted = first & UNCOMMITTED;
+    const uint64_t expansion = first & ~(uint64_t)UNCOMMITTED;
     const uint64_t arrived = RM_LoadUnsigned(io);
     const uint64_t bytes = RM_LoadUnsigned(io);
     if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
         return damaged(why, "its first numbers are missing or impossible");
     struct source from = {.io = io};
     f->arrived = arrived;
-    const bool whole = arrived == bytes;
+    const bool whole = arrived == bytes && !uncommitted;
     const calyx_status status =
         whole ? load_whole(&from, f, why) : load_partial(&from, f, why);
     if (from.string) RM_Free(from.string);
@@ -369,7 +368,9 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     calyx_outline(f->native, &info);
     f->expansion = (uint32_t)expansion;
     f->bytes = info.bytes;
-    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0))
+    f->uncommitted = uncommitted;
+    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0) &&
+        transfer_resume(f))
         return CALYX_OK;
     calyx_free(f->native);
     return damaged(why, "its first numbers do not fit the filter");
@@ -383,6 +384,7 @@ static bool add_to_digest(void *digest, const void *bytes, size_t size) {
 static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, f->expansion);
     RM_DigestAddLongLong(digest, (long long)f->arrived);
+    RM_DigestAddLongLong(digest, f->uncommitted);
     calyx_write(f->native, add_to_digest, digest, NULL);
 }
 

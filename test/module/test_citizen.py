@@ -10,8 +10,8 @@ from resp import Error
 from servers import MODULE, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk").split()
-WRITES = {"reserve", "add", "madd", "insert", "loadchunk"}
+            "loadchunk dump load").split()
+WRITES = {"reserve", "add", "madd", "insert", "loadchunk", "load"}
 
 
 # ---- Configuration ---------------------------------------------------------
