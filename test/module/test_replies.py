@@ -90,8 +90,7 @@ def test_reserve_wants_a_free_key(r, layout):
     ("BF.RESERVE", 4, None), ("BF.ADD", 3, 3), ("BF.MADD", 3, None),
     ("BF.EXISTS", 3, 3), ("BF.MEXISTS", 3, None), ("BF.INSERT", 4, None),
     ("BF.INFO", 2, 3), ("BF.CARD", 2, 2), ("BF.DEBUG", 2, 2),
-    ("BF.SCANDUMP", 3, 3), ("BF.LOADCHUNK", 4, 4), ("BF.DUMP", 3, 3),
-    ("BF.LOAD", 3, 6)])
+    ("BF.SCANDUMP", 3, 3), ("BF.LOADCHUNK", 4, 4), ("BF.DUMP", 3, 3)])
 def test_arity(r, name, fewest, most):
     for n in range(1, fewest):
         has_wrong_arity(r, name, *["k"] * (n - 1))
