@@ -52,16 +52,16 @@ void filter_count(struct filter *f) {
 /* ---- Birth and death ----------------------------------------------------- */
 
 /* Numbers that no other filter has, nor one of this server before a restart. */
-void filter_reborn(struct filter *f) {
+static uint64_t next_life(void) {
     static uint64_t lives;
     if (!lives) RM_GetRandomBytes((unsigned char *)&lives, sizeof lives);
-    f->life = ++lives;
+    return ++lives;
 }
 
 static struct filter *take_filter(const struct layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
-    filter_reborn(f);
+    f->life = next_life();
     add_to(&totals.filters, 1);
     return f;
 }
@@ -69,6 +69,10 @@ static struct filter *take_filter(const struct layout *layout) {
 static void give_filter(struct filter *f) {
     add_to(&totals.filters, (uint64_t)-1);
     RM_Free(f);
+}
+
+struct filter *filter_hollow(const struct layout *layout) {
+    return take_filter(layout);
 }
 
 static calyx_status keep(struct filter *f, calyx_status status,
@@ -91,6 +95,8 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = take_filter(f->layout);
+    copy->generation = f->generation;
+    copy->losses = f->losses;
     return keep(copy, f->layout->copy(f, copy, why), out);
 }
 

@@ -30,6 +30,9 @@ struct wish {
 enum { MOST_EXPANSION = 32768 };
 #define MOST_CAPACITY (INT64_C(1) << 40)
 
+/* What BF.GUARD says of an item. */
+enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
+
 struct filter {
     const struct layout *layout;
     union {
@@ -41,9 +44,12 @@ struct filter {
     uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK, BF.LOAD  */
     bool uncommitted; /* BF.LOAD began it, and was not told to end        */
     uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
-    uint64_t life;       /* another number for each filter: filter_reborn    */
+    uint64_t life;       /* another number for each filter there is         */
     uint64_t changes;    /* items added, or more                             */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
+    uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
+    uint64_t losses;     /* how often it forgot; see native.c               */
+    uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
 };
 
 /* What BF.INFO tells. */
@@ -110,6 +116,9 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
 void filter_free(struct filter *f);
 
+/* A filter without anything in it, to stand under a key that is about to go. */
+struct filter *filter_hollow(const struct layout *layout);
+
 /* As calyx_add_many. */
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         bool *fresh, size_t *done, calyx_error *why);
@@ -131,10 +140,6 @@ void filter_aim(const struct filter *f);
 static inline bool filter_is_partial(const struct filter *f) {
     return f->arrived < f->bytes || f->uncommitted;
 }
-
-/* To be called by whatever takes bits away, or moves them: who is at dumping
- * the filter then has to begin again. */
-void filter_reborn(struct filter *f);
 
 /* Bring `bytes` and the statistics up to date with what happened to it. */
 void filter_count(struct filter *f);

@@ -5,7 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "commands.h"
+#include "handlers.h"
 #include "little.h"
 #include "options.h"
 #include "reply.h"
@@ -108,13 +108,13 @@ struct cursor {
 };
 
 /* Bits that are set while a dump is taken do no harm: what was there when it
- * began is in it. Counters are numbers spread over the row: of one that changes
- * meanwhile, half would be old and half new. */
+ * began is in it. But none may be lost; and counters are numbers spread over
+ * the row: of one that changes meanwhile, half would be old and half new. */
 static uint64_t life_of(const struct filter *f) {
     calyx_info info;
     calyx_outline(f->native, &info);
-    return strcmp(info.kind, "counting") == 0 ? next_sum(f->life, f->changes)
-                                              : f->life;
+    const bool counts = strcmp(info.kind, "counting") == 0;
+    return next_sum(f->life, f->losses + (counts ? f->changes : 0));
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {
@@ -191,7 +191,7 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
         reply_chunk(ctx, "0", at.sum, "", 0);
 }
 
-int command_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
     RedisModuleKey *key;
     const struct filter *f = open_there(ctx, argv[1], &key);
@@ -350,7 +350,7 @@ static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
     return step == TAKE ? take(ctx, argv, f) : reply_status(ctx, f);
 }
 
-int command_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     int step = 0;
     if (argc < 3) return RM_WrongArity(ctx);
     while (step < STEPS && !is_word(argv[2], steps[step].word)) step++;
@@ -393,3 +393,8 @@ bool transfer_resume(struct filter *f) {
     }
     return true;
 }
+
+const struct command transfer_commands[] = {
+    {"bf.dump", run_dump, "readonly", "read bloom"},
+    {"bf.load", run_load, "write deny-oom", "write bloom"},
+    {0}};

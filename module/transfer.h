@@ -21,8 +21,6 @@
 #include "filter.h"
 #include "server_api.h"
 
-command_function command_dump, command_load;
-
 /* The commands that would bring an uncommitted filter to where it is. */
 void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
                       const struct filter *f);

@@ -47,8 +47,8 @@ bool sum_from(const char *text, size_t size, uint64_t *sum) {
 
 /* ---- Heads --------------------------------------------------------------- */
 
-static const char MAGIC[8] = "CALYXBF\1";
-enum { HEAD_START = 16 };
+static const char MAGIC[8] = "CALYXBF\2";
+enum { HEAD_START = 32 };
 
 /* A server tells of a filter that grows by its expansion, of which growth is
  * eight tenths; the filter itself goes by its growth. */
@@ -63,6 +63,7 @@ uint8_t *head_of(const calyx_filter *f, size_t *size) {
     calyx_error why;
     const size_t inner = calyx_head_size(f);
     uint8_t *const head = take_memory(HEAD_START + inner);
+    memset(head, 0, HEAD_START);
     calyx_outline(f, &info);
     memcpy(head, MAGIC, sizeof MAGIC);
     store(head + sizeof MAGIC, expansion_of(info.growth), 8);
