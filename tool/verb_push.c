@@ -24,11 +24,6 @@ static struct address address;
 static struct server *server;
 static struct call call; /* its memory serves all commands */
 
-struct name {
-    char *text;
-    size_t size;
-};
-
 static struct load {
     const char *file;
     const calyx_filter *filter;
@@ -290,20 +285,18 @@ static void push(const char *file, struct name target) {
     bytes_before += load.bytes;
     free(load.head);
     if (swap) free(load.key.text);
+    free(target.text);
     calyx_free(f);
 }
 
 /* ---- Shards -------------------------------------------------------------- */
 
-static struct name shard_name(const struct address *a, uint64_t number) {
-    struct name name = {take_memory(a->key_size + 32), 0};
-    name.size = shard_key(a->key, a->key_size, number, name.text);
-    return name;
-}
-
 /* Clients learn from a key beside the shards how many there are. It must not
  * change: a key that is in shard 3 of 16 may be in shard 19 of 32. */
 static void expect_count(void) {
+    if (memchr(address.key, '{', address.key_size))
+        fail("%s: with a { in its name, all shards would be in one slot",
+             address.shown);
     const uint64_t there = shards_there(server, &address);
     if (there && there != shards)
         fail("%s: it has %" PRIu64 " shards, not %" PRIu64
@@ -315,9 +308,7 @@ static void push_shards(const char *stem) {
     expect_count();
     for (uint64_t i = 0; i < shards; i++) {
         char *const file = shard_file(stem, i, shards);
-        const struct name name = shard_name(&address, i);
-        push(file, name);
-        free(name.text);
+        push(file, shard_name(&address, i, shards));
         free(file);
     }
     shards_note(server, &address, shards);
@@ -359,7 +350,7 @@ static int run(int count, char **operands) {
     if (shards)
         push_shards(file);
     else
-        push(file, (struct name){address.key, address.key_size});
+        push(file, shard_name(&address, 0, 0));
     progress_end();
     for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
     server_close(server);
