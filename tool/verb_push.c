@@ -141,6 +141,19 @@ static bool send_some(void) {
     return good;
 }
 
+/* Send the next one at leisure: this finds the node that has the key now, and
+ * tells what is wrong if something is. Another push of the same file may have
+ * brought more meanwhile; that is seen when the server is asked again. */
+static void send_one(void) {
+    if (load.done == load.chunks) return;
+    call_chunk(&parcels[0], load.done);
+    struct reply *const reply = demand();
+    long long here;
+    if (reply_number(reply, &here) && here == (long long)load.done + 1)
+        chunk_arrived(&parcels[0]);
+    reply_free(reply);
+}
+
 /* ---- Beginning and going on ---------------------------------------------- */
 
 static void read_status(const struct reply *reply) {
@@ -276,6 +289,7 @@ static void push(const char *file, struct name target) {
                          .key = swap ? staged_of(&target) : target};
     load.head = head_of(f, &load.head_size);
     while (begin() == GOES_ON) {
+        send_one();
         while (load.done < load.chunks && send_some()) {}
         if (load.done < load.chunks) continue; /* what has arrived, then? */
         commit();

@@ -8,50 +8,11 @@ import threading
 import time
 
 import pytest
+from command import CALYX, bad, calyx, environment, good, lines, make, url
 from resp import Error
 from servers import Server, free_port, info, until
 
-CALYX = os.environ.get("CALYX") or os.path.join(
-    os.path.dirname(__file__), "..", "..", "build", "calyx")
 MIB = 1 << 20
-
-
-def environment(**more):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("CALYX_")}
-    return {**clean, "LC_ALL": "C", **more}
-
-
-def calyx(*words, given=None, **more):
-    """Run the command: status, standard output, standard error."""
-    done = subprocess.run([CALYX, *map(str, words)], input=given,
-                          capture_output=True, env=environment(**more),
-                          timeout=60)
-    return done.returncode, done.stdout, done.stderr.decode()
-
-
-def good(*words, **more):
-    status, out, err = calyx(*words, **more)
-    assert status == 0, err
-    return out
-
-
-def bad(text, *words, **more):
-    status, out, err = calyx(*words, **more)
-    assert status == 2 and text in err, (status, err)
-    return err
-
-
-def lines(numbers):
-    return "".join(f"{n}\n" for n in numbers).encode()
-
-
-def make(path, numbers=range(1000), *options):
-    good("build", "-o", path, *options, given=lines(numbers))
-    return path
-
-
-def url(server, key="seen", who=""):
-    return f"redis://{who}127.0.0.1:{server.port}/{key}"
 
 
 @pytest.fixture
@@ -406,7 +367,8 @@ def test_a_pull_that_was_killed_is_taken_up(server, r, large, tmp_path, words):
     assert out.read_bytes() == large.read_bytes()
 
     out.unlink()
-    for junk in (b"", b"junk", bytes(100000), bytes(part[:600])):
+    part[600] ^= 1  # in the head
+    for junk in (part, b"", b"junk", bytes(100000), bytes(part[:600])):
         (tmp_path / "g.calyx.part").write_bytes(junk)
         good("pull", "-o", out, "--force", url(server))
         assert out.read_bytes() == large.read_bytes()
