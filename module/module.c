@@ -10,6 +10,7 @@
  *     whole.c         BF.MERGE, BF.SIMILARITY, BF.CLEAR
  *     items.c         the items they are given
  *     docs.c          what the server tells of them
+ *     transfer.c      BF.DUMP and BF.LOAD
  *     options.c       their options
  *     reply.c         their replies and errors
  *     settings.c    the configuration

@@ -10,10 +10,10 @@ from resp import Error
 from servers import MODULE, PREFIX, SERVER, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk guard swap del mdel count "
+            "loadchunk guard swap del mdel count dump load "
             "merge similarity clear turn").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
-                   "merge"}
+                   "load", "merge"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "clear", "turn"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
         "similarity": [1, 2, 1]}
