@@ -21,7 +21,6 @@
 
 #include "bytes.h"
 #include "filter.h"
-#include "little.h"
 #include "memory.h"
 #include "transfer.h"
 

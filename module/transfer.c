@@ -5,8 +5,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "bytes.h"
 #include "handlers.h"
-#include "little.h"
 #include "options.h"
 #include "reply.h"
 #include "type.h"
