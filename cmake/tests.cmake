@@ -180,6 +180,8 @@ CALYX_MODULE=$<TARGET_FILE:calyx_module>;PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
 set(stories ${PROJECT_SOURCE_DIR}/examples)
+story(spell ${stories}/spell/spell)
+story(crawler ${stories}/crawler/run 1000 20)
 if(LEVELDB_LIBRARY)
     story(disk-store ${stories}/disk-store/run 50000 $<TARGET_FILE:disk_store>)
 endif()

@@ -27,7 +27,6 @@ static void demand(bool truth, const char *otherwise) {
 bool unpack(const char *, size_t, char *) __asm__(UNPACK)
     __attribute__((visibility("default")));
 static uint64_t blocks_read;
-
 bool unpack(const char *packed, size_t size, char *to) {
     static bool (*real)(const char *, size_t, char *);
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, UNPACK);
