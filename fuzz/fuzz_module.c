@@ -3,8 +3,8 @@
  * that survives every call, and is the same after it was saved and loaded
  * again.
  *
- * The first byte of an input chooses the type, and the encoding of
- * RedisBloom's; the stream follows, as mock_server.h has it. The library's own
+ * The first byte of an input chooses the type and its encoding; the stream
+ * follows, as mock_server.h has it. The library's own
  * format is fuzzed by fuzz_decode, which mends checksums; this is about what is
  * around it.
  */
@@ -48,11 +48,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const RedisModuleTypeMethods *type =
         theirs ? &mock_redisbloom : &mock_native;
     RedisModuleIO io = {(uint8_t *)(uintptr_t)(data + 1), size - 1, 0, false};
-    struct filter *f = type->rdb_load(&io, theirs ? *data >> 1 & 7 : 1);
+    const int encoding = *data >> 1 & 7;
+    struct filter *f = type->rdb_load(&io, encoding);
     if (f) {
-        come_back(type, f, theirs ? 4 : 1);
+        come_back(type, f, theirs ? 4 : 2);
         use(f);
-        come_back(type, f, theirs ? 4 : 1);
+        come_back(type, f, theirs ? 4 : 2);
         type->free(f);
     }
     DEMAND(mock_blocks == 0);

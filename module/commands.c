@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "handlers.h"
 #include "memory.h"
 #include "options.h"
 #include "pages.h"
@@ -20,10 +21,8 @@ struct counts counts;
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-/* Open a key that must hold a filter, for reading. Unless there is one, replies
- * and returns NULL, with nothing to close. */
-static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
-                                 RedisModuleKey **key) {
+struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
+                          RedisModuleKey **key) {
     struct filter *f = NULL;
     *key = RM_OpenKey(ctx, name, RM_READ);
     const enum standing is = type_of(*key, &f);
@@ -36,8 +35,8 @@ static struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
     return NULL;
 }
 
-static void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
-                        const char *event) {
+void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
+                 const char *event) {
     RM_SignalModifiedKey(ctx, name);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, event, name);
 }
@@ -337,12 +336,10 @@ static int info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RedisModuleKey *key;
     const struct filter *f = open_there(ctx, argv[1], &key);
     if (!f) return RM_OK;
-    struct facts facts;
-    f->layout->tell(f, &facts);
     if (argc == 2)
-        reply_facts(ctx, &facts);
+        reply_facts(ctx, f);
     else
-        reply_fact(ctx, &facts, argv[2]);
+        reply_fact(ctx, f, argv[2]);
     RM_CloseKey(key);
     return RM_OK;
 }
@@ -449,11 +446,7 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 /* ---- The table ----------------------------------------------------------- */
 
-static const struct command {
-    const char *name;
-    command_function *run;
-    const char *flags, *categories;
-} commands[] = {
+static const struct command commands[] = {
     {"bf.reserve", reserve, "write deny-oom", "write fast bloom"},
     {"bf.add", add_one, "write deny-oom", "write bloom"},
     {"bf.madd", add_many, "write deny-oom", "write bloom"},
@@ -465,6 +458,14 @@ static const struct command {
     {"bf.debug", debug, "readonly fast", "read bloom"},
     {"bf.scandump", scan_dump, "readonly fast", "read bloom"},
     {"bf.loadchunk", load_chunk, "write deny-oom", "write bloom"},
+    {0},
+};
+
+static const struct command *const lists[] = {
+    commands,
+    guard_commands,
+    swap_commands,
+    NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */
@@ -487,11 +488,12 @@ static int command_register(RedisModuleCtx *ctx, const struct command *c,
 
 int commands_register(RedisModuleCtx *ctx) {
     const bool categories = has_categories(ctx);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (command_register(ctx, &commands[i], categories) == RM_OK) continue;
-        RM_Log(ctx, "warning", "the server does not take the command %s",
-               commands[i].name);
-        return RM_ERR;
-    }
+    for (const struct command *const *list = lists; *list; list++)
+        for (const struct command *c = *list; c->name; c++) {
+            if (command_register(ctx, c, categories) == RM_OK) continue;
+            RM_Log(ctx, "warning", "the server does not take the command %s",
+                   c->name);
+            return RM_ERR;
+        }
     return RM_OK;
 }

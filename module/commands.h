@@ -2,6 +2,7 @@
 #ifndef CALYX_MODULE_COMMANDS_H
 #define CALYX_MODULE_COMMANDS_H
 
+#include "filter.h"
 #include "server_api.h"
 
 int commands_register(RedisModuleCtx *ctx);
@@ -10,6 +11,9 @@ struct counts {
     uint64_t questions, positives; /* items asked for, and "yes" answers */
     uint64_t adds, fresh;          /* items given, and those that were new */
     uint64_t refused;              /* filters not made or grown, for memory */
+    uint64_t
+        guarded[GUARD_ANSWERS]; /* answers of BF.GUARD, and how many were */
+    uint64_t guarded_blindly;   /*   given without a filter to rely on    */
 };
 extern struct counts counts;
 

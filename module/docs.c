@@ -4,8 +4,9 @@
 
 #include "commands.h"
 
-#define KEY \
-    { .name = "key", .type = RM_ARG_KEY, .key_spec_index = 0 }
+#define KEY NAMED_KEY("key", 0)
+#define NAMED_KEY(text, spec) \
+    { .name = (text), .type = RM_ARG_KEY, .key_spec_index = (spec) }
 #define VALUE(kind, text) \
     { .name = (text), .type = RM_ARG_##kind, .key_spec_index = -1 }
 #define ITEM VALUE(STRING, "item")
@@ -56,6 +57,10 @@ static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "FILTERS", "filters"),
     OPTION(PURE_TOKEN, "ITEMS", "items"),
     OPTION(PURE_TOKEN, "EXPANSION", "expansion"),
+    OPTION(PURE_TOKEN, "GENERATION", "generation"),
+    OPTION(PURE_TOKEN, "ABSENT", "absent"),
+    OPTION(PURE_TOKEN, "CACHED", "cached"),
+    OPTION(PURE_TOKEN, "MAYBE", "maybe"),
     END};
 static RedisModuleCommandArg info_args[] = {KEY,
                                             {.name = "field",
@@ -68,24 +73,38 @@ static RedisModuleCommandArg dump_args[] = {KEY, VALUE(INTEGER, "iterator"),
                                             END};
 static RedisModuleCommandArg load_args[] = {KEY, VALUE(INTEGER, "iterator"),
                                             VALUE(STRING, "data"), END};
+static RedisModuleCommandArg guard_args[] = {NAMED_KEY("filter", 0), ITEM,
+                                             NAMED_KEY("cachekey", 0), END};
+static RedisModuleCommandArg swap_args[] = {
+    NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
+    OPTION(INTEGER, "GENERATION", "generation"), END};
 
-#define ONE_KEY(how)                           \
-    {                                          \
-        {.flags = (how),                       \
-         .begin_search_type = RM_KEY_AT_INDEX, \
-         .bs.index.pos = 1,                    \
-         .find_keys_type = RM_KEYS_IN_RANGE,   \
-         .fk.range = {0, 1, 0}},               \
-        {                                      \
-            0                                  \
-        }                                      \
+/* Keys from `place` to `last` words behind it, -1 for all, `step` by step. */
+#define KEYS_AT(place, last, step, how)                              \
+    {                                                                \
+        .flags = (how), .begin_search_type = RM_KEY_AT_INDEX,        \
+        .bs.index.pos = (place), .find_keys_type = RM_KEYS_IN_RANGE, \
+        .fk.range = {                                                \
+            (last),                                                  \
+            (step),                                                  \
+            0                                                        \
+        }                                                            \
     }
+#define ONE_KEY(how) \
+    { KEYS_AT(1, 0, 1, how), END }
 static RedisModuleCommandKeySpec reads[] =
     ONE_KEY(RM_KEY_READ_ONLY | RM_KEY_ACCESS);
 static RedisModuleCommandKeySpec writes[] =
     ONE_KEY(RM_KEY_READ_WRITE | RM_KEY_UPDATE);
 static RedisModuleCommandKeySpec tells_and_writes[] =
     ONE_KEY(RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_UPDATE);
+
+/* One range, of every other word: a cluster of Redis 7.0 looks at no more. */
+static RedisModuleCommandKeySpec guard_keys[] = {
+    KEYS_AT(1, 2, 2, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
+static RedisModuleCommandKeySpec swap_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_OVERWRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, 0, 1, RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_DELETE), END};
 
 static const RedisModuleCommandInfoVersion version = {
     1, sizeof(RedisModuleCommandHistoryEntry),
@@ -165,6 +184,19 @@ static const struct doc {
       .arity = 4,
       .key_specs = writes,
       .args = load_args}},
+    {"bf.guard",
+     {.summary = "Tells that an item is certainly absent, or its cached value, "
+                 "or to ask the database.",
+      .complexity = "O(p), with p the parts of the filter; 1 until it grows",
+      .arity = 4,
+      .key_specs = guard_keys,
+      .args = guard_args}},
+    {"bf.swap",
+     {.summary = "Puts a staged Bloom filter in the place of the live one.",
+      .complexity = "O(1); the old one is freed in the background",
+      .arity = -3,
+      .key_specs = swap_keys,
+      .args = swap_args}},
 };
 
 const RedisModuleCommandInfo *docs_of(const char *command) {

@@ -63,6 +63,10 @@ static void give_filter(struct filter *f) {
     RM_Free(f);
 }
 
+struct filter *filter_hollow(const struct layout *layout) {
+    return take_filter(layout);
+}
+
 static calyx_status keep(struct filter *f, calyx_status status,
                          struct filter **out) {
     if (status != CALYX_OK) {
@@ -83,6 +87,8 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = take_filter(f->layout);
+    copy->generation = f->generation;
+    copy->losses = f->losses;
     return keep(copy, f->layout->copy(f, copy, why), out);
 }
 

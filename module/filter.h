@@ -30,6 +30,9 @@ struct wish {
 enum { MOST_EXPANSION = 32768 };
 #define MOST_CAPACITY (INT64_C(1) << 40)
 
+/* What BF.GUARD says of an item. */
+enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
+
 struct filter {
     const struct layout *layout;
     union {
@@ -40,6 +43,9 @@ struct filter {
     uint64_t bytes;   /* of its bits, and of them those that are there: all, */
     uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK           */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
+    uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
+    uint64_t losses;     /* how often it forgot; see native.c               */
+    uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
 };
 
 /* What BF.INFO tells. */
@@ -105,6 +111,9 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
 void filter_free(struct filter *f);
+
+/* A filter without anything in it, to stand under a key that is about to go. */
+struct filter *filter_hollow(const struct layout *layout);
 
 /* As calyx_add_many. */
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,

@@ -3,7 +3,9 @@
  * data of RedisBloom. Start reading at commands.c.
  *
  *     module.c      loading; the INFO section
- *     commands.c    the commands
+ *     commands.c    the commands of RedisBloom, and the table of all
+ *     guard.c         BF.GUARD
+ *     swap.c          BF.SWAP
  *     docs.c          what the server tells of them
  *     options.c       their options
  *     reply.c         their replies and errors
@@ -36,6 +38,10 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"items_fresh", counts.fresh},
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
+        {"guard_absent", counts.guarded[ABSENT]},
+        {"guard_cached", counts.guarded[CACHED]},
+        {"guard_maybe", counts.guarded[MAYBE]},
+        {"guard_without_filter", counts.guarded_blindly},
     };
     if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
     RM_InfoAddFieldCString(ctx, "version", calyx_version());

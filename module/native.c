@@ -4,12 +4,16 @@
  *
  * A dump is a head and pieces:
  *
- *     head    "CALYXBF\1", u32 expansion, u32 0, the head of the filter
+ *     head    "CALYXBF\2", u64 expansion, u64 generation, u64 losses,
+ *             the head of the filter; before there were generations and losses,
+ *             "CALYXBF\1", u64 expansion, the head of the filter
  *     piece   u64 where it begins, u64 hash of what follows, bits
  *
  * The hash of a piece is that of the filter's own keys, with its seed. Bits
- * only ever come to be set, so keys that are added while a dump is taken do no
- * harm: it has whatever was there when it began.
+ * that come to be set while a dump is taken do no harm: it has whatever was
+ * there when it began. But bits that were cleared meanwhile would leave half of
+ * a key that is there, so `losses` counts how often that happened, and goes
+ * into the hash: pieces of before and after do not fit together.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +21,11 @@
 #include "filter.h"
 #include "memory.h"
 
-static const char MAGIC[8] = "CALYXBF\1";
+static const char MAGIC[8] = "CALYXBF\2", OLD_MAGIC[8] = "CALYXBF\1";
 
 enum {
-    HEAD_START = 16,     /* before the head of the filter */
+    HEAD_START = 32,     /* before the head of the filter */
+    OLD_HEAD_START = 16, /* the same of an old dump       */
     PIECE_START = 16,    /* before the bits of a piece    */
     MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
 };
@@ -178,9 +183,17 @@ static struct piece dump_head(const struct filter *f) {
     const size_t size = calyx_head_size(f->native);
     uint8_t *head = RM_Alloc(HEAD_START + size);
     memcpy(head, MAGIC, sizeof MAGIC);
-    store_u64(head + sizeof MAGIC, f->expansion);
+    store_u64(head + 8, f->expansion);
+    store_u64(head + 16, f->generation);
+    store_u64(head + 24, f->losses);
     calyx_encode_head(f->native, head + HEAD_START, size, NULL);
     return (struct piece){1, head, HEAD_START + size, head};
+}
+
+static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
+                           uint64_t size) {
+    static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
+    return calyx_hash(f->native, bits, (size_t)size) ^ f->losses * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {
@@ -191,26 +204,36 @@ static struct piece dump_from(const struct filter *f, int64_t at) {
     uint8_t *bytes = RM_Alloc(PIECE_START + size);
     calyx_get_bits(f->native, from, bytes + PIECE_START, size);
     store_u64(bytes, from);
-    store_u64(bytes + 8, calyx_hash(f->native, bytes + PIECE_START, size));
+    store_u64(bytes + 8, hash_piece(f, bytes + PIECE_START, size));
     return (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
 }
 
+static bool is_old_head(const void *bytes, size_t size) {
+    return size >= OLD_HEAD_START &&
+           memcmp(bytes, OLD_MAGIC, sizeof OLD_MAGIC) == 0;
+}
+
 static bool is_head(const void *bytes, size_t size) {
-    return size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+    return is_old_head(bytes, size) ||
+           (size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0);
 }
 
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
     const uint8_t *const head = bytes;
     const calyx_opening how = {.memory = &aligned_memory};
+    const bool old = is_old_head(bytes, size);
+    const size_t start = old ? OLD_HEAD_START : HEAD_START;
     const uint64_t expansion =
-        size < HEAD_START ? UINT64_MAX : load_u64(head + sizeof MAGIC);
+        size < start ? UINT64_MAX : load_u64(head + sizeof MAGIC);
     if (!is_head(bytes, size) || expansion > MOST_EXPANSION)
         return damaged(why, "the bytes are not the head of a filter");
-    const calyx_status status = calyx_decode_head(
-        head + HEAD_START, size - HEAD_START, &how, &f->native, why);
+    const calyx_status status =
+        calyx_decode_head(head + start, size - start, &how, &f->native, why);
     if (status != CALYX_OK) return status;
     f->expansion = (uint32_t)expansion;
+    f->generation = old ? 0 : load_u64(head + 16);
+    f->losses = old ? 0 : load_u64(head + 24);
     calyx_info info;
     calyx_outline(f->native, &info);
     if ((info.growth > 0) != (expansion > 0)) {
@@ -236,10 +259,10 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
         return damaged(why, "invalid offset - no link found: it would end "
                             "behind the filter");
     if (load_u64(piece) != from ||
-        load_u64(piece + 8) !=
-            calyx_hash(f->native, piece + PIECE_START, (size_t)n))
+        load_u64(piece + 8) != hash_piece(f, piece + PIECE_START, n))
         return damaged(why, "received bad data: a piece that is damaged, of "
-                            "another filter, or with another iterator");
+                            "another filter, with another iterator, or from "
+                            "after items were deleted");
     if (from > f->arrived) {
         why->status = CALYX_DAMAGED;
         snprintf(why->text, sizeof why->text,
@@ -276,6 +299,8 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     RM_SaveUnsigned(io, f->expansion);
     RM_SaveUnsigned(io, f->arrived);
     RM_SaveUnsigned(io, f->bytes);
+    RM_SaveUnsigned(io, f->generation);
+    RM_SaveUnsigned(io, f->losses);
     if (filter_is_partial(f))
         save_partial(f, io);
     else
@@ -351,10 +376,11 @@ static calyx_status load_partial(struct source *from, struct filter *f,
 
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
-    (void)encoding;
     const uint64_t expansion = RM_LoadUnsigned(io);
     const uint64_t arrived = RM_LoadUnsigned(io);
     const uint64_t bytes = RM_LoadUnsigned(io);
+    const uint64_t generation = encoding > 1 ? RM_LoadUnsigned(io) : 0;
+    const uint64_t losses = encoding > 1 ? RM_LoadUnsigned(io) : 0;
     if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
         return damaged(why, "its first numbers are missing or impossible");
     struct source from = {.io = io};
@@ -368,6 +394,8 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     calyx_info info;
     calyx_outline(f->native, &info);
     f->expansion = (uint32_t)expansion;
+    f->generation = generation;
+    f->losses = losses;
     f->bytes = info.bytes;
     if (info.bytes == bytes && (info.growth > 0) == (expansion > 0))
         return CALYX_OK;
@@ -383,6 +411,8 @@ static bool add_to_digest(void *digest, const void *bytes, size_t size) {
 static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, f->expansion);
     RM_DigestAddLongLong(digest, (long long)f->arrived);
+    RM_DigestAddLongLong(digest, (long long)f->generation);
+    RM_DigestAddLongLong(digest, (long long)f->losses);
     calyx_write(f->native, add_to_digest, digest, NULL);
 }
 

@@ -85,30 +85,56 @@ static void reply_value(RedisModuleCtx *ctx, const struct facts *facts,
         RM_ReplyWithLongLong(ctx, (long long)values[field]);
 }
 
-static void reply_pair(RedisModuleCtx *ctx, const struct facts *facts,
-                       int field) {
-    RM_ReplyWithSimpleString(ctx, fields[field].title);
-    reply_value(ctx, facts, field);
-}
-
-int reply_facts(RedisModuleCtx *ctx, const struct facts *facts) {
+int reply_facts(RedisModuleCtx *ctx, const struct filter *f) {
+    struct facts facts;
+    f->layout->tell(f, &facts);
     RM_ReplyWithMap(ctx, FIELDS);
-    for (int i = 0; i < FIELDS; i++) reply_pair(ctx, facts, i);
+    for (int i = 0; i < FIELDS; i++) {
+        RM_ReplyWithSimpleString(ctx, fields[i].title);
+        reply_value(ctx, &facts, i);
+    }
     return RM_OK;
 }
 
-int reply_fact(RedisModuleCtx *ctx, const struct facts *facts,
-               RedisModuleString *field) {
-    int i = 0;
-    while (i < FIELDS && !is_word(field, fields[i].word)) i++;
-    if (i == FIELDS) return RM_ReplyWithError(ctx, "Invalid information value");
+/* A map of one in RESP3; else only the value. */
+static void begin_field(RedisModuleCtx *ctx, const char *title) {
     if (RM_GetContextFlags(ctx) & RM_CTX_RESP3) {
         RM_ReplyWithMap(ctx, 1);
-        reply_pair(ctx, facts, i);
+        RM_ReplyWithSimpleString(ctx, title);
     } else {
         RM_ReplyWithArray(ctx, 1);
-        reply_value(ctx, facts, i);
     }
+}
+
+/* What RedisBloom does not have is told only when it is asked for. */
+static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
+                          RedisModuleString *field) {
+    const struct {
+        const char *word, *title;
+        uint64_t value;
+    } ours[] = {
+        {"GENERATION", "Generation", f->generation},
+        {"ABSENT", "Guarded: absent", f->guarded[ABSENT]},
+        {"CACHED", "Guarded: cached", f->guarded[CACHED]},
+        {"MAYBE", "Guarded: maybe", f->guarded[MAYBE]},
+    };
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (is_word(field, ours[i].word)) {
+            begin_field(ctx, ours[i].title);
+            return RM_ReplyWithLongLong(ctx, (long long)ours[i].value);
+        }
+    return RM_ReplyWithError(ctx, "Invalid information value");
+}
+
+int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
+               RedisModuleString *field) {
+    struct facts facts;
+    int i = 0;
+    while (i < FIELDS && !is_word(field, fields[i].word)) i++;
+    if (i == FIELDS) return reply_our_fact(ctx, f, field);
+    f->layout->tell(f, &facts);
+    begin_field(ctx, fields[i].title);
+    reply_value(ctx, &facts, i);
     return RM_OK;
 }
 

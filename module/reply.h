@@ -21,8 +21,8 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
 int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
 
 /* BF.INFO: everything, or one field by its name. */
-int reply_facts(RedisModuleCtx *ctx, const struct facts *facts);
-int reply_fact(RedisModuleCtx *ctx, const struct facts *facts,
+int reply_facts(RedisModuleCtx *ctx, const struct filter *f);
+int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
                RedisModuleString *field);
 int reply_parts(RedisModuleCtx *ctx, const struct filter *f);
 int reply_piece(RedisModuleCtx *ctx, const struct piece *piece);

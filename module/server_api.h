@@ -26,11 +26,14 @@ typedef struct RedisModuleInfoCtx RedisModuleInfoCtx;
 typedef struct RedisModuleDefragCtx RedisModuleDefragCtx;
 typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleServerInfoData RedisModuleServerInfoData;
+typedef struct RedisModuleCallReply RedisModuleCallReply;
 
 enum { RM_OK = 0, RM_ERR = 1, RM_API_VERSION = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };
 enum { RM_KEYTYPE_EMPTY = 0 };
 enum { RM_NOTIFY_GENERIC = 1 << 2 };
+enum { RM_REPLY_STRING = 0, RM_REPLY_ERROR = 1, RM_REPLY_NULL = 4 };
+enum { RM_NO_EXPIRE = -1 };
 
 /* RM_GetContextFlags */
 enum {
@@ -124,9 +127,11 @@ typedef struct RedisModuleCommandHistoryEntry {
 enum {
     RM_KEY_READ_ONLY = 1 << 0,
     RM_KEY_READ_WRITE = 1 << 1,
+    RM_KEY_OVERWRITE = 1 << 2,
     RM_KEY_ACCESS = 1 << 4,
     RM_KEY_UPDATE = 1 << 5,
-    RM_KEY_INSERT = 1 << 6
+    RM_KEY_INSERT = 1 << 6,
+    RM_KEY_DELETE = 1 << 7
 };
 enum { RM_KEY_AT_INDEX = 2, RM_KEYS_IN_RANGE = 2 };
 
@@ -199,6 +204,11 @@ typedef struct RedisModuleCommandInfo {
     F(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey *))                \
     F(void *, ModuleTypeGetValue, (RedisModuleKey *))                          \
     F(int, ModuleTypeSetValue, (RedisModuleKey *, RedisModuleType *, void *))  \
+    F(int, ModuleTypeReplaceValue,                                             \
+      (RedisModuleKey *, RedisModuleType *, void *value, void **old))          \
+    F(int, UnlinkKey, (RedisModuleKey *))                                      \
+    F(long long, GetAbsExpire, (RedisModuleKey *))                             \
+    F(int, SetAbsExpire, (RedisModuleKey *, long long milliseconds))           \
     F(int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))         \
     F(int, NotifyKeyspaceEvent,                                                \
       (RedisModuleCtx *, int type, const char *event, RedisModuleString *))    \
@@ -208,6 +218,14 @@ typedef struct RedisModuleCommandInfo {
     F(RedisModuleString *, CreateString,                                       \
       (RedisModuleCtx *, const char *, size_t))                                \
     F(void, FreeString, (RedisModuleCtx *, RedisModuleString *))               \
+    F(int, StringCompare,                                                      \
+      (const RedisModuleString *, const RedisModuleString *))                  \
+    /* other commands */                                                       \
+    F(RedisModuleCallReply *, Call,                                            \
+      (RedisModuleCtx *, const char *name, const char *, ...))                 \
+    F(int, CallReplyType, (RedisModuleCallReply *))                            \
+    F(int, ReplyWithCallReply, (RedisModuleCtx *, RedisModuleCallReply *))     \
+    F(void, FreeCallReply, (RedisModuleCallReply *))                           \
     /* replies */                                                              \
     F(int, WrongArity, (RedisModuleCtx *))                                     \
     F(int, ReplyWithError, (RedisModuleCtx *, const char *))                   \

@@ -8,7 +8,7 @@
 #include "redisbloom.h"
 
 static RedisModuleType *native_type, *redisbloom_type;
-enum { NATIVE_ENCODING = 1 };
+enum { NATIVE_ENCODING = 2 };
 
 uint64_t loads_refused;
 
@@ -31,11 +31,12 @@ static void *load(const struct layout *layout, RedisModuleIO *io,
 }
 
 static void *load_native(RedisModuleIO *io, int encoding) {
-    if (encoding == NATIVE_ENCODING) return load(&native_layout, io, encoding);
+    if (encoding >= 1 && encoding <= NATIVE_ENCODING)
+        return load(&native_layout, io, encoding);
     loads_refused++;
     RM_LogIOError(io, "warning",
                   "a filter was refused: its encoding is %d; this module reads "
-                  "%d",
+                  "those up to %d",
                   encoding, NATIVE_ENCODING);
     return NULL;
 }
@@ -139,7 +140,16 @@ enum standing type_of(RedisModuleKey *key, struct filter **f) {
     return OTHER;
 }
 
+static RedisModuleType *type_for(const struct filter *f) {
+    return f->layout == &native_layout ? native_type : redisbloom_type;
+}
+
 void type_put(RedisModuleKey *key, struct filter *f) {
-    RM_ModuleTypeSetValue(
-        key, f->layout == &native_layout ? native_type : redisbloom_type, f);
+    RM_ModuleTypeSetValue(key, type_for(f), f);
+}
+
+void type_take(RedisModuleKey *key, const struct filter *f) {
+    void *taken;
+    RM_ModuleTypeReplaceValue(key, type_for(f), filter_hollow(f->layout),
+                              &taken);
 }

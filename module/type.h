@@ -14,6 +14,9 @@ enum standing type_of(RedisModuleKey *key, struct filter **f);
 /* Put a filter under a key, which is open for writing. */
 void type_put(RedisModuleKey *key, struct filter *f);
 
+/* Take a filter out of a key's hands; a hollow one is left there. */
+void type_take(RedisModuleKey *key, const struct filter *f);
+
 /* RDB files and payloads that were refused. */
 extern uint64_t loads_refused;
 

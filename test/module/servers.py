@@ -1,4 +1,5 @@
 """Starting and stopping real servers, each in a folder of its own."""
+import glob
 import os
 import signal
 import socket
@@ -118,6 +119,48 @@ def digest(client, key):
     answer = client("DEBUG", "DIGEST-VALUE", key)
     assert isinstance(answer, list), answer
     return answer[0]
+
+
+def follow(replica, primary):
+    client = replica.client()
+    assert client("REPLICAOF", "127.0.0.1", primary.port) == "OK"
+    until(lambda: info(client, "replication")["master_link_status"] == "up")
+    return client
+
+
+def caught_up(primary, *replicas):
+    for replica in replicas:
+        until(lambda: info(replica, "replication")["master_link_status"] == "up"
+              and info(primary, "replication")["master_repl_offset"] ==
+              info(replica, "replication")["slave_repl_offset"])
+
+
+def are_equal(primary, *replicas):
+    caught_up(primary, *replicas)
+    keys = sorted(primary("KEYS", "*"))
+    assert keys
+    for replica in replicas:
+        assert sorted(replica("KEYS", "*")) == keys
+        for key in keys:
+            assert digest(replica, key) == digest(primary, key), key
+            assert replica("TYPE", key) == primary("TYPE", key)
+
+
+def commands_seen(server, run):
+    """What the replication stream has, in words, while `run` runs."""
+    folder = server.folder + "/appendonlydir"
+    path, = glob.glob(folder + "/*.incr.aof")
+    with open(path, "rb") as aof:
+        aof.seek(0, 2)
+        run()
+        content = aof.read()
+    parts = content.split(b"\r\n")
+    words, i = [], 0
+    while i < len(parts) - 1:
+        n = int(parts[i][1:])
+        words.append([parts[i + 2 + 2 * j].decode() for j in range(n)])
+        i += 1 + 2 * n
+    return [w for w in words if w[0] not in ("SELECT", "MULTI", "EXEC")]
 
 
 def in_batches(port, command, key, numbers, batch=1000):

@@ -10,8 +10,10 @@ from resp import Error
 from servers import MODULE, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk").split()
-WRITES = {"reserve", "add", "madd", "insert", "loadchunk"}
+            "loadchunk guard swap").split()
+MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk"}
+WRITES = MAY_TAKE_MEMORY | {"swap"}
+KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1]}
 
 
 # ---- Configuration ---------------------------------------------------------
@@ -143,19 +145,22 @@ def test_commands_are_described(r):
     for name in COMMANDS:
         entry, = r("COMMAND", "INFO", "bf." + name)
         flags = {str(f) for f in entry[2]}
-        assert entry[3:6] == [1, 1, 1]
+        assert entry[3:6] == KEYS.get(name, [1, 1, 1])
         assert ("write" in flags) == (name in WRITES)
-        assert ("denyoom" in flags) == (name in WRITES)
+        assert ("denyoom" in flags) == (name in MAY_TAKE_MEMORY)
         assert ("readonly" in flags) == (name not in WRITES)
         spec = dict(zip(entry[8][0][::2], entry[8][0][1::2]))
         key_flags = {str(f) for f in spec[b"flags"]}
-        assert ("RW" in key_flags) == (name in WRITES)
+        assert bool({"RW", "OW"} & key_flags) == (name in WRITES)
         assert ("RO" in key_flags) == (name not in WRITES)
         _, doc = r("COMMAND", "DOCS", "bf." + name)
         doc = dict(zip(doc[::2], doc[1::2]))
         assert doc[b"summary"] and doc[b"complexity"] and doc[b"arguments"]
-        rest = ["x"] * (abs(entry[1]) - 2)
-        assert r("COMMAND", "GETKEYS", "bf." + name, "key", *rest) == [b"key"]
+        words = [f"x{i}" for i in range(1, abs(entry[1]))]
+        first, last, step = entry[3:6]
+        keys = words[first - 1:last if last > 0 else None:step]
+        assert r("COMMAND", "GETKEYS", "bf." + name, *words) == [
+            key.encode() for key in keys]
 
 
 def test_every_command_and_setting_is_documented(r):

@@ -25,12 +25,12 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "18446744073709551615", "18446744073709551616", "-9223372036854775808",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
-          "LAYOUT", "native", "redisbloom", "line", "counting", "flat"]
+          "LAYOUT", "GENERATION", "native", "redisbloom", "line", "counting", "flat"]
 KEYS = ["", "k", "ns", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
         "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK"]
+            "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP"]
 
 
 @pytest.fixture
@@ -260,19 +260,19 @@ def in_header(generator, data, size):
 
 def mended(generator, values):
     """A native filter, changed, with right sums; whole, or partly loaded."""
-    numbers, strings = values[:3], values[3:]
-    if strings[0].startswith(b"CALYXBF\1"):
+    numbers, strings = values[:5], values[5:]
+    if strings[0].startswith(b"CALYXBF\2"):
         head = bytearray(strings[0])
-        file = head[16:]
+        file = head[32:]
         in_header(generator, file, len(file))
         mend_header(file, len(file))
-        strings = [bytes(head[:16] + file)]
+        strings = [bytes(head[:32] + file)]
         if generator.random() < 0.5:  # and a piece of it
             bits = generator.randbytes(generator.randrange(numbers[2] + 10))
             hash_of = xxh64 if load(file, 42, "<H") == 2 else xxh3
             strings.append(struct.pack(
                 "<QQ", 0, hash_of(bits, load(file, 48))) + bits)
-            numbers = [numbers[0], len(bits), numbers[2]]
+            numbers[1] = len(bits)
     else:
         data = bytearray(b"".join(strings))
         places = places_of(data)
@@ -284,8 +284,8 @@ def mended(generator, values):
             strings.append(bytes(data[at:at + size]))
             at += size
     if generator.random() < 0.1:
-        numbers[generator.randrange(3)] = generator.choice(INTERESTING)
-    return dump_payload(numbers + strings, encoding=1, name=b"calyxbf-1")
+        numbers[generator.randrange(5)] = generator.choice(INTERESTING)
+    return dump_payload(numbers + strings, encoding=2, name=b"calyxbf-1")
 
 
 def natives(r):
@@ -297,12 +297,12 @@ def test_mending_mends(quiet):
     that of a wrong sum."""
     r = quiet.client()
     for values in natives(r):
-        if not values[3].startswith(b"CALYXBF\1"):
-            data = bytearray(b"".join(values[3:]))
+        if not values[5].startswith(b"CALYXBF\2"):
+            data = bytearray(b"".join(values[5:]))
             whole = bytes(data)
             mend_file(data, places_of(data))
             assert data == whole
-        payload = dump_payload(values, encoding=1, name=b"calyxbf-1")
+        payload = dump_payload(values, encoding=2, name=b"calyxbf-1")
         assert r("RESTORE", "k", 0, payload, "REPLACE") == "OK"
 
 

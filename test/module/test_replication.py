@@ -1,40 +1,14 @@
 """Replicas hold the same bits, whatever their own configuration is; and so does
 whoever takes over."""
-import glob
 import random
 
 import pytest
 from resp import Error
-from servers import digest, info, until
+from servers import are_equal, caught_up, commands_seen, digest, follow
 
 OTHER_DEFAULTS = ("bf-error-rate", 0.2, "bf-initial-size", 7,
                   "bf-expansion-factor", 0, "calyx-layout", "redisbloom",
                   "calyx-seed", 99, "calyx-max-filter-bytes", 1000)
-
-
-def follow(replica, primary):
-    client = replica.client()
-    assert client("REPLICAOF", "127.0.0.1", primary.port) == "OK"
-    until(lambda: info(client, "replication")["master_link_status"] == "up")
-    return client
-
-
-def caught_up(primary, *replicas):
-    for replica in replicas:
-        until(lambda: info(replica, "replication")["master_link_status"] == "up"
-              and info(primary, "replication")["master_repl_offset"] ==
-              info(replica, "replication")["slave_repl_offset"])
-
-
-def are_equal(primary, *replicas):
-    caught_up(primary, *replicas)
-    keys = sorted(primary("KEYS", "*"))
-    assert keys
-    for replica in replicas:
-        assert sorted(replica("KEYS", "*")) == keys
-        for key in keys:
-            assert digest(replica, key) == digest(primary, key), key
-            assert replica("TYPE", key) == primary("TYPE", key)
 
 
 def random_command(random):
@@ -152,23 +126,6 @@ def test_a_failover_loses_nothing_that_was_waited_for(start):
     r("CONFIG", "SET", "bf.calyx-max-filter-bytes", 0)
     r("BF.MADD", "k", *range(5000, 90000))
     assert r("BF.MEXISTS", "k", *range(90000)) == [1] * 90000
-
-
-def commands_seen(server, run):
-    """What the replication stream has, in words, while `run` runs."""
-    folder = server.folder + "/appendonlydir"
-    path, = glob.glob(folder + "/*.incr.aof")
-    with open(path, "rb") as aof:
-        aof.seek(0, 2)
-        run()
-        content = aof.read()
-    parts = content.split(b"\r\n")
-    words, i = [], 0
-    while i < len(parts) - 1:
-        n = int(parts[i][1:])
-        words.append([parts[i + 2 + 2 * j].decode() for j in range(n)])
-        i += 1 + 2 * n
-    return [w for w in words if w[0] not in ("SELECT", "MULTI", "EXEC")]
 
 
 def test_only_what_changed_something_is_replicated(start):

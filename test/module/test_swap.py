@@ -1,0 +1,254 @@
+"""BF.SWAP: a new filter takes the place of the old one, in one step."""
+import os
+import threading
+import time
+
+import pytest
+from resp import Error
+from servers import (are_equal, commands_seen, digest, follow, free_port, info,
+                     until)
+
+# A swap every second under load: 2 minutes when CALYX_LONG is set.
+SECONDS = 120 if os.environ.get("CALYX_LONG") else 5
+
+
+def make(r, key, layout, *items):
+    return r("BF.INSERT", key, "CAPACITY", 1000, "LAYOUT", layout, "ITEMS",
+             *items)
+
+
+PAIRS = [(a, b) for a in ("native", "redisbloom")
+         for b in ("native", "redisbloom")]
+
+
+@pytest.mark.parametrize("old, new", PAIRS)
+def test_the_staged_filter_takes_the_name(r, old, new):
+    make(r, "live", old, "a")
+    make(r, "staged", new, "b")
+    before = r("TYPE", "staged")
+    assert r("BF.SWAP", "live", "staged") == 1
+    assert r("BF.MEXISTS", "live", "a", "b") == [0, 1]
+    assert r("EXISTS", "staged") == 0 and r("TYPE", "live") == before
+    assert r("BF.INFO", "live", "GENERATION") == [1]
+    make(r, "staged", new, "c")
+    assert r("BF.SWAP", "live", "staged") == 2
+    assert r("BF.INFO", "live", "GENERATION") == [2]
+    assert info(r, "bf_calyx")["bf_filters"] == "1"
+
+
+@pytest.mark.parametrize("old, new", PAIRS)
+def test_the_time_to_live_is_that_of_the_live_key(r, old, new):
+    make(r, "live", old, "a")
+    make(r, "staged", new, "b")
+    r("PEXPIREAT", "live", 9999999999999)
+    r("PEXPIRE", "staged", 60000)
+    r("BF.SWAP", "live", "staged")
+    assert r("PEXPIRETIME", "live") == 9999999999999
+    r("PERSIST", "live")
+    make(r, "staged", new, "b")
+    r("PEXPIRE", "staged", 60000)
+    r("BF.SWAP", "live", "staged")
+    assert r("PTTL", "live") == -1
+
+
+def test_without_a_live_filter_the_staged_one_just_takes_the_name(r, layout):
+    make(r, "staged", layout, "b")
+    r("PEXPIREAT", "staged", 9999999999999)
+    assert r("BF.SWAP", "live", "staged") == 1
+    assert r("BF.EXISTS", "live", "b") == 1
+    assert r("PEXPIRETIME", "live") == 9999999999999
+    make(r, "staged", layout, "c")
+    assert r("BF.SWAP", "live", "staged") == 2
+
+
+def test_what_was_counted_of_the_name_goes_on(r):
+    make(r, "live", "native", "a")
+    r("BF.GUARD", "live", "x", "c")
+    make(r, "staged", "native", "b")
+    r("BF.SWAP", "live", "staged")
+    r("BF.GUARD", "live", "x", "c")
+    assert r("BF.INFO", "live", "ABSENT") == [2]
+
+
+def test_errors_change_nothing(r, layout):
+    make(r, "live", layout, "a")
+    r("SET", "string", "x")
+    r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "live", 0))
+    before = digest(r, "live")
+    for words, text in (
+            (("live", "none"), "ERR not found: there is no filter under the "
+             "staged key"),
+            (("live", "string"), "WRONGTYPE"), (("string", "live"), "WRONGTYPE"),
+            (("live", "half"), "ERR the filter is still being loaded"),
+            (("live", "live"), "ERR the live and the staged key are the same"),
+            (("live", "half", "GENERATION", 0), "ERR bad generation"),
+            (("live", "half", "GENERATION", "x"), "ERR bad generation"),
+            (("live", "half", "OTHER", 1), "ERR unknown argument"),
+            (("live",), "ERR wrong number"),
+            (("live", "half", "GENERATION"), "ERR wrong number")):
+        answer = r("BF.SWAP", *words)
+        assert isinstance(answer, Error) and answer.startswith(text), answer
+    assert digest(r, "live") == before
+    assert sorted(r("KEYS", "*")) == [b"half", b"live", b"string"]
+
+
+def test_a_half_loaded_live_filter_is_replaced(r, layout):
+    make(r, "staged", layout, "a")
+    r("BF.LOADCHUNK", "live", *r("BF.SCANDUMP", "staged", 0))
+    assert r("BF.SWAP", "live", "staged") == 1
+    assert r("BF.EXISTS", "live", "a") == 1
+
+
+def test_large_filters_are_swapped_at_once_and_freed_in_the_background(start):
+    r = start("calyx-touch-ahead", "no").client()
+    for key in ("live", "staged"):
+        r("BF.RESERVE", key, 0.01, 100000000)
+        r("BF.MADD", key, *range(10000))
+    r("CONFIG", "RESETSTAT")
+    freed = int(info(r, "memory")["lazyfreed_objects"])
+    assert r("BF.SWAP", "live", "staged") == 1
+    stats = info(r, "commandstats")["cmdstat_bf.swap"]
+    assert float(stats.split("usec=")[1].split(",")[0]) < 10000
+    until(lambda: info(r, "bf_calyx")["bf_filters"] == "1")
+    assert int(info(r, "memory")["lazyfreed_objects"]) > freed
+
+
+@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
+def test_the_generation_is_kept(start, how):
+    options = {"save": "3600 1"} if how == "rdb" else {
+        "appendonly": "yes", "aof_use_rdb_preamble": "no"}
+    server = start(**options)
+    r = server.client()
+    for n in range(3):
+        make(r, "staged", "native", n)
+        r("BF.SWAP", "live", "staged")
+    before = digest(r, "live")
+    if how == "rewritten":
+        r("BGREWRITEAOF")
+        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
+              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+    server.restart()
+    r = server.client()
+    assert digest(r, "live") == before
+    assert r("BF.INFO", "live", "GENERATION") == [3]
+    assert r("BF.MEXISTS", "live", 0, 1, 2) == [0, 0, 1]
+    r("COPY", "live", "copy")
+    r("RESTORE", "back", 0, r("DUMP", "live"))
+    assert r("BF.INFO", "copy", "GENERATION") == [3]
+    assert r("BF.INFO", "back", "GENERATION") == [3]
+
+
+def test_replicas_swap_too(start):
+    primary, replica, late = start(), start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    for n, (old, new) in enumerate(PAIRS):
+        make(p, f"live{n}", old, "a")
+        make(p, f"staged{n}", new, "b")
+        p("PEXPIREAT", f"live{n}", 9999999999999)
+        p("BF.SWAP", f"live{n}", f"staged{n}")
+    s = follow(late, primary)
+    are_equal(p, r, s)
+    for n in range(len(PAIRS)):
+        assert r("PEXPIRETIME", f"live{n}") == 9999999999999
+        assert r("BF.INFO", f"live{n}", "GENERATION") == [1]
+
+
+def test_what_is_replicated(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    make(r, "staged", "native", "a")
+    assert commands_seen(server, lambda: r("BF.SWAP", "live", "staged")) == [
+        ["BF.SWAP", "live", "staged", "GENERATION", "1"]]
+    assert commands_seen(server, lambda: r("BF.SWAP", "live", "none")) == []
+
+
+def test_watchers_and_listeners_are_told(server, r):
+    make(r, "live", "native", "a")
+    make(r, "staged", "native", "b")
+    listener = server.client()
+    r("CONFIG", "SET", "notify-keyspace-events", "Eg")
+    listener("PSUBSCRIBE", "__keyevent*__:*")
+    other = server.client()
+    r("WATCH", "live")
+    other("BF.SWAP", "live", "staged")
+    r("MULTI")
+    r("PING")
+    assert r("EXEC") is None
+    seen = [listener.read()[2:] for _ in range(2)]
+    assert seen == [[b"__keyevent@0__:bloom.swap", b"live"],
+                    [b"__keyevent@0__:del", b"staged"]]
+    r("CONFIG", "SET", "notify-keyspace-events", "")
+    listener.close()
+    other.close()
+
+
+def test_acl_and_cluster(start):
+    r = start(cluster_enabled="yes", cluster_port=free_port()).client()
+    assert r("CLUSTER", "ADDSLOTSRANGE", 0, 16383) == "OK"
+    until(lambda: b"cluster_state:ok" in r("CLUSTER", "INFO"))
+    make(r, "{a}staged", "native", "a")
+    assert r("BF.SWAP", "{b}live", "{a}staged").startswith("CROSSSLOT")
+    r("ACL", "SETUSER", "reader", "on", ">p", "%R~{a}staged", "~{a}live",
+      "+bf.swap")
+    r("AUTH", "reader", "p")
+    assert r("BF.SWAP", "{a}live", "{a}staged").startswith("NOPERM")
+    r("AUTH", "default", "")
+    assert r("BF.SWAP", "{a}live", "{a}staged") == 1
+
+
+def ask(server, stop, troubles, asked):
+    """Questions without pause. Numbers to 999 are always there, and the numbers
+    from 0 have their values in the cache."""
+    r = server.client()
+    questions = []
+    for n in range(0, 1000, 20):
+        questions += [("BF.EXISTS", "live", n), ("BF.GUARD", "live", n, "none"),
+                      ("BF.GUARD", "live", n % 40, f"cache:{n % 40}"),
+                      ("BF.GUARD", "live", f"stranger {n}", "none"),
+                      ("BF.MEXISTS", "live", *range(n, n + 20))]
+    answers = []
+    for n in range(0, 1000, 20):
+        answers += [1, ["maybe", None],
+                    ["cached", b"value %d" % (n % 40)],
+                    ["absent", None], [1] * 20]
+    while not stop.is_set():
+        for question, got, right in zip(questions, r.pipeline(questions),
+                                        answers):
+            asked[0] += 1
+            if got != right:
+                troubles.append((question, got))
+    r.close()
+
+
+def test_swaps_and_guards_under_load(start):
+    server = start()
+    r = server.client()
+    for n in (0, 20):
+        r("SET", f"cache:{n}", f"value {n}")
+    make_night(r, 0)
+    assert r("BF.SWAP", "live", "staged") == 1
+    stop, troubles, asked = threading.Event(), [], [[0], [0]]
+    threads = [threading.Thread(target=ask, args=(server, stop, troubles, n))
+               for n in asked]
+    for thread in threads:
+        thread.start()
+    for night in range(1, SECONDS + 1):
+        begun = time.time()
+        make_night(r, night)
+        assert r("BF.SWAP", "live", "staged") == night + 1
+        time.sleep(max(0, 1 - (time.time() - begun)))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    total = sum(n for n, in asked)
+    print(f"{total} questions, {SECONDS} swaps, {len(troubles)} wrong answers")
+    assert troubles == [] and total > 1000 * SECONDS
+
+
+def make_night(r, night):
+    """Of every layout and size in turn; with a rate at which none of the 50
+    strangers is likely to pass in all nights."""
+    layout = ("native", "redisbloom")[night % 2]
+    assert r("BF.RESERVE", "staged", 1e-9, 2000 if night % 3 else 2000000,
+             "LAYOUT", layout) == "OK"
+    assert r("BF.MADD", "staged", *range(1000), f"only {night}")
