@@ -181,6 +181,8 @@ endfunction()
 
 set(stories ${PROJECT_SOURCE_DIR}/examples)
 story(spell ${stories}/spell/spell)
+story(cache-guard ${stories}/cache-guard/run 10000 3000)
+story(cluster ${stories}/cluster/run 50000)
 story(crawler ${stories}/crawler/run 1000 20)
 if(LEVELDB_LIBRARY)
     story(disk-store ${stories}/disk-store/run 50000 $<TARGET_FILE:disk_store>)
