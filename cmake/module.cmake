@@ -7,6 +7,7 @@ endif()
 
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c)
 add_library(calyx_module MODULE ${module_sources})
+target_include_directories(calyx_module PRIVATE ${XXHASH_INCLUDE})
 target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES

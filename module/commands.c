@@ -15,6 +15,7 @@
 #include "pages.h"
 #include "reply.h"
 #include "settings.h"
+#include "transfer.h"
 #include "type.h"
 
 struct counts counts;
@@ -390,23 +391,29 @@ static int loaded(RedisModuleCtx *ctx, RedisModuleString *name,
     return RM_ReplyWithSimpleString(ctx, "OK");
 }
 
-static int load_head(RedisModuleCtx *ctx, RedisModuleString *name,
-                     RedisModuleKey *key, const char *bytes, size_t size) {
+struct filter *make_of_head(RedisModuleCtx *ctx, RedisModuleKey *key,
+                            const char *bytes, size_t size) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
     memory_judge(ctx, 0);
     const calyx_status status = filter_load_head(bytes, size, &f, &why);
     memory_trust();
-    if (status == CALYX_NO_MEMORY) {
+    if (status == CALYX_OK) {
+        type_put(key, f);
+    } else if (status == CALYX_NO_MEMORY) {
         counts.refused++;
-        return reply_not_made(ctx, status, &why);
-    }
-    if (status != CALYX_OK) {
+        reply_not_made(ctx, status, &why);
+    } else {
         loads_refused++;
-        return reply_text(ctx, "ERR received bad data: %s", why.text);
+        reply_text(ctx, "ERR received bad data: %s", why.text);
     }
-    type_put(key, f);
-    return loaded(ctx, name, f);
+    return f;
+}
+
+static void load_head(RedisModuleCtx *ctx, RedisModuleString *name,
+                      RedisModuleKey *key, const char *bytes, size_t size) {
+    const struct filter *f = make_of_head(ctx, key, bytes, size);
+    if (f) loaded(ctx, name, f);
 }
 
 static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -434,6 +441,8 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const enum standing is = type_of(key, &f);
     if (is == OTHER)
         reply_wrong_type(ctx);
+    else if (is == FILTER && f->uncommitted)
+        reply_partial(ctx, f);
     else if (is == FILTER)
         load_piece(ctx, argv[1], f, at, bytes, size);
     else if (at == 1)
@@ -462,10 +471,7 @@ static const struct command commands[] = {
 };
 
 static const struct command *const lists[] = {
-    commands,
-    guard_commands,
-    swap_commands,
-    NULL,
+    commands, guard_commands, swap_commands, transfer_commands, NULL,
 };
 
 /* Categories of one's own came with Redis 7.4 and Valkey 8. */

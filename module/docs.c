@@ -71,6 +71,36 @@ static RedisModuleCommandArg info_args[] = {KEY,
                                             END};
 static RedisModuleCommandArg dump_args[] = {KEY, VALUE(INTEGER, "iterator"),
                                             END};
+static RedisModuleCommandArg transfer_out_args[] = {
+    KEY, VALUE(STRING, "cursor"), END};
+static RedisModuleCommandArg begin_args[] = {VALUE(STRING, "checksum"),
+                                             VALUE(STRING, "head"), END};
+static RedisModuleCommandArg chunk_args[] = {VALUE(INTEGER, "number"),
+                                             VALUE(STRING, "checksum"),
+                                             VALUE(STRING, "bits"), END};
+#define STEP(word, text, arguments)                                 \
+    {                                                               \
+        .name = (text), .type = RM_ARG_BLOCK, .key_spec_index = -1, \
+        .token = (word), .subargs = (arguments)                     \
+    }
+static RedisModuleCommandArg transfer_steps[] = {
+    STEP("BEGIN", "begin", begin_args),
+    STEP("CHUNK", "chunk", chunk_args),
+    {.name = "checksum",
+     .type = RM_ARG_STRING,
+     .key_spec_index = -1,
+     .token = "COMMIT"},
+    {.name = "status",
+     .type = RM_ARG_PURE_TOKEN,
+     .key_spec_index = -1,
+     .token = "STATUS"},
+    END};
+static RedisModuleCommandArg transfer_in_args[] = {KEY,
+                                                   {.name = "step",
+                                                    .type = RM_ARG_ONEOF,
+                                                    .key_spec_index = -1,
+                                                    .subargs = transfer_steps},
+                                                   END};
 static RedisModuleCommandArg load_args[] = {KEY, VALUE(INTEGER, "iterator"),
                                             VALUE(STRING, "data"), END};
 static RedisModuleCommandArg guard_args[] = {NAMED_KEY("filter", 0), ITEM,
@@ -184,6 +214,19 @@ static const struct doc {
       .arity = 4,
       .key_specs = writes,
       .args = load_args}},
+    {"bf.dump",
+     {.summary = "Gives the next chunk of a native filter, with a checksum.",
+      .complexity = "O(1): at most 1 MiB",
+      .tips = "dont_cache",
+      .arity = 3,
+      .key_specs = reads,
+      .args = transfer_out_args}},
+    {"bf.load",
+     {.summary = "Loads a native filter chunk by chunk, and then commits it.",
+      .complexity = "O(1): at most 1 MiB",
+      .arity = -3,
+      .key_specs = tells_and_writes,
+      .args = transfer_in_args}},
     {"bf.guard",
      {.summary = "Tells that an item is certainly absent, or its cached value, "
                  "or to ask the database.",

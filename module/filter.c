@@ -51,9 +51,17 @@ void filter_count(struct filter *f) {
 
 /* ---- Birth and death ----------------------------------------------------- */
 
+/* Numbers that no other filter has, nor one of this server before a restart. */
+static uint64_t next_life(void) {
+    static uint64_t lives;
+    if (!lives) RM_GetRandomBytes((unsigned char *)&lives, sizeof lives);
+    return ++lives;
+}
+
 static struct filter *take_filter(const struct layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
+    f->life = next_life();
     add_to(&totals.filters, 1);
     return f;
 }
@@ -123,6 +131,7 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     for (size_t i = 0; i < *done; i++) news += fresh[i];
     f->counted_items += news;
     items_added += news;
+    f->changes += *done;
     if (memory_takes() != takes) filter_count(f);
     return status;
 }

@@ -15,7 +15,8 @@ struct command {
     const char *flags, *categories;
 };
 
-extern const struct command guard_commands[], swap_commands[];
+extern const struct command guard_commands[], swap_commands[],
+    transfer_commands[];
 
 /* Open a key that must hold a filter, for reading. Unless there is one, replies
  * and returns NULL, with nothing to close. */
@@ -25,5 +26,10 @@ struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
 /* Tell those who watch a key, or listen for events. */
 void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
                  const char *event);
+
+/* Make a filter of the head of a dump, and put it under a key that is empty and
+ * open for writing; else reply and return NULL. */
+struct filter *make_of_head(RedisModuleCtx *ctx, RedisModuleKey *key,
+                            const char *bytes, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
  *     guard.c         BF.GUARD
  *     swap.c          BF.SWAP
  *     docs.c          what the server tells of them
+ *     transfer.c      BF.DUMP and BF.LOAD
  *     options.c       their options
  *     reply.c         their replies and errors
  *     settings.c    the configuration

@@ -19,7 +19,9 @@
 #include <string.h>
 
 #include "filter.h"
+#include "little.h"
 #include "memory.h"
+#include "transfer.h"
 
 static const char MAGIC[8] = "CALYXBF\2", OLD_MAGIC[8] = "CALYXBF\1";
 
@@ -29,16 +31,6 @@ enum {
     PIECE_START = 16,    /* before the bits of a piece    */
     MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
 };
-
-static void store_u64(uint8_t *to, uint64_t value) {
-    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t load_u64(const uint8_t *from) {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
-    return value;
-}
 
 static calyx_status damaged(calyx_error *why, const char *text) {
     why->status = CALYX_DAMAGED;
@@ -98,6 +90,8 @@ static calyx_status copy(const struct filter *f, struct filter *to,
     to->expansion = f->expansion;
     to->bytes = f->bytes;
     to->arrived = f->arrived;
+    to->uncommitted = f->uncommitted;
+    to->loaded_sum = f->loaded_sum;
     return calyx_copy(f->native, &to->native, why);
 }
 
@@ -295,8 +289,11 @@ static void save_partial(const struct filter *f, RedisModuleIO *io) {
     }
 }
 
+/* Beside the expansion, which is smaller. */
+enum { UNCOMMITTED = 1 << 16 };
+
 static void save(const struct filter *f, RedisModuleIO *io) {
-    RM_SaveUnsigned(io, f->expansion);
+    RM_SaveUnsigned(io, f->expansion | (f->uncommitted ? UNCOMMITTED : 0));
     RM_SaveUnsigned(io, f->arrived);
     RM_SaveUnsigned(io, f->bytes);
     RM_SaveUnsigned(io, f->generation);
@@ -376,7 +373,9 @@ static calyx_status load_partial(struct source *from, struct filter *f,
 
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
-    const uint64_t expansion = RM_LoadUnsigned(io);
+    const uint64_t first = RM_LoadUnsigned(io);
+    const bool uncommitted = first & UNCOMMITTED;
+    const uint64_t expansion = first & ~(uint64_t)UNCOMMITTED;
     const uint64_t arrived = RM_LoadUnsigned(io);
     const uint64_t bytes = RM_LoadUnsigned(io);
     const uint64_t generation = encoding > 1 ? RM_LoadUnsigned(io) : 0;
@@ -385,7 +384,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
         return damaged(why, "its first numbers are missing or impossible");
     struct source from = {.io = io};
     f->arrived = arrived;
-    const bool whole = arrived == bytes;
+    const bool whole = arrived == bytes && !uncommitted;
     const calyx_status status =
         whole ? load_whole(&from, f, why) : load_partial(&from, f, why);
     if (from.string) RM_Free(from.string);
@@ -397,7 +396,9 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     f->generation = generation;
     f->losses = losses;
     f->bytes = info.bytes;
-    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0))
+    f->uncommitted = uncommitted;
+    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0) &&
+        transfer_resume(f))
         return CALYX_OK;
     calyx_free(f->native);
     return damaged(why, "its first numbers do not fit the filter");
@@ -413,6 +414,7 @@ static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, (long long)f->arrived);
     RM_DigestAddLongLong(digest, (long long)f->generation);
     RM_DigestAddLongLong(digest, (long long)f->losses);
+    RM_DigestAddLongLong(digest, f->uncommitted);
     calyx_write(f->native, add_to_digest, digest, NULL);
 }
 

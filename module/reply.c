@@ -32,9 +32,10 @@ int reply_text(RedisModuleCtx *ctx, const char *format, ...) {
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
     return reply_text(ctx,
                       "ERR the filter is still being loaded: %llu of its %llu "
-                      "bytes are here; go on with BF.LOADCHUNK, or delete it",
+                      "bytes are here; go on with %s, or delete it",
                       (unsigned long long)f->arrived,
-                      (unsigned long long)f->bytes);
+                      (unsigned long long)f->bytes,
+                      f->uncommitted ? "BF.LOAD" : "BF.LOADCHUNK");
 }
 
 /* What is known about memory that was not to be had. */

@@ -6,6 +6,7 @@
 
 #include "memory.h"
 #include "redisbloom.h"
+#include "transfer.h"
 
 static RedisModuleType *native_type, *redisbloom_type;
 enum { NATIVE_ENCODING = 2 };
@@ -53,6 +54,10 @@ static void save(RedisModuleIO *io, void *value) {
 /* As BF.SCANDUMP would dump it: no record is larger than a piece. */
 static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     const struct filter *f = value;
+    if (f->uncommitted) {
+        transfer_rewrite(io, key, f);
+        return;
+    }
     struct piece piece = f->layout->dump_head(f);
     while (piece.at) {
         RM_EmitAOF(io, "BF.LOADCHUNK", "slb", key, (long long)piece.at,

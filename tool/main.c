@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "tool.h"
 
 /* The verbs there are, in the order of the help. */
@@ -27,6 +28,8 @@
     ROW(compare)    \
     ROW(freeze)     \
     ROW(convert)    \
+    ROW(push)       \
+    ROW(pull)       \
     ROW(bench)      \
     ROW(completion) \
     ROW(help)
@@ -83,6 +86,7 @@ static bool is_one_of(const char *word, const char *name, const char *letter) {
 }
 
 int main(int count, char **words) {
+    hide_passwords(count, words);
     occupy_standard_streams();
     hold_signals();
     if (count < 2) {

@@ -163,6 +163,7 @@ struct progress {
     double (*share)(void *context);
     void *context;
     _Atomic uint64_t lines, bytes;
+    bool of_bytes; /* and not of lines */
 };
 void progress_begin(struct progress *progress);
 void progress_hide(void); /* for a message; it comes back */

@@ -79,9 +79,12 @@ static void print_time(double seconds) {
 static void print_progress(void) {
     const double elapsed = seconds_now() - started;
     const double share = current->share(current->context);
-    char lines[TEXT_SIZE], rate[TEXT_SIZE];
+    char done[TEXT_SIZE], rate[TEXT_SIZE];
     if (share >= 0) fprintf(stderr, "%3.0f %%, ", 100 * share);
-    fprintf(stderr, "%s lines, %s/s", count_text(current->lines, lines),
+    fprintf(stderr, "%s%s, %s/s",
+            current->of_bytes ? size_text(current->bytes, done)
+                              : count_text(current->lines, done),
+            current->of_bytes ? "" : " lines",
             size_text((uint64_t)((double)current->bytes /
                                  (elapsed > 0 ? elapsed : 1)),
                       rate));

@@ -10,8 +10,9 @@ from resp import Error
 from servers import MODULE, free_port, info, until
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk guard swap").split()
-MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk"}
+            "loadchunk guard swap dump load").split()
+MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
+                   "load"}
 WRITES = MAY_TAKE_MEMORY | {"swap"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1]}
 

@@ -25,12 +25,13 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "18446744073709551615", "18446744073709551616", "-9223372036854775808",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
-          "LAYOUT", "GENERATION", "native", "redisbloom", "line", "counting", "flat"]
-KEYS = ["", "k", "ns", "part", "str", "CAPACITY", "NONSCALING", "EXPANSION",
-        "ITEMS", "\0"]
+          "LAYOUT", "native", "redisbloom", "line", "counting", "flat",
+          "GENERATION", "BEGIN", "CHUNK", "COMMIT", "STATUS", "0" * 16]
+KEYS = ["", "k", "ns", "part", "begun", "str", "CAPACITY", "NONSCALING",
+        "EXPANSION", "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK", "BF.GUARD", "BF.SWAP"]
+            "BF.LOADCHUNK", "BF.DUMP", "BF.LOAD", "BF.GUARD", "BF.SWAP"]
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def test_random_arguments(quiet):
         r("BF.ADD", "k", "a")
         r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
+        r("BF.LOAD", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
                   for _ in range(generator.randrange(9))]
@@ -98,6 +100,12 @@ def native_samples(r):
               "ERROR", 0.1, "ITEMS", *range(n))
             out.append(r("DUMP", "k")[:-10])
             r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
+            out.append(r("DUMP", "p")[:-10])
+            r("DEL", "p")
+            cursor, *head = r("BF.DUMP", "k", 0)
+            r("BF.LOAD", "p", "BEGIN", *head)
+            out.append(r("DUMP", "p")[:-10])
+            r("BF.LOAD", "p", "CHUNK", 0, *r("BF.DUMP", "k", cursor)[1:])
             out.append(r("DUMP", "p")[:-10])
             r("DEL", "p")
     r("DEL", "k")

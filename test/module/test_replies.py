@@ -90,7 +90,7 @@ def test_reserve_wants_a_free_key(r, layout):
     ("BF.RESERVE", 4, None), ("BF.ADD", 3, 3), ("BF.MADD", 3, None),
     ("BF.EXISTS", 3, 3), ("BF.MEXISTS", 3, None), ("BF.INSERT", 4, None),
     ("BF.INFO", 2, 3), ("BF.CARD", 2, 2), ("BF.DEBUG", 2, 2),
-    ("BF.SCANDUMP", 3, 3), ("BF.LOADCHUNK", 4, 4)])
+    ("BF.SCANDUMP", 3, 3), ("BF.LOADCHUNK", 4, 4), ("BF.DUMP", 3, 3)])
 def test_arity(r, name, fewest, most):
     for n in range(1, fewest):
         has_wrong_arity(r, name, *["k"] * (n - 1))
@@ -143,7 +143,7 @@ def test_a_wrong_type_is_an_error_everywhere(r):
     for words in ("ADD str a", "MADD str a b", "INSERT str ITEMS a",
                   "EXISTS str a", "MEXISTS str a b", "CARD str", "INFO str",
                   "INFO str SIZE", "DEBUG str", "SCANDUMP str 0",
-                  "LOADCHUNK str 1 abc"):
+                  "LOADCHUNK str 1 abc", "DUMP str 0", "LOAD str STATUS"):
         same(r(*("BF." + words).split()), WRONG_TYPE)
 
 

@@ -1,0 +1,17 @@
+/* Numbers as 8 bytes in little-endian order, on any machine. */
+#ifndef CALYX_MODULE_LITTLE_H
+#define CALYX_MODULE_LITTLE_H
+
+#include <stdint.h>
+
+static inline void store_u64(uint8_t *to, uint64_t value) {
+    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline uint64_t load_u64(const uint8_t *from) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
+    return value;
+}
+
+#endif

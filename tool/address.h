@@ -1,0 +1,41 @@
+/*
+ * Where a filter is in a server:
+ *
+ *     redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY      rediss:// for TLS
+ *     redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB]
+ *     KEY, at the server that $CALYX_REDIS_URL names
+ *
+ * USER, PASSWORD and KEY may have bytes written as %2F. What is not said there
+ * is taken from $CALYX_REDIS_USER and $CALYX_REDIS_PASSWORD.
+ *
+ * A password on the command line can be seen by everybody who lists processes.
+ * So main has it overwritten there before it does anything else; words then
+ * show *** in its place, and only address_of knows better. That is why no
+ * message can show it, whichever word it quotes.
+ */
+#ifndef CALYX_TOOL_ADDRESS_H
+#define CALYX_TOOL_ADDRESS_H
+
+#include "tool.h"
+
+struct address {
+    char *host;   /* NULL: */
+    char *socket; /*   the path of a UNIX socket */
+    int port, db;
+    bool tls;
+    char *user, *password; /* NULL if there is none */
+    char *key;
+    size_t key_size;
+    char *shown; /* the same without user and password, for messages */
+};
+
+/* Take the passwords out of the words of the command line. */
+void hide_passwords(int count, char **words);
+
+/* What such a word says; fails if it is none. */
+struct address address_of(const char *word);
+
+/* Does it look like a URL of a server? */
+bool is_address(const char *word);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * One connection to a server, by hiredis. Built without it, opening fails and
+ * says how to get it; all else here is then never called.
+ */
+#ifndef CALYX_TOOL_LINK_H
+#define CALYX_TOOL_LINK_H
+
+#include "address.h"
+
+/* A command: its words, which are not copied. The second is the key. */
+struct call {
+    const char **words;
+    size_t *sizes;
+    int count, room;
+};
+
+/* Begin a new one, in the same memory. */
+void call_start(struct call *call, const char *command);
+void call_add(struct call *call, const void *word, size_t size);
+void call_text(struct call *call, const char *word);
+void call_free(struct call *call);
+
+struct reply;
+
+/* NULL if it is none, or not of that form. */
+const char *reply_error(const struct reply *reply);
+const char *reply_text(const struct reply *reply, size_t *size);
+bool reply_number(const struct reply *reply, long long *number);
+const struct reply *reply_part(const struct reply *reply, size_t number);
+size_t reply_parts(const struct reply *reply); /* 0 if it is no array */
+void reply_free(struct reply *reply);
+
+struct link;
+enum { LINK_TROUBLE = 256 };
+
+/* Connect, to the host and port given or to the socket of the address, and say
+ * who we are. NULL, and why, if that fails; `refused` tells that the server
+ * answered, and does not want us. */
+struct link *link_open(const struct address *address, const char *host,
+                       int port, char *trouble, bool *refused);
+void link_close(struct link *link);
+
+/* Put commands together, send them all, then take the replies in order; NULL if
+ * the connection broke. Taking sends, too. */
+void link_post(struct link *link, const struct call *call);
+void link_send(struct link *link);
+struct reply *link_take(struct link *link);
+
+#endif

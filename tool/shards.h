@@ -1,0 +1,35 @@
+/*
+ * One logical filter in N shards: N files, or N keys of a cluster. A key
+ * belongs to shard XXH64(key, seed 0) mod N, whatever the hash of the filters
+ * is: every language has that one, and it says nothing about the bits within a
+ * shard. Shard i of NAME is under the key NAME:{i}, of which a cluster sees the
+ * slot of "i"; beside them NAME:shards tells how many there are.
+ */
+#ifndef CALYX_TOOL_SHARDS_H
+#define CALYX_TOOL_SHARDS_H
+
+#include "server.h"
+
+enum { MOST_SHARDS = 1024 };
+
+/* A number from 1 to MOST_SHARDS, into a uint64_t. */
+void take_shards(const struct option *option, const char *value);
+
+uint32_t shard_of(const calyx_key *key, uint64_t shards);
+
+/* The shard of a file: seen.calyx becomes seen.3-of-16.calyx. */
+char *shard_file(const char *stem, uint64_t number, uint64_t shards);
+
+/* Fail if the files are not there. */
+void look_for_shards(const char *stem, uint64_t shards);
+
+/* The key of a shard, into a buffer of 32 bytes more than the name; its size.
+ */
+size_t shard_key(const char *name, size_t size, uint64_t number, char *buffer);
+
+/* How many shards the server has by this name; 0 if it does not say. */
+uint64_t shards_there(struct server *server, const struct address *address);
+void shards_note(struct server *server, const struct address *address,
+                 uint64_t shards);
+
+#endif
