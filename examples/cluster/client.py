@@ -36,15 +36,19 @@ class Cluster:
             "CLUSTER", "KEYSLOT", name(shard)) for shard in range(SHARDS)]
         self.refresh()
 
+    def owners(self, port):
+        """Who has each shard, as one node sees it."""
+        ranges = self.nodes[port].execute_command("CLUSTER", "SLOTS")
+        return [next((primary[1] for first, last, primary, *_ in ranges
+                      if first <= slot <= last), None) for slot in self.slot]
+
     def refresh(self):
-        for node in self.nodes.values():
+        for port in self.nodes:
             try:
-                ranges = node.execute_command("CLUSTER", "SLOTS")
-                break
+                self.owner = self.owners(port)
+                return
             except RedisError:
                 pass  # it is dead: ask the next
-        self.owner = [next(primary[1] for first, last, primary, *_ in ranges
-                           if first <= slot <= last) for slot in self.slot]
 
     def on_shard(self, shard, *commands):
         """The answers to commands that go to one shard, as soon as some server
@@ -64,7 +68,7 @@ class Cluster:
                     continue
                 if words[0] not in ("MOVED", "CLUSTERDOWN", "TRYAGAIN", "READONLY"):
                     raise answers[0]
-            except (ConnectionError, TimeoutError):
+            except (ConnectionError, TimeoutError, KeyError):
                 pass  # it is dead, and nobody has taken over yet
             time.sleep(0.02)
             self.refresh()
