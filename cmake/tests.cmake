@@ -170,8 +170,7 @@ endif()
 
 # ---- The stories of examples/, each on servers and files of its own ----------
 
-# story NAME COMMAND...: 50,000 keys and the like, where by hand there would be
-# millions.
+# story NAME COMMAND...: with thousands of keys, where by hand there are millions.
 function(story name)
     add_test(NAME example.${name} COMMAND ${ARGN})
     set_tests_properties(example.${name} PROPERTIES ENVIRONMENT
@@ -183,6 +182,7 @@ set(stories ${PROJECT_SOURCE_DIR}/examples)
 story(spell ${stories}/spell/spell)
 story(cache-guard ${stories}/cache-guard/run 10000 3000)
 story(cluster ${stories}/cluster/run 50000)
+story(nightly-whitelist ${stories}/nightly-whitelist/run 500000)
 story(crawler ${stories}/crawler/run 1000 20)
 if(LEVELDB_LIBRARY)
     story(disk-store ${stories}/disk-store/run 50000 $<TARGET_FILE:disk_store>)
