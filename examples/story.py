@@ -5,6 +5,7 @@ however a story ends.
         server = start(appendonly="yes")     # a real one, with the module
 """
 import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -29,9 +30,9 @@ def demand(truth, otherwise):
 @contextlib.contextmanager
 def stage():
     """A folder, and a function that starts servers in it with the options of
-    a configuration file. Both end with the story: when it is told, when it
-    fails, with Ctrl-C and with kill."""
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    a configuration file. They end with the story, and so do processes that it
+    started: when it is told, when it fails, with Ctrl-C and with kill."""
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(128 + number))
     folder = tempfile.mkdtemp(prefix="calyx-story-")
     servers = []
@@ -47,6 +48,9 @@ def stage():
     try:
         yield folder, start
     finally:
+        for client in multiprocessing.active_children():
+            client.terminate()
+            client.join()
         for server in servers:
             if getattr(server, "process", None):
                 server.stop()

@@ -49,6 +49,7 @@ class Cluster:
                 return
             except RedisError:
                 pass  # it is dead: ask the next
+        raise ConnectionError("no node of the cluster answers")
 
     def on_shard(self, shard, *commands):
         """The answers to commands that go to one shard, as soon as some server
