@@ -20,12 +20,13 @@ endif()
 # Debian's python3-redis belongs to Debian's python3.
 set(pytest /usr/bin/python3 -m pytest -q -p no:cacheprovider)
 set(module_environment
-    CALYX_MODULE=$<TARGET_FILE:calyx_module> PYTHONDONTWRITEBYTECODE=1)
+    CALYX_MODULE=$<TARGET_FILE:calyx_module> CALYX=$<TARGET_FILE:calyx-command>
+    PYTHONDONTWRITEBYTECODE=1)
 if(CALYX_SANITIZE)
     # What reads bytes and arguments from outside, with the sanitizer watching.
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set(module_tests fuzz replies server)
+    set(module_tests fuzz replies server transfer push)
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
         "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")

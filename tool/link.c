@@ -8,6 +8,7 @@
 #endif
 #ifdef CALYX_HAVE_HIREDIS_SSL
 #include <hiredis/hiredis_ssl.h>
+#include <pthread.h>
 #endif
 
 /* ---- Commands ------------------------------------------------------------ */
@@ -85,15 +86,22 @@ struct link {
 };
 
 #ifdef CALYX_HAVE_HIREDIS_SSL
+/* What the system trusts, unless CALYX_TLS_CA says otherwise. */
+static redisSSLContext *new_trust(const char *host, redisSSLContextError *why) {
+    const char *const ca = getenv("CALYX_TLS_CA");
+    redisInitOpenSSL();
+    return redisCreateSSLContext(ca, ca ? NULL : "/etc/ssl/certs",
+                                 getenv("CALYX_TLS_CERT"),
+                                 getenv("CALYX_TLS_KEY"), host, why);
+}
+
 static bool secure(redisContext *c, const char *host, char *trouble) {
-    static redisSSLContext *ssl;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static redisSSLContext *ssl; /* one for all connections */
     redisSSLContextError why = REDIS_SSL_CTX_NONE;
-    if (!ssl) {
-        redisInitOpenSSL();
-        ssl = redisCreateSSLContext(getenv("CALYX_TLS_CA"), NULL,
-                                    getenv("CALYX_TLS_CERT"),
-                                    getenv("CALYX_TLS_KEY"), host, &why);
-    }
+    pthread_mutex_lock(&lock);
+    if (!ssl) ssl = new_trust(host, &why);
+    pthread_mutex_unlock(&lock);
     if (ssl && redisInitiateSSLWithContext(c, ssl) == REDIS_OK) return true;
     snprintf(trouble, LINK_TROUBLE, "TLS: %.200s",
              ssl ? c->errstr : redisSSLContextGetError(why));

@@ -19,6 +19,59 @@ uint32_t shard_of(const calyx_key *key, uint64_t shards) {
     return (uint32_t)(sum_of(key->data, key->size) % shards);
 }
 
+/* ---- Lines --------------------------------------------------------------- */
+
+/* The lines of a block as they come, before they are sorted. */
+struct lines {
+    uint64_t *hashes;
+    uint16_t *shards;
+    size_t count, room;
+};
+
+static void more_lines(struct lines *lines, size_t count) {
+    if (lines->count + count <= lines->room) return;
+    lines->room = 2 * (lines->count + count);
+    lines->hashes =
+        more_memory(lines->hashes, lines->room * sizeof *lines->hashes);
+    lines->shards =
+        more_memory(lines->shards, lines->room * sizeof *lines->shards);
+}
+
+/* Count those of each shard, tell where each begins, put them there. */
+static void sort_by_shard(const struct lines *lines, struct block *block,
+                          uint64_t shards) {
+    size_t *const ends = room_for_ends(block, shards);
+    size_t next[MOST_SHARDS] = {0}, at = 0;
+    for (size_t i = 0; i < lines->count; i++) next[lines->shards[i]]++;
+    for (uint64_t shard = 0; shard < shards; shard++) {
+        const size_t count = next[shard];
+        next[shard] = at;
+        ends[shard] = at += count;
+    }
+    uint64_t *const hashes = room_for_hashes(block, lines->count);
+    for (size_t i = 0; i < lines->count; i++)
+        hashes[next[lines->shards[i]]++] = lines->hashes[i];
+}
+
+void hash_for_shards(struct block *block, struct batch *batch,
+                     const calyx_filter *f, uint64_t shards) {
+    struct lines lines = {0};
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        more_lines(&lines, batch->count);
+        calyx_hash_many(f, batch->keys, batch->count,
+                        lines.hashes + lines.count);
+        for (size_t i = 0; i < batch->count; i++)
+            lines.shards[lines.count + i] =
+                (uint16_t)shard_of(&batch->keys[i], shards);
+        lines.count += batch->count;
+    }
+    block->lines = lines.count;
+    sort_by_shard(&lines, block, shards);
+    free(lines.hashes);
+    free(lines.shards);
+}
+
 /* ---- Files --------------------------------------------------------------- */
 
 /* Where the ending of a name begins: ".calyx", or ".calyx.zst". */
@@ -51,9 +104,14 @@ void look_for_shards(const char *stem, uint64_t shards) {
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-size_t shard_key(const char *name, size_t size, uint64_t number, char *buffer) {
-    memcpy(buffer, name, size);
-    return size + (size_t)sprintf(buffer + size, ":{%" PRIu64 "}", number);
+struct name shard_name(const struct address *address, uint64_t number,
+                       uint64_t shards) {
+    struct name name = {take_memory(address->key_size + 32), address->key_size};
+    memcpy(name.text, address->key, address->key_size);
+    char *const end = name.text + name.size;
+    *end = '\0';
+    if (shards) name.size += (size_t)sprintf(end, ":{%" PRIu64 "}", number);
+    return name;
 }
 
 static struct reply *ask_count(struct server *server,
@@ -68,6 +126,9 @@ static struct reply *ask_count(struct server *server,
     if (value) call_text(&call, value);
     struct reply *const reply = server_ask(server, &call, false);
     const char *const error = reply_error(reply);
+    if (error && strncmp(error, "WRONGTYPE", 9) == 0)
+        fail("%s: the key %s holds something else than a number of shards",
+             address->shown, key);
     if (error) fail_reply(address, &call, error);
     call_free(&call);
     free(key);

@@ -9,6 +9,7 @@
 #define CALYX_TOOL_SHARDS_H
 
 #include "server.h"
+#include "stream.h"
 
 enum { MOST_SHARDS = 1024 };
 
@@ -17,15 +18,25 @@ void take_shards(const struct option *option, const char *value);
 
 uint32_t shard_of(const calyx_key *key, uint64_t shards);
 
+/* As hash_block, but with the hashes of each shard together, in the order of
+ * the lines; block->ends[i] tells where those of shard i end. */
+void hash_for_shards(struct block *block, struct batch *batch,
+                     const calyx_filter *f, uint64_t shards);
+
 /* The shard of a file: seen.calyx becomes seen.3-of-16.calyx. */
 char *shard_file(const char *stem, uint64_t number, uint64_t shards);
 
 /* Fail if the files are not there. */
 void look_for_shards(const char *stem, uint64_t shards);
 
-/* The key of a shard, into a buffer of 32 bytes more than the name; its size.
- */
-size_t shard_key(const char *name, size_t size, uint64_t number, char *buffer);
+/* The key of a shard, in memory of its own; with `shards` 0, that of the filter
+ * as a whole. */
+struct name {
+    char *text; /* ends with a zero that does not count */
+    size_t size;
+};
+struct name shard_name(const struct address *address, uint64_t number,
+                       uint64_t shards);
 
 /* How many shards the server has by this name; 0 if it does not say. */
 uint64_t shards_there(struct server *server, const struct address *address);

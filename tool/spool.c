@@ -115,17 +115,25 @@ static void from_file(struct spool *s) {
     s->count = size / sizeof *s->hashes;
 }
 
-void spool_put(struct spool *s, const uint64_t *hashes, size_t n) {
-    for (size_t i = 0; i < n; i++) note(s, hashes[i]);
+static void put_words(struct spool *s, const uint64_t *words, size_t n) {
     while (n > 0) {
         if (s->count == ROOM) to_file(s);
         const size_t room = ROOM - s->count;
         const size_t some = n < room ? n : room;
-        memcpy(s->hashes + s->count, hashes, some * sizeof *hashes);
+        memcpy(s->hashes + s->count, words, some * sizeof *words);
         s->count += some;
-        hashes += some;
+        words += some;
         n -= some;
     }
+}
+
+void spool_put(struct spool *s, const uint64_t *hashes, size_t n) {
+    for (size_t i = 0; i < n; i++) note(s, hashes[i]);
+    put_words(s, hashes, n);
+}
+
+void spool_mark(struct spool *s, uint64_t word) {
+    put_words(s, &word, 1);
 }
 
 void spool_take(struct spool *s,

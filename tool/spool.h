@@ -15,6 +15,10 @@
 struct spool *spool_open(void);
 void spool_put(struct spool *spool, const uint64_t *hashes, size_t n);
 
+/* Put a word that is no hash among them. It is handed out in its place, and not
+ * counted. */
+void spool_mark(struct spool *spool, uint64_t word);
+
 /* How many are different: right to 0.4 % on average, and 1.6 % for sure, which
  * is to say but for one time in 12 000. */
 double spool_distinct(const struct spool *spool);

@@ -189,6 +189,15 @@ uint64_t *room_for_hashes(struct block *block, size_t lines) {
     return block->hashes;
 }
 
+size_t *room_for_ends(struct block *block, size_t lines) {
+    if (lines > block->end_room) {
+        block->end_room = grown(block->end_room, lines);
+        block->ends =
+            more_memory(block->ends, block->end_room * sizeof *block->ends);
+    }
+    return block->ends;
+}
+
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends) {
     batch_start(batch, block);
@@ -196,11 +205,7 @@ void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
         const size_t lines = block->lines + batch->count;
         calyx_hash_many(f, batch->keys, batch->count,
                         room_for_hashes(block, lines) + block->lines);
-        if (ends && lines > block->end_room) {
-            block->end_room = grown(block->end_room, lines);
-            block->ends =
-                more_memory(block->ends, block->end_room * sizeof *block->ends);
-        }
+        if (ends) room_for_ends(block, lines);
         for (size_t i = 0; ends && i < batch->count; i++) {
             const calyx_key *const line = &batch->lines[i];
             block->ends[block->lines + i] =

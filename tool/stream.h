@@ -42,8 +42,9 @@ struct totals stream(const struct work *work, int count, char **files);
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends);
 
-/* block->hashes, with room for so many. */
+/* block->hashes and block->ends, with room for so many. */
 uint64_t *room_for_hashes(struct block *block, size_t lines);
+size_t *room_for_ends(struct block *block, size_t lines);
 
 /* ---- What --stats and --json-stats tell --------------------------------- */
 

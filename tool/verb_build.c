@@ -5,19 +5,24 @@
  * input, by one thread at a time. Adding from all threads at once would take
  * atomic operations, at three times the cost of plain ones; and so the file is
  * the same whatever their number.
+ *
+ * With --shards there are several filters, and each key is for one of them.
+ * They are made together, of as much memory as one filter would take.
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "guess.h"
+#include "shards.h"
 #include "spool.h"
 #include "stream.h"
 
 static const char *out, *kind, *seed, *comment;
-static uint64_t keys, memory;
+static uint64_t keys, memory, shards; /* 0: no shards, but one filter */
 static uint32_t probes;
 static double rate, growth;
 static bool force, strict;
@@ -80,7 +85,20 @@ static uint64_t bits_in_memory(calyx_options want) {
     return (uint64_t)((double)want.bits * (double)memory / (double)info.bytes);
 }
 
-static calyx_filter *make(calyx_options want) {
+static uint64_t filter_count(void) {
+    return shards ? shards : 1;
+}
+
+/* The keys of one filter, of so many in all. Shards get an equal share, give or
+ * take its square root: six times that, and a few for small ones, is more than
+ * any of a thousand shards gets, but for one time in 50 000. */
+static uint64_t share_of(uint64_t all) {
+    if (!shards || !all) return all;
+    const double share = (double)all / (double)shards;
+    return (uint64_t)ceil(share + 6 * sqrt(share) + 12);
+}
+
+static calyx_filter *make_one(calyx_options want) {
     calyx_filter *f;
     calyx_error why;
     if (memory) want.bits = bits_in_memory(want);
@@ -90,8 +108,36 @@ static calyx_filter *make(calyx_options want) {
 
 /* ---- Adding ------------------------------------------------------------- */
 
-static calyx_filter *filter; /* to add to, or only to hash with, if */
-static struct spool *spool;  /* the keys are to be counted first    */
+static calyx_filter *filters[MOST_SHARDS]; /* to add to, or only to hash, if */
+static struct spool *spool; /* the keys are to be counted first */
+
+static void make(calyx_options want) {
+    want.capacity = share_of(want.capacity);
+    for (uint64_t i = 0; i < filter_count(); i++) filters[i] = make_one(want);
+}
+
+static void free_filters(void) {
+    for (uint64_t i = 0; i < filter_count(); i++) {
+        calyx_free(filters[i]);
+        filters[i] = NULL;
+    }
+}
+
+/* What the filters are together. Without `fully`, what takes reading is 0. */
+static calyx_info describe_all(bool fully) {
+    calyx_info all;
+    (fully ? calyx_describe : calyx_outline)(filters[0], &all);
+    for (uint64_t i = 1; i < filter_count(); i++) {
+        calyx_info info;
+        (fully ? calyx_describe : calyx_outline)(filters[i], &info);
+        all.capacity += info.capacity;
+        all.items += info.items;
+        all.bytes += info.bytes;
+        all.distinct += info.distinct;
+        if (info.fpr_now > all.fpr_now) all.fpr_now = info.fpr_now;
+    }
+    return all;
+}
 
 static struct {
     uint64_t keys; /* that come, by a guess; 0 if there is none */
@@ -102,9 +148,9 @@ static struct {
 /* A filter that is larger than it had to be by this share will do. */
 static const double slack = 0.04;
 
-static void add(void *context, const uint64_t *hashes, size_t n) {
-    (void)context;
-    const calyx_status status = calyx_add_hashes(filter, hashes, n, NULL, NULL);
+static void add(uint64_t number, const uint64_t *hashes, size_t n) {
+    const calyx_status status =
+        calyx_add_hashes(filters[number], hashes, n, NULL, NULL);
     if (status == CALYX_FULL)
         fail("the filter is full at %" PRIu64 " keys, and --strict lets no "
              "more in",
@@ -113,14 +159,16 @@ static void add(void *context, const uint64_t *hashes, size_t n) {
 }
 
 static void work(struct block *block, struct batch *batch) {
-    hash_block(block, batch, filter, false);
+    if (shards)
+        hash_for_shards(block, batch, filters[0], shards);
+    else
+        hash_block(block, batch, filters[0], false);
 }
 
 /* With too many keys, or too many lines that came before, reading on is of no
  * use. Both only ever rise: so the verdict is the same wherever blocks end. */
 static bool guess_holds(uint64_t more_lines) {
-    calyx_info info;
-    calyx_outline(filter, &info);
+    const calyx_info info = describe_all(false);
     guess.lines += more_lines;
     guess.wrong =
         info.items > guess.keys ||
@@ -128,13 +176,46 @@ static bool guess_holds(uint64_t more_lines) {
     return !guess.wrong;
 }
 
+/* What is kept of shards says before each run of hashes whose they are, and how
+ * many. */
+enum { COUNT_BITS = 32 };
+
+static void put(uint64_t number, const uint64_t *hashes, size_t n) {
+    if (!spool) {
+        add(number, hashes, n);
+        return;
+    }
+    if (shards) spool_mark(spool, number << COUNT_BITS | n);
+    spool_put(spool, hashes, n);
+}
+
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
-    if (spool)
-        spool_put(spool, block->hashes, block->lines);
-    else
-        add(NULL, block->hashes, block->lines);
+    if (!shards) put(0, block->hashes, block->lines);
+    for (uint64_t i = 0; i < shards; i++) {
+        const size_t from = i ? block->ends[i - 1] : 0;
+        put(i, block->hashes + from, block->ends[i] - from);
+    }
     return !guess.keys || guess_holds(block->lines);
+}
+
+static void take_back(void *context, const uint64_t *words, size_t n) {
+    static uint64_t number, left;
+    (void)context;
+    if (!shards) left = n;
+    while (n > 0) {
+        if (left == 0) {
+            number = *words >> COUNT_BITS;
+            left = (uint32_t)*words;
+            words++;
+            n--;
+        }
+        const size_t some = left < n ? (size_t)left : n;
+        add(number, words, some);
+        left -= some;
+        words += some;
+        n -= some;
+    }
 }
 
 static const struct work todo = {.work = work, .turn = turn};
@@ -150,8 +231,7 @@ static const struct work todo = {.work = work, .turn = turn};
 
 /* Does the filter keep its rate, and is it not much larger than it needs? */
 static bool fits(void) {
-    calyx_info info;
-    calyx_describe(filter, &info);
+    const calyx_info info = describe_all(true);
     return info.fpr_now <= info.fpr &&
            info.distinct * (1 + slack) >= (double)info.capacity;
 }
@@ -159,7 +239,7 @@ static bool fits(void) {
 /* What is wrong with the options is said before anything is read. */
 static void look_for_errors(calyx_options want) {
     want.capacity = 1000;
-    calyx_free(make(want));
+    calyx_free(make_one(want));
 }
 
 static bool make_guessed(calyx_options want, int count, char **files,
@@ -167,11 +247,11 @@ static bool make_guessed(calyx_options want, int count, char **files,
     if (strict || growth > 0) return false; /* they go by the number */
     if (!guess_lines(count, files, &guess.keys)) return false;
     want.capacity = guess.keys;
-    filter = make(want);
+    make(want);
     *totals = stream(&todo, count, files);
     guess.keys = 0;
     const bool good = !guess.wrong && fits();
-    if (!good) calyx_free(filter);
+    if (!good) free_filters();
     return good;
 }
 
@@ -185,14 +265,14 @@ static void make_counted(calyx_options want, int count, char **files,
                                  .seed = want.seed,
                                  .key = want.key};
     calyx_error why;
-    if (calyx_new(&least, &filter, &why) != CALYX_OK) fail_with(&why);
+    if (calyx_new(&least, &filters[0], &why) != CALYX_OK) fail_with(&why);
     spool = spool_open();
     *totals = stream(&todo, count, files);
-    calyx_free(filter);
+    calyx_free(filters[0]);
     want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
     if (want.capacity == 0) want.capacity = 1;
-    filter = make(want);
-    spool_take(spool, add, NULL);
+    make(want);
+    spool_take(spool, take_back, NULL);
     spool_close(spool);
 }
 
@@ -201,10 +281,8 @@ static void make_counted(calyx_options want, int count, char **files,
 enum { MOST_COMMENT = 1000 }; /* bytes; what the library takes */
 
 static void tell(const struct totals *totals) {
-    calyx_info info;
-    calyx_outline(filter, &info); /* to describe it takes reading it */
-    if (wants_report() || info.items > info.capacity)
-        calyx_describe(filter, &info);
+    calyx_info info = describe_all(false); /* more takes reading it */
+    if (wants_report() || info.items > info.capacity) info = describe_all(true);
     warn_if_overfull(out ? out : "the filter", &info);
     const struct figure figures[] = {
         {"keys", (double)totals->lines, true},
@@ -215,10 +293,33 @@ static void tell(const struct totals *totals) {
     report(totals, figures, sizeof figures / sizeof *figures);
 }
 
+/* Shards have names of their own; without them there is one file. */
+static void for_each_file(void (*act)(const char *file, calyx_filter *f)) {
+    if (!shards) act(out, filters[0]);
+    for (uint64_t i = 0; i < shards; i++) {
+        char *const file = shard_file(out, i, shards);
+        act(file, filters[i]);
+        free(file);
+    }
+}
+
+static void expect_file(const char *file, calyx_filter *f) {
+    (void)f;
+    expect_output(file, force);
+}
+
+static void save(const char *file, calyx_filter *f) {
+    if (comment) calyx_set_comment(f, comment);
+    filter_save(f, file, force);
+}
+
 static int run(int count, char **files) {
+    if (shards && (!out || strcmp(out, "-") == 0))
+        fail("--shards makes several files; name them by -o NAME.calyx");
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
         fail("a filter is nothing for a terminal; name a file with -o");
-    expect_output(out, force);
+    for_each_file(expect_file);
+    if (shards) memory /= shards;
 
     const calyx_options want = options_given();
     if (comment && strlen(comment) > MOST_COMMENT)
@@ -227,18 +328,17 @@ static int run(int count, char **files) {
     const double started = seconds_now();
     struct totals totals;
     if (keys || (memory && rate > 0)) {
-        filter = make(want);
+        make(want);
         totals = stream(&todo, count, files);
     } else {
         look_for_errors(want);
         if (!make_guessed(want, count, files, &totals))
             make_counted(want, count, files, &totals);
     }
-    if (comment) calyx_set_comment(filter, comment);
-    filter_save(filter, out, force);
+    for_each_file(save);
     totals.seconds = seconds_now() - started;
     tell(&totals);
-    calyx_free(filter);
+    free_filters();
     return EXIT_YES;
 }
 
@@ -278,6 +378,11 @@ static const struct group options = {
         {0, "strict", NULL,
          "Take it for an error when more keys come than were planned.",
          take_flag, &strict},
+        {0, "shards", "N",
+         "Make N filters instead of one, each for its share of the keys, up to "
+         "1024: -o ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push "
+         "--shards' spreads them over a cluster.",
+         take_shards, &shards},
         {0, "seed", "SEED",
          "Seed of the hash: a number, or 'random'. The default is 0. Filters "
          "can be merged if their seeds are equal.",
@@ -312,6 +417,9 @@ const struct verb verb_build = {
             "rate.",
             "With --keys nothing is guessed and nothing is kept; if more keys "
             "come, the rate rises, and a warning tells how far.",
+            "With --shards, the shards take as much memory together as one "
+            "filter would, and up to a percent more. doc/COMMANDS.md tells "
+            "which shard a key belongs to.",
             "The same lines and options make the same file, whatever the "
             "number "
             "of threads.",

@@ -5,13 +5,17 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exact.h"
+#include "remote.h"
+#include "shards.h"
 #include "stream.h"
 
 static struct texts names, allow_lists;
-static const char *except_name;
+static const char *except_name, *server_url;
+static uint64_t shards;
 static bool invert, count_only, numbered, quiet, show_filter;
 static uint64_t most = UINT64_MAX;
 
@@ -48,9 +52,25 @@ static bool limited(void) {
     return most != UINT64_MAX;
 }
 
+/* The one in the server counts as the first; what stands in its place here only
+ * hashes, for --allow. */
+static void open_remote(void) {
+    if (names.count)
+        fail("--server does not go with -f: ask one, then the other");
+    remote_open(server_url, shards);
+    const calyx_options plain = {0};
+    calyx_error why;
+    if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
+    static const char *name;
+    name = remote_name();
+    names = (struct texts){&name, 1};
+}
+
 static void open_filters(void) {
     if (!names.count)
-        fail("a filter is wanted: calyx check -f FILTER [FILE]...");
+        fail("a filter is wanted: calyx check -f FILTER [FILE]..., or "
+             "--server URL");
+    if (shards) fail("--shards is for --server");
     if (names.count > MOST_FILTERS)
         fail("at most %d filters can be asked at once, not %zu", MOST_FILTERS,
              names.count);
@@ -61,7 +81,22 @@ static void open_filters(void) {
         shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
                          calyx_hash(filters[0], probe, 5);
     }
-    if (except_name) except = filter_open(except_name);
+}
+
+/* What the server said of the keys of this block. */
+struct answers {
+    bool *found; /* NULL: there is no server */
+    size_t used;
+};
+
+/* Ask for all keys of a block at once: it takes as long as for one. */
+static struct answers ask_remote(struct block *block, struct batch *batch) {
+    struct question question = {0};
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        question_add(&question, batch->keys, batch->count);
+    block->ended = 0; /* they are gone through once more */
+    return (struct answers){remote_ask(&question), 0};
 }
 
 /* Which filters have each key. It is hashed once for all that hash alike. */
@@ -92,14 +127,20 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
 }
 
 /* Which lines are selected; and with -H, because of which filters. */
-static void select_lines(const calyx_key *keys, size_t n, bool *chosen,
+static void select_lines(const calyx_key *keys, size_t n,
+                         struct answers *answers, bool *chosen,
                          filter_set *sets) {
-    if (names.count == 1 && !show_filter && !allowed && !except) {
+    if (!answers->found && names.count == 1 && !show_filter && !allowed &&
+        !except) {
         calyx_has_many(filters[0], keys, n, chosen);
         for (size_t i = 0; i < n; i++) chosen[i] = chosen[i] != invert;
         return;
     }
-    ask(keys, n, sets);
+    if (answers->found)
+        for (size_t i = 0; i < n; i++)
+            sets[i] = answers->found[answers->used++];
+    else
+        ask(keys, n, sets);
     if (allowed || except) take_back(keys, n, sets);
     for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
 }
@@ -224,9 +265,11 @@ static void work(struct block *block, struct batch *batch) {
     bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
     uint64_t number = block->line;
+    struct answers answers = {0};
+    if (server_url) answers = ask_remote(block, batch);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        select_lines(batch->keys, batch->count, chosen, sets);
+        select_lines(batch->keys, batch->count, &answers, chosen, sets);
         block->lines += batch->count;
         if (quiet || count_only)
             count_selected(block, batch->count, chosen, sets);
@@ -235,6 +278,7 @@ static void work(struct block *block, struct batch *batch) {
         else
             put_bare(block, batch, chosen);
     }
+    free(answers.found);
 }
 
 static bool turn(struct block *block, struct batch *batch) {
@@ -274,7 +318,11 @@ static int run(int count, char **files) {
     if (limited() && count_only && show_filter)
         fail("--max-count does not go with --count and --filter-name");
     look_for_standard_input(count, files);
-    open_filters();
+    if (server_url)
+        open_remote();
+    else
+        open_filters();
+    if (except_name) except = filter_open(except_name);
     if (most == 0) {
         if (count_only && !quiet) print_counts();
         return EXIT_NO;
@@ -294,10 +342,11 @@ static int run(int count, char **files) {
         const struct figure figures[] = {
             {"keys", (double)totals.lines, true},
             {"selected", (double)selected, true},
-            {"expected_rate", expected_rate(), false},
+            {"expected_rate", server_url ? 0 : expected_rate(), false},
         };
-        report(&totals, figures, sizeof figures / sizeof *figures);
+        report(&totals, figures, server_url ? 2 : 3);
     }
+    if (server_url) remote_close();
     return selected ? EXIT_YES : EXIT_NO;
 }
 
@@ -308,6 +357,15 @@ static const struct group options = {
          "Ask this filter. May be given several times: a line is selected if "
          "any of them may have it.",
          take_texts, &names},
+        {0, "server", "URL",
+         "Ask the filter that is in a server under this key, as 'calyx help "
+         "push' tells: many lines at a time, and of the shards of a cluster "
+         "those that have them.",
+         take_text, &server_url},
+        {0, "shards", "N",
+         "The filter in the server has N shards. By default the server says "
+         "so, in KEY:shards.",
+         take_shards, &shards},
         {'v', "invert", NULL,
          "Select the lines that certainly are in none of the filters.",
          take_flag, &invert},
@@ -342,7 +400,8 @@ static const struct group options = {
 const struct verb verb_check = {
     .name = "check",
     .summary = "print the lines that may be in a filter, or with -v are not",
-    .synopsis = "-f FILTER [-f FILTER]... [OPTION]... [FILE]...",
+    .synopsis = "-f FILTER [-f FILTER]... | --server URL [OPTION]... "
+                "[FILE]...",
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input, and prints "
@@ -352,9 +411,13 @@ const struct verb verb_check = {
             "lines that are certainly not in it.",
             "Give the options that choose the key as they were given to "
             "'calyx build', or others if the input has the key elsewhere.",
+            "With --server, a filter that is not there, or not all of it, is "
+            "trouble, and not a no. If a connection breaks or a cluster fails "
+            "over, it waits and asks again.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
+                                            &server_group, &work_group,
+                                            &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx check -f seen.calyx -v new.txt",
@@ -363,6 +426,8 @@ const struct verb verb_check = {
              "whole lines, by their first field"},
             {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
              "which of two lists may have each line, but for a third"},
+            {"calyx check --server redis://localhost/seen -v new.txt",
+             "ask a filter in a server"},
             {"calyx check -q -f seen.calyx new.txt && echo some",
              "ask by the exit status"},
             {0},

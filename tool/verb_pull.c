@@ -86,12 +86,10 @@ static void note_cursor(const char *cursor, size_t size) {
 }
 
 /* Its memory is not touched for this, and so costs nothing. */
-static void take_head(const uint8_t *head, size_t size) {
+static bool take_head(const uint8_t *head, size_t size, calyx_error *why) {
     calyx_filter *f;
-    calyx_error why;
     calyx_info info;
-    if (filter_of_head(head, size, &f, &why) != CALYX_OK)
-        fail("%s: %s", address.shown, why.text);
+    if (filter_of_head(head, size, &f, why) != CALYX_OK) return false;
     calyx_outline(f, &info);
     calyx_free(f);
     free(part.head);
@@ -99,6 +97,7 @@ static void take_head(const uint8_t *head, size_t size) {
     memcpy(part.head, head, size);
     part.head_size = size;
     part.bytes = info.bytes;
+    return true;
 }
 
 /* LIFE.NUMBER.SUM */
@@ -125,8 +124,8 @@ static bool resume(void) {
             2 ||
         head_size > sizeof head || !get_at(HEAD_AT, head, head_size))
         return false;
-    take_head(head, head_size);
-    return read_cursor();
+    calyx_error why;
+    return take_head(head, head_size, &why) && read_cursor();
 }
 
 static void open_part(const char *out) {
@@ -204,7 +203,9 @@ static void begin(void) {
     check_sum(&a, "the head");
     if (a.size > MOST_HEAD)
         fail("%s: the head has %zu bytes", address.shown, a.size);
-    take_head((const uint8_t *)a.bytes, a.size);
+    calyx_error why;
+    if (!take_head((const uint8_t *)a.bytes, a.size, &why))
+        fail("%s: %s", address.shown, why.text);
     part.done = part.sum = 0;
     put_at(HEAD_AT, a.bytes, a.size);
     note_cursor(a.cursor, a.cursor_size);

@@ -24,11 +24,6 @@ static struct address address;
 static struct server *server;
 static struct call call; /* its memory serves all commands */
 
-struct name {
-    char *text;
-    size_t size;
-};
-
 static struct load {
     const char *file;
     const calyx_filter *filter;
@@ -144,6 +139,19 @@ static bool send_some(void) {
         reply_free(reply);
     }
     return good;
+}
+
+/* Send the next one at leisure: this finds the node that has the key now, and
+ * tells what is wrong if something is. Another push of the same file may have
+ * brought more meanwhile; that is seen when the server is asked again. */
+static void send_one(void) {
+    if (load.done == load.chunks) return;
+    call_chunk(&parcels[0], load.done);
+    struct reply *const reply = demand();
+    long long here;
+    if (reply_number(reply, &here) && here == (long long)load.done + 1)
+        chunk_arrived(&parcels[0]);
+    reply_free(reply);
 }
 
 /* ---- Beginning and going on ---------------------------------------------- */
@@ -281,6 +289,7 @@ static void push(const char *file, struct name target) {
                          .key = swap ? staged_of(&target) : target};
     load.head = head_of(f, &load.head_size);
     while (begin() == GOES_ON) {
+        send_one();
         while (load.done < load.chunks && send_some()) {}
         if (load.done < load.chunks) continue; /* what has arrived, then? */
         commit();
@@ -290,20 +299,18 @@ static void push(const char *file, struct name target) {
     bytes_before += load.bytes;
     free(load.head);
     if (swap) free(load.key.text);
+    free(target.text);
     calyx_free(f);
 }
 
 /* ---- Shards -------------------------------------------------------------- */
 
-static struct name shard_name(const struct address *a, uint64_t number) {
-    struct name name = {take_memory(a->key_size + 32), 0};
-    name.size = shard_key(a->key, a->key_size, number, name.text);
-    return name;
-}
-
 /* Clients learn from a key beside the shards how many there are. It must not
  * change: a key that is in shard 3 of 16 may be in shard 19 of 32. */
 static void expect_count(void) {
+    if (memchr(address.key, '{', address.key_size))
+        fail("%s: with a { in its name, all shards would be in one slot",
+             address.shown);
     const uint64_t there = shards_there(server, &address);
     if (there && there != shards)
         fail("%s: it has %" PRIu64 " shards, not %" PRIu64
@@ -315,9 +322,7 @@ static void push_shards(const char *stem) {
     expect_count();
     for (uint64_t i = 0; i < shards; i++) {
         char *const file = shard_file(stem, i, shards);
-        const struct name name = shard_name(&address, i);
-        push(file, name);
-        free(name.text);
+        push(file, shard_name(&address, i, shards));
         free(file);
     }
     shards_note(server, &address, shards);
@@ -359,7 +364,7 @@ static int run(int count, char **operands) {
     if (shards)
         push_shards(file);
     else
-        push(file, (struct name){address.key, address.key_size});
+        push(file, shard_name(&address, 0, 0));
     progress_end();
     for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
     server_close(server);

@@ -330,3 +330,72 @@ near() {
     is_status 2
     complains "'': cannot open it"
 }
+
+# ---- Shards -----------------------------------------------------------------
+
+@test "shards have all keys, each in one of them" {
+    seq 20000 >keys
+    run_calyx build --shards 8 -p 1e-8 -o ids.calyx keys
+    is_status 0
+    quiet
+    [ "$(ls | grep -c '^ids\.[0-7]-of-8\.calyx$')" -eq 8 ]
+    total=0
+    for file in ids.*; do
+        n=$("$CALYX" check -c -f "$file" keys)
+        [ "$n" -gt 2200 ] && [ "$n" -lt 2800 ]
+        total=$((total + n))
+    done
+    [ "$total" -eq 20000 ]
+}
+
+@test "shards are the same whatever the threads, and however lines come" {
+    seq 300000 >keys
+    "$CALYX" build --shards 3 -n 300000 -o a.calyx -j 1 keys
+    "$CALYX" build --shards 3 -n 300000 -o b.calyx -j 7 <keys
+    for i in 0 1 2; do
+        cmp "a.$i-of-3.calyx" "b.$i-of-3.calyx"
+    done
+}
+
+@test "shards that are counted keep their rate, in the memory of one filter" {
+    # more than are kept in memory, so that the runs of shards are cut anywhere;
+    # and more bytes than are too few for a guess
+    seq 10000001 12000000 >keys
+    for way in counted guessed; do
+        rm -f ids.*
+        if [ $way = counted ]; then
+            cat keys | "$CALYX" build --shards 16 -p 1% -o ids.calyx
+        else
+            "$CALYX" build --shards 16 -p 1% -o ids.calyx keys
+        fi
+        keys=0
+        for file in ids.*; do
+            "$CALYX" info --json "$file" >json
+            jq -e '.[0] | .rate <= .rate_promised and .keys <= .capacity' json
+            keys=$((keys + $(jq '.[0].keys' json)))
+        done
+        [ "$keys" -gt 1980000 ] && [ "$keys" -le 2000000 ]
+    done
+    "$CALYX" build -p 1% -o one.calyx keys
+    shards=$(cat ids.* | wc -c)
+    one=$(wc -c <one.calyx)
+    [ $((shards * 100)) -lt $((one * 108)) ]
+    "$CALYX" build --shards 4 --memory 400K -o m.calyx keys 2>/dev/null
+    [ "$(cat m.* | wc -c)" -lt 440000 ]
+}
+
+@test "a name is wanted for shards, and none of them is replaced" {
+    printf 'a\nb\n' >keys
+    run_calyx build --shards 2 keys
+    is_status 2
+    complains "--shards makes several files"
+    "$CALYX" build --shards 2 -o ids.calyx keys
+    run_calyx build --shards 2 -o ids.calyx keys
+    is_status 2
+    complains "ids.0-of-2.calyx: exists already"
+    run_calyx build --shards 2 --force -o ids.calyx keys
+    is_status 0
+    run_calyx build --shards 0 -o x.calyx keys
+    is_status 2
+    complains "option --shards wants a number from 1 to 1024, not '0'"
+}

@@ -1,0 +1,525 @@
+"""calyx push, pull and check --server, against real servers: what arrives is
+what was sent, whatever breaks on the way; and no password is seen."""
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from command import CALYX, bad, calyx, environment, good, lines, make, url
+from resp import Error
+from servers import Server, free_port, info, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def words(tmp_path):
+    return make(tmp_path / "f.calyx")
+
+
+@pytest.fixture
+def large(tmp_path):
+    """20 chunks, of which nobody would take one for another."""
+    return make(tmp_path / "large.calyx", range(50000), "-n", "17M",
+                "--seed", "1")
+
+
+# ---- There and back ---------------------------------------------------------
+
+@pytest.mark.parametrize("options", [
+    (), ("--kind", "counting"), ("--kind", "split"), ("--kind", "flat"),
+    ("-p", "1e-6", "--kind", "line2"), ("--growth", "2", "-n", "50"),
+    ("--comment", "of today", "--seed", "7"), ("-n", "4M",)])
+def test_what_is_pulled_is_what_was_pushed(server, tmp_path, options):
+    file = make(tmp_path / "f.calyx", range(1000), *options)
+    good("push", file, url(server))
+    assert server.client()("BF.MEXISTS", "seen", *range(1000)) == [1] * 1000
+    good("pull", "-o", tmp_path / "g.calyx", url(server))
+    assert (tmp_path / "g.calyx").read_bytes() == file.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["f.calyx", "g.calyx"]
+
+
+def test_a_filter_of_300_mb(start, tmp_path):
+    server = start()
+    file = make(tmp_path / "f.calyx", range(1000), "-n", "250M")
+    assert file.stat().st_size > 300e6
+    good("push", file, url(server))
+    good("pull", "-o", tmp_path / "g.calyx", url(server))
+    assert subprocess.run(["cmp", file, tmp_path / "g.calyx"]).returncode == 0
+
+
+def test_a_filter_of_the_server_comes_into_a_file(server, r, tmp_path):
+    r("BF.INSERT", "a/b c", "CAPACITY", 100, "ITEMS", *range(5000))
+    good("pull", "-o", tmp_path / "f.calyx", url(server, "0/a%2Fb%20c"))
+    found = good("check", "-c", "-f", tmp_path / "f.calyx",
+                 given=lines(range(5000)))
+    assert found == b"5000\n"
+    piped = good("pull", url(server, "0/a/b c"))
+    (tmp_path / "list").write_bytes(lines(range(5000)))
+    found = good("check", "-c", "-f", "-", tmp_path / "list", given=piped)
+    assert found == b"5000\n"
+
+
+def test_by_a_unix_socket(start, words, tmp_path):
+    path = tmp_path / "s"
+    server = start(unixsocket=str(path))
+    server.client()("CONFIG", "SET", "requirepass", "p")
+    good("push", words, f"redis+unix://:p@{path}?key=seen&db=3")
+    r = server.client()
+    r("AUTH", "p")
+    r("SELECT", 3)
+    assert r("BF.EXISTS", "seen", 1) == 1
+    good("pull", "-o", tmp_path / "g.calyx", f"redis+unix://{path}?db=3&key=seen",
+         CALYX_REDIS_PASSWORD="p")
+
+
+def test_tls_is_refused_where_it_is_not_built_in(server, words):
+    status, _, err = calyx("push", words, f"rediss://127.0.0.1:{server.port}/k")
+    assert status == 2 and "TLS" in err
+
+
+# ---- Keys that are taken ----------------------------------------------------
+
+def test_push_replaces_nothing_unless_told_to(server, r, tmp_path, words):
+    other = make(tmp_path / "other.calyx", range(1000, 2000))
+    good("push", words, url(server))
+    good("push", words, url(server))  # it is there already
+    bad("there is a filter under seen already; --swap", "push", other,
+        url(server))
+    r("EXPIRE", "seen", 1000)
+    good("push", "--swap", other, url(server))
+    assert r("BF.MEXISTS", "seen", *range(1000, 2000)) == [1] * 1000
+    assert r("BF.INFO", "seen", "GENERATION") == [1]
+    assert 900 < r("TTL", "seen") <= 1000
+    assert r("KEYS", "*") == [b"seen"]
+    good("push", "--swap", words, url(server, "new{tag}"))
+    assert sorted(r("KEYS", "*")) == [b"new{tag}", b"seen"]
+
+
+def test_what_is_staged_is_in_the_slot_of_the_key(start, large):
+    server = start()
+    for key, staged in (("a", "{a}:staged"), ("{a}b", "{a}b:staged"),
+                        ("a{}b", "{a{}b}:staged")):
+        good("push", "--swap", large, url(server, key))
+        r = server.client()
+        r("ACL", "SETUSER", "default", "-bf.swap")
+        bad("NOPERM", "push", "--swap", large, url(server, key))
+        assert r("EXISTS", staged) == 1
+        r("ACL", "SETUSER", "default", "+bf.swap")
+        good("push", "--swap", large, url(server, key))
+        assert r("EXISTS", staged) == 0
+
+
+def test_errors_say_what_to_do(start, server, r, tmp_path, words):
+    r("SET", "string", 1)
+    bad("the key string holds something else", "push", words,
+        url(server, "string"))
+    bad("the key string holds something else", "pull", url(server, "string"))
+    bad("there is no such key", "pull", url(server, "none"))
+    bad("Connection refused", "push", words, f"redis://127.0.0.1:{free_port()}/k")
+    bad("it names no key", "push", words, f"redis://127.0.0.1:{server.port}/0/")
+    bad("no address of a filter", "push", words, "seen")
+    bad("the port is no number", "push", words, "redis://127.0.0.1:x/k")
+    bad("behind ? stand key=KEY", "push", words, "redis+unix:///s?name=k")
+    bad("DB index is out of range", "push", words, url(server, "99/k"))
+    small = start(maxmemory="4mb")
+    big = make(tmp_path / "big.calyx", range(10), "-n", "10M")
+    bad("maxmemory leaves", "push", big, url(small))
+    limited = start("calyx-max-filter-bytes", 1000000)
+    bad("calyx-max-filter-bytes leaves", "push", big, url(limited))
+    (tmp_path / "list").write_bytes(lines(range(10)))
+    bad("not a calyx filter", "push", tmp_path / "list", url(server))
+    damaged = bytearray(big.read_bytes())
+    damaged[-MIB] ^= 1
+    (tmp_path / "damaged.calyx").write_bytes(damaged)
+    bad("damaged", "push", tmp_path / "damaged.calyx", url(server, "k"))
+    assert r("EXISTS", "k") == 0
+    (tmp_path / "g").write_bytes(b"")
+    bad("--force replaces it", "pull", "-o", tmp_path / "g", url(server))
+
+
+def test_a_server_without_the_module(tmp_path, words):
+    class Plain(Server):
+        def command(self):
+            words = super().command()
+            at = words.index("--loadmodule")
+            return words[:at] + words[at + 2:]
+
+    (tmp_path / "server").mkdir()
+    server = Plain(tmp_path / "server")
+    try:
+        for verb in (("push", words, url(server)), ("pull", url(server))):
+            bad("load the calyx module there", *verb)
+    finally:
+        server.stop()
+
+
+# ---- Passwords --------------------------------------------------------------
+
+SECRET = "s3cr%3At%40x"  # s3cr:t@x
+
+
+@pytest.fixture
+def guarded(start):
+    server = start()
+    r = server.client()
+    r("CONFIG", "SET", "requirepass", "s3cr:t@x")
+    r("ACL", "SETUSER", "loader", "on", ">pw", "~*", "+@all")
+    return server
+
+
+def test_who_may(guarded, words):
+    good("push", words, url(guarded, "a", f":{SECRET}@"))
+    good("push", words, url(guarded, "b", "loader:pw@"))
+    good("push", words, url(guarded, "c"), CALYX_REDIS_PASSWORD="s3cr:t@x")
+    good("push", words, url(guarded, "d"), CALYX_REDIS_USER="loader",
+         CALYX_REDIS_PASSWORD="pw")
+    good("push", words, "e", CALYX_REDIS_URL=url(guarded, "", f":{SECRET}@"))
+    good("push", words, "f", CALYX_REDIS_URL=url(guarded, "2", f":{SECRET}@"))
+    r = guarded.client()
+    r("AUTH", "s3cr:t@x")
+    assert sorted(r("KEYS", "*")) == [b"a", b"b", b"c", b"d", b"e"]
+    bad("the server wants a password", "push", words, url(guarded))
+    for who in (f":{SECRET}x@", f"loader:{SECRET}@", f"nobody:{SECRET}@"):
+        err = bad("WRONGPASS", "push", words, url(guarded, "z", who))
+        assert "s3cr" not in err
+
+
+def test_no_message_shows_a_password(guarded, words, tmp_path):
+    secret = url(guarded, "k", f"me:{SECRET}@")
+    for command in (("push", words), ("push", words, secret, secret),
+                    ("push", secret, words), ("push", words, secret, "--shards"),
+                    ("push", words, secret, "--shards=" + secret),
+                    ("pull", secret, secret), (secret,), ("help", secret),
+                    ("check", "--server=" + secret), ("check", "-f", secret),
+                    ("check", "--server", secret, "--wait", secret),
+                    ("push", words, f"redis://me:{SECRET}@host:1x/k"),
+                    ("push", words, f"redis://me:{SECRET}@/k"),
+                    ("push", words, f"redis://me:{SECRET}@127.0.0.1:1/k"),
+                    ("push", words, f"http://me:{SECRET}@127.0.0.1:1/k"),
+                    ("push", words, f"redis+unix://me:{SECRET}@/none?key=k")):
+        status, out, err = calyx(*command)
+        assert status == 2 and err
+        assert "s3cr" not in err and b"s3cr" not in out, command
+    assert "s3cr" not in guarded.text()
+
+
+def test_the_list_of_processes_shows_no_password(tmp_path, words):
+    """While push waits for a server that never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        for verb in (("push", str(words)), ("pull",), ("check", "--server")):
+            process = subprocess.Popen(
+                [CALYX, *verb, f"redis://me:{SECRET}@127.0.0.1:{port}/k"],
+                stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=environment())
+            try:
+                peer, _ = listener.accept()
+                assert b"s3cr:t@x" in peer.recv(1000)  # it is the right one
+                with open(f"/proc/{process.pid}/cmdline", "rb") as file:
+                    shown = file.read()
+                assert b"redis://me:*" in shown and b"s3cr" not in shown
+                assert b"127.0.0.1" in shown
+                peer.close()
+            finally:
+                process.kill()
+                process.communicate()
+
+
+# ---- What breaks ------------------------------------------------------------
+
+class Relay:
+    """Between the command and the server; breaks a connection after so many
+    bytes, again and again."""
+
+    def __init__(self, port, most):
+        self.to, self.most, self.broken = port, most, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                client.close()
+                continue
+            left = [self.most]
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.copy, args=(*pair, left),
+                                 daemon=True).start()
+
+    def copy(self, source, target, left):
+        try:
+            while data := source.recv(65536):
+                left[0] -= len(data)
+                if left[0] < 0:
+                    self.broken += 1
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
+@pytest.fixture
+def relay(server):
+    made = Relay(server.port, 5 * MIB)
+    yield made
+    made.close()
+
+
+def test_push_and_pull_go_on_after_a_broken_connection(server, relay, large,
+                                                       tmp_path):
+    before = info(server.client(), "bf_calyx")["bf_loads_refused"]
+    good("push", large, url(relay))
+    assert relay.broken >= 3
+    relay.broken = 0
+    good("pull", "-o", tmp_path / "g.calyx", url(relay))
+    assert relay.broken >= 3
+    assert (tmp_path / "g.calyx").read_bytes() == large.read_bytes()
+    assert info(server.client(), "bf_calyx")["bf_loads_refused"] == before
+
+
+def kill_half_way(server, *words):
+    """Run the command at a crawl, and kill it when some of it is done."""
+    relay = Relay(server.port, 9 * MIB)
+    process = subprocess.Popen(
+        [CALYX, *map(str, words), url(relay)], env=environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: relay.broken)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    relay.close()
+
+
+def test_a_push_that_was_killed_is_taken_up(server, r, large, words):
+    kill_half_way(server, "push", large)
+    here, every, _ = r("BF.LOAD", "seen", "STATUS")
+    assert 0 < here < every
+    assert isinstance(r("BF.EXISTS", "seen", 1), Error)
+    assert r("BF.GUARD", "seen", "absent", "cache") == ["maybe", None]
+    good("push", large, url(server))
+    assert r("BF.MEXISTS", "seen", *range(50000)) == [1] * 50000
+
+    kill_half_way(server, "push", "--swap", large)
+    status, _, err = calyx("push", "--swap", words, url(server))  # another
+    assert status == 0 and "thrown away" in err
+    assert r("BF.MEXISTS", "seen", *range(1000)) == [1] * 1000
+    assert r("KEYS", "*") == [b"seen"]
+
+
+def test_a_push_goes_on_with_another_file_from_the_start(server, r, large,
+                                                         tmp_path):
+    """Same head, other bits: the sums of what is there differ."""
+    other = make(tmp_path / "o.calyx", range(50000, 100000), "-n", "17M",
+                 "--seed", "1")
+    kill_half_way(server, "push", large)
+    good("push", other, url(server))
+    good("pull", "-o", tmp_path / "g.calyx", url(server))
+    assert (tmp_path / "g.calyx").read_bytes() == other.read_bytes()
+
+
+def test_a_pull_that_was_killed_is_taken_up(server, r, large, tmp_path, words):
+    good("push", large, url(server))
+    out = tmp_path / "g.calyx"
+    kill_half_way(server, "pull", "-o", out)
+    assert not out.exists() and (tmp_path / "g.calyx.part").exists()
+    r("CONFIG", "RESETSTAT")
+    good("pull", "-o", out, url(server))
+    assert out.read_bytes() == large.read_bytes()
+    calls = info(r, "commandstats")["cmdstat_bf.dump"]
+    assert 3 < int(calls.split(",")[0].split("=")[1]) < 18  # not all again
+    assert not (tmp_path / "g.calyx.part").exists()
+
+    out.unlink()
+    kill_half_way(server, "pull", "-o", out)
+    good("push", "--swap", words, url(server))  # half of one, half of another
+    status, _, err = calyx("pull", "-o", out, url(server))
+    assert status == 0 and "beginning again" in err
+    assert out.read_bytes() == words.read_bytes()
+
+    out.unlink()
+    good("push", "--swap", large, url(server))
+    kill_half_way(server, "pull", "-o", out)
+    part = bytearray((tmp_path / "g.calyx.part").read_bytes())
+    part[100000] ^= 1
+    (tmp_path / "g.calyx.part").write_bytes(part)
+    bad("is damaged, and was removed", "pull", "-o", out, url(server))
+    good("pull", "-o", out, url(server))
+    assert out.read_bytes() == large.read_bytes()
+
+    out.unlink()
+    part[600] ^= 1  # in the head
+    for junk in (part, b"", b"junk", bytes(100000), bytes(part[:600])):
+        (tmp_path / "g.calyx.part").write_bytes(junk)
+        good("pull", "-o", out, "--force", url(server))
+        assert out.read_bytes() == large.read_bytes()
+
+
+def test_push_waits_for_a_server_that_is_started_again(start, large):
+    server = start(appendonly="yes", appendfsync="always")
+    relay = Relay(server.port, 6 * MIB)
+    process = subprocess.Popen([CALYX, "push", large, url(relay)],
+                               env=environment(), stderr=subprocess.PIPE)
+    until(lambda: relay.broken)
+    server.kill()
+    server.start()
+    relay.to = server.port
+    _, err = process.communicate(timeout=60)
+    relay.close()
+    assert process.returncode == 0, err
+    assert server.client()("BF.MEXISTS", "seen", *range(9)) == [1] * 9
+
+
+def test_patience_has_an_end(start, large):
+    server = start()
+    relay = Relay(server.port, 6 * MIB)
+    process = subprocess.Popen([CALYX, "push", "--wait", "1s", large,
+                                url(relay)],
+                               env=environment(), stderr=subprocess.PIPE)
+    until(lambda: relay.broken)
+    relay.close()
+    server.kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and b"for 1 seconds now" in err
+
+
+def test_clients_see_the_old_or_the_new(server, words, tmp_path):
+    both = make(tmp_path / "b.calyx", range(2000))
+    good("push", words, url(server))
+    answers, over = [], threading.Event()
+
+    def ask():
+        r = server.client()
+        while not over.is_set():
+            answers.append(r("BF.MEXISTS", "seen", *range(1000)))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for file in (both, words) * 5:
+        good("push", "--swap", file, url(server))
+    over.set()
+    thread.join()
+    assert len(answers) > 10 and all(a == [1] * 1000 for a in answers)
+    assert server.client()("BF.INFO", "seen", "GENERATION") == [10]
+
+
+# ---- Asking a server --------------------------------------------------------
+
+def test_check_asks_a_server(server, r, words, tmp_path):
+    good("push", words, url(server))
+    ask = ("check", "--server", url(server))
+    given = lines(range(500, 100500))
+    here = good("check", "-f", words, given=given)
+    assert good(*ask, given=given) == here
+    for options in (("-v",), ("-c",), ("-n",), ("-m", "7"), ("-c", "-v"),
+                    ("-j", "1"), ("-j", "7", "-n", "-v")):
+        assert good(*ask, *options, given=given) == good(
+            "check", "-f", words, *options, given=given)
+    assert good(*ask, "-H", given=b"1\n") == f"{url(server)}:1\n".encode()
+    assert calyx(*ask, "-q", given=b"1\n")[0] == 0
+    assert calyx(*ask, given=b"")[0] == 1
+    (tmp_path / "allow").write_bytes(b"600\n")
+    assert good(*ask, "--allow", tmp_path / "allow", given=b"600\n601\n") == \
+        b"601\n"
+    assert good(*ask, "-k", "2", "-t", ",", given=b"x,1\n") == b"x,1\n"
+    r("BF.ADD", "seen", "")
+    assert good(*ask, given=b"\n1\n") == b"\n1\n"
+
+
+def test_check_takes_nothing_missing_for_a_no(server, r, words, large):
+    bad("no filter under the key seen", "check", "--server", url(server),
+        given=b"1\n")
+    kill_half_way(server, "push", large)
+    bad("still being loaded", "check", "--server", url(server), given=b"1\n")
+    r("SET", "seen", 1)
+    bad("holds something else", "check", "--server", url(server), given=b"1\n")
+    bad("--server does not go with -f", "check", "-f", words, "--server",
+        url(server), given=b"")
+    bad("--shards is for --server", "check", "-f", words, "--shards", "3",
+        given=b"")
+
+
+def test_check_says_so_when_a_filter_goes_away(server, r, words):
+    good("push", words, url(server))
+    process = subprocess.Popen([CALYX, "check", "--server", url(server)],
+                               env=environment(), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"1\n")
+    process.stdin.flush()
+    until(lambda: int(info(r, "bf_calyx")["bf_questions"]) > 0)
+    time.sleep(0.05)
+    r("DEL", "seen")
+    _, err = process.communicate(b"2\n")
+    assert process.returncode == 2 and b"no filter under the key" in err
+
+
+# ---- Shards -----------------------------------------------------------------
+
+def test_shards_in_one_server(server, r, tmp_path):
+    stem = tmp_path / "ids.calyx"
+    numbers = lines(range(20000))
+    good("build", "--shards", 5, "-p", "1e-8", "-o", stem, given=numbers)
+    assert len(list(tmp_path.glob("ids.*-of-5.calyx"))) == 5
+    bad("cannot be split", "push", "--shards", 4, stem, url(server, "ids"))
+    good("push", "--shards", 5, stem, url(server, "ids"))
+    assert r("GET", "ids:shards") == b"5"
+    both = lines(range(40000))
+    ask = ("check", "--server", url(server, "ids"))
+    assert good(*ask, given=both) == numbers
+    assert good(*ask, "--shards", 5, given=both) == numbers
+    r("DEL", "ids:shards")
+    bad("no filter under the key ids", *ask, given=b"1\n")
+    bad("no filter under the key ids:{5}", *ask, "--shards", 6, given=b"1\n")
+    good("push", "--shards", 5, stem, url(server, "ids"))  # all are there
+    good("push", "--swap", "--shards", 5, stem, url(server, "ids"))
+    good("build", "--shards", 6, "-o", stem, given=numbers)
+    bad("it has 5 shards, not 6", "push", "--swap", "--shards", 6, stem,
+        url(server, "ids"))
+    bad("all shards would be in one slot", "push", "--shards", 5, stem,
+        url(server, "{x}"))
+    for wrong in ("0", "1025", "x", "-1"):
+        bad("a number from 1 to 1024", "push", "--shards", wrong, stem,
+            url(server, "ids"))
+
+
+def test_the_shard_of_a_key_is_as_documented(server, r, tmp_path):
+    """The example of doc/COMMANDS.md, run against what the command made."""
+    page = os.path.join(os.path.dirname(__file__), "..", "..", "doc",
+                        "COMMANDS.md")
+    with open(page) as file:
+        text = file.read()
+    example = text[text.index("    import redis, xxhash\n"):]
+    example = "\n".join(line[4:] for line in
+                        example[:example.index("\n\n\n") if "\n\n\n" in example
+                                else example.index("\n## ")].splitlines()
+                        if line.startswith("    ") or not line)
+    import redis
+    stem = tmp_path / "ids.calyx"
+    good("build", "--shards", 16, "-p", "1e-8", "-o", stem,
+         given="".join(f"id{n}\n" for n in range(3000)).encode())
+    good("push", "--shards", 16, stem, url(server, "ids"))
+    made = {}
+    exec(example.replace("RedisCluster(", "Redis(").replace(
+        "6379", str(server.port)), made)
+    assert isinstance(made["client"], redis.Redis)
+    ids = [f"id{n}".encode() for n in range(6000)]
+    assert made["known"]("ids", ids) == [n < 3000 for n in range(6000)]
