@@ -112,6 +112,9 @@ if(LEVELDB_LIBRARY)
     if(NOT sanitizer STREQUAL thread) # LevelDB itself is not built so
         test_leveldb(leveldb_files ${LEVELDB_LIBRARY})
     endif()
+else()
+    file(APPEND ${PROJECT_BINARY_DIR}/not-run
+        "not run here: integrations/leveldb (there is no LevelDB)\n")
 endif()
 
 if(sanitizer STREQUAL thread)
