@@ -90,6 +90,33 @@ foreach(source IN LISTS cli_tests)
         "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
 endforeach()
 
+# ---- LevelDB's filter policy -------------------------------------------------
+
+# test_leveldb NAME OPTIONS...: of test/integrations, to be linked so.
+function(test_leveldb name)
+    add_executable(integration_${name} test/integrations/${name}.c ${support}
+        integrations/leveldb/policy.c)
+    target_include_directories(integration_${name} PRIVATE
+        src test/unit integrations/leveldb ${CMOCKA_INCLUDE} ${LEVELDB_INCLUDE})
+    target_link_libraries(integration_${name} PRIVATE
+        calyx_objects Threads::Threads m ${CMOCKA_LIBRARY} ${ARGN})
+    set_target_properties(integration_${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY test)
+    add_test(NAME integration.${name}${suffix} COMMAND integration_${name})
+    set_tests_properties(integration.${name}${suffix} PROPERTIES
+        ENVIRONMENT "${sanitizer_options}")
+endfunction()
+
+if(LEVELDB_LIBRARY)
+    test_leveldb(leveldb -Wl,--wrap=calyx_new)
+    if(NOT sanitizer STREQUAL thread) # LevelDB itself is not built so
+        test_leveldb(leveldb_files ${LEVELDB_LIBRARY})
+    endif()
+else()
+    file(APPEND ${PROJECT_BINARY_DIR}/not-run
+        "not run here: integrations/leveldb (there is no LevelDB)\n")
+endif()
+
 if(sanitizer STREQUAL thread)
     return()
 endif()
@@ -142,6 +169,26 @@ endforeach()
 
 if(sanitizer)
     return()
+endif()
+
+# ---- The stories of examples/, each on servers and files of its own ----------
+
+# story NAME COMMAND...: with thousands of keys, where by hand there are millions.
+function(story name)
+    add_test(NAME example.${name} COMMAND ${ARGN})
+    set_tests_properties(example.${name} PROPERTIES ENVIRONMENT
+        "CALYX=$<TARGET_FILE:calyx-command>;CALYX_LIBRARY=$<TARGET_FILE:calyx>;\
+CALYX_MODULE=$<TARGET_FILE:calyx_module>;PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+set(stories ${PROJECT_SOURCE_DIR}/examples)
+story(spell ${stories}/spell/spell)
+story(cache-guard ${stories}/cache-guard/run 10000 3000)
+story(cluster ${stories}/cluster/run 50000)
+story(nightly-whitelist ${stories}/nightly-whitelist/run 500000)
+story(crawler ${stories}/crawler/run 1000 20)
+if(LEVELDB_LIBRARY)
+    story(disk-store ${stories}/disk-store/run 50000 $<TARGET_FILE:disk_store>)
 endif()
 
 # ---- Adding without atomic operations must lose keys -----------------------

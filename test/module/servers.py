@@ -52,8 +52,8 @@ class Server:
             command += ["--" + name.replace("_", "-"), str(value)]
         return command
 
-    def start(self, wait=True):
-        self.port = free_port()
+    def start(self, wait=True, port=None):
+        self.port = port or free_port()
         self.log = open(os.path.join(self.folder, "log"), "ab")
         environment = dict(os.environ)
         preload = os.environ.get("CALYX_PRELOAD")  # a sanitizer's library

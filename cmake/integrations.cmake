@@ -1,0 +1,20 @@
+# Calyx within other programs: built and tested where those are installed.
+
+find_path(LEVELDB_INCLUDE leveldb/c.h)
+find_library(LEVELDB_LIBRARY leveldb)
+if(NOT LEVELDB_INCLUDE OR NOT LEVELDB_LIBRARY)
+    message(NOTICE "no LevelDB here, so no integrations/leveldb")
+    return()
+endif()
+
+add_library(calyx_leveldb STATIC integrations/leveldb/policy.c)
+target_include_directories(calyx_leveldb
+    PUBLIC integrations/leveldb ${LEVELDB_INCLUDE})
+target_link_libraries(calyx_leveldb PUBLIC calyx_static)
+
+add_executable(disk_store examples/disk-store/disk_store.c)
+target_link_libraries(disk_store PRIVATE
+    calyx_leveldb ${LEVELDB_LIBRARY} ${CMAKE_DL_LIBS})
+set_target_properties(disk_store PROPERTIES
+    C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY examples)
+target_compile_definitions(disk_store PRIVATE _GNU_SOURCE)
