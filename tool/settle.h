@@ -18,6 +18,7 @@
 #define CALYX_TOOL_SETTLE_H
 
 #include "budget.h"
+#include "marks.h"
 #include "stream.h"
 
 /* What is kept of a key. */
@@ -50,6 +51,9 @@ struct rule {
     void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
     bool counts; /* print tally->count before the line */
     struct output *output, *second;
+    /* If given, no line is printed or kept, and those that go to the second
+     * output get a mark. */
+    struct marks *marks;
 };
 
 struct figures {
@@ -58,6 +62,7 @@ struct figures {
     uint64_t keys;            /* that were kept: different ones */
     uint64_t printed, second; /* lines */
     uint64_t rounds, spilled; /* spilled: bytes */
+    uint64_t passes;          /* over the files; the verb's business */
 };
 
 /* `memory` is what all of this may take; `expected`, what will come: zeros if
@@ -68,6 +73,14 @@ void settle_start(const struct rule *rule, uint64_t memory,
 /* Read a file, or several as one; only lines whose keys `sieve` may have, if
  * there is one. It must be made by sieve_options. */
 void settle_files(int count, char **files, const calyx_filter *sieve);
+
+/* With marks: read files that can be read again, and only lines whose keys
+ * `sieve` may have, of which there are about as many as expected. If these do
+ * not fit at once, the files are read several times, for one part of the keys
+ * after the other, or keys are put off, whichever is sooner done. Lines are put
+ * out the last time unless some were put off. Returns how often was read. */
+unsigned settle_in_parts(int count, char **files, const calyx_filter *sieve,
+                         const struct sample *expected);
 
 /* The rounds that are left, and the merge. */
 struct figures settle_end(void);

@@ -7,11 +7,23 @@
 #define CALYX_TOOL_SIEVE_H
 
 #include "budget.h"
+#include "stream.h"
 
 /* A filter of the keys of a file, of those only that `before` may have, if it
  * is given. For about `keys` of them, in at most `memory` bytes. */
 calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
                        uint64_t memory);
+
+/* A filter of the keys that stand in the files more than once, and few others:
+ * what it lacks, stands there once. For about `lines` of them, in at most
+ * `memory` bytes while it is made, and a third of that then. */
+struct repeats {
+    calyx_filter *sieve;
+    struct totals totals;
+    uint64_t keys; /* in it, about */
+};
+struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
+                                uint64_t memory);
 
 /* Worth it, for so many bytes of lines? Few are sooner kept than sieved. */
 bool sieve_pays(uint64_t bytes, uint64_t memory);

@@ -9,6 +9,7 @@
 #include "budget.h"
 #include "result.h"
 #include "settle.h"
+#include "sieve.h"
 #include "spill.h"
 
 static const char *dups;
@@ -93,6 +94,50 @@ static void look_at(int files_count, char **files, struct sample *sum) {
     if (!sum->rereadable) sum->bytes = sum->lines = 0;
 }
 
+/* A filter tells which keys come again. All other lines are printed as they
+ * are, and of the rest it is marked which were there before. */
+static struct figures run_with_marks(int files_count, char **files,
+                                     struct rule *rule,
+                                     const struct sample *sum) {
+    const uint64_t memory = budget();
+    const struct repeats repeats =
+        sieve_of_repeats(files_count, files, sum->lines, memory / 8 * 3);
+    const uint64_t lines = repeats.totals.lines;
+    const struct sample expected = {
+        .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
+                            (double)repeats.keys),
+        .lines = repeats.keys};
+    rule->marks = marks_new(lines);
+    settle_start(rule, memory - sieve_bytes(repeats.sieve) - marks_bytes(lines),
+                 &(struct sample){0});
+    const unsigned parts =
+        settle_in_parts(files_count, files, repeats.sieve, &expected);
+    calyx_free(repeats.sieve);
+    struct figures f = settle_end();
+    f.passes = 1 + parts;
+    f.passes += marks_print(rule->marks, files_count, files, rule->output);
+    if (rule->second)
+        f.passes +=
+            marks_print_marked(rule->marks, files_count, files, rule->second);
+    expect_same_files(true);
+    f.lines = lines;
+    f.bytes = repeats.totals.bytes;
+    f.keys = f.printed = lines - marks_count(rule->marks);
+    marks_free(rule->marks);
+    return f;
+}
+
+static struct figures run_in_one_pass(int files_count, char **files,
+                                      const struct rule *rule,
+                                      const struct sample *sum) {
+    settle_start(rule, budget(), sum);
+    settle_files(files_count, files, NULL);
+    expect_same_files(false);
+    struct figures f = settle_end();
+    f.passes = 1;
+    return f;
+}
+
 static int run(int files_count, char **files) {
     if (only_dups && only_unique)
         fail("--only-dups and --only-unique together leave nothing");
@@ -110,6 +155,9 @@ static int run(int files_count, char **files) {
     };
     struct sample sum;
     look_at(files_count, files, &sum);
+    const bool by_marks = sum.rereadable && !tallies() &&
+                          sieve_pays(sum.bytes, budget()) &&
+                          sum.lines <= budget();
     if (only_plans()) {
         print_plan(&(struct outlook){
             .rule = &rule, .sum = sum, .passes = 1, .known = sum.rereadable});
@@ -119,10 +167,9 @@ static int run(int files_count, char **files) {
     rule.output = output_open(result_path_of_lines(), result_replaces());
     if (dups) rule.second = output_open(dups, result_replaces());
     note_files(files_count, files);
-    settle_start(&rule, budget(), &sum);
-    settle_files(files_count, files, NULL);
-    expect_same_files(false);
-    const struct figures f = settle_end();
+    const struct figures f =
+        by_marks ? run_with_marks(files_count, files, &rule, &sum)
+                 : run_in_one_pass(files_count, files, &rule, &sum);
     output_close(rule.output);
     output_close(rule.second);
     if (wants_report()) {
@@ -132,8 +179,9 @@ static int run(int files_count, char **files) {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},
             {"duplicates", (double)(f.lines - f.keys), true},
+            {"candidates", (double)f.candidates, true},
             {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1, true},
+            {"passes", (double)f.passes, true},
             {"rounds", (double)f.rounds, true},
         };
         report(&totals, figures, sizeof figures / sizeof *figures);
