@@ -12,6 +12,9 @@
  *   calyx-lines overlap KIND COUNT SEED   every tenth is a line of KIND COUNT 1
  *   calyx-lines repeat KIND COUNT SEED    three of ten stood there before
  *
+ *   calyx-lines sum                 of lines on standard input: how many, a sum
+ *                                   that does not depend on their order, and
+ *                                   one that does
  *   calyx-lines floor FILE          what is measured against: read(2), and a
  *                                   memchr for each line, in one thread
  */
@@ -154,6 +157,26 @@ static void run_floor(const char *path) {
     printf("%" PRIu64 " lines, %" PRIu64 " bytes\n", lines, bytes);
 }
 
+static void run_sum(void) {
+    char *line = NULL;
+    size_t room = 0;
+    uint64_t lines = 0, any_order = 0, this_order = 0;
+    for (ssize_t n; (n = getline(&line, &room, stdin)) > 0; lines++) {
+        if (line[n - 1] == '\n') n--;
+        uint64_t hash = (uint64_t)n;
+        for (ssize_t at = 0; at < n; at += 8) {
+            uint64_t word = 0;
+            memcpy(&word, line + at, (size_t)(n - at < 8 ? n - at : 8));
+            hash = mix(hash ^ word) + (uint64_t)at;
+        }
+        any_order += mix(hash);
+        this_order = mix(this_order + hash);
+    }
+    free(line);
+    printf("%" PRIu64 " %016" PRIx64 " %016" PRIx64 "\n", lines, any_order,
+           this_order);
+}
+
 static put_line *kind_named(const char *name) {
     static const struct {
         const char *name;
@@ -173,6 +196,10 @@ int main(int words_count, char **words) {
         run_floor(words[2]);
         return 0;
     }
+    if (words_count == 2 && strcmp(words[1], "sum") == 0) {
+        run_sum();
+        return 0;
+    }
     if (words_count == 5) {
         number = strcmp(words[1], "overlap") == 0  ? overlapping
                  : strcmp(words[1], "repeat") == 0 ? repeating
@@ -183,7 +210,7 @@ int main(int words_count, char **words) {
     put_line *const put_one = words_count == 4 ? kind_named(words[1]) : NULL;
     if (!put_one || !number) {
         fputs("usage: calyx-lines [overlap|repeat] make|keys|mails|wide COUNT "
-              "SEED | floor FILE\n",
+              "SEED | sum | floor FILE\n",
               stderr);
         return 2;
     }
