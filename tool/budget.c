@@ -116,6 +116,22 @@ struct sample sample_file(const char *path) {
     return sample;
 }
 
+void sample_add(struct sample *sum, const struct sample *more) {
+    sum->rereadable &= more->rereadable;
+    sum->bytes += more->bytes;
+    sum->lines += more->lines;
+    sum->seconds += more->seconds;
+}
+
+struct sample sample_files(int count, char **files) {
+    struct sample sum = {.rereadable = true};
+    for (int i = 0; i < count; i++) {
+        const struct sample one = sample_file(files[i]);
+        sample_add(&sum, &one);
+    }
+    return sum;
+}
+
 /* ---- Files that must stay as they are ------------------------------------ */
 
 static struct noted {

@@ -22,6 +22,8 @@ struct sample {
     double seconds;  /* to read it, about */
 };
 struct sample sample_file(const char *path);
+struct sample sample_files(int count, char **files); /* as one; if any */
+void sample_add(struct sample *sum, const struct sample *more);
 
 /* Notes what regular files are, and later fails if one became shorter since,
  * or with `at_all`, changed. */

@@ -14,6 +14,7 @@ enum {
     MOST_SPILLS = 128,
     MOST_RUNS = 128, /* then they are merged into one */
     RUN_BUFFER = 1 << 16,
+    MOST_PARTS = 6,
 };
 
 /* Where lines go: the output, or runs until all are there. */
@@ -642,7 +643,6 @@ static bool turn_and_print(struct block *block, struct batch *batch) {
  * are written, read, hashed again, and then the files are read to print them.
  */
 static unsigned parts_for(const struct sample *expected) {
-    enum { MOST_PARTS = 6 };
     const uint64_t kept = kept_bytes(expected);
     const uint64_t parts = kept / memory_of_keys(all.memory) + 1;
     return parts > MOST_PARTS ? 1 : (unsigned)parts;
@@ -693,6 +693,29 @@ struct figures settle_end(void) {
 /* ---- --dry-run ------------------------------------------------------------
  */
 
+/* How many lines a sieve lets through is known when it is made. So with one,
+ * what can be told is how many may be let through. */
+static void print_spills(const struct outlook *o, uint64_t memory) {
+    char text[TEXT_SIZE];
+    const uint64_t kept = kept_bytes(&o->sum);
+    const uint64_t room =
+        memory_of_keys(memory - o->sieve) * (o->parts ? MOST_PARTS : 1);
+    if (kept <= room) {
+        printf("spills         none\n");
+        return;
+    }
+    printf("spills         ");
+    if (o->sieved)
+        printf("none if at most %.0f %% of the lines %s, else ",
+               100 * (double)room / (double)kept, o->what_remains);
+    printf("up to %u in %s\n", spills_for(memory, o->sum.bytes),
+           spill_folder());
+    /* what is put off is written once, and what is printed then, too */
+    const uint64_t most = o->parts ? o->sum.bytes : 2 * o->sum.bytes;
+    printf("temporary      up to %s%s\n", size_text(most, text),
+           o->sieved ? ", if all do" : "");
+}
+
 void print_plan(const struct outlook *o) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
     const uint64_t memory = budget();
@@ -707,21 +730,14 @@ void print_plan(const struct outlook *o) {
     }
     printf("input          about %s lines, %s\n",
            count_text(o->sum.lines, text), size_text(o->sum.bytes, more));
-    printf("passes         %d\n", o->passes);
-    if (o->sieved.bytes)
-        printf("filter         of about %s lines, first\n",
-               count_text(o->sieved.lines, text));
-    const uint64_t kept = kept_bytes(&o->sum);
-    const uint64_t room = memory_of_keys(memory);
-    if (kept <= room)
-        printf("spills         none\n");
-    else
-        printf(
-            "spills         up to %u in %s\ntemporary      up to %s\n",
-            spills_for(memory, o->sum.bytes), spill_folder(),
-            size_text(2 * (o->sum.bytes - o->sum.bytes / kept * room), text));
-    /* a line costs about 100 ns beside its reading, and twice that by disk */
+    printf("passes         %d", o->passes);
+    if (o->parts) printf(" to %d", o->passes + MOST_PARTS - 1);
+    printf("\n");
+    if (o->sieved)
+        printf("filter         of about %s lines, first, in %s\n",
+               count_text(o->sieved, text), size_text(o->sieve, more));
+    print_spills(o, memory);
+    /* a line costs about 100 ns beside its reading */
     printf("expected time  about %.1f s\n",
-           o->sum.seconds * o->passes +
-               1e-7 * (double)o->sum.lines * (kept <= room ? 1 : 3));
+           o->sum.seconds * o->passes + 1e-7 * (double)o->sum.lines);
 }

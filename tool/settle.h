@@ -93,10 +93,12 @@ void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes);
 
 struct outlook {
     const struct rule *rule;
-    struct sample sum;    /* of all files */
-    struct sample sieved; /* of the files that a sieve is made of */
-    int passes;           /* over the files */
-    bool known;           /* no file is a pipe */
+    struct sample sum;        /* of all files */
+    uint64_t sieved, sieve;   /* lines that a sieve is made of, and its bytes */
+    const char *what_remains; /* the lines that it will let through, if any */
+    int passes;               /* over the files */
+    bool parts;               /* and more, if need be, as settle_in_parts */
+    bool known;               /* no file is a pipe */
 };
 void print_plan(const struct outlook *outlook);
 

@@ -34,17 +34,21 @@ static bool turn(struct block *block, struct batch *batch) {
     return true;
 }
 
-/* For so many keys at ten bits each, or as many bits as there may be. */
 static calyx_filter *make(uint64_t keys, uint64_t memory) {
     calyx_options want = sieve_options();
     calyx_error why;
     calyx_filter *f;
-    const uint64_t wanted = 10 * keys, most = 8 * memory; /* bits */
     want.capacity = keys ? keys : 1;
-    want.bits = wanted < most ? wanted : most;
-    if (want.bits < 1 << 16) want.bits = 1 << 16;
+    want.bits = 8 * sieve_bytes_for(keys, memory);
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
     return f;
+}
+
+/* Ten bits a key, or as many as there may be. */
+uint64_t sieve_bytes_for(uint64_t keys, uint64_t memory) {
+    const uint64_t least = 1 << 13, wanted = keys / 8 * 10;
+    const uint64_t bytes = wanted < memory ? wanted : memory;
+    return bytes < least ? least : bytes;
 }
 
 static uint64_t items_in(const calyx_filter *f) {
@@ -89,8 +93,8 @@ static bool turn_to_repeats(struct block *block, struct batch *batch) {
 /* A key that comes again has two lines. */
 struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
                                 uint64_t memory) {
-    seen = make(lines, memory / 3 * 2);
-    made = make(lines / 2, memory / 3);
+    seen = make(lines, 2 * memory);
+    made = make(lines / 2, memory);
     asked = NULL;
     const struct work todo = {.work = work, .turn = turn_to_repeats};
     const struct totals totals = stream(&todo, count, files);

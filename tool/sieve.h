@@ -15,8 +15,8 @@ calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
                        uint64_t memory);
 
 /* A filter of the keys that stand in the files more than once, and few others:
- * what it lacks, stands there once. For about `lines` of them, in at most
- * `memory` bytes while it is made, and a third of that then. */
+ * what it lacks, stands there once. For about so many lines, in at most
+ * `memory` bytes, and twice as much again while it is made. */
 struct repeats {
     calyx_filter *sieve;
     struct totals totals;
@@ -29,5 +29,8 @@ struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
 bool sieve_pays(uint64_t bytes, uint64_t memory);
 
 uint64_t sieve_bytes(const calyx_filter *sieve); /* of memory; NULL: 0 */
+
+/* The same before it is made. */
+uint64_t sieve_bytes_for(uint64_t keys, uint64_t memory);
 
 #endif

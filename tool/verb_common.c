@@ -60,22 +60,22 @@ static struct operand *look_at(int n, char **files, struct sample *sum) {
     *sum = (struct sample){.rereadable = true};
     for (int i = 0; i < n; i++) {
         operands[i] = (struct operand){files[i], sample_file(files[i])};
-        sum->rereadable &= operands[i].is.rereadable;
-        sum->bytes += operands[i].is.bytes;
-        sum->lines += operands[i].is.lines;
-        sum->seconds += operands[i].is.seconds;
+        sample_add(sum, &operands[i].is);
     }
     qsort(operands, (size_t)n, sizeof *operands, by_size);
     return operands;
 }
 
-static calyx_filter *chain(const struct operand *operands, int n,
-                           uint64_t memory) {
+static uint64_t memory_of_sieve(void) {
+    return budget() / 8 * 3;
+}
+
+static calyx_filter *chain(const struct operand *operands, int n) {
     calyx_filter *sieve = NULL;
     uint64_t keys = operands[0].is.lines;
     for (int i = 0; i < n; i++) {
         calyx_filter *const next =
-            sieve_of(operands[i].file, sieve, keys, memory / 8 * 3);
+            sieve_of(operands[i].file, sieve, keys, memory_of_sieve());
         calyx_free(sieve);
         sieve = next;
         calyx_info info;
@@ -153,19 +153,22 @@ static int run(int n, char **files) {
     const bool sieved = sum.rereadable && at_least == files_count &&
                         sieve_pays(operands[0].is.bytes, budget());
     if (only_plans()) {
-        print_plan(&(struct outlook){.rule = &rule,
-                                     .sum = sum,
-                                     .sieved = sieved ? operands[0].is
-                                                      : (struct sample){0},
-                                     .passes = 1 + sieved,
-                                     .known = sum.rereadable});
+        const uint64_t lines = sieved ? operands[0].is.lines : 0;
+        print_plan(&(struct outlook){
+            .rule = &rule,
+            .sum = sum,
+            .sieved = lines,
+            .sieve = sieved ? sieve_bytes_for(lines, memory_of_sieve()) : 0,
+            .what_remains = "are common",
+            .passes = 1 + sieved,
+            .known = sum.rereadable});
         return EXIT_YES;
     }
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
     const uint64_t memory = budget();
-    calyx_filter *const sieve = sieved ? chain(operands, n, memory) : NULL;
+    calyx_filter *const sieve = sieved ? chain(operands, n) : NULL;
     /* few pass the sieve, and nobody knows how few */
     const struct sample nothing = {0};
     settle_start(&rule, memory - sieve_bytes(sieve),

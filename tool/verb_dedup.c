@@ -81,17 +81,10 @@ static int run_approx(int files_count, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static void look_at(int files_count, char **files, struct sample *sum) {
-    *sum = (struct sample){.rereadable = true};
-    for (int i = 0; i < files_count; i++) {
-        const struct sample one = sample_file(files[i]);
-        sum->rereadable &= one.rereadable;
-        sum->bytes += one.bytes;
-        sum->lines += one.lines;
-        sum->seconds += one.seconds;
-    }
-    if (!files_count) sum->rereadable = false;
-    if (!sum->rereadable) sum->bytes = sum->lines = 0;
+/* A quarter of the memory goes to a filter of all lines, while it is made, and
+ * an eighth to the one that remains. */
+static uint64_t memory_of_sieve(void) {
+    return budget() / 8;
 }
 
 /* A filter tells which keys come again. All other lines are printed as they
@@ -101,7 +94,7 @@ static struct figures run_with_marks(int files_count, char **files,
                                      const struct sample *sum) {
     const uint64_t memory = budget();
     const struct repeats repeats =
-        sieve_of_repeats(files_count, files, sum->lines, memory / 8 * 3);
+        sieve_of_repeats(files_count, files, sum->lines, memory_of_sieve());
     const uint64_t lines = repeats.totals.lines;
     const struct sample expected = {
         .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
@@ -153,14 +146,23 @@ static int run(int files_count, char **files) {
         .keeps = keeps,
         .counts = count,
     };
-    struct sample sum;
-    look_at(files_count, files, &sum);
-    const bool by_marks = sum.rereadable && !tallies() &&
+    const struct sample sum = sample_files(files_count, files);
+    const bool known = sum.rereadable && files_count > 0;
+    /* marks take an eighth of the memory at most */
+    const bool by_marks = known && !tallies() &&
                           sieve_pays(sum.bytes, budget()) &&
                           sum.lines <= budget();
     if (only_plans()) {
+        const uint64_t repeats = sum.lines / 2;
         print_plan(&(struct outlook){
-            .rule = &rule, .sum = sum, .passes = 1, .known = sum.rereadable});
+            .rule = &rule,
+            .sum = sum,
+            .sieved = by_marks ? sum.lines : 0,
+            .sieve = by_marks ? sieve_bytes_for(repeats, memory_of_sieve()) : 0,
+            .what_remains = "come again",
+            .passes = 1 + by_marks,
+            .parts = by_marks,
+            .known = known});
         return EXIT_YES;
     }
     expect_output(dups, result_replaces());
@@ -169,7 +171,8 @@ static int run(int files_count, char **files) {
     note_files(files_count, files);
     const struct figures f =
         by_marks ? run_with_marks(files_count, files, &rule, &sum)
-                 : run_in_one_pass(files_count, files, &rule, &sum);
+                 : run_in_one_pass(files_count, files, &rule,
+                                   known ? &sum : &(struct sample){0});
     output_close(rule.output);
     output_close(rule.second);
     if (wants_report()) {
