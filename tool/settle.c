@@ -118,7 +118,7 @@ void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
 /* ---- Shares of the memory ------------------------------------------------ */
 
 static uint64_t memory_of_keys(uint64_t memory) {
-    return memory / 8 * (all.rule && all.rule->absent ? 5 : 7);
+    return memory / 8 * (all.rule && all.rule->absent ? 6 : 7);
 }
 
 /* What the exact set takes for them: slots are doubled, so there are 3 a key at
@@ -318,7 +318,7 @@ static void meet(struct round *round, uint64_t hash, const struct record *r,
         return;
     }
     if (!e) {
-        const bool keeps_line = rule->tallies && r->has_line;
+        const bool keeps_line = rule->keeps && r->has_line;
         if (!round->full)
             e = exact_put(round->keys, &r->key, hash,
                           keeps_line ? &r->line : NULL);
@@ -331,7 +331,9 @@ static void meet(struct round *round, uint64_t hash, const struct record *r,
     }
     struct tally *const tally = exact_beside(round->keys, e);
     if (fresh && rule->tallies) tally->first = r->sequence;
-    put_line(round, rule->meet(tally, fresh, file), &r->line, r->sequence, 0);
+    const enum fate fate = rule->meet(tally, fresh, file);
+    put_line(round, fate, &r->line, r->sequence,
+             rule->counts && fate == TO_OUTPUT ? tally->count : 0);
 }
 
 /* Memory is asked for before it is needed. */
@@ -382,7 +384,7 @@ static void leave_spills(struct round *round) {
 }
 
 static void end_round(struct round *round) {
-    if (all.rule->tallies) judge(round);
+    if (all.rule->keeps) judge(round);
     calyx_free(round->put_off);
     round->put_off = NULL;
     pthread_mutex_lock(&all.lock);
@@ -481,6 +483,7 @@ static void later_rounds(void) {
 /* ---- The first round: files ---------------------------------------------- */
 
 static const calyx_filter *sieve;
+static calyx_filter *passed_sieve;
 
 static bool stands_in(const struct block *block, const void *bytes) {
     const uintptr_t at = (uintptr_t)bytes, text = (uintptr_t)block->text;
@@ -570,6 +573,15 @@ static void work(struct block *block, struct batch *batch) {
     }
 }
 
+static void add_passed(const struct candidate *c, size_t n) {
+    uint64_t hashes[BATCH];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < BATCH ? n - at : BATCH;
+        for (size_t i = 0; i < some; i++) hashes[i] = c[at + i].hash;
+        calyx_add_hashes(passed_sieve, hashes, some, NULL, NULL);
+    }
+}
+
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
     const struct candidate *const c = block->candidates;
@@ -588,6 +600,7 @@ static bool turn(struct block *block, struct batch *batch) {
         };
         meet(&first_round, c[i].hash, &record, all.file - 1);
     }
+    if (passed_sieve) add_passed(c, n);
     all.sequence += block->lines;
     all.figures.candidates += n;
     for (int i = 0; i < 2; i++) flush(&all.lanes[i]);
@@ -616,7 +629,8 @@ void settle_start(const struct rule *rule, uint64_t memory,
     start_round(&first_round, 0, expected->bytes);
 }
 
-void settle_files(int count, char **files, const calyx_filter *through) {
+void settle_files(int count, char **files, const calyx_filter *through,
+                  calyx_filter *passed) {
     if (all.file == all.file_room) {
         all.file_room = 2 * all.file_room + 8;
         all.starts =
@@ -624,6 +638,7 @@ void settle_files(int count, char **files, const calyx_filter *through) {
     }
     all.starts[all.file++] = all.sequence;
     sieve = through;
+    passed_sieve = passed;
     const struct work todo = {.work = work, .turn = turn};
     const struct totals totals = stream(&todo, count, files);
     all.figures.lines += totals.lines;

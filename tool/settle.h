@@ -22,10 +22,12 @@
 #include "stream.h"
 
 /* What is kept of a key. */
+enum { FILE_BITS = 20, FILES_MASK = (1 << FILE_BITS) - 1 };
 struct tally {
     uint64_t first; /* sequence number of its first line */
-    uint64_t count; /* of lines, or files: the verb's business */
-    uint64_t file;  /* that had it last */
+    uint64_t count : 64 -
+        FILE_BITS;             /* of lines, or files: the verb's business */
+    uint64_t file : FILE_BITS; /* that had it last */
 };
 
 /* What becomes of a line at once. */
@@ -34,7 +36,7 @@ enum fate { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 /* What makes one verb differ from another. Files are numbered in the order in
  * which they are read. */
 struct rule {
-    bool tallies; /* tallies are kept, and keys judged at the end of a round */
+    bool tallies; /* are kept; else meet must not touch them */
     /* May a key be met here first? If not, it is of no interest unless an
      * earlier file had it. */
     bool (*takes)(uint64_t file);
@@ -44,12 +46,13 @@ struct rule {
     /* A line of a file that is not taken from, whose key nobody has. NULL if
      * all files are taken from. */
     enum fate (*absent)(uint64_t file);
-    /* At the end of a round: is the first line of this key to be printed? */
+    /* At the end of a round: is the first line of this key to be printed? NULL:
+     * none is that was not by then. */
     bool (*keeps)(const struct tally *tally);
     /* Which lines of files that may be printed are not to be, whatever others
      * have. Called from many threads. NULL: none. */
     void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
-    bool counts; /* print tally->count before the line */
+    bool counts; /* print tally->count before lines of the first output */
     struct output *output, *second;
     /* If given, no line is printed or kept, and those that go to the second
      * output get a mark. */
@@ -71,8 +74,10 @@ void settle_start(const struct rule *rule, uint64_t memory,
                   const struct sample *expected);
 
 /* Read a file, or several as one; only lines whose keys `sieve` may have, if
- * there is one. It must be made by sieve_options. */
-void settle_files(int count, char **files, const calyx_filter *sieve);
+ * there is one. Their keys are added to `passed`, if that is given. Both must
+ * be made by sieve_options. */
+void settle_files(int count, char **files, const calyx_filter *sieve,
+                  calyx_filter *passed);
 
 /* With marks: read files that can be read again, and only lines whose keys
  * `sieve` may have, of which there are about as many as expected. If these do

@@ -34,7 +34,7 @@ static bool turn(struct block *block, struct batch *batch) {
     return true;
 }
 
-static calyx_filter *make(uint64_t keys, uint64_t memory) {
+calyx_filter *sieve_new(uint64_t keys, uint64_t memory) {
     calyx_options want = sieve_options();
     calyx_error why;
     calyx_filter *f;
@@ -46,20 +46,14 @@ static calyx_filter *make(uint64_t keys, uint64_t memory) {
 
 /* Ten bits a key, or as many as there may be. */
 uint64_t sieve_bytes_for(uint64_t keys, uint64_t memory) {
-    const uint64_t least = 1 << 13, wanted = keys / 8 * 10;
+    const uint64_t least = 1 << 13, wanted = keys + keys / 4;
     const uint64_t bytes = wanted < memory ? wanted : memory;
     return bytes < least ? least : bytes;
 }
 
-static uint64_t items_in(const calyx_filter *f) {
-    calyx_info info;
-    calyx_outline(f, &info);
-    return info.items;
-}
-
 calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
                        uint64_t memory) {
-    made = make(keys, memory);
+    made = sieve_new(keys, memory);
     asked = before;
     const struct work todo = {.work = work, .turn = turn};
     stream(&todo, 1, &file);
@@ -93,13 +87,13 @@ static bool turn_to_repeats(struct block *block, struct batch *batch) {
 /* A key that comes again has two lines. */
 struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
                                 uint64_t memory) {
-    seen = make(lines, 2 * memory);
-    made = make(lines / 2, memory);
+    seen = sieve_new(lines, 2 * memory);
+    made = sieve_new(lines / 2, memory);
     asked = NULL;
     const struct work todo = {.work = work, .turn = turn_to_repeats};
     const struct totals totals = stream(&todo, count, files);
     calyx_free(seen);
-    return (struct repeats){made, totals, items_in(made)};
+    return (struct repeats){made, totals};
 }
 
 /* ---- Questions ----------------------------------------------------------- */
@@ -114,4 +108,10 @@ uint64_t sieve_bytes(const calyx_filter *sieve) {
     calyx_info info;
     calyx_outline(sieve, &info);
     return info.bytes;
+}
+
+uint64_t sieve_keys(const calyx_filter *sieve) {
+    calyx_info info;
+    calyx_outline(sieve, &info);
+    return info.items;
 }

@@ -9,6 +9,9 @@
 #include "budget.h"
 #include "stream.h"
 
+/* An empty one for about so many keys, in at most `memory` bytes. */
+calyx_filter *sieve_new(uint64_t keys, uint64_t memory);
+
 /* A filter of the keys of a file, of those only that `before` may have, if it
  * is given. For about `keys` of them, in at most `memory` bytes. */
 calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
@@ -20,7 +23,6 @@ calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
 struct repeats {
     calyx_filter *sieve;
     struct totals totals;
-    uint64_t keys; /* in it, about */
 };
 struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
                                 uint64_t memory);
@@ -30,7 +32,9 @@ bool sieve_pays(uint64_t bytes, uint64_t memory);
 
 uint64_t sieve_bytes(const calyx_filter *sieve); /* of memory; NULL: 0 */
 
-/* The same before it is made. */
+uint64_t sieve_keys(const calyx_filter *sieve); /* in it, about */
+
+/* Bytes of memory before it is made. */
 uint64_t sieve_bytes_for(uint64_t keys, uint64_t memory);
 
 #endif

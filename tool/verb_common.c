@@ -2,10 +2,14 @@
  * calyx common: the lines that all files have, exactly and in the memory that
  * it is given.
  *
- * If all files can be read twice, a chain of filters comes first: one of the
- * smallest file; one of those lines of the next that the first may have; and so
- * on. The last knows nearly exactly what is common to all, so that in the
- * second reading most other lines are dropped at once.
+ * The first file is read last, and its lines are printed as they are read: they
+ * were in all others, or not. If all files can be read twice, a chain of
+ * filters comes before: one of the smallest file; one of those lines of the
+ * next that the first may have; and so on. So most lines that are not common
+ * are dropped at once.
+ *
+ * With --at-least, files are read in their order, and keys are judged in the
+ * end.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,21 +23,41 @@
 static bool count;
 static uint64_t at_least, files_count;
 
-/* ---- The rule ------------------------------------------------------------ */
+/* ---- The rule for all files ----------------------------------------------
+ */
+
+static bool is_read_first(uint64_t file) {
+    return file == 0;
+}
+
+static bool is_read_last(uint64_t file) {
+    return file + 1 == files_count;
+}
+
+/* What counts is to be in all files so far. */
+static enum fate meet_in_all(struct tally *tally, bool fresh, uint64_t file) {
+    (void)fresh;
+    if (tally->count != file) return NOT_PRINTED;
+    tally->count++;
+    return is_read_last(file) ? TO_OUTPUT : NOT_PRINTED;
+}
+
+static enum fate absent(uint64_t file) {
+    (void)file;
+    return NOT_PRINTED;
+}
+
+/* ---- The rule for some ----------------------------------------------------
+ */
 
 /* A key that is first met later cannot be in enough files. */
 static bool takes(uint64_t file) {
     return file + at_least <= files_count;
 }
 
-static enum fate meet(struct tally *tally, bool fresh, uint64_t file) {
+static enum fate meet_in_some(struct tally *tally, bool fresh, uint64_t file) {
     if (fresh || tally->file != file) tally->count++;
-    tally->file = file;
-    return NOT_PRINTED;
-}
-
-static enum fate absent(uint64_t file) {
-    (void)file;
+    tally->file = file & FILES_MASK;
     return NOT_PRINTED;
 }
 
@@ -46,6 +70,7 @@ static bool keeps(const struct tally *tally) {
 
 struct operand {
     char *file;
+    bool is_first; /* of the command line: to be read last */
     struct sample is;
 };
 
@@ -55,19 +80,27 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static uint64_t memory_of_sieve(void) {
+    return budget() / 8 * 2;
+}
+
+/* In the order of the chain: by size, but the first file is not at the end if a
+ * filter of it fits. */
 static struct operand *look_at(int n, char **files, struct sample *sum) {
     struct operand *const operands = take_memory((size_t)n * sizeof *operands);
     *sum = (struct sample){.rereadable = true};
     for (int i = 0; i < n; i++) {
-        operands[i] = (struct operand){files[i], sample_file(files[i])};
+        operands[i] = (struct operand){files[i], i == 0, sample_file(files[i])};
         sample_add(sum, &operands[i].is);
     }
     qsort(operands, (size_t)n, sizeof *operands, by_size);
+    const struct operand last = operands[n - 1];
+    if (last.is_first &&
+        sieve_bytes_for(last.is.lines, UINT64_MAX) <= memory_of_sieve()) {
+        operands[n - 1] = operands[n - 2];
+        operands[n - 2] = last;
+    }
     return operands;
-}
-
-static uint64_t memory_of_sieve(void) {
-    return budget() / 8 * 3;
 }
 
 static calyx_filter *chain(const struct operand *operands, int n) {
@@ -78,11 +111,39 @@ static calyx_filter *chain(const struct operand *operands, int n) {
             sieve_of(operands[i].file, sieve, keys, memory_of_sieve());
         calyx_free(sieve);
         sieve = next;
-        calyx_info info;
-        calyx_outline(sieve, &info);
-        keys = info.items + 1;
+        keys = sieve_keys(sieve) + 1;
     }
     return sieve;
+}
+
+/* The last of the chain is read for both: for its filter, and for its keys. If
+ * that is the first file, it must wait. */
+static void settle_with_sieve(int n, struct operand *operands,
+                              const struct rule *rule) {
+    const struct sample nothing = {0};
+    const bool waits = operands[n - 1].is_first;
+    calyx_filter *sieve = chain(operands, waits ? n : n - 1), *next = NULL;
+    if (!waits) {
+        /* those that pass are few; if not, then it does not matter that their
+         * filter is full */
+        const uint64_t keys = sieve_keys(sieve),
+                       most = operands[n - 1].is.lines;
+        next = sieve_new((keys < most ? keys : most) / 2, budget() / 8);
+    }
+    settle_start(rule, budget() - sieve_bytes(sieve) - sieve_bytes(next),
+                 &nothing);
+    for (int i = n - 1; i >= 0; i--) {
+        if (operands[i].is_first) continue;
+        settle_files(1, &operands[i].file, sieve, next);
+        if (!next) continue;
+        calyx_free(sieve);
+        sieve = next;
+        next = NULL;
+    }
+    for (int i = 0; i < n; i++)
+        if (operands[i].is_first)
+            settle_files(1, &operands[i].file, sieve, NULL);
+    calyx_free(sieve);
 }
 
 /* ---- With filters alone ---------------------------------------------------
@@ -141,17 +202,18 @@ static int run(int n, char **files) {
     if (!at_least) at_least = files_count;
 
     const double started = seconds_now();
+    const bool of_all = at_least == files_count;
     struct rule rule = {.tallies = true,
-                        .takes = takes,
-                        .prints = takes,
-                        .meet = meet,
+                        .takes = of_all ? is_read_first : takes,
+                        .prints = of_all ? is_read_last : takes,
+                        .meet = of_all ? meet_in_all : meet_in_some,
                         .absent = at_least > 1 ? absent : NULL,
-                        .keeps = keeps,
+                        .keeps = of_all ? NULL : keeps,
                         .counts = count};
     struct sample sum;
     struct operand *const operands = look_at(n, files, &sum);
-    const bool sieved = sum.rereadable && at_least == files_count &&
-                        sieve_pays(operands[0].is.bytes, budget());
+    const bool sieved =
+        sum.rereadable && of_all && sieve_pays(operands[0].is.bytes, budget());
     if (only_plans()) {
         const uint64_t lines = sieved ? operands[0].is.lines : 0;
         print_plan(&(struct outlook){
@@ -167,15 +229,15 @@ static int run(int n, char **files) {
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
-    const uint64_t memory = budget();
-    calyx_filter *const sieve = sieved ? chain(operands, n) : NULL;
-    /* few pass the sieve, and nobody knows how few */
-    const struct sample nothing = {0};
-    settle_start(&rule, memory - sieve_bytes(sieve),
-                 sieved || !sum.rereadable ? &nothing : &sum);
-    for (int i = 0; i < n; i++) settle_files(1, files + i, sieve);
+    if (sieved) {
+        settle_with_sieve(n, operands, &rule);
+    } else {
+        settle_start(&rule, budget(),
+                     sum.rereadable ? &sum : &(struct sample){0});
+        for (int i = of_all; i < n; i++) settle_files(1, files + i, NULL, NULL);
+        if (of_all) settle_files(1, files, NULL, NULL);
+    }
     expect_same_files(sieved);
-    calyx_free(sieve);
     const struct figures f = settle_end();
     output_close(rule.output);
     free(operands);

@@ -96,10 +96,11 @@ static struct figures run_with_marks(int files_count, char **files,
     const struct repeats repeats =
         sieve_of_repeats(files_count, files, sum->lines, memory_of_sieve());
     const uint64_t lines = repeats.totals.lines;
+    const uint64_t keys = sieve_keys(repeats.sieve);
     const struct sample expected = {
         .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
-                            (double)repeats.keys),
-        .lines = repeats.keys};
+                            (double)keys),
+        .lines = keys};
     rule->marks = marks_new(lines);
     settle_start(rule, memory - sieve_bytes(repeats.sieve) - marks_bytes(lines),
                  &(struct sample){0});
@@ -124,7 +125,7 @@ static struct figures run_in_one_pass(int files_count, char **files,
                                       const struct rule *rule,
                                       const struct sample *sum) {
     settle_start(rule, budget(), sum);
-    settle_files(files_count, files, NULL);
+    settle_files(files_count, files, NULL, NULL);
     expect_same_files(false);
     struct figures f = settle_end();
     f.passes = 1;
@@ -143,7 +144,7 @@ static int run(int files_count, char **files) {
         .takes = always,
         .prints = always,
         .meet = tallies() ? meet_and_count : meet_once,
-        .keeps = keeps,
+        .keeps = tallies() ? keeps : NULL,
         .counts = count,
     };
     const struct sample sum = sample_files(files_count, files);

@@ -160,8 +160,9 @@ static int run(int n, char **files) {
     const struct sample nothing = {0};
     settle_start(&rule, memory - sieve_bytes(sieve),
                  sieved || !known ? &nothing : &sum);
-    for (int i = 0; i < list_count; i++) settle_files(1, lists + i, sieve);
-    settle_files(1, files, NULL);
+    for (int i = 0; i < list_count; i++)
+        settle_files(1, lists + i, sieve, NULL);
+    settle_files(1, files, NULL, NULL);
     expect_same_files(sieved);
     calyx_free(sieve);
     const struct figures f = settle_end();

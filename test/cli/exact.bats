@@ -186,7 +186,7 @@ spills() {
     [ "$(zstd -dcq packed.zst | wc -l)" = 3 ]
     run_calyx common -k 9 x y.gz
     is_status 2
-    complains "x:1: field 9 is wanted, found 1 field"
+    complains "y.gz:1: field 9 is wanted, found 1 field"
 }
 
 @test "exact on random lists, with memory for all or for little" {
@@ -233,6 +233,17 @@ spills() {
         exactly $budget a b
     done
     unset CALYX_TEST_POOR_HASH
+}
+
+@test "threads that start together agree on the hash" {
+    # the same lines in many blocks, so that all threads meet them first
+    seq -f 'https://www.example.org/%.0f' 9000 >one
+    for _ in $(seq 12); do cat one; done >many
+    for _ in $(seq 25); do
+        "$CALYX" dedup -j 8 many | cmp - one
+        "$CALYX" common -j 8 many one | cmp - one
+        ! "$CALYX" minus -j 8 many one
+    done
 }
 
 @test "pipes are read once, and give what files give" {
@@ -335,16 +346,28 @@ PYTHON
     run_calyx dedup --dry-run -S 16M -o new a
     is_status 0
     says "input          about 1 "
+    says "passes         2 to 7"
+    says "spills         none"
+    says "expected time  about "
+    [ ! -e new ]
+    run_calyx dedup --dry-run -S 16M -c a
     says "passes         1"
     says "spills         up to "
     says "temporary      up to "
-    says "expected time  about "
-    [ ! -e new ]
     run_calyx common --dry-run -S 1G a a
     says "passes         2"
     says "spills         none"
     run_calyx dedup --dry-run - </dev/null
     says "a pipe, of unknown size"
+    # with a filter it depends on what that lets through, and the limit is told
+    run_calyx common --dry-run -S 16M a a
+    says "spills         none if at most 14 % of the lines are common, else up to "
+    says ", if all do"
+    "$CALYX" common -S 16M --json-stats figures a <(seq 900001 1900000) >out
+    [ "$(wc -l <out)" = 100000 ]
+    seq 900001 1900000 >b
+    "$CALYX" common -S 16M --json-stats figures a b >out
+    jq -e '.spilled_bytes == 0' figures
 }
 
 @test "--stats tells lines, candidates and what was spilled" {
