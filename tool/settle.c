@@ -712,7 +712,7 @@ struct figures settle_end(void) {
  * what can be told is how many may be let through. */
 static void print_spills(const struct outlook *o, uint64_t memory) {
     char text[TEXT_SIZE];
-    const uint64_t kept = kept_bytes(&o->sum);
+    const uint64_t kept = kept_bytes(o->sieve ? &o->sieved : &o->sum);
     const uint64_t room =
         memory_of_keys(memory - o->sieve) * (o->parts ? MOST_PARTS : 1);
     if (kept <= room) {
@@ -720,15 +720,15 @@ static void print_spills(const struct outlook *o, uint64_t memory) {
         return;
     }
     printf("spills         ");
-    if (o->sieved)
-        printf("none if at most %.0f %% of the lines %s, else ",
+    if (o->sieve)
+        printf("none if at most %.0f %% of these %s, else ",
                100 * (double)room / (double)kept, o->what_remains);
     printf("up to %u in %s\n", spills_for(memory, o->sum.bytes),
            spill_folder());
     /* what is put off is written once, and what is printed then, too */
     const uint64_t most = o->parts ? o->sum.bytes : 2 * o->sum.bytes;
     printf("temporary      up to %s%s\n", size_text(most, text),
-           o->sieved ? ", if all do" : "");
+           o->sieve ? ", if all do" : "");
 }
 
 void print_plan(const struct outlook *o) {
@@ -748,9 +748,9 @@ void print_plan(const struct outlook *o) {
     printf("passes         %d", o->passes);
     if (o->parts) printf(" to %d", o->passes + MOST_PARTS - 1);
     printf("\n");
-    if (o->sieved)
+    if (o->sieve)
         printf("filter         of about %s lines, first, in %s\n",
-               count_text(o->sieved, text), size_text(o->sieve, more));
+               count_text(o->sieved.lines, text), size_text(o->sieve, more));
     print_spills(o, memory);
     /* a line costs about 100 ns beside its reading */
     printf("expected time  about %.1f s\n",

@@ -99,8 +99,9 @@ void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes);
 struct outlook {
     const struct rule *rule;
     struct sample sum;        /* of all files */
-    uint64_t sieved, sieve;   /* lines that a sieve is made of, and its bytes */
-    const char *what_remains; /* the lines that it will let through, if any */
+    struct sample sieved;     /* of what a sieve is made of, if one is */
+    uint64_t sieve;           /* its bytes */
+    const char *what_remains; /* those of its lines that must be kept */
     int passes;               /* over the files */
     bool parts;               /* and more, if need be, as settle_in_parts */
     bool known;               /* no file is a pipe */

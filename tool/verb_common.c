@@ -80,12 +80,17 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* There are two while the second is made. */
 static uint64_t memory_of_sieve(void) {
-    return budget() / 8 * 2;
+    return budget() / 8 * 3;
 }
 
-/* In the order of the chain: by size, but the first file is not at the end if a
- * filter of it fits. */
+static bool fits(uint64_t keys) {
+    return sieve_bytes_for(keys, UINT64_MAX) <= memory_of_sieve();
+}
+
+/* In the order of the chain: by size, but the first file does not come last if
+ * a filter of it fits, since that saves one reading. */
 static struct operand *look_at(int n, char **files, struct sample *sum) {
     struct operand *const operands = take_memory((size_t)n * sizeof *operands);
     *sum = (struct sample){.rereadable = true};
@@ -95,55 +100,57 @@ static struct operand *look_at(int n, char **files, struct sample *sum) {
     }
     qsort(operands, (size_t)n, sizeof *operands, by_size);
     const struct operand last = operands[n - 1];
-    if (last.is_first &&
-        sieve_bytes_for(last.is.lines, UINT64_MAX) <= memory_of_sieve()) {
+    if (last.is_first && fits(last.is.lines)) {
         operands[n - 1] = operands[n - 2];
         operands[n - 2] = last;
     }
     return operands;
 }
 
-static calyx_filter *chain(const struct operand *operands, int n) {
+/* Filters of all files but one at least, the smallest first; `*next` is then
+ * the file to be read through the last of them, and not the first of the
+ * command line. If there was too little memory for the keys of a filter, it
+ * lets too many strangers through, and they are sieved once more. */
+static calyx_filter *chain(const struct operand *operands, int n, int *next) {
     calyx_filter *sieve = NULL;
     uint64_t keys = operands[0].is.lines;
-    for (int i = 0; i < n; i++) {
-        calyx_filter *const next =
-            sieve_of(operands[i].file, sieve, keys, memory_of_sieve());
+    bool cramped = false;
+    int i = 0;
+    for (; i < n - 1 || (cramped && i < 2 * n) || operands[i % n].is_first;
+         i++) {
+        cramped = !fits(keys);
+        calyx_filter *const of_both =
+            sieve_of(operands[i % n].file, sieve, keys, memory_of_sieve());
         calyx_free(sieve);
-        sieve = next;
+        sieve = of_both;
         keys = sieve_keys(sieve) + 1;
     }
+    *next = i % n;
     return sieve;
 }
 
-/* The last of the chain is read for both: for its filter, and for its keys. If
- * that is the first file, it must wait. */
+/* One file is read for both, for its filter and for its keys; then the others;
+ * and the first of the command line last. */
 static void settle_with_sieve(int n, struct operand *operands,
                               const struct rule *rule) {
-    const struct sample nothing = {0};
-    const bool waits = operands[n - 1].is_first;
-    calyx_filter *sieve = chain(operands, waits ? n : n - 1), *next = NULL;
-    if (!waits) {
-        /* those that pass are few; if not, then it does not matter that their
-         * filter is full */
-        const uint64_t keys = sieve_keys(sieve),
-                       most = operands[n - 1].is.lines;
-        next = sieve_new((keys < most ? keys : most) / 2, budget() / 8);
-    }
-    settle_start(rule, budget() - sieve_bytes(sieve) - sieve_bytes(next),
-                 &nothing);
-    for (int i = n - 1; i >= 0; i--) {
-        if (operands[i].is_first) continue;
-        settle_files(1, &operands[i].file, sieve, next);
-        if (!next) continue;
-        calyx_free(sieve);
-        sieve = next;
-        next = NULL;
-    }
+    int start;
+    calyx_filter *const sieve = chain(operands, n, &start);
+    /* those that pass are few; and if not, a filter would not help */
+    const uint64_t keys = sieve_keys(sieve), most = operands[start].is.lines;
+    calyx_filter *const passed =
+        sieve_new((keys < most ? keys : most) / 2, budget() / 8);
+    settle_start(rule, budget() - sieve_bytes(sieve) - sieve_bytes(passed),
+                 &(struct sample){0});
+    settle_files(1, &operands[start].file, sieve, passed);
+    calyx_free(sieve);
+    int first = 0;
     for (int i = 0; i < n; i++)
         if (operands[i].is_first)
-            settle_files(1, &operands[i].file, sieve, NULL);
-    calyx_free(sieve);
+            first = i;
+        else if (i != start)
+            settle_files(1, &operands[i].file, passed, NULL);
+    settle_files(1, &operands[first].file, passed, NULL);
+    calyx_free(passed);
 }
 
 /* ---- With filters alone ---------------------------------------------------
@@ -215,12 +222,13 @@ static int run(int n, char **files) {
     const bool sieved =
         sum.rereadable && of_all && sieve_pays(operands[0].is.bytes, budget());
     if (only_plans()) {
-        const uint64_t lines = sieved ? operands[0].is.lines : 0;
+        const struct sample least = operands[0].is;
         print_plan(&(struct outlook){
             .rule = &rule,
             .sum = sum,
-            .sieved = lines,
-            .sieve = sieved ? sieve_bytes_for(lines, memory_of_sieve()) : 0,
+            .sieved = least,
+            .sieve =
+                sieved ? sieve_bytes_for(least.lines, memory_of_sieve()) : 0,
             .what_remains = "are common",
             .passes = 1 + sieved,
             .known = sum.rereadable});

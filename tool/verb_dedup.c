@@ -158,7 +158,7 @@ static int run(int files_count, char **files) {
         print_plan(&(struct outlook){
             .rule = &rule,
             .sum = sum,
-            .sieved = by_marks ? sum.lines : 0,
+            .sieved = sum,
             .sieve = by_marks ? sieve_bytes_for(repeats, memory_of_sieve()) : 0,
             .what_remains = "come again",
             .passes = 1 + by_marks,

@@ -139,13 +139,13 @@ static int run(int n, char **files) {
     const bool known = sum.rereadable && of_first.rereadable;
     if (only_plans()) {
         sample_add(&sum, &of_first);
-        const uint64_t lines = sieved ? of_first.lines : 0;
         print_plan(&(struct outlook){
             .rule = &rule,
             .sum = sum,
-            .sieved = lines,
-            .sieve = sieved ? sieve_bytes_for(lines, memory_of_sieve()) : 0,
-            .what_remains = "to be taken away are in the first file",
+            .sieved = of_first,
+            .sieve =
+                sieved ? sieve_bytes_for(of_first.lines, memory_of_sieve()) : 0,
+            .what_remains = "are in other files",
             .passes = 1 + sieved,
             .known = known});
         return EXIT_YES;

@@ -361,7 +361,7 @@ PYTHON
     says "a pipe, of unknown size"
     # with a filter it depends on what that lets through, and the limit is told
     run_calyx common --dry-run -S 16M a a
-    says "spills         none if at most 14 % of the lines are common, else up to "
+    says "spills         none if at most 17 % of these are common, else up to "
     says ", if all do"
     "$CALYX" common -S 16M --json-stats figures a <(seq 900001 1900000) >out
     [ "$(wc -l <out)" = 100000 ]
