@@ -136,11 +136,13 @@ static void settle_with_sieve(int n, struct operand *operands,
     int start;
     calyx_filter *const sieve = chain(operands, n, &start);
     /* those that pass are few; and if not, a filter would not help */
-    const uint64_t keys = sieve_keys(sieve), most = operands[start].is.lines;
-    calyx_filter *const passed =
-        sieve_new((keys < most ? keys : most) / 2, budget() / 8);
+    const struct sample *const is = &operands[start].is;
+    const uint64_t keys = sieve_keys(sieve);
+    const uint64_t most = keys < is->lines ? keys : is->lines;
+    calyx_filter *const passed = sieve_new(most / 2, budget() / 8);
+    const struct sample expected = {.bytes = is->bytes / (is->lines + 1) * most};
     settle_start(rule, budget() - sieve_bytes(sieve) - sieve_bytes(passed),
-                 &(struct sample){0});
+                 &expected);
     settle_files(1, &operands[start].file, sieve, passed);
     calyx_free(sieve);
     int first = 0;
