@@ -34,6 +34,10 @@ void marks_free(struct marks *m) {
     free(m);
 }
 
+uint64_t marks_lines(const struct marks *m) {
+    return m->lines;
+}
+
 void marks_set(struct marks *m, uint64_t line) {
     const uint64_t bit = UINT64_C(1) << line % BITS;
     atomic_fetch_or_explicit(&m->bits[line / BITS], bit, memory_order_relaxed);

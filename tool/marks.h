@@ -15,6 +15,7 @@ struct marks;
 struct marks *marks_new(uint64_t lines);
 void marks_free(struct marks *marks);
 uint64_t marks_bytes(uint64_t lines); /* of memory */
+uint64_t marks_lines(const struct marks *marks);
 
 /* Mark a line, once. Any thread. */
 void marks_set(struct marks *marks, uint64_t line);

@@ -587,6 +587,9 @@ static bool turn(struct block *block, struct batch *batch) {
     const struct candidate *const c = block->candidates;
     const size_t n = block->candidate_count;
     const bool prints = !all.rule->marks && all.rule->prints(all.file - 1);
+    if (all.rule->marks &&
+        all.sequence + block->lines > marks_lines(all.rule->marks))
+        fail_at(block->file, 0, "changed while it was read");
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
         fetch(first_round.keys, c[slot < n ? slot : n - 1].hash,
@@ -714,7 +717,7 @@ static void print_spills(const struct outlook *o, uint64_t memory) {
     char text[TEXT_SIZE];
     const uint64_t kept = kept_bytes(o->sieve ? &o->sieved : &o->sum);
     const uint64_t room =
-        memory_of_keys(memory - o->sieve) * (o->parts ? MOST_PARTS : 1);
+        memory_of_keys(budget_without(o->sieve)) * (o->parts ? MOST_PARTS : 1);
     if (kept <= room) {
         printf("spills         none\n");
         return;

@@ -140,8 +140,9 @@ static void settle_with_sieve(int n, struct operand *operands,
     const uint64_t keys = sieve_keys(sieve);
     const uint64_t most = keys < is->lines ? keys : is->lines;
     calyx_filter *const passed = sieve_new(most / 2, budget() / 8);
-    const struct sample expected = {.bytes = is->bytes / (is->lines + 1) * most};
-    settle_start(rule, budget() - sieve_bytes(sieve) - sieve_bytes(passed),
+    const struct sample expected = {.bytes =
+                                        is->bytes / (is->lines + 1) * most};
+    settle_start(rule, budget_without(sieve_bytes(sieve) + sieve_bytes(passed)),
                  &expected);
     settle_files(1, &operands[start].file, sieve, passed);
     calyx_free(sieve);
@@ -207,6 +208,7 @@ static int run(int n, char **files) {
         fail("option --at-least wants a number from 1 to %d, the number of "
              "files, not %" PRIu64,
              n, at_least);
+    if (n > FILES_MASK) fail("at most %d files can be compared", FILES_MASK);
     files_count = (uint64_t)n;
     if (!at_least) at_least = files_count;
 
@@ -296,9 +298,11 @@ const struct verb verb_common = {
             "of them have, in the order in which they are first met. The files "
             "need not be sorted, and may be larger than memory. Equality is "
             "decided by all bytes of the key.",
-            "Regular files are read twice: first into filters, which know "
-            "nearly exactly what is common, then to settle the rest. Pipes are "
-            "read once. What does not fit into memory goes to temporary files.",
+            "The first file is read last. Regular files are read twice, but "
+            "for one of them: first into filters, which know nearly exactly "
+            "what is common, then to settle the rest; and more often if there "
+            "is too little memory for the filters. Pipes are read once. What "
+            "does not fit into memory goes to temporary files.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &key_group,

@@ -87,23 +87,39 @@ static uint64_t memory_of_sieve(void) {
     return budget() / 8;
 }
 
+static struct figures run_in_one_pass(int files_count, char **files,
+                                      const struct rule *rule,
+                                      const struct sample *sum) {
+    settle_start(rule, budget(), sum);
+    settle_files(files_count, files, NULL, NULL);
+    expect_same_files(false);
+    struct figures f = settle_end();
+    f.passes = 1;
+    return f;
+}
+
 /* A filter tells which keys come again. All other lines are printed as they
  * are, and of the rest it is marked which were there before. */
 static struct figures run_with_marks(int files_count, char **files,
                                      struct rule *rule,
                                      const struct sample *sum) {
-    const uint64_t memory = budget();
     const struct repeats repeats =
         sieve_of_repeats(files_count, files, sum->lines, memory_of_sieve());
     const uint64_t lines = repeats.totals.lines;
+    /* lines may be shorter than they seemed */
+    if (marks_bytes(lines) > budget() / 4) {
+        calyx_free(repeats.sieve);
+        return run_in_one_pass(files_count, files, rule, &(struct sample){0});
+    }
     const uint64_t keys = sieve_keys(repeats.sieve);
     const struct sample expected = {
         .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
                             (double)keys),
         .lines = keys};
     rule->marks = marks_new(lines);
-    settle_start(rule, memory - sieve_bytes(repeats.sieve) - marks_bytes(lines),
-                 &(struct sample){0});
+    settle_start(
+        rule, budget_without(sieve_bytes(repeats.sieve) + marks_bytes(lines)),
+        &(struct sample){.bytes = 2 * expected.bytes});
     const unsigned parts =
         settle_in_parts(files_count, files, repeats.sieve, &expected);
     calyx_free(repeats.sieve);
@@ -118,17 +134,6 @@ static struct figures run_with_marks(int files_count, char **files,
     f.bytes = repeats.totals.bytes;
     f.keys = f.printed = lines - marks_count(rule->marks);
     marks_free(rule->marks);
-    return f;
-}
-
-static struct figures run_in_one_pass(int files_count, char **files,
-                                      const struct rule *rule,
-                                      const struct sample *sum) {
-    settle_start(rule, budget(), sum);
-    settle_files(files_count, files, NULL, NULL);
-    expect_same_files(false);
-    struct figures f = settle_end();
-    f.passes = 1;
     return f;
 }
 
@@ -150,7 +155,7 @@ static int run(int files_count, char **files) {
     const struct sample sum = sample_files(files_count, files);
     const bool known = sum.rereadable && files_count > 0;
     /* marks take an eighth of the memory at most */
-    const bool by_marks = known && !tallies() &&
+    const bool by_marks = known && sum.plain && !tallies() &&
                           sieve_pays(sum.bytes, budget()) &&
                           sum.lines <= budget();
     if (only_plans()) {
@@ -227,10 +232,13 @@ const struct verb verb_dedup = {
             "order of the input. Unlike 'sort -u' it keeps the order; unlike "
             "'awk !seen[$0]++' it does so in the memory that it is given. "
             "Equality is decided by all bytes of the key.",
-            "Keys are kept in memory, and lines are printed as they come. "
-            "When memory is full, lines with other keys go to temporary files "
-            "by their hash, are settled there part by part, and printed in "
-            "their order in the end.",
+            "Files that are not packed are read twice, or up to seven times: "
+            "first for a filter that tells which keys come again, then to "
+            "settle those, in as many parts as memory asks for. Of pipes and "
+            "packed files, and with --count, --only-dups and --only-unique, "
+            "keys are kept in memory. When that is full, lines with other "
+            "keys go to temporary files by their hash, are settled there part "
+            "by part, and printed in their order in the end.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &key_group,

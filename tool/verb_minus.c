@@ -153,12 +153,11 @@ static int run(int n, char **files) {
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
-    const uint64_t memory = budget();
     calyx_filter *const sieve =
         sieved ? sieve_of(files[0], NULL, of_first.lines, memory_of_sieve())
                : NULL;
     const struct sample nothing = {0};
-    settle_start(&rule, memory - sieve_bytes(sieve),
+    settle_start(&rule, budget_without(sieve_bytes(sieve)),
                  sieved || !known ? &nothing : &sum);
     for (int i = 0; i < list_count; i++)
         settle_files(1, lists + i, sieve, NULL);
