@@ -85,6 +85,11 @@ uint64_t budget(void) {
     return half < LEAST ? LEAST : half;
 }
 
+uint64_t budget_without(uint64_t taken) {
+    const uint64_t all = budget(), least = all / 4;
+    return taken < all - least ? all - taken : least;
+}
+
 /* ---- A look at the input ------------------------------------------------- */
 
 struct sample sample_file(const char *path) {
@@ -103,6 +108,7 @@ struct sample sample_file(const char *path) {
         size += (uint64_t)n;
         for (ssize_t i = 0; i < n; i++) ends += text[i] == record_end();
     }
+    sample.plain = source_is_plain_file(source);
     const uint64_t read = source_done(source);
     const uint64_t total = source_size(source);
     if (read) {
@@ -114,6 +120,23 @@ struct sample sample_file(const char *path) {
     free(text);
     source_close(source);
     return sample;
+}
+
+void sample_add(struct sample *sum, const struct sample *more) {
+    sum->rereadable &= more->rereadable;
+    sum->plain &= more->plain;
+    sum->bytes += more->bytes;
+    sum->lines += more->lines;
+    sum->seconds += more->seconds;
+}
+
+struct sample sample_files(int count, char **files) {
+    struct sample sum = {.rereadable = true, .plain = true};
+    for (int i = 0; i < count; i++) {
+        const struct sample one = sample_file(files[i]);
+        sample_add(&sum, &one);
+    }
+    return sum;
 }
 
 /* ---- Files that must stay as they are ------------------------------------ */

@@ -12,16 +12,23 @@ extern const struct group budget_group;
 /* Bytes, from -S; or half of what the cgroup or the machine has left. */
 uint64_t budget(void);
 
+/* What is left of it when so many bytes are taken; a quarter at least, for the
+ * smallest filter may be larger than the budget of a test. */
+uint64_t budget_without(uint64_t taken);
+
 bool only_plans(void); /* --dry-run */
 
 /* What is known of the lines of a file before it is read. */
 struct sample {
     bool rereadable; /* a regular file */
+    bool plain;      /* and not packed: cheap to read again */
     uint64_t bytes;  /* when unpacked, about; 0 if nobody knows */
     uint64_t lines;  /* about */
     double seconds;  /* to read it, about */
 };
 struct sample sample_file(const char *path);
+struct sample sample_files(int count, char **files); /* as one; if any */
+void sample_add(struct sample *sum, const struct sample *more);
 
 /* Notes what regular files are, and later fails if one became shorter since,
  * or with `at_all`, changed. */

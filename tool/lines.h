@@ -40,6 +40,7 @@ struct block {
 
 struct candidate {
     uint64_t hash;
+    size_t number; /* of its line in the block, from 0 */
     calyx_key key, line;
 };
 

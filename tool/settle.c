@@ -14,6 +14,7 @@ enum {
     MOST_SPILLS = 128,
     MOST_RUNS = 128, /* then they are merged into one */
     RUN_BUFFER = 1 << 16,
+    MOST_PARTS = 6,
 };
 
 /* Where lines go: the output, or runs until all are there. */
@@ -32,9 +33,10 @@ static struct {
     struct figures figures;
     struct lane lanes[2];
 
-    uint64_t sequence; /* of the next record */
-    uint64_t *starts;  /* of each file: sequence number of its first record */
+    uint64_t sequence; /* of the next line */
+    uint64_t *starts;  /* of each file: sequence number of its first line */
     uint64_t file, file_room;
+    unsigned part, parts; /* of the keys, that are read for; parts: 0, all */
 
     /* Rounds to come: the last first, so that files go soon. From the first
      * round on, these, the lanes and the figures are for who holds the lock. */
@@ -116,7 +118,14 @@ void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
 /* ---- Shares of the memory ------------------------------------------------ */
 
 static uint64_t memory_of_keys(uint64_t memory) {
-    return memory / 8 * (all.rule && all.rule->absent ? 5 : 6);
+    return memory / 8 * (all.rule && all.rule->absent ? 6 : 7);
+}
+
+/* What the exact set takes for them: slots are doubled, so there are 3 a key at
+ * most, and 2 on average. */
+static uint64_t kept_bytes(const struct sample *of) {
+    const uint64_t beside = all.rule->tallies ? sizeof(struct tally) : 0;
+    return of->bytes + of->lines * (sizeof(struct entry) + beside + 4 + 2 * 8);
 }
 
 /* To know which of the later lines may have been put off. */
@@ -168,6 +177,10 @@ static void print(struct lane *lane, const calyx_key *line, uint64_t count) {
 static void put_line(struct round *round, enum fate fate, const calyx_key *line,
                      uint64_t sequence, uint64_t count) {
     if (fate == NOT_PRINTED) return;
+    if (all.rule->marks) {
+        if (fate == TO_SECOND) marks_set(all.rule->marks, sequence);
+        return;
+    }
     struct lane *const lane = &all.lanes[fate - TO_OUTPUT];
     struct spill **const run = &round->runs[fate - TO_OUTPUT];
     if (!lane->output) return;
@@ -305,7 +318,7 @@ static void meet(struct round *round, uint64_t hash, const struct record *r,
         return;
     }
     if (!e) {
-        const bool keeps_line = rule->tallies && r->has_line;
+        const bool keeps_line = rule->keeps && r->has_line;
         if (!round->full)
             e = exact_put(round->keys, &r->key, hash,
                           keeps_line ? &r->line : NULL);
@@ -318,7 +331,9 @@ static void meet(struct round *round, uint64_t hash, const struct record *r,
     }
     struct tally *const tally = exact_beside(round->keys, e);
     if (fresh && rule->tallies) tally->first = r->sequence;
-    put_line(round, rule->meet(tally, fresh, file), &r->line, r->sequence, 0);
+    const enum fate fate = rule->meet(tally, fresh, file);
+    put_line(round, fate, &r->line, r->sequence,
+             rule->counts && fate == TO_OUTPUT ? tally->count : 0);
 }
 
 /* Memory is asked for before it is needed. */
@@ -369,7 +384,7 @@ static void leave_spills(struct round *round) {
 }
 
 static void end_round(struct round *round) {
-    if (all.rule->tallies) judge(round);
+    if (all.rule->keeps) judge(round);
     calyx_free(round->put_off);
     round->put_off = NULL;
     pthread_mutex_lock(&all.lock);
@@ -468,6 +483,7 @@ static void later_rounds(void) {
 /* ---- The first round: files ---------------------------------------------- */
 
 static const calyx_filter *sieve;
+static calyx_filter *passed_sieve;
 
 static bool stands_in(const struct block *block, const void *bytes) {
     const uintptr_t at = (uintptr_t)bytes, text = (uintptr_t)block->text;
@@ -476,7 +492,7 @@ static bool stands_in(const struct block *block, const void *bytes) {
 
 /* Keys that stand elsewhere are copied; they are offsets until all are there,
  * since the bytes may move. */
-static void add_candidate(struct block *block, uint64_t hash,
+static void add_candidate(struct block *block, uint64_t hash, size_t number,
                           const calyx_key *key, const calyx_key *line) {
     if (block->candidate_count == block->candidate_room) {
         block->candidate_room =
@@ -486,7 +502,7 @@ static void add_candidate(struct block *block, uint64_t hash,
                         block->candidate_room * sizeof *block->candidates);
     }
     struct candidate *const c = &block->candidates[block->candidate_count++];
-    *c = (struct candidate){hash, *key, *line};
+    *c = (struct candidate){hash, number, *key, *line};
     if (stands_in(block, key->data)) return;
     if (key->size > block->key_room - block->key_size) {
         block->key_room = 2 * block->key_room + key->size + 4096;
@@ -498,23 +514,55 @@ static void add_candidate(struct block *block, uint64_t hash,
     block->key_size += key->size;
 }
 
+static bool is_of_part(uint64_t hash) {
+    return all.parts < 2 ||
+           ((hash >> 32 & UINT16_MAX) * all.parts) >> 16 == all.part;
+}
+
+/* The keys of a batch that are of interest: their numbers in it, and hashes. */
+static size_t choose(const struct batch *batch, size_t *chosen,
+                     uint64_t *hashes) {
+    bool found[BATCH_ROOM];
+    size_t n = 0;
+    sieve_hashes(batch->keys, batch->count, hashes);
+    for (size_t i = 0; i < batch->count; i++) {
+        chosen[n] = i;
+        hashes[n] = hashes[i];
+        n += is_of_part(hashes[i]);
+    }
+    if (!sieve) return n;
+    calyx_has_hashes(sieve, hashes, n, found);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        chosen[kept] = chosen[i];
+        hashes[kept] = hashes[i];
+        kept += found[i];
+    }
+    return kept;
+}
+
 static void work(struct block *block, struct batch *batch) {
     uint64_t hashes[BATCH_ROOM];
-    bool found[BATCH_ROOM], dropped[BATCH_ROOM] = {false};
+    size_t chosen[BATCH_ROOM];
+    bool dropped[BATCH_ROOM] = {false};
     const bool drops = all.rule->drop && all.rule->prints(all.file - 1);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        sieve_hashes(batch->keys, batch->count, hashes);
-        if (sieve) calyx_has_hashes(sieve, hashes, batch->count, found);
+        const size_t n = choose(batch, chosen, hashes);
         if (drops) {
             memset(dropped, 0, sizeof dropped);
             all.rule->drop(batch->keys, batch->count, dropped);
         }
-        for (size_t i = 0; i < batch->count; i++)
-            if ((!sieve || found[i]) && !dropped[i])
-                add_candidate(block, hashes[i], &batch->keys[i],
-                              &batch->lines[i]);
-        block->lines += batch->count;
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = chosen[i];
+            if (!dropped[at])
+                add_candidate(block, hashes[i], block->lines + at,
+                              &batch->keys[at], &batch->lines[at]);
+        }
+        if (all.rule->marks)
+            note_ends(block, batch);
+        else
+            block->lines += batch->count;
     }
     const char *made = block->key_bytes;
     for (size_t i = 0; i < block->candidate_count; i++) {
@@ -525,17 +573,29 @@ static void work(struct block *block, struct batch *batch) {
     }
 }
 
+static void add_passed(const struct candidate *c, size_t n) {
+    uint64_t hashes[BATCH];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < BATCH ? n - at : BATCH;
+        for (size_t i = 0; i < some; i++) hashes[i] = c[at + i].hash;
+        calyx_add_hashes(passed_sieve, hashes, some, NULL, NULL);
+    }
+}
+
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
     const struct candidate *const c = block->candidates;
     const size_t n = block->candidate_count;
-    const bool prints = all.rule->prints(all.file - 1);
+    const bool prints = !all.rule->marks && all.rule->prints(all.file - 1);
+    if (all.rule->marks &&
+        all.sequence + block->lines > marks_lines(all.rule->marks))
+        fail_at(block->file, 0, "changed while it was read");
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
         fetch(first_round.keys, c[slot < n ? slot : n - 1].hash,
               c[entry < n ? entry : n - 1].hash);
         const struct record record = {
-            .sequence = all.sequence++,
+            .sequence = all.sequence + c[i].number,
             .key = c[i].key,
             .line = c[i].line,
             .has_line = prints && (c[i].key.data != c[i].line.data ||
@@ -543,6 +603,8 @@ static bool turn(struct block *block, struct batch *batch) {
         };
         meet(&first_round, c[i].hash, &record, all.file - 1);
     }
+    if (passed_sieve) add_passed(c, n);
+    all.sequence += block->lines;
     all.figures.candidates += n;
     for (int i = 0; i < 2; i++) flush(&all.lanes[i]);
     return true;
@@ -559,6 +621,7 @@ void settle_start(const struct rule *rule, uint64_t memory,
     for (int i = 0; i < 2; i++) {
         struct lane *const lane = &all.lanes[i];
         lane->output = i == 0 ? rule->output : rule->second;
+        if (rule->marks) lane->output = NULL;
         if (!lane->output) continue;
         lane->room = ROOM;
         lane->bytes = take_memory(ROOM);
@@ -569,7 +632,8 @@ void settle_start(const struct rule *rule, uint64_t memory,
     start_round(&first_round, 0, expected->bytes);
 }
 
-void settle_files(int count, char **files, const calyx_filter *through) {
+void settle_files(int count, char **files, const calyx_filter *through,
+                  calyx_filter *passed) {
     if (all.file == all.file_room) {
         all.file_room = 2 * all.file_room + 8;
         all.starts =
@@ -577,10 +641,49 @@ void settle_files(int count, char **files, const calyx_filter *through) {
     }
     all.starts[all.file++] = all.sequence;
     sieve = through;
+    passed_sieve = passed;
     const struct work todo = {.work = work, .turn = turn};
     const struct totals totals = stream(&todo, count, files);
     all.figures.lines += totals.lines;
     all.figures.bytes += totals.bytes;
+}
+
+/* ---- In parts, with marks ------------------------------------------------ */
+
+static bool turn_and_print(struct block *block, struct batch *batch) {
+    turn(block, batch);
+    if (!first_round.full && !all.pending_count)
+        marks_print_block(all.rule->marks, block);
+    return true;
+}
+
+/* To put keys off costs about as much as to read the files six times: they
+ * are written, read, hashed again, and then the files are read to print them.
+ */
+static unsigned parts_for(const struct sample *expected) {
+    const uint64_t kept = kept_bytes(expected);
+    const uint64_t parts = kept / memory_of_keys(all.memory) + 1;
+    return parts > MOST_PARTS ? 1 : (unsigned)parts;
+}
+
+unsigned settle_in_parts(int count, char **files, const calyx_filter *through,
+                         const struct sample *expected) {
+    sieve = through;
+    all.file = 1;
+    all.parts = parts_for(expected);
+    for (all.part = 0;; all.part++) {
+        const bool last = all.part + 1 == all.parts;
+        const struct work todo = {.work = work,
+                                  .turn = last ? turn_and_print : turn,
+                                  .output = all.rule->output};
+        exact_expect(first_round.keys, expected->lines / all.parts);
+        all.sequence = 0;
+        stream(&todo, count, files);
+        if (last) return all.parts;
+        end_round(&first_round);
+        exact_clear(first_round.keys, memory_of_keys(all.memory));
+        start_round(&first_round, 0, expected->bytes / all.parts);
+    }
 }
 
 struct figures settle_end(void) {
@@ -608,6 +711,29 @@ struct figures settle_end(void) {
 /* ---- --dry-run ------------------------------------------------------------
  */
 
+/* How many lines a sieve lets through is known when it is made. So with one,
+ * what can be told is how many may be let through. */
+static void print_spills(const struct outlook *o, uint64_t memory) {
+    char text[TEXT_SIZE];
+    const uint64_t kept = kept_bytes(o->sieve ? &o->sieved : &o->sum);
+    const uint64_t room =
+        memory_of_keys(budget_without(o->sieve)) * (o->parts ? MOST_PARTS : 1);
+    if (kept <= room) {
+        printf("spills         none\n");
+        return;
+    }
+    printf("spills         ");
+    if (o->sieve)
+        printf("none if at most %.0f %% of these %s, else ",
+               100 * (double)room / (double)kept, o->what_remains);
+    printf("up to %u in %s\n", spills_for(memory, o->sum.bytes),
+           spill_folder());
+    /* what is put off is written once, and what is printed then, too */
+    const uint64_t most = o->parts ? o->sum.bytes : 2 * o->sum.bytes;
+    printf("temporary      up to %s%s\n", size_text(most, text),
+           o->sieve ? ", if all do" : "");
+}
+
 void print_plan(const struct outlook *o) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
     const uint64_t memory = budget();
@@ -622,23 +748,14 @@ void print_plan(const struct outlook *o) {
     }
     printf("input          about %s lines, %s\n",
            count_text(o->sum.lines, text), size_text(o->sum.bytes, more));
-    printf("passes         %d\n", o->passes);
-    if (o->sieved.bytes)
-        printf("filter         of about %s lines, first\n",
-               count_text(o->sieved.lines, text));
-    const uint64_t entry = 16 + sizeof(struct entry) +
-                           (o->rule->tallies ? sizeof(struct tally) : 0);
-    const uint64_t kept = o->sum.bytes + o->sum.lines * entry;
-    const uint64_t room = memory_of_keys(memory);
-    if (kept <= room)
-        printf("spills         none\n");
-    else
-        printf(
-            "spills         up to %u in %s\ntemporary      up to %s\n",
-            spills_for(memory, o->sum.bytes), spill_folder(),
-            size_text(2 * (o->sum.bytes - o->sum.bytes / kept * room), text));
-    /* a line costs about 100 ns beside its reading, and twice that by disk */
+    printf("passes         %d", o->passes);
+    if (o->parts) printf(" to %d", o->passes + MOST_PARTS - 1);
+    printf("\n");
+    if (o->sieve)
+        printf("filter         of about %s lines, first, in %s\n",
+               count_text(o->sieved.lines, text), size_text(o->sieve, more));
+    print_spills(o, memory);
+    /* a line costs about 100 ns beside its reading */
     printf("expected time  about %.1f s\n",
-           o->sum.seconds * o->passes +
-               1e-7 * (double)o->sum.lines * (kept <= room ? 1 : 3));
+           o->sum.seconds * o->passes + 1e-7 * (double)o->sum.lines);
 }

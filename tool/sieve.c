@@ -34,20 +34,69 @@ static bool turn(struct block *block, struct batch *batch) {
     return true;
 }
 
-calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
-                       uint64_t memory) {
+calyx_filter *sieve_new(uint64_t keys, uint64_t memory) {
     calyx_options want = sieve_options();
     calyx_error why;
-    const uint64_t wanted = 10 * keys, most = 8 * memory; /* bits */
-    want.capacity = keys;
-    want.bits = wanted < most ? wanted : most;
-    if (want.bits < 1 << 16) want.bits = 1 << 16;
-    if (calyx_new(&want, &made, &why) != CALYX_OK) fail_with(&why);
+    calyx_filter *f;
+    want.capacity = keys ? keys : 1;
+    want.bits = 8 * sieve_bytes_for(keys, memory);
+    if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
+    return f;
+}
+
+/* Ten bits a key, or as many as there may be. */
+uint64_t sieve_bytes_for(uint64_t keys, uint64_t memory) {
+    const uint64_t least = 1 << 13, wanted = keys + keys / 4;
+    const uint64_t bytes = wanted < memory ? wanted : memory;
+    return bytes < least ? least : bytes;
+}
+
+calyx_filter *sieve_of(char *file, const calyx_filter *before, uint64_t keys,
+                       uint64_t memory) {
+    made = sieve_new(keys, memory);
     asked = before;
     const struct work todo = {.work = work, .turn = turn};
     stream(&todo, 1, &file);
     return made;
 }
+
+/* ---- Keys that come again ------------------------------------------------ */
+
+static calyx_filter *seen;
+
+/* In turns: of two equal lines that are added at once, both might be taken for
+ * the first. */
+static bool turn_to_repeats(struct block *block, struct batch *batch) {
+    (void)batch;
+    bool fresh[BATCH];
+    for (size_t at = 0; at < block->selected; at += BATCH) {
+        uint64_t *const hashes = block->hashes + at;
+        const size_t left = block->selected - at;
+        const size_t n = left < BATCH ? left : BATCH;
+        calyx_add_hashes(seen, hashes, n, fresh, NULL);
+        size_t again = 0;
+        for (size_t i = 0; i < n; i++) {
+            hashes[again] = hashes[i];
+            again += !fresh[i];
+        }
+        calyx_add_hashes(made, hashes, again, NULL, NULL);
+    }
+    return true;
+}
+
+/* A key that comes again has two lines. */
+struct repeats sieve_of_repeats(int count, char **files, uint64_t lines,
+                                uint64_t memory) {
+    seen = sieve_new(lines, 2 * memory);
+    made = sieve_new(lines / 2, memory);
+    asked = NULL;
+    const struct work todo = {.work = work, .turn = turn_to_repeats};
+    const struct totals totals = stream(&todo, count, files);
+    calyx_free(seen);
+    return (struct repeats){made, totals};
+}
+
+/* ---- Questions ----------------------------------------------------------- */
 
 bool sieve_pays(uint64_t bytes, uint64_t memory) {
     const uint64_t few = (uint64_t)4 << 20;
@@ -59,4 +108,10 @@ uint64_t sieve_bytes(const calyx_filter *sieve) {
     calyx_info info;
     calyx_outline(sieve, &info);
     return info.bytes;
+}
+
+uint64_t sieve_keys(const calyx_filter *sieve) {
+    calyx_info info;
+    calyx_outline(sieve, &info);
+    return info.items;
 }

@@ -198,20 +198,28 @@ size_t *room_for_ends(struct block *block, size_t lines) {
     return block->ends;
 }
 
+void note_ends(struct block *block, const struct batch *batch) {
+    const size_t lines = block->lines + batch->count;
+    room_for_ends(block, lines);
+    for (size_t i = 0; i < batch->count; i++) {
+        const calyx_key *const line = &batch->lines[i];
+        block->ends[block->lines + i] =
+            (size_t)((const char *)line->data - block->text) + line->size;
+    }
+    block->lines = lines;
+}
+
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends) {
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        const size_t lines = block->lines + batch->count;
         calyx_hash_many(f, batch->keys, batch->count,
-                        room_for_hashes(block, lines) + block->lines);
-        if (ends) room_for_ends(block, lines);
-        for (size_t i = 0; ends && i < batch->count; i++) {
-            const calyx_key *const line = &batch->lines[i];
-            block->ends[block->lines + i] =
-                (size_t)((const char *)line->data - block->text) + line->size;
-        }
-        block->lines = lines;
+                        room_for_hashes(block, block->lines + batch->count) +
+                            block->lines);
+        if (ends)
+            note_ends(block, batch);
+        else
+            block->lines += batch->count;
     }
 }
 

@@ -42,6 +42,10 @@ struct totals stream(const struct work *work, int count, char **files);
 void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
                 bool ends);
 
+/* The lines of a batch, counted in block->lines, and where they end, in
+ * block->ends. */
+void note_ends(struct block *block, const struct batch *batch);
+
 /* block->hashes and block->ends, with room for so many. */
 uint64_t *room_for_hashes(struct block *block, size_t lines);
 size_t *room_for_ends(struct block *block, size_t lines);

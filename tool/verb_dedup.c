@@ -9,6 +9,7 @@
 #include "budget.h"
 #include "result.h"
 #include "settle.h"
+#include "sieve.h"
 #include "spill.h"
 
 static const char *dups;
@@ -80,17 +81,60 @@ static int run_approx(int files_count, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static void look_at(int files_count, char **files, struct sample *sum) {
-    *sum = (struct sample){.rereadable = true};
-    for (int i = 0; i < files_count; i++) {
-        const struct sample one = sample_file(files[i]);
-        sum->rereadable &= one.rereadable;
-        sum->bytes += one.bytes;
-        sum->lines += one.lines;
-        sum->seconds += one.seconds;
+/* A quarter of the memory goes to a filter of all lines, while it is made, and
+ * an eighth to the one that remains. */
+static uint64_t memory_of_sieve(void) {
+    return budget() / 8;
+}
+
+static struct figures run_in_one_pass(int files_count, char **files,
+                                      const struct rule *rule,
+                                      const struct sample *sum) {
+    settle_start(rule, budget(), sum);
+    settle_files(files_count, files, NULL, NULL);
+    expect_same_files(false);
+    struct figures f = settle_end();
+    f.passes = 1;
+    return f;
+}
+
+/* A filter tells which keys come again. All other lines are printed as they
+ * are, and of the rest it is marked which were there before. */
+static struct figures run_with_marks(int files_count, char **files,
+                                     struct rule *rule,
+                                     const struct sample *sum) {
+    const struct repeats repeats =
+        sieve_of_repeats(files_count, files, sum->lines, memory_of_sieve());
+    const uint64_t lines = repeats.totals.lines;
+    /* lines may be shorter than they seemed */
+    if (marks_bytes(lines) > budget() / 4) {
+        calyx_free(repeats.sieve);
+        return run_in_one_pass(files_count, files, rule, &(struct sample){0});
     }
-    if (!files_count) sum->rereadable = false;
-    if (!sum->rereadable) sum->bytes = sum->lines = 0;
+    const uint64_t keys = sieve_keys(repeats.sieve);
+    const struct sample expected = {
+        .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
+                            (double)keys),
+        .lines = keys};
+    rule->marks = marks_new(lines);
+    settle_start(
+        rule, budget_without(sieve_bytes(repeats.sieve) + marks_bytes(lines)),
+        &(struct sample){.bytes = 2 * expected.bytes});
+    const unsigned parts =
+        settle_in_parts(files_count, files, repeats.sieve, &expected);
+    calyx_free(repeats.sieve);
+    struct figures f = settle_end();
+    f.passes = 1 + parts;
+    f.passes += marks_print(rule->marks, files_count, files, rule->output);
+    if (rule->second)
+        f.passes +=
+            marks_print_marked(rule->marks, files_count, files, rule->second);
+    expect_same_files(true);
+    f.lines = lines;
+    f.bytes = repeats.totals.bytes;
+    f.keys = f.printed = lines - marks_count(rule->marks);
+    marks_free(rule->marks);
+    return f;
 }
 
 static int run(int files_count, char **files) {
@@ -105,24 +149,36 @@ static int run(int files_count, char **files) {
         .takes = always,
         .prints = always,
         .meet = tallies() ? meet_and_count : meet_once,
-        .keeps = keeps,
+        .keeps = tallies() ? keeps : NULL,
         .counts = count,
     };
-    struct sample sum;
-    look_at(files_count, files, &sum);
+    const struct sample sum = sample_files(files_count, files);
+    const bool known = sum.rereadable && files_count > 0;
+    /* marks take an eighth of the memory at most */
+    const bool by_marks = known && sum.plain && !tallies() &&
+                          sieve_pays(sum.bytes, budget()) &&
+                          sum.lines <= budget();
     if (only_plans()) {
+        const uint64_t repeats = sum.lines / 2;
         print_plan(&(struct outlook){
-            .rule = &rule, .sum = sum, .passes = 1, .known = sum.rereadable});
+            .rule = &rule,
+            .sum = sum,
+            .sieved = sum,
+            .sieve = by_marks ? sieve_bytes_for(repeats, memory_of_sieve()) : 0,
+            .what_remains = "come again",
+            .passes = 1 + by_marks,
+            .parts = by_marks,
+            .known = known});
         return EXIT_YES;
     }
     expect_output(dups, result_replaces());
     rule.output = output_open(result_path_of_lines(), result_replaces());
     if (dups) rule.second = output_open(dups, result_replaces());
     note_files(files_count, files);
-    settle_start(&rule, budget(), &sum);
-    settle_files(files_count, files, NULL);
-    expect_same_files(false);
-    const struct figures f = settle_end();
+    const struct figures f =
+        by_marks ? run_with_marks(files_count, files, &rule, &sum)
+                 : run_in_one_pass(files_count, files, &rule,
+                                   known ? &sum : &(struct sample){0});
     output_close(rule.output);
     output_close(rule.second);
     if (wants_report()) {
@@ -132,8 +188,9 @@ static int run(int files_count, char **files) {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},
             {"duplicates", (double)(f.lines - f.keys), true},
+            {"candidates", (double)f.candidates, true},
             {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1, true},
+            {"passes", (double)f.passes, true},
             {"rounds", (double)f.rounds, true},
         };
         report(&totals, figures, sizeof figures / sizeof *figures);
@@ -175,10 +232,13 @@ const struct verb verb_dedup = {
             "order of the input. Unlike 'sort -u' it keeps the order; unlike "
             "'awk !seen[$0]++' it does so in the memory that it is given. "
             "Equality is decided by all bytes of the key.",
-            "Keys are kept in memory, and lines are printed as they come. "
-            "When memory is full, lines with other keys go to temporary files "
-            "by their hash, are settled there part by part, and printed in "
-            "their order in the end.",
+            "Files that are not packed are read twice, or up to seven times: "
+            "first for a filter that tells which keys come again, then to "
+            "settle those, in as many parts as memory asks for. Of pipes and "
+            "packed files, and with --count, --only-dups and --only-unique, "
+            "keys are kept in memory. When that is full, lines with other "
+            "keys go to temporary files by their hash, are settled there part "
+            "by part, and printed in their order in the end.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &key_group,

@@ -111,6 +111,10 @@ static int run_approx(char *file) {
     return printed ? EXIT_YES : EXIT_NO;
 }
 
+static uint64_t memory_of_sieve(void) {
+    return budget() / 4;
+}
+
 /* ---- The verb ------------------------------------------------------------ */
 
 static int run(int n, char **files) {
@@ -126,14 +130,7 @@ static int run(int n, char **files) {
                         .absent = unique ? NULL : absent,
                         .drop = filter_count ? drop : NULL};
     const struct sample of_first = sample_file(files[0]);
-    struct sample sum = {.rereadable = true};
-    for (int i = 0; i < list_count; i++) {
-        const struct sample one = sample_file(lists[i]);
-        sum.rereadable &= one.rereadable;
-        sum.bytes += one.bytes;
-        sum.lines += one.lines;
-        sum.seconds += one.seconds;
-    }
+    struct sample sum = sample_files(list_count, lists);
     /* it costs one reading of the first file, and may save keeping the others
      */
     const bool sieved = of_first.rereadable &&
@@ -141,28 +138,30 @@ static int run(int n, char **files) {
                         sum.bytes >= of_first.bytes / 2;
     const bool known = sum.rereadable && of_first.rereadable;
     if (only_plans()) {
-        sum.lines += of_first.lines;
-        sum.bytes += of_first.bytes;
-        sum.seconds += of_first.seconds;
-        print_plan(
-            &(struct outlook){.rule = &rule,
-                              .sum = sum,
-                              .sieved = sieved ? of_first : (struct sample){0},
-                              .passes = 1 + sieved,
-                              .known = known});
+        sample_add(&sum, &of_first);
+        print_plan(&(struct outlook){
+            .rule = &rule,
+            .sum = sum,
+            .sieved = of_first,
+            .sieve =
+                sieved ? sieve_bytes_for(of_first.lines, memory_of_sieve()) : 0,
+            .what_remains = "are in other files",
+            .passes = 1 + sieved,
+            .known = known});
         return EXIT_YES;
     }
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
-    const uint64_t memory = budget();
     calyx_filter *const sieve =
-        sieved ? sieve_of(files[0], NULL, of_first.lines, memory / 4) : NULL;
+        sieved ? sieve_of(files[0], NULL, of_first.lines, memory_of_sieve())
+               : NULL;
     const struct sample nothing = {0};
-    settle_start(&rule, memory - sieve_bytes(sieve),
+    settle_start(&rule, budget_without(sieve_bytes(sieve)),
                  sieved || !known ? &nothing : &sum);
-    for (int i = 0; i < list_count; i++) settle_files(1, lists + i, sieve);
-    settle_files(1, files, NULL);
+    for (int i = 0; i < list_count; i++)
+        settle_files(1, lists + i, sieve, NULL);
+    settle_files(1, files, NULL, NULL);
     expect_same_files(sieved);
     calyx_free(sieve);
     const struct figures f = settle_end();

@@ -5,6 +5,16 @@
  *   calyx-lines make COUNT SEED     lines like URLs, of about 60 bytes
  *   calyx-lines keys COUNT SEED     lines of 20 bytes
  *   calyx-lines mails COUNT SEED    lines like e-mail addresses
+ *   calyx-lines wide COUNT SEED     lines like URLs, of 64 bytes with the end
+ *
+ * The same, but not all different, and all that is equal well spread:
+ *
+ *   calyx-lines overlap KIND COUNT SEED   every tenth is a line of KIND COUNT 1
+ *   calyx-lines repeat KIND COUNT SEED    three of ten stood there before
+ *
+ *   calyx-lines sum                 of lines on standard input: how many, a sum
+ *                                   that does not depend on their order, and
+ *                                   one that does
  *   calyx-lines floor FILE          what is measured against: read(2), and a
  *                                   memchr for each line, in one thread
  */
@@ -81,11 +91,41 @@ static char *put_mail(char *to, uint64_t number) {
     return put(to, hosts[choice >> 2 & 3]);
 }
 
-static void make(uint64_t count, uint64_t seed, put_line *put_one) {
+static char *put_wide(char *to, uint64_t number) {
+    static const char filler[] = "/a/long/path/to/fill/up";
+    to = put_hex(put(to, "https://www.example.org/"), number, 16);
+    return put(to, filler);
+}
+
+/* ---- Which number stands in a line --------------------------------------- */
+
+static uint64_t count, seed;
+typedef uint64_t number_of(uint64_t i);
+
+static uint64_t number_in(uint64_t of_seed, uint64_t i) {
+    return mix((of_seed << 40) + i);
+}
+
+static uint64_t all_different(uint64_t i) {
+    return number_in(seed, i);
+}
+
+/* The prime spreads them over the first list, and takes none twice. */
+static uint64_t overlapping(uint64_t i) {
+    return i % 10 ? number_in(seed, i) : number_in(1, i * 1000003 % count);
+}
+
+static uint64_t repeating(uint64_t i) {
+    for (uint64_t chance; i && (chance = mix(~number_in(seed, i))) % 10 < 3;)
+        i = chance / 10 % i;
+    return number_in(seed, i);
+}
+
+static void make(put_line *put_one, number_of *number) {
     static char buffer[1 << 16];
     char *to = buffer;
     for (uint64_t i = 0; i < count; i++) {
-        to = put_one(to, mix((seed << 40) + i));
+        to = put_one(to, number(i));
         *to++ = '\n';
         if (to - buffer > (1 << 16) - 256 || i + 1 == count) {
             fwrite(buffer, 1, (size_t)(to - buffer), stdout);
@@ -117,22 +157,65 @@ static void run_floor(const char *path) {
     printf("%" PRIu64 " lines, %" PRIu64 " bytes\n", lines, bytes);
 }
 
-int main(int count, char **words) {
+static void run_sum(void) {
+    char *line = NULL;
+    size_t room = 0;
+    uint64_t lines = 0, any_order = 0, this_order = 0;
+    for (ssize_t n; (n = getline(&line, &room, stdin)) > 0; lines++) {
+        if (line[n - 1] == '\n') n--;
+        uint64_t hash = (uint64_t)n;
+        for (ssize_t at = 0; at < n; at += 8) {
+            uint64_t word = 0;
+            memcpy(&word, line + at, (size_t)(n - at < 8 ? n - at : 8));
+            hash = mix(hash ^ word) + (uint64_t)at;
+        }
+        any_order += mix(hash);
+        this_order = mix(this_order + hash);
+    }
+    free(line);
+    printf("%" PRIu64 " %016" PRIx64 " %016" PRIx64 "\n", lines, any_order,
+           this_order);
+}
+
+static put_line *kind_named(const char *name) {
     static const struct {
         const char *name;
         put_line *put_one;
-    } makers[] = {{"make", put_url}, {"keys", put_key}, {"mails", put_mail}};
-    for (size_t i = 0; count == 4 && i < sizeof makers / sizeof *makers; i++)
-        if (strcmp(words[1], makers[i].name) == 0) {
-            make(strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10),
-                 makers[i].put_one);
-            return 0;
-        }
-    if (count == 3 && strcmp(words[1], "floor") == 0) {
+    } kinds[] = {{"make", put_url},
+                 {"keys", put_key},
+                 {"mails", put_mail},
+                 {"wide", put_wide}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(name, kinds[i].name) == 0) return kinds[i].put_one;
+    return NULL;
+}
+
+int main(int words_count, char **words) {
+    number_of *number = all_different;
+    if (words_count == 3 && strcmp(words[1], "floor") == 0) {
         run_floor(words[2]);
         return 0;
     }
-    fputs("usage: calyx-lines make|keys|mails COUNT SEED | floor FILE\n",
-          stderr);
-    return 2;
+    if (words_count == 2 && strcmp(words[1], "sum") == 0) {
+        run_sum();
+        return 0;
+    }
+    if (words_count == 5) {
+        number = strcmp(words[1], "overlap") == 0  ? overlapping
+                 : strcmp(words[1], "repeat") == 0 ? repeating
+                                                   : NULL;
+        words++;
+        words_count--;
+    }
+    put_line *const put_one = words_count == 4 ? kind_named(words[1]) : NULL;
+    if (!put_one || !number) {
+        fputs("usage: calyx-lines [overlap|repeat] make|keys|mails|wide COUNT "
+              "SEED | sum | floor FILE\n",
+              stderr);
+        return 2;
+    }
+    count = strtoull(words[2], NULL, 10);
+    seed = strtoull(words[3], NULL, 10);
+    make(put_one, number);
+    return 0;
 }

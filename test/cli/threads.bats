@@ -40,3 +40,19 @@ load common
     is_status 2
     complains "option --jobs wants at most 256 threads, not 257"
 }
+
+# The same lines in many blocks, so that all threads meet them first; in memory,
+# with marks, and with spills, which have threads of their own.
+@test "the exact verbs: threads that start together agree on the hash" {
+    seq -f 'https://www.example.org/%.0f' 9000 >one
+    for _ in $(seq 12); do cat one; done >many
+    for budget in 1000000000 5000000 500000 100000; do
+        export CALYX_TEST_BUDGET=$budget
+        for _ in 1 2 3; do
+            "$CALYX" dedup -j 8 many | cmp - one
+            "$CALYX" dedup -j 8 -c many | cmp - <(sed 's/^/12\t/' one)
+            "$CALYX" common -j 8 many one | cmp - one
+            ! "$CALYX" minus -j 8 many one
+        done
+    done
+}
