@@ -125,10 +125,14 @@ static void *take_zeros(size_t size) {
     return RM_Calloc(1, size);
 }
 
-static bool loading;
+static bool loading, in_steps;
 
 void memory_loading(bool is_loading) {
     loading = is_loading;
+}
+
+void memory_in_steps(bool is_in_steps) {
+    in_steps = is_in_steps;
 }
 
 /* What is loaded is written to at once: no use to touch it ahead. */
@@ -136,7 +140,7 @@ static void care_for_pages(void *raw, size_t size) {
     if (size < HUGE) return;
     if (settings.huge_pages >= (loading ? HUGE_LOADED : HUGE_ALWAYS))
         pages_ask_for_huge(raw, size);
-    if (!loading) pages_touch_ahead(raw, size);
+    if (!loading && !in_steps) pages_touch_ahead(raw, size);
 }
 
 static void give_raw(void *raw, size_t size) {

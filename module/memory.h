@@ -25,6 +25,11 @@ void memory_trust(void);
 /* While a filter comes from an RDB file or a payload. */
 void memory_loading(bool is_loading);
 
+/* While one is made that will be written from end to end in small steps. Each
+ * touches what it needs. A thread that does so ahead would only be in the way,
+ * and a huge page would make one step in two wait for all of it. */
+void memory_in_steps(bool is_in_steps);
+
 /* Why memory was refused since the judgement began: "it needs 9 bytes, and ..."
  * Empty if it was not. */
 const char *memory_refusal(void);

@@ -7,6 +7,7 @@
 
 #include "bytes.h"
 #include "handlers.h"
+#include "memory.h"
 #include "options.h"
 #include "reply.h"
 #include "type.h"
@@ -237,7 +238,9 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
             ctx, "ERR received bad data: the bytes are not the head of a "
                  "native filter");
     }
+    memory_in_steps(true);
     f = make_of_head(ctx, key, bytes, size);
+    memory_in_steps(false);
     if (!f) return RM_OK;
     f->uncommitted = true;
     RM_ReplicateVerbatim(ctx);

@@ -231,10 +231,12 @@ struct address address_of(const char *word) {
             fail_address(word, "that is no address of a filter in a server, "
                                "and CALYX_REDIS_URL does not help");
         a = parse(base, true);
+        free(a.key); /* what the URL may have behind its DB */
         a.key = copy_text(word);
         a.key_size = strlen(word);
         char *const shown = take_memory(strlen(a.shown) + a.key_size + 3);
         sprintf(shown, "%s, %s", a.shown, word);
+        free(a.shown);
         a.shown = shown;
         if (!a.key_size) fail_address(a.shown, "it names no key");
     }

@@ -16,7 +16,8 @@ const char *remote_name(void) {
 
 /* ---- Connections --------------------------------------------------------- */
 
-/* Each thread at work has one; those that are not used wait here. */
+/* Each thread at work takes one. All are made at the start: later the node that
+ * the address names may be gone, and who has been there knows others. */
 enum { MOST_IDLE = 256 };
 static struct server *idle[MOST_IDLE];
 static size_t idle_count;
@@ -24,17 +25,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct server *take_server(void) {
     pthread_mutex_lock(&lock);
-    struct server *const server = idle_count ? idle[--idle_count] : NULL;
+    struct server *const server = idle[--idle_count];
     pthread_mutex_unlock(&lock);
-    return server ? server : server_open(&address);
+    return server;
 }
 
 static void give_server(struct server *server) {
     pthread_mutex_lock(&lock);
-    const bool kept = idle_count < MOST_IDLE;
-    if (kept) idle[idle_count++] = server;
+    idle[idle_count++] = server;
     pthread_mutex_unlock(&lock);
-    if (!kept) server_close(server);
 }
 
 void remote_close(void) {
@@ -77,10 +76,12 @@ static void look_for_all(struct server *server) {
 
 void remote_open(const char *url, uint64_t count) {
     address = address_of(url);
-    struct server *const server = take_server();
+    struct server *const server = server_open(&address);
     shards = count ? count : shards_there(server, &address);
     look_for_all(server);
     give_server(server);
+    for (size_t i = 1; i < thread_count(); i++)
+        give_server(server_open(&address));
 }
 
 /* ---- Questions ----------------------------------------------------------- */

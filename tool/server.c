@@ -90,7 +90,6 @@ static void drop(struct server *s, int node) {
     if (s->entry == node) s->entry = (node + 1) % s->node_count;
 }
 
-/* Learn all nodes of a cluster, and which has what. */
 static void read_map(struct server *s, const struct reply *map, int from) {
     for (size_t i = 0; i < reply_parts(map); i++) {
         const struct reply *const range = reply_part(map, i);
@@ -118,6 +117,8 @@ static void read_map(struct server *s, const struct reply *map, int from) {
     }
 }
 
+/* Learn all nodes of a cluster, and which has what; of another server, nothing.
+ */
 static void learn(struct server *s, int node) {
     struct call call = {0};
     call_start(&call, "CLUSTER");
@@ -154,6 +155,7 @@ struct server *server_open(const struct address *address) {
     const char *const host = address->host ? address->host : "";
     node_at(s, host, strlen(host), address->port);
     reach(s, 0);
+    learn(s, 0); /* now, since this node may be the first to go */
     return s;
 }
 
