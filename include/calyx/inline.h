@@ -12,11 +12,11 @@
  *
  * The answers, and the bits, are those of calyx_has_u64 and its kin, whatever
  * the filter. What is inlined is the kind "line" of fixed size with its default
- * hash, not concurrent, in programs compiled for AVX2 (-mavx2, or -march=haswell
- * and later); anything else calls the library. For many keys at once the calls
- * of calyx.h are faster still.
+ * hash, not concurrent, in programs compiled for AVX2 (-mavx2, or
+ * -march=haswell and later); anything else calls the library. For many keys at
+ * once the calls of calyx.h are faster still.
  *
- * How a line works is told in src/kind/line.c; this is line_avx2.c, for one key.
+ * How a line works is told in src/kind/line.c; this is line_avx2.c for one key.
  */
 #ifndef CALYX_INLINE_H
 #define CALYX_INLINE_H
