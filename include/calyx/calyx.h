@@ -246,7 +246,7 @@ CALYX_API void calyx_prefetch(const calyx_aim *aim, const void *key,
  * to ask and to add; then to be taken again. */
 typedef struct calyx_quick {
     calyx_filter *filter;
-    uint8_t *lines; /* NULL: it must be called, for this and for that reason */
+    uint8_t *lines; /* NULL: nothing to inline, the library is called */
     uint64_t count; /* of lines */
     uint64_t *items;
     uint64_t flip; /* the hash, as far as it is this filter's own */

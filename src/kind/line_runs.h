@@ -128,14 +128,15 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
     bool own[RUN];
     bool *const to = answers ? answers : own;
-    size_t i = 0, called = 0;
+    size_t i = 0;
     for (; small && i < both; i += 8) {
         work_out_eight(&road, next, i);
         const struct calls calls = {next.lines + i,
                                     near_to(now, next, i, i + 8)};
         eight(now, i, calls, to);
     }
-    for (called = i; small && called + 8 <= next.n; called += 8) {
+    size_t called = i;
+    for (; small && called + 8 <= next.n; called += 8) {
         work_out_eight(&road, next, called);
         for (size_t j = 0; j < 8; j++) call_line(line_at(next, called + j));
     }
