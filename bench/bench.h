@@ -97,6 +97,7 @@ struct contestant {
     bool answers;              /* it holds a set: its rate can be measured */
     bool exact;                /* and makes no mistakes                    */
     bool shared;               /* threads may add to it at once            */
+    bool quick;                /* used through <calyx/inline.h>            */
     const char *kind, *kernel; /* of a filter of ours                      */
     double growth;
     bool like_grown; /* one part, with the bytes of the grown one */
@@ -115,6 +116,10 @@ int inlined_contestants(struct contestant *to);
 int libbloom_contestants(struct contestant *to);
 int exact_contestants(struct contestant *to);
 int unordered_set_contestants(struct contestant *to);
+
+/* The single calls of <calyx/inline.h>, on machines with AVX2. */
+size_t quick_has(calyx_filter *f, struct segment *s);
+void quick_add(calyx_filter *f, const struct segment *s);
 
 /* Is this name in a list such as "line,split"? */
 bool is_listed(const char *list, const char *name);

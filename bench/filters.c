@@ -52,6 +52,9 @@ static void end(struct contestant *c) {
 
 /* Segments carry xxh3 hashes, which is not what every kind hashes by. */
 static bool can(const struct contestant *c, const struct task *task) {
+    if (c->quick)
+        return task->single && task->form == NUMBERS &&
+               (task->verb == HAS || task->verb == ADD);
     if (task->verb == REMOVE) return strcmp(c->kind, "counting") == 0;
     return task->form != HASHES ||
            (!task->single && strcmp(c->kind, "split") != 0);
@@ -122,6 +125,11 @@ static size_t remove_many(calyx_filter *f, struct segment *s) {
 static size_t run(struct contestant *c, const struct task *task,
                   struct segment *s) {
     calyx_filter *f = c->self;
+    if (c->quick && task->single) {
+        if (task->verb == HAS) return quick_has(f, s);
+        quick_add(f, s);
+        return 0;
+    }
     if (task->verb == HAS)
         return task->single ? has_each(f, task, s) : has_many(f, task, s);
     if (task->verb == REMOVE)
@@ -177,6 +185,10 @@ int calyx_contestants(struct contestant *to, const char *kinds) {
                 enter(to + count++, *kind, *level, "");
     }
     if (kinds && !is_listed(kinds, "line")) return count;
+    if (strcmp(*kernels, "scalar") != 0) {
+        enter(to + count, "line", *kernels, " quick");
+        to[count++].quick = true;
+    }
     enter(to + count, "line", *kernels, " shared");
     to[count++].shared = true;
     enter(to + count, "line", *kernels, " grown");

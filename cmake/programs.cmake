@@ -65,6 +65,11 @@ foreach(source IN LISTS examples)
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY examples)
 endforeach()
 
+# What inlines <calyx/inline.h>, for the machine it is built on.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(avx2_option -mavx2)
+endif()
+
 # The benchmark takes the peers that are there.
 find_library(LIBBLOOM bloom)
 include(CheckLanguage)
@@ -74,6 +79,8 @@ add_executable(calyx-bench EXCLUDE_FROM_ALL ${bench_sources})
 target_include_directories(calyx-bench PRIVATE src ${XXHASH_INCLUDE})
 target_link_libraries(calyx-bench PRIVATE calyx Threads::Threads m)
 set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
+set_source_files_properties(bench/quick.c PROPERTIES
+    COMPILE_OPTIONS "${avx2_option}")
 if(LIBBLOOM)
     target_compile_definitions(calyx-bench PRIVATE CALYX_BENCH_LIBBLOOM=1)
     target_link_libraries(calyx-bench PRIVATE ${LIBBLOOM})

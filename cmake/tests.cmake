@@ -50,6 +50,8 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/test/unit/support.c)
     set(support test/unit/support.c)
 endif()
 
+set_source_files_properties(test/unit/quick.c PROPERTIES
+    COMPILE_OPTIONS "${avx2_option}")
 foreach(source IN LISTS unit_tests)
     cmake_path(GET source STEM name)
     string(REGEX MATCH "^thread" threads ${name})

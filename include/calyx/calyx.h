@@ -243,6 +243,24 @@ CALYX_API void calyx_take_aim(const calyx_filter *f, calyx_aim *aim);
 CALYX_API void calyx_prefetch(const calyx_aim *aim, const void *key,
                               size_t size);
 
+/* ---- One key, without a call --------------------------------------------- */
+
+/* What <calyx/inline.h> wants to know of a filter to ask it and to add to it
+ * without calling the library. Good until anything is done with the filter but
+ * to ask and to add; then to be taken again. */
+typedef struct calyx_quick {
+    calyx_filter *filter;
+    uint8_t *lines; /* NULL: nothing to inline, the library is called */
+    uint64_t count; /* of lines */
+    uint64_t *items;
+    uint64_t flip; /* the hash, as far as it is this filter's own */
+    const uint32_t *salts;
+    const uint8_t *rows;
+    uint32_t row_count;
+} calyx_quick;
+
+CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);
+
 /* ---- The whole filter --------------------------------------------------- */
 
 /* What a filter is, or would be. */

@@ -165,7 +165,8 @@ static struct run hash_next(const calyx_filter *f, const struct keys *keys,
     if (keys->hashes)
         run.hashes = keys->hashes + from;
     else if (keys->bytes)
-        f->hash->many(&f->secret, keys->bytes + from, n, w->hashes[half]);
+        f->hash->many(&f->secret, keys->bytes + from, n, keys->n - from - n,
+                      w->hashes[half]);
     else
         f->hash->numbers(&f->secret, keys->numbers + from, n, w->hashes[half]);
     w->hashed += n;
@@ -390,7 +391,7 @@ uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
 
 void calyx_hash_many(const calyx_filter *f, const calyx_key *keys, size_t n,
                      uint64_t *hashes) {
-    f->hash->many(&f->secret, keys, n, hashes);
+    f->hash->many(&f->secret, keys, n, 0, hashes);
 }
 
 /* The call of a function that may be any costs as much as this hash. */

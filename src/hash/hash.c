@@ -11,13 +11,14 @@
 #include "base/bits.h"
 
 /* The bytes of a key that come from memory are awaited as long as the line of
- * the filter that it asks, so they are called for in time too. */
-enum { AHEAD = 16, CACHE_LINE = 64 };
+ * the filter that it asks, so they are called for in time too: the first and
+ * the last, without a branch on the length, which would be foreseen badly. */
+enum { AHEAD = 16 };
 
 static inline void call_key(const calyx_key *key) {
-    __builtin_prefetch(key->data);
-    if (key->size > CACHE_LINE / 2) /* it may well reach into the next line */
-        __builtin_prefetch((const char *)key->data + CACHE_LINE);
+    const uintptr_t first = (uintptr_t)key->data;
+    __builtin_prefetch((const void *)first);
+    __builtin_prefetch((const void *)(first + key->size - 1));
 }
 
 /* Make the functions on many keys of the one on one, which melts into both
@@ -25,9 +26,10 @@ static inline void call_key(const calyx_key *key) {
  * sizes would need. */
 #define MANY(one)                                                              \
     static void one##_many(const struct secret *secret, const calyx_key *keys, \
-                           size_t n, uint64_t *hashes) {                       \
+                           size_t n, size_t more, uint64_t *hashes) {          \
+        const size_t last = n + more - 1;                                      \
         for (size_t i = 0; i < n; i++) {                                       \
-            if (i + AHEAD < n) call_key(&keys[i + AHEAD]);                     \
+            call_key(&keys[i + AHEAD < last ? i + AHEAD : last]);              \
             hashes[i] = one(secret, keys[i].data, keys[i].size);               \
         }                                                                      \
     }                                                                          \

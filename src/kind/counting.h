@@ -45,6 +45,14 @@ MELT void counting_call(const uint8_t *body, const struct shape *shape,
     call_line(body + plane_offset(shape, line, 1));
 }
 
+MELT void counting_call_near(const uint8_t *body, const struct shape *shape,
+                             uint64_t hash) {
+    const size_t line = line_offset(hash, shape);
+    call_near(body + line);
+    call_near(body + plane_offset(shape, line, 0));
+    call_near(body + plane_offset(shape, line, 1));
+}
+
 /* ---- Removing ------------------------------------------------------------ */
 
 /* Remove a key, if it is there, and tell whether it was. */
@@ -74,13 +82,14 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
     TARGET static size_t name##_add_run(                                       \
         uint8_t *body, const struct shape *shape, struct run now,              \
         struct run next, bool *fresh) {                                        \
-        return add_each(body, shape, now, next, fresh, add_, counting_call);   \
+        return add_each(body, shape, now, next, fresh, add_, counting_call,    \
+                        counting_call_near);                                   \
     }                                                                          \
     TARGET static size_t name##_remove_run(                                    \
         uint8_t *body, const struct shape *shape, struct run now,              \
         struct run next, bool *found) {                                        \
         return add_each(body, shape, now, next, found, remove_,                \
-                        counting_call_all);                                    \
+                        counting_call_all, NULL);                              \
     }                                                                          \
     const struct kernel name = {cpu,        name##_has,     name##_add,        \
                                 has_run_,   name##_add_run, name##_remove_run, \

@@ -132,15 +132,19 @@ MELT size_t has_each(const uint8_t *body, const struct shape *given,
     return count_true(to, now.n);
 }
 
+/* `near` calls the lines of a hash into the first-level cache, shortly before
+ * they are touched; NULL where that does not pay. */
 MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
-                     struct run next, bool *fresh, add_one *add,
-                     call_one *call) {
+                     struct run next, bool *fresh, add_one *add, call_one *call,
+                     call_one *near) {
     const struct shape shape = *given;
     bool answers[RUN];
     bool *const to = fresh ? fresh : answers;
     size_t i = 0;
     for (; i < now.n && i < next.n; i++) {
         call(body, &shape, next.hashes[i]);
+        if (near)
+            near(body, &shape, now.hashes[i + NEAR < now.n ? i + NEAR : i]);
         to[i] = add(body, &shape, &now.hashes[i]);
     }
     for (size_t j = i; j < next.n; j++) call(body, &shape, next.hashes[j]);
@@ -162,20 +166,20 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
         return add_(body, shape, &hash);                                    \
     }
 
-#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)       \
-    SINGLES(name##_has, name##_add, TARGET, has_, add_)                 \
-    TARGET static size_t name##_has_run(                                \
-        const uint8_t *body, const struct shape *shape, struct run now, \
-        struct run next, bool *found) {                                 \
-        return has_each(body, shape, now, next, found, has_, has_call); \
-    }                                                                   \
-    TARGET static size_t name##_add_run(                                \
-        uint8_t *body, const struct shape *shape, struct run now,       \
-        struct run next, bool *fresh) {                                 \
-        return add_each(body, shape, now, next, fresh, add_, add_call); \
-    }                                                                   \
-    const struct kernel name = {                                        \
-        cpu,  name##_has, name##_add, name##_has_run, name##_add_run,   \
+#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)             \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                       \
+    TARGET static size_t name##_has_run(                                      \
+        const uint8_t *body, const struct shape *shape, struct run now,       \
+        struct run next, bool *found) {                                       \
+        return has_each(body, shape, now, next, found, has_, has_call);       \
+    }                                                                         \
+    TARGET static size_t name##_add_run(                                      \
+        uint8_t *body, const struct shape *shape, struct run now,             \
+        struct run next, bool *fresh) {                                       \
+        return add_each(body, shape, now, next, fresh, add_, add_call, NULL); \
+    }                                                                         \
+    const struct kernel name = {                                              \
+        cpu,  name##_has, name##_add, name##_has_run, name##_add_run,         \
         NULL, NULL};
 
 #endif

@@ -117,37 +117,42 @@ AVX2 MELT __m256i missing_by_four(struct run now, size_t i, struct calls calls,
     return _mm256_packs_epi16(first, last);
 }
 
-/* Which of eight keys miss nothing, one bit each, of what they miss. */
-AVX2 MELT uint32_t found_of(__m256i first, __m256i last) {
+/* Which of eight keys miss nothing: all ones in the word of each. */
+AVX2 MELT __m256i found_of(__m256i first, __m256i last) {
     const __m256i missing =
         _mm256_or_si256(_mm256_permute2x128_si256(first, last, 0x20),
                         _mm256_permute2x128_si256(first, last, 0x31));
-    const __m256i found = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
-    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(found));
+    return _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
 }
 
-/* One bit for each answer, spread to a byte each. */
-MELT uint64_t answers_of(uint32_t found) {
-    const uint64_t each = UINT64_C(0x0101010101010101);
-    const uint64_t own_bit = UINT64_C(0x8040201008040201);
-    return ((found * each & own_bit) + 0x7F * each) >> 7 & each;
+/* The same with a byte for each key. */
+AVX2 MELT __m128i bytes_of(__m256i found) {
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(found),
+                                          _mm256_extracti128_si256(found, 1));
+    return _mm_packs_epi16(words, words);
 }
 
-AVX2 MELT uint32_t found_by_eight(struct run now, size_t i, struct calls calls,
-                                  missing_at *at) {
+AVX2 MELT __m128i found_by_eight(struct run now, size_t i, struct calls calls,
+                                 missing_at *at) {
     const __m256i first = missing_by_four(now, i, calls, 0, at);
     const __m256i last = missing_by_four(now, i, calls, 4, at);
-    return found_of(first, last);
+    return bytes_of(found_of(first, last));
+}
+
+AVX2 MELT void store_answers(bool *to, __m128i answers) {
+    _mm_storel_epi64((__m128i *)to, answers);
 }
 
 AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
                              bool *to) {
-    store64(to + i, answers_of(found_by_eight(now, i, calls, asked_at)));
+    const __m128i found = found_by_eight(now, i, calls, asked_at);
+    store_answers(to + i, _mm_and_si128(found, _mm_set1_epi8(1)));
 }
 
 AVX2 MELT void add_eight_avx2(struct run now, size_t i, struct calls calls,
                               bool *to) {
-    store64(to + i, answers_of(0xFF ^ found_by_eight(now, i, calls, added_at)));
+    const __m128i found = found_by_eight(now, i, calls, added_at);
+    store_answers(to + i, _mm_andnot_si128(found, _mm_set1_epi8(1)));
 }
 
 /* ---- Eight questions of many parts --------------------------------------- */
@@ -198,7 +203,7 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
         const bool asks = g >= GROUPS_AHEAD, calls = g < groups;
         struct eight eight;
         eight.probes = 0;
-        uint32_t yes = 0;
+        __m256i yes = _mm256_setzero_si256();
         for (size_t p = 0; p < count; p++) {
             uintptr_t *const later = lines[g % GROUPS][p];
             if (calls) {
@@ -207,15 +212,19 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
                 for (size_t i = 0; i < 8; i++)
                     call_near((const uint8_t *)later[i]);
             }
-            if (!asks || yes == 0xFF) continue;
+            if (!asks) continue;
             if (eight.probes != parts[p].shape.probes)
                 make_masks(&eight, &hashes[8 * now], parts[p].shape.probes);
             const uintptr_t *const at = lines[now % GROUPS][p];
-            yes |= found_of(lack_by_four(&eight, at, 0),
-                            lack_by_four(&eight, at, 4));
+            yes = _mm256_or_si256(yes, found_of(lack_by_four(&eight, at, 0),
+                                                lack_by_four(&eight, at, 4)));
         }
-        if (asks)
-            store64(&found[8 * now], load64(&found[8 * now]) | answers_of(yes));
+        if (asks) {
+            const __m128i any =
+                _mm_loadl_epi64((const __m128i *)&found[8 * now]);
+            const __m128i here = _mm_and_si128(bytes_of(yes), _mm_set1_epi8(1));
+            store_answers(&found[8 * now], _mm_or_si128(any, here));
+        }
     }
     for (size_t i = 8 * groups; i < n; i++)
         for (size_t p = 0; p < count && !found[i]; p++)

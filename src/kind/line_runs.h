@@ -96,12 +96,12 @@ void line_has_in_any(const struct field *parts, size_t count,
 
 /* Eight lines each to call on the way, from far off and from near by. */
 struct calls {
-    const uintptr_t *far, *near; /* NULL: none */
+    const uintptr_t *far, *near; /* NULL: none from far off */
 };
 
 AVX2 MELT void call_at(struct calls calls, size_t i) {
     if (calls.far) call_line((const uint8_t *)calls.far[i]);
-    if (calls.near) call_near((const uint8_t *)calls.near[i]);
+    call_near((const uint8_t *)calls.near[i]);
 }
 
 /* Touch hash i of a run; or eight from i on, with calls. */
@@ -125,16 +125,17 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                            touch_one *one, touch_eight *eight) {
     const struct road road = {{body, *shape}, line_choices[shape->probes]};
     const bool small = shape->blocks >> 32 == 0; /* for lines_of */
+    const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
     bool own[RUN];
     bool *const to = answers ? answers : own;
-    size_t i = 0, called = 0;
-    for (; small && i + 8 <= now.n && i + 8 <= next.n; i += 8) {
+    size_t i = 0;
+    for (; small && i < both; i += 8) {
         work_out_eight(&road, next, i);
         const struct calls calls = {next.lines + i,
-                                    near_to(now, next, i, called)};
+                                    near_to(now, next, i, i + 8)};
         eight(now, i, calls, to);
-        called += 8;
     }
+    size_t called = i;
     for (; small && called + 8 <= next.n; called += 8) {
         work_out_eight(&road, next, called);
         for (size_t j = 0; j < 8; j++) call_line(line_at(next, called + j));

@@ -1,0 +1,113 @@
+/* Keys added and asked for through <calyx/inline.h>: the same answers and the
+ * same bits as through the functions, for every filter there is. Compiled for
+ * AVX2 where there is any, and run once for each level of the library. */
+#include <calyx/inline.h>
+#include <stdio.h>
+
+#include "filter/filter.h"
+#include "support.h"
+
+enum { KEYS = 3000 };
+
+/* As many keys as there is room for, some of them twice. */
+static void use_both_ways(calyx_options want) {
+    calyx_filter *plain = make_filter(want), *f = make_filter(want);
+    calyx_quick quick;
+    struct generator dice = {1};
+    calyx_take_quick(f, &quick);
+
+    for (int i = 0; i < KEYS; i++) {
+        const uint64_t number =
+            i % 8 ? random_word(&dice) : random_below(&dice, 100);
+        bool fresh = false, quick_fresh = true;
+        const calyx_status status = calyx_add_u64(plain, number, &fresh);
+        assert_int_equal(calyx_quick_add_u64(&quick, number, &quick_fresh),
+                         status);
+        if (status == CALYX_OK) assert_int_equal(quick_fresh, fresh);
+        calyx_quick_add_u64(&quick, number, NULL);
+        calyx_add_u64(plain, number, NULL);
+    }
+
+    assert_true(same_bodies(plain, f));
+    assert_int_equal(info_of(f).items, info_of(plain).items);
+    for (int i = 0; i < KEYS; i++) {
+        const uint64_t number =
+            i % 2 ? random_word(&dice) : random_below(&dice, 200);
+        assert_int_equal(calyx_quick_has_u64(&quick, number),
+                         calyx_has_u64(plain, number));
+    }
+    calyx_free(plain);
+    calyx_free(f);
+}
+
+static void every_filter_answers_the_same(void **state) {
+    (void)state;
+    const uint64_t seeds[] = {0, 1, UINT64_C(0x8123456789ABCDEF)};
+    const uint8_t key[16] = {1, 2, 3};
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+        for (const char *const *hash = calyx_hashes(); *hash; hash++)
+            for (int i = 0; i < 3; i++) {
+                calyx_options want = {.kind = *kind,
+                                      .hash = *hash,
+                                      .capacity = KEYS,
+                                      .key = key,
+                                      .seed = seeds[i]};
+                if (hash_named(*hash)->keyed)
+                    want.seed = 0;
+                else
+                    want.key = NULL;
+                use_both_ways(want);
+                want.capacity = 200;
+                want.strict = true;
+                use_both_ways(want);
+                want.strict = false;
+                want.growth = 2;
+                use_both_ways(want);
+            }
+}
+
+static void any_number_of_probes_will_do(void **state) {
+    (void)state;
+    for (uint32_t probes = 1; probes <= 16; probes++)
+        use_both_ways((calyx_options){.capacity = KEYS, .probes = probes});
+}
+
+static void only_a_plain_line_filter_is_inlined(void **state) {
+    (void)state;
+    const struct {
+        calyx_options want;
+        bool inlined;
+    } cases[] = {{{.kind = "line"}, true},
+                 {{.kind = "line", .seed = 5}, true},
+                 {{.kind = "line", .kernel = "scalar"}, false},
+                 {{.kind = "line", .hash = "xxh64"}, false},
+                 {{.kind = "line", .strict = true}, false},
+                 {{.kind = "line", .growth = 2}, false},
+                 {{.kind = "line", .concurrent = true}, false},
+                 {{.kind = "counting"}, false},
+                 {{.kind = "split", .hash = "xxh3"}, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        calyx_filter *f = make_filter(cases[i].want);
+        const bool vectors = f->kernel->level != CPU_SCALAR;
+        calyx_quick quick;
+        calyx_take_quick(f, &quick);
+        assert_int_equal(quick.lines != NULL, cases[i].inlined && vectors);
+        calyx_free(f);
+    }
+}
+
+int main(void) {
+#if ON_X86
+    if (CALYX_INLINES && !__builtin_cpu_supports("avx2")) {
+        fputs("this test was compiled for AVX2, which is not here\n", stderr);
+        return 1;
+    }
+    if (!CALYX_INLINES) fputs("nothing is inlined here: no AVX2\n", stderr);
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_filter_answers_the_same),
+        cmocka_unit_test(any_number_of_probes_will_do),
+        cmocka_unit_test(only_a_plain_line_filter_is_inlined),
+    };
+    return RUN_TESTS(tests);
+}
