@@ -77,6 +77,7 @@ class Server:
             except OSError:
                 pass
             time.sleep(0.02)
+        self.kill()  # nobody else will
         raise RuntimeError("the server does not answer:\n" + self.text()[-3000:])
 
     def client(self, resp=2):
