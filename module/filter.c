@@ -106,7 +106,7 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = take_filter(f->layout);
     copy->generation = f->generation;
-    copy->losses = f->losses;
+    copy->rewrites = f->rewrites;
     return keep(copy, f->layout->copy(f, copy, why), out);
 }
 
@@ -160,7 +160,7 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     f->arrived = empty.arrived;
     f->counted_items = empty.counted_items;
     f->counted_bytes = empty.counted_bytes;
-    f->losses++;
+    f->rewrites++;
     free_later(old);
     return CALYX_OK;
 }
@@ -177,7 +177,7 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     for (size_t i = 0; i < *done; i++) news += changed[i];
     f->counted_items += news;
     items_added += news;
-    f->changes += *done;
+    if (f->counts) f->rewrites += *done;
     if (memory_takes() != takes) filter_count(f);
     return status;
 }
@@ -186,7 +186,7 @@ size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found) {
     size_t removed = 0;
     calyx_remove_many(f->native, keys, n, found, &removed);
-    f->losses += removed;
+    f->rewrites += removed;
     if (removed) filter_count(f);
     return removed;
 }

@@ -55,10 +55,9 @@ struct filter {
     bool uncommitted;    /* BF.LOAD began it, and was not told to end        */
     uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
     uint64_t life;       /* another number for each filter there is         */
-    uint64_t changes;    /* items added, or more                             */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
-    uint64_t losses;     /* how often it forgot; see native.c               */
+    uint64_t rewrites;   /* changes but for bits that were set; see native.c */
     uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
 };
 

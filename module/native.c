@@ -4,16 +4,18 @@
  *
  * A dump is a head and pieces:
  *
- *     head    "CALYXBF\2", u64 expansion, u64 generation, u64 losses,
- *             the head of the filter; before there were generations and losses,
+ *     head    "CALYXBF\2", u64 expansion, u64 generation, u64 rewrites,
+ *             the head of the filter; once, when there were no generations,
  *             "CALYXBF\1", u64 expansion, the head of the filter
  *     piece   u64 where it begins, u64 hash of what follows, bits
  *
  * The hash of a piece is that of the filter's own keys, with its seed. Bits
  * that come to be set while a dump is taken do no harm: it has whatever was
  * there when it began. But bits that were cleared meanwhile would leave half of
- * a key that is there, so `losses` counts how often that happened, and goes
- * into the hash: pieces of before and after do not fit together.
+ * a key that is there; and a counter is spread over the row, so that one that
+ * changed meanwhile would be half old and half new. `rewrites` counts such
+ * changes, and goes into the hash: pieces of before and after do not fit
+ * together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,7 +193,7 @@ static struct piece dump_head(const struct filter *f) {
     memcpy(head, MAGIC, sizeof MAGIC);
     store_u64(head + 8, f->expansion);
     store_u64(head + 16, f->generation);
-    store_u64(head + 24, f->losses);
+    store_u64(head + 24, f->rewrites);
     calyx_encode_head(f->native, head + HEAD_START, size, NULL);
     return (struct piece){1, head, HEAD_START + size, head};
 }
@@ -199,7 +201,7 @@ static struct piece dump_head(const struct filter *f) {
 static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
                            uint64_t size) {
     static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
-    return calyx_hash(f->native, bits, (size_t)size) ^ f->losses * GOLDEN;
+    return calyx_hash(f->native, bits, (size_t)size) ^ f->rewrites * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {
@@ -239,7 +241,7 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     if (status != CALYX_OK) return status;
     f->expansion = (uint32_t)expansion;
     f->generation = old ? 0 : load_u64(head + 16);
-    f->losses = old ? 0 : load_u64(head + 24);
+    f->rewrites = old ? 0 : load_u64(head + 24);
     calyx_info info;
     calyx_outline(f->native, &info);
     if ((info.growth > 0) != (expansion > 0)) {
@@ -268,7 +270,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
         load_u64(piece + 8) != hash_piece(f, piece + PIECE_START, n))
         return damaged(why, "received bad data: a piece that is damaged, of "
                             "another filter, with another iterator, or from "
-                            "after items were deleted");
+                            "after it was changed");
     if (from > f->arrived) {
         why->status = CALYX_DAMAGED;
         snprintf(why->text, sizeof why->text,
@@ -309,7 +311,7 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     RM_SaveUnsigned(io, f->arrived);
     RM_SaveUnsigned(io, f->bytes);
     RM_SaveUnsigned(io, f->generation);
-    RM_SaveUnsigned(io, f->losses);
+    RM_SaveUnsigned(io, f->rewrites);
     if (filter_is_partial(f))
         save_partial(f, io);
     else if (calyx_write(f->native, put_string, io, NULL) != CALYX_OK)
@@ -391,7 +393,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     const uint64_t arrived = RM_LoadUnsigned(io);
     const uint64_t bytes = RM_LoadUnsigned(io);
     const uint64_t generation = encoding > 1 ? RM_LoadUnsigned(io) : 0;
-    const uint64_t losses = encoding > 1 ? RM_LoadUnsigned(io) : 0;
+    const uint64_t rewrites = encoding > 1 ? RM_LoadUnsigned(io) : 0;
     if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
         return damaged(why, "its first numbers are missing or impossible");
     struct source from = {.io = io};
@@ -406,7 +408,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     calyx_outline(f->native, &info);
     f->expansion = (uint32_t)expansion;
     f->generation = generation;
-    f->losses = losses;
+    f->rewrites = rewrites;
     f->bytes = info.bytes;
     f->uncommitted = uncommitted;
     if (info.bytes == bytes && (info.growth > 0) == (expansion > 0) &&
@@ -425,7 +427,7 @@ static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, f->expansion);
     RM_DigestAddLongLong(digest, (long long)f->arrived);
     RM_DigestAddLongLong(digest, (long long)f->generation);
-    RM_DigestAddLongLong(digest, (long long)f->losses);
+    RM_DigestAddLongLong(digest, (long long)f->rewrites);
     RM_DigestAddLongLong(digest, f->uncommitted);
     calyx_write(f->native, add_to_digest, digest, NULL);
 }

@@ -108,11 +108,10 @@ struct cursor {
     uint64_t life, number, sum;
 };
 
-/* Bits that are set while a dump is taken do no harm: what was there when it
- * began is in it. But none may be lost; and counters are numbers spread over
- * the row: of one that changes meanwhile, half would be old and half new. */
+/* Other after each change that a dump of before does not stand; see native.c.
+ */
 static uint64_t life_of(const struct filter *f) {
-    return next_sum(f->life, f->losses + (f->counts ? f->changes : 0));
+    return next_sum(f->life, f->rewrites);
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {

@@ -93,7 +93,7 @@ static calyx_status make(struct wish *wish, struct filter *f,
 typedef calyx_status copying(const struct filter *f, struct filter *to,
                              calyx_error *why);
 
-static calyx_status copy_by(copying *copy_pane, uint64_t losses,
+static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
                             const struct filter *f, struct filter *to,
                             calyx_error *why) {
     take_window(to, f->window);
@@ -101,7 +101,7 @@ static calyx_status copy_by(copying *copy_pane, uint64_t losses,
         turning_name(to->window, f->window->name, f->window->name_size);
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < f->window->panes && status == CALYX_OK; i++) {
-        to->window->pane[i].losses = f->window->pane[i].losses + losses;
+        to->window->pane[i].rewrites = f->window->pane[i].rewrites + rewrites;
         status = copy_pane(&f->window->pane[i], &to->window->pane[i], why);
     }
     return kept(to, status);
@@ -150,7 +150,7 @@ void window_turn(struct filter *f, uint64_t turns, uint64_t began) {
     }
     w->began = began;
     w->looked = 0;
-    for (uint32_t i = 0; i < w->panes; i++) w->pane[i].losses++;
+    for (uint32_t i = 0; i < w->panes; i++) w->pane[i].rewrites++;
     note_bytes(f);
     filter_count(f);
 }
