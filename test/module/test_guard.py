@@ -139,9 +139,10 @@ def test_a_server_that_is_still_loading_says_maybe(start, how):
     r = server.client()
     r("BF.MADD", "ids", *range(100))
     r("SET", "c", "v")
-    r.pipeline([("SET", f"fill{i}", "v" * 50) for i in range(3000)])
+    # It looks for clients once in 1024 commands of an AOF.
+    r.pipeline([("SET", f"fill{i}", "v" * 50) for i in range(10000)])
     r("BF.ADD", "ids", "late")
-    server.options["key_load_delay"] = 400
+    server.options["key_load_delay"] = 250
     try:
         r("SHUTDOWN", "SAVE" if how == "rdb" else "NOSAVE")
     except ConnectionError:
