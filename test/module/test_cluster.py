@@ -7,7 +7,7 @@ import time
 import pytest
 from command import CALYX, environment, good, lines, url
 from resp import Client, Error
-from servers import Server, free_port, info, until
+from servers import Server, caught_up, free_port, info, until
 
 SHARDS = 16
 COUNT = 30000
@@ -25,7 +25,7 @@ def nodes(tmp_path_factory):
         for i in range(4):
             started.append(Server(
                 tmp_path_factory.mktemp("node"), cluster_enabled="yes",
-                cluster_node_timeout="1000", cluster_port=free_port(),
+                cluster_node_timeout="3000", cluster_port=free_port(),
                 cluster_replica_validity_factor="0"))
         # The port of the bus is not that of the clients and 10000, so MEET has
         # to be told; redis-cli --cluster create does not know it.
@@ -134,6 +134,7 @@ def test_a_slot_moves_in_the_middle_of_a_push(nodes, tmp_path):
 
 
 def test_a_primary_dies_while_it_is_asked(nodes):
+    caught_up(nodes[2].client(), nodes[3].client())
     process = subprocess.Popen(
         [CALYX, "check", "--server", url(nodes[2], "ids")], env=environment(),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
