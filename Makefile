@@ -99,7 +99,7 @@ clean:
 	@rm -rf build
 
 help:
-	@echo 'make                 build the command and the library, into build/'
+	@echo 'make                 build the command, the library and the server module, into build/'
 	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
 	@echo 'make check           the tests, and the checks before a change is sent'

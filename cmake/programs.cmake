@@ -13,8 +13,9 @@ set_target_properties(calyx-command PROPERTIES
     OUTPUT_NAME calyx C_EXTENSIONS ON)
 target_compile_definitions(calyx-command PRIVATE _GNU_SOURCE)
 
-# use NAME HEADER LIBRARY: a library that the command can do without.
-function(use name header library)
+# use NAME HEADER LIBRARY LOST: a library that the command can do without, and what
+# it then cannot do.
+function(use name header library lost)
     find_path(${name}_INCLUDE ${header})
     find_library(${name}_LIBRARY ${library})
     if(${name}_INCLUDE AND ${name}_LIBRARY)
@@ -22,14 +23,14 @@ function(use name header library)
         target_link_libraries(calyx-command PRIVATE ${${name}_LIBRARY})
         target_compile_definitions(calyx-command PRIVATE CALYX_HAVE_${name}=1)
     else()
-        message(NOTICE "the command: no ${library}, so it cannot do what that does")
+        message(NOTICE "the command: no lib${library} here, so without ${lost}")
     endif()
 endfunction()
-use(ZLIB zlib.h z)
-use(ZSTD zstd.h zstd)
-use(HIREDIS hiredis/hiredis.h hiredis)
+use(ZLIB zlib.h z "gzip")
+use(ZSTD zstd.h zstd "zstd")
+use(HIREDIS hiredis/hiredis.h hiredis "push, pull and check --server")
 if(HIREDIS_LIBRARY)
-    use(HIREDIS_SSL hiredis/hiredis_ssl.h hiredis_ssl)
+    use(HIREDIS_SSL hiredis/hiredis_ssl.h hiredis_ssl "rediss:// URLs, which want TLS")
 endif()
 
 # Each verb's help is its manual page.

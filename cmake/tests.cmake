@@ -247,3 +247,4 @@ add_test(NAME package.install
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/install ${PROJECT_BINARY_DIR})
 add_test(NAME package.amalgamation
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/amalgamation)
+add_test(NAME package.kind COMMAND ${PROJECT_SOURCE_DIR}/test/package/kind)
