@@ -102,6 +102,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString *name,
     if (!target) return;
     for (int i = missing; i < n; i++)
         calyx_merge(target->native, sources[i]->native, NULL);
+    target->changes++;
     filter_count(target);
     RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.merge");

@@ -39,6 +39,15 @@ def test_the_counts_of_a_merge_are_sums(r):
     assert r("BF.MDEL", "a", *["x"] * 6) == [1] * 5 + [0]
 
 
+def test_a_dump_with_a_merge_in_its_midst_is_refused_if_it_counts(r):
+    how = ("SEED", 7, "CAPACITY", 1000, "COUNTING")
+    fill(r, "a", "x", *how)
+    fill(r, "b", "y", *how)
+    cursor = r("BF.DUMP", "a", 0)[0]
+    r("BF.MERGE", "a", "b")
+    assert "begin again" in r("BF.DUMP", "a", cursor)
+
+
 def test_a_missing_target_is_made(r):
     fill(r, "b", range(100))
     fill(r, "c", range(100, 200))
