@@ -243,6 +243,16 @@ def test_many_windows_turn_in_several_rounds(start):
     assert len(seen) > 3  # and clients were served between them
 
 
+def test_a_window_larger_than_the_machine_is_refused(start):
+    r = start("calyx-touch-ahead", "no").client()
+    bytes_here = int(info(r, "memory")["total_system_memory"])
+    # Each generation is about a third of it: 20 bits for each item.
+    answer = r("BF.RESERVE", "k", 0.01, 4 * (bytes_here // 3 * 8 // 20),
+               "WINDOW", 10, "GENERATIONS", 4)
+    assert isinstance(answer, Error) and "this machine leaves" in answer
+    assert r("EXISTS", "k") == 0
+
+
 # ---- Dumps, files, replicas ------------------------------------------------
 
 def fill(r):
