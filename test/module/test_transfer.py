@@ -99,6 +99,14 @@ def test_a_load_goes_on_where_it_broke_off(r):
     assert digest(r, "copy") == digest(r, "large")
 
 
+def test_a_commit_that_is_repeated_does_not_vouch_for_an_emptied_filter(r):
+    r("BF.MADD", "a", *range(100))
+    head, chunks, whole = dump(r, "a")
+    assert load(r, "copy", head, chunks, whole) == "OK"
+    r("BF.CLEAR", "copy")
+    assert "not being loaded" in r("BF.LOAD", "copy", "COMMIT", whole)
+
+
 def test_hostile_loads_get_an_error_and_change_nothing(r):
     head, chunks, whole = make_large(r)
     begin(r, "copy", head)
