@@ -161,6 +161,7 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     f->counted_items = empty.counted_items;
     f->counted_bytes = empty.counted_bytes;
     f->rewrites++;
+    f->loaded_sum = 0; /* it is not what was loaded any more */
     free_later(old);
     return CALYX_OK;
 }

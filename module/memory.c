@@ -89,7 +89,6 @@ static bool is_allowed(size_t size) {
     return size <= room || refuse(size, room, "maxmemory");
 }
 
-/* More than there is in the machine is never to be had. */
 static uint64_t machine_bytes(void) {
     static uint64_t bytes;
     if (!bytes) {
@@ -99,6 +98,14 @@ static uint64_t machine_bytes(void) {
                                       : UINT64_MAX;
     }
     return bytes;
+}
+
+/* More than there is in the machine is never to be had: neither at once, nor by
+ * a window, generation by generation. */
+static bool is_possible(size_t size) {
+    const uint64_t has = judging ? has_bytes : 0, most = machine_bytes();
+    const uint64_t left = has < most ? most - has : 0;
+    return size <= left || refuse(size, left, "this machine");
 }
 
 /* ---- Taking and giving --------------------------------------------------- */
@@ -111,12 +118,8 @@ uint64_t memory_takes(void) {
 
 static void *take_zeros(size_t size) {
     takes++;
-    if (judging && !is_allowed(size)) return NULL;
+    if ((judging && !is_allowed(size)) || !is_possible(size)) return NULL;
     has_bytes += size; /* a command may make a filter grow more than once */
-    if (size > machine_bytes()) {
-        refuse(size, machine_bytes(), "this machine");
-        return NULL;
-    }
     if (RM_TryCalloc) return RM_TryCalloc(1, size);
     void *block = RM_TryAlloc(size);
     if (!block) return NULL;

@@ -114,10 +114,20 @@ static bool fits(size_t size) {
     return pages > 0 && page > 0 && size / (size_t)page < (size_t)pages / 2;
 }
 
+/* What other tasks will take is not missing yet from what is free. */
+static size_t bytes_to_touch(void) {
+    size_t bytes = 0;
+    for (int i = 0; i < MOST_TASKS; i++)
+        if (tasks[i].at < tasks[i].end)
+            bytes += (size_t)(tasks[i].end - tasks[i].at);
+    return bytes;
+}
+
 void pages_touch_ahead(void *block, size_t size) {
     if (!settings.touch_ahead || !fits(size) || !start()) return;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < MOST_TASKS; i++)
+    const bool room = fits(bytes_to_touch() + size);
+    for (int i = 0; room && i < MOST_TASKS; i++)
         if (tasks[i].at >= tasks[i].end) {
             tasks[i] = whole_pages(block, size);
             pthread_cond_signal(&more);

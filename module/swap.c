@@ -51,6 +51,13 @@ static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
     RM_Replicate(ctx, "BF.SWAP", "sscc", argv[1], argv[2], "GENERATION", text);
 }
 
+/* A filter may have come with any number, and clients may give any that can be
+ * told: there it stays, since replicas would refuse a greater one. */
+static uint64_t generation_after(const struct filter *f) {
+    const uint64_t last = f ? f->generation : 0;
+    return last < INT64_MAX ? last + 1 : INT64_MAX;
+}
+
 /* `generation` 0 stands for the next. */
 static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
                        struct place *live, struct place *staged,
@@ -61,7 +68,7 @@ static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
             ctx, "ERR not found: there is no filter under the staged key");
     if (filter_is_partial(staged->f)) return reply_partial(ctx, staged->f);
 
-    if (generation == 0) generation = (live->f ? live->f->generation : 0) + 1;
+    if (generation == 0) generation = generation_after(live->f);
     exchange(live, staged);
     staged->f->generation = generation;
     replicate_swap(ctx, argv, generation);

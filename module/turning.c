@@ -27,7 +27,7 @@ uint64_t turns_done;
 /* ---- The list ------------------------------------------------------------ */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct window *first;
+static struct window *first, *next; /* at which the timer goes on */
 
 void turning_add(struct window *w) {
     pthread_mutex_lock(&mutex);
@@ -45,6 +45,7 @@ void turning_remove(struct window *w) {
         w->before->after = w->after;
     else
         first = w->after;
+    if (next == w) next = w->after;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -100,22 +101,21 @@ void turning_do(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- The timer ----------------------------------------------------------- */
 
-/* The names of some windows that are due; what is left is for the next time.
- * One that was not found, or is partly loaded, is not looked for again until it
- * is due once more: it must not keep others waiting. */
-static size_t find_due(RedisModuleCtx *ctx, RedisModuleString **names,
-                       size_t most) {
+/* The name of the next window that is due; NULL if none is among so many. One
+ * that was not found, or is partly loaded, is not looked for again until it is
+ * due once more: it must not keep others waiting. */
+static RedisModuleString *find_due(RedisModuleCtx *ctx, size_t *steps) {
     const uint64_t now = clock_now();
-    size_t n = 0;
+    RedisModuleString *name = NULL;
     pthread_mutex_lock(&mutex);
-    for (struct window *w = first; w && n < most; w = w->after) {
-        const uint64_t due = due_at(w, now);
-        if (!w->name || due <= w->looked) continue;
-        w->looked = due;
-        names[n++] = RM_CreateString(ctx, w->name, w->name_size);
+    for (; next && !name && *steps > 0; next = next->after, --*steps) {
+        const uint64_t due = due_at(next, now);
+        if (!next->name || due <= next->looked) continue;
+        next->looked = due;
+        name = RM_CreateString(ctx, next->name, next->name_size);
     }
     pthread_mutex_unlock(&mutex);
-    return n;
+    return name;
 }
 
 static void turn_under(RedisModuleCtx *ctx, RedisModuleString *name) {
@@ -127,17 +127,28 @@ static void turn_under(RedisModuleCtx *ctx, RedisModuleString *name) {
     }
 }
 
+/* From where it ended last time to the end of the list, but not for longer than
+ * clients may wait. What is overdue is not known anyhow, so to turn all of many
+ * windows may take some rounds. */
+static void turn_some(RedisModuleCtx *ctx) {
+    enum { MOST_STEPS = 10000, MOST_MILLISECONDS = 2 };
+    const long long began = RM_Milliseconds();
+    size_t steps = MOST_STEPS;
+    RedisModuleString *name;
+    pthread_mutex_lock(&mutex);
+    if (!next) next = first;
+    pthread_mutex_unlock(&mutex);
+    while (RM_Milliseconds() - began < MOST_MILLISECONDS &&
+           (name = find_due(ctx, &steps))) {
+        turn_under(ctx, name);
+        RM_FreeString(ctx, name);
+    }
+}
+
 static void look(RedisModuleCtx *ctx, void *unused) {
     (void)unused;
-    enum { MOST = 1000 };
-    static RedisModuleString *names[MOST];
     /* While clients are paused for a failover nothing may be replicated. */
-    const size_t n =
-        first && !RM_AvoidReplicaTraffic() ? find_due(ctx, names, MOST) : 0;
-    for (size_t i = 0; i < n; i++) {
-        turn_under(ctx, names[i]);
-        RM_FreeString(ctx, names[i]);
-    }
+    if (first && !RM_AvoidReplicaTraffic()) turn_some(ctx);
     RM_CreateTimer(ctx, PERIOD, look, NULL);
 }
 

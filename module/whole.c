@@ -59,12 +59,12 @@ static struct filter *open_mergeable(RedisModuleCtx *ctx,
 
 /* ---- Merging ------------------------------------------------------------- */
 
-/* Do all sources fit the target, or if that is NULL, the first of them? Replies
- * unless they do. */
+/* Do all sources from this on fit the target, or if that is NULL, the first of
+ * them? Replies unless they do. */
 static bool all_fit(RedisModuleCtx *ctx, const struct filter *target,
-                    struct filter **sources, int n) {
+                    struct filter **sources, int from, int n) {
     calyx_error why = {.text = ""};
-    for (int i = 0; i < n; i++) {
+    for (int i = from; i < n; i++) {
         const struct filter *to = target ? target : sources[0];
         if (calyx_fits(to->native, sources[i]->native, &why) == CALYX_OK)
             continue;
@@ -75,14 +75,19 @@ static bool all_fit(RedisModuleCtx *ctx, const struct filter *target,
     return true;
 }
 
-/* A copy of the first source, put under the key; else replies. */
+/* A copy of the first source, put under the key; else replies. The first may be
+ * among the others: it fits itself, but not always its copy. */
 static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
-                                const struct filter *first) {
+                                struct filter **sources, int n) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
     memory_judge(ctx, 0);
-    const calyx_status status = filter_copy(first, &f, &why);
+    const calyx_status status = filter_copy(sources[0], &f, &why);
     memory_trust();
+    if (status == CALYX_OK && !all_fit(ctx, f, sources, 1, n)) {
+        filter_free(f);
+        return NULL;
+    }
     if (status == CALYX_OK) {
         f->generation = 0;
         type_put(key, f);
@@ -96,9 +101,9 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
 static void merge_into(RedisModuleCtx *ctx, RedisModuleString *name,
                        RedisModuleKey *key, struct filter *target,
                        struct filter **sources, int n) {
-    if (!all_fit(ctx, target, sources, n)) return;
+    if (!all_fit(ctx, target, sources, 0, n)) return;
     const bool missing = !target;
-    if (missing) target = make_copy(ctx, key, sources[0]);
+    if (missing) target = make_copy(ctx, key, sources, n);
     if (!target) return;
     for (int i = missing; i < n; i++)
         calyx_merge(target->native, sources[i]->native, NULL);

@@ -125,9 +125,10 @@ static void *free_it(void *filter) {
 }
 
 /* A large pane is made anew and freed by another thread: clearing it would take
- * long. If there is no memory for that, it is cleared all the same. */
+ * long, and there may be 65 of them at once. If there is no memory for that, it
+ * is cleared all the same. */
 static void empty(struct filter *pane) {
-    static const uint64_t LARGE = 4 << 20;
+    static const uint64_t LARGE = 256 << 10;
     struct filter new = {.layout = &native_layout};
     calyx_info info;
     if (pane->bytes >= LARGE &&

@@ -152,6 +152,18 @@ def test_replicas_swap_too(start):
         assert r("BF.INFO", f"live{n}", "GENERATION") == [1]
 
 
+def test_replicas_take_the_generation_after_the_last_number(start):
+    primary, replica = start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    most = 2**63 - 1
+    make(p, "staged", "native", "a")
+    assert p("BF.SWAP", "live", "staged", "GENERATION", most) == most
+    make(p, "staged", "native", "b")
+    assert p("BF.SWAP", "live", "staged") == most
+    are_equal(p, r)
+    assert r("BF.MEXISTS", "live", "a", "b") == [0, 1]
+
+
 def test_what_is_replicated(start):
     server = start(appendonly="yes", appendfsync="always")
     r = server.client()

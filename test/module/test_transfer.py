@@ -99,6 +99,14 @@ def test_a_load_goes_on_where_it_broke_off(r):
     assert digest(r, "copy") == digest(r, "large")
 
 
+def test_a_commit_that_is_repeated_does_not_vouch_for_an_emptied_filter(r):
+    r("BF.MADD", "a", *range(100))
+    head, chunks, whole = dump(r, "a")
+    assert load(r, "copy", head, chunks, whole) == "OK"
+    r("BF.CLEAR", "copy")
+    assert "not being loaded" in r("BF.LOAD", "copy", "COMMIT", whole)
+
+
 def test_hostile_loads_get_an_error_and_change_nothing(r):
     head, chunks, whole = make_large(r)
     begin(r, "copy", head)
@@ -213,6 +221,15 @@ def test_a_filter_that_grows_during_a_dump_is_dumped_as_it_was(r):
     assert r("BF.LOAD", "b", "COMMIT",
              next_sum("0" * 16, of_chunk.decode())) == "OK"
     assert r("BF.MEXISTS", "b", *range(90)) == [1] * 90
+
+
+def test_growth_ends_a_dump(r):
+    """The next chunk would have bytes of the new part, too."""
+    r("BF.INSERT", "a", "CAPACITY", 100, "ITEMS", *range(90))
+    cursor = r("BF.DUMP", "a", 0)[0]
+    r("BF.MADD", "a", *range(1000, 2000))
+    answer = r("BF.DUMP", "a", cursor)
+    assert isinstance(answer, Error) and "begin again with cursor 0" in answer
 
 
 def test_a_filter_that_takes_the_name_ends_a_dump(r):

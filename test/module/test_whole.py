@@ -39,6 +39,23 @@ def test_the_counts_of_a_merge_are_sums(r):
     assert r("BF.MDEL", "a", *["x"] * 6) == [1] * 5 + [0]
 
 
+def test_counters_that_have_grown_are_not_taken_twice(r):
+    fill(r, "a", range(1000), "SEED", 7, "CAPACITY", 100, "COUNTING")
+    assert r("BF.MERGE", "same", "a") == "OK"
+    answer = r("BF.MERGE", "twice", "a", "a")
+    assert isinstance(answer, Error) and "source 2 does not fit" in answer
+    assert r("EXISTS", "twice") == 0 and digest(r, "same") == digest(r, "a")
+
+
+def test_a_dump_with_a_merge_in_its_midst_is_refused_if_it_counts(r):
+    how = ("SEED", 7, "CAPACITY", 1000, "COUNTING")
+    fill(r, "a", "x", *how)
+    fill(r, "b", "y", *how)
+    cursor = r("BF.DUMP", "a", 0)[0]
+    r("BF.MERGE", "a", "b")
+    assert "begin again" in r("BF.DUMP", "a", cursor)
+
+
 def test_a_missing_target_is_made(r):
     fill(r, "b", range(100))
     fill(r, "c", range(100, 200))

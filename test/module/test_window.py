@@ -219,6 +219,40 @@ def test_large_generations_turn_at_once(start):
     assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
 
 
+def test_all_generations_turn_at_once(start):
+    r = start("calyx-touch-ahead", "no").client()
+    reserve(r, "k", 1000, 64, capacity=64 * 1000000)
+    r("BF.ADD", "k", "x")
+    used = int(info(r, "memory")["used_memory_rss"])
+    assert r("BF.TURN", "k", 65) == "OK"
+    assert r("BF.EXISTS", "k", "x") == 0
+    # To clear them would touch all of their 160 MB, which takes as long.
+    assert int(info(r, "memory")["used_memory_rss"]) < used + (50 << 20) or (
+        not CLOCK_COUNTS)
+
+
+def test_many_windows_turn_in_several_rounds(start):
+    r = start("calyx-touch-ahead", "no").client()
+    many, began = 800, now() - 1000000 + 2000
+    for i in range(many):  # of 200 kB each, which are cleared in place
+        reserve(r, i, 1000, 1, "BEGAN", began, capacity=130000)
+    seen = {0}
+    while max(seen) < many:
+        seen.add(int(info(r, "bf_calyx")["bf_window_turns"]))
+        assert now() < began + 1060000
+    assert len(seen) > 3  # and clients were served between them
+
+
+def test_a_window_larger_than_the_machine_is_refused(start):
+    r = start("calyx-touch-ahead", "no").client()
+    bytes_here = int(info(r, "memory")["total_system_memory"])
+    # Each generation is about a third of it: 20 bits for each item.
+    answer = r("BF.RESERVE", "k", 0.01, 4 * (bytes_here // 3 * 8 // 20),
+               "WINDOW", 10, "GENERATIONS", 4)
+    assert isinstance(answer, Error) and "this machine leaves" in answer
+    assert r("EXISTS", "k") == 0
+
+
 # ---- Dumps, files, replicas ------------------------------------------------
 
 def fill(r):
