@@ -407,9 +407,9 @@ const struct verb verb_push = {
             "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] "
             "for a UNIX socket. A KEY that begins with a number and a slash "
             "needs the DB before it. Bytes that a URL cannot have are written "
-            "as %2F. A word without :// is a KEY at the server that "
-            "$CALYX_REDIS_URL names. The node of a cluster will do: push finds "
-            "the right one.",
+            "as %2F, and so is an @ in KEY, as %40. A word without :// is a "
+            "KEY at the server that $CALYX_REDIS_URL names. The node of a "
+            "cluster will do: push finds the right one.",
             "User and password may stand in the URL, in $CALYX_REDIS_USER and "
             "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
             "are "

@@ -200,11 +200,23 @@ def test_no_message_shows_a_password(guarded, words, tmp_path):
                     ("push", words, f"redis://me:{SECRET}@/k"),
                     ("push", words, f"redis://me:{SECRET}@127.0.0.1:1/k"),
                     ("push", words, f"http://me:{SECRET}@127.0.0.1:1/k"),
-                    ("push", words, f"redis+unix://me:{SECRET}@/none?key=k")):
+                    ("push", words, f"redis+unix://me:{SECRET}@/none?key=k"),
+                    ("push", words, "redis://me:1/s3cr@127.0.0.1:1/k"),
+                    ("push", words, "redis://me:1?s3cr@127.0.0.1:1/k"),
+                    ("push", words, "redis://:/s3cr@x@127.0.0.1:1/k"),
+                    ("push", words, "redis://s3cr/x@127.0.0.1:1/k"),
+                    ("push", words, "redis+unix://me:a/s3cr@/none?key=k"),
+                    ("check", "--server=rediss://me:\xff/#s3cr@127.0.0.1:1/k"),
+                    ("push", words, "reds://me:s3cr/@127.0.0.1:1/k")):
         status, out, err = calyx(*command)
         assert status == 2 and err
         assert "s3cr" not in err and b"s3cr" not in out, command
     assert "s3cr" not in guarded.text()
+
+
+def command_line(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
 
 
 def test_the_list_of_processes_shows_no_password(tmp_path, words):
@@ -221,14 +233,27 @@ def test_the_list_of_processes_shows_no_password(tmp_path, words):
             try:
                 peer, _ = listener.accept()
                 assert b"s3cr:t@x" in peer.recv(1000)  # it is the right one
-                with open(f"/proc/{process.pid}/cmdline", "rb") as file:
-                    shown = file.read()
-                assert b"redis://me:*" in shown and b"s3cr" not in shown
+                shown = command_line(process.pid)
+                assert b"redis://**" in shown and b"s3cr" not in shown
                 assert b"127.0.0.1" in shown
                 peer.close()
             finally:
                 process.kill()
                 process.communicate()
+
+
+@pytest.mark.parametrize("who", ["me:a/s3cr", "me:1?s3cr/", "s3cr/@", ":#s3cr@/"])
+def test_nor_one_in_a_url_that_makes_no_sense(words, who):
+    """Here it is hidden while lines are awaited, before the URL is read."""
+    process = subprocess.Popen(
+        [CALYX, "check", "-f", words, "-", f"redis://{who}@127.0.0.1:1/k"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    try:
+        until(lambda: b"redis://**" in command_line(process.pid))
+        assert b"s3cr" not in command_line(process.pid)
+    finally:
+        _, err = process.communicate(b"1\n")
+    assert process.returncode == 2 and b"s3cr" not in err
 
 
 # ---- What breaks ------------------------------------------------------------
