@@ -157,6 +157,19 @@ def test_a_server_without_the_module(tmp_path, words):
         server.stop()
 
 
+def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
+    """Most keys would be looked for in the wrong shard, and not found."""
+    good("build", "--shards", "4", "-o", tmp_path / "f.calyx",
+         given=lines(range(100)))
+    good("push", "--shards", "4", tmp_path / "f.calyx", url(server))
+    for shards in ((), ("--shards", "4")):
+        assert good("check", "-c", "--server", url(server), *shards,
+                    given=lines(range(100))) == b"100\n"
+    for shards in "1", "3", "5":
+        bad(f"it has 4 shards, not {shards}", "check", "-c", "--server",
+            url(server), "--shards", shards, given=lines(range(100)))
+
+
 # ---- Passwords --------------------------------------------------------------
 
 SECRET = "s3cr%3At%40x"  # s3cr:t@x
