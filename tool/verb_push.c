@@ -175,6 +175,22 @@ static void throw_away(void) {
     reply_free(demand());
 }
 
+/* Equal bits may mean other keys, by another hash or seed. */
+static bool has_this_head(void) {
+    start_call("BF.DUMP", &load.key);
+    call_text(&call, "0");
+    struct reply *const reply = demand();
+    size_t size = 0;
+    const char *const head = reply_parts(reply) == 3
+                                 ? reply_text(reply_part(reply, 2), &size)
+                                 : NULL;
+    if (!head) fail_strange();
+    const bool has = are_heads_of_one((const uint8_t *)head, size, load.head,
+                                      load.head_size);
+    reply_free(reply);
+    return has;
+}
+
 /* The server has a whole filter there. Is it this one, whose push ended before
  * it heard so? Then to commit it again does nothing. */
 static bool is_there_already(void) {
@@ -184,7 +200,7 @@ static bool is_there_already(void) {
     struct reply *const reply = server_ask(server, &call, false);
     const bool is = !reply_error(reply);
     reply_free(reply);
-    return is;
+    return is && has_this_head();
 }
 
 enum found { GOES_ON, IS_THERE };

@@ -157,6 +157,19 @@ def test_a_server_without_the_module(tmp_path, words):
         server.stop()
 
 
+def test_equal_bits_are_not_yet_the_same_filter(server, tmp_path):
+    """Empty filters have the same bits, whatever their seeds."""
+    one = make(tmp_path / "1.calyx", (), "-n", "1000", "--seed", "1")
+    two = make(tmp_path / "2.calyx", (), "-n", "1000", "--seed", "2")
+    good("push", one, url(server))
+    good("push", one, url(server))  # it is there already
+    bad("there is a filter under seen already", "push", two, url(server))
+    good("push", one, url(server, "{seen}:staged"))
+    good("push", "--swap", two, url(server))
+    good("pull", "-o", tmp_path / "3.calyx", url(server))
+    assert (tmp_path / "3.calyx").read_bytes() == two.read_bytes()
+
+
 def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
     """Most keys would be looked for in the wrong shard, and not found."""
     good("build", "--shards", "4", "-o", tmp_path / "f.calyx",
