@@ -34,6 +34,8 @@ static struct load {
     struct name key;    /* the key that it is loaded under, perhaps the same */
     uint64_t done;      /* chunks that the server has */
     uint64_t sum;       /* of those */
+    uint64_t furthest;  /* chunks that it had when it was asked */
+    int tries;          /* since it had more than before */
 } load;
 
 static struct progress progress;
@@ -69,6 +71,15 @@ static struct reply *demand(void) {
 static _Noreturn void fail_strange(void) {
     fail("%s: the server answers %s in a way that is not understood",
          address.shown, call.words[0]);
+}
+
+/* Whatever breaks is tried again, but not for ever. */
+static void note_try(void) {
+    enum { MOST_TRIES = 100 };
+    if (++load.tries > MOST_TRIES)
+        fail("%s: tried %d times, and %s is still not loaded; does another "
+             "push throw it away, or the server lose it?",
+             address.shown, MOST_TRIES, load.target.text);
 }
 
 /* ---- Chunks -------------------------------------------------------------- */
@@ -167,6 +178,10 @@ static void read_status(const struct reply *reply) {
         (uint64_t)all != load.chunks)
         fail_strange();
     load.done = (uint64_t)here;
+    if (load.done > load.furthest) {
+        load.furthest = load.done;
+        load.tries = 0;
+    }
     note_progress();
 }
 
@@ -209,6 +224,7 @@ enum found { GOES_ON, IS_THERE };
 static enum found begin(void) {
     const struct digits sum = sum_text(sum_of(load.head, load.head_size));
     for (;;) {
+        note_try();
         start_load("BEGIN");
         call_text(&call, sum.text);
         call_add(&call, load.head, load.head_size);
@@ -256,7 +272,8 @@ static bool exists(const struct name *key) {
 
 /* If the answer is lost, it was done if the staged key is gone. */
 static void take_the_place(void) {
-    for (;;) {
+    for (load.tries = 0;;) {
+        note_try();
         start_call("BF.SWAP", &load.target);
         call_add(&call, load.key.text, load.key.size);
         struct reply *const reply = server_ask(server, &call, true);

@@ -183,6 +183,100 @@ def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
             url(server), "--shards", shards, given=lines(range(100)))
 
 
+# ---- Servers that make no sense -----------------------------------------------
+
+class Strange:
+    """A server that answers by a function; None closes the connection."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(peer,),
+                             daemon=True).start()
+
+    def serve(self, peer):
+        with peer, peer.makefile("rb") as stream:
+            while line := stream.readline():
+                words = []
+                for _ in range(int(line[1:])):
+                    size = int(stream.readline()[1:])
+                    words.append(stream.read(size + 2)[:-2])
+                answer = (b"*0\r\n" if words[0] == b"CLUSTER"
+                          else self.answer(words, self.port))
+                if answer is None:
+                    return
+                peer.sendall(answer)
+
+
+ZERO = b"$16\r\n" + 16 * b"0" + b"\r\n"
+
+
+def begun(words, *_):
+    return b"*3\r\n:0\r\n:1\r\n" + ZERO if words[2] == b"BEGIN" else b":7\r\n"
+
+
+def with_a_sum_of_nothing(words, *_):
+    return b"*3\r\n:0\r\n:1\r\n" + ZERO.replace(b"00\r", b"01\r") \
+        if words[0] == b"BF.LOAD" else b":1\r\n"
+
+
+def never_swapped(words, *_):
+    if words[0] == b"BF.SWAP":
+        return None
+    if words[0] == b"BF.LOAD" and words[2] == b"CHUNK":
+        return b":1\r\n"
+    return begun(words) if words[0] == b"BF.LOAD" else b":1\r\n"
+
+
+def moved_to_itself(words, port):
+    return b"-MOVED 1 127.0.0.1:%d\r\n" % port
+
+
+@pytest.mark.parametrize("answer, text", [
+    (begun, "is still not loaded"), (with_a_sum_of_nothing, "still not loaded"),
+    (never_swapped, "still not loaded"), (moved_to_itself, "MOVED"),
+    (lambda *_: b"*3\r\n:-1\r\n:1\r\n" + ZERO, "not understood"),
+    (lambda *_: b"*3\r\n:9223372036854775807\r\n:1\r\n" + ZERO,
+     "not understood"),
+    (lambda *_: b"*3\r\n:0\r\n:9223372036854775807\r\n" + ZERO,
+     "not understood"),
+    (lambda *_: b"*1\r\n*-1\r\n", "not understood"),
+    (lambda *_: b"$-1\r\n", "not understood"),
+    (lambda *_: b"hello\r\n", "closed again and again"),
+    (lambda *_: None, "closed again and again"),
+])
+def test_push_to_a_strange_server_ends(words, answer, text):
+    with Strange(answer) as server:
+        bad(text, "push", "--swap", "--wait", "0.5s", words, url(server))
+
+
+@pytest.mark.parametrize("answer, text", [
+    (lambda *_: b"-ERR begin again with cursor 0\r\n", "refuses to begin"),
+    (lambda *_: b"*3\r\n$1\r\n1\r\n" + ZERO + b"$-1\r\n", "not understood"),
+    (lambda *_: b"*3\r\n$1\r\n1\r\n" + ZERO + b"$1\r\nx\r\n", "damaged"),
+    (lambda *_: b":1\r\n", "not understood"),
+    (moved_to_itself, "MOVED"),
+])
+def test_pull_from_a_strange_server_ends(tmp_path, answer, text):
+    with Strange(answer) as server:
+        bad(text, "pull", "--wait", "0.5s", "-o", tmp_path / "f", url(server))
+
+
 # ---- Passwords --------------------------------------------------------------
 
 SECRET = "s3cr%3At%40x"  # s3cr:t@x
