@@ -40,6 +40,13 @@ static size_t credentials_size(const char *rest) {
     return at ? (size_t)(at - rest) : 0;
 }
 
+/* What must not be seen goes further: whoever forgot to write a / as %2F has a
+ * password that seems to end there. */
+static size_t secret_size(const char *rest) {
+    const char *const at = strrchr(rest, '@');
+    return at ? (size_t)(at - rest) : 0;
+}
+
 /* Words as they were; what is shown instead stands in `shown`. */
 static struct hidden {
     const char *shown;
@@ -48,30 +55,18 @@ static struct hidden {
 } * hidden;
 static size_t hidden_count;
 
-static const char *find_url(const char *word) {
-    const char *const mark = strstr(word, "://");
-    if (!mark) return NULL;
-    const char *start = mark; /* back over the scheme, in --server=redis:// */
-    while (start > word &&
-           (isalnum((unsigned char)start[-1]) || start[-1] == '+'))
-        start--;
-    return start;
-}
-
 static void hide(char **word) {
-    const char *const url = find_url(*word);
-    if (!url) return;
-    char *const rest = strstr(*word, "://") + 3;
-    const size_t size = credentials_size(rest);
-    char *const colon = memchr(rest, ':', size);
-    if (!colon) return;
+    char *const mark = strstr(*word, "://");
+    if (!mark) return;
+    char *const rest = mark + 3;
+    const size_t size = secret_size(rest);
+    if (!size) return;
 
     hidden = more_memory(hidden, (hidden_count + 1) * sizeof *hidden);
     const char *const full = copy_text(*word);
-    for (char *at = colon + 1; at < rest + size; at++) *at = '*';
-    const char *const tail = full + (rest + size - *word);
+    memset(rest, '*', size);
     char *const shown = take_memory(strlen(full) + 4);
-    sprintf(shown, "%.*s***%s", (int)(colon + 1 - *word), full, tail);
+    sprintf(shown, "%.*s***%s", (int)(rest - *word), full, rest + size);
     hidden[hidden_count++] = (struct hidden){shown, strlen(shown), full};
     *word = shown;
 }
@@ -188,7 +183,7 @@ static void take_query(struct address *a, const char *shown,
 /* ---- The whole ----------------------------------------------------------- */
 
 static char *without_credentials(const char *url, const char *rest) {
-    const size_t size = credentials_size(rest);
+    const size_t size = secret_size(rest);
     const char *const behind = rest + size + (size > 0);
     char *const shown = take_memory(strlen(url) + 1);
     sprintf(shown, "%.*s%s", (int)(rest - url), url, behind);
@@ -202,13 +197,17 @@ static struct address parse(const char *url, bool keyless) {
     struct address a = {.tls = scheme->tls,
                         .shown = without_credentials(url, rest)};
     const size_t credentials = credentials_size(rest);
+    if (credentials != secret_size(rest))
+        fail_address(a.shown, "it has an @ behind a / or ?, so that it is not "
+                              "clear where the password ends: write those of "
+                              "user, password and key as %40, %2F and %3F");
     if (credentials) {
         take_credentials(&a, rest, credentials);
         rest += credentials + 1;
     }
     if (scheme->socket) {
         const size_t path = strcspn(rest, "?");
-        a.socket = copy_part(rest, path);
+        a.socket = decode(rest, path, NULL);
         if (!*a.socket) fail_address(a.shown, "it names no socket");
         if (rest[path]) take_query(&a, a.shown, rest + path + 1);
     } else {

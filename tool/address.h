@@ -5,13 +5,15 @@
  *     redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB]
  *     KEY, at the server that $CALYX_REDIS_URL names
  *
- * USER, PASSWORD and KEY may have bytes written as %2F. What is not said there
- * is taken from $CALYX_REDIS_USER and $CALYX_REDIS_PASSWORD.
+ * USER, PASSWORD, PATH and KEY may have bytes written as %2F, and must for an @
+ * behind the first / or ?. What is not said there is taken from
+ * $CALYX_REDIS_USER and $CALYX_REDIS_PASSWORD.
  *
  * A password on the command line can be seen by everybody who lists processes.
- * So main has it overwritten there before it does anything else; words then
- * show *** in its place, and only address_of knows better. That is why no
- * message can show it, whichever word it quotes.
+ * So main has it overwritten there before it does anything else, from :// to
+ * the last @, whether that makes sense or not; words then show *** in its
+ * place, and only address_of knows better. That is why no message can show it,
+ * whichever word it quotes.
  */
 #ifndef CALYX_TOOL_ADDRESS_H
 #define CALYX_TOOL_ADDRESS_H

@@ -73,6 +73,12 @@ uint8_t *head_of(const calyx_filter *f, size_t *size) {
     return head;
 }
 
+bool are_heads_of_one(const uint8_t *a, size_t size_a, const uint8_t *b,
+                      size_t size_b) {
+    return size_a == size_b && size_a >= HEAD_START &&
+           memcmp(a + HEAD_START, b + HEAD_START, size_a - HEAD_START) == 0;
+}
+
 calyx_status filter_of_head(const uint8_t *head, size_t size,
                             calyx_filter **out, calyx_error *why) {
     if (size >= HEAD_START && memcmp(head, MAGIC, sizeof MAGIC) == 0)

@@ -29,4 +29,8 @@ uint8_t *head_of(const calyx_filter *f, size_t *size);
 calyx_status filter_of_head(const uint8_t *head, size_t size,
                             calyx_filter **out, calyx_error *why);
 
+/* Do they tell of the same filter, whatever else a server notes there? */
+bool are_heads_of_one(const uint8_t *a, size_t size_a, const uint8_t *b,
+                      size_t size_b);
+
 #endif

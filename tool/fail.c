@@ -110,6 +110,13 @@ void warn(const char *format, ...) {
     va_end(values);
 }
 
+void warn_at(const char *file, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    say(file, 0, format, values, NULL);
+    va_end(values);
+}
+
 /* Other threads may be at work, so no exit handlers are run. */
 static _Noreturn void leave(void) {
     clean_up();

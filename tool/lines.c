@@ -17,7 +17,7 @@ struct input {
     size_t block_size;
 
     struct source *source; /* NULL between files */
-    bool starts_file, over;
+    bool starts_file;
     uint64_t line;
     char *carry; /* the start of a line whose end has not come */
     size_t carried, carry_room;
@@ -26,7 +26,6 @@ struct input {
     uint64_t total_size;  /* of all files; 0 if one is not a regular file */
     uint64_t size_before; /* of the files that are done */
     _Atomic uint64_t done;
-    char trouble[80];
 };
 
 /* ---- Files in turn ------------------------------------------------------ */
@@ -59,7 +58,7 @@ static bool next_file(struct input *in) {
     in->source = source_try(in->names[in->next]);
     in->starts_file = true;
     in->line = 1;
-    in->next += in->source != NULL;
+    in->next++;
     return in->source != NULL;
 }
 
@@ -123,24 +122,25 @@ static void start(struct input *in, struct block *b) {
     if (in->carried) memcpy(b->text, in->carry, in->carried);
     b->size = in->carried;
     in->carried = 0;
-    b->trouble = NULL;
     b->lines = b->out_size = b->stretch_size = 0;
     b->ended = b->selected = 0;
     b->candidate_count = b->key_size = 0;
-    b->error[0] = '\0';
+    b->error[0] = b->trouble[0] = '\0';
 }
 
 /* Trouble is handed out like lines, so that it comes to pass when all lines
  * before it are done. */
 static bool hand_out_trouble(struct input *in, struct block *b, size_t whole,
                              const char *trouble) {
-    b->trouble = trouble;
-    in->over = true;
-    return hand_out(in, b, whole);
+    snprintf(b->trouble, sizeof b->trouble, "%s", trouble);
+    hand_out(in, b, whole);
+    if (in->source) end_file(in);
+    in->carried = 0;
+    in->state = (struct record_state){0};
+    return true;
 }
 
 bool input_next(struct input *in, struct block *b) {
-    if (in->over) return false;
     start(in, b);
 
     size_t whole = 0; /* bytes of whole lines */
@@ -149,9 +149,10 @@ bool input_next(struct input *in, struct block *b) {
             if (in->next == in->count) return false;
             b->file = in->names[in->next];
             if (!next_file(in)) {
-                snprintf(in->trouble, sizeof in->trouble, "cannot open it: %s",
+                char why[100];
+                snprintf(why, sizeof why, "cannot open it: %s",
                          strerror(errno));
-                return hand_out_trouble(in, b, 0, in->trouble);
+                return hand_out_trouble(in, b, 0, why);
             }
         }
         b->file = source_name(in->source);

@@ -17,10 +17,10 @@ enum { BLOCK_MARGIN = 64 };
 struct block {
     char *text;
     size_t size, room;
-    const char *file;    /* its name, for messages                      */
-    bool starts_file;    /* the first of its file                       */
-    uint64_t line;       /* number of its first line, if lines are counted */
-    const char *trouble; /* why reading failed behind it, or NULL       */
+    const char *file;  /* its name, for messages                      */
+    bool starts_file;  /* the first of its file                       */
+    uint64_t line;     /* number of its first line, if lines are counted */
+    char trouble[200]; /* why reading failed behind it, "" if it did not */
 
     /* For those who work on it: */
     char *out; /* bytes to be written when it is its turn */
@@ -57,7 +57,8 @@ struct input;
 struct input *input_open(int count, char **names, bool counted,
                          size_t block_size);
 
-/* Fill a block; false at the end. One thread at a time. */
+/* Fill a block; false at the end. One thread at a time. Behind a block that
+ * tells of trouble come those of the next file. */
 bool input_next(struct input *input, struct block *block);
 
 /* Share of the bytes that have been read, or -1 if nobody knows. Any thread. */

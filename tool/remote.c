@@ -77,7 +77,11 @@ static void look_for_all(struct server *server) {
 void remote_open(const char *url, uint64_t count) {
     address = address_of(url);
     struct server *const server = server_open(&address);
-    shards = count ? count : shards_there(server, &address);
+    shards = shards_there(server, &address);
+    if (count && shards && count != shards) /* keys would seem to be absent */
+        fail("%s: it has %" PRIu64 " shards, not %" PRIu64, address.shown,
+             shards, count);
+    if (count) shards = count;
     look_for_all(server);
     give_server(server);
     for (size_t i = 1; i < thread_count(); i++)

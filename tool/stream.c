@@ -116,8 +116,11 @@ static void take_turn(struct stream *s, struct block *block,
     s->line += block->ended;
     if (block->error[0] && !s->over)
         fail_at(block->file, s->line + 1, "%s", block->error);
-    if (block->trouble && !s->over)
-        fail_at(block->file, 0, "%s", block->trouble);
+    if (block->trouble[0] && !s->over) {
+        if (!s->work->goes_on) fail_at(block->file, 0, "%s", block->trouble);
+        warn_at(block->file, "%s", block->trouble);
+        s->totals.unread++;
+    }
     s->totals.lines += block->lines;
     s->totals.bytes += block->size;
     s->progress.lines = s->totals.lines;

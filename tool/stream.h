@@ -26,12 +26,14 @@ struct work {
      * nothing. Returns false to end the stream here. */
     bool (*turn)(struct block *block, struct batch *batch);
     bool numbered;         /* blocks tell the number of their first line */
+    bool goes_on;          /* behind a file that cannot be read */
     struct output *output; /* for block->out; NULL if there is none */
 };
 
 struct totals {
     uint64_t lines, bytes;
     double seconds;
+    uint64_t unread; /* files that could not be read to their end */
 };
 
 /* Until the input ends, or a turn says so. */

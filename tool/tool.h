@@ -123,6 +123,9 @@ _Noreturn void fail_with(const calyx_error *why);
 /* Print "calyx VERB: TEXT" and go on. */
 void warn(const char *format, ...) PRINTS(1, 2);
 
+/* The same of a file: "calyx VERB: FILE: TEXT" */
+void warn_at(const char *file, const char *format, ...) PRINTS(2, 3);
+
 /* The verb that runs, for messages; main sets it. */
 extern const char *verb_name;
 

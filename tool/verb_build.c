@@ -280,10 +280,29 @@ static void make_counted(calyx_options want, int count, char **files,
 
 enum { MOST_COMMENT = 1000 }; /* bytes; what the library takes */
 
+/* Chance never does this, but somebody who chooses the keys may. */
+static void warn_of_fullest_shard(void) {
+    calyx_info info;
+    double most = 1;
+    uint64_t fullest = shards;
+    for (uint64_t i = 0; i < shards; i++) {
+        calyx_outline(filters[i], &info);
+        const double load = (double)info.items / (double)info.capacity;
+        if (load > most) fullest = i;
+        if (load > most) most = load;
+    }
+    if (fullest == shards) return;
+    char *const file = shard_file(out, fullest, shards);
+    calyx_describe(filters[fullest], &info);
+    warn_if_overfull(file, &info);
+    free(file);
+}
+
 static void tell(const struct totals *totals) {
     calyx_info info = describe_all(false); /* more takes reading it */
     if (wants_report() || info.items > info.capacity) info = describe_all(true);
     warn_if_overfull(out ? out : "the filter", &info);
+    if (info.items <= info.capacity) warn_of_fullest_shard();
     const struct figure figures[] = {
         {"keys", (double)totals->lines, true},
         {"fresh", (double)info.items, true},

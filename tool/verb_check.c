@@ -333,6 +333,7 @@ static int run(int count, char **files) {
         .work = work,
         .turn = turn,
         .numbered = numbered,
+        .goes_on = true,
         .output = quiet || count_only ? NULL : output_open(NULL, false),
     };
     const struct totals totals = stream(&todo, count, files);
@@ -347,6 +348,7 @@ static int run(int count, char **files) {
         report(&totals, figures, server_url ? 2 : 3);
     }
     if (server_url) remote_close();
+    if (totals.unread && !(quiet && selected)) return EXIT_TROUBLE;
     return selected ? EXIT_YES : EXIT_NO;
 }
 
@@ -411,6 +413,8 @@ const struct verb verb_check = {
             "lines that are certainly not in it.",
             "Give the options that choose the key as they were given to "
             "'calyx build', or others if the input has the key elsewhere.",
+            "A file that cannot be read is told of, and the others are read; "
+            "the exit status is then 2, but for -q if a line was selected.",
             "With --server, a filter that is not there, or not all of it, is "
             "trouble, and not a no. If a connection breaks or a cluster fails "
             "over, it waits and asks again.",

@@ -254,8 +254,9 @@ static int run(int n, char **files) {
     output_close(rule.output);
     free(operands);
     if (wants_report()) {
-        const struct totals totals = {f.lines, f.bytes,
-                                      seconds_now() - started};
+        const struct totals totals = {.lines = f.lines,
+                                      .bytes = f.bytes,
+                                      .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"common", (double)f.printed, true},

@@ -182,8 +182,9 @@ static int run(int files_count, char **files) {
     output_close(rule.output);
     output_close(rule.second);
     if (wants_report()) {
-        const struct totals totals = {f.lines, f.bytes,
-                                      seconds_now() - started};
+        const struct totals totals = {.lines = f.lines,
+                                      .bytes = f.bytes,
+                                      .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},

@@ -167,8 +167,9 @@ static int run(int n, char **files) {
     const struct figures f = settle_end();
     output_close(rule.output);
     if (wants_report()) {
-        const struct totals totals = {f.lines, f.bytes,
-                                      seconds_now() - started};
+        const struct totals totals = {.lines = f.lines,
+                                      .bytes = f.bytes,
+                                      .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},

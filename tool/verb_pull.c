@@ -199,7 +199,8 @@ static void check_sum(const struct answer *a, const char *what) {
 
 static void begin(void) {
     struct answer a;
-    ask("0", &a);
+    if (!ask("0", &a))
+        fail("%s: the server refuses to begin with cursor 0", address.shown);
     check_sum(&a, "the head");
     if (a.size > MOST_HEAD)
         fail("%s: the head has %zu bytes", address.shown, a.size);

@@ -34,6 +34,8 @@ static struct load {
     struct name key;    /* the key that it is loaded under, perhaps the same */
     uint64_t done;      /* chunks that the server has */
     uint64_t sum;       /* of those */
+    uint64_t furthest;  /* chunks that it had when it was asked */
+    int tries;          /* since it had more than before */
 } load;
 
 static struct progress progress;
@@ -69,6 +71,15 @@ static struct reply *demand(void) {
 static _Noreturn void fail_strange(void) {
     fail("%s: the server answers %s in a way that is not understood",
          address.shown, call.words[0]);
+}
+
+/* Whatever breaks is tried again, but not for ever. */
+static void note_try(void) {
+    enum { MOST_TRIES = 100 };
+    if (++load.tries > MOST_TRIES)
+        fail("%s: tried %d times, and %s is still not loaded; does another "
+             "push throw it away, or the server lose it?",
+             address.shown, MOST_TRIES, load.target.text);
 }
 
 /* ---- Chunks -------------------------------------------------------------- */
@@ -167,12 +178,32 @@ static void read_status(const struct reply *reply) {
         (uint64_t)all != load.chunks)
         fail_strange();
     load.done = (uint64_t)here;
+    if (load.done > load.furthest) {
+        load.furthest = load.done;
+        load.tries = 0;
+    }
     note_progress();
 }
 
 static void throw_away(void) {
     start_call("UNLINK", &load.key);
     reply_free(demand());
+}
+
+/* Equal bits may mean other keys, by another hash or seed. */
+static bool has_this_head(void) {
+    start_call("BF.DUMP", &load.key);
+    call_text(&call, "0");
+    struct reply *const reply = demand();
+    size_t size = 0;
+    const char *const head = reply_parts(reply) == 3
+                                 ? reply_text(reply_part(reply, 2), &size)
+                                 : NULL;
+    if (!head) fail_strange();
+    const bool has = are_heads_of_one((const uint8_t *)head, size, load.head,
+                                      load.head_size);
+    reply_free(reply);
+    return has;
 }
 
 /* The server has a whole filter there. Is it this one, whose push ended before
@@ -184,7 +215,7 @@ static bool is_there_already(void) {
     struct reply *const reply = server_ask(server, &call, false);
     const bool is = !reply_error(reply);
     reply_free(reply);
-    return is;
+    return is && has_this_head();
 }
 
 enum found { GOES_ON, IS_THERE };
@@ -193,6 +224,7 @@ enum found { GOES_ON, IS_THERE };
 static enum found begin(void) {
     const struct digits sum = sum_text(sum_of(load.head, load.head_size));
     for (;;) {
+        note_try();
         start_load("BEGIN");
         call_text(&call, sum.text);
         call_add(&call, load.head, load.head_size);
@@ -240,7 +272,8 @@ static bool exists(const struct name *key) {
 
 /* If the answer is lost, it was done if the staged key is gone. */
 static void take_the_place(void) {
-    for (;;) {
+    for (load.tries = 0;;) {
+        note_try();
         start_call("BF.SWAP", &load.target);
         call_add(&call, load.key.text, load.key.size);
         struct reply *const reply = server_ask(server, &call, true);
@@ -407,9 +440,9 @@ const struct verb verb_push = {
             "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] "
             "for a UNIX socket. A KEY that begins with a number and a slash "
             "needs the DB before it. Bytes that a URL cannot have are written "
-            "as %2F. A word without :// is a KEY at the server that "
-            "$CALYX_REDIS_URL names. The node of a cluster will do: push finds "
-            "the right one.",
+            "as %2F, and so is an @ in KEY, as %40. A word without :// is a "
+            "KEY at the server that $CALYX_REDIS_URL names. The node of a "
+            "cluster will do: push finds the right one.",
             "User and password may stand in the URL, in $CALYX_REDIS_USER and "
             "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
             "are "

@@ -348,6 +348,17 @@ near() {
     [ "$total" -eq 20000 ]
 }
 
+@test "a shard that gets far more than its share is told of" {
+    seq 100000 >keys
+    run_calyx build --shards 4 -p 1e-8 -o even.calyx keys
+    quiet
+    "$CALYX" check -f even.2-of-4.calyx keys >skewed
+    run_calyx build --shards 4 -o skewed.calyx skewed
+    is_status 0
+    complains "skewed.2-of-4.calyx: holds"
+    [ "$(wc -l <err)" -eq 1 ]
+}
+
 @test "shards are the same whatever the threads, and however lines come" {
     seq 300000 >keys
     "$CALYX" build --shards 3 -n 300000 -o a.calyx -j 1 keys

@@ -41,6 +41,36 @@ setup() {
     complains "option --filter wants a value: --filter FILTER"
 }
 
+@test "behind a file that cannot be read the others are read" {
+    head -c 20 <(gzip -c garden) >cut.gz
+    mkdir folder
+    for jobs in 1 4; do
+        run_calyx check -j $jobs -n -f flowers.calyx garden nowhere garden
+        is_status 2
+        [ "$(wc -l <err)" -eq 1 ]
+        complains "calyx check: nowhere: cannot open it: No such file"
+        prints garden:2:iris garden:4:rose garden:5:rose \
+            garden:2:iris garden:4:rose garden:5:rose
+        run_calyx check -j $jobs -c -f flowers.calyx folder cut.gz garden '' -
+        is_status 2
+        [ "$(wc -l <err)" -eq 3 ]
+        complains "folder: cannot read it: Is a directory"
+        complains "cut.gz: damaged: the packed data ends in its middle"
+        complains "'': cannot open it"
+        prints 3
+    done </dev/null
+    run_calyx check -f flowers.calyx nowhere <(echo moss)
+    is_status 2
+    prints
+    # as with grep
+    run_calyx check -q -f flowers.calyx nowhere garden
+    is_status 0
+    complains "nowhere: cannot open it"
+    run_calyx check -f flowers.calyx --allow nowhere garden
+    is_status 2
+    prints
+}
+
 @test "standard input is read without a file, and for -" {
     run_calyx check -f flowers.calyx <garden
     prints iris rose rose
@@ -54,14 +84,6 @@ setup() {
     complains "standard input is to be read as more than one"
     run_calyx check -f flowers.calyx --allow - - <garden
     is_status 2
-}
-
-@test "lines before a file that cannot be opened are printed" {
-    for jobs in 1 2; do
-        run_calyx check -j $jobs -f flowers.calyx garden nowhere garden
-        is_status 2
-        prints iris rose rose
-    done
 }
 
 @test "-c counts" {

@@ -247,6 +247,11 @@ spills() {
     run_calyx common - - </dev/null
     is_status 2
     complains "standard input is named 2 times; it can be read once"
+    # a pipe under another name is the same pipe; a file is opened anew
+    run_calyx common /dev/stdin - < <(cat a)
+    is_status 2
+    complains "standard input is named 2 times; it can be read once"
+    "$CALYX" common /dev/stdin a /dev/stdin <a | cmp - <("$CALYX" dedup a)
 }
 
 @test "a stream is printed as it comes" {

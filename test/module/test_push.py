@@ -157,6 +157,126 @@ def test_a_server_without_the_module(tmp_path, words):
         server.stop()
 
 
+def test_equal_bits_are_not_yet_the_same_filter(server, tmp_path):
+    """Empty filters have the same bits, whatever their seeds."""
+    one = make(tmp_path / "1.calyx", (), "-n", "1000", "--seed", "1")
+    two = make(tmp_path / "2.calyx", (), "-n", "1000", "--seed", "2")
+    good("push", one, url(server))
+    good("push", one, url(server))  # it is there already
+    bad("there is a filter under seen already", "push", two, url(server))
+    good("push", one, url(server, "{seen}:staged"))
+    good("push", "--swap", two, url(server))
+    good("pull", "-o", tmp_path / "3.calyx", url(server))
+    assert (tmp_path / "3.calyx").read_bytes() == two.read_bytes()
+
+
+def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
+    """Most keys would be looked for in the wrong shard, and not found."""
+    good("build", "--shards", "4", "-o", tmp_path / "f.calyx",
+         given=lines(range(100)))
+    good("push", "--shards", "4", tmp_path / "f.calyx", url(server))
+    for shards in ((), ("--shards", "4")):
+        assert good("check", "-c", "--server", url(server), *shards,
+                    given=lines(range(100))) == b"100\n"
+    for shards in "1", "3", "5":
+        bad(f"it has 4 shards, not {shards}", "check", "-c", "--server",
+            url(server), "--shards", shards, given=lines(range(100)))
+
+
+# ---- Servers that make no sense -----------------------------------------------
+
+class Strange:
+    """A server that answers by a function; None closes the connection."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(peer,),
+                             daemon=True).start()
+
+    def serve(self, peer):
+        with peer, peer.makefile("rb") as stream:
+            while line := stream.readline():
+                words = []
+                for _ in range(int(line[1:])):
+                    size = int(stream.readline()[1:])
+                    words.append(stream.read(size + 2)[:-2])
+                answer = (b"*0\r\n" if words[0] == b"CLUSTER"
+                          else self.answer(words, self.port))
+                if answer is None:
+                    return
+                peer.sendall(answer)
+
+
+ZERO = b"$16\r\n" + 16 * b"0" + b"\r\n"
+
+
+def begun(words, *_):
+    return b"*3\r\n:0\r\n:1\r\n" + ZERO if words[2] == b"BEGIN" else b":7\r\n"
+
+
+def with_a_sum_of_nothing(words, *_):
+    return b"*3\r\n:0\r\n:1\r\n" + ZERO.replace(b"00\r", b"01\r") \
+        if words[0] == b"BF.LOAD" else b":1\r\n"
+
+
+def never_swapped(words, *_):
+    if words[0] == b"BF.SWAP":
+        return None
+    if words[0] == b"BF.LOAD" and words[2] == b"CHUNK":
+        return b":1\r\n"
+    return begun(words) if words[0] == b"BF.LOAD" else b":1\r\n"
+
+
+def moved_to_itself(words, port):
+    return b"-MOVED 1 127.0.0.1:%d\r\n" % port
+
+
+@pytest.mark.parametrize("answer, text", [
+    (begun, "is still not loaded"), (with_a_sum_of_nothing, "still not loaded"),
+    (never_swapped, "still not loaded"), (moved_to_itself, "MOVED"),
+    (lambda *_: b"*3\r\n:-1\r\n:1\r\n" + ZERO, "not understood"),
+    (lambda *_: b"*3\r\n:9223372036854775807\r\n:1\r\n" + ZERO,
+     "not understood"),
+    (lambda *_: b"*3\r\n:0\r\n:9223372036854775807\r\n" + ZERO,
+     "not understood"),
+    (lambda *_: b"*1\r\n*-1\r\n", "not understood"),
+    (lambda *_: b"$-1\r\n", "not understood"),
+    (lambda *_: b"hello\r\n", "closed again and again"),
+    (lambda *_: None, "closed again and again"),
+])
+def test_push_to_a_strange_server_ends(words, answer, text):
+    with Strange(answer) as server:
+        bad(text, "push", "--swap", "--wait", "0.5s", words, url(server))
+
+
+@pytest.mark.parametrize("answer, text", [
+    (lambda *_: b"-ERR begin again with cursor 0\r\n", "refuses to begin"),
+    (lambda *_: b"*3\r\n$1\r\n1\r\n" + ZERO + b"$-1\r\n", "not understood"),
+    (lambda *_: b"*3\r\n$1\r\n1\r\n" + ZERO + b"$1\r\nx\r\n", "damaged"),
+    (lambda *_: b":1\r\n", "not understood"),
+    (moved_to_itself, "MOVED"),
+])
+def test_pull_from_a_strange_server_ends(tmp_path, answer, text):
+    with Strange(answer) as server:
+        bad(text, "pull", "--wait", "0.5s", "-o", tmp_path / "f", url(server))
+
+
 # ---- Passwords --------------------------------------------------------------
 
 SECRET = "s3cr%3At%40x"  # s3cr:t@x
@@ -200,11 +320,23 @@ def test_no_message_shows_a_password(guarded, words, tmp_path):
                     ("push", words, f"redis://me:{SECRET}@/k"),
                     ("push", words, f"redis://me:{SECRET}@127.0.0.1:1/k"),
                     ("push", words, f"http://me:{SECRET}@127.0.0.1:1/k"),
-                    ("push", words, f"redis+unix://me:{SECRET}@/none?key=k")):
+                    ("push", words, f"redis+unix://me:{SECRET}@/none?key=k"),
+                    ("push", words, "redis://me:1/s3cr@127.0.0.1:1/k"),
+                    ("push", words, "redis://me:1?s3cr@127.0.0.1:1/k"),
+                    ("push", words, "redis://:/s3cr@x@127.0.0.1:1/k"),
+                    ("push", words, "redis://s3cr/x@127.0.0.1:1/k"),
+                    ("push", words, "redis+unix://me:a/s3cr@/none?key=k"),
+                    ("check", "--server=rediss://me:\xff/#s3cr@127.0.0.1:1/k"),
+                    ("push", words, "reds://me:s3cr/@127.0.0.1:1/k")):
         status, out, err = calyx(*command)
         assert status == 2 and err
         assert "s3cr" not in err and b"s3cr" not in out, command
     assert "s3cr" not in guarded.text()
+
+
+def command_line(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
 
 
 def test_the_list_of_processes_shows_no_password(tmp_path, words):
@@ -221,14 +353,27 @@ def test_the_list_of_processes_shows_no_password(tmp_path, words):
             try:
                 peer, _ = listener.accept()
                 assert b"s3cr:t@x" in peer.recv(1000)  # it is the right one
-                with open(f"/proc/{process.pid}/cmdline", "rb") as file:
-                    shown = file.read()
-                assert b"redis://me:*" in shown and b"s3cr" not in shown
+                shown = command_line(process.pid)
+                assert b"redis://**" in shown and b"s3cr" not in shown
                 assert b"127.0.0.1" in shown
                 peer.close()
             finally:
                 process.kill()
                 process.communicate()
+
+
+@pytest.mark.parametrize("who", ["me:a/s3cr", "me:1?s3cr/", "s3cr/@", ":#s3cr@/"])
+def test_nor_one_in_a_url_that_makes_no_sense(words, who):
+    """Here it is hidden while lines are awaited, before the URL is read."""
+    process = subprocess.Popen(
+        [CALYX, "check", "-f", words, "-", f"redis://{who}@127.0.0.1:1/k"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    try:
+        until(lambda: b"redis://**" in command_line(process.pid))
+        assert b"s3cr" not in command_line(process.pid)
+    finally:
+        _, err = process.communicate(b"1\n")
+    assert process.returncode == 2 and b"s3cr" not in err
 
 
 # ---- What breaks ------------------------------------------------------------
