@@ -108,10 +108,12 @@ struct cursor {
     uint64_t life, number, sum;
 };
 
-/* Other after each change that a dump of before does not stand; see native.c.
- */
+/* Other after each change that a dump of before does not stand: see native.c;
+ * and after growth, since its head tells how many chunks there are. */
 static uint64_t life_of(const struct filter *f) {
-    return next_sum(f->life, f->rewrites);
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    return next_sum(next_sum(f->life, f->rewrites), info.parts);
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {

@@ -107,7 +107,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString *name,
     if (!target) return;
     for (int i = missing; i < n; i++)
         calyx_merge(target->native, sources[i]->native, NULL);
-    if (target->counts) target->rewrites++;
+    if (target->counts && missing < n) target->rewrites++;
     filter_count(target);
     RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.merge");
