@@ -141,6 +141,7 @@ static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
     const calyx_status status = filter_new(wish, &f, &why);
     memory_trust();
     if (status == CALYX_OK) {
+        if (is_window(f)) turning_listen(ctx);
         type_put(key, f);
         return f;
     }

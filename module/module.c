@@ -64,9 +64,9 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
                                  RM_SIGNALS_MODIFIED_KEYS);
     if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
-        turning_start(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
+    turning_start(ctx);
     return settings_load(ctx, argv, argc);
 }
 

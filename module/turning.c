@@ -148,9 +148,16 @@ static void turn_some(RedisModuleCtx *ctx) {
 static void look(RedisModuleCtx *ctx, void *unused) {
     (void)unused;
     /* While clients are paused for a failover nothing may be replicated. */
+    if (first) turning_listen(ctx);
     if (first && !RM_AvoidReplicaTraffic()) turn_some(ctx);
     RM_CreateTimer(ctx, PERIOD, look, NULL);
 }
+
+void turning_start(RedisModuleCtx *ctx) {
+    RM_CreateTimer(ctx, PERIOD, look, NULL);
+}
+
+/* ---- Names --------------------------------------------------------------- */
 
 /* A key that was renamed has another name. */
 static int see_event(RedisModuleCtx *ctx, int type, const char *event,
@@ -168,9 +175,11 @@ static int see_event(RedisModuleCtx *ctx, int type, const char *event,
     return RM_OK;
 }
 
-int turning_start(RedisModuleCtx *ctx) {
-    RM_CreateTimer(ctx, PERIOD, look, NULL);
-    return RM_SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC, see_event);
+void turning_listen(RedisModuleCtx *ctx) {
+    static bool listens;
+    if (!listens)
+        listens = RM_SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC,
+                                               see_event) == RM_OK;
 }
 
 /* ---- BF.TURN ------------------------------------------------------------- */

@@ -60,7 +60,11 @@ uint64_t turning_due(const struct window *w);
 /* Before a window is changed: turn it if that is due, and replicate it. */
 void turning_do(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f);
 
-int turning_start(RedisModuleCtx *ctx);
+void turning_start(RedisModuleCtx *ctx);
+
+/* For the new names of keys; only once there are windows, as every event of the
+ * server costs those who listen, and BF.ADD makes one. */
+void turning_listen(RedisModuleCtx *ctx);
 
 /* How often windows turned here. */
 extern uint64_t turns_done;
