@@ -325,7 +325,8 @@ def test_a_load_reaches_replicas_and_survives_a_failover(start):
 
 
 def test_only_changes_are_replicated(start):
-    server = start(appendonly="yes")
+    # Else the file may get later what was said before.
+    server = start(appendonly="yes", appendfsync="always")
     r = server.client()
     head, chunks, whole = make_large(r)
     load(r, "copy", head, chunks, whole)
