@@ -69,10 +69,11 @@ static struct digits write_sum(uint64_t sum) {
 static bool read_digits(const char *text, uint64_t *sum) {
     *sum = 0;
     for (int i = 0; i < DIGITS; i++) {
-        const char *const digits = "0123456789abcdef";
-        const char *const at = text[i] ? strchr(digits, text[i] | 0x20) : NULL;
+        const char *const digits = "0123456789abcdefABCDEF";
+        const char *const at = text[i] ? strchr(digits, text[i]) : NULL;
         if (!at) return false;
-        *sum = *sum << 4 | (uint64_t)(at - digits);
+        const int value = (int)(at - digits);
+        *sum = *sum << 4 | (uint64_t)(value < 16 ? value : value - 6);
     }
     return true;
 }

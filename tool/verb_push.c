@@ -430,8 +430,8 @@ const struct verb verb_push = {
         (const char *const[]){
             "Loads the filter in FILE into a server that has the calyx module, "
             "in chunks of 1 MiB with checksums; it may be larger than 512 MB, "
-            "and no step holds up the server. Until all of it is there the key "
-            "answers with an error, never with no.",
+            "and the server does other things between two chunks. Until all of "
+            "it is there the key answers with an error, never with no.",
             "If the connection breaks or the server goes away, push goes on "
             "when it is back. If push itself is ended, the same command goes "
             "on where the last one stopped. What it left is a key that is not "

@@ -131,7 +131,8 @@ def test_hostile_loads_get_an_error_and_change_nothing(r):
           2**63 - 1, bad, b"")
     for number in (-1, "x", "", "1.5", 2**63):
         wrong("must be 0 or more", "copy", "CHUNK", number, bad, b"")
-    for digits in ("", "x" * 16, whole[:-1], whole + "0", "0" * 15 + "g"):
+    for digits in ("", "x" * 16, whole[:-1], whole + "0", "0" * 15 + "g",
+                   "\x11" * 16):
         wrong("16 hexadecimal digits", "copy", "CHUNK", 1, digits, chunks[1])
         wrong("16 hexadecimal digits", "copy", "COMMIT", digits)
         wrong("16 hexadecimal digits", "new", "BEGIN", digits, head)
