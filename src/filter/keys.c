@@ -168,7 +168,8 @@ static struct run hash_next(const calyx_filter *f, const struct keys *keys,
         f->hash->many(&f->secret, keys->bytes + from, n, keys->n - from - n,
                       w->hashes[half]);
     else
-        f->hash->numbers(&f->secret, keys->numbers + from, n, w->hashes[half]);
+        f->hash->numbers(&f->secret, f->kernel->level, keys->numbers + from, n,
+                         w->hashes[half]);
     w->hashed += n;
     return run;
 }

@@ -2,13 +2,12 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 #if CALYX_HAVE_SODIUM
 #include <sodium/crypto_shorthash.h>
 #endif
 
 #include "base/bits.h"
+#include "hash/xxh3.h"
 
 /* The bytes of a key that come from memory are awaited as long as the line of
  * the filter that it asks, so they are called for in time too: the first and
@@ -39,8 +38,9 @@ static inline void call_key(const calyx_key *key) {
         return one(secret, &number, sizeof number);                            \
     }                                                                          \
     static void one##_numbers(const struct secret *secret,                     \
-                              const uint64_t *numbers, size_t n,               \
-                              uint64_t *hashes) {                              \
+                              enum cpu_level level, const uint64_t *numbers,   \
+                              size_t n, uint64_t *hashes) {                    \
+        (void)level;                                                           \
         for (size_t i = 0; i < n; i++)                                         \
             hashes[i] = one##_number(secret, numbers[i]);                      \
     }
@@ -52,6 +52,18 @@ static inline uint64_t xxh3(const struct secret *secret, const void *key,
     return XXH3_64bits_withSeed(key, size, secret->seed);
 }
 MANY(xxh3)
+
+static void xxh3_numbers_at(const struct secret *secret, enum cpu_level level,
+                            const uint64_t *numbers, size_t n,
+                            uint64_t *hashes) {
+#if ON_X86
+    if (level >= CPU_AVX2) {
+        xxh3_numbers_avx2(secret->seed, numbers, n, hashes);
+        return;
+    }
+#endif
+    xxh3_numbers(secret, level, numbers, n, hashes);
+}
 
 /* ---- xxh64: what Parquet uses, with seed 0 ------------------------------- */
 
@@ -76,7 +88,7 @@ MANY(siphash)
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct hash table[] = {
-    {"xxh3", 1, false, true, xxh3, xxh3_many, xxh3_number, xxh3_numbers},
+    {"xxh3", 1, false, true, xxh3, xxh3_many, xxh3_number, xxh3_numbers_at},
     {"xxh64", 2, false, false, xxh64, xxh64_many, xxh64_number, xxh64_numbers},
 #if CALYX_HAVE_SODIUM
     {"siphash", 3, true, false, siphash, siphash_many, siphash_number,

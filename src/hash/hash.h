@@ -8,6 +8,8 @@
 
 #include <calyx/calyx.h>
 
+#include "base/cpu.h"
+
 /* What makes one filter's hash differ from another's. */
 struct secret {
     uint64_t seed;
@@ -25,8 +27,8 @@ struct hash {
                  size_t more, uint64_t *hashes);
     /* The same as the 8 little-endian bytes of each number. */
     uint64_t (*number)(const struct secret *secret, uint64_t number);
-    void (*numbers)(const struct secret *secret, const uint64_t *numbers,
-                    size_t n, uint64_t *hashes);
+    void (*numbers)(const struct secret *secret, enum cpu_level level,
+                    const uint64_t *numbers, size_t n, uint64_t *hashes);
 };
 
 const struct hash *hash_named(const char *name); /* NULL if there is none */

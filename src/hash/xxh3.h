@@ -13,4 +13,8 @@ static inline uint64_t xxh3_of_number(uint64_t number, uint64_t seed) {
     return XXH3_64bits_withSeed(&number, sizeof number, seed);
 }
 
+/* The same of many, for processors that are CPU_AVX2 or better. */
+void xxh3_numbers_avx2(uint64_t seed, const uint64_t *numbers, size_t n,
+                       uint64_t *hashes);
+
 #endif

@@ -153,23 +153,44 @@ static void many_keys_hash_as_each_of_them_does(void **state) {
     }
 }
 
+static void check_numbers(const struct hash *hash, const struct secret *secret,
+                          const uint64_t *numbers, size_t n) {
+    uint64_t hashes[100];
+    for (int level = 0; level <= (int)cpu_best(); level++) {
+        memset(hashes, 0, sizeof hashes);
+        hash->numbers(secret, (enum cpu_level)level, numbers, n, hashes);
+        for (size_t i = 0; i < n; i++) {
+            uint8_t bytes[8];
+            for (size_t j = 0; j < 8; j++)
+                bytes[j] = (uint8_t)(numbers[i] >> 8 * j);
+            assert_int_equal(hashes[i], hash->one(secret, bytes, 8));
+        }
+    }
+}
+
 static void a_number_hashes_as_its_eight_little_endian_bytes(void **state) {
     (void)state;
     const uint64_t numbers[] = {
         0, 1, 255, 256, UINT64_C(0x0123456789ABCDEF), UINT64_MAX};
     enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
 
-    for (const char *const *name = calyx_hashes(); *name; name++) {
-        const struct hash *hash = hash_named(*name);
-        uint64_t hashes[NUMBERS];
-        hash->numbers(&any_secret, numbers, NUMBERS, hashes);
-        for (size_t i = 0; i < NUMBERS; i++) {
-            uint8_t bytes[8];
-            for (size_t j = 0; j < 8; j++)
-                bytes[j] = (uint8_t)(numbers[i] >> 8 * j);
-            assert_int_equal(hashes[i], hash->one(&any_secret, bytes, 8));
+    for (const char *const *name = calyx_hashes(); *name; name++)
+        check_numbers(hash_named(*name), &any_secret, numbers, NUMBERS);
+}
+
+/* At every level, and with any number of them left over. */
+static void many_numbers_hash_so_with_any_seed(void **state) {
+    (void)state;
+    struct generator random = {3};
+    for (const char *const *name = calyx_hashes(); *name; name++)
+        for (int round = 0; round < 2000; round++) {
+            struct secret secret = any_secret;
+            secret.seed = random_word(&random) >> round % 64;
+            uint64_t numbers[100];
+            const size_t n = (size_t)round % 100;
+            for (size_t i = 0; i < n; i++) numbers[i] = random_word(&random);
+            check_numbers(hash_named(*name), &secret, numbers, n);
         }
-    }
 }
 
 /* ---- In a filter --------------------------------------------------------- */
@@ -327,6 +348,7 @@ int main(void) {
         cmocka_unit_test(every_listed_hash_is_tested_here),
         cmocka_unit_test(many_keys_hash_as_each_of_them_does),
         cmocka_unit_test(a_number_hashes_as_its_eight_little_endian_bytes),
+        cmocka_unit_test(many_numbers_hash_so_with_any_seed),
         cmocka_unit_test(a_key_its_hash_and_its_number_leave_the_same_bits),
         cmocka_unit_test(many_hashes_are_those_of_each_key),
         cmocka_unit_test(bytes_after_a_nul_belong_to_the_key),
