@@ -49,7 +49,7 @@ static inline void call_key(const calyx_key *key) {
 
 static inline uint64_t xxh3(const struct secret *secret, const void *key,
                             size_t size) {
-    return XXH3_64bits_withSeed(key, size, secret->seed);
+    return xxh3_of_bytes(key, size, secret->seed);
 }
 MANY(xxh3)
 
