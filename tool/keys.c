@@ -114,8 +114,6 @@ static int place_after(int place, char c, char sep) {
     switch (place) {
         case IN_QUOTES: return c == '"' ? QUOTE_IN_QUOTES : IN_QUOTES;
         case QUOTE_IN_QUOTES:
-            if (c == '"') return IN_QUOTES;
-            return c == sep ? FIELD_START : IN_FIELD;
         case FIELD_START:
             if (c == '"') return IN_QUOTES;
             return c == sep ? FIELD_START : IN_FIELD;

@@ -177,12 +177,16 @@ static bool starts(const char *text, const char *with) {
 /* "MOVED 3999 127.0.0.1:6381": the node, or NOWHERE. No host means the one that
  * answered. */
 static int node_told(struct server *s, const char *error, int from, int *slot) {
+    const char *const number = strchr(error, ' ');
     const char *const place = strrchr(error, ' ');
     const char *const colon = strrchr(error, ':');
-    if (!place || !colon || colon < place ||
-        sscanf(error, "%*s %d", slot) != 1 || *slot < 0 || *slot >= SLOTS)
+    if (!place || place == number || !colon || colon < place) return NOWHERE;
+    const long told = strtol(number, NULL, 10);
+    const long port_told = strtol(colon + 1, NULL, 10);
+    if (told < 0 || told >= SLOTS || port_told < 1 || port_told > 65535)
         return NOWHERE;
-    const int port = atoi(colon + 1);
+    *slot = (int)told;
+    const int port = (int)port_told;
     const char *const host = place + 1;
     if (host < colon) return node_at(s, host, (size_t)(colon - host), port);
     char *const same = copy_text(s->nodes[from].host);
