@@ -66,16 +66,21 @@ AVX2 MELT uint32_t words_in(__m256i half) {
     return 15 ^ (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(zeros));
 }
 
-AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
-                               const uint8_t *row) {
+AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
+                                const uint8_t *row, struct line_mask *to) {
     const struct line mask = mask_of(hash, row), old = load(line);
     const struct line missing = {_mm256_andnot_si256(old.low, mask.low),
                                  _mm256_andnot_si256(old.high, mask.high)};
-    struct line_mask bits;
-    _mm256_store_si256((__m256i *)&bits.word[0], missing.low);
-    _mm256_store_si256((__m256i *)&bits.word[4], missing.high);
-    const uint32_t words = words_in(missing.low) | words_in(missing.high) << 4;
-    line_share(line, &bits, words);
+    _mm256_store_si256((__m256i *)&to->word[0], missing.low);
+    _mm256_store_si256((__m256i *)&to->word[4], missing.high);
+    return words_in(missing.low) | words_in(missing.high) << 4;
+}
+
+AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
+                               const uint8_t *row) {
+    struct line_mask missing;
+    const uint32_t words = missing_avx2(line, hash, row, &missing);
+    line_share(line, &missing, words);
     return words != 0;
 }
 
@@ -237,7 +242,8 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
 LINE_KERNELS_OF_EIGHT(avx2, CPU_AVX2, AVX2, in_line_avx2, in_eight_avx2,
-                      add_to_line_avx2, add_eight_avx2, share_line_avx2)
+                      add_to_line_avx2, add_eight_avx2, share_line_avx2,
+                      missing_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */

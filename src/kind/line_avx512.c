@@ -41,14 +41,19 @@ AVX512 MELT bool add_to_line_avx512(uint8_t *line, const uint64_t *hash,
     return !covers(old, mask);
 }
 
-AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
-                                   const uint8_t *row) {
+AVX512 MELT uint32_t missing_avx512(const uint8_t *line, const uint64_t *hash,
+                                    const uint8_t *row, struct line_mask *to) {
     const __m512i missing =
         _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, row));
-    struct line_mask bits;
-    _mm512_store_si512(&bits, missing);
-    const uint32_t words = _mm512_test_epi64_mask(missing, missing);
-    line_share(line, &bits, words);
+    _mm512_store_si512(to, missing);
+    return _mm512_test_epi64_mask(missing, missing);
+}
+
+AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
+                                   const uint8_t *row) {
+    struct line_mask missing;
+    const uint32_t words = missing_avx512(line, hash, row, &missing);
+    line_share(line, &missing, words);
     return words != 0;
 }
 
@@ -67,7 +72,7 @@ LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
 LINE_KERNELS_OF_EIGHT(avx512, CPU_AVX512, AVX512, in_line_avx512,
                       in_eight_avx512, add_to_line_avx512, add_eight_avx512,
-                      share_line_avx512)
+                      share_line_avx512, missing_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 
 /* ---- Counting: line_avx2.c, step for step -------------------------------- */

@@ -150,9 +150,64 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     return count_true(to, now.n);
 }
 
+/* ---- Eight additions beside other threads -------------------------------- */
+
+/* Store what a key misses in its line, and tell in which words of 64 bits, one
+ * bit each. */
+typedef uint32_t find_missing(const uint8_t *line, const uint64_t *hash,
+                              const uint8_t *row, struct line_mask *to);
+
+/* Do two of eight keys, perhaps, go to the same line? Each low half of an
+ * address is compared with those one to four places on, all around. */
+AVX2 MELT bool have_line_in_common(const uintptr_t *lines) {
+    enum { TWO_ON = 0x39, FOUR_ON = 0x4E };
+    const __m256 first = _mm256_loadu_ps((const float *)lines);
+    const __m256 last = _mm256_loadu_ps((const float *)(lines + 4));
+    const __m256i all =
+        _mm256_castps_si256(_mm256_shuffle_ps(first, last, 0x88));
+    const __m256i one_on = _mm256_permutevar8x32_epi32(
+        all, _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 0));
+    const __m256i two_on = _mm256_permute4x64_epi64(all, TWO_ON);
+    const __m256i three_on = _mm256_permute4x64_epi64(one_on, TWO_ON);
+    const __m256i four_on = _mm256_permute4x64_epi64(all, FOUR_ON);
+    const __m256i same =
+        _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi32(all, one_on),
+                                        _mm256_cmpeq_epi32(all, two_on)),
+                        _mm256_or_si256(_mm256_cmpeq_epi32(all, three_on),
+                                        _mm256_cmpeq_epi32(all, four_on)));
+    return !_mm256_testz_si256(same, same);
+}
+
+/* The locked instructions for eight keys come in one row, after everything
+ * else: each waits for the stores before it, and a row for each key would end
+ * where no processor foresees it. Only a key that goes to the same line as one
+ * before it has to see what that one did. */
+AVX2 MELT void share_eight(struct run now, size_t i, struct calls calls,
+                           bool *to, touch_one *share, find_missing *find) {
+    struct line_mask missing[8];
+    uint64_t words = 0; /* of eight keys, eight bits each */
+    const bool crossed = have_line_in_common(&now.lines[i]);
+    for (size_t j = 0; j < 8; j++) {
+        call_at(calls, j);
+        if (__builtin_expect(crossed, false))
+            to[i + j] = share(now, i + j);
+        else
+            words |= (uint64_t)find(line_at(now, i + j), &now.hashes[i + j],
+                                    row_at(now, i + j), &missing[j])
+                     << 8 * j;
+    }
+    if (crossed) return;
+    for (uint64_t left = words; left; left &= left - 1) {
+        const size_t at = (size_t)__builtin_ctzll(left);
+        set64(line_at(now, i + at / 8) + at % 8 * 8,
+              missing[at / 8].word[at % 8]);
+    }
+    for (size_t j = 0; j < 8; j++) to[i + j] = words >> 8 * j & 255;
+}
+
 /* The kernels of the line kind, of functions that the level brings:
- * LINE_SINGLES tells which, and `in_eight` asks eight at a time. Adding eight
- * is adding each of eight. */
+ * LINE_SINGLES tells which, `in_eight` and `add_eight` take eight at a time,
+ * and `missing` is its find_missing. */
 #define LINE_RUN(name, TARGET, constant, one, eight)                     \
     TARGET static size_t name(constant uint8_t *body,                    \
                               const struct shape *shape, struct run now, \
@@ -170,7 +225,7 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     }
 
 #define LINE_KERNELS_OF_EIGHT(level, cpu, TARGET, in, in_eight, add,           \
-                              add_eight, share)                                \
+                              add_eight, share, missing)                       \
     TARGET MELT bool level##_has_at(struct run now, size_t i) {                \
         return in(line_at(now, i), &now.hashes[i], row_at(now, i));            \
     }                                                                          \
@@ -180,9 +235,12 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     TARGET MELT bool level##_share_at(struct run now, size_t i) {              \
         return share(line_at(now, i), &now.hashes[i], row_at(now, i));         \
     }                                                                          \
-    EACH_OF_EIGHT(level##_share_eight, TARGET, level##_share_at)               \
     LINE_RUN(line_##level##_has_run, TARGET, const, level##_has_at, in_eight)  \
     LINE_RUN(line_##level##_add_run, TARGET, , level##_add_at, add_eight)      \
+    TARGET MELT void level##_share_eight(struct run now, size_t i,             \
+                                         struct calls calls, bool *to) {       \
+        share_eight(now, i, calls, to, level##_share_at, missing);             \
+    }                                                                          \
     LINE_RUN(line_##level##_share_run, TARGET, , level##_share_at,             \
              level##_share_eight)                                              \
     SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
