@@ -8,7 +8,8 @@
  *   floor_ratio       calyx_has_hashes of line over the floor on the same given
  *   floor_ratio_avx2  hashes: neither side hashes. This is the strictest way:
  *                     hashing on both sides would bring the ratio nearer to 1.
- *                     (The ratio with hashing is a row of its own.)
+ *                     (The ratio with hashing is a row of its own; the floor
+ *                     hashes by xxhash.h there, a number at a time.)
  *   add_ratio         calyx_add_hashes over the floor that writes, on the same
  *                     given hashes, while a filter goes from half full to full
  *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
