@@ -102,7 +102,7 @@ typedef bool has_one(const uint8_t *, const struct shape *, const uint64_t *);
 typedef bool add_one(uint8_t *, const struct shape *, const uint64_t *);
 typedef void call_one(const uint8_t *, const struct shape *, uint64_t);
 
-/* How many of a run's answers are true, eight at a time. */
+/* How many of less than 2048 answers are true, eight at a time. */
 MELT size_t count_true(const bool *answers, size_t n) {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
     uint64_t sums = 0;
