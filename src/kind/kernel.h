@@ -60,7 +60,9 @@ struct kernel {
                       struct run now, struct run next, bool *found);
     size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run now,
                       struct run next, bool *fresh);
-    /* Only for kinds that count; else NULL. What was not there stays away. */
+    /* Only for kinds that count; else NULL. What was not there stays away;
+     * tells whether it was there, or how many were. */
+    bool (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
                          struct run now, struct run next, bool *found);
 
@@ -180,6 +182,6 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
     }                                                                         \
     const struct kernel name = {                                              \
         cpu,  name##_has, name##_add, name##_has_run, name##_add_run,         \
-        NULL, NULL};
+        NULL, NULL,       NULL};
 
 #endif

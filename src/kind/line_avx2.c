@@ -3,8 +3,7 @@
 #if ON_X86
 
 #include "kind/avx2.h"
-#include "kind/counting.h"
-#include "kind/line_runs.h"
+#include "kind/counting_runs.h"
 
 struct line {
     __m256i low, high; /* words 0 to 7, and 8 to 15 */
@@ -190,7 +189,7 @@ AVX2 MELT __m256i covered(const struct four *four, const uintptr_t *lines,
 }
 
 /* Which of four keys are in their lines: all ones in a word of each, in either
- * half. Packing makes each word half as long, but minus one of nothing else. */
+ * half. Packing makes each word half as long, and -1 only of -1. */
 AVX2 MELT __m256i found_in(const struct four *four, const uintptr_t *lines) {
     const __m256i first =
         _mm256_packs_epi32(covered(four, lines, 0), covered(four, lines, 1));
@@ -203,8 +202,8 @@ AVX2 MELT __m256i found_in(const struct four *four, const uintptr_t *lines) {
 }
 
 /* A ring of groups of four keys. Their lines are called a while before they are
- * asked, and worked out a group before that: to read at once what a vector has
- * just written takes long. */
+ * asked, and worked out a group before that: a tenth faster than to call them
+ * at once. */
 enum { GROUPS = 8, CALLED_AHEAD = 4, WORKED_OUT_AHEAD = 5 };
 
 typedef uintptr_t lines_of_four[FIELDS_AT_ONCE][4];
@@ -304,14 +303,12 @@ AVX2 MELT bool any(struct line a) {
     return !_mm256_testz_si256(both, both);
 }
 
-AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape,
-                          const uint64_t *hash) {
-    const size_t at = line_offset(*hash, shape);
+AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape, size_t at,
+                          const uint64_t *hash, const uint8_t *row) {
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
     uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const struct line mask = mask_of(hash, line_row(*hash, shape->probes)),
-                      old = load(line);
+    const struct line mask = mask_of(hash, row), old = load(line);
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line again = in_both(old, mask);
     const struct line carry1 = in_both(p0, again), carry2 = in_both(p1, carry1);
@@ -328,10 +325,9 @@ AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape,
 
 /* Counters that reach into plane 3 are left to the plain kernel; so none that
  * is met here is at 15. */
-AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
-                           const uint64_t *hash) {
+AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
+                           const uint64_t *hash, const uint8_t *row) {
     static const struct line_mask nothing;
-    const size_t at = line_offset(*hash, shape);
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
@@ -340,8 +336,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
     if (__builtin_expect(marks > 1, false))
         return counting_remove_scalar(body, shape, hash);
 
-    const struct line mask = mask_of(hash, line_row(*hash, shape->probes)),
-                      old = load(line);
+    const struct line mask = mask_of(hash, row), old = load(line);
     if (any(less(mask, old))) return false;
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line p2 = load(marks ? plane2 : (const uint8_t *)&nothing);
@@ -358,7 +353,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
     return true;
 }
 
-COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, line_avx2_has_run,
-                line_has_in_any, count_avx2, remove_avx2)
+COUNTING_KERNEL_OF_RUNS(counting_avx2, CPU_AVX2, AVX2, one_avx2_has,
+                        line_avx2_has_run, count_avx2, remove_avx2)
 
 #endif

@@ -195,12 +195,14 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                                         line_##level##_has_run,                \
                                         line_##level##_add_run,                \
                                         NULL,                                  \
+                                        NULL,                                  \
                                         line_has_in_any};                      \
     const struct kernel line_##level##_shared = {cpu,                          \
                                                  line_##level##_shared_has,    \
                                                  line_##level##_shared_add,    \
                                                  line_##level##_has_run,       \
                                                  line_##level##_share_run,     \
+                                                 NULL,                         \
                                                  NULL,                         \
                                                  line_has_in_any};
 
