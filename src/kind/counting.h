@@ -1,5 +1,5 @@
-/* How runs are added to and removed from counting filters, at any cpu_level.
- * counting.c tells what lies where. */
+/* How runs are added to and removed from counting filters, at any cpu_level;
+ * counting_runs.h has loops of more speed. counting.c tells what lies where. */
 #ifndef CALYX_COUNTING_H
 #define CALYX_COUNTING_H
 
@@ -76,8 +76,7 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
 
 /* Define `const struct kernel name` of what a level brings. A counting filter
  * is asked as a line filter is. */
-#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, has_in_any_, add_,  \
-                        remove_)                                               \
+#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_)      \
     SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
     TARGET static size_t name##_add_run(                                       \
         uint8_t *body, const struct shape *shape, struct run now,              \
@@ -91,8 +90,17 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
         return add_each(body, shape, now, next, found, remove_,                \
                         counting_call_all, NULL);                              \
     }                                                                          \
-    const struct kernel name = {cpu,        name##_has,     name##_add,        \
-                                has_run_,   name##_add_run, name##_remove_run, \
-                                has_in_any_};
+    TARGET static bool name##_remove(uint8_t *body, const struct shape *shape, \
+                                     uint64_t hash) {                          \
+        return remove_(body, shape, &hash);                                    \
+    }                                                                          \
+    const struct kernel name = {cpu,                                           \
+                                name##_has,                                    \
+                                name##_add,                                    \
+                                has_run_,                                      \
+                                name##_add_run,                                \
+                                name##_remove,                                 \
+                                name##_remove_run,                             \
+                                NULL};
 
 #endif

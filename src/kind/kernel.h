@@ -60,7 +60,9 @@ struct kernel {
                       struct run now, struct run next, bool *found);
     size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run now,
                       struct run next, bool *fresh);
-    /* Only for kinds that count; else NULL. What was not there stays away. */
+    /* Only for kinds that count; else NULL. What was not there stays away;
+     * tells whether it was there, or how many were. */
+    bool (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
                          struct run now, struct run next, bool *found);
 
@@ -102,7 +104,7 @@ typedef bool has_one(const uint8_t *, const struct shape *, const uint64_t *);
 typedef bool add_one(uint8_t *, const struct shape *, const uint64_t *);
 typedef void call_one(const uint8_t *, const struct shape *, uint64_t);
 
-/* How many of a run's answers are true, eight at a time. */
+/* How many of less than 2048 answers are true, eight at a time. */
 MELT size_t count_true(const bool *answers, size_t n) {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
     uint64_t sums = 0;
@@ -180,6 +182,6 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
     }                                                                         \
     const struct kernel name = {                                              \
         cpu,  name##_has, name##_add, name##_has_run, name##_add_run,         \
-        NULL, NULL};
+        NULL, NULL,       NULL};
 
 #endif

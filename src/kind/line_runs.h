@@ -253,12 +253,14 @@ AVX2 MELT void share_eight(struct run now, size_t i, struct calls calls,
                                         line_##level##_has_run,                \
                                         line_##level##_add_run,                \
                                         NULL,                                  \
+                                        NULL,                                  \
                                         line_has_in_any};                      \
     const struct kernel line_##level##_shared = {cpu,                          \
                                                  line_##level##_shared_has,    \
                                                  line_##level##_shared_add,    \
                                                  line_##level##_has_run,       \
                                                  line_##level##_share_run,     \
+                                                 NULL,                         \
                                                  NULL,                         \
                                                  line_has_in_any};
 

@@ -158,6 +158,37 @@ static void adding_one_by_one_grows_as_adding_many_does(void **state) {
     }
 }
 
+/* Many questions may be answered in another order than they were asked. Half of
+ * these keys are there, in parts of all sizes. */
+static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
+    (void)state;
+    enum { KEYS = 600000, QUESTIONS = 9000 };
+    static const size_t sizes[] = {1,    3,    511,  1023,
+                                   1024, 4095, 4097, QUESTIONS};
+    static uint64_t numbers[QUESTIONS];
+    static bool want[QUESTIONS], found[QUESTIONS];
+    struct generator random = {5};
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 500, .growth = 2, .fpr = 0.05});
+    add_numbers(f, 0, KEYS);
+    assert_true(info_of(f).parts > 5);
+    assert_true(info_of(f).bytes > 1 << 20);
+    for (size_t i = 0; i < QUESTIONS; i++) {
+        numbers[i] = random_below(&random, 2 * KEYS);
+        want[i] = calyx_has_u64(f, numbers[i]);
+    }
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        const size_t n = sizes[s];
+        size_t total = 0;
+        for (size_t i = 0; i < n; i++) total += want[i];
+        memset(found, 2, sizeof found);
+        assert_int_equal(calyx_has_many_u64(f, numbers, n, found), total);
+        assert_memory_equal(found, want, n);
+        assert_int_equal(calyx_has_many_u64(f, numbers, n, NULL), total);
+    }
+    calyx_free(f);
+}
+
 /* Known keys are not new: they take no room. */
 static void adding_the_same_keys_again_does_not_grow(void **state) {
     (void)state;
@@ -450,6 +481,7 @@ int main(void) {
         cmocka_unit_test(every_kind_grows_and_keeps_its_rate),
         cmocka_unit_test(the_rate_is_kept_at_every_size),
         cmocka_unit_test(adding_one_by_one_grows_as_adding_many_does),
+        cmocka_unit_test(a_grown_filter_answers_many_as_it_answers_one),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),

@@ -210,14 +210,6 @@ static void runs_give_the_answers_that_singles_do(void **state) {
     on_every_kernel(ask_in_runs);
 }
 
-static bool remove_one(const struct kernel *kernel, uint8_t *body,
-                       const struct shape *shape, uint64_t hash) {
-    struct noted notes;
-    const struct run one = run_of(&notes, &hash, 1);
-    kernel->remove_run(body, shape, none, one, NULL);
-    return kernel->remove_run(body, shape, one, none, NULL) == 1;
-}
-
 /* Of all that was added, once or oftener, each run takes some away; and some
  * that is not there. In a body of one line, counters come to 15 and stay. */
 static void remove_in_runs(const struct kind *kind, const struct shape *shape,
@@ -225,20 +217,25 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
     const struct kernel *scalar = scalar_of(kind);
     if (!kernel->remove_run) return;
     const uint64_t *hashes = some_hashes(shape->blocks + 2);
-    const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
+    const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape),
+                     singly = make_bed(kind, shape);
     for (size_t i = 0; i < HASHES - HASHES / 4; i++)
         for (size_t times = i % 7 == 0 ? 7 : 1; times > 0; times--) {
             scalar->add(want.body, shape, hashes[i]);
             kernel->add(is.body, shape, hashes[i]);
+            kernel->add(singly.body, shape, hashes[i]);
         }
     struct noted notes, following;
     for (size_t r = 0, at = HASHES; r < RUNS; r++) {
         bool there[RUN], found[RUN];
         size_t total = 0;
         at -= runs[r];
-        for (size_t i = 0; i < runs[r]; i++)
-            total += there[i] =
-                remove_one(scalar, want.body, shape, hashes[at + i]);
+        for (size_t i = 0; i < runs[r]; i++) {
+            const uint64_t hash = hashes[at + i];
+            total += there[i] = scalar->remove(want.body, shape, hash);
+            assert_int_equal(kernel->remove(singly.body, shape, hash),
+                             there[i]);
+        }
         const size_t left = HASHES - at - runs[r];
         const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
         const struct run now = run_of(&notes, hashes + at, runs[r]);
@@ -252,9 +249,11 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
 
         if (r % 3) assert_memory_equal(found, there, runs[r]);
         assert_same(&is, &want);
+        assert_same(&singly, &want);
     }
     free(want.body);
     free(is.body);
+    free(singly.body);
 }
 
 static void runs_remove_what_singles_do(void **state) {
@@ -310,7 +309,7 @@ static void count_and_compare(const struct kind *kind,
         if (adds)
             kernel->add(bed.body, &shape, hash);
         else
-            assert_true(remove_one(kernel, bed.body, &shape, hash));
+            assert_true(kernel->remove(bed.body, &shape, hash));
         count_places(kind, &shape, hash, adds ? 1 : -1, counts);
         assert_counts(bed.body, counts);
     }
