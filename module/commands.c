@@ -233,6 +233,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         reply_partial(ctx, f);
         f = NULL;
     }
+    RM_CloseKey(key); /* not later: what was called comes meanwhile */
     if (f) {
         struct items items;
         if (f->repeats_matter) turning_do(ctx, name, f);
@@ -241,7 +242,6 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         add_items(ctx, name, f, made, &items, single);
         items_close(&items);
     }
-    RM_CloseKey(key);
     return RM_OK;
 }
 
@@ -274,6 +274,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     filter_guess(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
     const enum standing is = type_of(key, &f);
+    if (key) RM_CloseKey(key); /* not later: what was called comes meanwhile */
     if (is == OTHER) {
         reply_wrong_type(ctx);
     } else if (is == FILTER && filter_is_partial(f)) {
@@ -285,7 +286,6 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         counts.positives += found;
         RM_ReplyWithBool(ctx, found);
     }
-    if (key) RM_CloseKey(key);
     return RM_OK;
 }
 
