@@ -157,6 +157,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
 
     struct filter *f = NULL;
+    const uint64_t begun = pages_begun();
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     switch (type_of(key, &f)) {
         case OTHER: reply_wrong_type(ctx); break;
@@ -165,7 +166,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
             if (!make(ctx, key, &options.wish)) break;
             replicate_new(ctx, argv[1], &options.wish);
             note_change(ctx, argv[1], "bloom.reserve");
-            RM_ReplyWithSimpleString(ctx, "OK");
+            reply_ok_when_touched(ctx, begun);
     }
     RM_CloseKey(key);
     return RM_OK;
