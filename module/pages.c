@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +43,21 @@ static struct span whole_units(void *block, size_t size, size_t unit) {
 
 static struct span whole_pages(void *block, size_t size) {
     return whole_units(block, size, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+bool pages_clear(void *block, size_t size) {
+#if defined(__linux__)
+    const struct span s = whole_pages(block, size);
+    if (s.at >= s.end ||
+        madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED) != 0)
+        return false;
+    memset(block, 0, (size_t)(s.at - (char *)block));
+    memset(s.end, 0, size - (size_t)(s.end - (char *)block));
+    return true;
+#else
+    (void)block, (void)size;
+    return false; /* elsewhere the pages may keep what is on them */
+#endif
 }
 
 void pages_ask_for_huge(void *block, size_t size) {

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Make a block zeros, of pages that are fresh. False if that cannot be done. */
+bool pages_clear(void *block, size_t size);
+
 /* Ask for huge pages for a block that is still untouched. Only a wish. */
 void pages_ask_for_huge(void *block, size_t size);
 

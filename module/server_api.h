@@ -305,7 +305,6 @@ typedef struct RedisModuleCommandInfo {
     F(void, GetRandomBytes, (unsigned char *, size_t))
 
 #define OPTIONAL(F)                                          \
-    F(void *, TryCalloc, (size_t n, size_t size))            \
     F(int, AddACLCategory, (RedisModuleCtx *, const char *)) \
     F(int, SetCommandACLCategories, (RedisModuleCommand *, const char *))
 

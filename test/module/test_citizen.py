@@ -8,7 +8,7 @@ import time
 import pytest
 from resp import Error, encode
 from servers import (MODULE, PREFIX, SERVER, are_equal, digest, follow,
-                     free_port, info, until)
+                     free_port, info, resident, until)
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load "
@@ -383,12 +383,6 @@ def milliseconds(r, *words):
     fields = dict(f.split("=") for f in stats.split(","))
     assert fields["calls"] == "1"
     return float(fields["usec"]) / 1000
-
-
-def resident(r):
-    """Bytes, as the system counts them: the server looks but now and then."""
-    with open(f"/proc/{info(r, 'server')['process_id']}/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def all_there_is_to_time(r, turn):
