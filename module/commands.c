@@ -157,6 +157,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
 
     struct filter *f = NULL;
+    const uint64_t begun = pages_begun();
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     switch (type_of(key, &f)) {
         case OTHER: reply_wrong_type(ctx); break;
@@ -165,7 +166,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
             if (!make(ctx, key, &options.wish)) break;
             replicate_new(ctx, argv[1], &options.wish);
             note_change(ctx, argv[1], "bloom.reserve");
-            RM_ReplyWithSimpleString(ctx, "OK");
+            reply_ok_when_touched(ctx, begun);
     }
     RM_CloseKey(key);
     return RM_OK;
@@ -208,16 +209,41 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     return status == CALYX_OK ? RM_OK : reply_not_added(ctx, status, &why);
 }
 
+/* The same of one item, to a filter that was there and that repeats do not
+ * matter to: what most commands are, and with less to be done around it. */
+static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
+                      struct filter *f, const calyx_key *item) {
+    calyx_error why;
+    bool fresh = false;
+    size_t done = 0;
+    why.text[0] = '\0';
+    memory_judge(ctx, f->bytes);
+    const calyx_status status =
+        filter_add(f, item, 1, &fresh, &fresh, &done, &why);
+    memory_trust();
+    if (status != CALYX_OK) {
+        counts.refused += status == CALYX_NO_MEMORY;
+        return reply_not_added(ctx, status, &why);
+    }
+    counts.adds++;
+    if (fresh) {
+        counts.fresh++;
+        RM_ReplicateVerbatim(ctx);
+        note_change(ctx, name, "bloom.add");
+    }
+    return RM_ReplyWithBool(ctx, fresh);
+}
+
 /* `options` NULL stands for the defaults. */
 static int add(RedisModuleCtx *ctx, RedisModuleString *name,
                struct options *options, RedisModuleString **argv, int n,
                bool single) {
     struct filter *f = NULL;
     struct wish wish, *made = NULL;
+    calyx_key item;
     if (single) {
-        size_t size;
-        const char *item = RM_StringPtrLen(*argv, &size);
-        filter_guess(item, size);
+        item.data = RM_StringPtrLen(*argv, &item.size);
+        filter_guess(item.data, item.size);
     }
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
     const enum standing is = type_of(key, &f);
@@ -233,7 +259,11 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         reply_partial(ctx, f);
         f = NULL;
     }
-    if (f) {
+    RM_CloseKey(key); /* not later: what was called comes meanwhile */
+    if (f && single && !made && !f->repeats_matter) {
+        filter_aim(f);
+        add_single(ctx, name, f, &item);
+    } else if (f) {
         struct items items;
         if (f->repeats_matter) turning_do(ctx, name, f);
         if (single) filter_aim(f);
@@ -241,7 +271,6 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         add_items(ctx, name, f, made, &items, single);
         items_close(&items);
     }
-    RM_CloseKey(key);
     return RM_OK;
 }
 
@@ -274,6 +303,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     filter_guess(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
     const enum standing is = type_of(key, &f);
+    if (key) RM_CloseKey(key); /* not later: what was called comes meanwhile */
     if (is == OTHER) {
         reply_wrong_type(ctx);
     } else if (is == FILTER && filter_is_partial(f)) {
@@ -285,7 +315,6 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         counts.positives += found;
         RM_ReplyWithBool(ctx, found);
     }
-    if (key) RM_CloseKey(key);
     return RM_OK;
 }
 

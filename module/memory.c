@@ -8,10 +8,10 @@
  *     raw ... | raw | block, at a multiple of 64 ...
  *
  * Zeros: asking the system for fresh pages is free at any size, while clearing
- * 1 GB would stop the server for a third of a second. RM_Calloc knows fresh
- * pages, but kills the server when there is no memory; RM_TryCalloc does not,
- * and is missing before Redis 7.4. There a first RM_TryAlloc tells whether
- * there is enough.
+ * 1 GB would stop the server for a third of a second. So that is done here; the
+ * allocators of some servers clear what was in use before. Where it cannot be
+ * done, RM_Calloc at least knows pages that are fresh. It kills the server when
+ * there is no memory, so a first RM_TryAlloc tells whether there is.
  */
 #include "memory.h"
 
@@ -120,10 +120,10 @@ static void *take_zeros(size_t size) {
     takes++;
     if ((judging && !is_allowed(size)) || !is_possible(size)) return NULL;
     has_bytes += size; /* a command may make a filter grow more than once */
-    if (RM_TryCalloc) return RM_TryCalloc(1, size);
     void *block = RM_TryAlloc(size);
     if (!block) return NULL;
     if (size < LARGE) return memset(block, 0, size);
+    if (pages_clear(block, size)) return block;
     RM_Free(block);
     return RM_Calloc(1, size);
 }

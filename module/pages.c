@@ -2,8 +2,9 @@
  * The thread that touches pages ahead. It has no locks that matter: populating
  * memory does not change what is in it, and memory that is gone gives an error.
  * So a block may be freed while it is touched, and all that the mutex guards is
- * the list of what is to be done. In a child that saves there is no such
- * thread, and the mutex may stay locked for ever: there nothing is done.
+ * the lists of what is to be done, and of those who wait for it. In a child
+ * that saves there is no such thread, and the mutex may stay locked for ever:
+ * there nothing is done.
  *
  * Linux 5.14 and later can do this; elsewhere nothing here does anything.
  */
@@ -14,7 +15,9 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -42,6 +45,21 @@ static struct span whole_pages(void *block, size_t size) {
     return whole_units(block, size, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+bool pages_clear(void *block, size_t size) {
+#if defined(__linux__)
+    const struct span s = whole_pages(block, size);
+    if (s.at >= s.end ||
+        madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED) != 0)
+        return false;
+    memset(block, 0, (size_t)(s.at - (char *)block));
+    memset(s.end, 0, size - (size_t)(s.end - (char *)block));
+    return true;
+#else
+    (void)block, (void)size;
+    return false; /* elsewhere the pages may keep what is on them */
+#endif
+}
+
 void pages_ask_for_huge(void *block, size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const struct span s = whole_units(block, size, HUGE_PAGE);
@@ -61,6 +79,16 @@ static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct span tasks[MOST_TASKS]; /* those with at < end are to be done */
 static bool held;
 static bool runs; /* the thread, in this process */
+static uint64_t begun;
+
+enum { MOST_WAITERS = 64 };
+static const double MOST_SECONDS = 2;
+static struct waiter {
+    void (*tell)(void *context);
+    void *context;
+    double until;
+} waiters[MOST_WAITERS];
+static int waiting; /* so many of them */
 
 static struct span *find_task(void) {
     for (int i = 0; i < MOST_TASKS; i++)
@@ -68,11 +96,34 @@ static struct span *find_task(void) {
     return NULL;
 }
 
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void tell_waiters(bool all_is_done) {
+    if (!waiting) return;
+    const double now = seconds_now();
+    int left = 0;
+    for (int i = 0; i < waiting; i++)
+        if (all_is_done || now >= waiters[i].until)
+            waiters[i].tell(waiters[i].context);
+        else
+            waiters[left++] = waiters[i];
+    waiting = left;
+}
+
 /* Wait for something to do, and take a step of it off. */
 static struct span next_step(void) {
-    pthread_mutex_lock(&mutex);
     struct span *task;
-    while (held || !(task = find_task())) pthread_cond_wait(&more, &mutex);
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        task = find_task();
+        tell_waiters(!task);
+        if (task && !held) break;
+        pthread_cond_wait(&more, &mutex);
+    }
     const size_t left = (size_t)(task->end - task->at);
     const struct span step = {task->at, task->at + (left < STEP ? left : STEP)};
     task->at = step.end;
@@ -130,10 +181,26 @@ void pages_touch_ahead(void *block, size_t size) {
     for (int i = 0; room && i < MOST_TASKS; i++)
         if (tasks[i].at >= tasks[i].end) {
             tasks[i] = whole_pages(block, size);
+            begun++;
             pthread_cond_signal(&more);
             break;
         }
     pthread_mutex_unlock(&mutex);
+}
+
+uint64_t pages_begun(void) {
+    return begun;
+}
+
+bool pages_tell_when_touched(void (*tell)(void *context), void *context) {
+    if (!is_running()) return false;
+    pthread_mutex_lock(&mutex);
+    const bool waits = waiting < MOST_WAITERS && find_task();
+    if (waits)
+        waiters[waiting++] =
+            (struct waiter){tell, context, seconds_now() + MOST_SECONDS};
+    pthread_mutex_unlock(&mutex);
+    return waits;
 }
 
 void pages_hold(bool hold) {
@@ -163,6 +230,15 @@ void pages_give_back(void *block, size_t size) {
 
 void pages_touch_ahead(void *block, size_t size) {
     (void)block, (void)size;
+}
+
+uint64_t pages_begun(void) {
+    return 0;
+}
+
+bool pages_tell_when_touched(void (*tell)(void *context), void *context) {
+    (void)tell, (void)context;
+    return false;
 }
 
 void pages_hold(bool hold) {

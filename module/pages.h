@@ -10,6 +10,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Make a block zeros, of pages that are fresh. False if that cannot be done. */
+bool pages_clear(void *block, size_t size);
 
 /* Ask for huge pages for a block that is still untouched. Only a wish. */
 void pages_ask_for_huge(void *block, size_t size);
@@ -17,7 +21,16 @@ void pages_ask_for_huge(void *block, size_t size);
 /* Begin to touch a block ahead, without changing it. Only a wish. */
 void pages_touch_ahead(void *block, size_t size);
 
-/* Hold that while many keys are added: with another thread of the process at
+/* How often that was begun: a command after which it is the same has taken no
+ * large block. */
+uint64_t pages_begun(void);
+
+/* Tell somebody once nothing is left to touch, or after two seconds at most; it
+ * is the thread that touches who tells, and it must not be kept. False if there
+ * is nothing to wait for, or no room for one more who waits. */
+bool pages_tell_when_touched(void (*tell)(void *context), void *context);
+
+/* Hold it while many keys are added: with another thread of the process at
  * work, each first touch makes its processor drop what it knows of a page, and
  * takes three times as long. */
 void pages_hold(bool hold);

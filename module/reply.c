@@ -7,6 +7,7 @@
 
 #include "memory.h"
 #include "options.h"
+#include "pages.h"
 #include "window.h"
 
 /* ---- Errors -------------------------------------------------------------- */
@@ -61,6 +62,28 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
 }
 
 /* ---- Answers ------------------------------------------------------------- */
+
+static int reply_ok(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    (void)argv, (void)argc;
+    return RM_ReplyWithSimpleString(ctx, "OK");
+}
+
+static void unblock(void *client) {
+    RM_UnblockClient(client, NULL);
+}
+
+/* Without a time limit of the server's: one that ends while the client is being
+ * unblocked would cost it the reply. */
+int reply_ok_when_touched(RedisModuleCtx *ctx, uint64_t begun) {
+    const int cannot_wait =
+        RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING;
+    if (pages_begun() == begun || RM_GetContextFlags(ctx) & cannot_wait)
+        return reply_ok(ctx, NULL, 0);
+    RedisModuleBlockedClient *client =
+        RM_BlockClient(ctx, reply_ok, NULL, NULL, 0);
+    if (!pages_tell_when_touched(unblock, client)) unblock(client);
+    return RM_OK;
+}
 
 int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n) {
     for (size_t i = 0; i < n; i++) RM_ReplyWithBool(ctx, answers[i]);

@@ -27,6 +27,7 @@ typedef struct RedisModuleDefragCtx RedisModuleDefragCtx;
 typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleServerInfoData RedisModuleServerInfoData;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
+typedef struct RedisModuleBlockedClient RedisModuleBlockedClient;
 
 enum { RM_OK = 0, RM_ERR = 1, RM_API_VERSION = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };
@@ -40,6 +41,7 @@ enum {
     RM_CTX_REPLICA = 1 << 3,     /* of another server       */
     RM_CTX_REPLICATED = 1 << 12, /* from the primary        */
     RM_CTX_LOADING = 1 << 13,    /* from the AOF or the RDB */
+    RM_CTX_DENY_BLOCKING = 1 << 21,
     RM_CTX_RESP3 = 1 << 22
 };
 
@@ -243,6 +245,10 @@ typedef struct RedisModuleCommandInfo {
     F(int, ReplyWithArray, (RedisModuleCtx *, long))                           \
     F(int, ReplyWithMap, (RedisModuleCtx *, long))                             \
     F(int, ReplyWithStringBuffer, (RedisModuleCtx *, const char *, size_t))    \
+    F(RedisModuleBlockedClient *, BlockClient,                                 \
+      (RedisModuleCtx *, command_function * reply, command_function * timeout, \
+       void (*free)(RedisModuleCtx *, void *), long long milliseconds))        \
+    F(int, UnblockClient, (RedisModuleBlockedClient *, void *))                \
     /* replication */                                                          \
     F(int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))     \
     F(int, ReplicateVerbatim, (RedisModuleCtx *))                              \
@@ -299,7 +305,6 @@ typedef struct RedisModuleCommandInfo {
     F(void, GetRandomBytes, (unsigned char *, size_t))
 
 #define OPTIONAL(F)                                          \
-    F(void *, TryCalloc, (size_t n, size_t size))            \
     F(int, AddACLCategory, (RedisModuleCtx *, const char *)) \
     F(int, SetCommandACLCategories, (RedisModuleCommand *, const char *))
 

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "handlers.h"
 #include "memory.h"
+#include "pages.h"
 #include "reply.h"
 #include "type.h"
 #include "window.h"
@@ -179,6 +180,7 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct filter *f) {
     calyx_error why = {.text = ""};
     if (filter_is_partial(f)) return reply_partial(ctx, f);
+    const uint64_t begun = pages_begun();
     memory_judge(ctx, 0);
     const calyx_status status = filter_clear(f, &why);
     memory_trust();
@@ -188,7 +190,7 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
     }
     RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.clear");
-    return RM_ReplyWithSimpleString(ctx, "OK");
+    return reply_ok_when_touched(ctx, begun);
 }
 
 static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

@@ -129,6 +129,12 @@ def info(client, section):
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
+def resident(r):
+    """Bytes, as the system counts them: the server looks but now and then."""
+    with open(f"/proc/{info(r, 'server')['process_id']}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
 def milliseconds_of(client, command):
     """In all calls of a command since CONFIG RESETSTAT."""
     stats = info(client, "commandstats")["cmdstat_" + command]

@@ -3,8 +3,9 @@ import time
 
 import pytest
 from resp import Error, Map
-from servers import (CLOCK_COUNTS, are_equal, caught_up, commands_seen, digest,
-                     follow, free_port, info, milliseconds_of, until)
+from servers import (CLOCK_COUNTS, PREFIX, are_equal, caught_up,
+                     commands_seen, digest, follow, free_port, info,
+                     milliseconds_of, until)
 
 
 def fill(r, key, items, *how):
@@ -115,7 +116,7 @@ def test_what_does_not_fit_says_why_and_changes_nothing(r):
 def test_a_target_that_does_not_fit_in_memory_is_refused(start):
     r = start().client()
     fill(r, "b", range(10))
-    r("CONFIG", "SET", "bf.calyx-max-filter-bytes", 100)
+    r("CONFIG", "SET", PREFIX + "calyx-max-filter-bytes", 100)
     assert "calyx-max-filter-bytes leaves" in r("BF.MERGE", "new", "b")
     assert r("EXISTS", "new") == 0
 
