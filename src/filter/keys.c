@@ -195,7 +195,14 @@ static void move_window(const calyx_filter *f, const struct keys *keys,
 
 /* ---- Asking many --------------------------------------------------------- */
 
-enum { STRETCH = 1024 }; /* hashes to ask several parts for; count_true can */
+enum {
+    STRETCH = 1024, /* hashes to ask several parts for; count_true can */
+    LEAST_LARGE_BYTES = 16 << 20 /* a part that the caches hardly hold */
+};
+
+static bool is_large(const calyx_filter *f, const struct part *p) {
+    return bits_bytes(f->kind, &p->shape) >= LEAST_LARGE_BYTES;
+}
 
 /* Ask these parts, the given one and the older, for hashes at once, as far as
  * the kernel can; what remains is left to the caller. */
@@ -238,10 +245,32 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
     }
 }
 
+/* Ask one part as if it were the only one: run after run, the lines of the next
+ * on their way. From memory that is a fifth faster than all parts at once. */
+static void has_in_large(const calyx_filter *f, const struct part *p,
+                         const uint64_t *hashes, size_t n, bool *found) {
+    uintptr_t lines[2][RUN];
+    uint32_t rows[2][RUN];
+    bool here[RUN];
+    struct run now = {hashes, at_most(n, RUN), lines[0], rows[0]};
+    f->kernel->has_run(p->body, &p->shape, no_run, now, NULL);
+    for (size_t from = 0, half = 1; from < n; half ^= 1) {
+        const size_t then = from + now.n;
+        const struct run next = {hashes + then, at_most(n - then, RUN),
+                                 lines[half], rows[half]};
+        f->kernel->has_run(p->body, &p->shape, now, next, here);
+        for (size_t i = 0; i < now.n; i++) found[from + i] |= here[i];
+        from = then;
+        now = next;
+    }
+}
+
 /* Which hashes, at most STRETCH, are in this part, or an older one? */
 static size_t has_in_these(const calyx_filter *f, const struct part *p,
                            const uint64_t *hashes, size_t n, bool *found) {
     memset(found, false, n);
+    for (; p && f->kernel->has_in_any && is_large(f, p); p = p->older)
+        has_in_large(f, p, hashes, n, found);
     p = has_in_many(f, p, hashes, n, found);
     for (size_t i = 0; p && i < n; i += RUN)
         has_in_each(f, p, hashes + i, at_most(n - i, RUN), found + i);

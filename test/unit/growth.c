@@ -158,23 +158,16 @@ static void adding_one_by_one_grows_as_adding_many_does(void **state) {
     }
 }
 
-/* Many questions may be answered in another order than they were asked. Half of
- * these keys are there, in parts of all sizes. */
-static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
-    (void)state;
-    enum { KEYS = 600000, QUESTIONS = 9000 };
+/* Half of these keys are among the first so many that were added. */
+static void check_many_against_one(const calyx_filter *f, uint64_t keys) {
+    enum { QUESTIONS = 9000 };
     static const size_t sizes[] = {1,    3,    511,  1023,
                                    1024, 4095, 4097, QUESTIONS};
     static uint64_t numbers[QUESTIONS];
     static bool want[QUESTIONS], found[QUESTIONS];
     struct generator random = {5};
-    calyx_filter *f =
-        make_filter((calyx_options){.capacity = 500, .growth = 2, .fpr = 0.05});
-    add_numbers(f, 0, KEYS);
-    assert_true(info_of(f).parts > 5);
-    assert_true(info_of(f).bytes > 1 << 20);
     for (size_t i = 0; i < QUESTIONS; i++) {
-        numbers[i] = random_below(&random, 2 * KEYS);
+        numbers[i] = random_below(&random, 2 * keys);
         want[i] = calyx_has_u64(f, numbers[i]);
     }
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -186,6 +179,34 @@ static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
         assert_memory_equal(found, want, n);
         assert_int_equal(calyx_has_many_u64(f, numbers, n, NULL), total);
     }
+}
+
+/* Many questions may be answered in another order than they were asked. */
+static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
+    (void)state;
+    enum { KEYS = 600000 };
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 500, .growth = 2, .fpr = 0.05});
+    add_numbers(f, 0, KEYS);
+    assert_true(info_of(f).parts > 5);
+    assert_true(info_of(f).bytes > 1 << 20);
+    check_many_against_one(f, KEYS);
+    calyx_free(f);
+}
+
+/* Large parts are asked one by one, the others together. */
+static void so_does_one_with_large_parts(void **state) {
+    (void)state;
+    enum { KEYS = 3300000, LARGE = 16 << 20 };
+    calyx_filter *f = make_filter(
+        (calyx_options){.capacity = 1000000, .growth = 3, .fpr = 0.001});
+    add_numbers(f, 0, KEYS);
+    calyx_part oldest, newest;
+    assert_true(calyx_outline_part(f, 0, &oldest));
+    assert_true(calyx_outline_part(f, info_of(f).parts - 1, &newest));
+    assert_true(oldest.bytes < LARGE && newest.bytes >= LARGE);
+    assert_true(newest.items > 0);
+    check_many_against_one(f, KEYS);
     calyx_free(f);
 }
 
@@ -482,6 +503,7 @@ int main(void) {
         cmocka_unit_test(the_rate_is_kept_at_every_size),
         cmocka_unit_test(adding_one_by_one_grows_as_adding_many_does),
         cmocka_unit_test(a_grown_filter_answers_many_as_it_answers_one),
+        cmocka_unit_test(so_does_one_with_large_parts),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),
