@@ -40,9 +40,8 @@ struct digits sum_text(uint64_t sum) {
 }
 
 bool sum_from(const char *text, size_t size, uint64_t *sum) {
-    int end = 0;
-    return size == 16 && sscanf(text, "%16" SCNx64 "%n", sum, &end) == 1 &&
-           end == 16;
+    return size == 16 && strspn(text, "0123456789abcdefABCDEF") >= size &&
+           sscanf(text, "%16" SCNx64, sum) == 1;
 }
 
 /* ---- Heads --------------------------------------------------------------- */

@@ -173,7 +173,8 @@ static void look_for_leftovers(const char *path) {
         long id;
         if (strncmp(e->d_name, prefix, (size_t)size) == 0 &&
             sscanf(e->d_name + size, "%ld.new%n", &id, &end) == 1 && end &&
-            !e->d_name[size + end] && kill((pid_t)id, 0) != 0 && errno == ESRCH)
+            !e->d_name[size + end] && id > 0 && id <= INT_MAX &&
+            kill((pid_t)id, 0) != 0 && errno == ESRCH)
             warn("%.*s%s is what a killed run left of %s; it can be removed",
                  folder, path, e->d_name, path);
     }

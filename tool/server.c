@@ -181,9 +181,11 @@ static int node_told(struct server *s, const char *error, int from, int *slot) {
     const char *const place = strrchr(error, ' ');
     const char *const colon = strrchr(error, ':');
     if (!place || place == number || !colon || colon < place) return NOWHERE;
-    const long told = strtol(number, NULL, 10);
-    const long port_told = strtol(colon + 1, NULL, 10);
-    if (told < 0 || told >= SLOTS || port_told < 1 || port_told > 65535)
+    char *slot_end, *port_end;
+    const long told = strtol(number, &slot_end, 10);
+    const long port_told = strtol(colon + 1, &port_end, 10);
+    if (slot_end != place || *port_end || told < 0 || told >= SLOTS ||
+        port_told < 1 || port_told > 65535)
         return NOWHERE;
     *slot = (int)told;
     const int port = (int)port_told;

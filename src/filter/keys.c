@@ -121,8 +121,8 @@ static void uncount_items(struct part *p, uint64_t removed) {
 
 /* An only part is not asked first: whether it has the key shows on removing. */
 static bool remove_hash(calyx_filter *f, uint64_t hash) {
-    struct part *p = newest_of(f);
-    struct part *const home = p->older ? home_of(f, hash) : p;
+    struct part *const newest = newest_of(f);
+    struct part *const home = newest->older ? home_of(f, hash) : newest;
     if (!home) return false;
     const bool here = f->kernel->remove(home->body, &home->shape, hash);
     uncount_items(home, here);
@@ -196,9 +196,10 @@ static void move_window(const calyx_filter *f, const struct keys *keys,
 /* ---- Asking many --------------------------------------------------------- */
 
 enum {
-    STRETCH = 1024, /* hashes to ask several parts for; count_true can */
-    LEAST_LARGE_BYTES = 16 << 20 /* a part that the caches hardly hold */
+    STRETCH = 1024,              /* hashes at most to ask several parts for */
+    LEAST_LARGE_BYTES = 16 << 20 /* a part that the caches hardly hold      */
 };
+_Static_assert(STRETCH < 2048, "count_true counts fewer than 2048");
 
 static bool is_large(const calyx_filter *f, const struct part *p) {
     return bits_bytes(f->kind, &p->shape) >= LEAST_LARGE_BYTES;
@@ -265,11 +266,13 @@ static void has_in_large(const calyx_filter *f, const struct part *p,
     }
 }
 
-/* Which hashes, at most STRETCH, are in this part, or an older one? */
+/* Which hashes, at most STRETCH, are in this part, or an older one? The newest
+ * parts are the largest; with one run of hashes there is no next to call, and
+ * all parts at once have more on their way. */
 static size_t has_in_these(const calyx_filter *f, const struct part *p,
                            const uint64_t *hashes, size_t n, bool *found) {
     memset(found, false, n);
-    for (; p && f->kernel->has_in_any && is_large(f, p); p = p->older)
+    for (; p && n > RUN && is_large(f, p); p = p->older)
         has_in_large(f, p, hashes, n, found);
     p = has_in_many(f, p, hashes, n, found);
     for (size_t i = 0; p && i < n; i += RUN)
@@ -299,6 +302,7 @@ enum {
     LEAST_ORDERED = 1024,
     LEAST_ORDERED_BYTES = 1 << 20
 };
+_Static_assert(ORDERED <= UINT16_MAX, "places are numbers of 16 bits");
 
 static bool pays_to_order(const calyx_filter *f, const struct part *p,
                           size_t n) {

@@ -2,16 +2,8 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "hash/xxh3.h"
 #include "kind/line.h"
-
-/* XXH3 of 4 to 8 bytes sets out from two words of its secret, at bytes 8 and
- * 16, and from the seed with its low half turned round in the high one. */
-static uint64_t flip_of(uint64_t seed) {
-    const uint64_t words =
-        UINT64_C(0x1CAD21F72C81017C) ^ UINT64_C(0xDB979083E96DD4DE);
-    const uint64_t turned = __builtin_bswap32((uint32_t)seed);
-    return words - (seed ^ turned << 32);
-}
 
 /* Nothing that could change under the caller's hands, or wants to be looked at
  * for every key. */
@@ -31,7 +23,7 @@ void calyx_take_quick(calyx_filter *f, calyx_quick *quick) {
     quick->lines = p->body;
     quick->count = p->shape.blocks;
     quick->items = &p->items;
-    quick->flip = flip_of(f->secret.seed);
+    quick->flip = xxh3_flip(f->secret.seed);
     quick->salts = line_salt;
     quick->rows = line_rows[choice.first];
     quick->row_count = choice.rows;

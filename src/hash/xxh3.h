@@ -72,6 +72,16 @@ static inline uint64_t xxh3_of_bytes(const void *key, size_t size,
 
 #endif
 
+/* What XXH3 flips the eight bytes of a number by, once their halves are
+ * swapped: two words of its secret, less the seed, whose low half, turned round
+ * byte by byte, is first xored onto the high one. */
+static inline uint64_t xxh3_flip(uint64_t seed) {
+    const uint64_t words =
+        UINT64_C(0x1CAD21F72C81017C) ^ UINT64_C(0xDB979083E96DD4DE);
+    const uint64_t turned = __builtin_bswap32((uint32_t)seed);
+    return words - (seed ^ turned << 32);
+}
+
 /* xxh3_of_number of many, for processors that are CPU_AVX2 or better. */
 void xxh3_numbers_avx2(uint64_t seed, const uint64_t *numbers, size_t n,
                        uint64_t *hashes);

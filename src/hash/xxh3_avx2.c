@@ -17,13 +17,6 @@
 
 static const uint64_t PRIME = UINT64_C(0x9FB21C651E98DF25);
 
-/* What the halves are flipped by: two words of xxh3's own secret, less the
- * seed, whose low half is first mirrored, byte by byte, into the high one. */
-static uint64_t flip_of(uint64_t seed) {
-    const uint64_t mirrored = __builtin_bswap32((uint32_t)seed);
-    return UINT64_C(0xC73AB174C5ECD5A2) - (seed ^ mirrored << 32);
-}
-
 AVX2 static inline __m256i all(uint64_t word) {
     return _mm256_set1_epi64x((long long)word);
 }
@@ -61,7 +54,7 @@ AVX2 static inline __m256i hash_four(__m256i x, __m256i flip) {
 
 AVX2 void xxh3_numbers_avx2(uint64_t seed, const uint64_t *numbers, size_t n,
                             uint64_t *hashes) {
-    const __m256i flip = all(flip_of(seed));
+    const __m256i flip = all(xxh3_flip(seed));
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         const __m256i four = _mm256_loadu_si256((const __m256i *)&numbers[i]);

@@ -34,8 +34,9 @@ MELT void call_from(bool near, const uint8_t *line) {
         call_line(line);
 }
 
-/* Call what a touch of this line may want: two planes; and for removing, which
- * must know all of a counter, plane 2 where it is marked. */
+/* Call what a touch of this line may want: the line and two planes; and for
+ * removing, which must know all of a counter, plane 2 where it is marked (where
+ * not, the line once more: that is cheaper than a branch). */
 MELT void call_counters(bool near, const uint8_t *body,
                         const struct shape *shape, const uint8_t *line,
                         bool removes) {

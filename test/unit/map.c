@@ -667,6 +667,35 @@ static void a_file_cut_short_never_says_no(void **state) {
     }
 }
 
+/* Nor when so many keys are asked at once, of so large a filter, that they are
+ * put in order first. */
+static void nor_when_many_keys_are_asked_at_once(void **state) {
+    (void)state;
+    enum { MANY = 700000 };
+    static const char *const kinds[] = {"line", "counting"};
+    uint64_t *const numbers = malloc(MANY * sizeof *numbers);
+    bool *const found = malloc(MANY);
+    for (uint64_t i = 0; i < MANY; i++) numbers[i] = i;
+    for (size_t kind = 0; kind < 2; kind++) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = kinds[kind], .capacity = 2000, .growth = 2});
+        assert_ok(calyx_add_many_u64(f, numbers, MANY, NULL, NULL));
+        assert_ok(calyx_save(f, path, NULL));
+        calyx_free(f);
+        f = map(CALYX_READ);
+        const off_t whole = size_of(path);
+        assert_int_equal(truncate(path, whole / 3), 0);
+        assert_int_equal(truncate(path, whole), 0);
+        memset(found, false, MANY);
+        assert_int_equal(calyx_has_many_u64(f, numbers, MANY, found), MANY);
+        for (size_t i = 0; i < MANY; i++) assert_true(found[i]);
+        assert_int_equal(calyx_has_many_u64(f, numbers, MANY, NULL), MANY);
+        calyx_free(f);
+    }
+    free(numbers);
+    free(found);
+}
+
 /* Though all bits are there, and only the counters are gone. */
 static void a_key_in_a_file_cut_short_is_never_counted_as_none(void **state) {
     (void)state;
@@ -822,6 +851,7 @@ int main(void) {
         IN_FOLDER(a_copy_of_what_is_in_place_grows_and_forgets),
         IN_FOLDER(what_was_synced_survives_sudden_death),
         IN_FOLDER(a_file_cut_short_never_says_no),
+        IN_FOLDER(nor_when_many_keys_are_asked_at_once),
         IN_FOLDER(a_key_in_a_file_cut_short_is_never_counted_as_none),
         IN_FOLDER(what_is_made_of_a_cut_file_never_says_no),
         IN_FOLDER(a_file_that_was_cut_and_extended_does_not_verify),
