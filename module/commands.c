@@ -164,9 +164,10 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         case FILTER: RM_ReplyWithError(ctx, "ERR item exists"); break;
         case MISSING:
             if (!make(ctx, key, &options.wish)) break;
+            RM_CloseKey(key); /* who is told of the event may delete it */
             replicate_new(ctx, argv[1], &options.wish);
             note_change(ctx, argv[1], "bloom.reserve");
-            reply_ok_when_touched(ctx, begun);
+            return reply_ok_when_touched(ctx, begun);
     }
     RM_CloseKey(key);
     return RM_OK;
@@ -259,7 +260,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         reply_partial(ctx, f);
         f = NULL;
     }
-    RM_CloseKey(key); /* not later: what was called comes meanwhile */
+    RM_CloseKey(key); /* now: meanwhile the line of the guess comes */
     if (f && single && !made && !f->repeats_matter) {
         filter_aim(f);
         add_single(ctx, name, f, &item);
@@ -303,7 +304,7 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     filter_guess(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
     const enum standing is = type_of(key, &f);
-    if (key) RM_CloseKey(key); /* not later: what was called comes meanwhile */
+    if (key) RM_CloseKey(key); /* now: meanwhile the line of the guess comes */
     if (is == OTHER) {
         reply_wrong_type(ctx);
     } else if (is == FILTER && filter_is_partial(f)) {

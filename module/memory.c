@@ -9,9 +9,9 @@
  *
  * Zeros: asking the system for fresh pages is free at any size, while clearing
  * 1 GB would stop the server for a third of a second. So that is done here; the
- * allocators of some servers clear what was in use before. Where it cannot be
- * done, RM_Calloc at least knows pages that are fresh. It kills the server when
- * there is no memory, so a first RM_TryAlloc tells whether there is.
+ * allocators of some servers clear what was in use before. Beyond Linux
+ * RM_Calloc at least knows pages that are fresh. It kills the server when there
+ * is no memory, so a first RM_TryAlloc tells whether there is.
  */
 #include "memory.h"
 

@@ -1,8 +1,8 @@
 /*
- * The thread that touches pages ahead. It has no locks that matter: populating
- * memory does not change what is in it, and memory that is gone gives an error.
- * So a block may be freed while it is touched, and all that the mutex guards is
- * the lists of what is to be done, and of those who wait for it. In a child
+ * The thread that touches pages ahead. Populating memory does not change what
+ * is in it, and memory that is gone gives an error. So a block may be freed
+ * while it is touched, and all that the mutex guards is the lists of what is to
+ * be done, and of those who wait for it; it is never held for long. In a child
  * that saves there is no such thread, and the mutex may stay locked for ever:
  * there nothing is done.
  *
@@ -45,14 +45,44 @@ static struct span whole_pages(void *block, size_t size) {
     return whole_units(block, size, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+#if defined(__linux__)
+
+/* Are pages that are given back zeros when they are touched again? Some
+ * emulators of Linux take that for mere advice. */
+static bool try_fresh_pages(void) {
+    const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    char *const page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return false;
+    memset(page, 1, size);
+    const bool fresh =
+        madvise(page, size, MADV_DONTNEED) == 0 && page[size / 2] == 0;
+    munmap(page, size);
+    return fresh;
+}
+
+static bool has_fresh_pages(void) {
+    enum { UNKNOWN, YES, NO };
+    static int known; /* any thread may ask */
+    int is = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (is == UNKNOWN) {
+        is = try_fresh_pages() ? YES : NO;
+        __atomic_store_n(&known, is, __ATOMIC_RELAXED);
+    }
+    return is == YES;
+}
+
+#endif
+
 bool pages_clear(void *block, size_t size) {
 #if defined(__linux__)
     const struct span s = whole_pages(block, size);
-    if (s.at >= s.end ||
-        madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED) != 0)
-        return false;
-    memset(block, 0, (size_t)(s.at - (char *)block));
-    memset(s.end, 0, size - (size_t)(s.end - (char *)block));
+    const bool fresh =
+        s.at < s.end && has_fresh_pages() &&
+        madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED) == 0;
+    const size_t before = fresh ? (size_t)(s.at - (char *)block) : size;
+    memset(block, 0, before);
+    if (fresh) memset(s.end, 0, size - (size_t)(s.end - (char *)block));
     return true;
 #else
     (void)block, (void)size;
@@ -76,24 +106,46 @@ static const size_t STEP = 256 << 10; /* a huge page, if it has such */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct span tasks[MOST_TASKS]; /* those with at < end are to be done */
+static struct task {
+    struct span left; /* nothing: there is no such task */
+    uint64_t number;
+} tasks[MOST_TASKS];
 static bool held;
-static bool runs; /* the thread, in this process */
-static uint64_t begun;
+static bool runs;      /* the thread, in this process */
+static uint64_t begun; /* the number of the last task */
 
 enum { MOST_WAITERS = 64 };
-static const double MOST_SECONDS = 2;
+static const double MOST_SECONDS = 1; /* clients give up after 2 or 3 */
 static struct waiter {
     void (*tell)(void *context);
     void *context;
+    uint64_t after, last; /* the tasks waited for have numbers behind the one,
+                             up to the other */
     double until;
 } waiters[MOST_WAITERS];
 static int waiting; /* so many of them */
 
-static struct span *find_task(void) {
+static size_t bytes_of(struct span s) {
+    return s.at < s.end ? (size_t)(s.end - s.at) : 0;
+}
+
+/* The smallest, so that it need not wait for the others. */
+static struct task *find_task(void) {
+    struct task *found = NULL;
+    for (int i = 0; i < MOST_TASKS; i++) {
+        const size_t bytes = bytes_of(tasks[i].left);
+        if (bytes > 0 && (!found || bytes < bytes_of(found->left)))
+            found = &tasks[i];
+    }
+    return found;
+}
+
+static bool is_left(uint64_t after, uint64_t last) {
     for (int i = 0; i < MOST_TASKS; i++)
-        if (tasks[i].at < tasks[i].end) return &tasks[i];
-    return NULL;
+        if (bytes_of(tasks[i].left) > 0 && tasks[i].number > after &&
+            tasks[i].number <= last)
+            return true;
+    return false;
 }
 
 static double seconds_now(void) {
@@ -102,40 +154,45 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void tell_waiters(bool all_is_done) {
-    if (!waiting) return;
+/* Take those off who need wait no longer. */
+static int take_served(struct waiter *served) {
+    if (!waiting) return 0;
     const double now = seconds_now();
-    int left = 0;
-    for (int i = 0; i < waiting; i++)
-        if (all_is_done || now >= waiters[i].until)
-            waiters[i].tell(waiters[i].context);
+    int left = 0, n = 0;
+    for (int i = 0; i < waiting; i++) {
+        const struct waiter *w = &waiters[i];
+        if (now >= w->until || !is_left(w->after, w->last))
+            served[n++] = *w;
         else
-            waiters[left++] = waiters[i];
+            waiters[left++] = *w;
+    }
     waiting = left;
+    return n;
 }
 
-/* Wait for something to do, and take a step of it off. */
-static struct span next_step(void) {
-    struct span *task;
-    pthread_mutex_lock(&mutex);
-    for (;;) {
-        task = find_task();
-        tell_waiters(!task);
-        if (task && !held) break;
-        pthread_cond_wait(&more, &mutex);
-    }
-    const size_t left = (size_t)(task->end - task->at);
-    const struct span step = {task->at, task->at + (left < STEP ? left : STEP)};
-    task->at = step.end;
-    pthread_mutex_unlock(&mutex);
+/* A step off a task, if there is one. */
+static struct span take_step(void) {
+    struct task *const task = held ? NULL : find_task();
+    if (!task) return (struct span){NULL, NULL};
+    const size_t bytes = bytes_of(task->left);
+    const struct span step = {task->left.at,
+                              task->left.at + (bytes < STEP ? bytes : STEP)};
+    task->left.at = step.end;
     return step;
 }
 
 static void *touch(void *unused) {
     (void)unused;
     for (;;) {
-        const struct span step = next_step();
-        madvise(step.at, (size_t)(step.end - step.at), MADV_POPULATE_WRITE);
+        struct waiter served[MOST_WAITERS];
+        pthread_mutex_lock(&mutex);
+        const int n = take_served(served);
+        const struct span step = take_step();
+        if (n == 0 && bytes_of(step) == 0) pthread_cond_wait(&more, &mutex);
+        pthread_mutex_unlock(&mutex);
+        for (int i = 0; i < n; i++) served[i].tell(served[i].context);
+        if (bytes_of(step) > 0)
+            madvise(step.at, bytes_of(step), MADV_POPULATE_WRITE);
     }
     return NULL;
 }
@@ -168,9 +225,7 @@ static bool fits(size_t size) {
 /* What other tasks will take is not missing yet from what is free. */
 static size_t bytes_to_touch(void) {
     size_t bytes = 0;
-    for (int i = 0; i < MOST_TASKS; i++)
-        if (tasks[i].at < tasks[i].end)
-            bytes += (size_t)(tasks[i].end - tasks[i].at);
+    for (int i = 0; i < MOST_TASKS; i++) bytes += bytes_of(tasks[i].left);
     return bytes;
 }
 
@@ -179,9 +234,8 @@ void pages_touch_ahead(void *block, size_t size) {
     pthread_mutex_lock(&mutex);
     const bool room = fits(bytes_to_touch() + size);
     for (int i = 0; room && i < MOST_TASKS; i++)
-        if (tasks[i].at >= tasks[i].end) {
-            tasks[i] = whole_pages(block, size);
-            begun++;
+        if (bytes_of(tasks[i].left) == 0) {
+            tasks[i] = (struct task){whole_pages(block, size), ++begun};
             pthread_cond_signal(&more);
             break;
         }
@@ -192,13 +246,14 @@ uint64_t pages_begun(void) {
     return begun;
 }
 
-bool pages_tell_when_touched(void (*tell)(void *context), void *context) {
+bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
+                             void *context) {
     if (!is_running()) return false;
     pthread_mutex_lock(&mutex);
-    const bool waits = waiting < MOST_WAITERS && find_task();
+    const bool waits = waiting < MOST_WAITERS && is_left(after, begun);
     if (waits)
-        waiters[waiting++] =
-            (struct waiter){tell, context, seconds_now() + MOST_SECONDS};
+        waiters[waiting++] = (struct waiter){tell, context, after, begun,
+                                             seconds_now() + MOST_SECONDS};
     pthread_mutex_unlock(&mutex);
     return waits;
 }
@@ -215,8 +270,8 @@ static void forget(const char *block, size_t size) {
     if (!is_running()) return;
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < MOST_TASKS; i++)
-        if (tasks[i].at >= block && tasks[i].at < block + size)
-            tasks[i].at = tasks[i].end;
+        if (tasks[i].left.at >= block && tasks[i].left.at < block + size)
+            tasks[i].left.at = tasks[i].left.end;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -236,8 +291,9 @@ uint64_t pages_begun(void) {
     return 0;
 }
 
-bool pages_tell_when_touched(void (*tell)(void *context), void *context) {
-    (void)tell, (void)context;
+bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
+                             void *context) {
+    (void)after, (void)tell, (void)context;
     return false;
 }
 

@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Make a block zeros, of pages that are fresh. False if that cannot be done. */
+/* Make a block zeros, of fresh pages if the system has them. False where
+ * nothing is known of pages. */
 bool pages_clear(void *block, size_t size);
 
 /* Ask for huge pages for a block that is still untouched. Only a wish. */
@@ -25,10 +26,11 @@ void pages_touch_ahead(void *block, size_t size);
  * large block. */
 uint64_t pages_begun(void);
 
-/* Tell somebody once nothing is left to touch, or after two seconds at most; it
- * is the thread that touches who tells, and it must not be kept. False if there
- * is nothing to wait for, or no room for one more who waits. */
-bool pages_tell_when_touched(void (*tell)(void *context), void *context);
+/* Tell somebody once all is touched that was begun after so many, or after a
+ * second at most. The thread that touches calls `tell`, which must not keep it.
+ * False if there is nothing to wait for, or no room for one more who waits. */
+bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
+                             void *context);
 
 /* Hold it while many keys are added: with another thread of the process at
  * work, each first touch makes its processor drop what it knows of a page, and

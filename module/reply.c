@@ -81,7 +81,7 @@ int reply_ok_when_touched(RedisModuleCtx *ctx, uint64_t begun) {
         return reply_ok(ctx, NULL, 0);
     RedisModuleBlockedClient *client =
         RM_BlockClient(ctx, reply_ok, NULL, NULL, 0);
-    if (!pages_tell_when_touched(unblock, client)) unblock(client);
+    if (!pages_tell_when_touched(begun, unblock, client)) unblock(client);
     return RM_OK;
 }
 

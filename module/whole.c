@@ -197,12 +197,13 @@ static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    switch (type_of(key, &f)) {
-        case OTHER: reply_wrong_type(ctx); break;
-        case MISSING: reply_not_found(ctx); break;
-        case FILTER: clear_filter(ctx, argv[1], f);
+    const enum standing is = type_of(key, &f);
+    RM_CloseKey(key); /* who is told of the event may delete it */
+    switch (is) {
+        case OTHER: return reply_wrong_type(ctx);
+        case MISSING: return reply_not_found(ctx);
+        case FILTER: return clear_filter(ctx, argv[1], f);
     }
-    RM_CloseKey(key);
     return RM_OK;
 }
 
