@@ -534,3 +534,30 @@ def test_a_huge_filter_is_made_at_once(r):
     assert time.time() - began < 10
     assert r("BF.ADD", "k", "a") == 1
     assert r("UNLINK", "k") == 1
+
+
+PAGES_STAY = """
+#include <stddef.h>
+int madvise(void *at, size_t size, int advice) {
+    (void)at, (void)size, (void)advice;
+    return 0;
+}
+"""
+
+
+def test_a_filter_is_empty_where_pages_stay_as_they_were(
+        start, tmp_path, monkeypatch):
+    """Emulators of Linux may say that they gave pages back, and not do it."""
+    source, library = tmp_path / "stay.c", tmp_path / "stay.so"
+    source.write_text(PAGES_STAY)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source],
+                   check=True)
+    preload = os.environ.get("CALYX_PRELOAD")
+    monkeypatch.setenv(
+        "CALYX_PRELOAD", f"{preload}:{library}" if preload else str(library))
+    r = start().client()
+    for turn in range(5):
+        r("SET", "text", b"\xff" * 6000000)
+        r("DEL", "text")
+        r("BF.RESERVE", turn, 0.01, 4000000)
+        assert r("BF.MEXISTS", turn, *range(200)) == [0] * 200
