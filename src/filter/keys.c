@@ -142,6 +142,7 @@ struct keys {
  * next, whose lines are called meanwhile. Each has its own half of the room. */
 struct window {
     struct run now, next;
+    bool by_kernel;               /* are numbers hashed, when called?      */
     bool now_called, next_called; /* were their lines?                     */
     size_t hashed;                /* how many keys are behind it, or in it */
     uint64_t hashes[2][RUN];
@@ -173,13 +174,18 @@ static struct run hash_next(const calyx_filter *f, const struct keys *keys,
     if (n == 0) return no_run; /* nor may there be an array */
     const size_t half = from / RUN % 2;
     w->hashed += n;
-    return (struct run){hash_some(f, keys, from, n, w->hashes[half]), n,
-                        w->lines[half], w->rows[half]};
+    if (w->by_kernel)
+        return (struct run){w->hashes[half],      n,
+                            w->lines[half],       w->rows[half],
+                            keys->numbers + from, xxh3_flip(f->secret.seed)};
+    return run_of(hash_some(f, keys, from, n, w->hashes[half]), n,
+                  w->lines[half], w->rows[half]);
 }
 
 static void open_window(const calyx_filter *f, const struct keys *keys,
-                        struct window *w) {
+                        struct window *w, bool by_kernel) {
     w->hashed = 0;
+    w->by_kernel = by_kernel;
     w->now_called = w->next_called = false;
     w->now = hash_next(f, keys, w);
     w->next = hash_next(f, keys, w);
@@ -239,7 +245,7 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
             place[lefts] = (uint16_t)i;
             lefts += !found[i];
         }
-        const struct run run = {left, lefts, lines, rows};
+        const struct run run = run_of(left, lefts, lines, rows);
         f->kernel->has_run(p->body, &p->shape, no_run, run, NULL);
         f->kernel->has_run(p->body, &p->shape, run, no_run, here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
@@ -253,12 +259,12 @@ static void has_in_large(const calyx_filter *f, const struct part *p,
     uintptr_t lines[2][RUN];
     uint32_t rows[2][RUN];
     bool here[RUN];
-    struct run now = {hashes, at_most(n, RUN), lines[0], rows[0]};
+    struct run now = run_of(hashes, at_most(n, RUN), lines[0], rows[0]);
     f->kernel->has_run(p->body, &p->shape, no_run, now, NULL);
     for (size_t from = 0, half = 1; from < n; half ^= 1) {
         const size_t then = from + now.n;
-        const struct run next = {hashes + then, at_most(n - then, RUN),
-                                 lines[half], rows[half]};
+        const struct run next = run_of(hashes + then, at_most(n - then, RUN),
+                                       lines[half], rows[half]);
         f->kernel->has_run(p->body, &p->shape, now, next, here);
         for (size_t i = 0; i < now.n; i++) found[from + i] |= here[i];
         from = then;
@@ -350,6 +356,14 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
     return total;
 }
 
+/* Does it pay that the kernel hashes numbers while it waits for lines? In cache
+ * it waits for none, and is slower for it by a twentieth. */
+static bool hashes_on_its_way(const calyx_filter *f, const struct part *p,
+                              const struct keys *keys) {
+    return keys->numbers && !p->older && is_large(f, p) && f->hash->is_xxh3 &&
+           f->kernel->hashes_numbers;
+}
+
 static size_t has_keys(const calyx_filter *f, const struct keys *keys,
                        bool *found) {
     const struct part *p = newest_of(f);
@@ -357,7 +371,7 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
     bool here[RUN];
     size_t total = 0;
     struct window w;
-    open_window(f, keys, &w);
+    open_window(f, keys, &w, hashes_on_its_way(f, p, keys));
     if (!p->older) f->kernel->has_run(p->body, &p->shape, no_run, w.now, NULL);
     for (; w.now.n; move_window(f, keys, &w)) {
         const size_t n = w.now.n;
@@ -388,7 +402,7 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
     }
     uintptr_t lines[RUN];
     uint32_t rows[RUN];
-    const struct run run = {new, news, lines, rows};
+    const struct run run = run_of(new, news, lines, rows);
     f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const size_t total =
         f->kernel->add_run(p->body, &p->shape, run, no_run, answers);
@@ -402,8 +416,8 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
  * has not grown. */
 static size_t add_to_only(calyx_filter *f, struct part *p, struct window *w,
                           size_t from, size_t n, bool *fresh) {
-    const struct run run = {w->now.hashes + from, n, w->now.lines + from,
-                            w->now.rows + from};
+    const struct run run = run_of(w->now.hashes + from, n, w->now.lines + from,
+                                  w->now.rows + from);
     if (!w->now_called)
         f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const struct run next = w->next_called ? no_run : w->next;
@@ -438,7 +452,7 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
     calyx_status status = CALYX_OK;
     size_t total = 0;
     struct window w;
-    open_window(f, keys, &w);
+    open_window(f, keys, &w, false);
     for (; w.now.n && status == CALYX_OK; move_window(f, keys, &w)) {
         for (size_t from = 0, some; from < w.now.n; from += some) {
             status = add_some(f, &w, from, fresh ? fresh + total : NULL, &some);
@@ -479,7 +493,7 @@ static calyx_status remove_keys(calyx_filter *f, const struct keys *keys,
     struct part *p = newest_of(f);
     size_t total = 0;
     struct window w;
-    open_window(f, keys, &w);
+    open_window(f, keys, &w, false);
     if (!p->older)
         f->kernel->remove_run(p->body, &p->shape, no_run, w.now, NULL);
     for (; w.now.n; move_window(f, keys, &w)) {

@@ -101,6 +101,7 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
                                 name##_add_run,                                \
                                 name##_remove,                                 \
                                 name##_remove_run,                             \
-                                NULL};
+                                NULL,                                          \
+                                false};
 
 #endif

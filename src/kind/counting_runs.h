@@ -109,6 +109,7 @@ AVX2 MELT size_t touch_counted(uint8_t *body, const struct shape *given,
                                 name##_add_run,                                \
                                 name##_remove,                                 \
                                 name##_remove_run,                             \
-                                line_has_in_any};
+                                line_has_in_any,                               \
+                                true};
 
 #endif

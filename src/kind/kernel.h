@@ -37,7 +37,16 @@ struct run {
     size_t n;
     uintptr_t *lines; /* one for each hash */
     uint32_t *rows;
+    /* For kernels that hash numbers: what is to be hashed into the room of
+     * `hashes` when the lines are called, and by which xxh3_flip. Else NULL. */
+    const uint64_t *numbers;
+    uint64_t flip;
 };
+
+static inline struct run run_of(const uint64_t *hashes, size_t n,
+                                uintptr_t *lines, uint32_t *rows) {
+    return (struct run){.hashes = hashes, .n = n, .lines = lines, .rows = rows};
+}
 
 /* A part of a filter, as a kernel sees it. */
 struct field {
@@ -71,6 +80,10 @@ struct kernel {
      * was. NULL if that is no better than to ask one part after the other. */
     void (*has_in_any)(const struct field *parts, size_t count,
                        const uint64_t *hashes, size_t n, bool *found);
+
+    /* Does has_run take runs of numbers? They are hashed while lines are
+     * awaited, which from memory costs next to nothing. */
+    bool hashes_numbers;
 };
 
 enum { FIELDS_AT_ONCE = 16 }; /* parts */
@@ -182,6 +195,6 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
     }                                                                         \
     const struct kernel name = {                                              \
         cpu,  name##_has, name##_add, name##_has_run, name##_add_run,         \
-        NULL, NULL,       NULL};
+        NULL, NULL,       NULL,       false};
 
 #endif

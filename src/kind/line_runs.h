@@ -10,6 +10,7 @@
 #ifndef CALYX_LINE_RUNS_H
 #define CALYX_LINE_RUNS_H
 
+#include "hash/xxh3_avx2.h"
 #include "kind/avx2.h"
 #include "kind/line.h"
 
@@ -63,8 +64,25 @@ AVX2 MELT void store_rows(uint32_t *to, const uint64_t *hashes,
     _mm256_storeu_si256((__m256i *)to, rows_of(first, last, choice));
 }
 
+/* `hashes` of a run of numbers is the room for what they hash to. */
+AVX2 MELT void hash_four_at(struct run run, size_t i) {
+    const __m256i four = _mm256_loadu_si256((const __m256i *)&run.numbers[i]);
+    _mm256_storeu_si256((__m256i *)&run.hashes[i],
+                        xxh3_of_four(four, xxh3_all(run.flip)));
+}
+
+AVX2 MELT void hash_one_at(struct run run, size_t i) {
+    const __m256i hash =
+        xxh3_of_four(xxh3_all(run.numbers[i]), xxh3_all(run.flip));
+    _mm_storel_epi64((__m128i *)&run.hashes[i], _mm256_castsi256_si128(hash));
+}
+
 AVX2 MELT void work_out_eight(const struct road *road, struct run run,
                               size_t i) {
+    if (run.numbers) {
+        hash_four_at(run, i);
+        hash_four_at(run, i + 4);
+    }
     store_lines(&run.lines[i], &run.hashes[i], &road->part);
     store_rows(&run.rows[i], &run.hashes[i], road->choice);
 }
@@ -75,6 +93,7 @@ MELT const uint8_t *all_rows(void) {
 }
 
 AVX2 MELT void work_out_one(const struct road *road, struct run run, size_t i) {
+    if (run.numbers) hash_one_at(run, i);
     const struct field *part = &road->part;
     const uint8_t *row = line_row(run.hashes[i], part->shape.probes);
     run.lines[i] =
@@ -254,7 +273,8 @@ AVX2 MELT void share_eight(struct run now, size_t i, struct calls calls,
                                         line_##level##_add_run,                \
                                         NULL,                                  \
                                         NULL,                                  \
-                                        line_has_in_any};                      \
+                                        line_has_in_any,                       \
+                                        true};                                 \
     const struct kernel line_##level##_shared = {cpu,                          \
                                                  line_##level##_shared_has,    \
                                                  line_##level##_shared_add,    \
@@ -262,6 +282,7 @@ AVX2 MELT void share_eight(struct run now, size_t i, struct calls calls,
                                                  line_##level##_share_run,     \
                                                  NULL,                         \
                                                  NULL,                         \
-                                                 line_has_in_any};
+                                                 line_has_in_any,              \
+                                                 true};
 
 #endif

@@ -210,6 +210,23 @@ static void so_does_one_with_large_parts(void **state) {
     calyx_free(f);
 }
 
+/* There the kernel hashes numbers on its way, with any seed. */
+static void so_does_a_large_filter_that_has_not_grown(void **state) {
+    (void)state;
+    enum { KEYS = 5000 };
+    static const char *const kinds[] = {"line", "counting"};
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        calyx_filter *f = make_filter(
+            (calyx_options){.kind = kinds[seed % 2],
+                            .capacity = 2000000,
+                            .bits = (uint64_t)100 << 23,
+                            .seed = seed * UINT64_C(0x123456789ABCDEF)});
+        add_numbers(f, 0, KEYS);
+        check_many_against_one(f, KEYS);
+        calyx_free(f);
+    }
+}
+
 /* Known keys are not new: they take no room. */
 static void adding_the_same_keys_again_does_not_grow(void **state) {
     (void)state;
@@ -504,6 +521,7 @@ int main(void) {
         cmocka_unit_test(adding_one_by_one_grows_as_adding_many_does),
         cmocka_unit_test(a_grown_filter_answers_many_as_it_answers_one),
         cmocka_unit_test(so_does_one_with_large_parts),
+        cmocka_unit_test(so_does_a_large_filter_that_has_not_grown),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),

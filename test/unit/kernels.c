@@ -117,8 +117,8 @@ struct noted {
     uint32_t rows[RUN];
 };
 
-static struct run run_of(struct noted *to, const uint64_t *hashes, size_t n) {
-    to->run = (struct run){hashes, n, to->lines, to->rows};
+static struct run note_run(struct noted *to, const uint64_t *hashes, size_t n) {
+    to->run = run_of(hashes, n, to->lines, to->rows);
     return to->run;
 }
 
@@ -140,16 +140,16 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
         const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
-        const struct run now = run_of(&notes[r % 2], hashes + at, runs[r]);
+        const struct run now = note_run(&notes[r % 2], hashes + at, runs[r]);
         const struct run next =
-            run_of(&notes[1 - r % 2], hashes + at + runs[r], following);
+            note_run(&notes[1 - r % 2], hashes + at + runs[r], following);
         if (!called)
             assert_int_equal(kernel->add_run(is.body, shape, none, now, NULL),
                              0);
         const size_t part = runs[r] / 3;
-        const struct run first = {now.hashes, part, now.lines, now.rows};
-        const struct run rest = {now.hashes + part, now.n - part,
-                                 now.lines + part, now.rows + part};
+        const struct run first = run_of(now.hashes, part, now.lines, now.rows);
+        const struct run rest = run_of(now.hashes + part, now.n - part,
+                                       now.lines + part, now.rows + part);
 
         size_t added =
             kernel->add_run(is.body, shape, first, next, r % 3 ? fresh : NULL);
@@ -191,9 +191,9 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
-            const struct run now = run_of(&notes, hashes + at, runs[r]);
+            const struct run now = note_run(&notes, hashes + at, runs[r]);
             const struct run next =
-                run_of(&following, hashes + at + runs[r], ahead);
+                note_run(&following, hashes + at + runs[r], ahead);
 
             kernel->has_run(bed.body, shape, none, now, NULL);
             assert_int_equal(kernel->has_run(bed.body, shape, now, next, found),
@@ -238,9 +238,9 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         }
         const size_t left = HASHES - at - runs[r];
         const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
-        const struct run now = run_of(&notes, hashes + at, runs[r]);
+        const struct run now = note_run(&notes, hashes + at, runs[r]);
         const struct run next =
-            run_of(&following, hashes + at + runs[r], ahead);
+            note_run(&following, hashes + at + runs[r], ahead);
 
         kernel->remove_run(is.body, shape, none, now, NULL);
         assert_int_equal(
