@@ -1,3 +1,5 @@
+/* xxh3 of an array of numbers, for filters whose kernel does not hash them on
+ * its way; xxh3_avx2.h tells how. */
 #include "base/cpu.h"
 #if ON_X86
 
