@@ -16,37 +16,36 @@ from struct import unpack_from
 from xxh import siphash, xxh3, xxh64
 
 M32, M64, MIB = 2**32 - 1, 2**64 - 1, 2**20
-SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B,
-        0x9EFC4947, 0x5C6BFB31, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F,
-        0x165667B1, 0xCC9E2D51, 0x1B873593, 0xE6546B65)
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
+        0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 
 
 # ---- Kinds: the places of a key's bits in a body, as numbers of bits --------
 
-SETS = (0x0001,), (
-    0x0003, 0x0005, 0x0011, 0x0101, 0x0006, 0x0014, 0x0110, 0x0108, 0x0012,
-    0x0104, 0x0018, 0x0140, 0x0180, 0x0120, 0x0102), (
-    0x001C, 0x0121, 0x0150, 0x0106, 0x0188), (
-    0x003C, 0x1212, 0x0550, 0x0609, 0x1188), (0x011B, 0x0368, 0x1524), (
-    0x0356,), (0x035B, 0x1791, 0x154B, 0x126E, 0x17C2), (
-    0x00FF, 0x5555, 0x6666, 0x6969, 0x6996, 0x3CC3, 0x5AA5, 0x33CC, 0x5A5A,
-    0x6699, 0x3C3C, 0x0FF0, 0x55AA, 0x3333, 0x0F0F)
+def sets(size):
+    """The sets of so many columns that a key may take: bit w for column w."""
+    if size > 4:
+        return [255 - others for others in sets(8 - size)]
+    every = [set for set in range(256) if bin(set).count("1") == size]
+    once_more = {2: [0x03, 0x0C, 0x30, 0xC0],
+                 3: [0x0B, 0x16, 0x2C, 0x58, 0xB0, 0x61, 0xC2, 0x85]}
+    left_out = {4: [0x0F, 0x33, 0x55, 0xAA, 0xCC, 0xF0]}
+    return ([set for set in every if set not in left_out.get(size, [])] +
+            once_more.get(size, []))
 
 
-def words(low, probes):
-    """The words of a line in which a key has a bit."""
-    if probes == 16:
-        return range(16)
-    sets, others = SETS[min(probes, 16 - probes) - 1], probes > 8
-    choice = ((low * 0xB5297A4D & M32) >> 16) * 16 * len(sets) >> 16
-    return [w for w in range(16)
-            if (sets[choice // 16] >> (w ^ choice % 16) & 1) != others]
+SETS = [sets(size) for size in range(9)]
 
 
 def line(hash, blocks, probes):
     n, low = hash * blocks >> 64, hash & M32
-    return [512 * n + 32 * w + ((low * SALT[w] & M32) >> 27)
-            for w in words(low, probes)]
+
+    def bits(columns, shift):
+        set = SETS[columns][(hash >> 5) % len(SETS[columns])]
+        for w in (w for w in range(8) if set >> w & 1):
+            spot = ((low * SALT[w] & M32) >> shift) % 64
+            yield 512 * n + 32 * (w + 8 * (spot // 32)) + 31 - spot % 32
+    return [*bits(min(probes, 8), 26), *bits(max(probes - 8, 0), 20)]
 
 
 def line2(hash, blocks, probes):
@@ -66,11 +65,11 @@ def flat(hash, blocks, probes):
 
 
 # Places, bits of a block, bits of its counters, most blocks, probes allowed.
-KINDS = {1: (line, 512, 0, 2**35, range(1, 17)),
-         2: (line2, 512, 0, 2**35, range(2, 33, 2)),
-         3: (split, 256, 0, 2**32 - 1, (8,)),
+KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          4: (flat, 1, 0, 2**44, range(1, 65)),
-         5: (line, 512, 2050, 2**35, range(1, 17))}
+         6: (line, 512, 0, 2**35, range(1, 17)),
+         7: (line2, 512, 0, 2**35, range(2, 33, 2)),
+         8: (line, 512, 2050, 2**35, range(1, 17))}
 
 
 # ---- The file: checks all of it, and returns a function that has(a key) -----
@@ -94,7 +93,7 @@ def open_filter(data, key=b""):
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
-    check(kind in KINDS and hash_code in (1, 2, 3), "too new")
+    check(kind in KINDS and hash_code in (1, 2, 3), "unknown kind or hash")
     used = 128 + 64 * count
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
           (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
