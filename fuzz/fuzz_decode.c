@@ -48,6 +48,9 @@ enum {
     IN_SUM = 56
 };
 
+/* Codes of kinds; 5 is retired, and those below 3. */
+enum { SPLIT = 3, FLAT = 4, LINE = 6, LINE2 = 7, COUNTING = 8 };
+
 static uint64_t get(const uint8_t *p, size_t bytes) {
     uint64_t x = 0;
     for (size_t i = bytes; i > 0; i--) x = x << 8 | p[i - 1];
@@ -72,8 +75,12 @@ struct places {
 static uint64_t body_size(uint64_t kind, uint64_t blocks) {
     static const struct {
         uint16_t bits, counters;
-    } of[] = {{512, 0}, {512, 0}, {512, 0}, {256, 0}, {1, 0}, {512, 2050}};
-    const size_t k = kind < sizeof of / sizeof of[0] ? kind : 0;
+    } of[] = {[SPLIT] = {256, 0},
+              [FLAT] = {1, 0},
+              [LINE] = {512, 0},
+              [LINE2] = {512, 0},
+              [COUNTING] = {512, 2050}};
+    const size_t k = kind <= COUNTING && of[kind].bits ? kind : LINE;
     return round_up(blocks * of[k].bits, 512) / 8 +
            round_up(blocks * of[k].counters, 512) / 8;
 }
@@ -252,7 +259,7 @@ static void change_shape(uint8_t *data, const struct places *at,
                          struct dice *dice) {
     uint8_t *record = data + FIXED + roll(dice, at->parts) * RECORD;
     switch (roll(dice, 5)) {
-        case 0: put(data + AT_KIND, 2, 1 + roll(dice, 5)); break;
+        case 0: put(data + AT_KIND, 2, SPLIT + roll(dice, 6)); break;
         case 1: put(data + AT_HASH, 2, 1 + roll(dice, 3)); break;
         case 2: put(data + AT_ALIGNMENT, 4, roll(dice, 4) ? 64 : 4096); break;
         case 3: put(record + OF_BLOCKS, 8, 1 + roll(dice, 40)); break;

@@ -10,7 +10,7 @@ const FIXED = 128, RECORD = 64, SLOT = 64;
 const CELLS = 1024; // of the map of the fill
 const MOST_TOLD = 20; // pieces of damage; more say no more
 const SIPHASH = 3; // wants a secret key, which nobody should give to a page
-const codes = { 1: "line", 2: "line2", 3: "split", 4: "flat", 5: "counting" };
+const codes = { 3: "split", 4: "flat", 6: "line", 7: "line2", 8: "counting" };
 const blockBits = { line: 512, line2: 512, split: 256, flat: 1, counting: 512 };
 
 const roundUp = (n, to) => Math.ceil(n / to) * to;

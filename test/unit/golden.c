@@ -504,53 +504,124 @@ static void its_hashes_are_ours(void **state) {
     free(block);
 }
 
-/* The row that a set of the document makes for a choice of words. */
-static void assert_row(unsigned probes, unsigned choice, unsigned set) {
-    const struct line_choice of = line_choices[probes];
-    const uint8_t *row = line_rows[of.first + choice];
-    for (unsigned w = 0; w < LINE_WORDS; w++)
-        assert_int_equal(row[w], set >> (w ^ choice % 16) & 1);
+/* Set number i of those for so many columns, which keys with more probes than
+ * columns take twice, is this one. */
+static void assert_set(unsigned columns, unsigned i, unsigned set) {
+    for (unsigned more = 0; more <= LINE_COLUMNS; more += LINE_COLUMNS) {
+        const struct line_choice of = line_choices[columns + more];
+        const uint64_t hash = (uint64_t)i << 5;
+        assert_true((hash & ~(uint64_t)of.mask) == 0);
+        assert_int_equal(of.twice, more > 0);
+        assert_int_equal(line_set(hash, of), set);
+    }
 }
 
-/* Numbers of probes are decimal, sets hexadecimal. */
-static void its_sets_make_our_rows(void **state) {
+static void assert_sets(unsigned columns, unsigned sets) {
+    assert_int_equal(line_choices[columns].mask >> 5, sets - 1);
+    assert_int_equal(line_choices[8 + columns].mask >> 5, sets - 1);
+}
+
+/* Numbers of columns are decimal, sets hexadecimal. */
+static void its_sets_are_ours(void **state) {
     (void)state;
     char *block = block_of_document("sets"), *at = block, *end;
-    unsigned probes = 0, sets = 0;
+    unsigned columns = 0, sets = 0;
     for (;; at = end) {
         const unsigned number = (unsigned)strtoul(at, &end, 0);
-        if (end == at) break;
-        if (!memchr(at, 'x', (size_t)(end - at))) {
-            assert_int_equal(number, probes + 1);
-            probes++, sets = 0;
+        const bool is_set = end != at && memchr(at, 'x', (size_t)(end - at));
+        if (is_set) {
+            assert_set(columns, sets, number);
+            if (columns < 4) assert_set(8 - columns, sets, 0xFF ^ number);
+            sets++;
             continue;
         }
-        for (unsigned b = 0; b < 16; b++) {
-            assert_row(probes, 16 * sets + b, number);
-            if (probes < 8)
-                assert_row(16 - probes, 16 * sets + b, 0xFFFF ^ number);
-        }
-        sets++;
-        assert_true(line_choices[probes].rows >= 16 * sets);
+        if (columns > 0)
+            assert_sets(columns, sets), assert_sets(8 - columns, sets);
+        if (end == at) break;
+        assert_int_equal(number, ++columns);
+        sets = 0;
     }
-    assert_int_equal(probes, 8);
-    for (unsigned b = 0; b < 16; b++) assert_row(16, b, 0xFFFF);
+    assert_int_equal(columns, 4);
+    assert_set(8, 0, 0xFF);
+    assert_sets(8, 1);
     free(block);
 }
 
 /* What makes the rate what it is. */
-static void every_pair_of_words_is_taken_equally_often(void **state) {
+static void columns_are_taken_equally_often_and_pairs_nearly_so(void **state) {
     (void)state;
-    for (unsigned k = 1; k <= LINE_WORDS; k++) {
+    for (unsigned k = 1; k <= LINE_COLUMNS; k++) {
         const struct line_choice of = line_choices[k];
-        for (unsigned v = 0; v < LINE_WORDS; v++)
-            for (unsigned w = 0; w < v; w++) {
+        const unsigned sets = (of.mask >> 5) + 1u;
+        for (unsigned v = 0; v < LINE_COLUMNS; v++)
+            for (unsigned w = 0; w <= v; w++) {
                 unsigned both = 0;
-                for (unsigned r = of.first; r < of.first + of.rows; r++)
-                    both += line_rows[r][v] & line_rows[r][w];
-                assert_int_equal(both * 16 * 15, of.rows * k * (k - 1));
+                for (uint64_t i = 0; i < sets; i++) {
+                    const uint32_t set = line_set(i << 5, of);
+                    both += set >> v & set >> w & 1;
+                }
+                if (v == w)
+                    assert_int_equal(both * 8, sets * k);
+                else
+                    assert_true(abs((int)(both * 8 * 7) -
+                                    (int)(sets * k * (k - 1))) < 8 * 7 * 3 / 2);
             }
     }
+}
+
+/* A filter of one block that has nothing but this hash. */
+static calyx_filter *filter_of_hash(const char *kind, unsigned probes,
+                                    uint64_t hash) {
+    calyx_filter *f = make_filter((calyx_options){
+        .kind = kind, .bits = 512, .probes = probes, .capacity = 1});
+    assert_ok(calyx_add_hashes(f, &hash, 1, NULL, NULL));
+    return f;
+}
+
+/* Kind, probes and hash, then the bits that are set, from the first on. */
+static void its_places_are_ours(void **state) {
+    (void)state;
+    char *block = block_of_document("places"), line[LINE];
+    const char *at = block;
+    int lines = 0;
+    for (; next_line(&at, NULL, line, sizeof line); lines++) {
+        char kind[16] = "", *place;
+        unsigned probes;
+        unsigned long long hash;
+        int used = 0;
+        assert_int_equal(
+            sscanf(line, "%15s %u 0x%16llx %n", kind, &probes, &hash, &used),
+            3);
+        calyx_filter *f = filter_of_hash(kind, probes, hash);
+        const uint8_t *bits = calyx_bits(f, NULL);
+        place = line + used;
+        for (unsigned bit = 0; bit < 512; bit++)
+            if (bits[bit / 8] >> bit % 8 & 1)
+                assert_int_equal(strtoul(place, &place, 10), bit);
+        assert_int_equal(*place, 0);
+        calyx_free(f);
+    }
+    assert_int_equal(lines, 24);
+    free(block);
+}
+
+/* Codes that kinds had before the first release are nobody's. */
+static void retired_codes_are_refused(void **state) {
+    (void)state;
+    struct golden g = open_golden("line-encoded.calyx");
+    static const uint8_t retired[] = {1, 2, 5};
+    const size_t end = (size_t)g.file.at[32] + 256u * g.file.at[33] - 8;
+    for (size_t i = 0; i < sizeof retired; i++) {
+        calyx_filter *f = NULL;
+        g.file.at[40] = retired[i];
+        const uint64_t sum = hash_named("xxh3")->one(
+            &(struct secret){.seed = 0}, g.file.at, end);
+        for (int byte = 0; byte < 8; byte++)
+            g.file.at[end + (size_t)byte] = (uint8_t)(sum >> 8 * byte);
+        assert_int_equal(calyx_decode(g.file.at, g.file.size, NULL, &f, NULL),
+                         CALYX_TOO_NEW);
+    }
+    close_golden(&g);
 }
 
 /* Numbered columns: a number, then its value; `wanted` tells what that is. */
@@ -573,7 +644,7 @@ static uint64_t salt_of(unsigned w) {
 
 static void its_tables_are_ours(void **state) {
     (void)state;
-    check_columns("salts", 16, salt_of);
+    check_columns("salts", LINE_COLUMNS, salt_of);
 }
 
 /* ---- A reader in Python, written from the document ----------------------- */
@@ -769,8 +840,10 @@ int main(void) {
         cmocka_unit_test(full_ones_take_no_more),
         cmocka_unit_test(the_worked_example_is_a_filter),
         cmocka_unit_test(its_hashes_are_ours),
-        cmocka_unit_test(its_sets_make_our_rows),
-        cmocka_unit_test(every_pair_of_words_is_taken_equally_often),
+        cmocka_unit_test(its_sets_are_ours),
+        cmocka_unit_test(columns_are_taken_equally_often_and_pairs_nearly_so),
+        cmocka_unit_test(its_places_are_ours),
+        cmocka_unit_test(retired_codes_are_refused),
         cmocka_unit_test(its_tables_are_ours),
         cmocka_unit_test(python_agrees_on_golden_files),
         cmocka_unit_test(python_agrees_on_random_keys),
