@@ -14,7 +14,7 @@ kinds() {
     for kind in $(kinds); do
         grep -q "^$kind  .* GB .*merge" out
     done
-    grep -q '^line  *1.24 GB  *9.91  *6  *1 % ' out
+    grep -q '^line  *1.24 GB  *9.93  *6  *1 % ' out
     grep -q '^counting .*remove, merge, grow$' out
     grep -q '^hash table  *16.0 GB  *128.00  *1.5  *exact' out
     grep -q '^sorted list  *8.00 GB  *64.00  *30  *exact' out
