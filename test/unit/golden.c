@@ -466,10 +466,11 @@ static void the_worked_example_is_a_filter(void **state) {
     assert_false(has(f, "tulip") || has(f, ""));
     assert_string_equal(calyx_comment(f), "two flowers");
     assert_string_equal(info_of(f).kind, "line");
-    assert_int_equal(info_of(f).capacity, 40);
+    assert_int_equal(info_of(f).capacity, 70);
     assert_int_equal(info_of(f).items, 2);
 
-    calyx_filter *made = make_filter((calyx_options){.capacity = 40});
+    calyx_filter *made =
+        make_filter((calyx_options){.capacity = 70, .fpr = 0.05});
     add(made, "rose");
     add(made, "iris");
     assert_ok(calyx_set_comment(made, "two flowers"));
@@ -585,7 +586,7 @@ static void its_places_are_ours(void **state) {
     const char *at = block;
     int lines = 0;
     for (; next_line(&at, NULL, line, sizeof line); lines++) {
-        char kind[16] = "", *place;
+        char kind[16] = "";
         unsigned probes;
         unsigned long long hash;
         int used = 0;
@@ -593,8 +594,10 @@ static void its_places_are_ours(void **state) {
             sscanf(line, "%15s %u 0x%16llx %n", kind, &probes, &hash, &used),
             3);
         calyx_filter *f = filter_of_hash(kind, probes, hash);
-        const uint8_t *bits = calyx_bits(f, NULL);
-        place = line + used;
+        uint64_t bytes = 0;
+        const uint8_t *bits = calyx_bits(f, &bytes);
+        assert_int_equal(bytes, 64);
+        char *place = line + used;
         for (unsigned bit = 0; bit < 512; bit++)
             if (bits[bit / 8] >> bit % 8 & 1)
                 assert_int_equal(strtoul(place, &place, 10), bit);
