@@ -5,8 +5,9 @@
  *     make FOLDER
  *
  * What is there is left alone. A golden file is what some release once wrote
- * and every later one must read; so it is made once and never again, and this
- * program is kept to tell how, and to make those of kinds yet to come.
+ * and every later one must read; so from the first release on it is made once
+ * and never again, and this program is kept to tell how, and to make those of
+ * kinds yet to come.
  *
  * A text has a word and a value on each line. `has`, `lacks` and `count` (with
  * the number before the key) are questions with their answers; the other lines
