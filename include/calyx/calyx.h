@@ -258,7 +258,8 @@ typedef struct calyx_quick {
     uint64_t flip; /* the hash, as far as it is this filter's own */
     const uint32_t *salts;
     const uint8_t *rows;
-    uint32_t row_count;
+    uint32_t row_mask;
+    bool twice;
 } calyx_quick;
 
 CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);

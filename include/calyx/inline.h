@@ -42,18 +42,40 @@ static inline __m256i *calyx_quick_line(const calyx_quick *q, uint64_t hash) {
     return (__m256i *)(q->lines + 64 * (size_t)((wide)hash * q->count >> 64));
 }
 
-/* The bits of a key in one half of a line: one in each of the 8 words that take
- * part. */
-static inline __m256i calyx_quick_bits(const calyx_quick *q, uint64_t hash,
-                                       size_t half) {
-    const __m256i *salts = (const __m256i *)(q->salts + 8 * half);
-    const uint32_t mixed = (uint32_t)hash * q->salts[16] >> 16;
-    const uint8_t *row = q->rows + 16 * (mixed * q->row_count >> 16);
-    const __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)hash),
-                                               _mm256_loadu_si256(salts));
-    const __m256i ones = _mm256_cvtepu8_epi32(
-        _mm_loadl_epi64((const __m128i *)(row + 8 * half)));
-    return _mm256_sllv_epi32(ones, _mm256_srli_epi32(product, 27));
+/* What tells the spots of a key in all 8 columns of its line, and which of them
+ * it takes: their top bits. */
+static inline __m256i calyx_quick_spots(const calyx_quick *q, uint64_t hash) {
+    return _mm256_mullo_epi32(_mm256_set1_epi32((int)hash),
+                              _mm256_loadu_si256((const __m256i *)q->salts));
+}
+
+static inline __m256i calyx_quick_row(const calyx_quick *q, uint64_t hash) {
+    const uint8_t *row = q->rows + (hash & q->row_mask);
+    return _mm256_load_si256((const __m256i *)row);
+}
+
+/* Keys that take a second bit have the first in every column. */
+static inline __m256i calyx_quick_all(void) {
+    return _mm256_slli_epi32(_mm256_set1_epi32(1), 31);
+}
+
+/* Which columns of a row miss their bit. */
+static inline __m256i calyx_quick_missing(const __m256i *line, __m256i spots,
+                                          __m256i row) {
+    const __m256 word = _mm256_blendv_ps(_mm256_castsi256_ps(line[0]),
+                                         _mm256_castsi256_ps(line[1]),
+                                         _mm256_castsi256_ps(spots));
+    const __m256i spot = _mm256_srli_epi32(_mm256_add_epi32(spots, spots), 27);
+    return _mm256_andnot_si256(
+        _mm256_sllv_epi32(_mm256_castps_si256(word), spot), row);
+}
+
+/* Set one bit in each column of a row, in each half of the line. */
+static inline void calyx_quick_set(__m256i *line, __m256i spots, __m256i row) {
+    const __m256i spot = _mm256_srli_epi32(spots, 26);
+    const __m256i beyond = _mm256_sub_epi32(spot, _mm256_set1_epi32(32));
+    line[0] = _mm256_or_si256(line[0], _mm256_srlv_epi32(row, spot));
+    line[1] = _mm256_or_si256(line[1], _mm256_srlv_epi32(row, beyond));
 }
 #else
 #define CALYX_INLINES 0
@@ -64,9 +86,14 @@ static inline bool calyx_quick_has_u64(const calyx_quick *q, uint64_t number) {
     if (q->lines) {
         const uint64_t hash = calyx_quick_hash_u64(q, number);
         const __m256i *line = calyx_quick_line(q, hash);
-        const __m256i missing = _mm256_or_si256(
-            _mm256_andnot_si256(line[0], calyx_quick_bits(q, hash, 0)),
-            _mm256_andnot_si256(line[1], calyx_quick_bits(q, hash, 1)));
+        const __m256i spots = calyx_quick_spots(q, hash);
+        const __m256i row = calyx_quick_row(q, hash);
+        const __m256i first = q->twice ? calyx_quick_all() : row;
+        __m256i missing = calyx_quick_missing(line, spots, first);
+        if (q->twice)
+            missing = _mm256_or_si256(
+                missing,
+                calyx_quick_missing(line, _mm256_slli_epi32(spots, 6), row));
         return _mm256_testz_si256(missing, missing);
     }
 #endif
@@ -79,13 +106,14 @@ static inline calyx_status calyx_quick_add_u64(const calyx_quick *q,
     if (q->lines) {
         const uint64_t hash = calyx_quick_hash_u64(q, number);
         __m256i *line = calyx_quick_line(q, hash);
-        const __m256i low = calyx_quick_bits(q, hash, 0), old0 = line[0];
-        const __m256i high = calyx_quick_bits(q, hash, 1), old1 = line[1];
-        const __m256i missing = _mm256_or_si256(
-            _mm256_andnot_si256(old0, low), _mm256_andnot_si256(old1, high));
-        const bool is_fresh = !_mm256_testz_si256(missing, missing);
-        line[0] = _mm256_or_si256(old0, low);
-        line[1] = _mm256_or_si256(old1, high);
+        const __m256i old0 = line[0], old1 = line[1];
+        const __m256i spots = calyx_quick_spots(q, hash);
+        const __m256i row = calyx_quick_row(q, hash);
+        calyx_quick_set(line, spots, q->twice ? calyx_quick_all() : row);
+        if (q->twice) calyx_quick_set(line, _mm256_slli_epi32(spots, 6), row);
+        const __m256i changed = _mm256_or_si256(
+            _mm256_xor_si256(old0, line[0]), _mm256_xor_si256(old1, line[1]));
+        const bool is_fresh = !_mm256_testz_si256(changed, changed);
         *q->items += is_fresh;
         if (fresh) *fresh = is_fresh;
         return CALYX_OK;

@@ -37,8 +37,6 @@ void calyx_prefetch(const calyx_aim *aim, const void *key, size_t size) {
                   inner.stride * scale64(hash, inner.shape.blocks));
         return;
     }
-    uintptr_t line;
-    uint32_t row;
-    const struct run none = {.n = 0}, one = run_of(&hash, 1, &line, &row);
+    const struct run none = {.n = 0}, one = run_of(&hash, 1);
     inner.kernel->has_run(inner.body, &inner.shape, none, one, NULL);
 }

@@ -146,8 +146,6 @@ struct window {
     bool now_called, next_called; /* were their lines?                     */
     size_t hashed;                /* how many keys are behind it, or in it */
     uint64_t hashes[2][RUN];
-    uintptr_t lines[2][RUN];
-    uint32_t rows[2][RUN];
 };
 
 static size_t at_most(size_t n, size_t limit) {
@@ -175,11 +173,9 @@ static struct run hash_next(const calyx_filter *f, const struct keys *keys,
     const size_t half = from / RUN % 2;
     w->hashed += n;
     if (w->by_kernel)
-        return (struct run){w->hashes[half],      n,
-                            w->lines[half],       w->rows[half],
-                            keys->numbers + from, xxh3_flip(f->secret.seed)};
-    return run_of(hash_some(f, keys, from, n, w->hashes[half]), n,
-                  w->lines[half], w->rows[half]);
+        return (struct run){w->hashes[half], n, keys->numbers + from,
+                            xxh3_flip(f->secret.seed)};
+    return run_of(hash_some(f, keys, from, n, w->hashes[half]), n);
 }
 
 static void open_window(const calyx_filter *f, const struct keys *keys,
@@ -234,8 +230,6 @@ static const struct part *has_in_many(const calyx_filter *f,
 static void has_in_each(const calyx_filter *f, const struct part *p,
                         const uint64_t *hashes, size_t n, bool *found) {
     uint64_t left[RUN];
-    uintptr_t lines[RUN];
-    uint32_t rows[RUN];
     uint16_t place[RUN];
     bool here[RUN];
     for (; p; p = p->older) {
@@ -245,7 +239,7 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
             place[lefts] = (uint16_t)i;
             lefts += !found[i];
         }
-        const struct run run = run_of(left, lefts, lines, rows);
+        const struct run run = run_of(left, lefts);
         f->kernel->has_run(p->body, &p->shape, no_run, run, NULL);
         f->kernel->has_run(p->body, &p->shape, run, no_run, here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
@@ -256,15 +250,12 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
  * on their way. From memory that is a fifth faster than all parts at once. */
 static void has_in_large(const calyx_filter *f, const struct part *p,
                          const uint64_t *hashes, size_t n, bool *found) {
-    uintptr_t lines[2][RUN];
-    uint32_t rows[2][RUN];
     bool here[RUN];
-    struct run now = run_of(hashes, at_most(n, RUN), lines[0], rows[0]);
+    struct run now = run_of(hashes, at_most(n, RUN));
     f->kernel->has_run(p->body, &p->shape, no_run, now, NULL);
-    for (size_t from = 0, half = 1; from < n; half ^= 1) {
+    for (size_t from = 0; from < n;) {
         const size_t then = from + now.n;
-        const struct run next = run_of(hashes + then, at_most(n - then, RUN),
-                                       lines[half], rows[half]);
+        const struct run next = run_of(hashes + then, at_most(n - then, RUN));
         f->kernel->has_run(p->body, &p->shape, now, next, here);
         for (size_t i = 0; i < now.n; i++) found[from + i] |= here[i];
         from = then;
@@ -400,9 +391,7 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
         new[news] = hashes[i];
         news += !here[i];
     }
-    uintptr_t lines[RUN];
-    uint32_t rows[RUN];
-    const struct run run = run_of(new, news, lines, rows);
+    const struct run run = run_of(new, news);
     f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const size_t total =
         f->kernel->add_run(p->body, &p->shape, run, no_run, answers);
@@ -416,8 +405,7 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
  * has not grown. */
 static size_t add_to_only(calyx_filter *f, struct part *p, struct window *w,
                           size_t from, size_t n, bool *fresh) {
-    const struct run run = run_of(w->now.hashes + from, n, w->now.lines + from,
-                                  w->now.rows + from);
+    const struct run run = run_of(w->now.hashes + from, n);
     if (!w->now_called)
         f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const struct run next = w->next_called ? no_run : w->next;

@@ -25,6 +25,7 @@ void calyx_take_quick(calyx_filter *f, calyx_quick *quick) {
     quick->items = &p->items;
     quick->flip = xxh3_flip(f->secret.seed);
     quick->salts = line_salt;
-    quick->rows = line_rows[choice.first];
-    quick->row_count = choice.rows;
+    quick->rows = (const uint8_t *)line_rows + choice.first;
+    quick->row_mask = choice.mask;
+    quick->twice = choice.twice;
 }

@@ -43,18 +43,6 @@ static uint8_t *plane_of(const uint8_t *body, const struct shape *shape,
     return (uint8_t *)body + plane_offset(shape, line, k);
 }
 
-/* The bits of a key in its line. */
-static struct line_mask mask_of(uint64_t hash, uint32_t probes) {
-    struct line_mask mask = {{0}};
-    uint64_t words = line_words(line_row(hash, probes));
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        const uint64_t bit = UINT64_C(1) << line_spot(hash, word);
-        mask.word[word / 2] |= bit << 32 * (word % 2);
-    }
-    return mask;
-}
-
 static void mark(uint8_t *body, const struct shape *shape, size_t line,
                  size_t k, bool used) {
     const size_t i = line / LINE_BYTES;
@@ -70,7 +58,7 @@ bool counting_add_scalar(uint8_t *body, const struct shape *shape,
     const size_t line = line_offset(*hash, shape);
     uint8_t *const plane0 = plane_of(body, shape, line, 0);
     uint8_t *const plane1 = plane_of(body, shape, line, 1);
-    const struct line_mask mask = mask_of(*hash, shape->probes);
+    const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     struct line_mask carry;
     uint64_t missing = 0, carries = 0;
     for (size_t i = 0; i < WORDS; i++) {
@@ -125,7 +113,7 @@ void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
 bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
                             const uint64_t *hash) {
     const size_t line = line_offset(*hash, shape);
-    const struct line_mask mask = mask_of(*hash, shape->probes);
+    const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0;
     for (size_t i = 0; i < WORDS; i++)
         missing |= mask.word[i] & ~load64(body + line + 8 * i);
@@ -167,17 +155,17 @@ void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,
 static uint32_t counting_count(const uint8_t *body, const struct shape *shape,
                                uint64_t hash) {
     const size_t line = line_offset(hash, shape);
-    uint64_t words = line_words(line_row(hash, shape->probes));
+    const struct line_mask bits = line_bits(hash, line_choices[shape->probes]);
     uint32_t least = HIGHEST;
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        const size_t at = line + 4 * (size_t)word;
-        const uint32_t spot = line_spot(hash, word);
-        uint32_t count = load32(body + at) >> spot & 1;
-        for (size_t k = 0; k < PLANES; k++)
-            count += (load32(plane_of(body, shape, at, k)) >> spot & 1) << k;
-        if (count < least) least = count;
-    }
+    for (size_t i = 0; i < WORDS; i++)
+        for (uint64_t left = bits.word[i]; left; left &= left - 1) {
+            const size_t at = line + 8 * i;
+            const int bit = __builtin_ctzll(left);
+            uint64_t count = load64(body + at) >> bit & 1;
+            for (size_t k = 0; k < PLANES; k++)
+                count += (load64(plane_of(body, shape, at, k)) >> bit & 1) << k;
+            if (count < least) least = (uint32_t)count;
+        }
     return least;
 }
 
@@ -261,13 +249,13 @@ static const struct kernel *const counting_kernels[] = {
 
 const struct kind kind_counting = {
     .name = "counting",
-    .code = 5,
+    .code = 8,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
     .one_block = true,
     .counter_bits = PLANES * 8 * LINE_BYTES + MARKS,
     .most_blocks = UINT64_C(1) << 35,
-    .most_probes = LINE_WORDS,
+    .most_probes = 2 * LINE_COLUMNS,
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = counting_fpr,

@@ -11,18 +11,19 @@
 /* What a level brings: add a key to the line at this offset and count it, or
  * take it off, as counting_add_scalar and counting_remove_scalar do. */
 typedef bool touch_counters(uint8_t *body, const struct shape *shape, size_t at,
-                            const uint64_t *hash, const uint8_t *row);
+                            const uint64_t *hash, struct line_choice from);
 
 MELT bool touch_single(uint8_t *body, const struct shape *shape,
                        const uint64_t *hash, touch_counters *touch) {
     return touch(body, shape, line_offset(*hash, shape), hash,
-                 line_row(*hash, shape->probes));
+                 line_choices[shape->probes]);
 }
 
 AVX2 MELT bool touch_at(uint8_t *body, const struct shape *shape,
-                        struct run now, size_t i, touch_counters *touch) {
-    return touch(body, shape, (size_t)(line_at(now, i) - body), &now.hashes[i],
-                 row_at(now, i));
+                        struct run now, size_t i, struct line_choice from,
+                        touch_counters *touch) {
+    return touch(body, shape, line_offset(now.hashes[i], shape), &now.hashes[i],
+                 from);
 }
 
 /* Not by a pointer to call_line or call_near: given one here, gcc 12 left the
@@ -53,27 +54,25 @@ AVX2 MELT size_t touch_counted(uint8_t *body, const struct shape *given,
                                struct run now, struct run next, bool *answers,
                                touch_counters *touch, bool removes) {
     const struct shape shape = *given;
-    const struct road road = {{body, shape}, line_choices[shape.probes]};
-    const bool small = shape.blocks >> 32 == 0; /* for lines_of */
+    const struct field part = {body, shape};
+    const struct line_choice from = line_choices[shape.probes];
     const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
     bool own[RUN];
     bool *const to = answers ? answers : own;
     size_t i = 0;
-    for (; small && i < both; i += 8) {
-        work_out_eight(&road, next, i);
-        const uintptr_t *const near = near_to(now, next, i, i);
+    for (; i < both; i += 8) {
+        const uint64_t *const near = near_to(now, next, i, i);
         for (size_t j = 0; j < 8; j++) {
-            call_counters(false, body, &shape, line_at(next, i + j), removes);
-            call_counters(true, body, &shape, (const uint8_t *)near[j],
-                          removes);
-            to[i + j] = touch_at(body, &shape, now, i + j, touch);
+            call_counters(false, body, &shape,
+                          line_of(&part, next.hashes[i + j]), removes);
+            call_counters(true, body, &shape, line_of(&part, near[j]), removes);
+            to[i + j] = touch_at(body, &shape, now, i + j, from, touch);
         }
     }
-    for (size_t j = i; j < next.n; j++) {
-        work_out_one(&road, next, j);
-        call_counters(false, body, &shape, line_at(next, j), removes);
-    }
-    for (; i < now.n; i++) to[i] = touch_at(body, &shape, now, i, touch);
+    for (size_t j = i; j < next.n; j++)
+        call_counters(false, body, &shape, line_of(&part, next.hashes[j]),
+                      removes);
+    for (; i < now.n; i++) to[i] = touch_at(body, &shape, now, i, from, touch);
     return count_true(to, now.n);
 }
 

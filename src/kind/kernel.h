@@ -30,22 +30,18 @@ enum {
     RUN = 128 /* hashes in a run: so many lines are on their way at a time */
 };
 
-/* At most RUN hashes, and room for what a kernel works out when it calls their
- * lines and wants again when it touches them. */
+/* At most RUN hashes. */
 struct run {
     const uint64_t *hashes;
     size_t n;
-    uintptr_t *lines; /* one for each hash */
-    uint32_t *rows;
     /* For kernels that hash numbers: what is to be hashed into the room of
      * `hashes` when the lines are called, and by which xxh3_flip. Else NULL. */
     const uint64_t *numbers;
     uint64_t flip;
 };
 
-static inline struct run run_of(const uint64_t *hashes, size_t n,
-                                uintptr_t *lines, uint32_t *rows) {
-    return (struct run){.hashes = hashes, .n = n, .lines = lines, .rows = rows};
+static inline struct run run_of(const uint64_t *hashes, size_t n) {
+    return (struct run){.hashes = hashes, .n = n};
 }
 
 /* A part of a filter, as a kernel sees it. */
@@ -62,9 +58,10 @@ struct kernel {
     bool (*add)(uint8_t *body, const struct shape *shape, uint64_t hash);
 
     /* The same for each hash of `now`, while the lines of `next` are called.
-     * Those of `now` must have been called before, by the same function, as the
-     * next of another run or of one without hashes; a part of such a run will
-     * do. `found` and `fresh` may be NULL; both return how many were true. */
+     * Those of `now` should have been called before, as the next of another run
+     * or of one without hashes; and numbers must have been, by the same
+     * function. `found` and `fresh` may be NULL; both return how many were
+     * true. */
     size_t (*has_run)(const uint8_t *body, const struct shape *shape,
                       struct run now, struct run next, bool *found);
     size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run now,

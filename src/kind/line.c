@@ -1,36 +1,38 @@
 /*
  * The line kind: a blocked Bloom filter whose block is one cache line.
  *
- * A line is 16 words of 32 bits. A key goes to one line, picked by the high
- * bits of its hash; there it takes k of the 16 words, and sets one bit in each.
- * So every question costs one cache line, and with vectors a dozen
+ * A line is 8 columns of 64 bits. A key goes to one line, picked by the high
+ * bits of its hash; there it takes k of the 8 columns, and sets one bit in
+ * each. So every question costs one cache line, and with vectors half a dozen
  * instructions, whatever k is.
  *
  *     hash  hhhhhhhhhhhhhhhhhhhh..llllllllllllllll
  *           |  * lines >> 64      |
- *           v                     | * salt[16]:       the choice of words
- *     line  which of them         | * salt[w] >> 27:  the bit in word w
+ *           v                     | bits 5 and up:    the choice of columns
+ *     line  which of them         | * salt[w] >> 26:  the spot in column w
  *                                 v
- *           [ 0100..0 | ........ | 0001..0 | ... | ........ | 0010..0 ]
- *             word 0     word 1     word 2                    word 15
+ *             column 0   column 1   column 2         column 7
+ *           [ 0000..0  | ........ | 0001..0  | ... | ........ ]  words 0 to 7
+ *           [ 0100..0  | ........ | 0000..0  | ... | ........ ]  words 8 to 15
  *
- * Why words, and not k bits anywhere in the line? Because a register holds a
- * line as 16 words, and a shift by a different amount in each of them makes
- * all k bits at once. It costs nothing in rate, as long as every pair of words
- * is chosen equally often: 9.91 bits a key for 1 %, where k bits anywhere in
- * the line need 9.92, and bits anywhere in memory 9.59.
+ * Why columns, and not k bits anywhere in the line? Because a register holds 8
+ * words, and a shift by a different amount in each of them finds all k bits at
+ * once. The two words of a column lie 32 bytes apart, so that one instruction
+ * picks the right one for every column. It costs next to nothing in rate, as
+ * long as every pair of columns is chosen equally often: 9.93 bits a key for
+ * 1 %, where k bits anywhere in the line need 9.92, and bits anywhere in memory
+ * 9.59.
  *
- * The choice. For each k there are a few sets of k words, such that these sets
- * and what xor makes of them, word w becoming w ^ b for any b below 16, hold
- * every pair of words equally often. Mathematicians call that a block design.
- * One set will do for k = 6, and few for any k, so the rows that tell which
- * words take part stay in the first-level cache. Rotating one set, which is
- * simpler, does not treat all pairs alike, and takes 10.12 bits.
+ * The choice. For each k there is a list of sets of k columns, as many as a
+ * power of two, so that a few bits of the hash pick one. Every column is in as
+ * many of them as any other, and every pair of columns too, or nearly: that
+ * changes the rate by less than a thousandth of it. More than 8 probes take
+ * every column, and a second bit in k - 8 of them.
  *
  * The price of one line is that lines fill unevenly, which tells at low rates:
  * 15.6 bits for 0.1 % (textbook 14.4), 22.1 for 0.01 % (19.2). The kind line2
  * gives each key two lines with half the probes in each. The luck of the two
- * evens out, at the price of a second cache line: 14.6 and 19.8 bits.
+ * evens out, at the price of a second cache line: 14.6 and 19.9 bits.
  */
 #include "kind/line.h"
 
@@ -40,104 +42,125 @@
 #include "kind/counting.h"
 #include "kind/kind.h"
 
-const uint32_t line_salt[LINE_WORDS + 1] = {
-    0x47B6137Bu, 0x44974D91u, 0x8824AD5Bu, 0xA2B7289Du, 0x705495C7u,
-    0x2DF1424Bu, 0x9EFC4947u, 0x5C6BFB31u, 0x9E3779B1u, 0x85EBCA77u,
-    0xC2B2AE3Du, 0x27D4EB2Fu, 0x165667B1u, 0xCC9E2D51u, 0x1B873593u,
-    0xE6546B65u, 0xB5297A4Du,
+const uint32_t line_salt[LINE_COLUMNS] = {
+    0x47B6137Bu, 0x44974D91u, 0x8824AD5Bu, 0xA2B7289Du,
+    0x705495C7u, 0x2DF1424Bu, 0x9EFC4947u, 0x5C6BFB31u,
 };
 
-/* The sets, in bits: bit w for word w. They were found by multiplying one set
- * by elements of the field GF(16); a test counts the pairs. Those for more than
- * eight words are what the others leave out. */
-#define SETS_OF_1(X) X(0x0001)
-#define SETS_OF_2(X)                                                      \
-    X(0x0003), X(0x0005), X(0x0011), X(0x0101), X(0x0006), X(0x0014),     \
-        X(0x0110), X(0x0108), X(0x0012), X(0x0104), X(0x0018), X(0x0140), \
-        X(0x0180), X(0x0120), X(0x0102)
-#define SETS_OF_3(X) X(0x001C), X(0x0121), X(0x0150), X(0x0106), X(0x0188)
-#define SETS_OF_4(X) X(0x003C), X(0x1212), X(0x0550), X(0x0609), X(0x1188)
-#define SETS_OF_5(X) X(0x011B), X(0x0368), X(0x1524)
-#define SETS_OF_6(X) X(0x0356)
-#define SETS_OF_7(X) X(0x035B), X(0x1791), X(0x154B), X(0x126E), X(0x17C2)
-#define SETS_OF_8(X)                                                      \
-    X(0x00FF), X(0x5555), X(0x6666), X(0x6969), X(0x6996), X(0x3CC3),     \
-        X(0x5AA5), X(0x33CC), X(0x5A5A), X(0x6699), X(0x3C3C), X(0x0FF0), \
-        X(0x55AA), X(0x3333), X(0x0F0F)
+/* All sets of one column; of two, and four of those again; of three, and eight
+ * again; of four, but for six. A test counts columns and pairs. Those of more
+ * than four are what the others leave out. */
+#define SETS_OF_1(X) \
+    X(0x01), X(0x02), X(0x04), X(0x08), X(0x10), X(0x20), X(0x40), X(0x80)
+#define SETS_OF_2(X)                                                        \
+    X(0x03), X(0x05), X(0x06), X(0x09), X(0x0A), X(0x0C), X(0x11), X(0x12), \
+        X(0x14), X(0x18), X(0x21), X(0x22), X(0x24), X(0x28), X(0x30),      \
+        X(0x41), X(0x42), X(0x44), X(0x48), X(0x50), X(0x60), X(0x81),      \
+        X(0x82), X(0x84), X(0x88), X(0x90), X(0xA0), X(0xC0), X(0x03),      \
+        X(0x0C), X(0x30), X(0xC0)
+#define SETS_OF_3(X)                                                        \
+    X(0x07), X(0x0B), X(0x0D), X(0x0E), X(0x13), X(0x15), X(0x16), X(0x19), \
+        X(0x1A), X(0x1C), X(0x23), X(0x25), X(0x26), X(0x29), X(0x2A),      \
+        X(0x2C), X(0x31), X(0x32), X(0x34), X(0x38), X(0x43), X(0x45),      \
+        X(0x46), X(0x49), X(0x4A), X(0x4C), X(0x51), X(0x52), X(0x54),      \
+        X(0x58), X(0x61), X(0x62), X(0x64), X(0x68), X(0x70), X(0x83),      \
+        X(0x85), X(0x86), X(0x89), X(0x8A), X(0x8C), X(0x91), X(0x92),      \
+        X(0x94), X(0x98), X(0xA1), X(0xA2), X(0xA4), X(0xA8), X(0xB0),      \
+        X(0xC1), X(0xC2), X(0xC4), X(0xC8), X(0xD0), X(0xE0), X(0x0B),      \
+        X(0x16), X(0x2C), X(0x58), X(0xB0), X(0x61), X(0xC2), X(0x85)
+#define SETS_OF_4(X)                                                        \
+    X(0x17), X(0x1B), X(0x1D), X(0x1E), X(0x27), X(0x2B), X(0x2D), X(0x2E), \
+        X(0x35), X(0x36), X(0x39), X(0x3A), X(0x3C), X(0x47), X(0x4B),      \
+        X(0x4D), X(0x4E), X(0x53), X(0x56), X(0x59), X(0x5A), X(0x5C),      \
+        X(0x63), X(0x65), X(0x66), X(0x69), X(0x6A), X(0x6C), X(0x71),      \
+        X(0x72), X(0x74), X(0x78), X(0x87), X(0x8B), X(0x8D), X(0x8E),      \
+        X(0x93), X(0x95), X(0x96), X(0x99), X(0x9A), X(0x9C), X(0xA3),      \
+        X(0xA5), X(0xA6), X(0xA9), X(0xAC), X(0xB1), X(0xB2), X(0xB4),      \
+        X(0xB8), X(0xC3), X(0xC5), X(0xC6), X(0xC9), X(0xCA), X(0xD1),      \
+        X(0xD2), X(0xD4), X(0xD8), X(0xE1), X(0xE2), X(0xE4), X(0xE8)
 
-/* Sixteen rows for a set, one for each b. */
-#define FOUR(set, w)                                                \
-    (set) >> (w)&1, (set) >> ((w) ^ 1) & 1, (set) >> ((w) ^ 2) & 1, \
-        (set) >> ((w) ^ 3) & 1
-#define ROW(set, b)                                           \
-    {                                                         \
-        FOUR(set, b), FOUR(set, (b) ^ 4), FOUR(set, (b) ^ 8), \
-            FOUR(set, (b) ^ 12)                               \
+#define SET(set)         (set)
+#define OTHER_SET(set)   (255 ^ (set))
+#define TOP(set, column) (uint32_t)(set) >> (column) << 31
+#define ROW(set)                                                         \
+    {                                                                    \
+        TOP(set, 0), TOP(set, 1), TOP(set, 2), TOP(set, 3), TOP(set, 4), \
+            TOP(set, 5), TOP(set, 6), TOP(set, 7)                        \
     }
-#define ROWS(set)                                                             \
-    ROW(set, 0), ROW(set, 1), ROW(set, 2), ROW(set, 3), ROW(set, 4),          \
-        ROW(set, 5), ROW(set, 6), ROW(set, 7), ROW(set, 8), ROW(set, 9),      \
-        ROW(set, 10), ROW(set, 11), ROW(set, 12), ROW(set, 13), ROW(set, 14), \
-        ROW(set, 15)
-#define OTHERS(set) ROWS(0xFFFF ^ (set))
+#define OTHER_ROW(set) ROW(255 ^ (set))
 
-_Alignas(64) const uint8_t line_rows[][LINE_WORDS] = {
-    SETS_OF_1(ROWS),   SETS_OF_2(ROWS),   SETS_OF_3(ROWS),   SETS_OF_4(ROWS),
-    SETS_OF_5(ROWS),   SETS_OF_6(ROWS),   SETS_OF_7(ROWS),   SETS_OF_8(ROWS),
-    SETS_OF_7(OTHERS), SETS_OF_6(OTHERS), SETS_OF_5(OTHERS), SETS_OF_4(OTHERS),
-    SETS_OF_3(OTHERS), SETS_OF_2(OTHERS), SETS_OF_1(OTHERS), ROWS(0xFFFF),
-};
+#define LISTS(X, OTHER)                                                       \
+    SETS_OF_1(X), SETS_OF_2(X), SETS_OF_3(X), SETS_OF_4(X), SETS_OF_3(OTHER), \
+        SETS_OF_2(OTHER), SETS_OF_1(OTHER), X(0xFF)
 
-const struct line_choice line_choices[LINE_WORDS + 1] = {
-    {0, 0},    {0, 16},    {16, 240},   {256, 80},  {336, 80},  {416, 48},
-    {464, 16}, {480, 80},  {560, 240},  {800, 80},  {880, 16},  {896, 48},
-    {944, 80}, {1024, 80}, {1104, 240}, {1344, 16}, {1360, 16},
-};
+const uint8_t line_sets[LINE_SETS] = {LISTS(SET, OTHER_SET)};
+_Alignas(64) const line_row line_rows[LINE_SETS] = {LISTS(ROW, OTHER_ROW)};
+
+/* So many sets from one on, for keys that choose once or twice. */
+#define CHOICES(twice)                                                \
+    CHOICE(0, 8, twice), CHOICE(8, 32, twice), CHOICE(40, 64, twice), \
+        CHOICE(104, 64, twice), CHOICE(168, 64, twice),               \
+        CHOICE(232, 32, twice), CHOICE(264, 8, twice), CHOICE(272, 1, twice)
+#define CHOICE(first, count, twice) \
+    { (first) * sizeof(line_row), ((count)-1) * sizeof(line_row), twice }
+
+const struct line_choice line_choices[2 * LINE_COLUMNS + 1] = {
+    {0, 0, false}, CHOICES(false), CHOICES(true)};
 
 /* ---- The plain kernels: the definition the others are held to ------------ */
 
-MELT bool in_line_scalar(const uint8_t *line, const uint64_t *given,
-                         const uint8_t *row) {
-    const uint64_t hash = *given;
-    uint64_t words = line_words(row);
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        if (!(peek32(line + 4 * word) >> line_spot(hash, word) & 1))
+MELT bool in_columns(const uint8_t *line, uint64_t hash, uint32_t columns,
+                     int start) {
+    for (; columns; columns &= columns - 1) {
+        const int column = __builtin_ctz(columns);
+        const uint32_t spot = line_spot(hash, column, start);
+        if (!(peek32(line + line_word(column, spot)) & line_bit(spot)))
             return false;
     }
     return true;
 }
 
-MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *given,
-                             const uint8_t *row) {
-    const uint64_t hash = *given;
-    uint64_t words = line_words(row);
+MELT bool in_line_scalar(const uint8_t *line, const uint64_t *hash,
+                         struct line_choice from) {
+    const uint32_t set = line_set(*hash, from);
+    if (!from.twice) return in_columns(line, *hash, set, FIRST_SPOT);
+    return in_columns(line, *hash, 255, FIRST_SPOT) &&
+           in_columns(line, *hash, set, SECOND_SPOT);
+}
+
+MELT bool add_to_columns(uint8_t *line, uint64_t hash, uint32_t columns,
+                         int start) {
     uint32_t missing = 0;
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        const uint32_t old = load32(line + 4 * word);
-        const uint32_t bit = UINT32_C(1) << line_spot(hash, word);
-        missing |= bit & ~old;
-        store32(line + 4 * word, old | bit);
+    for (; columns; columns &= columns - 1) {
+        const int column = __builtin_ctz(columns);
+        const uint32_t spot = line_spot(hash, column, start);
+        uint8_t *const word = line + line_word(column, spot);
+        const uint32_t old = load32(word);
+        missing |= line_bit(spot) & ~old;
+        store32(word, old | line_bit(spot));
     }
     return missing != 0;
 }
 
-MELT bool share_line_scalar(uint8_t *line, const uint64_t *given,
-                            const uint8_t *row) {
-    const uint64_t hash = *given;
-    struct line_mask missing = {{0}};
-    uint64_t words = line_words(row);
-    uint32_t places = 0;
-    for (; words; words &= words - 1) {
-        const int word = line_first(words);
-        const uint32_t bit = UINT32_C(1) << line_spot(hash, word);
-        if (peek32(line + 4 * word) & bit) continue;
-        missing.word[word / 2] |= (uint64_t)bit << 32 * (word % 2);
-        places |= UINT32_C(1) << word / 2;
+MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *hash,
+                             struct line_choice from) {
+    const uint32_t set = line_set(*hash, from);
+    if (!from.twice) return add_to_columns(line, *hash, set, FIRST_SPOT);
+    const bool first = add_to_columns(line, *hash, 255, FIRST_SPOT);
+    const bool second = add_to_columns(line, *hash, set, SECOND_SPOT);
+    return first | second;
+}
+
+MELT bool share_line_scalar(uint8_t *line, const uint64_t *hash,
+                            struct line_choice from) {
+    struct line_mask bits = line_bits(*hash, from);
+    uint32_t words = 0;
+    for (size_t i = 0; i < LINE_BYTES / 8; i++) {
+        bits.word[i] &= ~peek64(line + 8 * i);
+        words |= (uint32_t)(bits.word[i] != 0) << i;
     }
-    line_share(line, &missing, places);
-    return places != 0;
+    line_share(line, &bits, words);
+    return words != 0;
 }
 
 LINE_SINGLES(scalar, , in_line_scalar, add_to_line_scalar, share_line_scalar)
@@ -150,16 +173,22 @@ COUNTING_KERNEL(counting_scalar, CPU_SCALAR, , one_scalar_has,
 /* ---- The rate ------------------------------------------------------------ */
 
 /*
- * A stranger passes if none of its k bits is unset. By inclusion and exclusion
+ * A stranger passes if none of its bits is unset. By inclusion and exclusion
  * that is a sum over the sets of bits that might be unset:
  *
- *     rate = sum over a = 0..k of (-1)^a C(k, a) P(a given bits are unset)
+ *     rate = sum over sets A of the stranger's bits of
+ *            (-1)^|A| P(all bits of A are unset)
  *
- * The a bits are in a different word each. A key that shares this line takes k
- * of the 16 words, h of them among those a, with the odds of drawing k cards
- * of which h are marked; and it misses the bit in each with odds 31/32. Let
- * `miss` be the mean of (31/32)^h. A key falls into this line with odds 1 in
- * `lines`, so n keys leave the a bits unset with odds (1 - (1-miss)/lines)^n.
+ * Only the numbers matter of columns in which A has one bit, and two. Another
+ * key that falls into this line takes some columns, so many of each sort, with
+ * the odds of drawing cards of which some are marked; and where it takes one it
+ * misses a bit of A with odds 63/64, and two with 62/64. Let `miss` be the
+ * odds that it misses all. A key falls into this line with odds 1 in `lines`,
+ * so n keys leave A unset with odds (1 - (1-miss)/lines)^n.
+ *
+ * A stranger that takes a second bit in a column may hit the first again, with
+ * odds 1/64; so such a column adds two bits to A with weight 63/64, and one,
+ * with a minus, with weight 2 * 63/64 + 1/64.
  *
  * One more chance to pass: another key of the line agrees in all 32 bits that
  * choose the pattern.
@@ -170,21 +199,40 @@ static double choose(uint32_t n, uint32_t k) {
     return ways;
 }
 
-static double miss(uint32_t probes, uint32_t marked) {
-    const double all = choose(LINE_WORDS, probes);
-    double mean = 0, odds = 1;
-    for (uint32_t h = 0; h <= marked && h <= probes; h++, odds *= 31. / 32)
-        if (probes - h <= LINE_WORDS - marked)
-            mean += odds * choose(marked, h) *
-                    choose(LINE_WORDS - marked, probes - h) / all;
-    return mean;
+/* The odds that a key which takes so many columns, a bit in each, misses all
+ * bits in `ones` columns and both in `twos` others. */
+static double miss(uint32_t takes, uint32_t ones, uint32_t twos) {
+    const uint32_t rest = LINE_COLUMNS - ones - twos;
+    double ways = 0;
+    for (uint32_t a = 0; a <= ones; a++)
+        for (uint32_t b = 0; b <= twos; b++)
+            if (a + b <= takes && takes - a - b <= rest)
+                ways += choose(ones, a) * pow(63. / 64, a) * choose(twos, b) *
+                        pow(62. / 64, b) * choose(rest, takes - a - b);
+    return ways / choose(LINE_COLUMNS, takes);
 }
 
 double line_fpr(uint64_t lines, uint32_t probes, double items) {
-    double rate = 0, sign = 1;
-    for (uint32_t a = 0; a <= probes; a++, sign = -sign)
-        rate += sign * choose(probes, a) *
-                exp(items * log1p((miss(probes, a) - 1) / (double)lines));
+    const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
+    const uint32_t again = probes - takes, once = takes - again;
+    double rate = 0;
+    for (uint32_t twos = 0; twos <= again; twos++)
+        for (uint32_t ones = 0; ones <= takes - twos; ones++) {
+            /* In how many ways, and with which sign: `half` of the ones are in
+             * columns that take two bits. */
+            double weight = 0;
+            for (uint32_t half = 0; half <= again - twos && half <= ones;
+                 half++)
+                if (ones - half <= once)
+                    weight += choose(again - twos, half) *
+                              pow(127. / 64, half) * choose(once, ones - half);
+            weight *= choose(again, twos) * pow(63. / 64, twos);
+            const double missed =
+                miss(takes, ones, twos) * miss(again, ones, twos);
+            const double unset =
+                exp(items * log1p((missed - 1) / (double)lines));
+            rate += ones % 2 ? -weight * unset : weight * unset;
+        }
     const double twins = ldexp(items / (double)lines, -32);
     return fmin(1, fmax(0, rate) + twins);
 }
@@ -208,12 +256,12 @@ static const struct kernel *const line2_shared[] = {
 
 const struct kind kind_line = {
     .name = "line",
-    .code = 1,
+    .code = 6,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
     .one_block = true,
     .most_blocks = UINT64_C(1) << 35,
-    .most_probes = LINE_WORDS,
+    .most_probes = 2 * LINE_COLUMNS,
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = fpr_of_one,
@@ -223,11 +271,11 @@ const struct kind kind_line = {
 
 const struct kind kind_line2 = {
     .name = "line2",
-    .code = 2,
+    .code = 7,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
     .most_blocks = UINT64_C(1) << 35,
-    .most_probes = 2 * LINE_WORDS,
+    .most_probes = 4 * LINE_COLUMNS,
     .probe_step = 2,
     .least_fpr = 1e-14,
     .fpr = fpr_of_two,

@@ -8,42 +8,56 @@
 
 enum {
     LINE_BYTES = 64,
-    LINE_WORDS = 16,         /* of 32 bits */
-    LINE_CHOICE = LINE_WORDS /* the salt after those of the words */
+    LINE_COLUMNS = 8, /* of 64 bits: word w and word w + 8, of 32 bits each */
+    LINE_SETS = 273   /* of columns */
 };
 
-/* Odd multipliers, one for each word of a line and one for the choice. */
-extern const uint32_t line_salt[LINE_WORDS + 1];
+/* Odd multipliers, one for each column of a line. */
+extern const uint32_t line_salt[LINE_COLUMNS];
 
-/* Which words a key takes: a row has a byte for each word, 1 if it takes part.
- * The rows for a number of probes stand together. */
-extern const uint8_t line_rows[][LINE_WORDS];
+/* Which columns a key takes: bit w for column w. The sets that have the same
+ * number of columns stand together. */
+extern const uint8_t line_sets[LINE_SETS];
 
+/* The same for vectors: the top bit of word w for column w. */
+typedef uint32_t line_row[LINE_COLUMNS];
+extern const line_row line_rows[LINE_SETS];
+
+/* Among which sets keys of so many probes choose: `first` is where they start
+ * in line_rows, and `mask` has the bits of a hash that tell how far from there,
+ * both in bytes. `twice`: keys take all columns, and a second bit in those of
+ * the set. */
 struct line_choice {
-    uint16_t first, rows;
+    uint16_t first, mask;
+    bool twice;
 };
-extern const struct line_choice line_choices[LINE_WORDS + 1];
+extern const struct line_choice line_choices[2 * LINE_COLUMNS + 1];
 
-static inline const uint8_t *line_row(uint64_t hash, uint32_t probes) {
-    const struct line_choice of = line_choices[probes];
-    const uint32_t mixed = (uint32_t)hash * line_salt[LINE_CHOICE] >> 16;
-    return line_rows[of.first + (mixed * of.rows >> 16)];
+static inline size_t line_chosen(uint64_t hash, struct line_choice from) {
+    return from.first + (size_t)(hash & from.mask);
 }
 
-/* The words of a row as one number to count through: word w is bit 8w of it,
- * and word w + 8 is bit 8w + 4. */
-static inline uint64_t line_words(const uint8_t *row) {
-    return load64(row) | load64(row + 8) << 4;
+static inline uint32_t line_set(uint64_t hash, struct line_choice from) {
+    return line_sets[line_chosen(hash, from) / sizeof(line_row)];
 }
 
-static inline int line_first(uint64_t words) {
-    const int at = __builtin_ctzll(words);
-    return at / 8 + 2 * (at & 4);
+/* Where the bits of a product start that tell the spot of the bit in a column,
+ * and of the second bit if there is one. */
+enum { FIRST_SPOT = 26, SECOND_SPOT = 20 };
+
+/* Which of the 64 bits of a column a key sets, counted from the top of the two
+ * words. */
+static inline uint32_t line_spot(uint64_t hash, int column, int start) {
+    return (uint32_t)hash * line_salt[column] >> start & 63;
 }
 
-/* Which of the 32 bits of a word a key sets. */
-static inline uint32_t line_spot(uint64_t hash, int word) {
-    return (uint32_t)hash * line_salt[word] >> 27;
+/* Where that is: spots from 32 on are in the second half of the line. */
+static inline size_t line_word(int column, uint32_t spot) {
+    return 4 * (size_t)column + (spot & 32);
+}
+
+static inline uint32_t line_bit(uint32_t spot) {
+    return UINT32_C(1) << 31 >> (spot & 31);
 }
 
 static inline size_t line_offset(uint64_t hash, const struct shape *shape) {
@@ -55,14 +69,34 @@ static inline uint64_t line_second(uint64_t hash) {
     return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* Bits that a key misses in a line, as a line of 8 words of 64. */
+/* Bits of a line, as 8 words of 64. */
 struct line_mask {
     _Alignas(LINE_BYTES) uint64_t word[LINE_BYTES / 8];
 };
 
-/* Set them in a line that other threads may be adding to. The locked
- * instruction is dear, so it is used only for the words given, one bit each,
- * where something is missing. */
+static inline void line_mark(struct line_mask *mask, uint64_t hash,
+                             uint32_t columns, int start) {
+    for (; columns; columns &= columns - 1) {
+        const int column = __builtin_ctz(columns);
+        const uint32_t spot = line_spot(hash, column, start);
+        const size_t at = line_word(column, spot);
+        mask->word[at / 8] |= (uint64_t)line_bit(spot) << 8 * (at % 8);
+    }
+}
+
+/* All bits of a key. */
+static inline struct line_mask line_bits(uint64_t hash,
+                                         struct line_choice from) {
+    struct line_mask mask = {{0}};
+    const uint32_t set = line_set(hash, from);
+    line_mark(&mask, hash, from.twice ? 255 : set, FIRST_SPOT);
+    if (from.twice) line_mark(&mask, hash, set, SECOND_SPOT);
+    return mask;
+}
+
+/* Set bits that are missing in a line that other threads may be adding to. The
+ * locked instruction is dear, so it is used only for the words given, one bit
+ * each, where something is missing. */
 static inline void line_share(uint8_t *line, const struct line_mask *missing,
                               uint32_t words) {
     for (; words; words &= words - 1) {
@@ -82,21 +116,21 @@ MELT void line2_call(const uint8_t *body, const struct shape *shape,
     line_call(body, shape, line_second(hash));
 }
 
-/* What a level brings: is this key, which takes the words of this row, in this
- * line? Add it. */
+/* What a level brings: is this key in this line? Add it, and tell whether any
+ * bit was missing. */
 typedef bool in_line(const uint8_t *line, const uint64_t *hash,
-                     const uint8_t *row);
+                     struct line_choice from);
 typedef bool add_to_line(uint8_t *line, const uint64_t *hash,
-                         const uint8_t *row);
+                         struct line_choice from);
 
 MELT bool has_in_one(const uint8_t *body, const struct shape *shape,
                      const uint64_t *hash, uint32_t probes, in_line *in) {
-    return in(body + line_offset(*hash, shape), hash, line_row(*hash, probes));
+    return in(body + line_offset(*hash, shape), hash, line_choices[probes]);
 }
 
 MELT bool add_to_one(uint8_t *body, const struct shape *shape,
                      const uint64_t *hash, uint32_t probes, add_to_line *add) {
-    return add(body + line_offset(*hash, shape), hash, line_row(*hash, probes));
+    return add(body + line_offset(*hash, shape), hash, line_choices[probes]);
 }
 
 MELT bool has_in_two(const uint8_t *body, const struct shape *shape,

@@ -1,4 +1,5 @@
-/* The kinds of lines on x86 with AVX2: a line is two registers of 8 words. */
+/* The kinds of lines on x86 with AVX2: a line is two registers of 8 words,
+ * and a column stands in the same place of both. */
 #include "base/cpu.h"
 #if ON_X86
 
@@ -9,21 +10,45 @@ struct line {
     __m256i low, high; /* words 0 to 7, and 8 to 15 */
 };
 
-/* One bit in each of eight words that take part, by eight bytes of a row. */
-AVX2 MELT __m256i bits_in(__m256i hash, const uint8_t *row,
-                          const uint32_t *salt) {
-    const __m256i product =
-        _mm256_mullo_epi32(hash, _mm256_loadu_si256((const __m256i *)salt));
-    const __m256i ones =
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)row));
-    return _mm256_sllv_epi32(ones, _mm256_srli_epi32(product, 27));
+AVX2 MELT __m256i product_of(const uint64_t *hash) {
+    return _mm256_mullo_epi32(low_half(hash),
+                              _mm256_loadu_si256((const __m256i *)line_salt));
 }
 
-AVX2 MELT struct line mask_of(const uint64_t *hash, const uint8_t *row) {
-    const __m256i low = low_half(hash);
-    const struct line mask = {bits_in(low, row, line_salt),
-                              bits_in(low, row + 8, line_salt + 8)};
-    return mask;
+AVX2 MELT __m256i row_of(const uint64_t *hash, struct line_choice from) {
+    const uint8_t *const rows = (const uint8_t *)line_rows;
+    return _mm256_load_si256(
+        (const __m256i *)(rows + line_chosen(*hash, from)));
+}
+
+/* The row of all columns. */
+AVX2 MELT __m256i all_columns(void) {
+    return _mm256_set1_epi32((int)(UINT32_C(1) << 31));
+}
+
+/* What tells the spots of the second bits. */
+AVX2 MELT __m256i second(__m256i product) {
+    return _mm256_slli_epi32(product, FIRST_SPOT - SECOND_SPOT);
+}
+
+AVX2 MELT struct line in_any(struct line a, struct line b) {
+    return (struct line){_mm256_or_si256(a.low, b.low),
+                         _mm256_or_si256(a.high, b.high)};
+}
+
+/* One bit in each column of a row. A shift by 32 and more, or by less than
+ * none, leaves nothing. */
+AVX2 MELT struct line spread(__m256i row, __m256i product) {
+    const __m256i spot = _mm256_srli_epi32(product, FIRST_SPOT);
+    const __m256i beyond = _mm256_sub_epi32(spot, _mm256_set1_epi32(32));
+    return (struct line){_mm256_srlv_epi32(row, spot),
+                         _mm256_srlv_epi32(row, beyond)};
+}
+
+AVX2 MELT struct line mask_of(const uint64_t *hash, struct line_choice from) {
+    const __m256i product = product_of(hash), row = row_of(hash, from);
+    if (!from.twice) return spread(row, product);
+    return in_any(spread(all_columns(), product), spread(row, second(product)));
 }
 
 AVX2 MELT struct line load(const uint8_t *line) {
@@ -32,31 +57,51 @@ AVX2 MELT struct line load(const uint8_t *line) {
     return is;
 }
 
-/* What a mask has and a line has not, all in one register. */
-AVX2 MELT __m256i missing_of(struct line line, struct line mask) {
-    return _mm256_or_si256(_mm256_andnot_si256(line.low, mask.low),
-                           _mm256_andnot_si256(line.high, mask.high));
+/* Which columns of a row miss their bit: their top bits. The top bit of a
+ * product tells which word of the column to look at, the next five where. */
+AVX2 MELT __m256i missing_in(const uint8_t *line, __m256i product,
+                             __m256i row) {
+    const __m256 word = _mm256_blendv_ps(
+        _mm256_load_ps((const float *)line),
+        _mm256_load_ps((const float *)line + 8), _mm256_castsi256_ps(product));
+    const __m256i spot =
+        _mm256_srli_epi32(_mm256_add_epi32(product, product), 27);
+    return _mm256_andnot_si256(
+        _mm256_sllv_epi32(_mm256_castps_si256(word), spot), row);
+}
+
+/* A bit for each column in which this key misses something. */
+AVX2 MELT uint32_t missed_avx2(const uint8_t *line, const uint64_t *hash,
+                               struct line_choice from) {
+    const __m256i product = product_of(hash), row = row_of(hash, from);
+    const __m256i missing =
+        from.twice ? _mm256_or_si256(missing_in(line, product, all_columns()),
+                                     missing_in(line, second(product), row))
+                   : missing_in(line, product, row);
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(missing));
 }
 
 AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
-                            const uint8_t *row) {
-    const __m256i missing = missing_of(load(line), mask_of(hash, row));
-    return _mm256_testz_si256(missing, missing);
+                            struct line_choice from) {
+    return missed_avx2(line, hash, from) == 0;
 }
 
-/* Tells what was missing. */
-AVX2 MELT __m256i add_mask(uint8_t *line, struct line mask) {
+/* The same for a key that is added. */
+AVX2 MELT uint32_t filled_avx2(uint8_t *line, const uint64_t *hash,
+                               struct line_choice from) {
     const struct line old = load(line);
-    _mm256_store_si256((__m256i *)line, _mm256_or_si256(old.low, mask.low));
-    _mm256_store_si256((__m256i *)(line + 32),
-                       _mm256_or_si256(old.high, mask.high));
-    return missing_of(old, mask);
+    const struct line new = in_any(old, mask_of(hash, from));
+    _mm256_store_si256((__m256i *)line, new.low);
+    _mm256_store_si256((__m256i *)(line + 32), new.high);
+    const __m256i same =
+        _mm256_and_si256(_mm256_cmpeq_epi32(old.low, new.low),
+                         _mm256_cmpeq_epi32(old.high, new.high));
+    return 255 ^ (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same));
 }
 
 AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
-                                const uint8_t *row) {
-    const __m256i missing = add_mask(line, mask_of(hash, row));
-    return !_mm256_testz_si256(missing, missing);
+                                struct line_choice from) {
+    return filled_avx2(line, hash, from) != 0;
 }
 
 /* Which of four words of 64 bits are not all zeros, one bit each. */
@@ -66,8 +111,8 @@ AVX2 MELT uint32_t words_in(__m256i half) {
 }
 
 AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
-                                const uint8_t *row, struct line_mask *to) {
-    const struct line mask = mask_of(hash, row), old = load(line);
+                                struct line_choice from, struct line_mask *to) {
+    const struct line mask = mask_of(hash, from), old = load(line);
     const struct line missing = {_mm256_andnot_si256(old.low, mask.low),
                                  _mm256_andnot_si256(old.high, mask.high)};
     _mm256_store_si256((__m256i *)&to->word[0], missing.low);
@@ -75,88 +120,18 @@ AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
     return words_in(missing.low) | words_in(missing.high) << 4;
 }
 
-AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
-                               const uint8_t *row) {
+/* The same for a key that is added beside other threads. */
+AVX2 MELT uint32_t shared_avx2(uint8_t *line, const uint64_t *hash,
+                               struct line_choice from) {
     struct line_mask missing;
-    const uint32_t words = missing_avx2(line, hash, row, &missing);
+    const uint32_t words = missing_avx2(line, hash, from, &missing);
     line_share(line, &missing, words);
-    return words != 0;
+    return words;
 }
 
-/* ---- Eight questions at once --------------------------------------------- */
-
-/* What hash i + j of a run misses, with call j; and the same when it is added.
- */
-typedef __m256i missing_at(struct run now, size_t i, struct calls calls,
-                           size_t j);
-
-AVX2 MELT __m256i asked_at(struct run now, size_t i, struct calls calls,
-                           size_t j) {
-    call_at(calls, j);
-    return missing_of(load(line_at(now, i + j)),
-                      mask_of(&now.hashes[i + j], row_at(now, i + j)));
-}
-
-AVX2 MELT __m256i added_at(struct run now, size_t i, struct calls calls,
-                           size_t j) {
-    call_at(calls, j);
-    return add_mask(line_at(now, i + j),
-                    mask_of(&now.hashes[i + j], row_at(now, i + j)));
-}
-
-/* Packing makes each word half as long, but never zero if it was not; so what
- * eight keys miss comes to fit into two registers, of 32 bits a key in each
- * half. */
-AVX2 MELT __m256i missing_by_two(struct run now, size_t i, struct calls calls,
-                                 size_t j, missing_at *at) {
-    const __m256i first = at(now, i, calls, j);
-    const __m256i second = at(now, i, calls, j + 1);
-    return _mm256_packs_epi32(first, second);
-}
-
-AVX2 MELT __m256i missing_by_four(struct run now, size_t i, struct calls calls,
-                                  size_t j, missing_at *at) {
-    const __m256i first = missing_by_two(now, i, calls, j, at);
-    const __m256i last = missing_by_two(now, i, calls, j + 2, at);
-    return _mm256_packs_epi16(first, last);
-}
-
-/* Which of eight keys miss nothing: all ones in the word of each. */
-AVX2 MELT __m256i found_of(__m256i first, __m256i last) {
-    const __m256i missing =
-        _mm256_or_si256(_mm256_permute2x128_si256(first, last, 0x20),
-                        _mm256_permute2x128_si256(first, last, 0x31));
-    return _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
-}
-
-/* The same with a byte for each key. */
-AVX2 MELT __m128i bytes_of(__m256i found) {
-    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(found),
-                                          _mm256_extracti128_si256(found, 1));
-    return _mm_packs_epi16(words, words);
-}
-
-AVX2 MELT __m128i found_by_eight(struct run now, size_t i, struct calls calls,
-                                 missing_at *at) {
-    const __m256i first = missing_by_four(now, i, calls, 0, at);
-    const __m256i last = missing_by_four(now, i, calls, 4, at);
-    return bytes_of(found_of(first, last));
-}
-
-AVX2 MELT void store_answers(bool *to, __m128i answers) {
-    _mm_storel_epi64((__m128i *)to, answers);
-}
-
-AVX2 MELT void in_eight_avx2(struct run now, size_t i, struct calls calls,
-                             bool *to) {
-    const __m128i found = found_by_eight(now, i, calls, asked_at);
-    store_answers(to + i, _mm_and_si128(found, _mm_set1_epi8(1)));
-}
-
-AVX2 MELT void add_eight_avx2(struct run now, size_t i, struct calls calls,
-                              bool *to) {
-    const __m128i found = found_by_eight(now, i, calls, added_at);
-    store_answers(to + i, _mm_andnot_si128(found, _mm_set1_epi8(1)));
+AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
+                               struct line_choice from) {
+    return shared_avx2(line, hash, from) != 0;
 }
 
 /* ---- Four questions of many parts ---------------------------------------- */
@@ -173,7 +148,7 @@ struct four {
 };
 
 AVX2 MELT struct line unwanted_by(const uint64_t *hash, uint32_t probes) {
-    const struct line mask = mask_of(hash, line_row(*hash, probes));
+    const struct line mask = mask_of(hash, line_choices[probes]);
     const __m256i all = _mm256_set1_epi32(-1);
     return (struct line){_mm256_xor_si256(mask.low, all),
                          _mm256_xor_si256(mask.high, all)};
@@ -213,6 +188,20 @@ enum { GROUPS = 8, CALLED_AHEAD = 4, WORKED_OUT_AHEAD = 5 };
 
 typedef uintptr_t lines_of_four[FIELDS_AT_ONCE][4];
 
+/* scale64 for four hashes, of fewer than 2^32 lines, as addresses. */
+AVX2 MELT __m256i lines_of(__m256i hashes, const struct field *part) {
+    const __m256i body = _mm256_set1_epi64x((long long)(uintptr_t)part->body);
+    const __m256i blocks = _mm256_set1_epi64x((long long)part->shape.blocks);
+    const __m256i high =
+        _mm256_mul_epu32(_mm256_srli_epi64(hashes, 32), blocks);
+    const __m256i low = _mm256_mul_epu32(hashes, blocks);
+    const __m256i sum = _mm256_add_epi64(high, _mm256_srli_epi64(low, 32));
+    /* 64 times what lies above the low 32 bits */
+    const __m256i offset = _mm256_and_si256(_mm256_srli_epi64(sum, 26),
+                                            _mm256_set1_epi64x(-LINE_BYTES));
+    return _mm256_add_epi64(body, offset);
+}
+
 AVX2 MELT void work_out_four(uintptr_t *lines, const uint64_t *hashes,
                              const struct field *part) {
     const __m256i four = _mm256_loadu_si256((const __m256i *)hashes);
@@ -226,7 +215,9 @@ AVX2 MELT void call_four(const uintptr_t *lines) {
 
 /* Answers of four, from words to bytes, beside those that are there. */
 AVX2 MELT void or_answers(bool *to, __m256i found) {
-    const __m128i bytes = bytes_of(found);
+    const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(found),
+                                           _mm256_extracti128_si256(found, 1));
+    const __m128i bytes = _mm_packs_epi16(halves, halves);
     store32(to,
             load32(to) | ((uint32_t)_mm_cvtsi128_si32(bytes) & 0x01010101u));
 }
@@ -265,15 +256,14 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
         for (size_t p = 0; p < count && !found[i]; p++)
             found[i] = in_line_avx2(
                 parts[p].body + line_offset(hashes[i], &parts[p].shape),
-                &hashes[i], line_row(hashes[i], parts[p].shape.probes));
+                &hashes[i], line_choices[parts[p].shape.probes]);
 }
 
 /* ---- The kernels --------------------------------------------------------- */
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
-LINE_KERNELS_OF_EIGHT(avx2, CPU_AVX2, AVX2, in_line_avx2, in_eight_avx2,
-                      add_to_line_avx2, add_eight_avx2, share_line_avx2,
-                      missing_avx2)
+LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, filled_avx2,
+                     shared_avx2, missing_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */
@@ -286,11 +276,6 @@ AVX2 MELT void store(void *to, struct line line) {
 AVX2 MELT struct line in_both(struct line a, struct line b) {
     return (struct line){_mm256_and_si256(a.low, b.low),
                          _mm256_and_si256(a.high, b.high)};
-}
-
-AVX2 MELT struct line in_any(struct line a, struct line b) {
-    return (struct line){_mm256_or_si256(a.low, b.low),
-                         _mm256_or_si256(a.high, b.high)};
 }
 
 AVX2 MELT struct line in_one(struct line a, struct line b) {
@@ -310,11 +295,11 @@ AVX2 MELT bool any(struct line a) {
 }
 
 AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape, size_t at,
-                          const uint64_t *hash, const uint8_t *row) {
+                          const uint64_t *hash, struct line_choice from) {
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
     uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const struct line mask = mask_of(hash, row), old = load(line);
+    const struct line mask = mask_of(hash, from), old = load(line);
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line again = in_both(old, mask);
     const struct line carry1 = in_both(p0, again), carry2 = in_both(p1, carry1);
@@ -332,7 +317,7 @@ AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape, size_t at,
 /* Counters that reach into plane 3 are left to the plain kernel; so none that
  * is met here is at 15. */
 AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
-                           const uint64_t *hash, const uint8_t *row) {
+                           const uint64_t *hash, struct line_choice from) {
     static const struct line_mask nothing;
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
@@ -342,7 +327,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
     if (__builtin_expect(marks > 1, false))
         return counting_remove_scalar(body, shape, hash);
 
-    const struct line mask = mask_of(hash, row), old = load(line);
+    const struct line mask = mask_of(hash, from), old = load(line);
     if (any(less(mask, old))) return false;
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line p2 = load(marks ? plane2 : (const uint8_t *)&nothing);

@@ -14,13 +14,29 @@ AVX512 MELT __m512i low_halves(const uint64_t *hash) {
     return all;
 }
 
-/* One bit in each of the words that take part. */
-AVX512 MELT __m512i mask_of(const uint64_t *hash, const uint8_t *row) {
+/* Eight words, in both halves of a register. */
+AVX512 MELT __m512i both_halves(const void *words) {
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)words));
+}
+
+/* One bit in each column of a row. A shift by 32 and more, or by less than
+ * none, leaves nothing. */
+AVX512 MELT __m512i spread(__m512i row, __m512i product) {
+    const __m512i second_half = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 32,
+                                                  32, 32, 32, 32, 32, 32, 32);
+    const __m512i spot = _mm512_srli_epi32(product, FIRST_SPOT);
+    return _mm512_srlv_epi32(row, _mm512_sub_epi32(spot, second_half));
+}
+
+AVX512 MELT __m512i mask_of(const uint64_t *hash, struct line_choice from) {
+    const uint8_t *const rows = (const uint8_t *)line_rows;
+    const __m512i row = both_halves(rows + line_chosen(*hash, from));
     const __m512i product =
-        _mm512_mullo_epi32(low_halves(hash), _mm512_loadu_si512(line_salt));
-    const __m512i ones =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)row));
-    return _mm512_sllv_epi32(ones, _mm512_srli_epi32(product, 27));
+        _mm512_mullo_epi32(low_halves(hash), both_halves(line_salt));
+    if (!from.twice) return spread(row, product);
+    const __m512i all = _mm512_set1_epi32((int)(UINT32_C(1) << 31));
+    const __m512i second = _mm512_slli_epi32(product, FIRST_SPOT - SECOND_SPOT);
+    return _mm512_or_si512(spread(all, product), spread(row, second));
 }
 
 AVX512 MELT bool covers(__m512i line, __m512i mask) {
@@ -29,49 +45,53 @@ AVX512 MELT bool covers(__m512i line, __m512i mask) {
 }
 
 AVX512 MELT bool in_line_avx512(const uint8_t *line, const uint64_t *hash,
-                                const uint8_t *row) {
-    return covers(_mm512_load_si512(line), mask_of(hash, row));
+                                struct line_choice from) {
+    return covers(_mm512_load_si512(line), mask_of(hash, from));
 }
 
 AVX512 MELT bool add_to_line_avx512(uint8_t *line, const uint64_t *hash,
-                                    const uint8_t *row) {
-    const __m512i mask = mask_of(hash, row), old = _mm512_load_si512(line);
+                                    struct line_choice from) {
+    const __m512i mask = mask_of(hash, from), old = _mm512_load_si512(line);
     _mm512_store_si512(line, _mm512_or_si512(old, mask));
     return !covers(old, mask);
 }
 
 AVX512 MELT uint32_t missing_avx512(const uint8_t *line, const uint64_t *hash,
-                                    const uint8_t *row, struct line_mask *to) {
+                                    struct line_choice from,
+                                    struct line_mask *to) {
     const __m512i missing =
-        _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, row));
+        _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, from));
     _mm512_store_si512(to, missing);
     return _mm512_test_epi64_mask(missing, missing);
 }
 
-AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
-                                   const uint8_t *row) {
+AVX512 MELT uint32_t shared_avx512(uint8_t *line, const uint64_t *hash,
+                                   struct line_choice from) {
     struct line_mask missing;
-    const uint32_t words = missing_avx512(line, hash, row, &missing);
+    const uint32_t words = missing_avx512(line, hash, from, &missing);
     line_share(line, &missing, words);
-    return words != 0;
+    return words;
 }
 
-AVX512 MELT bool avx512_in_at(struct run now, size_t i) {
-    return in_line_avx512(line_at(now, i), &now.hashes[i], row_at(now, i));
+AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
+                                   struct line_choice from) {
+    return shared_avx512(line, hash, from) != 0;
 }
 
-AVX512 MELT bool avx512_to_add_at(struct run now, size_t i) {
-    return add_to_line_avx512(line_at(now, i), &now.hashes[i], row_at(now, i));
+AVX512 MELT uint32_t missed_avx512(const uint8_t *line, const uint64_t *hash,
+                                   struct line_choice from) {
+    return !in_line_avx512(line, hash, from);
 }
 
-EACH_OF_EIGHT(in_eight_avx512, AVX512, avx512_in_at)
-EACH_OF_EIGHT(add_eight_avx512, AVX512, avx512_to_add_at)
+AVX512 MELT uint32_t filled_avx512(uint8_t *line, const uint64_t *hash,
+                                   struct line_choice from) {
+    return add_to_line_avx512(line, hash, from);
+}
 
 LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
-LINE_KERNELS_OF_EIGHT(avx512, CPU_AVX512, AVX512, in_line_avx512,
-                      in_eight_avx512, add_to_line_avx512, add_eight_avx512,
-                      share_line_avx512, missing_avx512)
+LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missed_avx512, filled_avx512,
+                     shared_avx512, missing_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 
 /* ---- Counting: line_avx2.c, step for step -------------------------------- */
@@ -82,11 +102,11 @@ AVX512 MELT bool any(__m512i line) {
 
 AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
                               size_t at, const uint64_t *hash,
-                              const uint8_t *row) {
+                              struct line_choice from) {
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
     uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const __m512i mask = mask_of(hash, row);
+    const __m512i mask = mask_of(hash, from);
     const __m512i old = _mm512_load_si512(line);
     const __m512i p0 = _mm512_load_si512(plane0);
     const __m512i p1 = _mm512_load_si512(plane1);
@@ -106,7 +126,7 @@ AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
 
 AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
                                size_t at, const uint64_t *hash,
-                               const uint8_t *row) {
+                               struct line_choice from) {
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
@@ -114,7 +134,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
     if (__builtin_expect(marks > 1, false))
         return counting_remove_scalar(body, shape, hash);
 
-    const __m512i mask = mask_of(hash, row);
+    const __m512i mask = mask_of(hash, from);
     const __m512i old = _mm512_load_si512(line);
     if (!covers(old, mask)) return false;
     const __m512i p0 = _mm512_load_si512(plane0);

@@ -1,8 +1,8 @@
 /*
  * The kinds of lines in WebAssembly with vectors: a line is four registers of
  * 4 words. There is no shift by a different amount in each word, so a bit is
- * looked up: byte b of 1 << spot is entry spot - 8b of a table that has eight
- * powers of two, and zeros wherever else one looks.
+ * looked up: byte b of 1 << n is entry n - 8b of a table that has eight powers
+ * of two, and zeros wherever else one looks.
  */
 #include "base/cpu.h"
 #if ON_SIMD128
@@ -16,29 +16,42 @@ struct line {
     v128_t quarter[4];
 };
 
-/* One bit in each of four words, but none where `absent` is all ones. */
-MELT v128_t bits_in(v128_t hash, v128_t absent, const uint32_t *salt) {
+/* Add one bit in each of four columns to the two quarters of a line that hold
+ * them, but none where a row has no top bit. */
+MELT void spread(struct line *mask, int quarter, v128_t product, v128_t row) {
     const v128_t powers =
         wasm_u8x16_const(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0);
     const v128_t bytes = wasm_u32x4_const_splat(0x18100800);
-    const v128_t spot =
-        wasm_u32x4_shr(wasm_i32x4_mul(hash, wasm_v128_load(salt)), 27);
-    const v128_t spots = wasm_i8x16_shuffle(spot, spot, 0, 0, 0, 0, 4, 4, 4, 4,
-                                            8, 8, 8, 8, 12, 12, 12, 12);
-    const v128_t entries = wasm_v128_or(wasm_i8x16_sub(spots, bytes), absent);
-    return wasm_i8x16_swizzle(powers, entries);
+    const v128_t absent = wasm_i32x4_shr(wasm_v128_not(row), 31);
+    /* 63 - spot: its bit in the second word, and 32 more than in the first. */
+    const v128_t bit = wasm_u32x4_shr(wasm_v128_not(product), FIRST_SPOT);
+    const v128_t bits = wasm_i8x16_shuffle(bit, bit, 0, 0, 0, 0, 4, 4, 4, 4, 8,
+                                           8, 8, 8, 12, 12, 12, 12);
+    const v128_t high = wasm_v128_or(wasm_i8x16_sub(bits, bytes), absent);
+    const v128_t low =
+        wasm_v128_or(wasm_i8x16_sub(high, wasm_i8x16_const_splat(32)), absent);
+    mask->quarter[quarter] =
+        wasm_v128_or(mask->quarter[quarter], wasm_i8x16_swizzle(powers, low));
+    mask->quarter[quarter + 2] = wasm_v128_or(mask->quarter[quarter + 2],
+                                              wasm_i8x16_swizzle(powers, high));
 }
 
-MELT struct line mask_of(const uint64_t *hash, const uint8_t *row) {
+MELT struct line mask_of(const uint64_t *hash, struct line_choice from) {
+    const uint8_t *const row =
+        (const uint8_t *)line_rows + line_chosen(*hash, from);
+    const v128_t all = wasm_i32x4_const_splat(INT32_MIN);
     const v128_t low = wasm_v128_load32_splat(hash);
-    const v128_t one = wasm_i16x8_const_splat(1);
-    const v128_t a = wasm_i16x8_sub(wasm_u16x8_load8x8(row), one);
-    const v128_t b = wasm_i16x8_sub(wasm_u16x8_load8x8(row + 8), one);
-    return (struct line){
-        {bits_in(low, wasm_i32x4_extend_low_i16x8(a), line_salt),
-         bits_in(low, wasm_i32x4_extend_high_i16x8(a), line_salt + 4),
-         bits_in(low, wasm_i32x4_extend_low_i16x8(b), line_salt + 8),
-         bits_in(low, wasm_i32x4_extend_high_i16x8(b), line_salt + 12)}};
+    struct line mask = {{0}};
+    for (int i = 0; i < 2; i++) {
+        const v128_t product =
+            wasm_i32x4_mul(low, wasm_v128_load(&line_salt[4 * i]));
+        const v128_t columns = wasm_v128_load(row + 16 * i);
+        spread(&mask, i, product, from.twice ? all : columns);
+        if (from.twice)
+            spread(&mask, i, wasm_i32x4_shl(product, FIRST_SPOT - SECOND_SPOT),
+                   columns);
+    }
+    return mask;
 }
 
 /* What a quarter of the mask has and the line has not. */
@@ -53,8 +66,8 @@ MELT v128_t missing_of(const uint8_t *line, const struct line *mask) {
 }
 
 MELT bool in_line_simd128(const uint8_t *line, const uint64_t *hash,
-                          const uint8_t *row) {
-    const struct line mask = mask_of(hash, row);
+                          struct line_choice from) {
+    const struct line mask = mask_of(hash, from);
     return !wasm_v128_any_true(missing_of(line, &mask));
 }
 
@@ -64,8 +77,8 @@ MELT void add_quarter(uint8_t *line, const struct line *mask, int i) {
 }
 
 MELT bool add_to_line_simd128(uint8_t *line, const uint64_t *hash,
-                              const uint8_t *row) {
-    const struct line mask = mask_of(hash, row);
+                              struct line_choice from) {
+    const struct line mask = mask_of(hash, from);
     const bool missing = wasm_v128_any_true(missing_of(line, &mask));
     add_quarter(line, &mask, 0);
     add_quarter(line, &mask, 1);
@@ -75,8 +88,8 @@ MELT bool add_to_line_simd128(uint8_t *line, const uint64_t *hash,
 }
 
 MELT bool share_line_simd128(uint8_t *line, const uint64_t *hash,
-                             const uint8_t *row) {
-    const struct line mask = mask_of(hash, row);
+                             struct line_choice from) {
+    const struct line mask = mask_of(hash, from);
     struct line_mask bits;
     uint32_t words = 0;
     for (int i = 0; i < 4; i++) {

@@ -110,18 +110,6 @@ static void every_kernel_leaves_the_bits_of_the_scalar_one(void **state) {
     on_every_kernel(add_singly);
 }
 
-/* A run of these hashes, with room for a kernel's notes. */
-struct noted {
-    struct run run;
-    uintptr_t lines[RUN];
-    uint32_t rows[RUN];
-};
-
-static struct run note_run(struct noted *to, const uint64_t *hashes, size_t n) {
-    to->run = run_of(hashes, n, to->lines, to->rows);
-    return to->run;
-}
-
 static const struct run none = {.n = 0};
 
 /* The next run goes from none to all that are left, as far as a run goes. Every
@@ -132,7 +120,6 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
     const struct kernel *scalar = scalar_of(kind);
     const uint64_t *hashes = some_hashes(shape->blocks);
     const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
-    struct noted notes[2];
     bool called = false;
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
         bool missing[RUN], fresh[RUN];
@@ -140,16 +127,14 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
         const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
-        const struct run now = note_run(&notes[r % 2], hashes + at, runs[r]);
-        const struct run next =
-            note_run(&notes[1 - r % 2], hashes + at + runs[r], following);
+        const struct run now = run_of(hashes + at, runs[r]);
+        const struct run next = run_of(hashes + at + runs[r], following);
         if (!called)
             assert_int_equal(kernel->add_run(is.body, shape, none, now, NULL),
                              0);
         const size_t part = runs[r] / 3;
-        const struct run first = run_of(now.hashes, part, now.lines, now.rows);
-        const struct run rest = run_of(now.hashes + part, now.n - part,
-                                       now.lines + part, now.rows + part);
+        const struct run first = run_of(now.hashes, part);
+        const struct run rest = run_of(now.hashes + part, now.n - part);
 
         size_t added =
             kernel->add_run(is.body, shape, first, next, r % 3 ? fresh : NULL);
@@ -183,7 +168,6 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
     for (size_t i = 0; i < HASHES; i++)
         answers[i] = scalar->has(bed.body, shape, hashes[i]);
 
-    struct noted notes, following;
     for (size_t a = 0; a < sizeof aheads / sizeof aheads[0]; a++)
         for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
             bool found[RUN];
@@ -191,9 +175,8 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
-            const struct run now = note_run(&notes, hashes + at, runs[r]);
-            const struct run next =
-                note_run(&following, hashes + at + runs[r], ahead);
+            const struct run now = run_of(hashes + at, runs[r]);
+            const struct run next = run_of(hashes + at + runs[r], ahead);
 
             kernel->has_run(bed.body, shape, none, now, NULL);
             assert_int_equal(kernel->has_run(bed.body, shape, now, next, found),
@@ -225,7 +208,6 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
             kernel->add(is.body, shape, hashes[i]);
             kernel->add(singly.body, shape, hashes[i]);
         }
-    struct noted notes, following;
     for (size_t r = 0, at = HASHES; r < RUNS; r++) {
         bool there[RUN], found[RUN];
         size_t total = 0;
@@ -238,9 +220,8 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         }
         const size_t left = HASHES - at - runs[r];
         const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
-        const struct run now = note_run(&notes, hashes + at, runs[r]);
-        const struct run next =
-            note_run(&following, hashes + at + runs[r], ahead);
+        const struct run now = run_of(hashes + at, runs[r]);
+        const struct run next = run_of(hashes + at + runs[r], ahead);
 
         kernel->remove_run(is.body, shape, none, now, NULL);
         assert_int_equal(
