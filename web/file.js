@@ -236,6 +236,12 @@ function rateBetween(calyx, kind, part, keys) {
   return low * (keys / below) ** (Math.log(high / low) / Math.log(above / below));
 }
 
+// In the mean: beyond 8 probes in a line, second bits may fall on first ones.
+function bitsOfKey(kind, probes) {
+  const lines = { line: 1, line2: 2, counting: 1 }[kind] ?? 0;
+  return lines ? probes - Math.max(0, probes - 8 * lines) / 64 : probes;
+}
+
 // The numbers of `calyx info`. In memory, the library describes the filter;
 // otherwise this is how it does it.
 function summary(calyx, head, filter) {
@@ -243,7 +249,8 @@ function summary(calyx, head, filter) {
   let distinct = 0, certainlyNot = 1;
   for (const p of head.parts) {
     const unset = Math.max(0.5, p.bits - p.set);
-    const keys = Math.log(unset / p.bits) / Math.log1p(-Math.min(0.5, p.probes / p.bits));
+    const keys = Math.log(unset / p.bits) /
+      Math.log1p(-Math.min(0.5, bitsOfKey(head.kind, p.probes) / p.bits));
     distinct += keys;
     certainlyNot *= 1 - rateBetween(calyx, head.kind, p, keys);
   }

@@ -211,14 +211,16 @@ uint64_t count_bits(const struct kind *kind, const struct part *p) {
     return set;
 }
 
-/* A key leaves any one bit unset with odds 1 - k/m, in every kind; so n keys
- * leave a share (1 - k/m)^n. A body with no bit unset tells no more than that
- * there were at least as many keys as would leave half a bit. */
+/* A key of k bits leaves any one bit unset with odds 1 - k/m, in every kind; so
+ * n keys leave a share (1 - k/m)^n. A body with no bit unset tells no more than
+ * that there were at least as many keys as would leave half a bit. */
 double keys_for_bits(const struct kind *kind, const struct shape *shape,
                      uint64_t set) {
     const double bits = (double)shape->blocks * kind->block_bits;
     const double unset = fmax(0.5, bits - (double)set);
-    const double one_key = fmin(0.5, shape->probes / bits);
+    const double of_key = kind->bits_of_key ? kind->bits_of_key(shape->probes)
+                                            : (double)shape->probes;
+    const double one_key = fmin(0.5, of_key / bits);
     return log(unset / bits) / log1p(-one_key);
 }
 

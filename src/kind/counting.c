@@ -259,6 +259,7 @@ const struct kind kind_counting = {
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = counting_fpr,
+    .bits_of_key = line_bits_of_key,
     .kernels = counting_kernels,
     .count = counting_count,
     .join = counting_join,

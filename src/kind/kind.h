@@ -40,6 +40,10 @@ struct kind {
     /* The rate to expect once this many keys are in. */
     double (*fpr)(const struct shape *shape, double items);
 
+    /* Bits of a key in the mean, where two of its probes may be the same bit
+     * however large the filter; else NULL: as many as probes. */
+    double (*bits_of_key)(uint32_t probes);
+
     const struct kernel *const *kernels; /* best first, scalar last */
     const struct kernel *const *shared;  /* for many adding threads; or NULL */
 

@@ -246,6 +246,16 @@ static double fpr_of_two(const struct shape *shape, double items) {
     return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
 }
 
+/* A second bit falls on the first with odds 1/64. */
+double line_bits_of_key(uint32_t probes) {
+    const uint32_t again = probes > LINE_COLUMNS ? probes - LINE_COLUMNS : 0;
+    return probes - again / 64.;
+}
+
+static double bits_in_two(uint32_t probes) {
+    return 2 * line_bits_of_key(probes / 2);
+}
+
 /* ---- The kinds ----------------------------------------------------------- */
 
 static const struct kernel *const line_kernels[] = {LINE_LEVELS(line, )};
@@ -265,6 +275,7 @@ const struct kind kind_line = {
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = fpr_of_one,
+    .bits_of_key = line_bits_of_key,
     .kernels = line_kernels,
     .shared = line_shared,
 };
@@ -279,6 +290,7 @@ const struct kind kind_line2 = {
     .probe_step = 2,
     .least_fpr = 1e-14,
     .fpr = fpr_of_two,
+    .bits_of_key = bits_in_two,
     .kernels = line2_kernels,
     .shared = line2_shared,
 };

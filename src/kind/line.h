@@ -207,6 +207,7 @@ LINE_DECLARE(simd128)
 
 /* The rate of a line filter whose lines took `items` keys of so many probes. */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
+double line_bits_of_key(uint32_t probes);
 
 /* The kernels of a kind, best first. */
 #if ON_X86

@@ -694,6 +694,22 @@ static void the_fill_tells_distinct_keys_at_any_fill(void **state) {
     }
 }
 
+/* Also where keys have many probes, of which two may be the same bit. */
+static void the_fill_tells_distinct_keys_at_any_rate(void **state) {
+    (void)state;
+    enum { N = 300000 };
+    const double rates[] = {1e-3, 1e-4, 1e-6};
+    EACH_KIND(kind) {
+        for (int i = 0; i < 3; i++) {
+            calyx_filter *f = make_filter(
+                (calyx_options){.kind = *kind, .capacity = N, .fpr = rates[i]});
+            add_numbers(f, 0, N);
+            assert_about(info_of(f).distinct, N, 0.25 * sqrt(N));
+            calyx_free(f);
+        }
+    }
+}
+
 static void *take_plain(void *context, size_t size, size_t alignment) {
     (void)context;
     static _Alignas(64) uint8_t blocks[3][33 << 20];
@@ -915,6 +931,7 @@ int main(void) {
         cmocka_unit_test(a_filter_is_described_as_it_is),
         cmocka_unit_test(an_empty_filter_is_described_as_empty),
         cmocka_unit_test(the_fill_tells_distinct_keys_at_any_fill),
+        cmocka_unit_test(the_fill_tells_distinct_keys_at_any_rate),
         cmocka_unit_test(large_bodies_ask_for_huge_pages),
         cmocka_unit_test(a_concurrent_filter_says_so),
         cmocka_unit_test(a_counting_filter_counts),
