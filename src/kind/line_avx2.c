@@ -86,9 +86,9 @@ AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
     return missed_avx2(line, hash, from) == 0;
 }
 
-/* The same for a key that is added. */
-AVX2 MELT uint32_t filled_avx2(uint8_t *line, const uint64_t *hash,
-                               struct line_choice from) {
+/* Add a key, and tell a bit for each column in which it missed nothing. */
+AVX2 MELT uint32_t kept_avx2(uint8_t *line, const uint64_t *hash,
+                             struct line_choice from) {
     const struct line old = load(line);
     const struct line new = in_any(old, mask_of(hash, from));
     _mm256_store_si256((__m256i *)line, new.low);
@@ -96,12 +96,12 @@ AVX2 MELT uint32_t filled_avx2(uint8_t *line, const uint64_t *hash,
     const __m256i same =
         _mm256_and_si256(_mm256_cmpeq_epi32(old.low, new.low),
                          _mm256_cmpeq_epi32(old.high, new.high));
-    return 255 ^ (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same));
 }
 
 AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
                                 struct line_choice from) {
-    return filled_avx2(line, hash, from) != 0;
+    return kept_avx2(line, hash, from) != 255;
 }
 
 /* Which of four words of 64 bits are not all zeros, one bit each. */
@@ -120,7 +120,8 @@ AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
     return words_in(missing.low) | words_in(missing.high) << 4;
 }
 
-/* The same for a key that is added beside other threads. */
+/* Add a key beside other threads, and tell a bit for each word of 64 bits in
+ * which it missed something. */
 AVX2 MELT uint32_t shared_avx2(uint8_t *line, const uint64_t *hash,
                                struct line_choice from) {
     struct line_mask missing;
@@ -262,8 +263,8 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
 /* ---- The kernels --------------------------------------------------------- */
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
-LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, filled_avx2,
-                     shared_avx2, missing_avx2)
+LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, kept_avx2, shared_avx2,
+                     missing_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */

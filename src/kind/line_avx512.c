@@ -83,14 +83,14 @@ AVX512 MELT uint32_t missed_avx512(const uint8_t *line, const uint64_t *hash,
     return !in_line_avx512(line, hash, from);
 }
 
-AVX512 MELT uint32_t filled_avx512(uint8_t *line, const uint64_t *hash,
-                                   struct line_choice from) {
-    return add_to_line_avx512(line, hash, from);
+AVX512 MELT uint32_t kept_avx512(uint8_t *line, const uint64_t *hash,
+                                 struct line_choice from) {
+    return add_to_line_avx512(line, hash, from) ? 0 : 255;
 }
 
 LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
-LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missed_avx512, filled_avx512,
+LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missed_avx512, kept_avx512,
                      shared_avx512, missing_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 

@@ -88,18 +88,20 @@ MELT size_t tell_eight(bool *answers, size_t i, uint64_t missing, bool answer) {
 AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
                            struct run now, struct run next, bool *answers,
                            struct line_choice from, bool near, bool answer,
-                           touch_one *one, touch_eight *eight) {
+                           uint32_t nothing, touch_one *one,
+                           touch_eight *eight) {
     const struct field part = {body, *shape};
     const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
     size_t i = 0, total = 0;
+    if (!near && next.numbers) hash_from(next, 0);
     for (; i < both; i += 8) {
-        if (next.numbers) hash_eight_at(next, i);
+        if (near && next.numbers) hash_eight_at(next, i);
         const struct calls calls = {true, near, next.hashes + i,
                                     near_to(now, next, i, i + 8)};
         total += tell_eight(answers, i,
                             eight(&part, now.hashes + i, from, calls), answer);
     }
-    if (next.numbers) hash_from(next, i);
+    if (near && next.numbers) hash_from(next, i);
     for (size_t j = i; j < next.n; j++)
         call_line(line_of(&part, next.hashes[j]));
     for (; i + 8 <= now.n; i += 8) {
@@ -111,7 +113,7 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     for (; i < now.n; i++) {
         const uint64_t *const hash = &now.hashes[i];
         const bool yes =
-            (one(line_of(&part, *hash), hash, from) == 0) == answer;
+            (one(line_of(&part, *hash), hash, from) == nothing) == answer;
         if (answers) answers[i] = yes;
         total += yes;
     }
@@ -174,28 +176,27 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
     return words;
 }
 
-/* The kernels of the line kind, of functions that the level brings: what a key
- * misses in a line, 0 if nothing; what it missed before it was added, alone or
- * beside others; and its find_missing. */
-#define LINE_EIGHT(one, TARGET)                                           \
-    TARGET MELT uint64_t one##_eight(                                     \
-        const struct field *part, const uint64_t *hashes,                 \
-        struct line_choice from, struct calls calls) {                    \
-        uint64_t missing = 0;                                             \
-        _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) {          \
-            call_at(part, calls, j);                                      \
-            missing |=                                                    \
-                (uint64_t)one(line_of(part, hashes[j]), &hashes[j], from) \
-                << 8 * j;                                                 \
-        }                                                                 \
-        return missing;                                                   \
+/* The kernels of the line kind, of functions that the level brings: add a key,
+ * and tell 255 if nothing was missing; ask for one, or add it beside other
+ * threads, and tell 0 if nothing was missing; and its find_missing. */
+#define LINE_EIGHT(one, TARGET, nothing)                                      \
+    TARGET MELT uint64_t one##_eight(                                         \
+        const struct field *part, const uint64_t *hashes,                     \
+        struct line_choice from, struct calls calls) {                        \
+        uint64_t told = 0;                                                    \
+        _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) {              \
+            call_at(part, calls, j);                                          \
+            told |= (uint64_t)one(line_of(part, hashes[j]), &hashes[j], from) \
+                    << 8 * j;                                                 \
+        }                                                                     \
+        return told ^ (nothing)*UINT64_C(0x0101010101010101);                 \
     }
 
 /* So many lines fit into no third-level cache. From memory it pays to call
  * lines from near by too, which else costs a tenth. */
 enum { FAR_OFF = (32 << 20) / LINE_BYTES };
 
-#define LINE_RUN(name, TARGET, constant, answer, one)                          \
+#define LINE_RUN(name, TARGET, constant, answer, nothing, one)                 \
     TARGET static size_t name(constant uint8_t *body,                          \
                               const struct shape *shape, struct run now,       \
                               struct run next, bool *answers) {                \
@@ -203,31 +204,31 @@ enum { FAR_OFF = (32 << 20) / LINE_BYTES };
         if (from.twice) {                                                      \
             from.twice = true;                                                 \
             return touch_run(body, shape, now, next, answers, from, true,      \
-                             answer, one, one##_eight);                        \
+                             answer, nothing, one, one##_eight);               \
         }                                                                      \
         from.twice = false;                                                    \
         if (shape->blocks >= FAR_OFF)                                          \
             return touch_run(body, shape, now, next, answers, from, true,      \
-                             answer, one, one##_eight);                        \
+                             answer, nothing, one, one##_eight);               \
         return touch_run(body, shape, now, next, answers, from, false, answer, \
-                         one, one##_eight);                                    \
+                         nothing, one, one##_eight);                           \
     }
 
-#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, filled, shared, find) \
+#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, kept, shared, find)   \
     TARGET MELT uint32_t level##_has_at(uint8_t *line, const uint64_t *hash,   \
                                         struct line_choice from) {             \
         return missed(line, hash, from);                                       \
     }                                                                          \
-    LINE_EIGHT(level##_has_at, TARGET)                                         \
-    LINE_EIGHT(filled, TARGET)                                                 \
+    LINE_EIGHT(level##_has_at, TARGET, 0)                                      \
+    LINE_EIGHT(kept, TARGET, 255)                                              \
     TARGET MELT uint64_t shared##_eight(                                       \
         const struct field *part, const uint64_t *hashes,                      \
         struct line_choice from, struct calls calls) {                         \
         return share_eight(part, hashes, from, calls, shared, find);           \
     }                                                                          \
-    LINE_RUN(line_##level##_has_run, TARGET, const, true, level##_has_at)      \
-    LINE_RUN(line_##level##_add_run, TARGET, , false, filled)                  \
-    LINE_RUN(line_##level##_share_run, TARGET, , false, shared)                \
+    LINE_RUN(line_##level##_has_run, TARGET, const, true, 0, level##_has_at)   \
+    LINE_RUN(line_##level##_add_run, TARGET, , false, 255, kept)               \
+    LINE_RUN(line_##level##_share_run, TARGET, , false, 0, shared)             \
     SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
             one_##level##_add)                                                 \
     SINGLES(line_##level##_shared_has, line_##level##_shared_add, TARGET,      \
