@@ -1,7 +1,7 @@
 /*
  * The raw form, for programs of your own: 128 bytes of text, then the bits.
  *
- *     calyx raw 1
+ *     calyx raw 2
  *     kind=line
  *     hash=xxh3
  *     seed=0
@@ -20,7 +20,7 @@
 #include "form.h"
 
 enum { HEADER_BYTES = 128 };
-static const char first_line[] = "calyx raw 1\n";
+static const char first_line[] = "calyx raw 2\n";
 
 static void write_raw(const calyx_filter *f, const char *path,
                       struct output *to) {
@@ -83,7 +83,7 @@ static void read_raw(struct source *from, calyx_options *is) {
     read_bytes(from, header, HEADER_BYTES, "the header of a raw filter");
     if (strncmp(header, first_line, strlen(first_line)) != 0)
         fail_at(source_name(from), 0,
-                "not a raw filter: the first line is not 'calyx raw 1'");
+                "not a raw filter: the first line is not 'calyx raw 2'");
     char *at = header + strlen(first_line);
     is->kind = one_of(from, "kind", calyx_kinds(), &at);
     is->hash = one_of(from, "hash", calyx_hashes(), &at);

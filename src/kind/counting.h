@@ -1,5 +1,5 @@
-/* How runs are added to and removed from counting filters, at any cpu_level;
- * counting_runs.h has loops of more speed. counting.c tells what lies where. */
+/* How runs are added to and removed from counting filters, at any cpu_level.
+ * counting.c tells what lies where. */
 #ifndef CALYX_COUNTING_H
 #define CALYX_COUNTING_H
 
@@ -35,24 +35,6 @@ bool counting_add_scalar(uint8_t *body, const struct shape *shape,
 void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
                     struct line_mask *carry);
 
-/* Plane 1 is wanted by less than half of the keys; to find out which costs more
- * than to call it for all. */
-MELT void counting_call(const uint8_t *body, const struct shape *shape,
-                        uint64_t hash) {
-    const size_t line = line_offset(hash, shape);
-    call_line(body + line);
-    call_line(body + plane_offset(shape, line, 0));
-    call_line(body + plane_offset(shape, line, 1));
-}
-
-MELT void counting_call_near(const uint8_t *body, const struct shape *shape,
-                             uint64_t hash) {
-    const size_t line = line_offset(hash, shape);
-    call_near(body + line);
-    call_near(body + plane_offset(shape, line, 0));
-    call_near(body + plane_offset(shape, line, 1));
-}
-
 /* ---- Removing ------------------------------------------------------------ */
 
 /* Remove a key, if it is there, and tell whether it was. */
@@ -63,32 +45,62 @@ bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
 void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,
                      struct line_mask *borrow);
 
-/* Plane 2, where it is marked, tells which counters are zero. */
-MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
-                            uint64_t hash) {
-    const size_t line = line_offset(hash, shape);
-    const size_t marked = marks_of(body, shape, line) & 1;
-    counting_call(body, shape, hash);
-    call_line(body + line + marked * plane_offset(shape, 0, 2));
+/* ---- Calling ------------------------------------------------------------- */
+
+/* Not by a pointer to call_line or call_near: given one here, gcc 12 left the
+ * calls out. */
+MELT void call_from(bool near, const uint8_t *line) {
+    if (near)
+        call_near(line);
+    else
+        call_line(line);
 }
+
+/* Call what a touch of a key may want: the line and two planes. Plane 1 is
+ * wanted by less than half of the additions; to find out which costs more than
+ * to call it for all. Removing must know all of a counter, so it wants plane 2
+ * where it is marked; where not, the line once more, which is cheaper than a
+ * branch. */
+MELT void call_counters(const uint8_t *body, const struct shape *shape,
+                        uint64_t hash, bool removes, bool near) {
+    const size_t line = line_offset(hash, shape);
+    call_from(near, body + line);
+    call_from(near, body + plane_offset(shape, line, 0));
+    call_from(near, body + plane_offset(shape, line, 1));
+    if (!removes) return;
+    const size_t marked = marks_of(body, shape, line) & 1;
+    call_from(near, body + line + marked * plane_offset(shape, 0, 2));
+}
+
+#define COUNTING_CALL(name, removes, near)                         \
+    MELT void name(const uint8_t *body, const struct shape *shape, \
+                   uint64_t hash) {                                \
+        call_counters(body, shape, hash, removes, near);           \
+    }
+COUNTING_CALL(call_to_count, false, false)
+COUNTING_CALL(call_near_to_count, false, true)
+COUNTING_CALL(call_to_remove, true, false)
+COUNTING_CALL(call_near_to_remove, true, true)
 
 /* ---- The kernel ---------------------------------------------------------- */
 
-/* Define `const struct kernel name` of what a level brings. A counting filter
- * is asked as a line filter is. */
-#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_)      \
+/* Define `const struct kernel name` of what a level brings; `add_` and
+ * `remove_` do as those above. A counting filter is asked as a line filter is:
+ * the rest is of the kernel for that. */
+#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_,      \
+                        has_in_any_, hashes_numbers_)                          \
     SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
     TARGET static size_t name##_add_run(                                       \
         uint8_t *body, const struct shape *shape, struct run now,              \
         struct run next, bool *fresh) {                                        \
-        return add_each(body, shape, now, next, fresh, add_, counting_call,    \
-                        counting_call_near);                                   \
+        return add_each(body, shape, now, next, fresh, add_, call_to_count,    \
+                        call_near_to_count);                                   \
     }                                                                          \
     TARGET static size_t name##_remove_run(                                    \
         uint8_t *body, const struct shape *shape, struct run now,              \
         struct run next, bool *found) {                                        \
         return add_each(body, shape, now, next, found, remove_,                \
-                        counting_call_all, NULL);                              \
+                        call_to_remove, call_near_to_remove);                  \
     }                                                                          \
     TARGET static bool name##_remove(uint8_t *body, const struct shape *shape, \
                                      uint64_t hash) {                          \
@@ -101,7 +113,7 @@ MELT void counting_call_all(const uint8_t *body, const struct shape *shape,
                                 name##_add_run,                                \
                                 name##_remove,                                 \
                                 name##_remove_run,                             \
-                                NULL,                                          \
-                                false};
+                                has_in_any_,                                   \
+                                hashes_numbers_};
 
 #endif

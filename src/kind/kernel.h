@@ -144,6 +144,14 @@ MELT size_t has_each(const uint8_t *body, const struct shape *given,
     return count_true(to, now.n);
 }
 
+/* The hash that comes NEAR hashes after hash i of two runs, if its lines have
+ * been called; else hash i, which does no harm. */
+MELT const uint64_t *hash_near(struct run now, struct run next, size_t i) {
+    if (i + NEAR < now.n) return &now.hashes[i + NEAR];
+    if (now.n >= NEAR) return &next.hashes[i + NEAR - now.n];
+    return &now.hashes[i];
+}
+
 /* `near` calls the lines of a hash into the first-level cache, shortly before
  * they are touched; NULL where that does not pay. */
 MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
@@ -155,8 +163,7 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
     size_t i = 0;
     for (; i < now.n && i < next.n; i++) {
         call(body, &shape, next.hashes[i]);
-        if (near)
-            near(body, &shape, now.hashes[i + NEAR < now.n ? i + NEAR : i]);
+        if (near) near(body, &shape, *hash_near(now, next, i));
         to[i] = add(body, &shape, &now.hashes[i]);
     }
     for (size_t j = i; j < next.n; j++) call(body, &shape, next.hashes[j]);

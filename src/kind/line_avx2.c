@@ -4,7 +4,8 @@
 #if ON_X86
 
 #include "kind/avx2.h"
-#include "kind/counting_runs.h"
+#include "kind/counting.h"
+#include "kind/line_runs.h"
 
 struct line {
     __m256i low, high; /* words 0 to 7, and 8 to 15 */
@@ -295,12 +296,14 @@ AVX2 MELT bool any(struct line a) {
     return !_mm256_testz_si256(both, both);
 }
 
-AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape, size_t at,
-                          const uint64_t *hash, struct line_choice from) {
+AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape,
+                          const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
     uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const struct line mask = mask_of(hash, from), old = load(line);
+    const struct line mask = mask_of(hash, line_choices[shape->probes]),
+                      old = load(line);
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line again = in_both(old, mask);
     const struct line carry1 = in_both(p0, again), carry2 = in_both(p1, carry1);
@@ -317,8 +320,9 @@ AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape, size_t at,
 
 /* Counters that reach into plane 3 are left to the plain kernel; so none that
  * is met here is at 15. */
-AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
-                           const uint64_t *hash, struct line_choice from) {
+AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
+                           const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
     static const struct line_mask nothing;
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
@@ -328,7 +332,8 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
     if (__builtin_expect(marks > 1, false))
         return counting_remove_scalar(body, shape, hash);
 
-    const struct line mask = mask_of(hash, from), old = load(line);
+    const struct line mask = mask_of(hash, line_choices[shape->probes]),
+                      old = load(line);
     if (any(less(mask, old))) return false;
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line p2 = load(marks ? plane2 : (const uint8_t *)&nothing);
@@ -345,7 +350,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape, size_t at,
     return true;
 }
 
-COUNTING_KERNEL_OF_RUNS(counting_avx2, CPU_AVX2, AVX2, one_avx2_has,
-                        line_avx2_has_run, count_avx2, remove_avx2)
+COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, line_avx2_has_run,
+                count_avx2, remove_avx2, line_has_in_any, true)
 
 #endif

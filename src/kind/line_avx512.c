@@ -2,7 +2,8 @@
 #include "base/cpu.h"
 #if ON_X86
 
-#include "kind/counting_runs.h"
+#include "kind/counting.h"
+#include "kind/line_runs.h"
 
 #define AVX512 \
     __attribute__((target("avx512f,avx512vl,bmi2"), no_sanitize("thread")))
@@ -101,12 +102,12 @@ AVX512 MELT bool any(__m512i line) {
 }
 
 AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
-                              size_t at, const uint64_t *hash,
-                              struct line_choice from) {
+                              const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
     uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const __m512i mask = mask_of(hash, from);
+    const __m512i mask = mask_of(hash, line_choices[shape->probes]);
     const __m512i old = _mm512_load_si512(line);
     const __m512i p0 = _mm512_load_si512(plane0);
     const __m512i p1 = _mm512_load_si512(plane1);
@@ -125,8 +126,8 @@ AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
 }
 
 AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
-                               size_t at, const uint64_t *hash,
-                               struct line_choice from) {
+                               const uint64_t *hash) {
+    const size_t at = line_offset(*hash, shape);
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
     uint8_t *const plane0 = body + plane_offset(shape, at, 0);
@@ -134,7 +135,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
     if (__builtin_expect(marks > 1, false))
         return counting_remove_scalar(body, shape, hash);
 
-    const __m512i mask = mask_of(hash, from);
+    const __m512i mask = mask_of(hash, line_choices[shape->probes]);
     const __m512i old = _mm512_load_si512(line);
     if (!covers(old, mask)) return false;
     const __m512i p0 = _mm512_load_si512(plane0);
@@ -157,7 +158,8 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
     return true;
 }
 
-COUNTING_KERNEL_OF_RUNS(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
-                        line_avx512_has_run, count_avx512, remove_avx512)
+COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
+                line_avx512_has_run, count_avx512, remove_avx512,
+                line_has_in_any, true)
 
 #endif

@@ -109,6 +109,6 @@ LINE_KERNELS(simd128, CPU_SIMD128, )
 LINE2_KERNELS(simd128, CPU_SIMD128, )
 COUNTING_KERNEL(counting_simd128, CPU_SIMD128, , one_simd128_has,
                 line_simd128_has_run, counting_add_scalar,
-                counting_remove_scalar)
+                counting_remove_scalar, NULL, false)
 
 #endif

@@ -149,14 +149,14 @@ broken() {
     broken raw '' "the header of a raw filter ends too early"
     broken raw "$(printf 'x%.0s' $(seq 200))" "the first line is not"
     pad=$(printf 'x%.0s' $(seq 128))
-    broken raw "calyx raw 1\nkind=none\n$pad" "it has kind=none"
-    broken raw "calyx raw 1\nhash=xxh3\n$pad" "the line 'kind=...' is missing"
-    broken raw "calyx raw 1\nkind=line\nhash=md5\n$pad" "it has hash=md5"
-    broken raw "calyx raw 1\nkind=line\nhash=xxh3\nseed=-1\n$pad" \
+    broken raw "calyx raw 2\nkind=none\n$pad" "it has kind=none"
+    broken raw "calyx raw 2\nhash=xxh3\n$pad" "the line 'kind=...' is missing"
+    broken raw "calyx raw 2\nkind=line\nhash=md5\n$pad" "it has hash=md5"
+    broken raw "calyx raw 2\nkind=line\nhash=xxh3\nseed=-1\n$pad" \
         "seed must be a whole number, not '-1'"
-    broken raw "calyx raw 1\nkind=line\nhash=xxh3\nseed=18446744073709551616\n$pad" \
+    broken raw "calyx raw 2\nkind=line\nhash=xxh3\nseed=18446744073709551616\n$pad" \
         "seed must be a whole number, not '18446744073709551616'"
-    all="calyx raw 1\nkind=line\nhash=xxh3\nseed=0\n"
+    all="calyx raw 2\nkind=line\nhash=xxh3\nseed=0\n"
     broken raw "${all}probes=0\nbits=512\n$pad" "0 probes and 512 bits"
     broken raw "${all}probes=6\nbits=99999999999999999999999\n$pad" \
         "bits must be a whole number"

@@ -69,7 +69,7 @@ if form == "parquet":
     all_there(bits, "split", xxh64, size // 32, 8, keys)
 else:
     lines = data[:128].decode().rstrip("\n").split("\n")
-    assert lines[0] == "calyx raw 1", lines
+    assert lines[0] == "calyx raw 2", lines
     said = dict(line.split("=") for line in lines[1:])
     assert list(said) == ["kind", "hash", "seed", "probes", "bits"], said
     assert said["kind"] == detail, said
