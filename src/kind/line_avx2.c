@@ -58,6 +58,17 @@ AVX2 MELT struct line load(const uint8_t *line) {
     return is;
 }
 
+AVX2 MELT void store(void *to, struct line line) {
+    _mm256_store_si256((__m256i *)to, line.low);
+    _mm256_store_si256((__m256i *)((uint8_t *)to + 32), line.high);
+}
+
+/* What a has and b has not. */
+AVX2 MELT struct line less(struct line a, struct line b) {
+    return (struct line){_mm256_andnot_si256(b.low, a.low),
+                         _mm256_andnot_si256(b.high, a.high)};
+}
+
 /* Which columns of a row miss their bit: their top bits. The top bit of a
  * product tells which word of the column to look at, the next five where. */
 AVX2 MELT __m256i missing_in(const uint8_t *line, __m256i product,
@@ -92,8 +103,7 @@ AVX2 MELT uint32_t kept_avx2(uint8_t *line, const uint64_t *hash,
                              struct line_choice from) {
     const struct line old = load(line);
     const struct line new = in_any(old, mask_of(hash, from));
-    _mm256_store_si256((__m256i *)line, new.low);
-    _mm256_store_si256((__m256i *)(line + 32), new.high);
+    store(line, new);
     const __m256i same =
         _mm256_and_si256(_mm256_cmpeq_epi32(old.low, new.low),
                          _mm256_cmpeq_epi32(old.high, new.high));
@@ -113,11 +123,8 @@ AVX2 MELT uint32_t words_in(__m256i half) {
 
 AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
                                 struct line_choice from, struct line_mask *to) {
-    const struct line mask = mask_of(hash, from), old = load(line);
-    const struct line missing = {_mm256_andnot_si256(old.low, mask.low),
-                                 _mm256_andnot_si256(old.high, mask.high)};
-    _mm256_store_si256((__m256i *)&to->word[0], missing.low);
-    _mm256_store_si256((__m256i *)&to->word[4], missing.high);
+    const struct line missing = less(mask_of(hash, from), load(line));
+    store(to, missing);
     return words_in(missing.low) | words_in(missing.high) << 4;
 }
 
@@ -270,11 +277,6 @@ LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */
 
-AVX2 MELT void store(void *to, struct line line) {
-    _mm256_store_si256((__m256i *)to, line.low);
-    _mm256_store_si256((__m256i *)((uint8_t *)to + 32), line.high);
-}
-
 AVX2 MELT struct line in_both(struct line a, struct line b) {
     return (struct line){_mm256_and_si256(a.low, b.low),
                          _mm256_and_si256(a.high, b.high)};
@@ -283,12 +285,6 @@ AVX2 MELT struct line in_both(struct line a, struct line b) {
 AVX2 MELT struct line in_one(struct line a, struct line b) {
     return (struct line){_mm256_xor_si256(a.low, b.low),
                          _mm256_xor_si256(a.high, b.high)};
-}
-
-/* What a has and b has not. */
-AVX2 MELT struct line less(struct line a, struct line b) {
-    return (struct line){_mm256_andnot_si256(b.low, a.low),
-                         _mm256_andnot_si256(b.high, a.high)};
 }
 
 AVX2 MELT bool any(struct line a) {
