@@ -179,59 +179,66 @@ COUNTING_KERNEL(counting_scalar, CPU_SCALAR, , one_scalar_has,
  *     rate = sum over sets A of the stranger's bits of
  *            (-1)^|A| P(all bits of A are unset)
  *
- * Only the numbers matter of columns in which A has one bit, and two. Another
- * key that falls into this line takes some columns, so many of each sort, with
- * the odds of drawing cards of which some are marked; and where it takes one it
- * misses a bit of A with odds 63/64, and two with 62/64. Let `miss` be the
- * odds that it misses all. A key falls into this line with odds 1 in `lines`,
- * so n keys leave A unset with odds (1 - (1-miss)/lines)^n.
- *
- * A stranger that takes a second bit in a column may hit the first again, with
- * odds 1/64; so such a column adds two bits to A with weight 63/64, and one,
- * with a minus, with weight 2 * 63/64 + 1/64.
+ * Only the numbers matter of columns in which A has one bit, and two: `ones`
+ * and `twos`. Let `miss` be the odds that another key of this line misses all
+ * of A. A key falls into this line with odds 1 in `lines`, so n keys leave A
+ * unset with odds (1 - (1-miss)/lines)^n.
  *
  * One more chance to pass: another key of the line agrees in all 32 bits that
  * choose the pattern.
  */
-static double choose(uint32_t n, uint32_t k) {
-    double ways = 1;
-    for (uint32_t i = 0; i < k; i++) ways = ways * (n - i) / (i + 1);
-    return ways;
-}
 
 /* The odds that a key which takes so many columns, a bit in each, misses all
- * bits in `ones` columns and both in `twos` others. */
+ * bits in `ones` columns and both in `twos` others. Where it takes such a
+ * column, it misses with odds 63/64, or 62/64. Column by column, ways[n]
+ * becomes the sum of the odds over all ways to take n of the columns so far. */
 static double miss(uint32_t takes, uint32_t ones, uint32_t twos) {
-    const uint32_t rest = LINE_COLUMNS - ones - twos;
-    double ways = 0;
-    for (uint32_t a = 0; a <= ones; a++)
-        for (uint32_t b = 0; b <= twos; b++)
-            if (a + b <= takes && takes - a - b <= rest)
-                ways += choose(ones, a) * pow(63. / 64, a) * choose(twos, b) *
-                        pow(62. / 64, b) * choose(rest, takes - a - b);
-    return ways / choose(LINE_COLUMNS, takes);
+    double ways[LINE_COLUMNS + 1] = {1}, all[LINE_COLUMNS + 1] = {1};
+    for (uint32_t i = 0; i < LINE_COLUMNS; i++) {
+        const double odds = (i < ones ? 63 : i < ones + twos ? 62 : 64) / 64.;
+        for (uint32_t n = i + 1; n > 0; n--) {
+            ways[n] += odds * ways[n - 1];
+            all[n] += all[n - 1];
+        }
+    }
+    return ways[takes] / all[takes];
+}
+
+/* How often sets A with so many ones and twos are there, with their signs. A
+ * column that the stranger takes once adds nothing to A, or one bit with a
+ * minus. In one that it takes twice, the second bit falls on the first with
+ * odds 1/64; so it adds two bits with weight 63/64, and one, with a minus, with
+ * weight 2 * 63/64 + 1/64. */
+struct weights {
+    double of[LINE_COLUMNS + 1][LINE_COLUMNS + 1]; /* [ones][twos] */
+};
+
+static struct weights weigh(uint32_t takes, uint32_t again) {
+    struct weights w = {{{1}}};
+    for (uint32_t i = 0; i < takes; i++) {
+        const double one = i < again ? 127. / 64 : 1;
+        const double two = i < again ? 63. / 64 : 0;
+        for (uint32_t a = i + 2; a-- > 0;)
+            for (uint32_t b = i + 2 - a; b-- > 0;) {
+                if (a > 0) w.of[a][b] -= one * w.of[a - 1][b];
+                if (b > 0) w.of[a][b] += two * w.of[a][b - 1];
+            }
+    }
+    return w;
 }
 
 double line_fpr(uint64_t lines, uint32_t probes, double items) {
     const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
-    const uint32_t again = probes - takes, once = takes - again;
+    const uint32_t again = probes - takes;
+    const struct weights weights = weigh(takes, again);
     double rate = 0;
     for (uint32_t twos = 0; twos <= again; twos++)
         for (uint32_t ones = 0; ones <= takes - twos; ones++) {
-            /* In how many ways, and with which sign: `half` of the ones are in
-             * columns that take two bits. */
-            double weight = 0;
-            for (uint32_t half = 0; half <= again - twos && half <= ones;
-                 half++)
-                if (ones - half <= once)
-                    weight += choose(again - twos, half) *
-                              pow(127. / 64, half) * choose(once, ones - half);
-            weight *= choose(again, twos) * pow(63. / 64, twos);
             const double missed =
                 miss(takes, ones, twos) * miss(again, ones, twos);
             const double unset =
                 exp(items * log1p((missed - 1) / (double)lines));
-            rate += ones % 2 ? -weight * unset : weight * unset;
+            rate += weights.of[ones][twos] * unset;
         }
     const double twins = ldexp(items / (double)lines, -32);
     return fmin(1, fmax(0, rate) + twins);
