@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "hash/xxh3.h"
 #include "support.h"
 
 /* ---- All there are ------------------------------------------------------- */
@@ -112,6 +113,20 @@ static void every_kernel_leaves_the_bits_of_the_scalar_one(void **state) {
 
 static const struct run none = {.n = 0};
 
+/* A run with hashes of its own, and no more of them than it has, so that a
+ * sanitizer sees every step outside. */
+static struct run own_run(const uint64_t *hashes, size_t n) {
+    uint64_t *own = malloc(n ? n * sizeof *own : 1);
+    assert_non_null(own);
+    memcpy(own, hashes, n * sizeof *own);
+    return run_of(own, n);
+}
+
+static void free_runs(struct run now, struct run next) {
+    free((void *)now.hashes);
+    free((void *)next.hashes);
+}
+
 /* The next run goes from none to all that are left, as far as a run goes. Every
  * other run is called on its own, the rest by the run before; and each is
  * touched in two parts. */
@@ -127,8 +142,8 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
         const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
-        const struct run now = run_of(hashes + at, runs[r]);
-        const struct run next = run_of(hashes + at + runs[r], following);
+        const struct run now = own_run(hashes + at, runs[r]);
+        const struct run next = own_run(hashes + at + runs[r], following);
         if (!called)
             assert_int_equal(kernel->add_run(is.body, shape, none, now, NULL),
                              0);
@@ -145,6 +160,7 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
         if (r % 3) assert_memory_equal(fresh, missing, runs[r]);
         assert_same(&is, &want);
         called = following > 0;
+        free_runs(now, next);
     }
     free(want.body);
     free(is.body);
@@ -175,8 +191,8 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
-            const struct run now = run_of(hashes + at, runs[r]);
-            const struct run next = run_of(hashes + at + runs[r], ahead);
+            const struct run now = own_run(hashes + at, runs[r]);
+            const struct run next = own_run(hashes + at + runs[r], ahead);
 
             kernel->has_run(bed.body, shape, none, now, NULL);
             assert_int_equal(kernel->has_run(bed.body, shape, now, next, found),
@@ -184,6 +200,7 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             assert_int_equal(kernel->has_run(bed.body, shape, now, next, NULL),
                              total);
             assert_memory_equal(found, answers + at, runs[r]);
+            free_runs(now, next);
         }
     free(bed.body);
 }
@@ -191,6 +208,64 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
 static void runs_give_the_answers_that_singles_do(void **state) {
     (void)state;
     on_every_kernel(ask_in_runs);
+}
+
+/* A run of numbers is hashed when it comes next, and asked when it is now. */
+static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
+                            const struct kernel *kernel) {
+    if (!kernel->hashes_numbers) return;
+    const struct hash *hash = hash_named("xxh3");
+    const struct secret secret = {.seed = 5};
+    const struct kernel *scalar = scalar_of(kind);
+    const uint64_t *numbers = some_hashes(shape->blocks + 4);
+    const struct bed bed = make_bed(kind, shape);
+    uint64_t hashes[HASHES];
+    for (size_t i = 0; i < HASHES; i++)
+        hashes[i] = hash->number(&secret, numbers[i]);
+    for (size_t i = 0; i < (shape->blocks < 10 ? 12 : HASHES); i += 2)
+        scalar->add(bed.body, shape, hashes[i]);
+    struct run now = own_run(hashes, 0);
+    for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
+        bool found[RUN];
+        const struct run given = own_run(numbers + at, runs[r]);
+        struct run next = own_run(numbers, runs[r]); /* room, so far */
+        next.numbers = given.hashes;
+        next.flip = xxh3_flip(secret.seed);
+
+        kernel->has_run(bed.body, shape, now, next, NULL);
+        assert_memory_equal(next.hashes, hashes + at, runs[r] * 8);
+        kernel->has_run(bed.body, shape, next, none, found);
+        for (size_t i = 0; i < runs[r]; i++)
+            assert_int_equal(found[i],
+                             scalar->has(bed.body, shape, hashes[at + i]));
+        free_runs(now, given);
+        now = next;
+    }
+    free_runs(now, none);
+    free(bed.body);
+}
+
+static void numbers_are_hashed_on_their_way(void **state) {
+    (void)state;
+    on_every_kernel(ask_for_numbers);
+}
+
+/* Kernels may have loops of their own for bodies that no cache holds. */
+static void large_bodies_are_no_exception(void **state) {
+    (void)state;
+    static look *const tests[] = {add_in_runs, ask_in_runs, ask_for_numbers};
+    for (const char *const *name = calyx_kinds(); *name; name++) {
+        const struct kind *kind = kind_named(*name);
+        const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
+        if (kind->count) continue; /* it is asked as a line filter is */
+        for (uint32_t k = 8; k <= kind->most_probes && k <= 16; k += 8) {
+            const struct shape shape = {blocks, k};
+            for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+                on_list(kind, &shape, kind->kernels, tests[i]);
+                on_list(kind, &shape, kind->shared, tests[i]);
+            }
+        }
+    }
 }
 
 /* Of all that was added, once or oftener, each run takes some away; and some
@@ -220,8 +295,8 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         }
         const size_t left = HASHES - at - runs[r];
         const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
-        const struct run now = run_of(hashes + at, runs[r]);
-        const struct run next = run_of(hashes + at + runs[r], ahead);
+        const struct run now = own_run(hashes + at, runs[r]);
+        const struct run next = own_run(hashes + at + runs[r], ahead);
 
         kernel->remove_run(is.body, shape, none, now, NULL);
         assert_int_equal(
@@ -231,6 +306,7 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         if (r % 3) assert_memory_equal(found, there, runs[r]);
         assert_same(&is, &want);
         assert_same(&singly, &want);
+        free_runs(now, next);
     }
     free(want.body);
     free(is.body);
@@ -387,6 +463,8 @@ int main(void) {
         cmocka_unit_test(every_kernel_leaves_the_bits_of_the_scalar_one),
         cmocka_unit_test(runs_leave_the_bits_that_singles_do),
         cmocka_unit_test(runs_give_the_answers_that_singles_do),
+        cmocka_unit_test(numbers_are_hashed_on_their_way),
+        cmocka_unit_test(large_bodies_are_no_exception),
         cmocka_unit_test(many_parts_answer_as_each_of_them),
         cmocka_unit_test(runs_remove_what_singles_do),
         cmocka_unit_test(every_kernel_counts_as_a_plain_array_does),
