@@ -6,7 +6,7 @@
  *     hash=xxh3
  *     seed=0
  *     probes=6
- *     bits=9912320
+ *     bits=9930752
  *
  * and newlines up to byte 128. The bits lie eight to a byte, the lowest first;
  * doc/FORMAT.md tells which of them a key sets. There is no checksum.

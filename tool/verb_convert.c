@@ -186,7 +186,7 @@ const struct verb verb_convert = {
             "the plain encoding of the values: for strings, their bytes.",
             "The form raw is for programs of your own. It has 128 bytes of "
             "text, then the bits. The text is the lines 'calyx raw 2', "
-            "'kind=line', 'hash=xxh3', 'seed=0', 'probes=6' and 'bits=9912320' "
+            "'kind=line', 'hash=xxh3', 'seed=0', 'probes=6' and 'bits=9930752' "
             "with the values that the filter has, and newlines up to byte 128. "
             "Bits lie eight to a byte, the lowest first; the document "
             "FORMAT.md tells which of them a key sets.",

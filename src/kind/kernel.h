@@ -6,9 +6,9 @@
  * A question costs little work and one long wait for memory, so the kernels
  * that take many hashes keep many waits going at once. While the bits of one
  * run of hashes are touched, the lines of the next run are called into the
- * second-level cache, one for one; and shortly before its touch, each is called
- * into the first. Calling only a few hashes ahead, as most filters do, takes
- * twice as long from main memory.
+ * second-level cache, one for one; and where that pays, each is called into the
+ * first shortly before its touch. Calling only a few hashes ahead, as most
+ * filters do, takes twice as long from main memory.
  */
 #ifndef CALYX_KERNEL_H
 #define CALYX_KERNEL_H

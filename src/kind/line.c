@@ -25,9 +25,10 @@
  *
  * The choice. For each k there is a list of sets of k columns, as many as a
  * power of two, so that a few bits of the hash pick one. Every column is in as
- * many of them as any other, and every pair of columns too, or nearly: that
- * changes the rate by less than a thousandth of it. More than 8 probes take
- * every column, and a second bit in k - 8 of them.
+ * many of them as any other, and every pair of columns too, or nearly: at the
+ * loads for which k is the best number, that changes the rate by less than a
+ * thousandth of it. More than 8 probes take every column, and a second bit in
+ * k - 8 of them.
  *
  * The price of one line is that lines fill unevenly, which tells at low rates:
  * 15.6 bits for 0.1 % (textbook 14.4), 22.1 for 0.01 % (19.2). The kind line2

@@ -3,8 +3,9 @@
  *
  * They go by eights, whose answers then fit into one store: a question has to
  * fit into the time in which memory brings the next line, so every instruction
- * counts. For the same reason each loop is there three times, for keys that
- * take a second bit or not, and lines that come from far off or not.
+ * counts. For the same reason LINE_RUN has each loop compiled three times: for
+ * keys that take a second bit, and for others in a filter that the caches hold,
+ * and in one that they do not.
  */
 #ifndef CALYX_LINE_RUNS_H
 #define CALYX_LINE_RUNS_H
@@ -56,8 +57,9 @@ AVX2 MELT void call_at(const struct field *part, struct calls calls, size_t i) {
     if (calls.from_near) call_near(line_of(part, calls.near[i]));
 }
 
-/* Touch the line of a hash, and tell what was missing: 0 if nothing, and at
- * most 255. The same for eight hashes, with calls: a byte for each. */
+/* Touch the line of a hash, and tell whether anything was missing by a number
+ * of at most 255, of which one, here called `nothing`, tells that nothing was.
+ * The same for eight hashes, with calls: a byte for each, 0 for nothing. */
 typedef uint32_t touch_one(uint8_t *line, const uint64_t *hash,
                            struct line_choice from);
 typedef uint64_t touch_eight(const struct field *part, const uint64_t *hashes,
@@ -176,9 +178,9 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
     return words;
 }
 
-/* The kernels of the line kind, of functions that the level brings: add a key,
- * and tell 255 if nothing was missing; ask for one, or add it beside other
- * threads, and tell 0 if nothing was missing; and its find_missing. */
+/* ---- The kernels --------------------------------------------------------- */
+
+/* A touch_eight of a touch_one. */
 #define LINE_EIGHT(one, TARGET, nothing)                                      \
     TARGET MELT uint64_t one##_eight(                                         \
         const struct field *part, const uint64_t *hashes,                     \
@@ -196,6 +198,8 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
  * lines from near by too, which else costs a tenth. */
 enum { FAR_OFF = (32 << 20) / LINE_BYTES };
 
+/* A has_run or add_run. That `twice` is set to what it is looks idle, but tells
+ * the compiler that it is a constant in what follows. */
 #define LINE_RUN(name, TARGET, constant, answer, nothing, one)                 \
     TARGET static size_t name(constant uint8_t *body,                          \
                               const struct shape *shape, struct run now,       \
@@ -214,6 +218,9 @@ enum { FAR_OFF = (32 << 20) / LINE_BYTES };
                          nothing, one, one##_eight);                           \
     }
 
+/* The kernels of the line kind, of functions that the level brings: ask for a
+ * key, and tell 0 if nothing was missing; add it, and tell 255 then; add it
+ * beside other threads, and tell 0 then; and its find_missing. */
 #define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, kept, shared, find)   \
     TARGET MELT uint32_t level##_has_at(uint8_t *line, const uint64_t *hash,   \
                                         struct line_choice from) {             \
