@@ -257,9 +257,9 @@ typedef struct calyx_quick {
     uint64_t *items;
     uint64_t flip; /* the hash, as far as it is this filter's own */
     const uint32_t *salts;
-    const uint8_t *rows;
+    const uint8_t *rows; /* which columns keys take: hash & row_mask bytes on */
     uint32_t row_mask;
-    bool twice;
+    bool twice; /* in those of the row, keys have a second bit */
 } calyx_quick;
 
 CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);

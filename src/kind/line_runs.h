@@ -95,6 +95,7 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
     const struct field part = {body, *shape};
     const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
     size_t i = 0, total = 0;
+    /* Where nothing is awaited for long, hashing in between gains nothing. */
     if (!near && next.numbers) hash_from(next, 0);
     for (; i < both; i += 8) {
         if (near && next.numbers) hash_eight_at(next, i);
