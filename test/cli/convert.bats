@@ -149,6 +149,9 @@ broken() {
     broken raw '' "the header of a raw filter ends too early"
     broken raw "$(printf 'x%.0s' $(seq 200))" "the first line is not"
     pad=$(printf 'x%.0s' $(seq 128))
+    # What was written before the first release, when lines had other bits.
+    broken raw "calyx raw 1\nkind=line\nhash=xxh3\nseed=0\nprobes=6\nbits=512\n$pad" \
+        "the first line is not 'calyx raw 2'"
     broken raw "calyx raw 2\nkind=none\n$pad" "it has kind=none"
     broken raw "calyx raw 2\nhash=xxh3\n$pad" "the line 'kind=...' is missing"
     broken raw "calyx raw 2\nkind=line\nhash=md5\n$pad" "it has hash=md5"
