@@ -239,7 +239,7 @@ static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
             assert_int_equal(found[i],
                              scalar->has(bed.body, shape, hashes[at + i]));
         free_runs(now, given);
-        now = next;
+        now = run_of(next.hashes, next.n);
     }
     free_runs(now, none);
     free(bed.body);
