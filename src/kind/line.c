@@ -81,18 +81,18 @@ const uint32_t line_salt[LINE_COLUMNS] = {
         X(0xD2), X(0xD4), X(0xD8), X(0xE1), X(0xE2), X(0xE4), X(0xE8)
 
 #define SET(set)         (set)
-#define OTHER_SET(set)   (255 ^ (set))
+#define OTHER_SET(set)   (LINE_ALL ^ (set))
 #define TOP(set, column) (uint32_t)(set) >> (column) << 31
 #define ROW(set)                                                         \
     {                                                                    \
         TOP(set, 0), TOP(set, 1), TOP(set, 2), TOP(set, 3), TOP(set, 4), \
             TOP(set, 5), TOP(set, 6), TOP(set, 7)                        \
     }
-#define OTHER_ROW(set) ROW(255 ^ (set))
+#define OTHER_ROW(set) ROW(LINE_ALL ^ (set))
 
 #define LISTS(X, OTHER)                                                       \
     SETS_OF_1(X), SETS_OF_2(X), SETS_OF_3(X), SETS_OF_4(X), SETS_OF_3(OTHER), \
-        SETS_OF_2(OTHER), SETS_OF_1(OTHER), X(0xFF)
+        SETS_OF_2(OTHER), SETS_OF_1(OTHER), X(LINE_ALL)
 
 const uint8_t line_sets[LINE_SETS] = {LISTS(SET, OTHER_SET)};
 _Alignas(64) const line_row line_rows[LINE_SETS] = {LISTS(ROW, OTHER_ROW)};
@@ -125,7 +125,7 @@ MELT bool in_line_scalar(const uint8_t *line, const uint64_t *hash,
                          struct line_choice from) {
     const uint32_t set = line_set(*hash, from);
     if (!from.twice) return in_columns(line, *hash, set, FIRST_SPOT);
-    return in_columns(line, *hash, 255, FIRST_SPOT) &&
+    return in_columns(line, *hash, LINE_ALL, FIRST_SPOT) &&
            in_columns(line, *hash, set, SECOND_SPOT);
 }
 
@@ -147,7 +147,7 @@ MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *hash,
                              struct line_choice from) {
     const uint32_t set = line_set(*hash, from);
     if (!from.twice) return add_to_columns(line, *hash, set, FIRST_SPOT);
-    const bool first = add_to_columns(line, *hash, 255, FIRST_SPOT);
+    const bool first = add_to_columns(line, *hash, LINE_ALL, FIRST_SPOT);
     const bool second = add_to_columns(line, *hash, set, SECOND_SPOT);
     return first | second;
 }

@@ -9,7 +9,8 @@
 enum {
     LINE_BYTES = 64,
     LINE_COLUMNS = 8, /* of 64 bits: word w and word w + 8, of 32 bits each */
-    LINE_SETS = 273   /* of columns */
+    LINE_SETS = 273,  /* of columns */
+    LINE_ALL = 255    /* the set of all columns */
 };
 
 /* Odd multipliers, one for each column of a line. */
@@ -89,7 +90,7 @@ static inline struct line_mask line_bits(uint64_t hash,
                                          struct line_choice from) {
     struct line_mask mask = {{0}};
     const uint32_t set = line_set(hash, from);
-    line_mark(&mask, hash, from.twice ? 255 : set, FIRST_SPOT);
+    line_mark(&mask, hash, from.twice ? LINE_ALL : set, FIRST_SPOT);
     if (from.twice) line_mark(&mask, hash, set, SECOND_SPOT);
     return mask;
 }

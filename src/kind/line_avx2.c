@@ -112,7 +112,7 @@ AVX2 MELT uint32_t kept_avx2(uint8_t *line, const uint64_t *hash,
 
 AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
                                 struct line_choice from) {
-    return kept_avx2(line, hash, from) != 255;
+    return kept_avx2(line, hash, from) != LINE_ALL;
 }
 
 /* Which of four words of 64 bits are not all zeros, one bit each. */
@@ -128,19 +128,9 @@ AVX2 MELT uint32_t missing_avx2(const uint8_t *line, const uint64_t *hash,
     return words_in(missing.low) | words_in(missing.high) << 4;
 }
 
-/* Add a key beside other threads, and tell a bit for each word of 64 bits in
- * which it missed something. */
-AVX2 MELT uint32_t shared_avx2(uint8_t *line, const uint64_t *hash,
-                               struct line_choice from) {
-    struct line_mask missing;
-    const uint32_t words = missing_avx2(line, hash, from, &missing);
-    line_share(line, &missing, words);
-    return words;
-}
-
 AVX2 MELT bool share_line_avx2(uint8_t *line, const uint64_t *hash,
                                struct line_choice from) {
-    return shared_avx2(line, hash, from) != 0;
+    return share_one(line, hash, from, missing_avx2) != 0;
 }
 
 /* ---- Four questions of many parts ---------------------------------------- */
@@ -271,8 +261,7 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
 /* ---- The kernels --------------------------------------------------------- */
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
-LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, kept_avx2, shared_avx2,
-                     missing_avx2)
+LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, kept_avx2, missing_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */

@@ -66,17 +66,9 @@ AVX512 MELT uint32_t missing_avx512(const uint8_t *line, const uint64_t *hash,
     return _mm512_test_epi64_mask(missing, missing);
 }
 
-AVX512 MELT uint32_t shared_avx512(uint8_t *line, const uint64_t *hash,
-                                   struct line_choice from) {
-    struct line_mask missing;
-    const uint32_t words = missing_avx512(line, hash, from, &missing);
-    line_share(line, &missing, words);
-    return words;
-}
-
 AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
                                    struct line_choice from) {
-    return shared_avx512(line, hash, from) != 0;
+    return share_one(line, hash, from, missing_avx512) != 0;
 }
 
 AVX512 MELT uint32_t missed_avx512(const uint8_t *line, const uint64_t *hash,
@@ -86,13 +78,13 @@ AVX512 MELT uint32_t missed_avx512(const uint8_t *line, const uint64_t *hash,
 
 AVX512 MELT uint32_t kept_avx512(uint8_t *line, const uint64_t *hash,
                                  struct line_choice from) {
-    return add_to_line_avx512(line, hash, from) ? 0 : 255;
+    return add_to_line_avx512(line, hash, from) ? 0 : LINE_ALL;
 }
 
 LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
 LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missed_avx512, kept_avx512,
-                     shared_avx512, missing_avx512)
+                     missing_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 
 /* ---- Counting: line_avx2.c, step for step -------------------------------- */

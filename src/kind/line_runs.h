@@ -130,6 +130,15 @@ AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
 typedef uint32_t find_missing(const uint8_t *line, const uint64_t *hash,
                               struct line_choice from, struct line_mask *to);
 
+/* Add a key, and tell in which words it missed something. */
+AVX2 MELT uint32_t share_one(uint8_t *line, const uint64_t *hash,
+                             struct line_choice from, find_missing *find) {
+    struct line_mask missing;
+    const uint32_t words = find(line, hash, from, &missing);
+    line_share(line, &missing, words);
+    return words;
+}
+
 /* Do two of eight keys, perhaps, go to the same line? Each low half of an
  * address is compared with those one to four places on, all around. */
 AVX2 MELT bool have_line_in_common(uint8_t *const *lines) {
@@ -157,7 +166,7 @@ AVX2 MELT bool have_line_in_common(uint8_t *const *lines) {
  * before it has to see what that one did. */
 AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
                                struct line_choice from, struct calls calls,
-                               touch_one *share, find_missing *find) {
+                               find_missing *find) {
     struct line_mask missing[8];
     uint8_t *lines[8];
     uint64_t words = 0; /* of eight keys, eight bits each */
@@ -166,7 +175,8 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
     for (size_t j = 0; j < 8; j++) {
         call_at(part, calls, j);
         if (__builtin_expect(crossed, false))
-            words |= (uint64_t)share(lines[j], &hashes[j], from) << 8 * j;
+            words |= (uint64_t)share_one(lines[j], &hashes[j], from, find)
+                     << 8 * j;
         else
             words |= (uint64_t)find(lines[j], &hashes[j], from, &missing[j])
                      << 8 * j;
@@ -220,23 +230,27 @@ enum { FAR_OFF = (32 << 20) / LINE_BYTES };
     }
 
 /* The kernels of the line kind, of functions that the level brings: ask for a
- * key, and tell 0 if nothing was missing; add it, and tell 255 then; add it
- * beside other threads, and tell 0 then; and its find_missing. */
-#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, kept, shared, find)   \
+ * key, and tell 0 if nothing was missing; add it, and tell LINE_ALL then; and
+ * find what it misses, for adding it beside other threads. */
+#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, kept, find)           \
     TARGET MELT uint32_t level##_has_at(uint8_t *line, const uint64_t *hash,   \
                                         struct line_choice from) {             \
         return missed(line, hash, from);                                       \
     }                                                                          \
     LINE_EIGHT(level##_has_at, TARGET, 0)                                      \
-    LINE_EIGHT(kept, TARGET, 255)                                              \
-    TARGET MELT uint64_t shared##_eight(                                       \
+    LINE_EIGHT(kept, TARGET, LINE_ALL)                                         \
+    TARGET MELT uint32_t level##_share_at(uint8_t *line, const uint64_t *hash, \
+                                          struct line_choice from) {           \
+        return share_one(line, hash, from, find);                              \
+    }                                                                          \
+    TARGET MELT uint64_t level##_share_at_eight(                               \
         const struct field *part, const uint64_t *hashes,                      \
         struct line_choice from, struct calls calls) {                         \
-        return share_eight(part, hashes, from, calls, shared, find);           \
+        return share_eight(part, hashes, from, calls, find);                   \
     }                                                                          \
     LINE_RUN(line_##level##_has_run, TARGET, const, true, 0, level##_has_at)   \
-    LINE_RUN(line_##level##_add_run, TARGET, , false, 255, kept)               \
-    LINE_RUN(line_##level##_share_run, TARGET, , false, 0, shared)             \
+    LINE_RUN(line_##level##_add_run, TARGET, , false, LINE_ALL, kept)          \
+    LINE_RUN(line_##level##_share_run, TARGET, , false, 0, level##_share_at)   \
     SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
             one_##level##_add)                                                 \
     SINGLES(line_##level##_shared_has, line_##level##_shared_add, TARGET,      \
