@@ -37,6 +37,6 @@ void calyx_prefetch(const calyx_aim *aim, const void *key, size_t size) {
                   inner.stride * scale64(hash, inner.shape.blocks));
         return;
     }
-    const struct run none = {.n = 0}, one = run_of(&hash, 1);
-    inner.kernel->has_run(inner.body, &inner.shape, none, one, NULL);
+    const struct run behind = {.hashes = &hash, .more = 1};
+    inner.kernel->has_run(inner.body, &inner.shape, behind, NULL);
 }

@@ -2,14 +2,13 @@
  * The road of a key: bytes to hash, hash to parts, one at a time or in runs.
  *
  * While a run of hashes is asked or added, the memory that the next needs is on
- * its way (kind/kernel.h tells how); so the next is hashed before that.
+ * its way (kind/kernel.h tells how); so the keys behind a run are hashed
+ * before.
  */
 #include <string.h>
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
-
-static const struct run no_run = {.n = 0};
 
 /* ---- One hash ------------------------------------------------------------ */
 
@@ -54,9 +53,12 @@ static bool is_bounded(const calyx_filter *f) {
 
 /* Claim room for at most n keys in a part, before they are added, so that
  * threads cannot fill it together beyond its capacity. What was claimed for
- * keys that it already had is given back after. */
+ * keys that it already had is given back after; as others may be refused till
+ * then, a thread claims little at a time where there are others. */
 static uint64_t claim_room(const calyx_filter *f, struct part *p, uint64_t n) {
+    enum { MOST = 256 };
     if (!is_bounded(f)) return n;
+    if (f->concurrent && n > MOST) n = MOST;
     uint64_t items = items_of(p), room;
     do {
         room = items < p->capacity ? p->capacity - items : 0;
@@ -138,14 +140,13 @@ struct keys {
     size_t n;
 };
 
-/* Two runs of hashes on their way through a kernel: one to touch now, and the
- * next, whose lines are called meanwhile. Each has its own half of the room. */
+/* The hashes that are on their way: a run, and behind it what the next begins
+ * with. If they were not given, they are in the room. */
 struct window {
-    struct run now, next;
-    bool by_kernel;               /* are numbers hashed, when called?      */
-    bool now_called, next_called; /* were their lines?                     */
-    size_t hashed;                /* how many keys are behind it, or in it */
-    uint64_t hashes[2][RUN];
+    struct run run;
+    size_t passed;  /* keys that have left it                          */
+    bool by_kernel; /* are numbers hashed when their lines are called? */
+    uint64_t room[RUN + AHEAD];
 };
 
 static size_t at_most(size_t n, size_t limit) {
@@ -165,43 +166,53 @@ static const uint64_t *hash_some(const calyx_filter *f, const struct keys *keys,
     return room;
 }
 
-/* The run that follows the window. */
-static struct run hash_next(const calyx_filter *f, const struct keys *keys,
-                            struct window *w) {
-    const size_t from = w->hashed, n = at_most(keys->n - from, RUN);
-    if (n == 0) return no_run; /* nor may there be an array */
-    const size_t half = from / RUN % 2;
-    w->hashed += n;
+/* Let keys into the window, behind those that are in it. */
+static void fill_window(const calyx_filter *f, const struct keys *keys,
+                        struct window *w) {
+    const size_t left = keys->n - w->passed, kept = w->run.more;
+    const size_t all = keys->hashes ? left : at_most(left, RUN + AHEAD);
+    w->run.n = at_most(all, RUN);
+    w->run.more = all - w->run.n;
+    if (all == 0) return; /* nor may there be an array */
+    if (keys->hashes) {
+        w->run.hashes = keys->hashes + w->passed;
+        return;
+    }
+    memmove(w->room, w->run.hashes, kept * sizeof *w->room);
+    w->run.hashes = w->room;
     if (w->by_kernel)
-        return (struct run){w->hashes[half], n, keys->numbers + from,
-                            xxh3_flip(f->secret.seed)};
-    return run_of(hash_some(f, keys, from, n, w->hashes[half]), n);
+        w->run.numbers = keys->numbers + w->passed;
+    else
+        hash_some(f, keys, w->passed + kept, all - kept, w->room + kept);
 }
 
 static void open_window(const calyx_filter *f, const struct keys *keys,
                         struct window *w, bool by_kernel) {
-    w->hashed = 0;
+    w->passed = 0;
     w->by_kernel = by_kernel;
-    w->now_called = w->next_called = false;
-    w->now = hash_next(f, keys, w);
-    w->next = hash_next(f, keys, w);
+    w->run = (struct run){.hashes = w->room, .flip = xxh3_flip(f->secret.seed)};
+    fill_window(f, keys, w);
 }
 
-static void move_window(const calyx_filter *f, const struct keys *keys,
-                        struct window *w) {
-    w->now = w->next;
-    w->now_called = w->next_called;
-    w->next = hash_next(f, keys, w);
-    w->next_called = false;
+/* A kernel has touched the first n hashes. */
+static void note_calls(struct run *run, size_t n) {
+    run->called = at_most(n + AHEAD, run->n + run->more);
+}
+
+/* n hashes leave the window; more come in when the run is over. */
+static void pass(const calyx_filter *f, const struct keys *keys,
+                 struct window *w, size_t n) {
+    w->passed += n;
+    w->run.hashes += n;
+    w->run.n -= n;
+    w->run.called -= at_most(w->run.called, n);
+    if (w->run.n == 0) fill_window(f, keys, w);
 }
 
 /* ---- Asking many --------------------------------------------------------- */
 
-enum {
-    STRETCH = 1024,              /* hashes at most to ask several parts for */
-    LEAST_LARGE_BYTES = 16 << 20 /* a part that the caches hardly hold      */
-};
-_Static_assert(STRETCH < 2048, "count_true counts fewer than 2048");
+enum { LEAST_LARGE_BYTES = 16 << 20 }; /* a part that the caches hardly hold */
+_Static_assert(RUN < 2048, "count_true counts fewer than 2048");
 
 static bool is_large(const calyx_filter *f, const struct part *p) {
     return bits_bytes(f->kind, &p->shape) >= LEAST_LARGE_BYTES;
@@ -239,41 +250,30 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
             place[lefts] = (uint16_t)i;
             lefts += !found[i];
         }
-        const struct run run = run_of(left, lefts);
-        f->kernel->has_run(p->body, &p->shape, no_run, run, NULL);
-        f->kernel->has_run(p->body, &p->shape, run, no_run, here);
+        f->kernel->has_run(p->body, &p->shape, run_of(left, lefts), here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
     }
 }
 
-/* Ask one part as if it were the only one: run after run, the lines of the next
- * on their way. From memory that is a fifth faster than all parts at once. */
+/* Ask one part as if it were the only one. From memory that is a fifth faster
+ * than all parts at once. */
 static void has_in_large(const calyx_filter *f, const struct part *p,
                          const uint64_t *hashes, size_t n, bool *found) {
     bool here[RUN];
-    struct run now = run_of(hashes, at_most(n, RUN));
-    f->kernel->has_run(p->body, &p->shape, no_run, now, NULL);
-    for (size_t from = 0; from < n;) {
-        const size_t then = from + now.n;
-        const struct run next = run_of(hashes + then, at_most(n - then, RUN));
-        f->kernel->has_run(p->body, &p->shape, now, next, here);
-        for (size_t i = 0; i < now.n; i++) found[from + i] |= here[i];
-        from = then;
-        now = next;
-    }
+    f->kernel->has_run(p->body, &p->shape, run_of(hashes, n), here);
+    for (size_t i = 0; i < n; i++) found[i] |= here[i];
 }
 
-/* Which hashes, at most STRETCH, are in this part, or an older one? The newest
- * parts are the largest; with one run of hashes there is no next to call, and
- * all parts at once have more on their way. */
+/* Which hashes of a run are in this part, or an older one? The newest parts are
+ * the largest; of few hashes none has one ahead to call, and all parts at once
+ * have more on their way. */
 static size_t has_in_these(const calyx_filter *f, const struct part *p,
                            const uint64_t *hashes, size_t n, bool *found) {
     memset(found, false, n);
-    for (; p && n > RUN && is_large(f, p); p = p->older)
+    for (; p && n > AHEAD && is_large(f, p); p = p->older)
         has_in_large(f, p, hashes, n, found);
     p = has_in_many(f, p, hashes, n, found);
-    for (size_t i = 0; p && i < n; i += RUN)
-        has_in_each(f, p, hashes + i, at_most(n - i, RUN), found + i);
+    has_in_each(f, p, hashes, n, found);
     return count_true(found, n);
 }
 
@@ -334,9 +334,9 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
         size_t yes = 0;
         find_order(order, hashes, n);
         for (size_t i = 0, some; i < n; i += some) {
-            uint64_t taken[STRETCH];
-            bool here[STRETCH];
-            some = at_most(n - i, STRETCH);
+            uint64_t taken[RUN];
+            bool here[RUN];
+            some = at_most(n - i, RUN);
             for (size_t j = 0; j < some; j++) taken[j] = hashes[order[i + j]];
             yes += has_in_these(f, p, taken, some, here);
             for (size_t j = 0; answers && j < some; j++)
@@ -363,15 +363,15 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w, hashes_on_its_way(f, p, keys));
-    if (!p->older) f->kernel->has_run(p->body, &p->shape, no_run, w.now, NULL);
-    for (; w.now.n; move_window(f, keys, &w)) {
-        const size_t n = w.now.n;
+    while (w.run.n > 0) {
+        const size_t n = w.run.n;
         bool *const answers = found ? found : here;
-        const size_t yes = p->older
-                               ? has_in_these(f, p, w.now.hashes, n, answers)
-                               : f->kernel->has_run(p->body, &p->shape, w.now,
-                                                    w.next, answers);
+        const size_t yes =
+            p->older ? has_in_these(f, p, w.run.hashes, n, answers)
+                     : f->kernel->has_run(p->body, &p->shape, w.run, answers);
         total += unless_cut(f, yes, answers, n);
+        note_calls(&w.run, n);
+        pass(f, keys, &w, n);
         if (found) found += n;
     }
     return total;
@@ -391,43 +391,38 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
         new[news] = hashes[i];
         news += !here[i];
     }
-    const struct run run = run_of(new, news);
-    f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
     const size_t total =
-        f->kernel->add_run(p->body, &p->shape, run, no_run, answers);
+        f->kernel->add_run(p->body, &p->shape, run_of(new, news), answers);
     if (fresh)
         for (size_t i = 0, j = 0; i < n; i++)
             fresh[i] = !here[i] && answers[j++];
     return total;
 }
 
-/* Add n hashes of the window's first run, from some place on, to a filter that
- * has not grown. */
-static size_t add_to_only(calyx_filter *f, struct part *p, struct window *w,
-                          size_t from, size_t n, bool *fresh) {
-    const struct run run = run_of(w->now.hashes + from, n);
-    if (!w->now_called)
-        f->kernel->add_run(p->body, &p->shape, no_run, run, NULL);
-    const struct run next = w->next_called ? no_run : w->next;
-    w->next_called = true;
-    return f->kernel->add_run(p->body, &p->shape, run, next, fresh);
+/* Add the first n hashes of a run to a filter that has not grown. */
+static size_t add_to_only(calyx_filter *f, struct part *p, struct run *run,
+                          size_t n, bool *fresh) {
+    struct run first = *run;
+    first.n = n;
+    first.more += run->n - n;
+    note_calls(run, n);
+    return f->kernel->add_run(p->body, &p->shape, first, fresh);
 }
 
 /* Add as many of a run as one step can, at least one: until the newest part is
  * full, or a key at a time where every key must be looked at. */
-static calyx_status add_some(calyx_filter *f, struct window *w, size_t from,
-                             bool *fresh, size_t *done) {
+static calyx_status add_some(calyx_filter *f, struct run *run, bool *fresh,
+                             size_t *done) {
     struct part *p = newest_of(f);
-    const uint64_t *const hashes = w->now.hashes + from;
     const bool singly = p->older && is_counting(f);
-    const size_t n = singly ? 0 : (size_t)claim_room(f, p, w->now.n - from);
+    const size_t n = singly ? 0 : (size_t)claim_room(f, p, run->n);
     if (n == 0) {
         bool ignored;
         *done = 1;
-        return add_hash(f, *hashes, fresh ? fresh : &ignored);
+        return add_hash(f, *run->hashes, fresh ? fresh : &ignored);
     }
-    const size_t missing = p->older ? add_to_grown(f, p, hashes, n, fresh)
-                                    : add_to_only(f, p, w, from, n, fresh);
+    const size_t missing = p->older ? add_to_grown(f, p, run->hashes, n, fresh)
+                                    : add_to_only(f, p, run, n, fresh);
     count_items(f, p, n, is_counting(f) ? n : missing);
     *done = n;
     return CALYX_OK;
@@ -438,17 +433,15 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
     if (done) *done = 0;
     if (f->read_only) return CALYX_READ_ONLY;
     calyx_status status = CALYX_OK;
-    size_t total = 0;
     struct window w;
     open_window(f, keys, &w, false);
-    for (; w.now.n && status == CALYX_OK; move_window(f, keys, &w)) {
-        for (size_t from = 0, some; from < w.now.n; from += some) {
-            status = add_some(f, &w, from, fresh ? fresh + total : NULL, &some);
-            if (status != CALYX_OK) break;
-            total += some;
-        }
+    while (w.run.n > 0) {
+        size_t some;
+        status = add_some(f, &w.run, fresh ? fresh + w.passed : NULL, &some);
+        if (status != CALYX_OK) break;
+        pass(f, keys, &w, some);
     }
-    if (done) *done = total;
+    if (done) *done = w.passed;
     return status;
 }
 
@@ -456,17 +449,17 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
 
 /* From a filter that has grown, key by key, since each may have its home in
  * another part. */
-static size_t remove_run(calyx_filter *f, struct part *p,
-                         const struct window *w, bool *found) {
+static size_t remove_run(calyx_filter *f, struct part *p, struct run run,
+                         bool *found) {
     if (!p->older) {
         const size_t here =
-            f->kernel->remove_run(p->body, &p->shape, w->now, w->next, found);
+            f->kernel->remove_run(p->body, &p->shape, run, found);
         uncount_items(p, here);
         return here;
     }
     size_t total = 0;
-    for (size_t i = 0; i < w->now.n; i++) {
-        const bool here = remove_hash(f, w->now.hashes[i]);
+    for (size_t i = 0; i < run.n; i++) {
+        const bool here = remove_hash(f, run.hashes[i]);
         if (found) found[i] = here;
         total += here;
     }
@@ -482,11 +475,12 @@ static calyx_status remove_keys(calyx_filter *f, const struct keys *keys,
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w, false);
-    if (!p->older)
-        f->kernel->remove_run(p->body, &p->shape, no_run, w.now, NULL);
-    for (; w.now.n; move_window(f, keys, &w)) {
-        total += remove_run(f, p, &w, found);
-        if (found) found += w.now.n;
+    while (w.run.n > 0) {
+        const size_t n = w.run.n;
+        total += remove_run(f, p, w.run, found);
+        note_calls(&w.run, n);
+        pass(f, keys, &w, n);
+        if (found) found += n;
     }
     if (removed) *removed = total;
     return CALYX_OK;

@@ -90,17 +90,17 @@ COUNTING_CALL(call_near_to_remove, true, true)
 #define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_,      \
                         has_in_any_, hashes_numbers_)                          \
     SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
-    TARGET static size_t name##_add_run(                                       \
-        uint8_t *body, const struct shape *shape, struct run now,              \
-        struct run next, bool *fresh) {                                        \
-        return add_each(body, shape, now, next, fresh, add_, call_to_count,    \
+    TARGET static size_t name##_add_run(uint8_t *body,                         \
+                                        const struct shape *shape,             \
+                                        struct run run, bool *fresh) {         \
+        return add_each(body, shape, run, fresh, add_, call_to_count,          \
                         call_near_to_count);                                   \
     }                                                                          \
-    TARGET static size_t name##_remove_run(                                    \
-        uint8_t *body, const struct shape *shape, struct run now,              \
-        struct run next, bool *found) {                                        \
-        return add_each(body, shape, now, next, found, remove_,                \
-                        call_to_remove, call_near_to_remove);                  \
+    TARGET static size_t name##_remove_run(uint8_t *body,                      \
+                                           const struct shape *shape,          \
+                                           struct run run, bool *found) {      \
+        return add_each(body, shape, run, found, remove_, call_to_remove,      \
+                        call_near_to_remove);                                  \
     }                                                                          \
     TARGET static bool name##_remove(uint8_t *body, const struct shape *shape, \
                                      uint64_t hash) {                          \

@@ -4,9 +4,9 @@
  * lets a filter built on one machine be read on any other.
  *
  * A question costs little work and one long wait for memory, so the kernels
- * that take many hashes keep many waits going at once. While the bits of one
- * run of hashes are touched, the lines of the next run are called into the
- * second-level cache, one for one; and where that pays, each is called into the
+ * that take many hashes keep many waits going at once. Before the bits of a
+ * hash are touched, the lines of the hashes that follow are called into the
+ * second-level cache, far ahead; and where that pays, each is called into the
  * first shortly before its touch. Calling only a few hashes ahead, as most
  * filters do, takes twice as long from main memory.
  */
@@ -27,21 +27,39 @@ struct shape {
 };
 
 enum {
-    RUN = 128 /* hashes in a run: so many lines are on their way at a time */
+    RUN = 1024, /* hashes in a run at most                  */
+    AHEAD = 128 /* hashes between the call of a line and its touch: so many
+                   lines are on their way at a time */
 };
 
-/* At most RUN hashes. */
+/* Hashes to touch, and hashes behind them, which other runs will touch. */
 struct run {
     const uint64_t *hashes;
-    size_t n;
+    size_t n, more;
+    size_t called; /* how many had their lines called by the run before */
     /* For kernels that hash numbers: what is to be hashed into the room of
      * `hashes` when the lines are called, and by which xxh3_flip. Else NULL. */
     const uint64_t *numbers;
     uint64_t flip;
 };
 
+/* A run with nothing before or behind it. */
 static inline struct run run_of(const uint64_t *hashes, size_t n) {
     return (struct run){.hashes = hashes, .n = n};
+}
+
+/* Of how many hashes of a run has the line to be called before the first is
+ * touched? */
+static inline size_t to_call_first(const struct run *run) {
+    const size_t all = run->n + run->more;
+    return all < AHEAD ? all : AHEAD;
+}
+
+/* How many of its hashes, at the touch, have one AHEAD that is to be called? */
+static inline size_t with_ahead(const struct run *run) {
+    const size_t all = run->n + run->more;
+    const size_t most = all < AHEAD ? 0 : all - AHEAD;
+    return most < run->n ? most : run->n;
 }
 
 /* A part of a filter, as a kernel sees it. */
@@ -57,20 +75,18 @@ struct kernel {
     /* Tells whether any bit was missing. */
     bool (*add)(uint8_t *body, const struct shape *shape, uint64_t hash);
 
-    /* The same for each hash of `now`, while the lines of `next` are called.
-     * Those of `now` should have been called before, as the next of another run
-     * or of one without hashes; and numbers must have been, by the same
-     * function. `found` and `fresh` may be NULL; both return how many were
-     * true. */
+    /* The same for each hash of a run. On the way, the lines of the first AHEAD
+     * hashes behind it are called. `found` and `fresh` may be NULL; both return
+     * how many were true. */
     size_t (*has_run)(const uint8_t *body, const struct shape *shape,
-                      struct run now, struct run next, bool *found);
-    size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run now,
-                      struct run next, bool *fresh);
+                      struct run run, bool *found);
+    size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run run,
+                      bool *fresh);
     /* Only for kinds that count; else NULL. What was not there stays away;
      * tells whether it was there, or how many were. */
     bool (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
-                         struct run now, struct run next, bool *found);
+                         struct run run, bool *found);
 
     /* Ask several parts, of fewer than 2^32 blocks each, for n hashes at once:
      * `found` becomes true for those that any part has, and else stays as it
@@ -126,49 +142,44 @@ MELT size_t count_true(const bool *answers, size_t n) {
 }
 
 /* The shape is copied, so that the compiler sees that no store changes it. The
- * first loop, over hashes that have one to call in the next run, does not ask
- * whether they have. */
+ * loop over hashes that have one ahead does not ask whether they have. */
 MELT size_t has_each(const uint8_t *body, const struct shape *given,
-                     struct run now, struct run next, bool *found, has_one *has,
+                     struct run run, bool *found, has_one *has,
                      call_one *call) {
     const struct shape shape = *given;
+    const size_t first = to_call_first(&run), with = with_ahead(&run);
     bool answers[RUN];
     bool *const to = found ? found : answers;
     size_t i = 0;
-    for (; i < now.n && i < next.n; i++) {
-        call(body, &shape, next.hashes[i]);
-        to[i] = has(body, &shape, &now.hashes[i]);
+    for (size_t j = run.called; j < first; j++)
+        call(body, &shape, run.hashes[j]);
+    for (; i < with; i++) {
+        call(body, &shape, run.hashes[i + AHEAD]);
+        to[i] = has(body, &shape, &run.hashes[i]);
     }
-    for (size_t j = i; j < next.n; j++) call(body, &shape, next.hashes[j]);
-    for (; i < now.n; i++) to[i] = has(body, &shape, &now.hashes[i]);
-    return count_true(to, now.n);
-}
-
-/* The hash that comes NEAR hashes after hash i of two runs, if its lines have
- * been called; else hash i, which does no harm. */
-MELT const uint64_t *hash_near(struct run now, struct run next, size_t i) {
-    if (i + NEAR < now.n) return &now.hashes[i + NEAR];
-    if (now.n >= NEAR) return &next.hashes[i + NEAR - now.n];
-    return &now.hashes[i];
+    for (; i < run.n; i++) to[i] = has(body, &shape, &run.hashes[i]);
+    return count_true(to, run.n);
 }
 
 /* `near` calls the lines of a hash into the first-level cache, shortly before
  * they are touched; NULL where that does not pay. */
-MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
-                     struct run next, bool *fresh, add_one *add, call_one *call,
+MELT size_t add_each(uint8_t *body, const struct shape *given, struct run run,
+                     bool *fresh, add_one *add, call_one *call,
                      call_one *near) {
     const struct shape shape = *given;
+    const size_t first = to_call_first(&run), with = with_ahead(&run);
     bool answers[RUN];
     bool *const to = fresh ? fresh : answers;
     size_t i = 0;
-    for (; i < now.n && i < next.n; i++) {
-        call(body, &shape, next.hashes[i]);
-        if (near) near(body, &shape, *hash_near(now, next, i));
-        to[i] = add(body, &shape, &now.hashes[i]);
+    for (size_t j = run.called; j < first; j++)
+        call(body, &shape, run.hashes[j]);
+    for (; i < with; i++) {
+        call(body, &shape, run.hashes[i + AHEAD]);
+        if (near) near(body, &shape, run.hashes[i + NEAR]);
+        to[i] = add(body, &shape, &run.hashes[i]);
     }
-    for (size_t j = i; j < next.n; j++) call(body, &shape, next.hashes[j]);
-    for (; i < now.n; i++) to[i] = add(body, &shape, &now.hashes[i]);
-    return count_true(to, now.n);
+    for (; i < run.n; i++) to[i] = add(body, &shape, &run.hashes[i]);
+    return count_true(to, run.n);
 }
 
 /* Define a kernel of functions on single hashes: one to ask and one to add,
@@ -185,20 +196,20 @@ MELT size_t add_each(uint8_t *body, const struct shape *given, struct run now,
         return add_(body, shape, &hash);                                    \
     }
 
-#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)             \
-    SINGLES(name##_has, name##_add, TARGET, has_, add_)                       \
-    TARGET static size_t name##_has_run(                                      \
-        const uint8_t *body, const struct shape *shape, struct run now,       \
-        struct run next, bool *found) {                                       \
-        return has_each(body, shape, now, next, found, has_, has_call);       \
-    }                                                                         \
-    TARGET static size_t name##_add_run(                                      \
-        uint8_t *body, const struct shape *shape, struct run now,             \
-        struct run next, bool *fresh) {                                       \
-        return add_each(body, shape, now, next, fresh, add_, add_call, NULL); \
-    }                                                                         \
-    const struct kernel name = {                                              \
-        cpu,  name##_has, name##_add, name##_has_run, name##_add_run,         \
+#define KERNEL(name, cpu, TARGET, has_, has_call, add_, add_call)       \
+    SINGLES(name##_has, name##_add, TARGET, has_, add_)                 \
+    TARGET static size_t name##_has_run(const uint8_t *body,            \
+                                        const struct shape *shape,      \
+                                        struct run run, bool *found) {  \
+        return has_each(body, shape, run, found, has_, has_call);       \
+    }                                                                   \
+    TARGET static size_t name##_add_run(uint8_t *body,                  \
+                                        const struct shape *shape,      \
+                                        struct run run, bool *fresh) {  \
+        return add_each(body, shape, run, fresh, add_, add_call, NULL); \
+    }                                                                   \
+    const struct kernel name = {                                        \
+        cpu,  name##_has, name##_add, name##_has_run, name##_add_run,   \
         NULL, NULL,       NULL,       false};
 
 #endif

@@ -82,37 +82,81 @@ AVX2 MELT __m256i missing_in(const uint8_t *line, __m256i product,
         _mm256_sllv_epi32(_mm256_castps_si256(word), spot), row);
 }
 
-/* A bit for each column in which this key misses something. */
-AVX2 MELT uint32_t missed_avx2(const uint8_t *line, const uint64_t *hash,
-                               struct line_choice from) {
+/* Which columns miss a bit of this key: their top bits. */
+AVX2 MELT __m256i missing_to(const uint8_t *line, const uint64_t *hash,
+                             struct line_choice from) {
     const __m256i product = product_of(hash), row = row_of(hash, from);
-    const __m256i missing =
-        from.twice ? _mm256_or_si256(missing_in(line, product, all_columns()),
-                                     missing_in(line, second(product), row))
-                   : missing_in(line, product, row);
-    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(missing));
+    if (!from.twice) return missing_in(line, product, row);
+    return _mm256_or_si256(missing_in(line, product, all_columns()),
+                           missing_in(line, second(product), row));
+}
+
+/* Add a key, and tell which columns missed no bit of it, by all their bits. */
+AVX2 MELT __m256i kept_by(uint8_t *line, const uint64_t *hash,
+                          struct line_choice from) {
+    const struct line old = load(line);
+    const struct line new = in_any(old, mask_of(hash, from));
+    store(line, new);
+    return _mm256_and_si256(_mm256_cmpeq_epi32(old.low, new.low),
+                            _mm256_cmpeq_epi32(old.high, new.high));
+}
+
+/* The top bits of eight columns. */
+AVX2 MELT uint32_t bits_of(__m256i columns) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(columns));
+}
+
+/* Define a touch_eight of either, which goes by fours. Packing halves the
+ * length of what stands for a column, and keeps its top bit. It works on either
+ * half of a register alone: so of 32 bits the lower 16 are of the first four
+ * columns, four bits for each key, and the upper of the last four. (The keys as
+ * an array would leave gcc 12 too few registers.) */
+#define TOUCH_FOURS(name, columns_of)                                          \
+    AVX2 MELT __m256i name##_at(const struct field *part,                      \
+                                const uint64_t *hashes, size_t i,              \
+                                struct line_choice from, struct calls calls) { \
+        call_at(part, calls, i);                                               \
+        return columns_of(line_of(part, hashes[i]), &hashes[i], from);         \
+    }                                                                          \
+    AVX2 MELT void name(const struct field *part, const uint64_t *hashes,      \
+                        struct line_choice from, struct calls calls,           \
+                        uint8_t *told) {                                       \
+        _Pragma("GCC unroll 2") for (size_t i = 0; i < 8; i += 4) {            \
+            const __m256i a = name##_at(part, hashes, i, from, calls);         \
+            const __m256i b = name##_at(part, hashes, i + 1, from, calls);     \
+            const __m256i first = _mm256_packs_epi32(a, b);                    \
+            const __m256i c = name##_at(part, hashes, i + 2, from, calls);     \
+            const __m256i d = name##_at(part, hashes, i + 3, from, calls);     \
+            const __m256i last = _mm256_packs_epi32(c, d);                     \
+            const __m256i four = _mm256_packs_epi16(first, last);              \
+            store32(told + i, (uint32_t)_mm256_movemask_epi8(four));           \
+        }                                                                      \
+    }
+TOUCH_FOURS(has_eight_avx2, missing_to)
+TOUCH_FOURS(add_eight_avx2, kept_by)
+
+/* Of 32 keys by fours, which have no bit? */
+AVX2 MELT __m256i have_no_bit(__m256i fours) {
+    const __m256i all = _mm256_or_si256(fours, _mm256_srli_epi32(fours, 16));
+    const __m256i by_twos = _mm256_shuffle_epi8(
+        all, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                 0, 0, 1, 1, 4, 4, 5, 5, 8, 8, 9, 9, 12, 12, 13, 13)));
+    const __m256i own = _mm256_set1_epi16((short)0xF00F);
+    return are_zeros(_mm256_and_si256(by_twos, own));
+}
+
+AVX2 MELT __m256i have_all_bits(__m256i fours) {
+    return have_no_bit(_mm256_xor_si256(fours, _mm256_set1_epi8(-1)));
 }
 
 AVX2 MELT bool in_line_avx2(const uint8_t *line, const uint64_t *hash,
                             struct line_choice from) {
-    return missed_avx2(line, hash, from) == 0;
-}
-
-/* Add a key, and tell a bit for each column in which it missed nothing. */
-AVX2 MELT uint32_t kept_avx2(uint8_t *line, const uint64_t *hash,
-                             struct line_choice from) {
-    const struct line old = load(line);
-    const struct line new = in_any(old, mask_of(hash, from));
-    store(line, new);
-    const __m256i same =
-        _mm256_and_si256(_mm256_cmpeq_epi32(old.low, new.low),
-                         _mm256_cmpeq_epi32(old.high, new.high));
-    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same));
+    return bits_of(missing_to(line, hash, from)) == 0;
 }
 
 AVX2 MELT bool add_to_line_avx2(uint8_t *line, const uint64_t *hash,
                                 struct line_choice from) {
-    return kept_avx2(line, hash, from) != LINE_ALL;
+    return bits_of(kept_by(line, hash, from)) != LINE_ALL;
 }
 
 /* Which of four words of 64 bits are not all zeros, one bit each. */
@@ -261,7 +305,11 @@ AVX2 void line_has_in_any(const struct field *parts, size_t count,
 /* ---- The kernels --------------------------------------------------------- */
 
 LINE_SINGLES(avx2, AVX2, in_line_avx2, add_to_line_avx2, share_line_avx2)
-LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missed_avx2, kept_avx2, missing_avx2)
+LINE_RUN(avx2_has_run, AVX2, const, true, true, in_line_avx2, has_eight_avx2,
+         have_no_bit)
+LINE_RUN(avx2_add_run, AVX2, , false, false, add_to_line_avx2, add_eight_avx2,
+         have_all_bits)
+LINE_KERNELS_OF_RUNS(avx2, CPU_AVX2, AVX2, missing_avx2)
 LINE2_KERNELS(avx2, CPU_AVX2, AVX2)
 
 /* ---- Counting ------------------------------------------------------------ */
@@ -335,7 +383,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
     return true;
 }
 
-COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, line_avx2_has_run,
+COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, avx2_has_run,
                 count_avx2, remove_avx2, line_has_in_any, true)
 
 #endif

@@ -40,21 +40,37 @@ AVX512 MELT __m512i mask_of(const uint64_t *hash, struct line_choice from) {
     return _mm512_or_si512(spread(all, product), spread(row, second));
 }
 
-AVX512 MELT bool covers(__m512i line, __m512i mask) {
-    const __m512i missing = _mm512_andnot_si512(line, mask);
-    return _mm512_test_epi32_mask(missing, missing) == 0;
+/* Which words of 64 bits are not all zeros, one bit each. */
+AVX512 MELT uint32_t words_in(__m512i line) {
+    return _mm512_test_epi64_mask(line, line);
 }
+
+/* Which words miss bits of this key? */
+AVX512 MELT uint32_t missing_to(const uint8_t *line, const uint64_t *hash,
+                                struct line_choice from) {
+    const __m512i mask = mask_of(hash, from), is = _mm512_load_si512(line);
+    return words_in(_mm512_andnot_si512(is, mask));
+}
+
+/* Add it, and tell which did. */
+AVX512 MELT uint32_t missed_by(uint8_t *line, const uint64_t *hash,
+                               struct line_choice from) {
+    const __m512i mask = mask_of(hash, from), old = _mm512_load_si512(line);
+    _mm512_store_si512(line, _mm512_or_si512(old, mask));
+    return words_in(_mm512_andnot_si512(old, mask));
+}
+
+TOUCH_EIGHT(has_eight_avx512, AVX512, missing_to)
+TOUCH_EIGHT(add_eight_avx512, AVX512, missed_by)
 
 AVX512 MELT bool in_line_avx512(const uint8_t *line, const uint64_t *hash,
                                 struct line_choice from) {
-    return covers(_mm512_load_si512(line), mask_of(hash, from));
+    return missing_to(line, hash, from) == 0;
 }
 
 AVX512 MELT bool add_to_line_avx512(uint8_t *line, const uint64_t *hash,
                                     struct line_choice from) {
-    const __m512i mask = mask_of(hash, from), old = _mm512_load_si512(line);
-    _mm512_store_si512(line, _mm512_or_si512(old, mask));
-    return !covers(old, mask);
+    return missed_by(line, hash, from) != 0;
 }
 
 AVX512 MELT uint32_t missing_avx512(const uint8_t *line, const uint64_t *hash,
@@ -63,7 +79,7 @@ AVX512 MELT uint32_t missing_avx512(const uint8_t *line, const uint64_t *hash,
     const __m512i missing =
         _mm512_andnot_si512(_mm512_load_si512(line), mask_of(hash, from));
     _mm512_store_si512(to, missing);
-    return _mm512_test_epi64_mask(missing, missing);
+    return words_in(missing);
 }
 
 AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
@@ -71,26 +87,19 @@ AVX512 MELT bool share_line_avx512(uint8_t *line, const uint64_t *hash,
     return share_one(line, hash, from, missing_avx512) != 0;
 }
 
-AVX512 MELT uint32_t missed_avx512(const uint8_t *line, const uint64_t *hash,
-                                   struct line_choice from) {
-    return !in_line_avx512(line, hash, from);
-}
-
-AVX512 MELT uint32_t kept_avx512(uint8_t *line, const uint64_t *hash,
-                                 struct line_choice from) {
-    return add_to_line_avx512(line, hash, from) ? 0 : LINE_ALL;
-}
-
 LINE_SINGLES(avx512, AVX512, in_line_avx512, add_to_line_avx512,
              share_line_avx512)
-LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missed_avx512, kept_avx512,
-                     missing_avx512)
+LINE_RUN(avx512_has_run, AVX512, const, true, true, in_line_avx512,
+         has_eight_avx512, are_zeros)
+LINE_RUN(avx512_add_run, AVX512, , false, false, add_to_line_avx512,
+         add_eight_avx512, are_zeros)
+LINE_KERNELS_OF_RUNS(avx512, CPU_AVX512, AVX512, missing_avx512)
 LINE2_KERNELS(avx512, CPU_AVX512, AVX512)
 
 /* ---- Counting: line_avx2.c, step for step -------------------------------- */
 
 AVX512 MELT bool any(__m512i line) {
-    return _mm512_test_epi32_mask(line, line) != 0;
+    return words_in(line) != 0;
 }
 
 AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
@@ -114,7 +123,7 @@ AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
         _mm512_store_si512(&carry, carry2);
         counting_carry(body, shape, at, &carry);
     }
-    return !covers(old, mask);
+    return any(_mm512_andnot_si512(old, mask));
 }
 
 AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
@@ -129,7 +138,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 
     const __m512i mask = mask_of(hash, line_choices[shape->probes]);
     const __m512i old = _mm512_load_si512(line);
-    if (!covers(old, mask)) return false;
+    if (any(_mm512_andnot_si512(old, mask))) return false;
     const __m512i p0 = _mm512_load_si512(plane0);
     const __m512i p1 = _mm512_load_si512(plane1);
     const __m512i p2 = _mm512_maskz_loadu_epi64(
@@ -151,7 +160,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
-                line_avx512_has_run, count_avx512, remove_avx512,
-                line_has_in_any, true)
+                avx512_has_run, count_avx512, remove_avx512, line_has_in_any,
+                true)
 
 #endif

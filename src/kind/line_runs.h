@@ -10,6 +10,8 @@
 #ifndef CALYX_LINE_RUNS_H
 #define CALYX_LINE_RUNS_H
 
+#include <string.h>
+
 #include "hash/xxh3_avx2.h"
 #include "kind/avx2.h"
 #include "kind/line.h"
@@ -32,13 +34,20 @@ AVX2 MELT void hash_eight_at(struct run run, size_t i) {
     hash_four_at(run, i + 4);
 }
 
-AVX2 MELT void hash_from(struct run run, size_t i) {
-    for (; i + 8 <= run.n; i += 8) hash_eight_at(run, i);
-    for (; i < run.n; i++) hash_one_at(run, i);
-}
-
 MELT uint8_t *line_of(const struct field *part, uint64_t hash) {
     return (uint8_t *)part->body + line_offset(hash, &part->shape);
+}
+
+/* Call the lines of some hashes of a run, and hash them before, if it `hashes`
+ * numbers. */
+AVX2 MELT void call_some(const struct field *part, struct run run, size_t from,
+                         size_t to, bool hashes) {
+    if (hashes) {
+        size_t i = from;
+        for (; i + 8 <= to; i += 8) hash_eight_at(run, i);
+        for (; i < to; i++) hash_one_at(run, i);
+    }
+    for (size_t i = from; i < to; i++) call_line(line_of(part, run.hashes[i]));
 }
 
 /* The has_in_any of all vector kernels. */
@@ -57,66 +66,106 @@ AVX2 MELT void call_at(const struct field *part, struct calls calls, size_t i) {
     if (calls.from_near) call_near(line_of(part, calls.near[i]));
 }
 
-/* Touch the line of a hash, and tell whether anything was missing by a number
- * of at most 255, of which one, here called `nothing`, tells that nothing was.
- * The same for eight hashes, with calls: a byte for each, 0 for nothing. */
-typedef uint32_t touch_one(uint8_t *line, const uint64_t *hash,
-                           struct line_choice from);
-typedef uint64_t touch_eight(const struct field *part, const uint64_t *hashes,
-                             struct line_choice from, struct calls calls);
+/* Touch the lines of eight hashes, with calls, and tell what was missing there:
+ * eight bytes, in whatever way is fastest. Of what 32 hashes told, tell_nothing
+ * says by a byte of ones for each which missed nothing. */
+typedef void touch_eight(const struct field *part, const uint64_t *hashes,
+                         struct line_choice from, struct calls calls,
+                         uint8_t *told);
+typedef __m256i tell_nothing(__m256i told);
 
-/* The eight hashes NEAR on from hash i, if their lines were called; else those
- * at hand, which does no harm. */
-MELT const uint64_t *near_to(struct run now, struct run next, size_t i,
-                             size_t called) {
+/* The first of a function that tells one hash's by a number of at most 255: a
+ * byte for each. */
+#define TOUCH_EIGHT(name, TARGET, number_of)                                \
+    TARGET MELT void name(const struct field *part, const uint64_t *hashes, \
+                          struct line_choice from, struct calls calls,      \
+                          uint8_t *told) {                                  \
+        uint64_t all = 0;                                                   \
+        _Pragma("GCC unroll 8") for (size_t i = 0; i < 8; i++) {            \
+            uint8_t *const line = line_of(part, hashes[i]);                 \
+            call_at(part, calls, i);                                        \
+            all |= (uint64_t)number_of(line, &hashes[i], from) << 8 * i;    \
+        }                                                                   \
+        store64(told, all);                                                 \
+    }
+
+/* The other, where 0 is nothing. */
+AVX2 MELT __m256i are_zeros(__m256i told) {
+    return _mm256_cmpeq_epi8(told, _mm256_setzero_si256());
+}
+
+/* The answer for one hash. */
+typedef bool touch_one(uint8_t *line, const uint64_t *hash,
+                       struct line_choice from);
+
+/* The eight hashes NEAR on from hash i; near the end of all, those at hand,
+ * which does no harm. */
+MELT const uint64_t *near_to(struct run run, size_t i) {
     const size_t at = i + NEAR;
-    if (at + 8 <= now.n) return now.hashes + at;
-    if (at >= now.n && at - now.n + 8 <= called)
-        return next.hashes + (at - now.n);
-    return now.hashes + i;
+    return run.hashes + (at + 8 <= run.n + run.more ? at : i);
 }
 
-/* Turn what eight keys missed into answers: `answer` for those that missed
- * nothing. Returns how many are true. */
-MELT size_t tell_eight(bool *answers, size_t i, uint64_t missing, bool answer) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t some =
-        (((missing | 128 * ones) - ones) | missing) >> 7 & ones;
-    const uint64_t eight = answer ? some ^ ones : some;
-    if (answers) store64(answers + i, eight);
-    return (size_t)__builtin_popcountll(eight);
+/* Turn what n hashes told into answers: `answer` for those that missed nothing.
+ * Returns how many are true. There is room behind what was told. */
+AVX2 MELT size_t tell_answers(const uint8_t *told, size_t n, bool *answers,
+                              bool answer, tell_nothing *nothing_in) {
+    const __m256i ones = _mm256_set1_epi8(1);
+    size_t total = 0;
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t some = n - i < 32 ? n - i : 32;
+        const __m256i nothing =
+            nothing_in(_mm256_loadu_si256((const __m256i *)(told + i)));
+        const __m256i yes = answer ? _mm256_and_si256(nothing, ones)
+                                   : _mm256_andnot_si256(nothing, ones);
+        const uint32_t which =
+            (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(yes, ones));
+        total +=
+            (size_t)__builtin_popcountll(which & ((UINT64_C(1) << some) - 1));
+        if (answers && some == 32) {
+            _mm256_storeu_si256((__m256i *)(answers + i), yes);
+        } else if (answers) {
+            bool all[32];
+            _mm256_storeu_si256((__m256i *)all, yes);
+            memcpy(answers + i, all, some);
+        }
+    }
+    return total;
 }
+
+/* What of a loop is fixed when it is compiled. */
+struct manner {
+    bool hashes; /* does the run have numbers?                    */
+    bool near;   /* are lines called from near by too?            */
+    bool answer; /* what is told of a key that misses nothing     */
+};
 
 AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
-                           struct run now, struct run next, bool *answers,
-                           struct line_choice from, bool near, bool answer,
-                           uint32_t nothing, touch_one *one,
-                           touch_eight *eight) {
+                           struct run run, bool *answers,
+                           struct line_choice from, struct manner manner,
+                           touch_one *one, touch_eight *eight,
+                           tell_nothing *nothing_in) {
     const struct field part = {body, *shape};
-    const size_t both = (now.n < next.n ? now.n : next.n) & ~(size_t)7;
-    size_t i = 0, total = 0;
-    /* Where nothing is awaited for long, hashing in between gains nothing. */
-    if (!near && next.numbers) hash_from(next, 0);
-    for (; i < both; i += 8) {
-        if (near && next.numbers) hash_eight_at(next, i);
-        const struct calls calls = {true, near, next.hashes + i,
-                                    near_to(now, next, i, i + 8)};
-        total += tell_eight(answers, i,
-                            eight(&part, now.hashes + i, from, calls), answer);
+    const size_t first = to_call_first(&run), with = with_ahead(&run);
+    const size_t eights = with & ~(size_t)7;
+    uint8_t told[RUN + 32];
+    size_t i = 0;
+    call_some(&part, run, run.called, first, manner.hashes);
+    for (; i < eights; i += 8) {
+        if (manner.hashes) hash_eight_at(run, i + AHEAD);
+        const struct calls calls = {true, manner.near, run.hashes + i + AHEAD,
+                                    near_to(run, i)};
+        eight(&part, run.hashes + i, from, calls, told + i);
     }
-    if (near && next.numbers) hash_from(next, i);
-    for (size_t j = i; j < next.n; j++)
-        call_line(line_of(&part, next.hashes[j]));
-    for (; i + 8 <= now.n; i += 8) {
-        const struct calls calls = {false, near, NULL,
-                                    near_to(now, next, i, 0)};
-        total += tell_eight(answers, i,
-                            eight(&part, now.hashes + i, from, calls), answer);
+    call_some(&part, run, i + AHEAD, with + AHEAD, manner.hashes);
+    for (; i + 8 <= run.n; i += 8) {
+        const struct calls calls = {false, manner.near, NULL, near_to(run, i)};
+        eight(&part, run.hashes + i, from, calls, told + i);
     }
-    for (; i < now.n; i++) {
-        const uint64_t *const hash = &now.hashes[i];
-        const bool yes =
-            (one(line_of(&part, *hash), hash, from) == nothing) == answer;
+    memset(told + i, 0, 32);
+    size_t total = tell_answers(told, i, answers, manner.answer, nothing_in);
+    for (; i < run.n; i++) {
+        const uint64_t *const hash = &run.hashes[i];
+        const bool yes = one(line_of(&part, *hash), hash, from);
         if (answers) answers[i] = yes;
         total += yes;
     }
@@ -191,66 +240,54 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
 
 /* ---- The kernels --------------------------------------------------------- */
 
-/* A touch_eight of a touch_one. */
-#define LINE_EIGHT(one, TARGET, nothing)                                      \
-    TARGET MELT uint64_t one##_eight(                                         \
-        const struct field *part, const uint64_t *hashes,                     \
-        struct line_choice from, struct calls calls) {                        \
-        uint64_t told = 0;                                                    \
-        _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) {              \
-            call_at(part, calls, j);                                          \
-            told |= (uint64_t)one(line_of(part, hashes[j]), &hashes[j], from) \
-                    << 8 * j;                                                 \
-        }                                                                     \
-        return told ^ (nothing)*UINT64_C(0x0101010101010101);                 \
-    }
-
 /* So many lines fit into no third-level cache. From memory it pays to call
  * lines from near by too, which else costs a tenth. */
 enum { FAR_OFF = (32 << 20) / LINE_BYTES };
 
 /* A has_run or add_run. That `twice` is set to what it is looks idle, but tells
  * the compiler that it is a constant in what follows. */
-#define LINE_RUN(name, TARGET, constant, answer, nothing, one)                 \
+#define LINE_RUN(name, TARGET, constant, takes_numbers, answer, one, eight,    \
+                 nothing_in)                                                   \
+    TARGET MELT bool name##_one(uint8_t *line, const uint64_t *hash,           \
+                                struct line_choice from) {                     \
+        return one(line, hash, from);                                          \
+    }                                                                          \
     TARGET static size_t name(constant uint8_t *body,                          \
-                              const struct shape *shape, struct run now,       \
-                              struct run next, bool *answers) {                \
+                              const struct shape *shape, struct run run,       \
+                              bool *answers) {                                 \
+        const struct manner numbers = {true, true, answer};                    \
+        const struct manner far = {false, true, answer};                       \
+        const struct manner close = {false, false, answer};                    \
         struct line_choice from = line_choices[shape->probes];                 \
         if (from.twice) {                                                      \
             from.twice = true;                                                 \
-            return touch_run(body, shape, now, next, answers, from, true,      \
-                             answer, nothing, one, one##_eight);               \
+            if (takes_numbers && run.numbers)                                  \
+                return touch_run(body, shape, run, answers, from, numbers,     \
+                                 name##_one, eight, nothing_in);               \
+            return touch_run(body, shape, run, answers, from, far, name##_one, \
+                             eight, nothing_in);                               \
         }                                                                      \
         from.twice = false;                                                    \
+        if (takes_numbers && run.numbers)                                      \
+            return touch_run(body, shape, run, answers, from, numbers,         \
+                             name##_one, eight, nothing_in);                   \
         if (shape->blocks >= FAR_OFF)                                          \
-            return touch_run(body, shape, now, next, answers, from, true,      \
-                             answer, nothing, one, one##_eight);               \
-        return touch_run(body, shape, now, next, answers, from, false, answer, \
-                         nothing, one, one##_eight);                           \
+            return touch_run(body, shape, run, answers, from, far, name##_one, \
+                             eight, nothing_in);                               \
+        return touch_run(body, shape, run, answers, from, close, name##_one,   \
+                         eight, nothing_in);                                   \
     }
 
-/* The kernels of the line kind, of functions that the level brings: ask for a
- * key, and tell 0 if nothing was missing; add it, and tell LINE_ALL then; and
- * find what it misses, for adding it beside other threads. */
-#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, missed, kept, find)           \
-    TARGET MELT uint32_t level##_has_at(uint8_t *line, const uint64_t *hash,   \
-                                        struct line_choice from) {             \
-        return missed(line, hash, from);                                       \
-    }                                                                          \
-    LINE_EIGHT(level##_has_at, TARGET, 0)                                      \
-    LINE_EIGHT(kept, TARGET, LINE_ALL)                                         \
-    TARGET MELT uint32_t level##_share_at(uint8_t *line, const uint64_t *hash, \
-                                          struct line_choice from) {           \
-        return share_one(line, hash, from, find);                              \
-    }                                                                          \
-    TARGET MELT uint64_t level##_share_at_eight(                               \
+/* The kernels of the line kind, of the level's has_run and add_run, and of what
+ * finds the bits that a key misses, for adding it beside other threads. */
+#define LINE_KERNELS_OF_RUNS(level, cpu, TARGET, find)                         \
+    TARGET MELT void level##_share_eight(                                      \
         const struct field *part, const uint64_t *hashes,                      \
-        struct line_choice from, struct calls calls) {                         \
-        return share_eight(part, hashes, from, calls, find);                   \
+        struct line_choice from, struct calls calls, uint8_t *told) {          \
+        store64(told, share_eight(part, hashes, from, calls, find));           \
     }                                                                          \
-    LINE_RUN(line_##level##_has_run, TARGET, const, true, 0, level##_has_at)   \
-    LINE_RUN(line_##level##_add_run, TARGET, , false, LINE_ALL, kept)          \
-    LINE_RUN(line_##level##_share_run, TARGET, , false, 0, level##_share_at)   \
+    LINE_RUN(level##_share_run, TARGET, , false, false, share_line_##level,    \
+             level##_share_eight, are_zeros)                                   \
     SINGLES(line_##level##_has, line_##level##_add, TARGET, one_##level##_has, \
             one_##level##_add)                                                 \
     SINGLES(line_##level##_shared_has, line_##level##_shared_add, TARGET,      \
@@ -258,8 +295,8 @@ enum { FAR_OFF = (32 << 20) / LINE_BYTES };
     const struct kernel line_##level = {cpu,                                   \
                                         line_##level##_has,                    \
                                         line_##level##_add,                    \
-                                        line_##level##_has_run,                \
-                                        line_##level##_add_run,                \
+                                        level##_has_run,                       \
+                                        level##_add_run,                       \
                                         NULL,                                  \
                                         NULL,                                  \
                                         line_has_in_any,                       \
@@ -267,8 +304,8 @@ enum { FAR_OFF = (32 << 20) / LINE_BYTES };
     const struct kernel line_##level##_shared = {cpu,                          \
                                                  line_##level##_shared_has,    \
                                                  line_##level##_shared_add,    \
-                                                 line_##level##_has_run,       \
-                                                 line_##level##_share_run,     \
+                                                 level##_has_run,              \
+                                                 level##_share_run,            \
                                                  NULL,                         \
                                                  NULL,                         \
                                                  line_has_in_any,              \

@@ -111,56 +111,54 @@ static void every_kernel_leaves_the_bits_of_the_scalar_one(void **state) {
     on_every_kernel(add_singly);
 }
 
-static const struct run none = {.n = 0};
-
 /* A run with hashes of its own, and no more of them than it has, so that a
  * sanitizer sees every step outside. */
-static struct run own_run(const uint64_t *hashes, size_t n) {
-    uint64_t *own = malloc(n ? n * sizeof *own : 1);
+static struct run own_run(const uint64_t *hashes, size_t n, size_t more) {
+    const size_t all = n + more;
+    uint64_t *own = malloc(all ? all * sizeof *own : 1);
     assert_non_null(own);
-    memcpy(own, hashes, n * sizeof *own);
-    return run_of(own, n);
+    memcpy(own, hashes, all * sizeof *own);
+    struct run run = run_of(own, n);
+    run.more = more;
+    return run;
 }
 
-static void free_runs(struct run now, struct run next) {
-    free((void *)now.hashes);
-    free((void *)next.hashes);
+static void free_run(struct run run) {
+    free((void *)run.hashes);
 }
 
-/* The next run goes from none to all that are left, as far as a run goes. Every
- * other run is called on its own, the rest by the run before; and each is
- * touched in two parts. */
+/* Of the lines of a run none, some or all were called before, and none or some
+ * hashes follow. Each run is touched in two parts. */
 static void add_in_runs(const struct kind *kind, const struct shape *shape,
                         const struct kernel *kernel) {
     const struct kernel *scalar = scalar_of(kind);
     const uint64_t *hashes = some_hashes(shape->blocks);
     const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
-    bool called = false;
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
         bool missing[RUN], fresh[RUN];
         size_t total = 0;
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
         const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
-        const struct run now = own_run(hashes + at, runs[r]);
-        const struct run next = own_run(hashes + at + runs[r], following);
-        if (!called)
-            assert_int_equal(kernel->add_run(is.body, shape, none, now, NULL),
-                             0);
+        const struct run run = own_run(hashes + at, runs[r], following);
         const size_t part = runs[r] / 3;
-        const struct run first = run_of(now.hashes, part);
-        const struct run rest = run_of(now.hashes + part, now.n - part);
+        struct run first = run, rest = run;
+        first.called = to_call_first(&run) * (r % 3) / 2;
+        first.n = part;
+        first.more += run.n - part;
+        rest.hashes += part;
+        rest.n -= part;
+        rest.called = to_call_first(&rest);
 
         size_t added =
-            kernel->add_run(is.body, shape, first, next, r % 3 ? fresh : NULL);
-        added += kernel->add_run(is.body, shape, rest, none,
-                                 r % 3 ? fresh + part : NULL);
+            kernel->add_run(is.body, shape, first, r % 3 ? fresh : NULL);
+        added +=
+            kernel->add_run(is.body, shape, rest, r % 3 ? fresh + part : NULL);
 
         assert_int_equal(added, total);
         if (r % 3) assert_memory_equal(fresh, missing, runs[r]);
         assert_same(&is, &want);
-        called = following > 0;
-        free_runs(now, next);
+        free_run(run);
     }
     free(want.body);
     free(is.body);
@@ -191,16 +189,15 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
-            const struct run now = own_run(hashes + at, runs[r]);
-            const struct run next = own_run(hashes + at + runs[r], ahead);
+            struct run run = own_run(hashes + at, runs[r], ahead);
 
-            kernel->has_run(bed.body, shape, none, now, NULL);
-            assert_int_equal(kernel->has_run(bed.body, shape, now, next, found),
+            assert_int_equal(kernel->has_run(bed.body, shape, run, found),
                              total);
-            assert_int_equal(kernel->has_run(bed.body, shape, now, next, NULL),
+            run.called = to_call_first(&run);
+            assert_int_equal(kernel->has_run(bed.body, shape, run, NULL),
                              total);
             assert_memory_equal(found, answers + at, runs[r]);
-            free_runs(now, next);
+            free_run(run);
         }
     free(bed.body);
 }
@@ -210,7 +207,7 @@ static void runs_give_the_answers_that_singles_do(void **state) {
     on_every_kernel(ask_in_runs);
 }
 
-/* A run of numbers is hashed when it comes next, and asked when it is now. */
+/* Numbers of a run are hashed when their lines are called, not all at once. */
 static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
                             const struct kernel *kernel) {
     if (!kernel->hashes_numbers) return;
@@ -224,24 +221,29 @@ static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
         hashes[i] = hash->number(&secret, numbers[i]);
     for (size_t i = 0; i < (shape->blocks < 10 ? 12 : HASHES); i += 2)
         scalar->add(bed.body, shape, hashes[i]);
-    struct run now = own_run(hashes, 0);
+    const struct run given = own_run(numbers, HASHES, 0);
+    const struct run room = own_run(numbers, HASHES, 0);
+    struct run run = {.hashes = room.hashes,
+                      .numbers = given.hashes,
+                      .flip = xxh3_flip(secret.seed)};
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
         bool found[RUN];
-        const struct run given = own_run(numbers + at, runs[r]);
-        struct run next = own_run(numbers, runs[r]); /* room, so far */
-        next.numbers = given.hashes;
-        next.flip = xxh3_flip(secret.seed);
+        run.n = runs[r];
+        run.more = HASHES - at - run.n;
 
-        kernel->has_run(bed.body, shape, now, next, NULL);
-        assert_memory_equal(next.hashes, hashes + at, runs[r] * 8);
-        kernel->has_run(bed.body, shape, next, none, found);
-        for (size_t i = 0; i < runs[r]; i++)
+        kernel->has_run(bed.body, shape, run, found);
+
+        const size_t hashed = run.n + (run.more < AHEAD ? run.more : AHEAD);
+        assert_memory_equal(run.hashes, hashes + at, hashed * 8);
+        for (size_t i = 0; i < run.n; i++)
             assert_int_equal(found[i],
                              scalar->has(bed.body, shape, hashes[at + i]));
-        free_runs(now, given);
-        now = run_of(next.hashes, next.n);
+        run.called = hashed - run.n;
+        run.hashes += run.n;
+        run.numbers += run.n;
     }
-    free_runs(now, none);
+    free_run(given);
+    free_run(room);
     free(bed.body);
 }
 
@@ -295,18 +297,16 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         }
         const size_t left = HASHES - at - runs[r];
         const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
-        const struct run now = own_run(hashes + at, runs[r]);
-        const struct run next = own_run(hashes + at + runs[r], ahead);
+        const struct run run = own_run(hashes + at, runs[r], ahead);
 
-        kernel->remove_run(is.body, shape, none, now, NULL);
         assert_int_equal(
-            kernel->remove_run(is.body, shape, now, next, r % 3 ? found : NULL),
+            kernel->remove_run(is.body, shape, run, r % 3 ? found : NULL),
             total);
 
         if (r % 3) assert_memory_equal(found, there, runs[r]);
         assert_same(&is, &want);
         assert_same(&singly, &want);
-        free_runs(now, next);
+        free_run(run);
     }
     free(want.body);
     free(is.body);

@@ -50,6 +50,7 @@ struct worker {
     uint64_t lost;  /* keys it had added, and did not find at once */
     uint64_t fresh; /* keys it was told were new                   */
     uint64_t failed;
+    bool stop; /* set from outside */
 };
 
 static void add_singly(struct worker *w) {
@@ -414,6 +415,49 @@ static void a_strict_filter_fills_up_while_threads_add(void **state) {
     }
 }
 
+enum { REPEATED = 2000 };
+
+/* Add the same keys again and again. */
+static void *repeater(void *argument) {
+    struct worker *w = argument;
+    uint64_t numbers[REPEATED];
+    for (uint64_t i = 0; i < REPEATED; i++) numbers[i] = i;
+    pthread_barrier_wait(w->start);
+    while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
+        w->failed +=
+            calyx_add_many_u64(w->f, numbers, REPEATED, NULL, NULL) != CALYX_OK;
+    return NULL;
+}
+
+/* A thread that adds many keys claims room for them, also for those that turn
+ * out to be there; but never so much that others are refused long before. */
+static void a_strict_filter_keeps_little_room_for_keys_it_has(void **state) {
+    (void)state;
+    enum { CAPACITY = 20000, CLAIMED = 256 };
+    calyx_filter *f = make_filter((calyx_options){
+        .capacity = CAPACITY, .strict = true, .concurrent = true});
+    uint64_t next = 0, had = 0;
+    bool fresh;
+    for (; next < REPEATED; next++) {
+        assert_int_equal(calyx_add_u64(f, next, &fresh), CALYX_OK);
+        had += fresh;
+    }
+    pthread_barrier_t start;
+    struct worker repeats = {.f = f, .start = &start};
+    assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+    pthread_create(&repeats.thread, NULL, repeater, &repeats);
+
+    pthread_barrier_wait(&start);
+    while (calyx_add_u64(f, next++, &fresh) == CALYX_OK) had += fresh;
+    __atomic_store_n(&repeats.stop, true, __ATOMIC_RELAXED);
+    pthread_join(repeats.thread, NULL);
+
+    assert_in_range(had, CAPACITY - CLAIMED, CAPACITY);
+    assert_int_equal(repeats.failed, 0);
+    pthread_barrier_destroy(&start);
+    calyx_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_with_keys_of_their_own_lose_none),
@@ -426,6 +470,7 @@ int main(void) {
         cmocka_unit_test(a_filter_that_grows_slowly_keeps_its_rate),
         cmocka_unit_test(a_filter_can_be_described_while_threads_add),
         cmocka_unit_test(a_strict_filter_fills_up_while_threads_add),
+        cmocka_unit_test(a_strict_filter_keeps_little_room_for_keys_it_has),
     };
     return RUN_TESTS(tests);
 }
