@@ -53,27 +53,23 @@ static void mark(uint8_t *body, const struct shape *shape, size_t line,
 
 /* ---- Add ----------------------------------------------------------------- */
 
-bool counting_add_scalar(uint8_t *body, const struct shape *shape,
-                         const uint64_t *hash) {
-    const size_t line = line_offset(*hash, shape);
+bool counting_low_scalar(uint8_t *body, const struct shape *shape, size_t line,
+                         const uint64_t *hash, struct line_mask *carry,
+                         bool *carries) {
     uint8_t *const plane0 = plane_of(body, shape, line, 0);
-    uint8_t *const plane1 = plane_of(body, shape, line, 1);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
-    struct line_mask carry;
-    uint64_t missing = 0, carries = 0;
+    uint64_t missing = 0, some = 0;
     for (size_t i = 0; i < WORDS; i++) {
         const uint64_t old = load64(body + line + 8 * i);
         const uint64_t p0 = load64(plane0 + 8 * i);
-        const uint64_t p1 = load64(plane1 + 8 * i);
         const uint64_t again = old & mask.word[i];
         store64(body + line + 8 * i, old | mask.word[i]);
         store64(plane0 + 8 * i, p0 ^ again);
-        store64(plane1 + 8 * i, p1 ^ (p0 & again));
-        carry.word[i] = p1 & p0 & again;
+        carry->word[i] = p0 & again;
         missing |= mask.word[i] & ~old;
-        carries |= carry.word[i];
+        some |= carry->word[i];
     }
-    if (carries) counting_carry(body, shape, line, &carry);
+    *carries = some != 0;
     return missing != 0;
 }
 
@@ -94,6 +90,13 @@ static bool flip(uint8_t *body, const struct shape *shape, size_t line,
     }
     if (k >= FIRST_MARKED) mark(body, shape, line, k, used != 0);
     return more != 0;
+}
+
+void counting_high_scalar(uint8_t *body, const struct shape *shape, size_t line,
+                          const struct line_mask *carry) {
+    struct line_mask next = *carry;
+    if (flip(body, shape, line, 1, &next, true))
+        counting_carry(body, shape, line, &next);
 }
 
 void counting_carry(uint8_t *body, const struct shape *shape, size_t line,

@@ -27,13 +27,31 @@ MELT uint32_t marks_of(const uint8_t *body, const struct shape *shape,
 
 /* ---- Adding -------------------------------------------------------------- */
 
-/* Add a key, and tell whether any bit was missing. */
-bool counting_add_scalar(uint8_t *body, const struct shape *shape,
-                         const uint64_t *hash);
+/* What a level brings: add a key to its line and to plane 0, store in `carry`
+ * what has to be added to plane 1, and tell in *carries whether that is
+ * anything. Returns whether any bit was missing. The other adds to plane 1. */
+typedef bool count_low(uint8_t *body, const struct shape *shape, size_t line,
+                       const uint64_t *hash, struct line_mask *carry,
+                       bool *carries);
+typedef void count_high(uint8_t *body, const struct shape *shape, size_t line,
+                        const struct line_mask *carry);
+
+count_low counting_low_scalar;
+count_high counting_high_scalar;
 
 /* Add 1 in plane 2, and so in plane 3, to the counters in `carry`. */
 void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
                     struct line_mask *carry);
+
+MELT bool count_one(uint8_t *body, const struct shape *shape,
+                    const uint64_t *hash, count_low *low, count_high *high) {
+    const size_t line = line_offset(*hash, shape);
+    struct line_mask carry;
+    bool carries;
+    const bool missing = low(body, shape, line, hash, &carry, &carries);
+    if (carries) high(body, shape, line, &carry);
+    return missing;
+}
 
 /* ---- Removing ------------------------------------------------------------ */
 
@@ -56,18 +74,16 @@ MELT void call_from(bool near, const uint8_t *line) {
         call_line(line);
 }
 
-/* Call what a touch of a key may want: the line and two planes. Plane 1 is
- * wanted by less than half of the additions; to find out which costs more than
- * to call it for all. Removing must know all of a counter, so it wants plane 2
- * where it is marked; where not, the line once more, which is cheaper than a
- * branch. */
+/* Call what a touch of a key wants: the line and plane 0. Removing must know
+ * all of a counter, so it wants plane 1, and plane 2 where it is marked; where
+ * not, the line once more, which is cheaper than a branch. */
 MELT void call_counters(const uint8_t *body, const struct shape *shape,
                         uint64_t hash, bool removes, bool near) {
     const size_t line = line_offset(hash, shape);
     call_from(near, body + line);
     call_from(near, body + plane_offset(shape, line, 0));
-    call_from(near, body + plane_offset(shape, line, 1));
     if (!removes) return;
+    call_from(near, body + plane_offset(shape, line, 1));
     const size_t marked = marks_of(body, shape, line) & 1;
     call_from(near, body + line + marked * plane_offset(shape, 0, 2));
 }
@@ -77,24 +93,75 @@ MELT void call_counters(const uint8_t *body, const struct shape *shape,
                    uint64_t hash) {                                \
         call_counters(body, shape, hash, removes, near);           \
     }
-COUNTING_CALL(call_to_count, false, false)
-COUNTING_CALL(call_near_to_count, false, true)
 COUNTING_CALL(call_to_remove, true, false)
 COUNTING_CALL(call_near_to_remove, true, true)
 
+/* ---- Adding many --------------------------------------------------------- */
+
+/* Keys whose carries are kept, to be added to plane 1 when they are all there:
+ * its lines, which less than half of the keys want, are on their way by then.
+ */
+enum { LATER = 128 };
+
+struct carries {
+    struct line_mask of[LATER];
+    size_t line[LATER], n;
+};
+
+MELT bool count_for_now(uint8_t *body, const struct shape *shape,
+                        const uint64_t *hash, struct carries *later,
+                        count_low *low) {
+    const size_t line = line_offset(*hash, shape);
+    bool carries;
+    const bool missing =
+        low(body, shape, line, hash, &later->of[later->n], &carries);
+    call_near(body + line + carries * plane_offset(shape, 0, 1));
+    later->line[later->n] = line;
+    later->n += carries;
+    return missing;
+}
+
+MELT size_t count_each(uint8_t *body, const struct shape *given, struct run run,
+                       bool *fresh, count_low *low, count_high *high) {
+    const struct shape shape = *given;
+    const size_t first = to_call_first(&run), with = with_ahead(&run);
+    bool answers[RUN];
+    bool *const to = fresh ? fresh : answers;
+    for (size_t j = run.called; j < first; j++)
+        call_counters(body, &shape, run.hashes[j], false, false);
+    for (size_t i = 0; i < run.n;) {
+        const size_t end = run.n - i < LATER ? run.n : i + LATER;
+        struct carries later;
+        later.n = 0;
+        for (; i < end && i < with; i++) {
+            call_counters(body, &shape, run.hashes[i + AHEAD], false, false);
+            call_counters(body, &shape, run.hashes[i + NEAR], false, true);
+            to[i] = count_for_now(body, &shape, &run.hashes[i], &later, low);
+        }
+        for (; i < end; i++)
+            to[i] = count_for_now(body, &shape, &run.hashes[i], &later, low);
+        for (size_t j = 0; j < later.n; j++)
+            high(body, &shape, later.line[j], &later.of[j]);
+    }
+    return count_true(to, run.n);
+}
+
 /* ---- The kernel ---------------------------------------------------------- */
 
-/* Define `const struct kernel name` of what a level brings; `add_` and
- * `remove_` do as those above. A counting filter is asked as a line filter is:
- * the rest is of the kernel for that. */
-#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, add_, remove_,      \
+/* Define `const struct kernel name` of what a level brings; `remove_` does as
+ * the scalar one. A counting filter is asked as a line filter is: the rest is
+ * of the kernel for that. */
+#define COUNTING_KERNEL(name, cpu, TARGET, has_, has_run_, low, high, remove_, \
                         has_in_any_, hashes_numbers_)                          \
-    SINGLES(name##_has, name##_add, TARGET, has_, add_)                        \
+    TARGET MELT bool name##_count(uint8_t *body, const struct shape *shape,    \
+                                  const uint64_t *hash) {                      \
+        return count_one(body, shape, hash, low, high);                        \
+    }                                                                          \
+    SINGLES(name##_has, name##_add, TARGET, has_, name##_count)                \
     TARGET static size_t name##_add_run(uint8_t *body,                         \
                                         const struct shape *shape,             \
                                         struct run run, bool *fresh) {         \
-        return add_each(body, shape, run, fresh, add_, call_to_count,          \
-                        call_near_to_count);                                   \
+        return count_each(body, shape, run, fresh, low, high);                 \
     }                                                                          \
     TARGET static size_t name##_remove_run(uint8_t *body,                      \
                                            const struct shape *shape,          \

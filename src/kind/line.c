@@ -168,7 +168,7 @@ LINE_SINGLES(scalar, , in_line_scalar, add_to_line_scalar, share_line_scalar)
 LINE_KERNELS(scalar, CPU_SCALAR, )
 LINE2_KERNELS(scalar, CPU_SCALAR, )
 COUNTING_KERNEL(counting_scalar, CPU_SCALAR, , one_scalar_has,
-                line_scalar_has_run, counting_add_scalar,
+                line_scalar_has_run, counting_low_scalar, counting_high_scalar,
                 counting_remove_scalar, NULL, false)
 
 /* ---- The rate ------------------------------------------------------------ */

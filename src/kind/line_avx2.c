@@ -329,26 +329,31 @@ AVX2 MELT bool any(struct line a) {
     return !_mm256_testz_si256(both, both);
 }
 
-AVX2 MELT bool count_avx2(uint8_t *body, const struct shape *shape,
-                          const uint64_t *hash) {
-    const size_t at = line_offset(*hash, shape);
-    uint8_t *const line = body + at;
-    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
-    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
-    const struct line mask = mask_of(hash, line_choices[shape->probes]),
-                      old = load(line);
-    const struct line p0 = load(plane0), p1 = load(plane1);
-    const struct line again = in_both(old, mask);
-    const struct line carry1 = in_both(p0, again), carry2 = in_both(p1, carry1);
-    store(line, in_any(old, mask));
+AVX2 MELT bool low_avx2(uint8_t *body, const struct shape *shape, size_t line,
+                        const uint64_t *hash, struct line_mask *carry,
+                        bool *carries) {
+    uint8_t *const plane0 = body + plane_offset(shape, line, 0);
+    const struct line mask = mask_of(hash, line_choices[shape->probes]);
+    const struct line old = load(body + line), p0 = load(plane0);
+    const struct line again = in_both(old, mask), next = in_both(p0, again);
+    store(body + line, in_any(old, mask));
     store(plane0, in_one(p0, again));
-    store(plane1, in_one(p1, carry1));
-    if (__builtin_expect(any(carry2), false)) {
-        struct line_mask carry;
-        store(&carry, carry2);
-        counting_carry(body, shape, at, &carry);
-    }
+    store(carry, next);
+    *carries = any(next);
     return any(less(mask, old));
+}
+
+AVX2 MELT void high_avx2(uint8_t *body, const struct shape *shape, size_t line,
+                         const struct line_mask *carry) {
+    uint8_t *const plane1 = body + plane_offset(shape, line, 1);
+    const struct line p1 = load(plane1), more = load((const uint8_t *)carry);
+    const struct line next = in_both(p1, more);
+    store(plane1, in_one(p1, more));
+    if (__builtin_expect(any(next), false)) {
+        struct line_mask rest;
+        store(&rest, next);
+        counting_carry(body, shape, line, &rest);
+    }
 }
 
 /* Counters that reach into plane 3 are left to the plain kernel; so none that
@@ -384,6 +389,6 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, avx2_has_run,
-                count_avx2, remove_avx2, line_has_in_any, true)
+                low_avx2, high_avx2, remove_avx2, line_has_in_any, true)
 
 #endif

@@ -102,28 +102,34 @@ AVX512 MELT bool any(__m512i line) {
     return words_in(line) != 0;
 }
 
-AVX512 MELT bool count_avx512(uint8_t *body, const struct shape *shape,
-                              const uint64_t *hash) {
-    const size_t at = line_offset(*hash, shape);
-    uint8_t *const line = body + at;
-    uint8_t *const plane0 = body + plane_offset(shape, at, 0);
-    uint8_t *const plane1 = body + plane_offset(shape, at, 1);
+AVX512 MELT bool low_avx512(uint8_t *body, const struct shape *shape,
+                            size_t line, const uint64_t *hash,
+                            struct line_mask *carry, bool *carries) {
+    uint8_t *const plane0 = body + plane_offset(shape, line, 0);
     const __m512i mask = mask_of(hash, line_choices[shape->probes]);
-    const __m512i old = _mm512_load_si512(line);
+    const __m512i old = _mm512_load_si512(body + line);
     const __m512i p0 = _mm512_load_si512(plane0);
-    const __m512i p1 = _mm512_load_si512(plane1);
     const __m512i again = _mm512_and_si512(old, mask);
-    const __m512i carry1 = _mm512_and_si512(p0, again);
-    const __m512i carry2 = _mm512_and_si512(p1, carry1);
-    _mm512_store_si512(line, _mm512_or_si512(old, mask));
+    const __m512i next = _mm512_and_si512(p0, again);
+    _mm512_store_si512(body + line, _mm512_or_si512(old, mask));
     _mm512_store_si512(plane0, _mm512_xor_si512(p0, again));
-    _mm512_store_si512(plane1, _mm512_xor_si512(p1, carry1));
-    if (__builtin_expect(any(carry2), false)) {
-        struct line_mask carry;
-        _mm512_store_si512(&carry, carry2);
-        counting_carry(body, shape, at, &carry);
-    }
+    _mm512_store_si512(carry, next);
+    *carries = any(next);
     return any(_mm512_andnot_si512(old, mask));
+}
+
+AVX512 MELT void high_avx512(uint8_t *body, const struct shape *shape,
+                             size_t line, const struct line_mask *carry) {
+    uint8_t *const plane1 = body + plane_offset(shape, line, 1);
+    const __m512i p1 = _mm512_load_si512(plane1);
+    const __m512i more = _mm512_load_si512(carry);
+    const __m512i next = _mm512_and_si512(p1, more);
+    _mm512_store_si512(plane1, _mm512_xor_si512(p1, more));
+    if (__builtin_expect(any(next), false)) {
+        struct line_mask rest;
+        _mm512_store_si512(&rest, next);
+        counting_carry(body, shape, line, &rest);
+    }
 }
 
 AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
@@ -160,7 +166,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 }
 
 COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,
-                avx512_has_run, count_avx512, remove_avx512, line_has_in_any,
-                true)
+                avx512_has_run, low_avx512, high_avx512, remove_avx512,
+                line_has_in_any, true)
 
 #endif

@@ -108,7 +108,7 @@ LINE_SINGLES(simd128, , in_line_simd128, add_to_line_simd128,
 LINE_KERNELS(simd128, CPU_SIMD128, )
 LINE2_KERNELS(simd128, CPU_SIMD128, )
 COUNTING_KERNEL(counting_simd128, CPU_SIMD128, , one_simd128_has,
-                line_simd128_has_run, counting_add_scalar,
+                line_simd128_has_run, counting_low_scalar, counting_high_scalar,
                 counting_remove_scalar, NULL, false)
 
 #endif

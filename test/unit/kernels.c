@@ -61,7 +61,7 @@ static void on_every_kernel(look *test) {
 
 /* ---- Hashes -------------------------------------------------------------- */
 
-enum { HASHES = 600 };
+enum { HASHES = 1800 };
 
 /* The first are at the edges; every fifth is there twice. */
 static const uint64_t *some_hashes(uint64_t seed) {
@@ -82,7 +82,8 @@ static const uint64_t *some_hashes(uint64_t seed) {
 
 /* Runs of these sizes are added one after the other, with the bodies compared
  * in between: a small body is soon full of ones, and would show no more. */
-static const size_t runs[] = {0, 1, 1, 2, 3, 5, 8, 13, 50, 100, 127, 128, 128};
+static const size_t runs[] = {0,  1,   1,   2,   3,   5,   8,  13,
+                              50, 100, 127, 128, 128, 129, RUN};
 enum { RUNS = sizeof runs / sizeof runs[0] };
 
 /* ---- The tests ----------------------------------------------------------- */
