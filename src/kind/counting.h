@@ -27,9 +27,10 @@ MELT uint32_t marks_of(const uint8_t *body, const struct shape *shape,
 
 /* ---- Adding -------------------------------------------------------------- */
 
-/* What a level brings: add a key to its line and to plane 0, store in `carry`
- * what has to be added to plane 1, and tell in *carries whether that is
- * anything. Returns whether any bit was missing. The other adds to plane 1. */
+/* An addition has two steps. The first adds a key to its line and to plane 0,
+ * stores in `carry` what has to be added to plane 1, and tells in *carries
+ * whether that is anything; it returns whether any bit was missing. The second
+ * adds to plane 1, and on from there. */
 typedef bool count_low(uint8_t *body, const struct shape *shape, size_t line,
                        const uint64_t *hash, struct line_mask *carry,
                        bool *carries);
@@ -98,9 +99,9 @@ COUNTING_CALL(call_near_to_remove, true, true)
 
 /* ---- Adding many --------------------------------------------------------- */
 
-/* Keys whose carries are kept, to be added to plane 1 when they are all there:
- * its lines, which less than half of the keys want, are on their way by then.
- */
+/* Less than half of the keys carry anything into plane 1. So its lines are
+ * called when that is known, and the second step is made for so many keys at a
+ * time. */
 enum { LATER = 128 };
 
 struct carries {

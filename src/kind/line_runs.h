@@ -1,11 +1,12 @@
 /*
  * The loops of the vector kernels over runs of line filters.
  *
- * They go by eights, whose answers then fit into one store: a question has to
- * fit into the time in which memory brings the next line, so every instruction
- * counts. For the same reason LINE_RUN has each loop compiled three times: for
- * keys that take a second bit, and for others in a filter that the caches hold,
- * and in one that they do not.
+ * A question has to fit into the time in which memory brings the next line, so
+ * every instruction counts. Keys are touched by eights, and what they missed is
+ * told in the form that comes cheapest; answers are made of it when the run is
+ * over. And LINE_RUN has each loop compiled several times: for keys that take a
+ * second bit and for others, in filters that the caches hold or do not, and for
+ * hashes or numbers.
  */
 #ifndef CALYX_LINE_RUNS_H
 #define CALYX_LINE_RUNS_H
@@ -66,16 +67,16 @@ AVX2 MELT void call_at(const struct field *part, struct calls calls, size_t i) {
     if (calls.from_near) call_near(line_of(part, calls.near[i]));
 }
 
-/* Touch the lines of eight hashes, with calls, and tell what was missing there:
- * eight bytes, in whatever way is fastest. Of what 32 hashes told, tell_nothing
- * says by a byte of ones for each which missed nothing. */
+/* Touch the lines of eight hashes, with calls, and tell what was missing there
+ * by eight bytes, of whatever form. A tell_nothing knows that form: of what 32
+ * hashes told, it makes a byte of ones for each that missed nothing. */
 typedef void touch_eight(const struct field *part, const uint64_t *hashes,
                          struct line_choice from, struct calls calls,
                          uint8_t *told);
 typedef __m256i tell_nothing(__m256i told);
 
-/* The first of a function that tells one hash's by a number of at most 255: a
- * byte for each. */
+/* Define a touch_eight whose form is a byte for each hash, of a function that
+ * tells what one missed by a number of at most 255. */
 #define TOUCH_EIGHT(name, TARGET, number_of)                                \
     TARGET MELT void name(const struct field *part, const uint64_t *hashes, \
                           struct line_choice from, struct calls calls,      \
@@ -89,7 +90,7 @@ typedef __m256i tell_nothing(__m256i told);
         store64(told, all);                                                 \
     }
 
-/* The other, where 0 is nothing. */
+/* The tell_nothing for such bytes, if 0 stands for nothing. */
 AVX2 MELT __m256i are_zeros(__m256i told) {
     return _mm256_cmpeq_epi8(told, _mm256_setzero_si256());
 }
@@ -134,9 +135,9 @@ AVX2 MELT size_t tell_answers(const uint8_t *told, size_t n, bool *answers,
 
 /* What of a loop is fixed when it is compiled. */
 struct manner {
-    bool hashes; /* does the run have numbers?                    */
-    bool near;   /* are lines called from near by too?            */
-    bool answer; /* what is told of a key that misses nothing     */
+    bool hashes; /* does the run have numbers?              */
+    bool near;   /* are lines called from near by, too?     */
+    bool answer; /* what to answer if a key misses nothing  */
 };
 
 AVX2 MELT size_t touch_run(const uint8_t *body, const struct shape *shape,
