@@ -245,17 +245,34 @@ static calyx_status load_link(struct input *in, int encoding, struct chain *c,
     return status;
 }
 
+/* Of the bytes of all bodies, the first from here on that is not zero, or their
+ * number if there is none. */
+static uint64_t next_used_byte(const struct chain *c, uint64_t from) {
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < c->links; begin += c->link[i++].bytes)
+        for (; from < begin + c->link[i].bytes; from++)
+            if (c->link[i].body[from - begin]) return from;
+    return from;
+}
+
 static calyx_status load_arrived(struct input *in, uint64_t options,
                                  struct chain *c, calyx_error *why) {
     c->arrived = c->bytes;
     if (!(options & PARTIAL)) return CALYX_OK;
     c->arrived = get_unsigned(in);
     if (in->failed) return ended(why);
-    if (c->arrived < c->bytes) return CALYX_OK;
+    if (c->arrived >= c->bytes)
+        return chain_fail(
+            why, CALYX_DAMAGED,
+            "the filter is said to be partial, with %llu of its %llu "
+            "bytes",
+            (number)c->arrived, (number)c->bytes);
+    const uint64_t used = next_used_byte(c, c->arrived);
+    if (used == c->bytes) return CALYX_OK;
     return chain_fail(why, CALYX_DAMAGED,
-                      "the filter is said to be partial, with %llu of its %llu "
-                      "bytes",
-                      (number)c->arrived, (number)c->bytes);
+                      "%llu bytes of the filter are said to have arrived, but "
+                      "byte %llu is not zero",
+                      (number)c->arrived, (number)used);
 }
 
 static calyx_status load_links(struct input *in, int encoding,

@@ -501,6 +501,23 @@ static void a_partial_chain_stays_partial(void **state) {
     chain_free(c);
 }
 
+/* A dump of it would leave them out. */
+static void a_partial_chain_has_no_bits_beyond_what_arrived(void **state) {
+    (void)state;
+    size_t n;
+    calyx_error why;
+    struct chain *c = load_header(file_named("grown"), "dmp", &n), *again;
+    load_chunk(c, &chunks[1]);
+    struct link *const last = &c->link[c->links - 1];
+    last->body[last->bytes - 1] = 1;
+    struct bytes saved = save(c);
+    assert_int_equal(load(saved, CHAIN_ENCODING, &again, &why), CALYX_DAMAGED);
+    assert_null(again);
+    assert_non_null(strstr(why.text, "is not zero"));
+    free(saved.at);
+    chain_free(c);
+}
+
 /* ---- Batches on bodies beyond the cache ---------------------------------- */
 
 static void many_do_what_one_by_one_does(void **state) {
@@ -868,6 +885,7 @@ int main(int count, char **words) {
         cmocka_unit_test(iterators_outside_a_dump_end_it),
         cmocka_unit_test(chunks_at_wrong_places_are_refused),
         cmocka_unit_test(a_partial_chain_stays_partial),
+        cmocka_unit_test(a_partial_chain_has_no_bits_beyond_what_arrived),
         cmocka_unit_test(many_do_what_one_by_one_does),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
         cmocka_unit_test(more_items_than_entries_are_refused),
