@@ -273,7 +273,7 @@ static size_t has_in_these(const calyx_filter *f, const struct part *p,
     for (; p && n > AHEAD && is_large(f, p); p = p->older)
         has_in_large(f, p, hashes, n, found);
     p = has_in_many(f, p, hashes, n, found);
-    has_in_each(f, p, hashes, n, found);
+    if (p) has_in_each(f, p, hashes, n, found);
     return count_true(found, n);
 }
 
@@ -355,10 +355,10 @@ static bool hashes_on_its_way(const calyx_filter *f, const struct part *p,
            f->kernel->hashes_numbers;
 }
 
-static size_t has_keys(const calyx_filter *f, const struct keys *keys,
-                       bool *found) {
-    const struct part *p = newest_of(f);
-    if (pays_to_order(f, p, keys->n)) return has_in_order(f, p, keys, found);
+static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
+                                                    const struct part *p,
+                                                    const struct keys *keys,
+                                                    bool *found) {
     bool here[RUN];
     size_t total = 0;
     struct window w;
@@ -375,6 +375,14 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
         if (found) found += n;
     }
     return total;
+}
+
+/* Neither is melted in, so that the stack is not taken for both. */
+static size_t has_keys(const calyx_filter *f, const struct keys *keys,
+                       bool *found) {
+    const struct part *p = newest_of(f);
+    return pays_to_order(f, p, keys->n) ? has_in_order(f, p, keys, found)
+                                        : has_in_runs(f, p, keys, found);
 }
 
 /* ---- Adding many --------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "filter/filter.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -510,6 +511,50 @@ static void a_strict_filter_has_room_again_after_clear(void **state) {
     calyx_free(f);
 }
 
+/* ---- The stack ----------------------------------------------------------- */
+
+static void *ask_many(void *filter) {
+    enum { AT_ONCE = 5000 };
+    static uint64_t numbers[AT_ONCE];
+    for (uint64_t i = 0; i < AT_ONCE; i++) numbers[i] = i;
+    calyx_has_many_u64(filter, numbers, AT_ONCE, NULL);
+    return NULL;
+}
+
+static void *do_nothing(void *filter) {
+    return filter;
+}
+
+/* A thread is run on a stack that was painted, and that grows down. */
+static size_t stack_taken(void *(*by)(void *), calyx_filter *f) {
+    enum { ROOM = 1 << 20, PAINT = 0xA5 };
+    uint8_t *stack = aligned_alloc(4096, ROOM);
+    assert_non_null(stack);
+    memset(stack, PAINT, ROOM);
+    pthread_attr_t on_it;
+    pthread_t thread;
+    pthread_attr_init(&on_it);
+    assert_int_equal(pthread_attr_setstack(&on_it, stack, ROOM), 0);
+    assert_int_equal(pthread_create(&thread, &on_it, by, f), 0);
+    pthread_join(thread, NULL);
+    size_t untouched = 0;
+    while (stack[untouched] == PAINT) untouched++;
+    pthread_attr_destroy(&on_it);
+    free(stack);
+    return ROOM - untouched;
+}
+
+static void asking_many_takes_60_kib_of_stack_at_most(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* frames are larger there */
+    calyx_filter *f =
+        make_filter((calyx_options){.capacity = 1000, .growth = 2});
+    add_numbers(f, 0, 1000000);
+    const size_t taken = stack_taken(ask_many, f) - stack_taken(do_nothing, f);
+    assert_in_range(taken, 1, 60 << 10);
+    calyx_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_thousand_to_many_a_filter_keeps_its_rate),
@@ -532,6 +577,7 @@ int main(void) {
         cmocka_unit_test(a_strict_filter_is_full_at_exactly_its_capacity),
         cmocka_unit_test(a_batch_stops_where_a_strict_filter_is_full),
         cmocka_unit_test(a_strict_filter_has_room_again_after_clear),
+        cmocka_unit_test(asking_many_takes_60_kib_of_stack_at_most),
     };
     return RUN_TESTS(tests);
 }
