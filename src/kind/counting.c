@@ -122,27 +122,30 @@ bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
         missing |= mask.word[i] & ~load64(body + line + 8 * i);
     if (missing) return false;
 
+    /* Planes without a mark have no bit set, and need not be touched. */
+    const uint32_t marks = marks_of(body, shape, line);
+    const size_t planes = marks ? FIRST_MARKED + marks / 2 + 1 : FIRST_MARKED;
     uint64_t used[PLANES] = {0};
     for (size_t i = 0; i < WORDS; i++) {
         uint8_t *at[PLANES];
-        uint64_t p[PLANES];
-        for (size_t k = 0; k < PLANES; k++) {
+        uint64_t p[PLANES] = {0}, some = 0;
+        for (size_t k = 0; k < planes; k++) {
             at[k] = plane_of(body, shape, line, k) + 8 * i;
             p[k] = load64(at[k]);
+            some |= p[k];
         }
         const uint64_t full = p[1] & p[2] & p[3];
-        const uint64_t some = p[0] | p[1] | p[2] | p[3];
         uint8_t *const bits = body + line + 8 * i;
         store64(bits, load64(bits) & (some | ~mask.word[i]));
         uint64_t borrow = mask.word[i] & some;
-        for (size_t k = 0; k < PLANES; k++) {
+        for (size_t k = 0; k < planes; k++) {
             if (k == 1) borrow &= ~full;
             store64(at[k], p[k] ^ borrow);
             used[k] |= p[k] ^ borrow;
             borrow &= ~p[k];
         }
     }
-    for (size_t k = FIRST_MARKED; k < PLANES; k++)
+    for (size_t k = FIRST_MARKED; k < planes; k++)
         mark(body, shape, line, k, used[k] != 0);
     return true;
 }
