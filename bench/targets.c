@@ -7,15 +7,14 @@
  *
  *   floor_ratio       calyx_has_hashes of line over the floor on the same given
  *   floor_ratio_avx2  hashes: neither side hashes. This is the strictest way:
- *                     hashing on both sides would bring the ratio nearer to 1.
- *                     (The ratio with hashing is a row of its own; the floor
- *                     hashes by xxhash.h there, a number at a time.)
+ *                     hashing on both sides brings the ratio nearer to 1.
+ *                     (The ratios with hashing are rows of their own.)
  *   add_ratio         calyx_add_hashes over the floor that writes, on the same
  *                     given hashes, while a filter goes from half full to full
  *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
  *   libbloom_single   libbloom's time over that of calyx_quick_has_u64, which
  *                     <calyx/inline.h> has for single questions: both hash.
- * (The ratio of calyx_has_u64 is a row of its own.)
+ *                     (The ratio of calyx_has_u64 is a row of its own.)
  */
 #include <math.h>
 #include <string.h>
@@ -80,6 +79,14 @@ static const struct target targets[] = {
      false,
      {LINE, ADD, HASHES, false, 1},
      {"floor", ADD, HASHES, false, 1},
+     {0}},
+    {"line add / floor that writes, both hashing numbers",
+     NULL,
+     0,
+     0,
+     false,
+     {LINE, PLAIN},
+     {"floor", PLAIN},
      {0}},
     {"line has of URLs / (hash alone + floor)",
      NULL,
@@ -153,13 +160,21 @@ static const struct target targets[] = {
      {LINE, ADD_FRESH, NUMBERS, false, 1},
      {LINE, PLAIN},
      {0}},
-    {"concurrent add / plain add",
+    {"concurrent add / plain add, batched",
      NULL,
      1.3,
      0,
      false,
      {"line/best shared", PLAIN},
      {LINE, PLAIN},
+     {0}},
+    {"concurrent add / plain add, single",
+     NULL,
+     1.3,
+     0,
+     false,
+     {"line/best shared", ADD, NUMBERS, true, 1},
+     {LINE, ADD, NUMBERS, true, 1},
      {0}},
     {"concurrent add, one thread / more threads",
      NULL,

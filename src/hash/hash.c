@@ -20,38 +20,51 @@ static inline void call_key(const calyx_key *key) {
     __builtin_prefetch((const void *)(first + key->size - 1));
 }
 
-/* Make the functions on many keys of the one on one, which melts into both
- * loops. For numbers the compiler sees that the size is 8, and drops what other
- * sizes would need. */
-#define MANY(one)                                                              \
-    static void one##_many(const struct secret *secret, const calyx_key *keys, \
-                           size_t n, size_t more, uint64_t *hashes) {          \
-        const size_t last = n + more - 1;                                      \
-        for (size_t i = 0; i < n; i++) {                                       \
-            call_key(&keys[i + AHEAD < last ? i + AHEAD : last]);              \
-            hashes[i] = one(secret, keys[i].data, keys[i].size);               \
-        }                                                                      \
-    }                                                                          \
-    static inline uint64_t one##_number(const struct secret *secret,           \
-                                        uint64_t number) {                     \
-        number = little64(number);                                             \
-        return one(secret, &number, sizeof number);                            \
-    }                                                                          \
-    static void one##_numbers(const struct secret *secret,                     \
-                              enum cpu_level level, const uint64_t *numbers,   \
-                              size_t n, uint64_t *hashes) {                    \
-        (void)level;                                                           \
-        for (size_t i = 0; i < n; i++)                                         \
-            hashes[i] = one##_number(secret, numbers[i]);                      \
+/* Make what a struct hash wants of a function on one key, which melts into all
+ * of them. It is given what it can `make` of the secret once for many keys. For
+ * numbers the compiler sees that the size is 8, and drops what other sizes
+ * would need. */
+#define HASH(name, function, made, make)                                      \
+    static uint64_t name(const struct secret *secret, const void *key,        \
+                         size_t size) {                                       \
+        const made own = make(secret);                                        \
+        return function(&own, key, size);                                     \
+    }                                                                         \
+    static void name##_many(const struct secret *secret,                      \
+                            const calyx_key *keys, size_t n, size_t more,     \
+                            uint64_t *hashes) {                               \
+        const made own = make(secret);                                        \
+        size_t i = 0;                                                         \
+        for (; i < n && i + AHEAD < n + more; i++) {                          \
+            call_key(&keys[i + AHEAD]);                                       \
+            hashes[i] = function(&own, keys[i].data, keys[i].size);           \
+        }                                                                     \
+        for (; i < n; i++)                                                    \
+            hashes[i] = function(&own, keys[i].data, keys[i].size);           \
+    }                                                                         \
+    static inline uint64_t name##_number(const struct secret *secret,         \
+                                         uint64_t number) {                   \
+        number = little64(number);                                            \
+        return name(secret, &number, sizeof number);                          \
+    }                                                                         \
+    static void name##_numbers(const struct secret *secret,                   \
+                               enum cpu_level level, const uint64_t *numbers, \
+                               size_t n, uint64_t *hashes) {                  \
+        (void)level;                                                          \
+        for (size_t i = 0; i < n; i++)                                        \
+            hashes[i] = name##_number(secret, numbers[i]);                    \
     }
+
+static inline struct secret same(const struct secret *secret) {
+    return *secret;
+}
 
 /* ---- xxh3: the default --------------------------------------------------- */
 
-static inline uint64_t xxh3(const struct secret *secret, const void *key,
-                            size_t size) {
-    return xxh3_of_bytes(key, size, secret->seed);
+static inline struct xxh3_words words_of(const struct secret *secret) {
+    return xxh3_words_of(secret->seed);
 }
-MANY(xxh3)
+HASH(xxh3, xxh3_of_bytes, struct xxh3_words, words_of)
 
 static void xxh3_numbers_at(const struct secret *secret, enum cpu_level level,
                             const uint64_t *numbers, size_t n,
@@ -67,22 +80,22 @@ static void xxh3_numbers_at(const struct secret *secret, enum cpu_level level,
 
 /* ---- xxh64: what Parquet uses, with seed 0 ------------------------------- */
 
-static inline uint64_t xxh64(const struct secret *secret, const void *key,
-                             size_t size) {
+static inline uint64_t xxh64_of(const struct secret *secret, const void *key,
+                                size_t size) {
     return XXH64(key, size, secret->seed);
 }
-MANY(xxh64)
+HASH(xxh64, xxh64_of, struct secret, same)
 
 /* ---- siphash: SipHash-2-4, for keys that an adversary may choose --------- */
 
 #if CALYX_HAVE_SODIUM
-static inline uint64_t siphash(const struct secret *secret, const void *key,
-                               size_t size) {
+static inline uint64_t siphash_of(const struct secret *secret, const void *key,
+                                  size_t size) {
     uint8_t out[crypto_shorthash_BYTES];
     crypto_shorthash(out, key, size, secret->key);
     return load64(out);
 }
-MANY(siphash)
+HASH(siphash, siphash_of, struct secret, same)
 #endif
 
 /* ---- The table ----------------------------------------------------------- */

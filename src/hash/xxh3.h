@@ -24,50 +24,62 @@ static inline uint64_t xxh3_of_number(uint64_t number, uint64_t seed) {
     return XXH3_64bits_withSeed(&number, sizeof number, seed);
 }
 
+/* A seed, and with it the words of XXH3's secret that keys of 17 to 64 bytes
+ * meet, by twos. Who hashes many keys makes them once. */
+struct xxh3_words {
+    uint64_t seed, first[2], second[2], third[2], last[2];
+};
+
+static inline struct xxh3_words xxh3_words_of(uint64_t seed) {
+    return (struct xxh3_words){
+        .seed = seed,
+        .first = {UINT64_C(0xBE4BA423396CFEB8) + seed,
+                  UINT64_C(0x1CAD21F72C81017C) - seed},
+        .second = {UINT64_C(0x78E5C0CC4EE679CB) + seed,
+                   UINT64_C(0x2172FFCC7DD05A82) - seed},
+        .third = {UINT64_C(0x8E2443F7744608B8) + seed,
+                  UINT64_C(0x4C263A81E69035E0) - seed},
+        .last = {UINT64_C(0xDB979083E96DD4DE) + seed,
+                 UINT64_C(0x1F67B3B7A4A44072) - seed},
+    };
+}
+
 #if UINTPTR_MAX > UINT32_MAX
 
-/* Sixteen bytes, each half flipped by a word of XXH3's secret and the seed, and
- * multiplied. */
-static inline uint64_t xxh3_mix(const uint8_t *bytes, uint64_t secret0,
-                                uint64_t secret1, uint64_t seed) {
+/* Sixteen bytes, each half flipped by a word, and multiplied. */
+static inline uint64_t xxh3_mix(const uint8_t *bytes, const uint64_t *words) {
     const unsigned __int128 product =
-        (unsigned __int128)(load64(bytes) ^ (secret0 + seed)) *
-        (load64(bytes + 8) ^ (secret1 - seed));
+        (unsigned __int128)(load64(bytes) ^ words[0]) *
+        (load64(bytes + 8) ^ words[1]);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* Of 17 to 64 bytes. */
 static inline uint64_t xxh3_of_middling(const uint8_t *key, size_t size,
-                                        uint64_t seed) {
+                                        const struct xxh3_words *words) {
     const uint64_t is_long = -(uint64_t)(size > 32); /* all ones, if it is */
-    const uint8_t *const first = key, *const last = key + size - 16;
-    const uint8_t *const second = key + (is_long & 16);
-    const uint8_t *const third = key + (is_long & (size - 32));
-    const uint64_t inner = xxh3_mix(second, UINT64_C(0x78E5C0CC4EE679CB),
-                                    UINT64_C(0x2172FFCC7DD05A82), seed) +
-                           xxh3_mix(third, UINT64_C(0x8E2443F7744608B8),
-                                    UINT64_C(0x4C263A81E69035E0), seed);
-    const uint64_t outer = xxh3_mix(first, UINT64_C(0xBE4BA423396CFEB8),
-                                    UINT64_C(0x1CAD21F72C81017C), seed) +
-                           xxh3_mix(last, UINT64_C(0xDB979083E96DD4DE),
-                                    UINT64_C(0x1F67B3B7A4A44072), seed);
+    const uint64_t inner =
+        xxh3_mix(key + (is_long & 16), words->second) +
+        xxh3_mix(key + (is_long & (size - 32)), words->third);
+    const uint64_t outer =
+        xxh3_mix(key, words->first) + xxh3_mix(key + size - 16, words->last);
     uint64_t hash =
         size * UINT64_C(0x9E3779B185EBCA87) + outer + (inner & is_long);
     hash = (hash ^ hash >> 37) * UINT64_C(0x165667919E3779F9);
     return hash ^ hash >> 32;
 }
 
-static inline uint64_t xxh3_of_bytes(const void *key, size_t size,
-                                     uint64_t seed) {
-    if (size > 16 && size <= 64) return xxh3_of_middling(key, size, seed);
-    return XXH3_64bits_withSeed(key, size, seed);
+static inline uint64_t xxh3_of_bytes(const struct xxh3_words *words,
+                                     const void *key, size_t size) {
+    if (size > 16 && size <= 64) return xxh3_of_middling(key, size, words);
+    return XXH3_64bits_withSeed(key, size, words->seed);
 }
 
 #else /* no product of 128 bits */
 
-static inline uint64_t xxh3_of_bytes(const void *key, size_t size,
-                                     uint64_t seed) {
-    return XXH3_64bits_withSeed(key, size, seed);
+static inline uint64_t xxh3_of_bytes(const struct xxh3_words *words,
+                                     const void *key, size_t size) {
+    return XXH3_64bits_withSeed(key, size, words->seed);
 }
 
 #endif
