@@ -181,9 +181,10 @@ typedef struct calyx_key {
  * overlapped: several times faster once a filter outgrows the cache. `fresh`
  * and `found` are arrays of n, or NULL. Adding stops at the first key that
  * cannot be added, with its status; `*done`, if asked for, counts those before
- * it, which stay. Asking returns how many were found; of a filter that has
- * grown it may take 60 KiB of stack, and keys in another order, which only
- * threads that add meanwhile could tell. */
+ * it, which stay. Asking returns how many were found; a filter that has grown
+ * may be asked for the keys in another order, which only threads that add
+ * meanwhile could tell. Calls for many keys take up to 40 KiB of stack; asking
+ * a filter that has grown, up to 60. */
 CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
                                       size_t n, bool *fresh, size_t *done);
 CALYX_API size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys,
