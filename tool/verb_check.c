@@ -361,8 +361,8 @@ static const struct group options = {
          take_texts, &names},
         {0, "server", "URL",
          "Ask the filter that is in a server under this key, as 'calyx help "
-         "push' tells: many lines at a time, and of the shards of a cluster "
-         "those that have them.",
+         "push' tells: many lines at a time, and each of the shard that it "
+         "belongs to, if there are several.",
          take_text, &server_url},
         {0, "shards", "N",
          "The filter in the server has N shards. By default the server says "
