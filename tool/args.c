@@ -154,11 +154,6 @@ void take_flag(const struct option *o, const char *value) {
     *(bool *)o->into = true;
 }
 
-void take_unflag(const struct option *o, const char *value) {
-    (void)value;
-    *(bool *)o->into = false;
-}
-
 void take_text(const struct option *o, const char *value) {
     *(const char **)o->into = value;
 }
