@@ -184,7 +184,8 @@ void take_byte(const struct option *o, const char *value) {
 
 void take_count(const struct option *o, const char *value) {
     if (!count_from(value, o->into))
-        fail_value(o, "a count such as 5000, 10M or 1e9", value);
+        fail_value(o, "a whole number below 2^63, such as 5000, 10M or 1e9",
+                   value);
 }
 
 void take_some(const struct option *o, const char *value) {

@@ -63,6 +63,10 @@ static calyx_options options_given(void) {
     if (keys && rate > 0 && memory)
         fail("--keys, --rate and --memory are all given; any two of them "
              "decide the third");
+    if (growth > 0 && (memory || probes || strict))
+        fail("--growth goes with --keys and --rate, but not with --memory, "
+             "--probes or --strict: a growing filter chooses its own bits, and "
+             "is never full");
     return (calyx_options){.kind = kind,
                            .capacity = keys,
                            .fpr = rate,

@@ -191,7 +191,7 @@ END
     complains "there is no kind 'lien'; did you mean 'line'?"
     run_calyx plan -n many
     is_status 2
-    complains "option --keys wants a count"
+    complains "option --keys wants a whole number"
     run_calyx plan -n 10 -p 2
     is_status 2
     complains "option --rate wants a rate"

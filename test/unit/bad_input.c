@@ -363,8 +363,8 @@ static const struct mismatch mismatches[] = {
     {{.kind = "line"}, {.kind = "counting"}, "kind line", "kind counting"},
     {{.hash = "xxh3"}, {.hash = "xxh64"}, "with xxh3", "with xxh64"},
     {{.seed = 1}, {.seed = 2}, "seed 1", "seed 2"},
-    {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same capacity"},
-    {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same capacity and fpr"},
+    {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same number of keys"},
+    {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same rate"},
     {{.bits = 5120, .probes = 4}, {.bits = 5120, .probes = 5}, " 4", " 5"},
 };
 enum { MISMATCHES = sizeof mismatches / sizeof mismatches[0] };
@@ -413,7 +413,7 @@ static void filters_with_different_keys_do_not_fit(void **state) {
     calyx_filter *b =
         make_filter((calyx_options){.hash = "siphash", .key = OTHER_KEY});
 
-    assert_do_not_fit(a, b, "different keys", "filters");
+    assert_do_not_fit(a, b, "different secret keys", "filters");
 
     calyx_free(a);
     calyx_free(b);
