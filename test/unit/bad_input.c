@@ -72,6 +72,8 @@ static const struct refusal refusals[] = {
     {{.fpr = 5e-324}, BAD, "line filters keep rates down to 1e-08", "e-324"},
     {{.kind = "flat", .fpr = 5e-324}, BAD, "rates down to 1e-15", "e-324"},
     {{.kind = "line2", .fpr = 1e-15}, BAD, "rates down to 1e-14", "1e-15"},
+    {{.fpr = 1e-9}, BAD, "of all kinds flat goes lowest, to 1e-15", "1e-09"},
+    {{.fpr = 1e-9, .growth = 2}, BAD, "flat goes lowest, to 1e-11", "1e-09"},
     {{.kind = "split", .fpr = 1e-8}, BAD, "rates down to 1e-07", "1e-08"},
     {{.kind = "counting", .fpr = 1e-9}, BAD, "rates down to 1e-08", "1e-09"},
     {{.fpr = 1e-5, .growth = 2},
