@@ -256,11 +256,11 @@ typedef struct calyx_quick {
     uint8_t *lines; /* NULL: nothing to inline, the library is called */
     uint64_t count; /* of lines */
     uint64_t *items;
-    uint64_t flip; /* the hash, as far as it is this filter's own */
+    uint64_t flip; /* all that the hash needs of this filter's seed */
     const uint32_t *salts;
-    const uint8_t *rows; /* which columns keys take: hash & row_mask bytes on */
+    const uint8_t *rows; /* the columns of a key: at rows + (hash & row_mask) */
     uint32_t row_mask;
-    bool twice; /* in those of the row, keys have a second bit */
+    bool twice; /* keys take all columns, and a second bit in these */
 } calyx_quick;
 
 CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);
