@@ -402,8 +402,7 @@ static const struct group options = {
 const struct verb verb_check = {
     .name = "check",
     .summary = "print the lines that may be in a filter, or with -v are not",
-    .synopsis =
-        "(-f FILTER [-f FILTER]... | --server URL) [OPTION]... [FILE]...",
+    .synopsis = "(-f FILTER... | --server URL) [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input, and prints "
