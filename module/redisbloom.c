@@ -238,23 +238,6 @@ static bool newest_is_full(const struct chain *c) {
     return last->items >= last->entries;
 }
 
-uint64_t chain_growth_bytes(const struct chain *c) {
-    struct link next;
-    if (!newest_is_full(c) || (c->options & CHAIN_NO_SCALING) ||
-        plan_next(c, &next, NULL) != CALYX_OK)
-        return 0;
-    return next.bytes;
-}
-
-calyx_status chain_new_bytes(uint64_t capacity, double error, uint32_t options,
-                             uint64_t *bytes, calyx_error *why) {
-    struct link first;
-    const calyx_status status =
-        plan_first(capacity, error, options, &first, why);
-    if (status == CALYX_OK) *bytes = first.bytes;
-    return status;
-}
-
 /* ---- Making -------------------------------------------------------------- */
 
 enum { ALIGNMENT = 16 }; /* what malloc gives; a body has no need of more */

@@ -91,12 +91,6 @@ calyx_status chain_new_like(const struct chain *c, struct chain **out,
 /* NULL is fine. */
 void chain_free(struct chain *c);
 
-/* How large the bodies would be: of a new chain, and of the next link of one
- * that has to grow now (0 if it has not, or cannot). To ask before taking. */
-calyx_status chain_new_bytes(uint64_t capacity, double error, uint32_t options,
-                             uint64_t *bytes, calyx_error *why);
-uint64_t chain_growth_bytes(const struct chain *c);
-
 /* ---- Keys ---------------------------------------------------------------- */
 
 /* A chain whose dump has not arrived completely must not be asked: it would

@@ -34,7 +34,6 @@ enum { RM_READ = 1, RM_WRITE = 2 };
 enum { RM_KEYTYPE_EMPTY = 0 };
 enum { RM_NOTIFY_GENERIC = 1 << 2 };
 enum { RM_REPLY_STRING = 0, RM_REPLY_ERROR = 1, RM_REPLY_NULL = 4 };
-enum { RM_NO_EXPIRE = -1 };
 
 /* RM_GetContextFlags */
 enum {
@@ -135,7 +134,6 @@ enum {
     RM_KEY_OVERWRITE = 1 << 2,
     RM_KEY_ACCESS = 1 << 4,
     RM_KEY_UPDATE = 1 << 5,
-    RM_KEY_INSERT = 1 << 6,
     RM_KEY_DELETE = 1 << 7
 };
 enum { RM_KEY_AT_INDEX = 2, RM_KEYS_IN_RANGE = 2 };

@@ -19,7 +19,7 @@ static const struct scheme *scheme_of(const char *url) {
     return NULL;
 }
 
-bool is_address(const char *word) {
+static bool is_address(const char *word) {
     return scheme_of(word) != NULL;
 }
 

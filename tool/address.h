@@ -37,7 +37,4 @@ void hide_passwords(int count, char **words);
 /* What such a word says; fails if it is none. */
 struct address address_of(const char *word);
 
-/* Does it look like a URL of a server? */
-bool is_address(const char *word);
-
 #endif

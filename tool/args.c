@@ -154,11 +154,6 @@ void take_flag(const struct option *o, const char *value) {
     *(bool *)o->into = true;
 }
 
-void take_unflag(const struct option *o, const char *value) {
-    (void)value;
-    *(bool *)o->into = false;
-}
-
 void take_text(const struct option *o, const char *value) {
     *(const char **)o->into = value;
 }
@@ -189,7 +184,8 @@ void take_byte(const struct option *o, const char *value) {
 
 void take_count(const struct option *o, const char *value) {
     if (!count_from(value, o->into))
-        fail_value(o, "a count such as 5000, 10M or 1e9", value);
+        fail_value(o, "a whole number below 2^63, such as 5000, 10M or 1e9",
+                   value);
 }
 
 void take_some(const struct option *o, const char *value) {

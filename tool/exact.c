@@ -87,12 +87,12 @@ void *exact_beside(const struct exact *set, const struct entry *e) {
     return (char *)(uintptr_t)e + sizeof *e;
 }
 
-calyx_key exact_key(const struct exact *set, const struct entry *e) {
+static calyx_key key_of(const struct exact *set, const struct entry *e) {
     return (calyx_key){(const char *)e + sizeof *e + set->beside, e->key_size};
 }
 
 calyx_key exact_line(const struct exact *set, const struct entry *e) {
-    const calyx_key key = exact_key(set, e);
+    const calyx_key key = key_of(set, e);
     if (!e->line_behind) return key;
     return (calyx_key){(const char *)key.data + key.size, e->line_behind - 1};
 }
@@ -135,7 +135,7 @@ void exact_fetch_entry(const struct exact *set, uint64_t hash) {
 static bool is_key(const struct exact *set, const struct entry *e,
                    const calyx_key *key, uint64_t hash) {
     return e->hash == hash && e->key_size == key->size &&
-           memcmp(exact_key(set, e).data, key->data, key->size) == 0;
+           memcmp(key_of(set, e).data, key->data, key->size) == 0;
 }
 
 struct entry *exact_find(const struct exact *set, const calyx_key *key,

@@ -55,9 +55,9 @@ uint64_t exact_count(const struct exact *set);
 /* All entries in the order in which they were put: start with NULL. */
 struct entry *exact_next(const struct exact *set, const struct entry *entry);
 
-/* Parts of an entry. The line is the key, if none was given. */
+/* Parts of an entry: what the caller keeps beside it, and the line, which is
+ * the key if none was given. */
 void *exact_beside(const struct exact *set, const struct entry *entry);
-calyx_key exact_key(const struct exact *set, const struct entry *entry);
 calyx_key exact_line(const struct exact *set, const struct entry *entry);
 
 #endif

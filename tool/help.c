@@ -23,6 +23,24 @@ static const struct example tour[] = {
     {NULL, NULL},
 };
 
+/* What the verbs look for in the environment; the page of each tells more. */
+static const struct {
+    const char *name, *text;
+} environment[] = {
+    {"TMPDIR", "Where temporary files go; the default is /tmp."},
+    {"CALYX_REDIS_URL, CALYX_REDIS_USER, CALYX_REDIS_PASSWORD",
+     "The server for push, pull and check, and who asks it."},
+    {"CALYX_TLS_CA, CALYX_TLS_CERT, CALYX_TLS_KEY",
+     "Files for rediss:// addresses."},
+    {"CALYX_KERNEL",
+     "The instructions to use, such as scalar, instead of the best that the "
+     "processor has."},
+};
+
+static const char *const status_of_all =
+    "0 for yes, or when all is done; 1 for no, where a verb asks something; 2 "
+    "in trouble, which is told on standard error.";
+
 static const char *const usual_status =
     "0 when all is done, 2 in trouble, which is told on standard error.";
 
@@ -178,10 +196,18 @@ static void manual_of_all(void) {
         printf("\n");
     }
     roff_examples(tour);
-    section("See also");
+    section("Exit status");
+    paragraph(status_of_all);
+    section("Environment");
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        printf(".TP\n\\fB%s\\fR\n", environment[i].name);
+        roff(environment[i].text);
+        printf("\n");
+    }
+    section("See also"); /* names are not to be hyphenated: \% */
     for (const struct verb *const *verb = verbs; *verb; verb++)
-        printf("\\fBcalyx\\-%s\\fR(1),\n", (*verb)->name);
-    printf("\\fBcalyx\\fR(3)\n");
+        printf("\\fB\\%%calyx\\-%s\\fR(1),\n", (*verb)->name);
+    printf("\\fB\\%%calyx\\fR(3)\n");
 }
 
 void print_manual(const struct verb *verb) {

@@ -54,7 +54,7 @@ static void put(struct output *o, const void *bytes, size_t size) {
     }
 }
 
-enum step { GO_ON, FLUSH, END };
+enum step { GO_ON, END };
 
 #ifdef CALYX_HAVE_ZLIB
 static void start_gzip(struct output *o) {
@@ -65,7 +65,7 @@ static void start_gzip(struct output *o) {
 
 static void pack_gzip(struct output *o, const void *bytes, size_t size,
                       enum step step) {
-    static const int flushes[] = {Z_NO_FLUSH, Z_SYNC_FLUSH, Z_FINISH};
+    static const int flushes[] = {Z_NO_FLUSH, Z_FINISH};
     const uint8_t *at = bytes;
     do { /* in pieces that zlib can count */
         const uInt piece = size < 1u << 30 ? (uInt)size : 1u << 30;
@@ -103,8 +103,7 @@ static void start_zstd(struct output *o) {
 
 static void pack_zstd(struct output *o, const void *bytes, size_t size,
                       enum step step) {
-    static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_flush,
-                                             ZSTD_e_end};
+    static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_end};
     ZSTD_inBuffer in = {bytes, size, 0};
     size_t left;
     do {
@@ -113,7 +112,7 @@ static void pack_zstd(struct output *o, const void *bytes, size_t size,
         if (ZSTD_isError(left))
             fail_at(o->name, 0, "cannot pack it: %s", ZSTD_getErrorName(left));
         put(o, o->packed, out.pos);
-    } while (in.pos < in.size || (step != GO_ON && left > 0));
+    } while (in.pos < in.size || (step == END && left > 0));
     if (step == END) ZSTD_freeCStream(o->zstd);
 }
 #else
@@ -251,10 +250,6 @@ struct output *output_open(const char *path, bool replace) {
 
 void output_write(struct output *o, const void *bytes, size_t size) {
     pack(o, bytes, size, GO_ON);
-}
-
-void output_flush(struct output *o) {
-    pack(o, NULL, 0, FLUSH);
 }
 
 static void sync_folder(const char *path) {

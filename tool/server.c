@@ -12,7 +12,8 @@ const struct group server_group = {
     (const struct option[]){
         {0, "wait", "TIME",
          "Try for so long to reach a server that went away, such as 2s or "
-         "600s; the default is 30s.",
+         "600s; the default is 30s. A connection on which nothing moves for "
+         "30s has broken.",
          take_time, &patience},
         {0},
     },

@@ -76,17 +76,16 @@ struct texts {
     const char **text;
     size_t count;
 };
-void take_flag(const struct option *, const char *);   /* bool, made true    */
-void take_unflag(const struct option *, const char *); /* bool, made false   */
-void take_text(const struct option *, const char *);   /* const char *       */
-void take_texts(const struct option *, const char *);  /* struct texts       */
-void take_byte(const struct option *, const char *);   /* int: "," or "\t"   */
-void take_count(const struct option *, const char *);  /* uint64_t, from 0   */
-void take_some(const struct option *, const char *);   /* uint64_t, from 1   */
-void take_size(const struct option *, const char *);   /* uint64_t, bytes, 1 */
-void take_rate(const struct option *, const char *);   /* double, in (0, 1)  */
-void take_time(const struct option *, const char *);   /* double, seconds    */
-void take_share(const struct option *, const char *);  /* double, in [0, 1]  */
+void take_flag(const struct option *, const char *);  /* bool, made true    */
+void take_text(const struct option *, const char *);  /* const char *       */
+void take_texts(const struct option *, const char *); /* struct texts       */
+void take_byte(const struct option *, const char *);  /* int: "," or "\t"   */
+void take_count(const struct option *, const char *); /* uint64_t, from 0   */
+void take_some(const struct option *, const char *);  /* uint64_t, from 1   */
+void take_size(const struct option *, const char *);  /* uint64_t, bytes, 1 */
+void take_rate(const struct option *, const char *);  /* double, in (0, 1)  */
+void take_time(const struct option *, const char *);  /* double, seconds    */
+void take_share(const struct option *, const char *); /* double, in [0, 1]  */
 
 /* The name that is most like `name`, if one is, else NULL. */
 const char *nearest(const char *name, const char *const *names);
@@ -186,7 +185,6 @@ char *copy_text(const char *text);
 struct output;
 struct output *output_open(const char *path, bool replace);
 void output_write(struct output *output, const void *bytes, size_t size);
-void output_flush(struct output *output);
 void output_close(struct output *output); /* the file appears; NULL is fine */
 
 /* Fail now if output_open or filter_save will do so after the work: there is a

@@ -63,6 +63,10 @@ static calyx_options options_given(void) {
     if (keys && rate > 0 && memory)
         fail("--keys, --rate and --memory are all given; any two of them "
              "decide the third");
+    if (growth > 0 && (memory || probes || strict))
+        fail("--growth goes with --keys and --rate, but not with --memory, "
+             "--probes or --strict: a growing filter chooses its own bits, and "
+             "is never full");
     return (calyx_options){.kind = kind,
                            .capacity = keys,
                            .fpr = rate,
@@ -428,20 +432,19 @@ const struct verb verb_build = {
             "turns out that there are fewer different ones, or more, so that "
             "the filter would be over 4 percent too large or would not keep "
             "its rate, they are read once more.",
-            "Other input, and those files, is read once, and of each line a "
-            "hash of 8 bytes is kept, the first million in memory and the rest "
-            "in a temporary file in $TMPDIR, or /tmp; meanwhile the different "
-            "ones are counted, to about half a percent. Then the filter is "
-            "made for that number and 1.6 percent more, so that it keeps its "
-            "rate.",
+            "When such files are read once more, and when any other input is "
+            "read, a hash of 8 bytes is kept of each line, the first million "
+            "in memory and the rest in a temporary file in $TMPDIR, or /tmp; "
+            "meanwhile the different ones are counted, to about half a "
+            "percent. Then the filter is made for that number and 1.6 percent "
+            "more, so that it keeps its rate.",
             "With --keys nothing is guessed and nothing is kept; if more keys "
             "come, the rate rises, and a warning tells how far.",
             "With --shards, the shards take as much memory together as one "
             "filter would, and up to a percent more. doc/COMMANDS.md tells "
             "which shard a key belongs to.",
             "The same lines and options make the same file, whatever the "
-            "number "
-            "of threads.",
+            "number of threads.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &work_group, &progress_group, NULL},

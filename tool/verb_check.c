@@ -361,8 +361,8 @@ static const struct group options = {
          take_texts, &names},
         {0, "server", "URL",
          "Ask the filter that is in a server under this key, as 'calyx help "
-         "push' tells: many lines at a time, and of the shards of a cluster "
-         "those that have them.",
+         "push' tells: many lines at a time, and each of the shard that it "
+         "belongs to, if there are several.",
          take_text, &server_url},
         {0, "shards", "N",
          "The filter in the server has N shards. By default the server says "
@@ -402,8 +402,7 @@ static const struct group options = {
 const struct verb verb_check = {
     .name = "check",
     .summary = "print the lines that may be in a filter, or with -v are not",
-    .synopsis = "-f FILTER [-f FILTER]... | --server URL [OPTION]... "
-                "[FILE]...",
+    .synopsis = "(-f FILTER... | --server URL) [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input, and prints "

@@ -100,9 +100,10 @@ const struct verb verb_compare = {
             "and in one only; and the Jaccard index, both / either: 1 for "
             "equal sets, 0 for sets with no key in common.",
             "The numbers are judged by the bits. They are good to about a "
-            "percent of the larger set, so a small overlap of large sets "
-            "drowns. The filters must agree as for 'calyx merge', and not have "
-            "grown.",
+            "percent of the larger set if that has a thousand keys, and to "
+            "0.03 percent if it has a million; so a small overlap of large "
+            "sets drowns. The filters must agree as for 'calyx merge', and not "
+            "have grown.",
             NULL},
     .groups = (const struct group *const[]){&options, &secret_group, NULL},
     .examples =

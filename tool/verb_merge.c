@@ -27,8 +27,9 @@ static const struct group options = {
     (const struct option[]){
         {0, "intersect", NULL,
          "Keep the keys that all of them have, instead of those that any has. "
-         "The result may also have strangers that each let pass for another "
-         "reason, so its rate is that of the smallest rate at best.",
+         "The result may also have strangers that pass in each for another "
+         "reason: its rate is at most the smallest of theirs, but higher than "
+         "that of a filter made of the common keys.",
          take_flag, &intersect},
         {0},
     },

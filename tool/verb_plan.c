@@ -402,8 +402,8 @@ static void check_options(void) {
         fail("--keys, --rate and --memory are all given; any two of them "
              "decide the third");
     if (given == 0 || (given == 1 && rate > 0))
-        fail("two of --keys, --rate and --memory are wanted, such as -n 1e9 "
-             "-p 1%%");
+        fail("--keys or --memory is wanted, such as -n 1e9 -p 1%%; or both, "
+             "to learn the rate");
     if (given == 1) rate = 0.01;
     if (key_bytes == 0 || key_bytes > 1000000)
         fail("option --key-bytes wants 1 to 1000000, not %llu",
@@ -446,7 +446,7 @@ static const struct group goal_group = {
          take_some, &keys},
         {'p', "rate", "RATE",
          "Share of strangers that may pass, such as 0.01, 1%, 1e-6 or 1/1000. "
-         "If only one of the others is given, 1 %.",
+         "If only one of the others is given, the default is 1 %.",
          take_rate, &rate},
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
          take_size, &memory},
@@ -463,14 +463,14 @@ static const struct group store_group = {
          take_time, &store_time},
         {0, "present", "SHARE",
          "This share of the keys asked for is in the store, such as 0.2 or "
-         "20%. Usually 50 %.",
+         "20%. The default is 50 %.",
          take_share, &present},
         {0, "filter-time", "TIME",
-         "The filter takes TIME a question. Usually 100ns.", take_time,
+         "The filter takes TIME a question. The default is 100ns.", take_time,
          &filter_time},
         {0, "key-bytes", "SIZE",
-         "A key takes SIZE in an exact table or list. Usually 8, as much as a "
-         "good fingerprint.",
+         "A key takes SIZE in an exact table or list. The default is 8, as "
+         "much as a good fingerprint.",
          take_size, &key_bytes},
         {0},
     },
@@ -480,7 +480,8 @@ static const struct group options = {
     "Options",
     (const struct option[]){
         {0, "kind", "KIND",
-         "Weigh, draw and make a filter of this kind. Usually the first in the "
+         "Weigh, draw and make a filter of this kind. The default is the first "
+         "in the "
          "table that will do.",
          take_text, &kind},
         {0, "plot", "FILE",

@@ -208,8 +208,8 @@ static const struct group options = {
          "several times; - is standard input.",
          take_texts, &lists},
         {0, "strangers", "COUNT",
-         "Ask for so many strangers: usually a million, and more if the rate "
-         "is low, up to a hundred million.",
+         "Ask for so many strangers. The default is a million, and more if the "
+         "rate is low, up to a hundred million.",
          take_some, &strangers},
         {0},
     },

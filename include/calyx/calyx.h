@@ -181,9 +181,10 @@ typedef struct calyx_key {
  * overlapped: several times faster once a filter outgrows the cache. `fresh`
  * and `found` are arrays of n, or NULL. Adding stops at the first key that
  * cannot be added, with its status; `*done`, if asked for, counts those before
- * it, which stay. Asking returns how many were found; of a filter that has
- * grown it may take 60 KiB of stack, and keys in another order, which only
- * threads that add meanwhile could tell. */
+ * it, which stay. Asking returns how many were found; a filter that has grown
+ * may be asked for the keys in another order, which only threads that add
+ * meanwhile could tell. Calls for many keys take up to 40 KiB of stack; asking
+ * a filter that has grown, up to 60. */
 CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
                                       size_t n, bool *fresh, size_t *done);
 CALYX_API size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys,
@@ -255,11 +256,11 @@ typedef struct calyx_quick {
     uint8_t *lines; /* NULL: nothing to inline, the library is called */
     uint64_t count; /* of lines */
     uint64_t *items;
-    uint64_t flip; /* the hash, as far as it is this filter's own */
+    uint64_t flip; /* all that the hash needs of this filter's seed */
     const uint32_t *salts;
-    const uint8_t *rows; /* which columns keys take: hash & row_mask bytes on */
+    const uint8_t *rows; /* the columns of a key: at rows + (hash & row_mask) */
     uint32_t row_mask;
-    bool twice; /* in those of the row, keys have a second bit */
+    bool twice; /* keys take all columns, and a second bit in these */
 } calyx_quick;
 
 CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);

@@ -26,7 +26,7 @@ static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
                     (unsigned long long)a->secret.seed,
                     (unsigned long long)b->secret.seed);
     if (memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) != 0)
-        return fail(why, no, "the filters have different keys");
+        return fail(why, no, "the filters have different secret keys");
 
     const struct part *p = newest_of(a), *q = newest_of(b);
     for (; p && q; p = p->older, q = q->older)
@@ -34,8 +34,8 @@ static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
             p->shape.probes != q->shape.probes)
             return fail(why, no,
                         "one filter has a part of %llu blocks with %u probes "
-                        "where the other has %llu with %u; make both with the "
-                        "same capacity and fpr",
+                        "where the other has %llu with %u; make both for the "
+                        "same number of keys, at the same rate",
                         (unsigned long long)p->shape.blocks, p->shape.probes,
                         (unsigned long long)q->shape.blocks, q->shape.probes);
     if (p || q)

@@ -256,15 +256,28 @@ static calyx_status check_numbers(const calyx_options *want,
     return CALYX_OK;
 }
 
+/* The kind that keeps the lowest rates. */
+static const struct kind *lowest_kind(void) {
+    const struct kind *lowest = kind_named(*calyx_kinds());
+    for (const char *const *name = calyx_kinds(); *name; name++) {
+        const struct kind *const kind = kind_named(*name);
+        if (kind->least_fpr < lowest->least_fpr) lowest = kind;
+    }
+    return lowest;
+}
+
 /* Can this kind keep such a rate? */
 static calyx_status check_kind_rate(const calyx_filter *head,
                                     calyx_error *why) {
     const bool grows = head->growth > 0;
-    const double least = (grows ? 1e4 : 1) * head->kind->least_fpr;
-    if (head->fpr >= least) return CALYX_OK;
+    const double times = grows ? 1e4 : 1;
+    const struct kind *const kind = head->kind, *const lowest = lowest_kind();
+    if (head->fpr >= times * kind->least_fpr) return CALYX_OK;
     return fail(why, CALYX_BAD_ARGUMENT,
-                "%s%s filters keep rates down to %g, not %g; others go lower",
-                grows ? "growing " : "", head->kind->name, least, head->fpr);
+                "%s%s filters keep rates down to %g, not %g; of all kinds %s "
+                "goes lowest, to %g",
+                grows ? "growing " : "", kind->name, times * kind->least_fpr,
+                head->fpr, lowest->name, times * lowest->least_fpr);
 }
 
 static calyx_status check_hash_rate(const calyx_filter *head, uint64_t capacity,

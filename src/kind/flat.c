@@ -1,8 +1,8 @@
 /*
  * The flat kind: the filter of Burton Bloom's paper. Every bit of the array is
- * open to every key, so no filter of its size and kind lets fewer strangers
- * through; and every probe is a cache miss, so few are slower. Its blocks are
- * single bits: any number m of them will do, with any k up to 64.
+ * open to every key, so no Bloom filter of its size lets fewer strangers
+ * through; and every probe may be a cache miss, so few are slower. Its blocks
+ * are single bits: any number m of them will do, with any k up to 64.
  */
 #include <math.h>
 

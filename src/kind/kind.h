@@ -11,14 +11,14 @@
 
 #include "kind/kernel.h"
 
-/* A block of another body. */
+/* One block of another body, to be joined with one of ours. */
 struct block {
     const uint8_t *body;
     const struct shape *shape;
     uint64_t number;
 };
 
-enum joining { SUMS, LEAST };
+enum joining { SUMS, LEAST }; /* to merge or fold; to intersect */
 
 struct kind {
     const char *name; /* "line": what people type                           */
@@ -29,13 +29,12 @@ struct kind {
      * first the bits that are asked, then, for kinds that count, counters. */
     uint32_t block_bits;
     uint32_t counter_bits;
-    bool one_block; /* asked of a key is one, which scale64 picks */
+    bool one_block; /* a key has all its bits in one, which scale64 picks */
 
-    uint64_t most_blocks; /* that a shape may have     */
+    uint64_t most_blocks; /* that a shape may have             */
     uint32_t most_probes;
-    double least_fpr; /* that the kind can promise */
-
-    uint32_t probe_step; /* the fewest; others are multiples */
+    uint32_t probe_step; /* the fewest; others are multiples  */
+    double least_fpr;    /* the lowest that it can promise    */
 
     /* The rate to expect once this many keys are in. */
     double (*fpr)(const struct shape *shape, double items);
@@ -47,9 +46,9 @@ struct kind {
     const struct kernel *const *kernels; /* best first, scalar last */
     const struct kernel *const *shared;  /* for many adding threads; or NULL */
 
-    /* Only for kinds that count; else NULL. How often a hash was added, at
-     * most; and how the counters of a block become, with its bits, the sums of
-     * those here and there, or the lesser ones. */
+    /* Only for kinds that count; else NULL. `count` tells how often a hash was
+     * added, at most. `join` makes the counters of a block, and its bits, the
+     * sums of those here and in the other, or the lesser of the two. */
     uint32_t (*count)(const uint8_t *body, const struct shape *shape,
                       uint64_t hash);
     void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,

@@ -1,3 +1,7 @@
+/*
+ * The table of kinds: found by the name that people type, and by the code that
+ * files have. To add one, write its file and give it a row here.
+ */
 #include <calyx/calyx.h>
 #include <string.h>
 

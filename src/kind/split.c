@@ -12,10 +12,11 @@
  *              lane 0    lane 1    lane 2          lane 7
  *
  * The bits are those of the Parquet specification (SBBF), so with its hash,
- * xxh64 with seed 0, a body can be handed to a Parquet reader as it is. Between
- * ourselves the line kind is as fast, and smaller: a block of 256 bits fills
- * more unevenly than a line of 512, and eight probes are the best number at no
- * rate but 0.4 %. The number of blocks must fit the 32 bits that pick one.
+ * xxh64 with seed 0, a body can be handed to a Parquet reader as it is. For all
+ * else the line kind is at least as fast, and smaller: a block of 256 bits
+ * fills more unevenly than a line of 512, and eight probes are the best number
+ * at no rate but 0.4 %. The number of blocks must fit the 32 bits that pick
+ * one.
  */
 #include "kind/split.h"
 

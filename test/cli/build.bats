@@ -144,7 +144,7 @@ near() {
     for count in x 1.5 10Q 1e30 -5 10MB 99999999999999999999; do
         run_calyx build -o no.calyx --keys=$count /dev/null
         is_status 2
-        complains "option --keys wants a count such as 5000, 10M or 1e9, not '$count'"
+        complains "option --keys wants a whole number below 2^63, such as 5000, 10M or 1e9, not '$count'"
     done
     run_calyx build -o no.calyx --memory 5X /dev/null
     is_status 2
@@ -187,6 +187,11 @@ near() {
     run_calyx build --growth 1 -o no.calyx numbers
     is_status 2
     complains "option --growth wants a factor from 1.25 to 16, not '1'"
+    for other in "--memory 1M" "--probes 3" --strict; do
+        run_calyx build --growth 2 $other -o no.calyx numbers
+        is_status 2
+        complains "--growth goes with --keys and --rate, but not with --memory"
+    done
 }
 
 @test "kinds and probes can be chosen" {

@@ -179,10 +179,10 @@ END
 @test "what is wrong with the options is told" {
     run_calyx plan
     is_status 2
-    complains "two of --keys, --rate and --memory are wanted"
+    complains "--keys or --memory is wanted"
     run_calyx plan -p 1%
     is_status 2
-    complains "two of --keys, --rate and --memory are wanted"
+    complains "--keys or --memory is wanted"
     run_calyx plan -n 1 -p 1% --memory 1M
     is_status 2
     complains "any two of them decide the third"
@@ -191,7 +191,7 @@ END
     complains "there is no kind 'lien'; did you mean 'line'?"
     run_calyx plan -n many
     is_status 2
-    complains "option --keys wants a count"
+    complains "option --keys wants a whole number"
     run_calyx plan -n 10 -p 2
     is_status 2
     complains "option --rate wants a rate"

@@ -100,5 +100,5 @@ make() {
     complains "nothing: cannot open it"
     run_calyx verify f --strangers many
     is_status 2
-    complains "option --strangers wants a count"
+    complains "option --strangers wants a whole number"
 }

@@ -414,11 +414,14 @@ class Relay:
                 target.sendall(data)
         except OSError:
             pass
+        # Closed, too: one that is only shut down and still full lets the other
+        # side wait until it may write again.
         for end in (source, target):
             try:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+            end.close()
 
     def close(self):
         self.listener.close()

@@ -701,7 +701,6 @@ static void what_cannot_be_made_is_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct chain *c;
-        uint64_t bytes;
         calyx_error why = {0};
         assert_int_equal(chain_new(bad[i].capacity, bad[i].error,
                                    bad[i].options, bad[i].growth, NULL, &c,
@@ -709,10 +708,6 @@ static void what_cannot_be_made_is_refused(void **state) {
                          bad[i].status);
         assert_null(c);
         assert_true(why.text[0]);
-        if (bad[i].growth)
-            assert_int_equal(chain_new_bytes(bad[i].capacity, bad[i].error,
-                                             bad[i].options, &bytes, NULL),
-                             bad[i].status);
     }
 }
 
@@ -756,11 +751,8 @@ static void it_describes_itself_as_redisbloom_does(void **state) {
     };
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         struct chain *c;
-        uint64_t bytes;
         assert_ok(chain_new(seen[i].capacity, seen[i].error, seen[i].options,
                             seen[i].growth, NULL, &c, NULL));
-        assert_ok(chain_new_bytes(seen[i].capacity, seen[i].error,
-                                  seen[i].options, &bytes, NULL));
         const struct chain_info info = chain_describe(c);
         assert_int_equal(info.capacity, seen[i].capacity);
         assert_int_equal(info.size, seen[i].size);
@@ -768,29 +760,12 @@ static void it_describes_itself_as_redisbloom_does(void **state) {
         assert_int_equal(info.items, 0);
         assert_int_equal(info.links, 1);
         assert_int_equal(info.hash_bits, 64);
-        assert_true(info.memory > bytes && bytes == c->bytes);
+        assert_true(info.memory > c->bytes && 8 * c->bytes == c->link[0].bits);
         assert_int_equal(c->link[0].bits, seen[i].bits);
         assert_int_equal(c->link[0].hashes, seen[i].hashes);
         assert_true(c->link[0].error == seen[i].ratio);
         chain_free(c);
     }
-}
-
-static void growth_is_foretold(void **state) {
-    (void)state;
-    struct chain *c;
-    assert_ok(chain_new(5, 0.01, CHAIN_GROWS, 3, NULL, &c, NULL));
-    for (uint32_t i = 0; c->links < 6; i++) {
-        const uint64_t before = c->bytes, more = chain_growth_bytes(c);
-        bool fresh;
-        assert_ok(chain_add(c, &i, sizeof i, &fresh, NULL));
-        if (fresh) assert_int_equal(c->bytes, before + more);
-    }
-    chain_free(c);
-    assert_ok(chain_new(1, 0.01, CHAIN_FIXED, 3, NULL, &c, NULL));
-    assert_ok(chain_add(c, "x", 1, NULL, NULL));
-    assert_int_equal(chain_growth_bytes(c), 0);
-    chain_free(c);
 }
 
 /* ---- Memory that runs out ------------------------------------------------ */
@@ -894,7 +869,6 @@ int main(int count, char **words) {
         cmocka_unit_test(what_cannot_be_made_is_refused),
         cmocka_unit_test(a_chain_grows_until_its_rate_is_zero),
         cmocka_unit_test(it_describes_itself_as_redisbloom_does),
-        cmocka_unit_test(growth_is_foretold),
         cmocka_unit_test(no_memory_changes_nothing),
     };
     const int failures = RUN_TESTS(tests);

@@ -72,6 +72,8 @@ static const struct refusal refusals[] = {
     {{.fpr = 5e-324}, BAD, "line filters keep rates down to 1e-08", "e-324"},
     {{.kind = "flat", .fpr = 5e-324}, BAD, "rates down to 1e-15", "e-324"},
     {{.kind = "line2", .fpr = 1e-15}, BAD, "rates down to 1e-14", "1e-15"},
+    {{.fpr = 1e-9}, BAD, "of all kinds flat goes lowest, to 1e-15", "1e-09"},
+    {{.fpr = 1e-9, .growth = 2}, BAD, "flat goes lowest, to 1e-11", "1e-09"},
     {{.kind = "split", .fpr = 1e-8}, BAD, "rates down to 1e-07", "1e-08"},
     {{.kind = "counting", .fpr = 1e-9}, BAD, "rates down to 1e-08", "1e-09"},
     {{.fpr = 1e-5, .growth = 2},
@@ -363,8 +365,8 @@ static const struct mismatch mismatches[] = {
     {{.kind = "line"}, {.kind = "counting"}, "kind line", "kind counting"},
     {{.hash = "xxh3"}, {.hash = "xxh64"}, "with xxh3", "with xxh64"},
     {{.seed = 1}, {.seed = 2}, "seed 1", "seed 2"},
-    {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same capacity"},
-    {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same capacity and fpr"},
+    {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same number of keys"},
+    {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same rate"},
     {{.bits = 5120, .probes = 4}, {.bits = 5120, .probes = 5}, " 4", " 5"},
 };
 enum { MISMATCHES = sizeof mismatches / sizeof mismatches[0] };
@@ -413,7 +415,7 @@ static void filters_with_different_keys_do_not_fit(void **state) {
     calyx_filter *b =
         make_filter((calyx_options){.hash = "siphash", .key = OTHER_KEY});
 
-    assert_do_not_fit(a, b, "different keys", "filters");
+    assert_do_not_fit(a, b, "different secret keys", "filters");
 
     calyx_free(a);
     calyx_free(b);
