@@ -1,10 +1,10 @@
 # The longest tests begin first, lest one of them ends long after all others.
 
 set(longest
-    web.page cli.exact crash unit.large_file@scalar module.citizen
-    package.amalgamation package.install
-    cli.exact+address cli.streams+address module.push+address
-    module.window+address module.fuzz+address
+    web.page cli.exact cli.streams crash unit.large_file@scalar module.citizen
+    module.window package.amalgamation package.install
+    cli.exact+address module.push+address module.window+address
+    module.fuzz+address
     cli.threads+thread)
 foreach(test IN LISTS longest)
     if(TEST ${test})

@@ -50,7 +50,7 @@ setup() {
 
 @test "a line may be a gigabyte long, and have lines around it" {
     local long=1G
-    ! is_sanitized || long=100M # which is as far above the size of a block
+    ! is_sanitized || long=100M # far more than a block has, too
     { echo rose; head -c $long /dev/zero | tr '\0' x; printf 'y\niris\n'; } |
         "$CALYX" check -n -f flowers.calyx >out
     prints 1:rose 3:iris
