@@ -13,9 +13,12 @@ string(REGEX MATCH "address|thread" sanitizer "${CALYX_SANITIZE}")
 if(sanitizer)
     set(suffix "+${sanitizer}")
 endif()
+# The thread sanitizer has a process that ends wait for what threads may still do,
+# a second unless told otherwise; the command always has one that waits for
+# signals.
 set(sanitizer_options
     ASAN_OPTIONS=allocator_may_return_null=1
-    TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1)
+    TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1:atexit_sleep_ms=50)
 
 # ---- The processor's levels, as the library sees them ----------------------
 

@@ -57,6 +57,9 @@ prints() {
     diff wanted out >&2
 }
 
+# Sanitizers take memory of their own, and time.
+is_sanitized() { nm "$CALYX" 2>/dev/null | grep -qE '__(asan|tsan)_init'; }
+
 # A filter of some flowers, with a rate that no test will ever notice.
 flowers() {
     printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx

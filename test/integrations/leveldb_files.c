@@ -16,11 +16,12 @@
 
 enum { KEYS = 20000 };
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/calyx_leveldb_XXXXXX");
+    snprintf(folder, sizeof folder, "%s/calyx_leveldb_XXXXXX",
+             temporary_or("/tmp"));
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -146,7 +147,7 @@ static int damage_tables(const char *policy) {
     assert_non_null(list);
     int damaged = 0;
     for (struct dirent *entry; (entry = readdir(list));) {
-        char path[512];
+        char path[FOLDER_BYTES + 300];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (strstr(entry->d_name, ".ldb"))
             damaged += damage_filters(path, policy);

@@ -19,6 +19,9 @@ def start(tmp_path):
         return started[-1]
 
     yield start_one
+    # All at once: a primary would wait for replicas that stay.
+    for server in started:
+        server.ask_to_stop()
     for server in started:
         server.stop()
 

@@ -94,9 +94,13 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def stop(self):
+    def ask_to_stop(self):
         if self.process and self.alive():
             self.process.terminate()
+
+    def stop(self):
+        if self.process and self.alive():
+            self.ask_to_stop()
             try:
                 self.process.wait(20)
             except subprocess.TimeoutExpired:

@@ -224,12 +224,14 @@ static calyx_filter *make_large(const char *kind, uint64_t bits) {
 
 /* A file with these bytes. */
 struct file {
-    char path[64];
+    char path[FOLDER_BYTES];
     int fd;
 };
 
 static struct file file_of(struct bytes bytes) {
-    struct file file = {.path = "/tmp/calyx_damage_XXXXXX"};
+    struct file file;
+    snprintf(file.path, sizeof file.path, "%s/calyx_damage_XXXXXX",
+             temporary_or("/tmp"));
     file.fd = mkstemp(file.path);
     assert_true(file.fd >= 0);
     assert_int_equal(write(file.fd, bytes.at, bytes.size), bytes.size);

@@ -22,18 +22,19 @@
 
 /* ---- A folder for each test ---------------------------------------------- */
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/calyx_file_XXXXXX");
+    snprintf(folder, sizeof folder, "%s/calyx_file_XXXXXX",
+             temporary_or("/tmp"));
     return mkdtemp(folder) ? 0 : -1;
 }
 
 static int end_folder(void **state) {
     (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
+    char command[FOLDER_BYTES + 20];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
 }
 

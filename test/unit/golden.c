@@ -41,8 +41,9 @@ static void scratch_path(char path[PATH_BYTES], const char *name) {
 /* Saving waits for the disk; in memory there is none. */
 static int make_scratch(void **state) {
     (void)state;
-    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(scratch, sizeof scratch, "%s/calyx-golden-XXXXXX", folder);
+    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(scratch, sizeof scratch, "%s/calyx-golden-XXXXXX",
+             temporary_or(memory));
     return mkdtemp(scratch) ? 0 : -1;
 }
 

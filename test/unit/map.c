@@ -23,12 +23,13 @@
 
 /* ---- A folder for each test ---------------------------------------------- */
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static char path[PATH_MAX], other_path[PATH_MAX]; /* of files in it */
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/calyx_map_XXXXXX");
+    snprintf(folder, sizeof folder, "%s/calyx_map_XXXXXX",
+             temporary_or("/tmp"));
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/f", folder);
     snprintf(other_path, sizeof other_path, "%s/g", folder);

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "filter/filter.h"
@@ -71,6 +72,12 @@ double odds_at_least(uint64_t x, uint64_t n, double p) {
         if ((double)i > (double)n * p && term <= sum * 1e-12) break;
     }
     return fmin(1, sum);
+}
+
+const char *temporary_or(const char *otherwise) {
+    const char *folder = getenv("TMPDIR");
+    const bool fits = folder && *folder && strlen(folder) < FOLDER_BYTES / 2;
+    return fits ? folder : otherwise;
 }
 
 /* At most x succeed if at least n - x fail. */

@@ -247,11 +247,12 @@ static void without_memory_the_filter_stays_with_its_owner(void **state) {
 
 /* ---- A file that is followed --------------------------------------------- */
 
-static char folder[64], path[PATH_MAX], other_path[PATH_MAX];
+static char folder[FOLDER_BYTES], path[PATH_MAX], other_path[PATH_MAX];
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/calyx_live_XXXXXX");
+    snprintf(folder, sizeof folder, "%s/calyx_live_XXXXXX",
+             temporary_or("/tmp"));
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/f", folder);
     snprintf(other_path, sizeof other_path, "%s/g", folder);

@@ -17,6 +17,7 @@ const parts = {
   plan: (page) => page.locator("#chart-grow canvas").waitFor(),
   see: (page) => page.locator("#bits .bit").first().waitFor(),
   async try(page) {
+    await page.fill("#try-keys", "20k"); // a million look the same
     await page.click("#try-run");
     await page.locator('[data-fact="try.measured"]').waitFor({ timeout: 60000 });
   },
