@@ -32,6 +32,7 @@ check:
 	@dev/check-layers
 	@dev/check-header
 	@dev/check-compilers
+	@dev/check-spare
 	@dev/check-tidy
 	@CALYX_FUZZ=200000 CALYX_HUGE=4200 CALYX_LONG=1 dev/test $(JOBS)
 	@dev/check-symbols
@@ -102,7 +103,7 @@ help:
 	@echo 'make                 build the command, the library and the server module, into build/'
 	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
-	@echo 'make check           the tests, and the checks before a change is sent'
+	@echo 'make check           the tests, and the checks before a change is sent: 40 minutes'
 	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
 	@echo 'make bench-exact     measure the exact verbs on 40 million lines: half an hour'

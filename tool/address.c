@@ -55,9 +55,19 @@ static struct hidden {
 } * hidden;
 static size_t hidden_count;
 
+/* A word, or the value of an option, that begins as paths do is no URL. */
+static bool is_path(const char *word) {
+    if (*word == '-') {
+        word += strspn(word, "-abcdefghijklmnopqrstuvwxyz");
+        word += *word == '=';
+    }
+    return *word == '/' || strncmp(word, "./", 2) == 0 ||
+           strncmp(word, "../", 3) == 0;
+}
+
 static void hide(char **word) {
     char *const mark = strstr(*word, "://");
-    if (!mark) return;
+    if (!mark || is_path(*word)) return;
     char *const rest = mark + 3;
     const size_t size = secret_size(rest);
     if (!size) return;
@@ -76,7 +86,7 @@ void hide_passwords(int count, char **words) {
 }
 
 /* The word may be the end of one, behind --server= */
-static const char *unhide(const char *word) {
+const char *as_given(const char *word) {
     for (size_t i = 0; i < hidden_count; i++)
         if (word >= hidden[i].shown && word < hidden[i].shown + hidden[i].size)
             return hidden[i].full + (word - hidden[i].shown);
@@ -219,7 +229,7 @@ static struct address parse(const char *url, bool keyless) {
 }
 
 struct address address_of(const char *word) {
-    const char *const full = unhide(word);
+    const char *const full = as_given(word);
     struct address a;
     if (is_address(full)) {
         a = parse(full, false);

@@ -12,8 +12,9 @@
  * A password on the command line can be seen by everybody who lists processes.
  * So main has it overwritten there before it does anything else, from :// to
  * the last @, whether that makes sense or not; words then show *** in its
- * place, and only address_of knows better. That is why no message can show it,
- * whichever word it quotes.
+ * place, and only as_given knows better. That is why no message can show it,
+ * whichever word it quotes. The price: a file of such a name is not found,
+ * unless that begins with ./, ../ or /.
  */
 #ifndef CALYX_TOOL_ADDRESS_H
 #define CALYX_TOOL_ADDRESS_H
@@ -33,6 +34,9 @@ struct address {
 
 /* Take the passwords out of the words of the command line. */
 void hide_passwords(int count, char **words);
+
+/* A word before that. For what is kept, never for a message. */
+const char *as_given(const char *word);
 
 /* What such a word says; fails if it is none. */
 struct address address_of(const char *word);

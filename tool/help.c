@@ -14,6 +14,12 @@ static const char *const about =
     "it says no, but for a small share of the time that you choose when you "
     "make it.";
 
+static const char *const file_names =
+    "As a FILE, - is standard input or output. A word with :// and an @ behind "
+    "it may be a URL with a password, and is hidden, so no file is found by "
+    "it. With ./ before its name, a file may be called anything: ./- and "
+    "./a://b@c.";
+
 static const struct example tour[] = {
     {"calyx build -p 0.1% -o seen.calyx urls.txt", "make a filter of a list"},
     {"calyx check -f seen.calyx -v new.txt",
@@ -189,6 +195,7 @@ static void manual_of_all(void) {
            "[\\fIFILE\\fR]...\n");
     section("Description");
     paragraph(about);
+    paragraph(file_names);
     section("Verbs");
     for (const struct verb *const *verb = verbs; *verb; verb++) {
         printf(".TP\n\\fB%s\\fR\n", (*verb)->name);

@@ -84,9 +84,7 @@ static void pack_gzip(struct output *o, const void *bytes, size_t size,
 }
 #else
 static void start_gzip(struct output *o) {
-    fail_at(o->name, 0,
-            "its name asks for gzip, and this calyx was built "
-            "without zlib");
+    (void)o;
 }
 
 static void pack_gzip(struct output *o, const void *b, size_t n, enum step s) {
@@ -117,9 +115,7 @@ static void pack_zstd(struct output *o, const void *bytes, size_t size,
 }
 #else
 static void start_zstd(struct output *o) {
-    fail_at(o->name, 0,
-            "its name asks for zstd, and this calyx was built "
-            "without libzstd");
+    (void)o;
 }
 
 static void pack_zstd(struct output *o, const void *b, size_t n, enum step s) {
@@ -144,6 +140,23 @@ static enum form form_named(const char *path) {
     if (dot && strcmp(dot, ".gz") == 0) return GZIP;
     if (dot && strcmp(dot, ".zst") == 0) return ZSTD;
     return PLAIN;
+}
+
+static void refuse_what_cannot_be_packed(const char *path) {
+    const enum form form = form_named(path);
+    (void)form;
+#ifndef CALYX_HAVE_ZLIB
+    if (form == GZIP)
+        fail_at(path, 0,
+                "its name asks for gzip, and this calyx was built "
+                "without zlib");
+#endif
+#ifndef CALYX_HAVE_ZSTD
+    if (form == ZSTD)
+        fail_at(path, 0,
+                "its name asks for zstd, and this calyx was built "
+                "without libzstd");
+#endif
 }
 
 /* Of the name of the folder, slash included; 0 if there is none. */
@@ -207,6 +220,7 @@ void expect_output(const char *path, bool replace) {
     struct stat is;
     if (!path || strcmp(path, "-") == 0) return;
     if (!*path) fail("the output has an empty name");
+    refuse_what_cannot_be_packed(path);
     if (stat(path, &is) == 0) {
         if (S_ISREG(is.st_mode) && !replace) fail_exists(path);
         return;
@@ -219,6 +233,7 @@ void expect_output(const char *path, bool replace) {
 
 static void open_file(struct output *o, const char *path, bool replace) {
     struct stat is;
+    refuse_what_cannot_be_packed(path);
     if (stat(path, &is) != 0) {
         if (errno != ENOENT) fail_os(path, "look at it");
         open_beside(o, path, 0666);

@@ -131,6 +131,7 @@ static bool find_form(struct source *s) {
 
 /* ---- Unpacking ---------------------------------------------------------- */
 
+#if defined CALYX_HAVE_ZLIB || defined CALYX_HAVE_ZSTD
 /* Have packed bytes at hand. Returns 1, 0 at the end, -1 in trouble. */
 static ssize_t refill(struct source *s) {
     if (s->at < s->packed_size) return 1;
@@ -144,6 +145,7 @@ static ssize_t refill(struct source *s) {
         return trouble(s, "damaged: the packed data ends in its middle");
     return n;
 }
+#endif
 
 #ifdef CALYX_HAVE_ZLIB
 static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {

@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "guess.h"
 #include "shards.h"
 #include "spool.h"
@@ -345,6 +346,7 @@ static int run(int count, char **files) {
     if (shards) memory /= shards;
 
     const calyx_options want = options_given();
+    if (comment) comment = as_given(comment);
     if (comment && strlen(comment) > MOST_COMMENT)
         fail("option --comment wants at most %d bytes, not %zu", MOST_COMMENT,
              strlen(comment));

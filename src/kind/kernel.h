@@ -111,8 +111,15 @@ static inline const struct kernel *kernel_up_to(
 
 /* ---- How a kernel makes its runs of its single calls --------------------- */
 
-/* Given constant functions, these melt into one loop in each kernel. */
+/* Given constant functions, these melt into one loop in each kernel. Where one
+ * of them is given to another, gcc -Og cannot do that ("inlining failed") and
+ * wants -DCALYX_NO_MELT=1: the kernels are slow then, and easy to step through.
+ * CMakeLists.txt sees to it. */
+#if CALYX_NO_MELT
+#define MELT static inline
+#else
 #define MELT static inline __attribute__((always_inline))
+#endif
 
 enum { NEAR = 16 }; /* hashes between the call into the first and the touch */
 

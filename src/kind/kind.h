@@ -57,5 +57,7 @@ struct kind {
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
+/* The name of a kind that once had this code; NULL if none had. */
+const char *kind_retired(uint32_t code);
 
 #endif

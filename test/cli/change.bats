@@ -71,6 +71,7 @@ setup() {
 }
 
 @test "filters that grow, count or are packed are replaced as a whole" {
+    needs gzip
     "$CALYX" build -n 10 --growth 2 -o grows.calyx /dev/null
     "$CALYX" build -n 1000 --kind counting -o counts.calyx /dev/null
     "$CALYX" build -n 1000 -o packed.calyx.gz /dev/null

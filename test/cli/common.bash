@@ -60,6 +60,24 @@ prints() {
 # Sanitizers take memory of their own, and time.
 is_sanitized() { nm "$CALYX" 2>/dev/null | grep -qE '__(asan|tsan)_init'; }
 
+# needs gzip zstd: skip the test for a calyx that was built without, where that
+# is meant (dev/check-spare), if it says so, and before the work.
+needs() {
+    local packer end lack
+    for packer in "$@"; do
+        if lack=$(echo | $packer -c | "$CALYX" dedup 2>&1); then continue; fi
+        echo "needs $packer: $lack" >&2
+        [ -n "${CALYX_SPARE:-}" ] || return 1
+        [[ $lack == *"this calyx was built without "*"; pipe it through '$packer -dc'" ]] ||
+            return 1
+        [ $packer = gzip ] && end=gz || end=zst
+        run_calyx build -o lacking.$end nowhere
+        is_status 2
+        complains "lacking.$end: its name asks for $packer, and this calyx was built without"
+        skip "built without $packer"
+    done
+}
+
 # A filter of some flowers, with a rate that no test will ever notice.
 flowers() {
     printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx

@@ -161,6 +161,7 @@ spills() {
 }
 
 @test "fields, case, NUL, CSV and packed files are as elsewhere" {
+    needs gzip zstd
     printf 'a,1\nb,1\nA,2\n' >x
     printf 'c,2\n' | gzip >y.gz
     run_calyx common -t, -k2 x y.gz
@@ -435,6 +436,7 @@ PYTHON
 }
 
 @test "a file that shrinks or changes while it is read is trouble" {
+    needs gzip
     seq 1000000 >a
     mkfifo b
     "$CALYX" common a b -o new 2>err 3>&- 5>&- &

@@ -57,6 +57,7 @@ assert text == "quote \" back \\ tab \t new\nline, h\u00e9, bad \ufffd\ufffd\uff
 }
 
 @test "info reads from a pipe, gzip and zstd" {
+    needs gzip zstd
     seq 10 | "$CALYX" build -n 100 -o f
     gzip -k f
     zstd -q f

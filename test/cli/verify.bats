@@ -22,6 +22,7 @@ make() {
 }
 
 @test "several lists, standard input, packed filters and options for keys" {
+    needs gzip
     seq 1000 | sed 's/$/,x/' >a
     seq 1001 2000 | sed 's/$/,y/' >b
     "$CALYX" build --csv -k 1 -o f.gz a b
@@ -63,6 +64,7 @@ make() {
 }
 
 @test "damage, an open change and a cut are found" {
+    needs gzip
     make
     size=$(stat -c %s f)
     cp f damaged

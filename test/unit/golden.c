@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hash/hash.h"
+#include "kind/kind.h"
 #include "kind/line.h"
 #include "support.h"
 
@@ -613,17 +614,26 @@ static void its_places_are_ours(void **state) {
 static void retired_codes_are_refused(void **state) {
     (void)state;
     struct golden g = open_golden("line-encoded.calyx");
-    static const uint8_t retired[] = {1, 2, 5};
+    static const struct {
+        uint8_t code;
+        const char *says;
+    } retired[] = {{1, "kind 1, the line of an older version"},
+                   {2, "kind 2, the line2 of an older version"},
+                   {5, "kind 5, the counting of an older version"}};
     const size_t end = (size_t)g.file.at[32] + 256u * g.file.at[33] - 8;
-    for (size_t i = 0; i < sizeof retired; i++) {
+    for (size_t i = 0; i < sizeof retired / sizeof *retired; i++) {
         calyx_filter *f = NULL;
-        g.file.at[40] = retired[i];
+        calyx_error why;
+        g.file.at[40] = retired[i].code;
         const uint64_t sum = hash_named("xxh3")->one(
             &(struct secret){.seed = 0}, g.file.at, end);
         for (int byte = 0; byte < 8; byte++)
             g.file.at[end + (size_t)byte] = (uint8_t)(sum >> 8 * byte);
-        assert_int_equal(calyx_decode(g.file.at, g.file.size, NULL, &f, NULL),
-                         CALYX_TOO_NEW);
+        assert_int_equal(calyx_decode(g.file.at, g.file.size, NULL, &f, &why),
+                         CALYX_CANNOT);
+        assert_non_null(strstr(why.text, retired[i].says));
+        assert_non_null(strstr(why.text, "build it again"));
+        assert_null(kind_coded(retired[i].code));
     }
     close_golden(&g);
 }
