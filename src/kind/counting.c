@@ -7,7 +7,7 @@
  * Questions read the lines alone, and cost what a line filter's do. The four
  * bits of a counter lie far apart: a plane has one of them for each bit of the
  * lines, at the same place. So one instruction adds to all counters of a line,
- * and what matters for speed, few counters reach into planes 2 and 3, which
+ * and, what matters for speed, few counters reach into planes 2 and 3, which
  * then need not be touched.
  *
  * A bit that is set counts for 1, and the counter for what goes beyond:

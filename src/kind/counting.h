@@ -100,8 +100,7 @@ COUNTING_CALL(call_near_to_remove, true, true)
 /* ---- Adding many --------------------------------------------------------- */
 
 /* Less than half of the keys carry anything into plane 1. So its lines are
- * called when that is known, and the second step is made for so many keys at a
- * time. */
+ * called when that is known, and the second step is made after so many keys. */
 enum { LATER = 128 };
 
 struct carries {

@@ -4,11 +4,12 @@
  * lets a filter built on one machine be read on any other.
  *
  * A question costs little work and one long wait for memory, so the kernels
- * that take many hashes keep many waits going at once. Before the bits of a
- * hash are touched, the lines of the hashes that follow are called into the
- * second-level cache, far ahead; and where that pays, each is called into the
- * first shortly before its touch. Calling only a few hashes ahead, as most
- * filters do, takes twice as long from main memory.
+ * that take many hashes keep many waits going at once. To "call" a line is to
+ * ask memory for it without waiting (a prefetch). Before the bits of a hash are
+ * touched, the lines of the hashes that follow are called into the second-level
+ * cache, far ahead; and where that pays, each is called into the first shortly
+ * before its touch. Calling only a few hashes ahead, as most filters do, takes
+ * twice as long from main memory.
  */
 #ifndef CALYX_KERNEL_H
 #define CALYX_KERNEL_H
@@ -82,8 +83,9 @@ struct kernel {
                       struct run run, bool *found);
     size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run run,
                       bool *fresh);
-    /* Only for kinds that count; else NULL. What was not there stays away;
-     * tells whether it was there, or how many were. */
+    /* Remove a key, or each of a run, and tell whether it was there, or how
+     * many were. One that was not there changes nothing. NULL for kinds that do
+     * not count. */
     bool (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
                          struct run run, bool *found);
@@ -99,7 +101,7 @@ struct kernel {
     bool hashes_numbers;
 };
 
-enum { FIELDS_AT_ONCE = 16 }; /* parts */
+enum { FIELDS_AT_ONCE = 16 }; /* the most parts that has_in_any takes */
 
 /* From a list that runs from the best level down to CPU_SCALAR, the first that
  * is no better than `level`. A filter asks once, when it is made. */
@@ -121,7 +123,8 @@ static inline const struct kernel *kernel_up_to(
 #define MELT static inline __attribute__((always_inline))
 #endif
 
-enum { NEAR = 16 }; /* hashes between the call into the first and the touch */
+enum { NEAR = 16 }; /* hashes between the call of a line into the first-level
+                       cache and its touch */
 
 MELT void call_line(const uint8_t *line) {
     __builtin_prefetch(line, 0, 2); /* into the second-level cache */
@@ -138,6 +141,7 @@ typedef bool add_one(uint8_t *, const struct shape *, const uint64_t *);
 typedef void call_one(const uint8_t *, const struct shape *, uint64_t);
 
 /* How many of less than 2048 answers are true, eight at a time. */
+_Static_assert(RUN < 2048, "answers of a run are counted by it");
 MELT size_t count_true(const bool *answers, size_t n) {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
     uint64_t sums = 0;

@@ -23,7 +23,7 @@
  * 1 %, where k bits anywhere in the line need 9.92, and bits anywhere in memory
  * 9.59.
  *
- * The choice. For each k there is a list of sets of k columns, as many as a
+ * The choice. For each k there is a list of sets of k columns, its length a
  * power of two, so that a few bits of the hash pick one. Every column is in as
  * many of them as any other, and every pair of columns too, or nearly: at the
  * loads for which k is the best number, that changes the rate by less than a
@@ -97,7 +97,8 @@ const uint32_t line_salt[LINE_COLUMNS] = {
 const uint8_t line_sets[LINE_SETS] = {LISTS(SET, OTHER_SET)};
 _Alignas(64) const line_row line_rows[LINE_SETS] = {LISTS(ROW, OTHER_ROW)};
 
-/* So many sets from one on, for keys that choose once or twice. */
+/* For 1 to 8 columns: at which set their list starts, and its length. Keys of 9
+ * to 16 probes choose by the same lists the columns of their second bits. */
 #define CHOICES(twice)                                                \
     CHOICE(0, 8, twice), CHOICE(8, 32, twice), CHOICE(40, 64, twice), \
         CHOICE(104, 64, twice), CHOICE(168, 64, twice),               \

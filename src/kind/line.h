@@ -9,7 +9,7 @@
 enum {
     LINE_BYTES = 64,
     LINE_COLUMNS = 8, /* of 64 bits: word w and word w + 8, of 32 bits each */
-    LINE_SETS = 273,  /* of columns */
+    LINE_SETS = 273,  /* of 1 to 8 columns, that keys choose from */
     LINE_ALL = 255    /* the set of all columns */
 };
 

@@ -241,8 +241,8 @@ AVX2 MELT uint64_t share_eight(const struct field *part, const uint64_t *hashes,
 
 /* ---- The kernels --------------------------------------------------------- */
 
-/* So many lines fit into no third-level cache. From memory it pays to call
- * lines from near by too, which else costs a tenth. */
+/* So many lines fit into few third-level caches. From memory it pays to call
+ * lines from near by too; in cache that would cost a tenth. */
 enum { FAR_OFF = (32 << 20) / LINE_BYTES };
 
 /* A has_run or add_run. That `twice` is set to what it is looks idle, but tells
