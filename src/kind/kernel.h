@@ -123,8 +123,9 @@ static inline const struct kernel *kernel_up_to(
 #define MELT static inline __attribute__((always_inline))
 #endif
 
-enum { NEAR = 16 }; /* hashes between the call of a line into the first-level
-                       cache and its touch */
+/* Hashes between the call of a line into the first-level cache and its
+ * touch. */
+enum { NEAR = 16 };
 
 MELT void call_line(const uint8_t *line) {
     __builtin_prefetch(line, 0, 2); /* into the second-level cache */
