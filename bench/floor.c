@@ -10,10 +10,10 @@
  * round. It has as many lines as a line filter for the same keys, all of them
  * on huge pages.
  *
- * Given hashes, it does no hashing; given numbers, it mixes each by the
- * cheapest way that a filter can afford, cheaper than what our filters do: so
- * were the figures of other libraries measured. URLs are hashed alone, by "hash
- * alone", and the floor for them is the sum of the two.
+ * Given hashes, it does no hashing; given numbers, it mixes them one by one, by
+ * the least that a filter can afford: so were the figures of other libraries
+ * measured. URLs are hashed alone, by "hash alone", and the floor for them is
+ * the sum of the two.
  */
 #define XXH_INLINE_ALL
 #include <stdlib.h>
