@@ -1,6 +1,7 @@
 """Starting and stopping real servers, each in a folder of its own."""
 import glob
 import os
+import random
 import re
 import signal
 import socket
@@ -27,9 +28,16 @@ CLOCK_COUNTS = not os.environ.get("CALYX_PRELOAD")
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that systems give to connections (from 32768 on): one of these
+    might be taken by another test's client before the server comes to it."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Server:
