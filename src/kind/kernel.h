@@ -142,7 +142,6 @@ typedef bool add_one(uint8_t *, const struct shape *, const uint64_t *);
 typedef void call_one(const uint8_t *, const struct shape *, uint64_t);
 
 /* How many of less than 2048 answers are true, eight at a time. */
-_Static_assert(RUN < 2048, "answers of a run are counted by it");
 MELT size_t count_true(const bool *answers, size_t n) {
     const uint64_t bytes = UINT64_C(0x00FF00FF00FF00FF);
     uint64_t sums = 0;
@@ -152,6 +151,7 @@ MELT size_t count_true(const bool *answers, size_t n) {
     sums = (sums & bytes) + (sums >> 8 & bytes);
     return total + (size_t)(sums * UINT64_C(0x0001000100010001) >> 48);
 }
+_Static_assert(RUN < 2048, "count_true counts the answers of a run");
 
 /* The shape is copied, so that the compiler sees that no store changes it. The
  * loop over hashes that have one ahead does not ask whether they have. */
