@@ -83,11 +83,25 @@ def up(n, unit):
     return -(-n // unit) * unit
 
 
+def check_records(data):
+    names, at = set(), 0
+    while at < len(data):
+        check(len(data) - at >= 4, "records")
+        kind, size = unpack_from("<HH", data, at)
+        at += 4 + size
+        check(kind > 0 and at <= len(data), "records")
+        if kind == 1:
+            name, *rest = data[at - size:at].split(b"\0")
+            check(len(rest) == 2 and rest[1] == b"" and 1 <= len(name) <= 64 and
+                  name not in names, "property")
+            names.add(name)
+
+
 def open_filter(data, key=b""):
     check(len(data) >= 128 and data[:8] == b"\x89CLX\r\n\x1a\n", "no filter")
     (version, order, must, may, file_size, header_size, align, kind, hash_code,
-     flags, seed, hash_check, fpr, growth, count, comment_size) = \
-        unpack_from("<IIIIQIIHHIQQddII", data, 8)
+     flags, seed, hash_check, fpr, growth, count, comment_size,
+     records_size) = unpack_from("<IIIIQIIHHIQQddIII", data, 8)
     check(order == 0x0A0B0C0D, "its bytes are in another order")
     check(version == 1 and must == 0, "too new")
     check(200 <= header_size <= min(12288, len(data)), "header size")
@@ -95,14 +109,17 @@ def open_filter(data, key=b""):
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
     check(kind in KINDS and hash_code in (1, 2, 3), "unknown kind or hash")
     used = 128 + 64 * count
+    behind = used + comment_size + records_size
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
           (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
-          comment_size <= 1000 and not any(data[88:128]) and
-          header_size == up(used + comment_size + 8, align) and
+          comment_size <= 1000 and records_size <= 4096 and
+          not any(data[92:128]) and header_size == up(behind + 8, align) and
           0 not in data[used:used + comment_size], "header")
 
+    check_records(data[used + comment_size:behind])
+
     places, block_bits, counter_bits, most, allowed = KINDS[kind]
-    sections = [(0, used + comment_size), (header_size - 8, header_size)]
+    sections = [(0, behind), (header_size - 8, header_size)]
     parts, chunks, at = [], [], header_size
     for record in range(128, used, 64):
         blocks, probes, zero, capacity, items, rate, body_at, size, rest = \

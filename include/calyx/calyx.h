@@ -132,7 +132,12 @@ CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
 CALYX_API calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
                                       calyx_error *why);
 
+/* End a filter. NULL is fine. calyx_close also says whether the changes of a
+ * filter that was mapped for writing are safe: synced to the disk, sealed, and
+ * still in the file of that name; the filter is gone in any case. Any other
+ * filter has nothing to lose, and CALYX_OK. */
 CALYX_API void calyx_free(calyx_filter *f);
+CALYX_API calyx_status calyx_close(calyx_filter *f, calyx_error *why);
 
 /* Let an allocator that mends its holes move a filter. `move` gets each block
  * that was taken, with its size, and returns where it is now, which may be
@@ -397,6 +402,14 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  * filter or an error. There is no unchecked variant and no second call to make.
  */
 
+/* When the bytes of a filter that is used in place (calyx_view, calyx_map) are
+ * compared with their checksums. Other calls compare all of them at once. */
+typedef enum calyx_verification {
+    CALYX_VERIFY_LAZY,  /* each range before it is first used */
+    CALYX_VERIFY_WHOLE, /* all when it is opened              */
+    CALYX_VERIFY_NONE   /* only when calyx_verify is called   */
+} calyx_verification;
+
 /* How to open what was written. NULL will do. */
 typedef struct calyx_opening {
     const uint8_t *key;  /* the 16 secret bytes, which no file contains */
@@ -404,6 +417,7 @@ typedef struct calyx_opening {
     bool concurrent;     /* as in calyx_options                         */
     uint64_t most_bytes; /* refuse what is larger; default no limit    */
     const calyx_memory *memory;
+    calyx_verification verify;
 } calyx_opening;
 
 /* The buffer must have exactly calyx_encoded_size bytes. */
@@ -460,6 +474,16 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
 CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
 CALYX_API const char *calyx_comment(const calyx_filter *f);
 
+/* Named texts to keep with the filter, for programs: a name has 1 to 64 bytes;
+ * all names and values together, with 6 bytes for each pair, have at most 4096.
+ * NULL for the value removes one. They are copied with the filter, like the
+ * comment, and written wherever its head is. calyx_property returns NULL if
+ * there is none of this name; what it returns is good until they are changed.
+ */
+CALYX_API calyx_status calyx_set_property(calyx_filter *f, const char *name,
+                                          const char *value, calyx_error *why);
+CALYX_API const char *calyx_property(const calyx_filter *f, const char *name);
+
 /* ---- Bare bits ---------------------------------------------------------- */
 
 /* The bits that a filter is asked by, with nothing around them: for exchange
@@ -511,6 +535,11 @@ CALYX_API calyx_status calyx_map(const char *path, calyx_access access,
                                  const calyx_opening *how, calyx_filter **out,
                                  calyx_error *why);
 CALYX_API calyx_status calyx_sync(calyx_filter *f, calyx_error *why);
+
+/* Is all well, as far as was seen? CALYX_DAMAGED once a range was used that
+ * does not match its checksum, or the file was cut short: questions about keys
+ * there were answered with yes. Costs nothing; reads nothing. */
+CALYX_API calyx_status calyx_health(const calyx_filter *f, calyx_error *why);
 
 /* Check every byte of a viewed or mapped filter against its checksum. Filters
  * in memory of their own were checked when they were read. */

@@ -25,6 +25,15 @@ static inline uint64_t little64(uint64_t x) {
 #endif
 }
 
+static inline uint32_t load16(const uint8_t *p) {
+    return p[0] | (uint32_t)p[1] << 8;
+}
+
+static inline void store16(uint8_t *p, uint32_t x) {
+    p[0] = (uint8_t)x;
+    p[1] = (uint8_t)(x >> 8);
+}
+
 static inline uint32_t load32(const void *p) {
     uint32_t x;
     memcpy(&x, p, sizeof x);

@@ -133,17 +133,24 @@ calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
     return CALYX_OK;
 }
 
-void calyx_free(calyx_filter *f) {
-    if (!f) return;
+calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
+    if (!f) return CALYX_OK;
     const calyx_memory memory = f->memory;
-    if (f->release) f->release(f);
+    const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
     while (f->newest) give_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
+    drop_properties(f);
     give(&memory, f, sizeof *f);
+    return status;
+}
+
+void calyx_free(calyx_filter *f) {
+    calyx_close(f, NULL);
 }
 
 calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
     if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
+    move_properties(f, move, context);
     for (struct part **p = &f->newest; *p; p = &(*p)->older) {
         const size_t size = (size_t)body_bytes(f->kind, &(*p)->shape);
         *p = move(context, *p, sizeof **p);
@@ -195,10 +202,14 @@ const char *calyx_comment(const calyx_filter *f) {
     return f->comment ? f->comment : "";
 }
 
-calyx_status check_whole(const calyx_filter *f, calyx_error *why) {
+calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
     if (!is_cut(f)) return CALYX_OK;
     return fail(why, CALYX_DAMAGED,
                 "damaged: the file under the filter was cut short");
+}
+
+calyx_status check_whole(const calyx_filter *f, calyx_error *why) {
+    return calyx_health(f, why);
 }
 
 /* ---- Description --------------------------------------------------------- */

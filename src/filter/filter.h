@@ -29,20 +29,40 @@ struct calyx_filter {
     struct part *newest; /* published whole: readers may be on their way */
     double fpr, growth;
     bool strict, concurrent;
-    bool read_only; /* a view, or mapped for reading */
-    uint8_t place;  /* in a calyx_live, if it stands in one */
-    char *comment;  /* COMMENT_BYTES of memory, or NULL */
+    bool read_only;                /* a view, or mapped for reading */
+    uint8_t place;                 /* in a calyx_live, if it stands in one */
+    char *comment;                 /* COMMENT_BYTES of memory, or NULL */
+    struct properties *properties; /* or NULL */
 
     /* A filter whose bodies are part of a larger piece of memory, lent to it.
      * Who lent them takes them back by `release`. */
     void *image;
-    void (*release)(calyx_filter *f);
+    calyx_status (*release)(calyx_filter *f, calyx_error *why);
     /* A word of the image that reads 0 once its file was cut short; else NULL.
      * Then zeros may stand where bits were set, and no answer is certain. */
     const uint64_t *guard;
 };
 
-enum { COMMENT_BYTES = 1001 };
+enum {
+    COMMENT_BYTES = 1001,
+    PROPERTIES_BYTES = 4096, /* of all of them, at most       */
+    PROPERTY_NAME_BYTES = 64 /* at most, without a byte 0     */
+};
+
+/* Small named texts, as the records that a file has of them. */
+struct properties {
+    uint32_t bytes; /* of records */
+    uint8_t records[];
+};
+
+/* Are these bytes records that are sound? */
+bool are_records(const uint8_t *bytes, uint32_t size);
+calyx_status set_records(struct calyx_filter *f, const uint8_t *bytes,
+                         uint32_t size);
+calyx_status copy_properties(struct calyx_filter *to,
+                             const struct calyx_filter *from);
+void drop_properties(struct calyx_filter *f);
+void move_properties(struct calyx_filter *f, calyx_move *move, void *context);
 
 /* What options come to: the head of a filter, without parts, and the first. */
 calyx_status plan_filter(const calyx_options *want, struct calyx_filter *head,

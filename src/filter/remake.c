@@ -60,6 +60,12 @@ static calyx_status remake_parts(calyx_filter *to, const struct part *p,
     return CALYX_OK;
 }
 
+static calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
+    const calyx_status status =
+        from->comment ? calyx_set_comment(to, from->comment) : CALYX_OK;
+    return status == CALYX_OK ? copy_properties(to, from) : status;
+}
+
 /* Make a filter with this head of the parts of `f`, each `factor` times
  * smaller. */
 static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
@@ -68,8 +74,7 @@ static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
     calyx_filter *made = NULL;
     calyx_status status = take_head(head, &made);
     if (status == CALYX_OK) status = remake_parts(made, newest_of(f), factor);
-    if (status == CALYX_OK && f->comment)
-        status = calyx_set_comment(made, f->comment);
+    if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK)
         fail(why, status, "no memory for another %s filter", head->kind->name);
     else
@@ -98,8 +103,7 @@ calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
     calyx_filter *made = NULL;
     calyx_status status = take_head(&head, &made);
     if (status == CALYX_OK) status = take_part(made, &like);
-    if (status == CALYX_OK && f->comment)
-        status = calyx_set_comment(made, f->comment);
+    if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK) {
         calyx_free(made);
         return fail(why, status, "no memory for another %s filter",

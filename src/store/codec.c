@@ -323,11 +323,14 @@ static calyx_status get_parts(struct eye *eye, calyx_filter *f,
     return status;
 }
 
-calyx_status keep_comment(calyx_filter *f, const struct description *d,
-                          calyx_error *why) {
-    if (!*d->comment || calyx_set_comment(f, d->comment) == CALYX_OK)
-        return CALYX_OK;
-    return fail(why, CALYX_NO_MEMORY, "no memory for the comment");
+calyx_status keep_texts(calyx_filter *f, const struct description *d,
+                        calyx_error *why) {
+    calyx_status status =
+        *d->comment ? calyx_set_comment(f, d->comment) : CALYX_OK;
+    if (status == CALYX_OK)
+        status = set_records(f, d->records, d->records_bytes);
+    if (status == CALYX_OK) return CALYX_OK;
+    return fail(why, status, "no memory for the comment and properties");
 }
 
 calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
@@ -348,7 +351,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
         status = fail(why, CALYX_NO_MEMORY, "no memory to read a filter");
     if (status == CALYX_OK) status = get_parts(&eye, f, &d, tables, why);
     if (status == CALYX_OK) status = check_tails(f, why);
-    if (status == CALYX_OK) status = keep_comment(f, &d, why);
+    if (status == CALYX_OK) status = keep_texts(f, &d, why);
     if (tables) memory->give(memory->context, tables, scratch);
     if (status != CALYX_OK) {
         calyx_free(f);
@@ -360,8 +363,10 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 
 /* ---- In place ------------------------------------------------------------ */
 
-static void drop_image(calyx_filter *f) {
+static calyx_status drop_image(calyx_filter *f, calyx_error *why) {
+    (void)why;
     f->memory.give(f->memory.context, f->image, sizeof(struct image));
+    return CALYX_OK;
 }
 
 static calyx_status lend_parts(calyx_filter *f, const struct image *image,
@@ -416,7 +421,7 @@ calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
         if (kept) memory->give(memory->context, kept, sizeof image);
         return fail(why, CALYX_NO_MEMORY, "no memory to open a filter");
     }
-    status = keep_comment(f, &image.d, why);
+    status = keep_texts(f, &image.d, why);
     f->image = memcpy(kept, &image, sizeof image);
     f->release = drop_image;
     if (status == CALYX_OK) status = lend_parts(f, &image, why);

@@ -13,9 +13,9 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
                          const calyx_opening *how, calyx_filter **out,
                          calyx_error *why);
 
-/* Give a filter the comment that its header has, if any. */
-calyx_status keep_comment(calyx_filter *f, const struct description *d,
-                          calyx_error *why);
+/* Give a filter the comment and the properties that its header has. */
+calyx_status keep_texts(calyx_filter *f, const struct description *d,
+                        calyx_error *why);
 
 /* Encoded bytes that a filter uses where they are. */
 struct image {
@@ -24,6 +24,8 @@ struct image {
     struct state state;
     int fd;     /* of a file that is changed in place, else -1    */
     int failed; /* errno of a sync that failed: what is on disk is not known */
+    char *path; /* of that file, absolute if possible; path_bytes of memory */
+    size_t path_bytes;
 };
 
 /* Make a read-only filter on bytes in place. It owns a copy of the image

@@ -42,7 +42,8 @@ enum {
     AT_GROWTH = 72,
     AT_PARTS = 80,
     AT_COMMENT_BYTES = 84,
-    AT_RESERVED = 88
+    AT_RECORDS_BYTES = 88,
+    AT_RESERVED = 92
 };
 
 /* Places in the record of a part. */
@@ -84,15 +85,6 @@ static void store_double(uint8_t *p, double x) {
     store64(p, bits);
 }
 
-static uint32_t load16(const uint8_t *p) {
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static void store16(uint8_t *p, uint32_t x) {
-    p[0] = (uint8_t)x;
-    p[1] = (uint8_t)(x >> 8);
-}
-
 static bool all_zero(const uint8_t *bytes, size_t size) {
     uint8_t any = 0;
     for (size_t i = 0; i < size; i++) any |= bytes[i];
@@ -109,7 +101,8 @@ static uint64_t round_up(uint64_t n, uint64_t unit) {
 static void lay_out(struct description *d, uint32_t alignment) {
     struct layout *l = &d->layout;
     const uint64_t used = FIXED_BYTES + (uint64_t)d->parts * RECORD_BYTES +
-                          strlen(d->comment) + sizeof(uint64_t);
+                          strlen(d->comment) + d->records_bytes +
+                          sizeof(uint64_t);
     l->alignment = alignment;
     l->header_bytes = (uint32_t)round_up(used, alignment);
     uint64_t at = l->header_bytes;
@@ -150,6 +143,10 @@ bool describe_filter(const calyx_filter *f, uint32_t alignment,
         d->part[i].body = p->body;
     }
     strcpy(d->comment, calyx_comment(f));
+    if (f->properties) {
+        d->records_bytes = f->properties->bytes;
+        memcpy(d->records, f->properties->records, d->records_bytes);
+    }
     d->hash_check = hash_check(f->hash, &f->secret);
     lay_out(d, alignment);
     return true;
@@ -173,6 +170,7 @@ void store_header(struct description *d, uint8_t *h) {
     store_double(h + AT_GROWTH, d->head.growth);
     store32(h + AT_PARTS, d->parts);
     store32(h + AT_COMMENT_BYTES, (uint32_t)strlen(d->comment));
+    store32(h + AT_RECORDS_BYTES, d->records_bytes);
 
     uint8_t *record = h + FIXED_BYTES;
     for (uint32_t i = 0; i < d->parts; i++, record += RECORD_BYTES) {
@@ -186,6 +184,7 @@ void store_header(struct description *d, uint8_t *h) {
         store64(record + OF_BODY_BYTES, l->body_bytes[i]);
     }
     memcpy(record, d->comment, strlen(d->comment));
+    memcpy(record + strlen(d->comment), d->records, d->records_bytes);
     const uint32_t end = l->header_bytes - (uint32_t)sizeof(uint64_t);
     d->header_sum = checksum(h, end, 0);
     store64(h + end, d->header_sum);
@@ -326,6 +325,7 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     const uint32_t flags = load32(h + AT_FLAGS);
     const uint32_t comment_bytes = load32(h + AT_COMMENT_BYTES);
     d->parts = load32(h + AT_PARTS);
+    d->records_bytes = load32(h + AT_RECORDS_BYTES);
     d->head.strict = flags & STRICT;
     d->head.secret.seed = load64(h + AT_SEED);
     d->hash_check = load64(h + AT_HASH_CHECK);
@@ -335,17 +335,22 @@ calyx_status check_header(const uint8_t *h, struct description *d,
         flags & ~(uint32_t)STRICT ||
         (d->head.hash->keyed && d->head.secret.seed) || !is_rate(d->head.fpr) ||
         !is_growth(d->head.growth) || comment_bytes >= COMMENT_BYTES ||
+        d->records_bytes > PROPERTIES_BYTES ||
         !all_zero(h + AT_RESERVED, FIXED_BYTES - AT_RESERVED))
         return damaged(why, "the numbers of the header make no sense");
     if (d->parts < 1 || d->parts > MOST_PARTS)
         return fail(why, CALYX_DAMAGED, "damaged: it claims %u parts",
                     d->parts);
-    const uint32_t used = FIXED_BYTES + d->parts * RECORD_BYTES + comment_bytes;
+    const uint32_t comment_at = FIXED_BYTES + d->parts * RECORD_BYTES;
+    const uint32_t used = comment_at + comment_bytes + d->records_bytes;
     if (used > end || !all_zero(h + used, end - used))
         return damaged(why, "the header is longer or shorter than its parts");
-    memcpy(d->comment, h + used - comment_bytes, comment_bytes);
+    memcpy(d->comment, h + comment_at, comment_bytes);
     if (strlen(d->comment) != comment_bytes)
         return damaged(why, "the comment has a NUL in it");
+    memcpy(d->records, h + comment_at + comment_bytes, d->records_bytes);
+    if (!are_records(d->records, d->records_bytes))
+        return damaged(why, "the properties in its header make no sense");
 
     for (uint32_t i = 0; i < d->parts; i++) {
         const calyx_status status =

@@ -21,7 +21,7 @@ enum {
     RECORD_BYTES = 64,  /* of each part, in the header      */
     SLOT_BYTES = 64,    /* what is used of each slot        */
     MOST_PARTS = 96,    /* growing from 1 to 2^40 keys by 1.25 takes fewer */
-    MOST_HEADER = 12288 /* room for all parts and a comment */
+    MOST_HEADER = 12288 /* for all parts, a comment, properties */
 };
 
 static const uint64_t CHUNK = (uint64_t)1 << 20; /* bytes under one checksum */
@@ -46,6 +46,8 @@ struct description {
     uint32_t parts;
     struct part part[MOST_PARTS]; /* oldest first, without bodies          */
     char comment[COMMENT_BYTES];
+    uint32_t records_bytes; /* of properties and the like, behind it  */
+    uint8_t records[PROPERTIES_BYTES];
     uint64_t hash_check;
     uint64_t header_sum; /* the header's checksum                 */
     struct layout layout;

@@ -61,7 +61,7 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
     calyx_filter *f = NULL;
     if (take_head(&d.head, &f) != CALYX_OK)
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
-    status = keep_comment(f, &d, why);
+    status = keep_texts(f, &d, why);
     for (uint32_t i = 0; i < d.parts && status == CALYX_OK; i++)
         if (take_part(f, &d.part[i]) != CALYX_OK)
             status = fail(why, CALYX_NO_MEMORY,

@@ -810,8 +810,14 @@ static void a_file_replaced_under_a_filter_stays_its_own(void **state) {
 
         assert_has_numbers(f, KEYS);
         if (writes) add(f, "rose");
-        if (writes) assert_ok(calyx_sync(f, NULL));
-        calyx_free(f);
+        for (int i = 0; i < 3 && writes; i++) {
+            calyx_error why = {0};
+            assert_int_equal(i < 2 ? calyx_sync(f, &why) : calyx_close(f, &why),
+                             CALYX_IO);
+            assert_int_equal(why.os_code, ESTALE);
+            assert_non_null(strstr(why.text, "replaced"));
+        }
+        if (!writes) assert_ok(calyx_close(f, NULL));
 
         f = load();
         assert_true(same_bodies(f, empty));
@@ -819,6 +825,39 @@ static void a_file_replaced_under_a_filter_stays_its_own(void **state) {
         calyx_free(f);
         calyx_free(empty);
     }
+}
+
+static void a_writer_learns_that_its_file_is_gone(void **state) {
+    (void)state;
+    for (int syncs = 0; syncs < 2; syncs++)
+        for (int renamed = 0; renamed < 2; renamed++) {
+            save_numbers((calyx_options){0}, KEYS);
+            calyx_filter *f = map(CALYX_WRITE);
+            add(f, "rose");
+            assert_int_equal(renamed ? rename(path, other_path) : unlink(path),
+                             0);
+            calyx_error why = {0};
+            if (syncs) assert_int_equal(calyx_sync(f, &why), CALYX_IO);
+            if (syncs) assert_int_equal(why.os_code, ESTALE);
+            assert_int_equal(calyx_close(f, &why), CALYX_IO);
+            assert_int_equal(why.os_code, ESTALE);
+            assert_non_null(strstr(why.text, path));
+        }
+}
+
+static void a_writer_may_go_to_another_folder(void **state) {
+    (void)state;
+    save_numbers((calyx_options){0}, KEYS);
+    char before[PATH_MAX];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    calyx_filter *f = NULL;
+    assert_ok(calyx_map("f", CALYX_WRITE, NULL, &f, NULL));
+    assert_int_equal(chdir(before), 0);
+    add(f, "rose");
+    assert_ok(calyx_sync(f, NULL));
+    assert_ok(calyx_close(f, NULL));
+    assert_ok(verify_file());
 }
 
 static void an_unlinked_file_stays_to_the_end(void **state) {
@@ -859,6 +898,8 @@ int main(void) {
         IN_FOLDER(a_file_cut_and_extended_cannot_be_synced_or_sealed),
         IN_FOLDER(a_file_cut_short_cannot_be_synced),
         IN_FOLDER(a_file_replaced_under_a_filter_stays_its_own),
+        IN_FOLDER(a_writer_learns_that_its_file_is_gone),
+        IN_FOLDER(a_writer_may_go_to_another_folder),
         IN_FOLDER(an_unlinked_file_stays_to_the_end),
     };
     return RUN_TESTS(tests);
