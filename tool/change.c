@@ -49,6 +49,7 @@ calyx_filter *change_load(const char *name) {
 static bool is_packed(void) {
     struct source *const source = source_open(path);
     const bool packed = !source_is_plain_file(source);
+    if (!packed) source_expect_filter(source);
     source_close(source);
     return packed;
 }

@@ -93,6 +93,7 @@ calyx_filter *filter_load(const char *path, bool concurrent) {
     calyx_error why;
     calyx_filter *f;
     struct source *const source = source_open(path);
+    source_expect_filter(source);
     if (calyx_read(get, source, &how, &f, &why) != CALYX_OK)
         fail_at(source_name(source), 0, "%s", why.text);
     source_close(source);
@@ -102,6 +103,7 @@ calyx_filter *filter_load(const char *path, bool concurrent) {
 static bool can_be_mapped(const char *path) {
     struct source *const source = source_open(path);
     const bool plain = source_is_plain_file(source);
+    if (plain) source_expect_filter(source);
     source_close(source);
     return plain;
 }

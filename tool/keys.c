@@ -16,7 +16,7 @@ struct range {
 };
 
 static struct {
-    bool nul, crlf, fold, csv;
+    bool nul, crlf, fold, csv, text;
     int separator;
     struct range *ranges;
     size_t ranges_count;
@@ -90,12 +90,22 @@ const struct group key_group = {
          "Fields may be quoted as in CSV, and then contain separators and "
          "newlines; a quote within is doubled.",
          take_flag, &want.csv},
+        {0, "text", NULL,
+         "Take the bytes of every file for lines, as they are after gzip and "
+         "zstd, also if they look like a filter, a packed file, UTF-16 or "
+         "UTF-32, which are refused else; and keep the byte order mark of "
+         "UTF-8, which is no part of the first line else.",
+         take_flag, &want.text},
         {0},
     },
 };
 
 char record_end(void) {
     return want.nul ? '\0' : '\n';
+}
+
+bool takes_any_bytes(void) {
+    return want.text;
 }
 
 bool record_ends_are_plain(void) {

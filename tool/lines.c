@@ -154,6 +154,9 @@ bool input_next(struct input *in, struct block *b) {
                          strerror(errno));
                 return hand_out_trouble(in, b, 0, why);
             }
+            b->file = source_name(in->source);
+            if (!takes_any_bytes() && !source_expect_lines(in->source))
+                return hand_out_trouble(in, b, 0, source_trouble(in->source));
         }
         b->file = source_name(in->source);
         const ssize_t n =

@@ -15,6 +15,7 @@
 #include <zstd.h>
 #endif
 
+#include "look.h"
 #include "tool.h"
 
 enum form { UNKNOWN, PLAIN, GZIP, ZSTD };
@@ -31,6 +32,8 @@ struct source {
     uint64_t done;
     uint8_t *packed; /* bytes read but not used: the first, or packed ones */
     size_t at, packed_size;
+    uint8_t head[LOOK_BYTES]; /* unpacked bytes that were looked at */
+    size_t head_at, head_size;
     char trouble[200];
 #ifdef CALYX_HAVE_ZLIB
     z_stream gzip;
@@ -214,7 +217,7 @@ static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
 
 /* ---- Reading ------------------------------------------------------------ */
 
-ssize_t source_read(struct source *s, void *buffer, size_t size) {
+static ssize_t read_unpacked(struct source *s, void *buffer, size_t size) {
     if (!find_form(s)) return -1;
     if (s->form == GZIP) return read_gzip(s, buffer, size);
     if (s->form == ZSTD) return read_zstd(s, buffer, size);
@@ -227,11 +230,76 @@ ssize_t source_read(struct source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
+ssize_t source_read(struct source *s, void *buffer, size_t size) {
+    if (s->head_at == s->head_size)
+        return s->trouble[0] ? -1 : read_unpacked(s, buffer, size);
+    const size_t left = s->head_size - s->head_at;
+    const size_t n = left < size ? left : size;
+    memcpy(buffer, s->head + s->head_at, n);
+    s->head_at += n;
+    return (ssize_t)n;
+}
+
 bool source_ready(const struct source *s) {
-    if (s->regular || s->at < s->packed_size) return true;
+    if (s->regular || s->head_at < s->head_size || s->at < s->packed_size)
+        return true;
     struct pollfd wait = {.fd = s->fd, .events = POLLIN};
     return poll(&wait, 1, 0) > 0;
 }
+
+/* ---- What it is, unpacked ------------------------------------------------ */
+
+/* As find_form, reads no more than it needs to. Trouble is kept for the next
+ * source_read. */
+static const struct look *look(struct source *s) {
+    for (bool more;;) {
+        const struct look *const found = look_at(s->head, s->head_size, &more);
+        if (!more) return found;
+        const ssize_t n =
+            read_unpacked(s, s->head + s->head_size, LOOK_BYTES - s->head_size);
+        if (n <= 0) return found;
+        s->head_size += (size_t)n;
+    }
+}
+
+bool source_expect_lines(struct source *s) {
+    const struct look *const is = look(s);
+    if (!is) return true;
+    if (is->kind == UTF8_MARK) {
+        s->head_at = is->size;
+        return true;
+    }
+    if (is->kind == A_FILTER)
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is a calyx filter, which "
+                 "'calyx check -f FILTER' asks; --text takes its bytes for "
+                 "lines");
+    else
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is %s; pipe it through "
+                 "'%s', or take its bytes for lines with --text",
+                 is->name, is->pipe);
+    return false;
+}
+
+bool source_is_filter(struct source *s) {
+    const struct look *const is = look(s);
+    return is && is->kind == A_FILTER;
+}
+
+void source_expect_filter(struct source *s) {
+    const struct look *const is = look(s);
+    if (is && is->kind == A_FILTER) return;
+    if (is && is->pipe)
+        fail_at(s->name, 0, "not a calyx filter, but %s; pipe it through '%s'",
+                is->name, is->pipe);
+    if (is || looks_like_text(s->head, s->head_size))
+        fail_at(s->name, 0,
+                "not a calyx filter: it looks like text; 'calyx build -o "
+                "FILTER LIST' makes a filter of lines");
+}
+
+/* ---- About it ------------------------------------------------------------ */
 
 const char *source_name(const struct source *s) {
     return s->name;

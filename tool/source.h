@@ -17,6 +17,18 @@ struct source;
 struct source *source_try(const char *path);
 struct source *source_open(const char *path);
 
+/* Look at the first bytes, unpacked, before any is read. A list is none if it
+ * is a filter, is packed in a way that source_read does not know, or is UTF-16
+ * or UTF-32: false, with source_trouble. The byte order mark of UTF-8 is no
+ * part of the first line, and skipped. */
+bool source_expect_lines(struct source *source);
+
+/* Is it a filter? */
+bool source_is_filter(struct source *source);
+
+/* Fails if it is not, and says what it looks like. */
+void source_expect_filter(struct source *source);
+
 /* For messages: the path, or "standard input". */
 const char *source_name(const struct source *source);
 

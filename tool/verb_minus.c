@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "approx.h"
 #include "result.h"
@@ -44,9 +45,19 @@ static char **lists;
 static calyx_filter **filters;
 static int list_count, filter_count;
 
+/* By its name, so that a damaged one is not taken for a list; or by its bytes.
+ * Those of a pipe can't be put back: if they are a filter's, they are refused
+ * when they are read as lines. */
 static bool is_filter(const char *path) {
     const char *const dot = strrchr(path, '.');
-    return dot && strcmp(dot, ".calyx") == 0;
+    struct stat is;
+    if (takes_any_bytes()) return false;
+    if (dot && strcmp(dot, ".calyx") == 0) return true;
+    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
+    struct source *const source = source_open(path);
+    const bool filter = source_is_filter(source);
+    source_close(source);
+    return filter;
 }
 
 static void tell_apart(int n, char **files) {
@@ -210,8 +221,9 @@ const struct verb verb_minus = {
             "others, in their order, as often as they are there. The files "
             "need not be sorted, and may be larger than memory. Equality is "
             "decided by all bytes of the key.",
-            "A file whose name ends in .calyx is a filter, which stands for "
-            "the list that it was made of: then a few lines that are not in "
+            "A file that is a filter, or whose name ends in .calyx, stands for "
+            "the list that the filter was made of: then a few lines that are "
+            "not in "
             "that list are missing in the result, which is said on standard "
             "error. Pipes are read once. What does not fit into memory goes to "
             "temporary files.",

@@ -52,6 +52,7 @@ static calyx_filter *open_with_sums(const char *path) {
         source_close(source);
         return filter_open(path);
     }
+    source_expect_filter(source);
     size_t size;
     static const uint8_t *bytes; /* they must stay as long as the filter */
     bytes = read_all(source, &size);

@@ -1,0 +1,182 @@
+# What is given as a list or as a filter is looked at: a filter is never taken
+# for text, nor is anything packed; and a list that changes is noticed.
+
+load common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+    flowers
+}
+
+# read_list FILE VERB: a verb that reads lists, with this list.
+read_list() {
+    local file=$1
+    cp flowers.calyx into.calyx
+    echo moss >moss
+    case $2 in
+    build) run_calyx build --force -o made.calyx $file ;;
+    build-n) run_calyx build --force -n 10 -o made.calyx $file ;;
+    add) run_calyx add into.calyx $file ;;
+    check) run_calyx check -f flowers.calyx $file ;;
+    allow) run_calyx check -f flowers.calyx --allow $file moss ;;
+    common) run_calyx common moss $file ;;
+    minus) run_calyx minus $file moss ;;
+    minus-2) run_calyx minus moss $file ;;
+    dedup) run_calyx dedup $file ;;
+    verify) run_calyx verify --against $file flowers.calyx ;;
+    esac
+}
+verbs="build build-n add check allow common minus dedup verify"
+
+@test "no verb takes a filter for a list, packed or not, whatever its name" {
+    needs gzip zstd
+    mkdir f
+    cp flowers.calyx f/plain
+    cp flowers.calyx f/named.calyx
+    gzip -c flowers.calyx >f/gzip
+    zstd -qc flowers.calyx >f/zstd
+    for file in f/*; do
+        for verb in $verbs; do
+            read_list $file $verb
+            is_status 2
+            complains "$file: a list of lines is wanted, and this is a calyx filter"
+            [ ! -e made.calyx ]
+            ! grep -q CLX out || false
+        done
+    done
+    run_calyx dedup <flowers.calyx
+    is_status 2
+    complains "standard input: a list of lines is wanted, and this is a calyx filter"
+    run_calyx minus moss <(cat flowers.calyx) # a pipe can't be looked at before
+    is_status 2
+    complains "a list of lines is wanted, and this is a calyx filter"
+}
+
+@test "minus knows a filter by its bytes, packed or with another name" {
+    needs gzip zstd
+    printf '%s\n' rose moss >list
+    cp flowers.calyx renamed
+    gzip -c flowers.calyx >flowers.calyx.gz
+    zstd -qc flowers.calyx >flowers.calyx.zst
+    for filter in flowers.calyx renamed flowers.calyx.gz flowers.calyx.zst; do
+        run_calyx minus list $filter
+        is_status 0
+        prints moss
+        complains "$filter is a filter"
+    done
+}
+
+@test "minus does not take a damaged filter for a list" {
+    echo rose >list
+    { printf x; tail -c +2 flowers.calyx; } >bad.calyx
+    run_calyx minus list bad.calyx
+    is_status 2
+    complains "bad.calyx: not a calyx filter"
+}
+
+# name, its first bytes, what it is, what helps
+packings="
+xz \xfd7zXZ\0\0\4|xz data|xz -dc
+bzip2 BZh91AY&SY\2|bzip2 data|bzip2 -dc
+bzip2-empty BZh9\x17rE8P\x90\0|bzip2 data|bzip2 -dc
+lz4 \4\"M\x18d@|lz4 data|lz4 -dc
+zip PK\3\4\24\0|a zip archive|unzip -p
+7z 7z\xbc\xaf'\x1c\0\4|a 7z archive|7z x -so
+compress \x1f\x9d\x90|compress data|gzip -dc
+utf-16le \xff\xfer\0o\0|UTF-16 text|iconv -f UTF-16 -t UTF-8
+utf-16be \xfe\xff\0r\0o|UTF-16 text|iconv -f UTF-16 -t UTF-8
+utf-32le \xff\xfe\0\0r\0\0\0|UTF-32 text|iconv -f UTF-32 -t UTF-8
+utf-32be \0\0\xfe\xff\0\0\0r|UTF-32 text|iconv -f UTF-32 -t UTF-8
+utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
+"
+
+@test "what is packed in other ways, and UTF-16, are refused with the command that helps" {
+    while IFS='|' read -r first is helps; do
+        [ -n "$first" ] || continue
+        file=${first%% *}
+        printf "${first#* }" >$file
+        for verb in build add check dedup minus-2; do
+            read_list $file $verb
+            is_status 2
+            complains "$file: a list of lines is wanted, and this is $is; pipe it through '$helps'"
+        done
+        run_calyx dedup --text $file
+        is_status 0
+        quiet
+        [ "$(head -c $(stat -c %s $file) out | cmp - $file && echo same)" = same ]
+        run_calyx info $file
+        is_status 2
+        complains "$file: not a calyx filter, but $is; pipe it through '$helps'"
+    done <<<"$packings"
+}
+
+@test "gzip within gzip is not taken for lines" {
+    needs gzip
+    echo rose | gzip | gzip >twice
+    run_calyx dedup twice
+    is_status 2
+    complains "twice: a list of lines is wanted, and this is gzip data, packed twice; pipe it through 'gzip -dc'"
+}
+
+@test "what only begins like a magic number is a list" {
+    for text in BZh BZh9 'BZh91AY&S' 7z PK 7zip '' P; do
+        printf "$text" >list
+        run_calyx dedup list
+        is_status 0
+        quiet
+        [ "$(cat out)" = "$text" ]
+    done
+}
+
+@test "lines that come slowly are answered at once, whatever they begin with" {
+    mkfifo lines answers
+    "$CALYX" check -f flowers.calyx <lines >answers 3>&- 5>&- 6>&- &
+    pid=$!
+    exec 5>lines 6<answers
+    echo rose >&5
+    read -r -t 60 answer <&6
+    [ "$answer" = rose ]
+    exec 5>&-
+    wait $pid
+}
+
+@test "a byte order mark of UTF-8 is no part of the first key, unless it is meant" {
+    needs gzip
+    printf '\xef\xbb\xbfrose\nmoss\n' >marked
+    gzip -c marked >marked.gz
+    for file in marked marked.gz; do
+        run_calyx check -f flowers.calyx $file
+        prints rose
+        run_calyx check -f flowers.calyx $file $file
+        prints rose rose
+    done
+    { printf '\xef'; sleep 0.1; printf '\xbb'; sleep 0.1; printf '\xbfrose\n'; } |
+        "$CALYX" check -c -f flowers.calyx >out
+    prints 1
+    printf '\xef\xbb\xbf"rose",1\n' | "$CALYX" check -c --csv -k 1 -f flowers.calyx >out
+    prints 1
+    run_calyx check --text -f flowers.calyx marked
+    is_status 1
+    prints
+}
+
+@test "what is no filter is told apart from a list" {
+    needs gzip
+    seq 100 >list
+    gzip -k list
+    for file in list list.gz; do
+        for verb in info verify freeze; do
+            run_calyx $verb $file
+            is_status 2
+            complains "$file: not a calyx filter: it looks like text; 'calyx build -o FILTER LIST' makes a filter of lines"
+        done
+        echo 1 | { run_calyx add $file; is_status 2; }
+        complains "$file: not a calyx filter: it looks like text"
+        run_calyx check -f $file list
+        is_status 2
+        complains "$file: not a calyx filter: it looks like text"
+    done
+    run_calyx check -f - list <list
+    is_status 2
+    complains "standard input: not a calyx filter: it looks like text"
+}
