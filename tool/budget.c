@@ -161,18 +161,12 @@ void note_files(int count, char **files) {
 
 void expect_same_files(bool at_all) {
     for (int i = 0; i < noted_count; i++) {
-        const struct stat *const was = &noted[i].is;
         struct stat is;
+        char text[SOURCE_TEXT];
         if (stat(noted[i].path, &is) != 0)
             fail_os(noted[i].path, "look at it again");
-        if (is.st_size < was->st_size)
-            fail_at(noted[i].path, 0,
-                    "shrank from %lld to %lld bytes while it was read",
-                    (long long)was->st_size, (long long)is.st_size);
-        if (at_all && (is.st_size != was->st_size || is.st_ino != was->st_ino ||
-                       is.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-                       is.st_mtim.tv_nsec != was->st_mtim.tv_nsec))
-            fail_at(noted[i].path, 0, "changed while it was read");
+        if (file_changed(&noted[i].is, &is, !at_all, text))
+            fail_at(noted[i].path, 0, "%s", text);
     }
 }
 

@@ -28,13 +28,14 @@ struct source {
     bool ended;     /* the file has no more bytes                  */
     bool in_middle; /* of a packed stream, so it must not end here */
     bool regular;
-    uint64_t size;
+    struct stat was; /* when it was opened, if it is regular */
+    uint64_t start;  /* where reading began in it */
     uint64_t done;
     uint8_t *packed; /* bytes read but not used: the first, or packed ones */
     size_t at, packed_size;
     uint8_t head[LOOK_BYTES]; /* unpacked bytes that were looked at */
     size_t head_at, head_size;
-    char trouble[200];
+    char trouble[SOURCE_TEXT];
 #ifdef CALYX_HAVE_ZLIB
     z_stream gzip;
 #endif
@@ -52,10 +53,10 @@ struct source *source_try(const char *path) {
 
     struct source *const s = take_memory(sizeof *s);
     *s = (struct source){.name = standard ? "standard input" : path, .fd = fd};
-    struct stat is;
-    if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
-        s->regular = true;
-        s->size = (uint64_t)is.st_size;
+    s->regular = fstat(fd, &s->was) == 0 && S_ISREG(s->was.st_mode);
+    if (s->regular) {
+        const off_t at = lseek(fd, 0, SEEK_CUR);
+        s->start = at > 0 ? (uint64_t)at : 0;
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     s->packed = take_memory(PACKED_SIZE);
@@ -73,6 +74,38 @@ static ssize_t trouble(struct source *s, const char *what) {
     return -1;
 }
 
+static bool was_written(const struct stat *was, const struct stat *is) {
+    return is->st_mtim.tv_sec != was->st_mtim.tv_sec ||
+           is->st_mtim.tv_nsec != was->st_mtim.tv_nsec;
+}
+
+bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
+                  char *text) {
+    const bool same = is->st_dev == was->st_dev && is->st_ino == was->st_ino;
+    const bool grew = may_grow && is->st_size > was->st_size;
+    if (is->st_size < was->st_size)
+        snprintf(text, SOURCE_TEXT,
+                 "shrank from %lld to %lld bytes while it was read",
+                 (long long)was->st_size, (long long)is->st_size);
+    else if (!same || (was_written(was, is) && !grew))
+        snprintf(text, SOURCE_TEXT, "changed while it was read");
+    else
+        return false;
+    return true;
+}
+
+/* 0, or -1 if what was read is not all that there was. A file may also have
+ * shrunk and grown again; not that it ends before its size says so, as those of
+ * /sys do. */
+static ssize_t end_of_file(struct source *s) {
+    struct stat is;
+    s->ended = true;
+    if (!s->regular) return 0;
+    if (fstat(s->fd, &is) != 0) return trouble(s, "cannot look at it again");
+    const bool early = s->start + s->done < (uint64_t)s->was.st_size;
+    return file_changed(&s->was, &is, !early, s->trouble) ? -1 : 0;
+}
+
 static ssize_t read_file(struct source *s, void *buffer, size_t size) {
     if (s->ended) return 0;
     ssize_t n;
@@ -83,7 +116,7 @@ static ssize_t read_file(struct source *s, void *buffer, size_t size) {
                  strerror(errno));
         return -1;
     }
-    s->ended = n == 0;
+    if (n == 0) return end_of_file(s);
     s->done += (uint64_t)n;
     return n;
 }
@@ -314,7 +347,7 @@ uint64_t source_done(const struct source *s) {
 }
 
 uint64_t source_size(const struct source *s) {
-    return s->size;
+    return s->regular ? (uint64_t)s->was.st_size : 0;
 }
 
 bool source_is_plain_file(struct source *s) {

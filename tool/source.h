@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct source;
@@ -33,7 +34,9 @@ void source_expect_filter(struct source *source);
 const char *source_name(const struct source *source);
 
 /* The next bytes, as many as are there without waiting, at most `size`; 0 at
- * the end. -1 in trouble, which source_trouble puts into words. */
+ * the end. -1 in trouble, which source_trouble puts into words. A regular file
+ * that became shorter or was written over since it was opened is trouble, which
+ * shows at its end; one that has grown is not. */
 ssize_t source_read(struct source *source, void *buffer, size_t size);
 const char *source_trouble(const struct source *source);
 
@@ -49,5 +52,11 @@ uint64_t source_size(const struct source *source);
 bool source_is_plain_file(struct source *source);
 
 void source_close(struct source *source);
+
+/* Is the file another one than it `was`? It may have grown if `may_grow`. Tells
+ * how in `text`, of SOURCE_TEXT bytes. */
+enum { SOURCE_TEXT = 200 };
+bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
+                  char *text);
 
 #endif

@@ -99,6 +99,14 @@ static void end_turn(struct stream *s) {
     pthread_mutex_unlock(&s->order);
 }
 
+/* Reading ends here. */
+static _Noreturn void fail_in(const struct stream *s, const struct block *block,
+                              uint64_t line, const char *text) {
+    const char *const so_far = s->work->so_far;
+    fail_at(block->file, line, "%s%s%s", text, so_far ? "; " : "",
+            so_far ? so_far : "");
+}
+
 static void take_turn(struct stream *s, struct block *block,
                       struct batch *batch) {
     if (block->starts_file) s->line = 0;
@@ -115,9 +123,9 @@ static void take_turn(struct stream *s, struct block *block,
                      block->stretch_size);
     s->line += block->ended;
     if (block->error[0] && !s->over)
-        fail_at(block->file, s->line + 1, "%s", block->error);
+        fail_in(s, block, s->line + 1, block->error);
     if (block->trouble[0] && !s->over) {
-        if (!s->work->goes_on) fail_at(block->file, 0, "%s", block->trouble);
+        if (!s->work->goes_on) fail_in(s, block, 0, block->trouble);
         warn_at(block->file, "%s", block->trouble);
         s->totals.unread++;
     }

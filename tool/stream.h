@@ -27,6 +27,7 @@ struct work {
     bool (*turn)(struct block *block, struct batch *batch);
     bool numbered;         /* blocks tell the number of their first line */
     bool goes_on;          /* behind a file that cannot be read */
+    const char *so_far;    /* what stays if reading fails, for the message */
     struct output *output; /* for block->out; NULL if there is none */
 };
 

@@ -54,6 +54,7 @@ static int run(int count, char **operands) {
     const struct work todo = {
         .work = work,
         .turn = turn,
+        .so_far = "the lines before that were added",
         .output = new_only ? output_open(NULL, false) : NULL,
     };
     const struct totals totals = stream(&todo, count - 1, operands + 1);
@@ -101,6 +102,9 @@ const struct verb verb_add = {
             "ends, or when SIGINT, SIGTERM or a closed pipe ends the stream. "
             "One process at a time can change a filter; others may ask it "
             "meanwhile.",
+            "A file of lines that becomes shorter or is written over while it "
+            "is read is an error, when its end comes: then lines of it have "
+            "been added already. One that only grows is read to its end.",
             "Changing a file in place brings its checksums up to date with "
             "whatever is there. If it may have been damaged, 'calyx verify' "
             "it before.",

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "budget.h"
 #include "guess.h"
 #include "shards.h"
 #include "spool.h"
@@ -253,6 +254,7 @@ static bool make_guessed(calyx_options want, int count, char **files,
     if (!guess_lines(count, files, &guess.keys)) return false;
     want.capacity = guess.keys;
     make(want);
+    note_files(count, files);
     *totals = stream(&todo, count, files);
     guess.keys = 0;
     const bool good = !guess.wrong && fits();
@@ -273,6 +275,7 @@ static void make_counted(calyx_options want, int count, char **files,
     if (calyx_new(&least, &filters[0], &why) != CALYX_OK) fail_with(&why);
     spool = spool_open();
     *totals = stream(&todo, count, files);
+    expect_same_files(false); /* if they were read before */
     calyx_free(filters[0]);
     want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
     if (want.capacity == 0) want.capacity = 1;
@@ -440,6 +443,9 @@ const struct verb verb_build = {
             "meanwhile the different ones are counted, to about half a "
             "percent. Then the filter is made for that number and 1.6 percent "
             "more, so that it keeps its rate.",
+            "A file that becomes shorter, is written over or is replaced while "
+            "it is read is an error, and no filter is made. One that only "
+            "grows, as a log does, is read to its end.",
             "With --keys nothing is guessed and nothing is kept; if more keys "
             "come, the rate rises, and a warning tells how far.",
             "With --shards, the shards take as much memory together as one "

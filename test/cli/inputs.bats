@@ -180,3 +180,121 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     is_status 2
     complains "standard input: not a calyx filter: it looks like text"
 }
+
+# ---- Lists that change ---------------------------------------------------------
+
+# stops_at CALL NUMBER FILE COMMAND...: run it in the background, and stop it at
+# the call of this number on the file; wait until it has stopped. Then
+# `goes_on` lets it end.
+stops_at() {
+    local call=$1 number=$2 file=$3
+    shift 3
+    rm -f trace
+    strace -f -qqq -o trace -e trace=$call -P $file -P "$PWD/$file" \
+        --inject=$call:signal=STOP:when=$number "$@" >out 2>err 3>&- &
+    tracer=$!
+    until grep -qs "stopped by SIGSTOP" trace; do
+        kill -0 $tracer # or it has ended without a stop
+        sleep 0.02
+    done
+}
+
+goes_on() {
+    status=0
+    kill -CONT "$(awk '/stopped by SIGSTOP/ { print $1; exit }' trace)"
+    wait $tracer || status=$?
+    sed -i '/^strace: Requested path/d' err
+}
+
+@test "build, add and check notice a list that shrinks while it is read" {
+    seq 3000000 >whole
+    for words in "build -n 5M -o new.calyx" "build --memory 5M -p 1% -o new.calyx" \
+        "add into.calyx" "check -f flowers.calyx" "dedup -o new.calyx"; do
+        cp whole big
+        "$CALYX" build --force -n 5M -o into.calyx </dev/null
+        stops_at read 5 big "$CALYX" $words -j1 big
+        truncate -s 4096 big
+        goes_on
+        is_status 2
+        complains "big: shrank from 22888896 to 4096 bytes while it was read"
+        [ ! -e new.calyx ]
+    done
+    run_calyx verify into.calyx # what add has done is sound
+    is_status 0
+}
+
+@test "add says that lines before the change were added" {
+    seq 3000000 >big
+    "$CALYX" build --force -n 5M -o into.calyx </dev/null
+    stops_at read 5 big "$CALYX" add into.calyx -j1 big
+    truncate -s 4096 big
+    goes_on
+    is_status 2
+    complains "bytes while it was read; the lines before that were added"
+    seq 1000 | "$CALYX" check -c -f into.calyx >out
+    prints 1000
+}
+
+@test "a list that is written over while it is read is noticed, packed or not" {
+    needs gzip
+    seq 3000000 >whole
+    gzip -c whole >whole.gz
+    for file in whole whole.gz; do
+        cp $file big
+        stops_at read 5 big "$CALYX" check -c -f flowers.calyx -j1 big
+        cat $file >big # truncated, and written again with the same size
+        goes_on
+        is_status 2
+        complains "big: changed while it was read"
+    done
+}
+
+@test "a list that only grows while it is read is read to its end" {
+    seq 3000000 >big
+    stops_at read 5 big "$CALYX" check -c -f flowers.calyx -j1 big
+    echo rose >>big
+    goes_on
+    is_status 0
+    quiet
+    prints 1
+}
+
+@test "a list that is replaced by another is read as it was" {
+    seq 3000000 >big
+    echo rose >>big
+    stops_at read 5 big "$CALYX" check -c -f flowers.calyx -j1 big
+    echo moss >other
+    mv other big
+    goes_on
+    is_status 0
+    quiet
+    prints 1
+}
+
+@test "build that reads its lists twice must find the same" {
+    # so many equal lines that the guess is wrong
+    yes "a line that comes again and again" | head -n 500000 >whole
+    # one look, 256 samples, the first reading, the second
+    for change in "truncate -s 4096 big" "cp --remove-destination whole big" \
+        "cp whole big"; do
+        cp whole big
+        stops_at openat 259 big "$CALYX" build -j1 -o new.calyx big
+        $change
+        goes_on
+        is_status 2
+        grep -qE 'big: (shrank from 17000000 to 4096 bytes|changed) while it was read' err
+        [ ! -e new.calyx ]
+    done
+    cp whole big
+    stops_at openat 259 big "$CALYX" build -j1 -o new.calyx big
+    echo rose >>big # growing is all right
+    goes_on
+    is_status 0
+    echo rose | "$CALYX" check -q -f new.calyx
+}
+
+@test "a part of a file on standard input is read as it is" {
+    seq 1000 >list
+    { head -c 1000 >/dev/null; "$CALYX" check -vc -f flowers.calyx; } <list >out
+    [ "$(cat out)" -lt 1000 ]
+}
