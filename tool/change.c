@@ -64,6 +64,7 @@ static bool grows(const calyx_filter *f) {
 static bool map(void) {
     const calyx_opening how = {.key = secret_key()};
     calyx_error why;
+    reserve_blocks(path);
     const calyx_status status =
         calyx_map(path, CALYX_WRITE, &how, &filter, &why);
     if (status == CALYX_CANNOT) return false; /* it counts */

@@ -37,7 +37,7 @@ void forget_file(const char *path) {
         if (atomic_load(&files[i]) == path) atomic_store(&files[i], NULL);
 }
 
-static void remove_files(void) {
+void remove_files(void) {
     for (int i = 0; i < MOST_FILES; i++) {
         const char *const path = atomic_load(&files[i]);
         if (path) unlink(path);

@@ -121,6 +121,7 @@ int main(int count, char **words) {
 
     const struct verb *const verb = verb_named(word);
     verb_name = verb->name;
+    watch_mappings();
     const int operands = read_options(verb, count - 2, words + 2);
     start_watch();
     if (operands < verb->least)

@@ -139,6 +139,7 @@ extern void (*at_early_end)(void);
  * must stay as it is until forget_file. */
 void remember_file(const char *path);
 void forget_file(const char *path);
+void remove_files(void); /* also for signal handlers */
 
 /* Around what must not be cut in two by an early end, such as a change of a
  * file in place: at_early_end runs before or after it. May be nested. */
@@ -147,6 +148,17 @@ void end_change(void);
 
 /* End as this signal would, after cleaning up. */
 _Noreturn void end_by(int signal_number);
+
+/* ---- Files that are mapped (mapping.c) ---------------------------------- */
+
+/* From here on a SIGBUS, for a mapped file that was cut, ends the process with
+ * a message that names it. */
+void watch_mappings(void);
+
+/* Have the disk reserve the blocks of a file that is to be changed in place, so
+ * that it is not full when a hole is written to. Fails if it is full now. Reads
+ * and writes nothing. */
+void reserve_blocks(const char *path);
 
 /* ---- The watch (watch.c) ------------------------------------------------ */
 
