@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "reply.h"
 #include "settings.h"
+#include "stream.h"
 #include "transfer.h"
 #include "type.h"
 #include "window.h"
@@ -94,28 +95,29 @@ static void free_words(struct words *words) {
 }
 
 static void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                          const struct wish *wish) {
+                          const struct filter *f, const struct wish *wish,
+                          RedisModuleString **items, size_t n) {
     enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
+    if (f->layout == &redisbloom_layout) {
+        stream_new(ctx, name, f->chain, items, n);
+        return;
+    }
     struct words words = words_for(ctx, wish);
-    RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
-                 words.word[CAPACITY], words.word + REST, words.n - REST);
-    free_words(&words);
-}
-
-static void replicate_new_with(RedisModuleCtx *ctx, RedisModuleString *name,
-                               const struct wish *wish,
-                               RedisModuleString **items, size_t n) {
-    struct words words = words_for(ctx, wish);
-    RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n, "ITEMS",
-                 items, n);
+    if (n == 0)
+        RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
+                     words.word[CAPACITY], words.word + REST, words.n - REST);
+    else
+        RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n,
+                     "ITEMS", items, n);
     free_words(&words);
 }
 
 /* Those of the first `done` items that changed something: the others did not.
  */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                            const struct wish *made, const struct items *items,
-                            const bool *changed, size_t done) {
+                            const struct filter *f, const struct wish *made,
+                            const struct items *items, const bool *changed,
+                            size_t done) {
     if (!made) {
         items_replicate(ctx, "BF.MADD", name, items, changed, done);
         return;
@@ -123,10 +125,7 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
     RedisModuleString *few[FEW_ITEMS];
     size_t n;
     RedisModuleString **chosen = items_chosen(items, changed, done, few, &n);
-    if (n == 0)
-        replicate_new(ctx, name, made);
-    else
-        replicate_new_with(ctx, name, made, chosen, n);
+    replicate_new(ctx, name, f, made, chosen, n);
     if (chosen != few) RM_Free(chosen);
 }
 
@@ -152,7 +151,9 @@ static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
 
 static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct options options;
-    const char *wrong = parse_reserve(argv, argc, &options);
+    const bool theirs =
+        is_replayed(ctx) && stream_reserve(argv, argc, &options);
+    const char *wrong = theirs ? NULL : parse_reserve(argv, argc, &options);
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
 
@@ -163,9 +164,10 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         case OTHER: reply_wrong_type(ctx); break;
         case FILTER: RM_ReplyWithError(ctx, "ERR item exists"); break;
         case MISSING:
-            if (!make(ctx, key, &options.wish)) break;
+            f = make(ctx, key, &options.wish);
+            if (!f) break;
             RM_CloseKey(key); /* who is told of the event may delete it */
-            replicate_new(ctx, argv[1], &options.wish);
+            replicate_new(ctx, argv[1], f, &options.wish, NULL, 0);
             note_change(ctx, argv[1], "bloom.reserve");
             return reply_ok_when_touched(ctx, begun);
     }
@@ -174,6 +176,14 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 }
 
 /* ---- Adding -------------------------------------------------------------- */
+
+/* RedisBloom replicates what it refused, too. A filter that is full here was
+ * full there: that is no error of the stream. */
+static bool was_refused_there(RedisModuleCtx *ctx, const struct filter *f,
+                              calyx_status status) {
+    return status == CALYX_FULL && f->layout == &redisbloom_layout &&
+           is_replayed(ctx);
+}
 
 /* Add items to a filter, which was `made` by this command unless that is NULL.
  * A single one is answered by itself, several by an array, which ends with the
@@ -187,10 +197,11 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     memory_judge(ctx, f->bytes);
     if (!single) pages_hold(true);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
-    const calyx_status status = filter_add(
-        f, items->keys, items->n, items->answers, changed, &done, &why);
+    calyx_status status = filter_add(f, items->keys, items->n, items->answers,
+                                     changed, &done, &why);
     if (!single) pages_hold(false);
     memory_trust();
+    if (was_refused_there(ctx, f, status)) status = CALYX_OK;
     size_t fresh = 0, changes = 0;
     for (size_t i = 0; i < done; i++) fresh += items->answers[i];
     for (size_t i = 0; i < done; i++) changes += changed[i];
@@ -198,10 +209,11 @@ static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     counts.fresh += fresh;
     counts.refused += status == CALYX_NO_MEMORY;
 
-    if (!made && changes == items->n)
+    /* BF.INSERT may have words that RedisBloom does not know. */
+    if (!made && changes == items->n && f->layout != &redisbloom_layout)
         RM_ReplicateVerbatim(ctx);
     else
-        replicate_items(ctx, name, made, items, changed, done);
+        replicate_items(ctx, name, f, made, items, changed, done);
     if (made) note_change(ctx, name, "bloom.reserve");
     if (changes) note_change(ctx, name, "bloom.add");
 
@@ -222,6 +234,7 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     const calyx_status status =
         filter_add(f, item, 1, &fresh, &fresh, &done, &why);
     memory_trust();
+    if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
     if (status != CALYX_OK) {
         counts.refused += status == CALYX_NO_MEMORY;
         return reply_not_added(ctx, status, &why);
@@ -253,10 +266,13 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
     } else if (is == MISSING && options && options->no_create) {
         reply_not_found(ctx);
     } else if (is == MISSING) {
-        wish = options ? options->wish : settings_wish();
+        wish = options            ? options->wish
+               : is_replayed(ctx) ? stream_wish()
+                                  : settings_wish();
         made = &wish;
         f = make(ctx, key, made);
-    } else if (filter_is_partial(f)) {
+    } else if (filter_is_partial(f) &&
+               !(is_replayed(ctx) && filter_take_as_whole(f))) {
         reply_partial(ctx, f);
         f = NULL;
     }
@@ -287,7 +303,8 @@ static int add_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct options options;
-    const char *wrong = parse_insert(argv, argc, &options);
+    const bool theirs = is_replayed(ctx) && stream_insert(argv, argc, &options);
+    const char *wrong = theirs ? NULL : parse_insert(argv, argc, &options);
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
     return add(ctx, argv[1], &options, argv + options.items,
@@ -420,7 +437,6 @@ static int scan_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 static int loaded(RedisModuleCtx *ctx, RedisModuleString *name,
                   const struct filter *f) {
-    RM_ReplicateVerbatim(ctx);
     RM_SignalModifiedKey(ctx, name);
     if (!filter_is_partial(f))
         RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "bloom.load", name);
@@ -449,7 +465,12 @@ struct filter *make_of_head(RedisModuleCtx *ctx, RedisModuleKey *key,
 static void load_head(RedisModuleCtx *ctx, RedisModuleString *name,
                       RedisModuleKey *key, const char *bytes, size_t size) {
     const struct filter *f = make_of_head(ctx, key, bytes, size);
-    if (f) loaded(ctx, name, f);
+    if (!f) return;
+    if (f->layout == &redisbloom_layout)
+        stream_header(ctx, name, f->chain); /* also of one in an old form */
+    else
+        RM_ReplicateVerbatim(ctx);
+    loaded(ctx, name, f);
 }
 
 static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -457,11 +478,19 @@ static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
                       size_t size) {
     calyx_error why = {.text = ""};
     bool changed = false;
-    if (filter_load_piece(f, at, bytes, size, &changed, &why) != CALYX_OK) {
+    calyx_status status = filter_load_piece(f, at, bytes, size, &changed, &why);
+    if (status != CALYX_OK && is_replayed(ctx) && filter_take_as_whole(f))
+        status = filter_load_piece(f, at, bytes, size, &changed, &why);
+    if (status != CALYX_OK) {
         loads_refused++;
         return reply_text(ctx, "ERR %s", why.text);
     }
-    return changed ? loaded(ctx, name, f) : RM_ReplyWithSimpleString(ctx, "OK");
+    if (!changed) return RM_ReplyWithSimpleString(ctx, "OK");
+    if (f->layout == &redisbloom_layout)
+        stream_chunk(ctx, name, f->chain, at, size);
+    else
+        RM_ReplicateVerbatim(ctx);
+    return loaded(ctx, name, f);
 }
 
 static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

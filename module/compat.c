@@ -1,5 +1,4 @@
 /* The redisbloom layout: redisbloom.c behind the interface of filter.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "filter.h"
@@ -17,19 +16,10 @@ static calyx_status noted(struct filter *f, calyx_status status) {
 
 static calyx_status make(struct wish *wish, struct filter *f,
                          calyx_error *why) {
-    if (wish_counts(wish)) {
-        why->status = CALYX_CANNOT;
-        snprintf(why->text, sizeof why->text,
-                 "the redisbloom layout has no room for counters; say LAYOUT "
-                 "native");
-        return CALYX_CANNOT;
-    }
-    /* Nothing is left to chance or choice here; zeros say so to replicas. */
-    wish->seed = 0;
-    wish->kind = "flat";
+    const bool grows = wish->expansion > 0;
     return noted(f, chain_new(wish->capacity, wish->error,
-                              wish->expansion ? CHAIN_GROWS : CHAIN_FIXED,
-                              wish->expansion ? wish->expansion : 1,
+                              grows ? CHAIN_GROWS : CHAIN_FIXED,
+                              grows ? wish->expansion : wish->unused_growth,
                               &plain_memory, &f->chain, why));
 }
 

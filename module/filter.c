@@ -192,6 +192,12 @@ size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
     return removed;
 }
 
+bool filter_take_as_whole(struct filter *f) {
+    if (f->layout != &redisbloom_layout || !filter_is_partial(f)) return false;
+    f->chain->arrived = f->arrived = f->bytes;
+    return true;
+}
+
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
     return f->layout->load_piece(f, at, bytes, size, changed, why);

@@ -23,11 +23,12 @@ struct wish {
     const struct layout *layout;
     double error;
     uint64_t capacity;
-    uint32_t expansion; /* 0: it does not grow          */
-    bool random_seed;   /* a new one, or                */
-    uint64_t seed;      /*   this; native only, as is   */
-    const char *kind;   /* NULL for what suits the rate */
-    uint64_t window;    /* milliseconds; 0: no window   */
+    uint32_t expansion;     /* 0: it does not grow          */
+    uint32_t unused_growth; /* what the header of a redisbloom one says then */
+    bool random_seed;       /* a new one, or                */
+    uint64_t seed;          /*   this; native only, as is   */
+    const char *kind;       /* NULL for what suits the rate */
+    uint64_t window;        /* milliseconds; 0: no window   */
     uint32_t generations;
     uint64_t began; /* Unix time in milliseconds    */
 };
@@ -148,6 +149,11 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
 /* As calyx_remove_many, of a filter that counts: how many were there. */
 size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found);
+
+/* RedisBloom uses a filter whose dump has not arrived completely, and takes its
+ * chunks in any order. If `f` is such a one, take it as complete: false if not.
+ * Only where a stream does with it what we would refuse. */
+bool filter_take_as_whole(struct filter *f);
 
 /* Make a filter of the head of a dump, of any layout. */
 calyx_status filter_load_head(const void *bytes, size_t size,

@@ -52,6 +52,8 @@ bool parse_seed(const char *text, size_t size, uint64_t *seed) {
 struct parsing {
     struct options *out;
     bool non_scaling, has_expansion, has_layout, has_began;
+    bool has_seed_or_kind;
+    int expansions; /* how often it was said */
 };
 
 static enum number take_capacity(struct parsing *p, RedisModuleString *value) {
@@ -68,8 +70,9 @@ static enum number take_error(struct parsing *p, RedisModuleString *value) {
 static enum number take_expansion(struct parsing *p, RedisModuleString *value) {
     long long n = 0;
     const enum number is = parse_whole(value, 0, MOST_EXPANSION, &n);
-    p->out->wish.expansion = (uint32_t)n;
+    p->out->wish.expansion = p->out->wish.unused_growth = (uint32_t)n;
     p->has_expansion = n > 0;
+    p->expansions++;
     return is;
 }
 
@@ -90,12 +93,14 @@ static enum number take_seed(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     p->out->wish.random_seed = false;
+    p->has_seed_or_kind = true;
     return parse_seed(text, size, &p->out->wish.seed) ? NUMBER : NO_NUMBER;
 }
 
 static enum number take_kind(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
+    p->has_seed_or_kind = true;
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
         if (strlen(*kind) == size && strncasecmp(*kind, text, size) == 0) {
             p->out->wish.kind = *kind;
@@ -211,16 +216,9 @@ static struct parsing begin(struct options *out) {
     return (struct parsing){.out = out};
 }
 
-/* What the options say together. The redisbloom layout has no kinds: unless it
- * was asked for, a kind that can do what it cannot is native. */
-static const char *complete(struct parsing *p) {
+/* What the options say together, of a window. */
+static const char *complete_window(struct parsing *p) {
     struct wish *const wish = &p->out->wish;
-    if (p->non_scaling) wish->expansion = 0;
-    if (!p->has_layout && wish_counts(wish)) wish->layout = &native_layout;
-    if (!wish->window)
-        return wish->generations || p->has_began
-                   ? "ERR GENERATIONS and BEGAN go with WINDOW"
-                   : NULL;
     if (p->has_layout && wish->layout != &native_layout)
         return "ERR the redisbloom layout has no windows; say LAYOUT native";
     if (wish_counts(wish))
@@ -229,6 +227,25 @@ static const char *complete(struct parsing *p) {
     if (!wish->generations) wish->generations = USUAL_GENERATIONS;
     if (!p->has_began) wish->began = (uint64_t)RM_Milliseconds();
     wish->layout = &window_layout;
+    return NULL;
+}
+
+/* The same of any filter. The redisbloom layout has no kinds: unless it was
+ * asked for, a kind that can do what it cannot is native. */
+static const char *complete(struct parsing *p) {
+    struct wish *const wish = &p->out->wish;
+    if (p->non_scaling) wish->expansion = 0;
+    if (wish->window) return complete_window(p);
+    if (wish->generations || p->has_began)
+        return "ERR GENERATIONS and BEGAN go with WINDOW";
+    if (!p->has_layout && wish_counts(wish)) wish->layout = &native_layout;
+    if (wish->layout != &redisbloom_layout) return NULL;
+    if (wish_counts(wish))
+        return "ERR could not create filter: the redisbloom layout has no room "
+               "for counters; say LAYOUT native";
+    if (p->has_seed_or_kind)
+        return "ERR the redisbloom layout has neither seeds nor kinds; leave "
+               "out SEED and KIND, or say LAYOUT native";
     return NULL;
 }
 
@@ -278,6 +295,7 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
         const char *wrong = take_reserve_option(&p, argv, argc, &at);
         if (wrong) return wrong;
     }
+    if (p.expansions > 1) return WRONG_ARITY; /* as RedisBloom has it */
     if (p.non_scaling && p.has_expansion)
         return "Nonscaling filters cannot expand";
     return complete(&p);

@@ -213,7 +213,6 @@ static calyx_status plan_first(uint64_t capacity, double error,
         return chain_fail(why, CALYX_BAD_ARGUMENT,
                           "error rate must be above 0 and below 1, not %g",
                           error);
-    if (error > CHAIN_MOST_ERROR) error = CHAIN_MOST_ERROR;
     if (!(options & CHAIN_NO_SCALING)) error *= tightening;
     return plan(capacity, error, options, l, why);
 }

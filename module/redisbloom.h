@@ -37,7 +37,7 @@ enum {
     CHAIN_FIXED = CHAIN_GROWS | CHAIN_NO_SCALING
 };
 
-/* Above this rate RedisBloom makes filters of this rate. */
+/* Above this rate RedisBloom 8 makes filters of this rate; 2.8 does not. */
 #define CHAIN_MOST_ERROR 0.25
 
 /* More bytes than this are never in one chunk of a dump. */
@@ -64,7 +64,7 @@ struct chain {
     uint32_t links;
     uint32_t room; /* links that fit into the memory of `link` */
     uint32_t options;
-    uint32_t growth;
+    uint32_t growth;  /* means nothing with CHAIN_NO_SCALING               */
     uint64_t items;   /* in all links                                      */
     uint64_t bytes;   /* of all bodies                                     */
     uint64_t arrived; /* bytes of bodies that are there: all, except while
@@ -125,7 +125,8 @@ struct chain_info {
 };
 struct chain_info chain_describe(const struct chain *c);
 
-/* A hash of everything that is saved: equal chains have equal ones. */
+/* A hash of everything that is saved, but for the growth of a chain that does
+ * not grow, which means nothing: equal chains have equal ones. */
 uint64_t chain_digest(const struct chain *c);
 
 /* ---- Saved in an RDB file or a DUMP payload: type "MBbloom--" ------------ */

@@ -352,11 +352,11 @@ static uint8_t *put_f64(uint8_t *p, double value) {
     return put(p, 8, word);
 }
 
-static void dump_head(const struct chain *c, uint8_t *p) {
+static void dump_head(const struct chain *c, uint32_t growth, uint8_t *p) {
     p = put(p, 8, c->items);
     p = put(p, 4, c->links);
     p = put(p, 4, c->options);
-    put(p, 4, c->growth);
+    put(p, 4, growth);
 }
 
 static void dump_link(const struct link *l, uint8_t *p) {
@@ -376,14 +376,14 @@ size_t chain_header_size(const struct chain *c) {
 
 void chain_dump_header(const struct chain *c, void *buffer) {
     uint8_t *p = buffer;
-    dump_head(c, p);
+    dump_head(c, c->growth, p);
     for (uint32_t i = 0; i < c->links; i++)
         dump_link(&c->link[i], p + HEAD + (size_t)LINK * i);
 }
 
 uint64_t chain_digest(const struct chain *c) {
     uint8_t head[HEAD], link[LINK];
-    dump_head(c, head);
+    dump_head(c, c->options & CHAIN_NO_SCALING ? 0 : c->growth, head);
     uint64_t digest = murmur64(head, sizeof head, c->arrived);
     for (uint32_t i = 0; i < c->links; i++) {
         dump_link(&c->link[i], link);

@@ -26,6 +26,7 @@ struct wish settings_wish(void) {
         .error = settings.error,
         .capacity = (uint64_t)settings.capacity,
         .expansion = (uint32_t)settings.expansion,
+        .unused_growth = (uint32_t)settings.expansion,
         .random_seed = settings.random_seed,
         .seed = settings.seed,
     };

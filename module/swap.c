@@ -15,6 +15,7 @@
 #include "handlers.h"
 #include "options.h"
 #include "reply.h"
+#include "stream.h"
 #include "type.h"
 
 struct place {
@@ -44,9 +45,16 @@ static void exchange(struct place *live, struct place *staged) {
     RM_UnlinkKey(staged->key);
 }
 
+/* A filter of RedisBloom's layout is moved by words that its server knows; the
+ * number of the generation is lost on that way. */
 static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
+                           const struct place *live, const struct filter *f,
                            uint64_t generation) {
     char text[24];
+    if (f->layout == &redisbloom_layout) {
+        stream_swap(ctx, argv[1], argv[2], RM_GetAbsExpire(live->key));
+        return;
+    }
     snprintf(text, sizeof text, "%llu", (unsigned long long)generation);
     RM_Replicate(ctx, "BF.SWAP", "sscc", argv[1], argv[2], "GENERATION", text);
 }
@@ -71,7 +79,7 @@ static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (generation == 0) generation = generation_after(live->f);
     exchange(live, staged);
     staged->f->generation = generation;
-    replicate_swap(ctx, argv, generation);
+    replicate_swap(ctx, argv, live, staged->f, generation);
     note_change(ctx, argv[1], "bloom.swap");
     RM_SignalModifiedKey(ctx, argv[2]);
     RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "del", argv[2]);

@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "pages.h"
 #include "reply.h"
+#include "stream.h"
 #include "type.h"
 #include "window.h"
 
@@ -177,7 +178,7 @@ static int compare(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 /* ---- Clearing ------------------------------------------------------------ */
 
 static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
-                        struct filter *f) {
+                        struct filter *f, long long expires) {
     calyx_error why = {.text = ""};
     if (filter_is_partial(f)) return reply_partial(ctx, f);
     const uint64_t begun = pages_begun();
@@ -188,7 +189,10 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
         counts.refused += status == CALYX_NO_MEMORY;
         return reply_not_made(ctx, status, &why);
     }
-    RM_ReplicateVerbatim(ctx);
+    if (f->layout == &redisbloom_layout)
+        stream_clear(ctx, name, f->chain, expires);
+    else
+        RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.clear");
     return reply_ok_when_touched(ctx, begun);
 }
@@ -198,11 +202,12 @@ static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     const enum standing is = type_of(key, &f);
+    const long long expires = RM_GetAbsExpire(key);
     RM_CloseKey(key); /* who is told of the event may delete it */
     switch (is) {
         case OTHER: return reply_wrong_type(ctx);
         case MISSING: return reply_not_found(ctx);
-        case FILTER: return clear_filter(ctx, argv[1], f);
+        case FILTER: return clear_filter(ctx, argv[1], f, expires);
     }
     return RM_OK;
 }

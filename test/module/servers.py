@@ -231,3 +231,46 @@ def in_batches(port, command, key, numbers, batch=1000):
                 reply += got
             ones += reply.count(b":1")
     return ones
+
+
+EMPTY_RDB = b"REDIS0009\xff" + bytes(8)
+
+
+class FakePrimary:
+    """A primary that sends an RDB file, and then what it is told to."""
+
+    def __init__(self, replica, rdb=EMPTY_RDB):
+        self.sent, self.replica = 0, replica
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            listening.settimeout(60)
+            port = listening.getsockname()[1]
+            assert replica("REPLICAOF", "127.0.0.1", port) == "OK"
+            self.socket, _ = listening.accept()
+        self.file = self.socket.makefile("rb")
+        while self.read()[0].upper() != b"PSYNC":
+            self.socket.sendall(b"+OK\r\n")
+        self.socket.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n%s" % (
+            b"1" * 40, len(rdb), rdb))
+
+    def read(self):
+        line = self.file.readline()
+        if not line.startswith(b"*"):
+            return line.split()
+        sizes = []
+        for _ in range(int(line[1:])):
+            size = int(self.file.readline()[1:])
+            sizes.append(self.file.read(size + 2)[:-2])
+        return sizes
+
+    def send(self, stream):
+        """And wait until the replica has done all of it."""
+        self.socket.sendall(stream)
+        self.sent += len(stream)
+        until(lambda: int(info(self.replica, "replication")[
+            "slave_repl_offset"]) == self.sent, 60)
+
+    def close(self):
+        self.file.close()
+        self.socket.close()

@@ -61,17 +61,13 @@ def test_what_goes_back_is_the_same_bytes(plain, case):
 @each(lambda case: case.made and case.made[2] in (GROWS, FIXED))
 def test_a_filter_made_here_is_the_same_bytes(plain, case):
     capacity, error, options, growth = case.made
-    if options & NO_SCALING:
-        how = ["NONSCALING"]
-        growth = None  # which a filter that does not grow never uses
-    else:
-        how = ["EXPANSION", growth]
+    how = (["NONSCALING"] if options & NO_SCALING and growth else
+           ["EXPANSION", growth])
     plain("BF.RESERVE", "k", error, capacity, *how, "LAYOUT", "redisbloom")
     if case.keys:
         assert plain("BF.MADD", "k", *case.keys) == [int(f) for f in case.fresh]
     answers_as_before(plain, "k", case)
-    if growth is not None:
-        assert body(plain("DUMP", "k")) == body(case.payload())
+    assert body(plain("DUMP", "k")) == body(case.payload())
 
 
 @each()

@@ -210,7 +210,8 @@ static struct chain *made_anew(const struct file *f) {
     const uint64_t capacity = little(how, 8);
     struct chain *c;
     if (!capacity) return NULL;
-    assert_ok(chain_new(capacity, real(how + 8), (uint32_t)little(how + 16, 4),
+    assert_ok(chain_new(capacity, fmin(real(how + 8), CHAIN_MOST_ERROR),
+                        (uint32_t)little(how + 16, 4),
                         (uint32_t)little(how + 20, 4), NULL, &c, NULL));
     return c;
 }
@@ -744,8 +745,9 @@ static void it_describes_itself_as_redisbloom_does(void **state) {
         {100, 240, 1152, 0.01, 0.005, 8, CHAIN_GROWS, 2},
         {100, 216, 960, 0.01, 0.01, 7, CHAIN_FIXED, 0},
         {2, 104, 64, 0.01, 0.01, 7, CHAIN_FIXED, 0},
-        {1000, 464, 2944, 0.9, 0.25, 3, CHAIN_FIXED, 0},
-        {1000, 640, 4352, 0.9, 0.125, 4, CHAIN_GROWS, 2},
+        {1000, 464, 2944, 0.25, 0.25, 3, CHAIN_FIXED, 0},
+        {1000, 640, 4352, 0.25, 0.125, 4, CHAIN_GROWS, 2},
+        {500, 192, 768, 0.5, 0.5, 2, CHAIN_FIXED, 0}, /* by 2.8 */
         {55, 144, 384, 0.1, 0.05, 5, CHAIN_GROWS, 3},
         {1000000, 1378568, 11027776, 0.01, 0.005, 8, CHAIN_GROWS, 2},
     };

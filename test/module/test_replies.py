@@ -68,7 +68,6 @@ def has_wrong_arity(client, *words):
     ("k 0.01 100 NONSCALING EXPANSION 0", Simple("OK")),
     ("k 0.01 100 expansion 0", Simple("OK")),
     ("k 0.01 100 EXPANSION 32768", Simple("OK")),
-    ("k 0.01 100 SEED 18446744073709551615", Simple("OK")),
     ("k 0.9 100", Simple("OK")),
     ("k 1e-9 100", Simple("OK")),
     ("NONSCALING 0.01 100", Simple("OK")),
@@ -78,6 +77,26 @@ def test_reserve(r, layout, words, reply):
     same(r("BF.RESERVE", *words.split()), reply)
     key = words.split()[0]
     assert r("EXISTS", key) == (1 if reply == "OK" else 0)
+
+
+def test_reserve_takes_an_expansion_once(r, layout):
+    same(r("BF.RESERVE", "k", 0.01, 100, "EXPANSION", 2, "EXPANSION", 2),
+         arity("bf.reserve"))
+    assert r("EXISTS", "k") == 0
+
+
+def test_the_redisbloom_layout_has_no_seeds_and_no_kinds(r, layout):
+    for words in (("SEED", 2**64 - 1), ("KIND", "line")):
+        for how in ((), ("LAYOUT", layout)):
+            answer = r("BF.RESERVE", "k", 0.01, 100, *words, *how)
+            also = r("BF.INSERT", "k", *words, *how, "ITEMS", "a")
+            if layout == "native":
+                assert (answer, also) == ("OK", [1])
+            else:
+                assert answer == also == Error(
+                    "ERR the redisbloom layout has neither seeds nor kinds; "
+                    "leave out SEED and KIND, or say LAYOUT native")
+            r("DEL", "k")
 
 
 def test_reserve_wants_a_free_key(r, layout):
@@ -165,8 +184,9 @@ def test_many_items_at_once(r, layout, n):
 
 
 def test_one_and_many_agree(r, layout):
-    r("BF.RESERVE", "one", 0.2, 200, "SEED", 5)
-    r("BF.RESERVE", "many", 0.2, 200, "SEED", 5)
+    seed = ("SEED", 5) if layout == "native" else ()
+    r("BF.RESERVE", "one", 0.2, 200, *seed)
+    r("BF.RESERVE", "many", 0.2, 200, *seed)
     items = [f"i{i % 1500}" for i in range(3000)]
     ones = [r("BF.ADD", "one", i) for i in items]
     manys = sum((r("BF.MADD", "many", *items[i:i + 300])
