@@ -13,6 +13,7 @@
  *     transfer.c      BF.DUMP and BF.LOAD
  *     options.c       their options
  *     reply.c         their replies and errors
+ *     stream.c        streams and AOFs, as RedisBloom has them
  *     settings.c    the configuration
  *     type.c        the types of values
  *     turning.c     when windows turn, and BF.TURN
@@ -77,10 +78,9 @@ CALYX_API int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv,
                        int argc) {
-    enum {
-        VERSION = 10000 * CALYX_VERSION_MAJOR + 100 * CALYX_VERSION_MINOR +
-                  CALYX_VERSION_PATCH
-    };
+    /* Of RedisBloom 8.0.0: programs look here for which commands there are.
+     * Our own version is in the INFO section. */
+    enum { VERSION = 80000 };
     const char *missing = server_find(ctx);
     if (missing) {
         if (RM_Log)
