@@ -136,6 +136,10 @@ static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
                            struct wish *wish) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
+    if (wish->window &&
+        !turning_may_begin(ctx, wish->began,
+                           span_of(wish->window, wish->generations)))
+        return NULL;
     memory_judge(ctx, 0);
     const calyx_status status = filter_new(wish, &f, &why);
     memory_trust();

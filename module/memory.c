@@ -185,6 +185,16 @@ static void give_aligned(void *context, void *block, size_t size) {
     give_raw(raw_of(block), size + MORE);
 }
 
+void memory_renew(void *context, void *block, size_t size) {
+    static const size_t FEW_PAGES = 256 << 10;
+    (void)context;
+    if (size < FEW_PAGES)
+        memset(block, 0, size);
+    else
+        pages_renew(block, size);
+    care_for_pages(block, size);
+}
+
 static void *take_plain(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
     void *block = take_zeros(size);

@@ -182,6 +182,24 @@ void turning_listen(RedisModuleCtx *ctx) {
                                                see_event) == RM_OK;
 }
 
+/* ---- Times from clients -------------------------------------------------- */
+
+/* One generation ahead is what clocks may differ by: items are known for that
+ * much longer. */
+bool turning_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
+    const uint64_t now = (uint64_t)RM_Milliseconds();
+    if (began <= now + span ||
+        RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING))
+        return true;
+    reply_text(ctx,
+               "ERR bad time: %llu is %llu milliseconds after this server's "
+               "clock; a generation of this window may begin at most %llu "
+               "after it",
+               (unsigned long long)began, (unsigned long long)(began - now),
+               (unsigned long long)span);
+    return false;
+}
+
 /* ---- BF.TURN ------------------------------------------------------------- */
 
 static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
@@ -207,7 +225,8 @@ static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
                                "BF.RESERVE … WINDOW");
     } else if (filter_is_partial(f)) {
         reply_partial(ctx, f);
-    } else {
+    } else if (turning_may_begin(ctx, (uint64_t)began,
+                                 window_span(f->window))) {
         turn(ctx, argv[1], f, (uint64_t)turns, (uint64_t)began);
         RM_ReplyWithSimpleString(ctx, "OK");
     }

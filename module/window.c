@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "thread.h"
+#include "memory.h"
 
 static const char MAGIC[8] = "CALYXBW\1";
 
@@ -17,9 +17,12 @@ static calyx_status damaged(calyx_error *why, const char *text) {
     return CALYX_DAMAGED;
 }
 
+uint64_t span_of(uint64_t milliseconds, uint64_t generations) {
+    return (milliseconds + generations - 1) / generations;
+}
+
 uint64_t window_span(const struct window *w) {
-    const uint64_t generations = w->panes - 1;
-    return (w->milliseconds + generations - 1) / generations;
+    return span_of(w->milliseconds, w->panes - 1);
 }
 
 static void note_bytes(struct filter *f) {
@@ -119,25 +122,11 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
 
 /* ---- Turning ------------------------------------------------------------- */
 
-static void *free_it(void *filter) {
-    calyx_free(filter);
-    return NULL;
-}
-
-/* A large pane is made anew and freed by another thread: clearing it would take
- * long, and there may be 65 of them at once. If there is no memory for that, it
- * is cleared all the same. */
+/* In place: while a window turns no memory is taken, so that it cannot be
+ * refused, and none is evicted for it. */
 static void empty(struct filter *pane) {
-    static const uint64_t LARGE = 256 << 10;
-    struct filter new = {.layout = &native_layout};
     calyx_info info;
-    if (pane->bytes >= LARGE &&
-        native_layout.make_like(pane, &new, NULL) == CALYX_OK) {
-        if (!thread_start(free_it, pane->native)) calyx_free(pane->native);
-        pane->native = new.native;
-    } else {
-        calyx_clear(pane->native);
-    }
+    calyx_clear_by(pane->native, memory_renew, NULL);
     calyx_outline(pane->native, &info);
     pane->bytes = pane->arrived = info.bytes;
 }

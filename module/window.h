@@ -38,7 +38,8 @@ static inline bool is_window(const struct filter *f) {
     return f->layout == &window_layout;
 }
 
-/* For how long the newest pane is that. */
+/* For how long a pane is the newest, of a window of so many milliseconds. */
+uint64_t span_of(uint64_t milliseconds, uint64_t generations);
 uint64_t window_span(const struct window *w);
 
 /* Empty so many panes, one after the other. The newest began then. */
@@ -59,6 +60,11 @@ uint64_t turning_due(const struct window *w);
 
 /* Before a window is changed: turn it if that is due, and replicate it. */
 void turning_do(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f);
+
+/* May a client say that a generation begins at this time? Else replies: nothing
+ * is forgotten before that time, so one far ahead would never forget. What the
+ * primary or the AOF says is obeyed. */
+bool turning_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span);
 
 void turning_start(RedisModuleCtx *ctx);
 

@@ -316,6 +316,13 @@ CALYX_API bool calyx_outline_part(const calyx_filter *f, uint32_t number,
 /* Forget everything, keeping the size it had when new. */
 CALYX_API calyx_status calyx_clear(calyx_filter *f);
 
+/* The same, with `zero` in the place of memset: an allocator that knows about
+ * pages can replace them instead of writing to them. It must leave `size` bytes
+ * of zeros at `block`. */
+typedef void calyx_zero(void *context, void *block, size_t size);
+CALYX_API calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero,
+                                      void *context);
+
 /* Make `f` say yes wherever `f` or `other` did (merge), or wherever both did
  * (intersect). They must agree in kind, hash, seed or key, and in the shape of
  * every part, else CALYX_MISMATCH. Filters that have grown can be merged unless

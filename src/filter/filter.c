@@ -161,13 +161,22 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
 
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
-calyx_status calyx_clear(calyx_filter *f) {
+calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
     if (f->image) return CALYX_READ_ONLY;
     while (f->newest->older) give_newest(f);
     struct part *p = f->newest;
-    memset(p->body, 0, (size_t)body_bytes(f->kind, &p->shape));
+    zero(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
     p->items = 0;
     return CALYX_OK;
+}
+
+static void write_zeros(void *context, void *block, size_t size) {
+    (void)context;
+    memset(block, 0, size);
+}
+
+calyx_status calyx_clear(calyx_filter *f) {
+    return calyx_clear_by(f, write_zeros, NULL);
 }
 
 /* ---- Growth -------------------------------------------------------------- */

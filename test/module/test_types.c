@@ -10,6 +10,7 @@
 #include "../../module/filter.h"
 #include "../../module/memory.h"
 #include "../../module/pages.h"
+#include "../../module/window.h"
 #include "mock_server.h"
 #include "support.h"
 
@@ -157,6 +158,64 @@ static void loading_without_memory_is_refused(void **state) {
     assert_int_equal(mock_blocks, 0);
 }
 
+/* ---- Windows ------------------------------------------------------------- */
+
+static struct filter *make_window(uint64_t capacity, uint32_t generations) {
+    struct wish wish = {.layout = &window_layout,
+                        .error = 0.01,
+                        .capacity = capacity,
+                        .expansion = 2,
+                        .seed = 5,
+                        .window = 1000,
+                        .generations = generations};
+    struct filter *f = NULL;
+    calyx_error why;
+    assert_ok(filter_new(&wish, &f, &why));
+    return f;
+}
+
+static void a_window_turns_without_taking_memory(void **state) {
+    (void)state;
+    /* Panes that are written to, whose pages are renewed, and that have grown.
+     */
+    static const uint64_t capacities[] = {100, 1000000, 20000000, 3000};
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        struct filter *f = make_window(capacities[i], 2);
+        assert_ok(add_numbers(f, 9000));
+        const uint64_t takes = memory_takes();
+        const size_t blocks = mock_blocks;
+        mock_takes_left = 0;
+        window_turn(f, 2, 0);
+        assert_true(has_numbers(f, 9000));
+        window_turn(f, 1, 0);
+        for (unsigned n = 0; n < 9000; n++)
+            assert_false(f->layout->has(f, &n, sizeof n));
+        window_turn(f, 65, 0);
+        assert_int_equal(memory_takes(), takes);
+        assert_true(mock_blocks <= blocks);
+        mock_takes_left = SIZE_MAX;
+        assert_ok(add_numbers(f, 9000));
+        assert_true(has_numbers(f, 9000));
+        mock_window.free(f);
+    }
+    assert_int_equal(mock_blocks, 0);
+}
+
+static void a_renewed_block_is_zeros_and_others_stay(void **state) {
+    (void)state;
+    enum { SIZE = 9 << 20, AROUND = 100 };
+    uint8_t *const bytes = malloc(SIZE + 2 * AROUND);
+    assert_non_null(bytes);
+    for (int turn = 0; turn < 3; turn++) {
+        memset(bytes, 7, SIZE + 2 * AROUND);
+        pages_renew(bytes + AROUND, SIZE);
+        for (size_t i = 0; i < SIZE + 2 * AROUND; i++)
+            if ((i < AROUND || i >= SIZE + AROUND ? 7 : 0) != bytes[i])
+                fail_msg("byte %zu is %d", i, bytes[i]);
+    }
+    free(bytes);
+}
+
 /* ---- Children ------------------------------------------------------------ */
 
 static bool stop;
@@ -229,6 +288,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_stream_that_ends_early_is_refused_at_every_byte),
         cmocka_unit_test(without_memory_nothing_changes_and_nothing_leaks),
         cmocka_unit_test(loading_without_memory_is_refused),
+        cmocka_unit_test(a_window_turns_without_taking_memory),
+        cmocka_unit_test(a_renewed_block_is_zeros_and_others_stay),
         cmocka_unit_test(a_child_does_not_wait_for_threads_it_has_not),
     };
     return RUN_TESTS(tests);

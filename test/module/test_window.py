@@ -1,10 +1,11 @@
 """Windows: what was added is known for WINDOW, and forgotten soon after."""
+import pathlib
 import random
 import threading
 import time
 
 import pytest
-from resp import Error
+from resp import Error, encode
 from servers import (CLOCK_COUNTS, are_equal, caught_up, commands_seen, digest,
                      follow, info, milliseconds_of, resident, until)
 
@@ -103,9 +104,95 @@ def test_a_window_turns_by_itself(start):
 def test_a_clock_that_is_ahead_forgets_nothing(r):
     reserve(r, "k", 100, 4)
     r("BF.ADD", "k", "a")
-    r("BF.TURN", "k", 1, now() + 10**9)
+    assert r("BF.TURN", "k", 1, now() + 20000) == "OK"  # of spans of 25 s
     r("BF.ADD", "k", "b")
     assert r("BF.MEXISTS", "k", "a", "b") == [1, 1]
+
+
+def test_clients_cannot_begin_a_generation_far_ahead(start):
+    primary, replica = start(appendonly="yes", aof_use_rdb_preamble="no"), start()
+    p, r = primary.client(), follow(replica, primary)
+    reserve(p, "k", 100, 4)
+    before = digest(p, "k")
+    for ahead in (26000, 10**9, 2**62):
+        answer = p("BF.TURN", "k", 1, now() + ahead)
+        assert isinstance(answer, Error)
+        assert "milliseconds after this server's clock" in answer
+        assert answer.endswith("at most 25000 after it")
+        for words in (("BF.RESERVE", "new", 0.01, 100), ("BF.INSERT", "new")):
+            answer = p(*words, "WINDOW", 100, "BEGAN", now() + ahead,
+                       *(("ITEMS", "a") if words[0] == "BF.INSERT" else ()))
+            assert isinstance(answer, Error) and answer.startswith("ERR bad time")
+    assert digest(p, "k") == before and p("EXISTS", "new") == 0
+    # A primary or an AOF whose clock was ahead is obeyed.
+    ahead = now() + 10**9
+    primary.restart()
+    with open(next(pathlib.Path(primary.folder).glob(
+            "appendonlydir/*.incr.aof")), "ab") as aof:
+        aof.write(encode("SELECT", 0) + encode("BF.TURN", "k", 1, ahead) +
+                  encode("BF.RESERVE", "l", 0.01, 100, "WINDOW", 5, "BEGAN",
+                         ahead))
+    primary.restart(kill=True)
+    p = primary.client()
+    assert digest(p, "k") != before and p("EXISTS", "l") == 1
+    follow(replica, primary)
+    are_equal(p, r)
+
+
+# ---- Memory ----------------------------------------------------------------
+
+LARGE = 24000000  # at 8 generations, 9 blocks of 6 MB or so
+
+
+def fill_memory(r, *window, spare=1 << 20):
+    """A window beside other keys, with little room below maxmemory."""
+    for n in range(10):
+        r("MSET", *(word for i in range(100)
+                    for word in (f"v{100 * n + i}", "x" * 10000)))
+    assert r("BF.RESERVE", "w", 0.01, LARGE, "WINDOW", *window) == "OK"
+    assert r("BF.INFO", "w", "SIZE")[0] > 9 * (4 << 20)
+    used = int(info(r, "memory")["used_memory"])
+    r("CONFIG", "SET", "maxmemory", used + spare)
+    r("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    r("CONFIG", "RESETSTAT")  # the peak is now what there is
+    return used
+
+
+def nothing_was_evicted(r, most):
+    assert info(r, "stats")["evicted_keys"] == "0"
+    assert r("DBSIZE") == 1001
+    assert int(info(r, "memory")["used_memory_peak"]) <= most
+
+
+def test_turning_by_hand_takes_no_memory(start):
+    primary, replica = start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    used = fill_memory(p, 3600, "GENERATIONS", 8)
+    caught_up(p, r)
+    for client in p, r:
+        client("CONFIG", "RESETSTAT")
+    used_there = int(info(r, "memory")["used_memory"])
+    for _ in range(3):
+        p("BF.MADD", "w", *range(1000))
+        assert p("BF.TURN", "w", 9) == "OK"
+        assert sum(p("BF.MEXISTS", "w", *range(1000))) == 0
+    caught_up(p, r)
+    nothing_was_evicted(p, used + (1 << 20))
+    nothing_was_evicted(r, used_there + (1 << 20))
+    assert digest(p, "w") == digest(r, "w")
+
+
+def test_turning_by_the_timer_takes_no_memory(start):
+    """All generations are due at once, as after an idle time, then one by one."""
+    r = start().client()
+    turns = lambda: int(info(r, "bf_calyx")["bf_window_turns"])  # noqa: E731
+    used = fill_memory(r, 1.6, "GENERATIONS", 8, "BEGAN", now() - 10**6)
+    until(lambda: turns() >= 1)
+    r("BF.MADD", "w", *range(1000))
+    so_far = turns()
+    until(lambda: turns() >= so_far + 12)
+    nothing_was_evicted(r, used + (1 << 20))
+    assert r("EXISTS", "w") == 1
 
 
 # ---- Being a filter --------------------------------------------------------
