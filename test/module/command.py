@@ -15,7 +15,7 @@ def calyx(*words, given=None, **more):
     """Run it: status, standard output, standard error."""
     done = subprocess.run([CALYX, *map(str, words)], input=given,
                           capture_output=True, env=environment(**more),
-                          timeout=60)
+                          timeout=300)
     return done.returncode, done.stdout, done.stderr.decode()
 
 

@@ -25,7 +25,7 @@ def encode(*words):
 
 
 class Client:
-    def __init__(self, port, resp=2, timeout=60):
+    def __init__(self, port, resp=2, timeout=300):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.file = self.socket.makefile("rb")
         if resp == 3:

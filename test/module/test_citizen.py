@@ -3,12 +3,11 @@ events, memory limits, and time."""
 import os
 import re
 import subprocess
-import time
 
 import pytest
 from resp import Error, encode
-from servers import (MODULE, PREFIX, SERVER, are_equal, digest, follow,
-                     free_port, info, resident, until)
+from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
+                     free_port, info, resident, until, work_of, work_to_read)
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load "
@@ -102,7 +101,7 @@ def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
          "--loadmodule", os.path.abspath(MODULE), *arguments], capture_output=True, text=True,
-        timeout=20, check=False)
+        timeout=HANGS, check=False)
     assert out.returncode == 1 and text in out.stdout
 
 
@@ -332,7 +331,7 @@ def test_a_replica_obeys_whatever_its_own_limits_are(start):
     p("BF.RESERVE", "k", 0.01, 1000000)
     p("COPY", "k", "l")
     p("RESTORE", "m", 0, p("DUMP", "k"))
-    assert p("WAIT", 1, 10000) == 1
+    assert p("WAIT", 1, 250000) == 1
     assert r("DBSIZE") == 3
     assert r("BF.INFO", "l") == r("BF.INFO", "k") == r("BF.INFO", "m")
 
@@ -375,52 +374,44 @@ def test_deny_oom(start):
 
 # ---- Time ------------------------------------------------------------------
 
-def milliseconds(r, *words):
-    """In the call, as the server counts them."""
-    r("CONFIG", "RESETSTAT")
-    answer = r(*words)
-    assert not isinstance(answer, Error), answer
-    stats = info(r, "commandstats")["cmdstat_" + words[0].lower()]
-    fields = dict(f.split("=") for f in stats.split(","))
-    assert fields["calls"] == "1"
-    return float(fields["usec"]) / 1000
-
-
-def all_there_is_to_time(r, turn):
-    """Each command that could take long, on a filter of 540 MB; and how long it
-    took."""
+def all_that_could_take_long(r, turn):
+    """Each command on a filter of 540 MB, and the work it was."""
     def fresh(n):
         return [f"{turn}:{n}:{i}" for i in range(10000)]
 
-    times = []
+    work = []
 
-    def time(*words):
-        times.append((words[0], milliseconds(r, *words)))
+    def do(*words):
+        work.append((words[0], work_of(r, *words)))
 
-    time("BF.RESERVE", "big", 0.01, 400000000)
+    do("BF.RESERVE", "big", 0.01, 400000000)
     for n in range(3):
-        time("BF.MADD", "big", *fresh(n))
-        time("BF.MEXISTS", "big", *fresh(n))
-    time("BF.INSERT", "big", "ITEMS", *fresh(3))
+        do("BF.MADD", "big", *fresh(n))
+        do("BF.MEXISTS", "big", *fresh(n))
+    do("BF.INSERT", "big", "ITEMS", *fresh(3))
     at = 0
     for _ in range(4):
-        time("BF.SCANDUMP", "big", at)
+        do("BF.SCANDUMP", "big", at)
         at, data = r("BF.SCANDUMP", "big", at)
-        time("BF.LOADCHUNK", "copy", at, data)
-    time("BF.INFO", "big")
-    time("BF.CARD", "big")
-    time("UNLINK", "big", "copy")
+        do("BF.LOADCHUNK", "copy", at, data)
+    do("BF.INFO", "big")
+    do("BF.CARD", "big")
+    do("UNLINK", "big", "copy")
     until(lambda: info(r, "bf_calyx")["bf_filters"] == "0")
-    return times
+    return work
 
 
-def test_nothing_takes_longer_than_10_ms(start):
-    """The promise, for each call by itself. Other things run on this machine,
-    too; so of three times that each is tried, the best counts."""
+def test_nothing_holds_up_the_server(start):
+    """Where the promise of 10 ms is kept, reading that filter once takes 750 ms of
+    work; so no call may take a 50th of it. The best of three tries counts, as
+    page faults cost more when other processes want memory, too."""
     r = start().client()
-    turns = [all_there_is_to_time(r, turn) for turn in range(3)]
+    r("BF.RESERVE", "big", 0.01, 400000000)
+    whole = work_to_read(r, "big")
+    r("UNLINK", "big")
+    turns = [all_that_could_take_long(r, turn) for turn in range(3)]
     for tries in zip(*turns):
-        assert min(t for _, t in tries) < 10, tries
+        assert min(t for _, t in tries) < whole / 50, (tries, whole)
 
 
 def waiting(server, r, key, capacity):
@@ -440,7 +431,7 @@ def test_others_are_served_while_a_client_waits_for_pages(start):
     server = start()
     r = server.client()
     waited = 0
-    for turn in range(4):
+    for turn in range(100):  # until one is seen waiting, at least 4 times
         waits = waiting(server, r, "k", 400000000)
         waited += blocked(r)
         assert r("BF.ADD", "k", "a") == 1
@@ -450,6 +441,8 @@ def test_others_are_served_while_a_client_waits_for_pages(start):
         until(lambda: blocked(r) == 0)
         assert r("BF.EXISTS", "k", "a") == 1
         r("UNLINK", "k")
+        if waited and turn >= 3:
+            break
     assert waited > 0
 
 
@@ -457,13 +450,15 @@ def test_a_small_filter_does_not_wait_for_the_pages_of_a_large_one(start):
     server = start()
     r, other = server.client(), server.client()
     waited = 0
-    for _ in range(4):
+    for _ in range(100):  # until the large one is seen waiting
         waits = waiting(server, r, "large", 400000000)
         assert other("BF.RESERVE", "small", 0.01, 5000000) == "OK"
         waited += blocked(r)  # the large one still does
         assert waits.read() == "OK"
         waits.close()
         r("UNLINK", "large", "small")
+        if waited:
+            break
     assert waited > 0
 
 
@@ -471,12 +466,13 @@ def test_clearing_waits_for_pages_too(start):
     r = start().client()
     r("BF.RESERVE", "k", 0.01, 100000000)
     before = resident(r)
-    ready = 0
-    for _ in range(3):
+
+    def is_ready():  # a client waits for a second at most: repeat if it was too short
         assert r("BF.CLEAR", "k") == "OK"
-        until(lambda: resident(r) < before + 20000000)  # the old ones are freed
-        ready += resident(r) > before - 20000000
-    assert ready > 0
+        until(lambda: resident(r) < before + 20000000)  # the old ones freed
+        return resident(r) > before - 20000000
+
+    until(is_ready)
 
 
 def test_who_cannot_wait_for_pages_does_not(start):
@@ -503,16 +499,17 @@ def test_pages_are_touched_ahead_and_given_back(start):
     server = start()
     r = server.client()
     before = resident(r)
-    ready = 0
-    for _ in range(3):  # it may take longer than is waited, on a busy machine
+
+    def is_ready():  # a client waits for a second at most: repeat if it was too short
         assert r("BF.RESERVE", "k", 0.01, 100000000) == "OK"
-        ready += resident(r) > before + 120000000
+        ready = resident(r) > before + 120000000
         r("UNLINK", "k")
         until(lambda: resident(r) < before + 20000000)
-    assert ready > 0
+        return ready
+
+    until(is_ready)
     r("CONFIG", "SET", PREFIX + "calyx-touch-ahead", "no")
-    r("BF.RESERVE", "k", 0.01, 100000000)
-    time.sleep(0.5)
+    assert r("BF.RESERVE", "k", 0.01, 100000000) == "OK"
     assert resident(r) < before + 20000000
     r("CONFIG", "SET", PREFIX + "calyx-touch-ahead", "yes")
     for turn in range(50):  # freed while they are being touched
@@ -529,12 +526,12 @@ def test_pages_are_touched_ahead_and_given_back(start):
 
 
 def test_a_huge_filter_is_made_at_once(r):
-    """And its client does not wait for pages longer than a second, or so."""
-    began = time.time()
-    assert milliseconds(r, "BF.RESERVE", "k", 0.01, 2000000000) < 1000
-    assert time.time() - began < 10
+    """For less work than it is to read one that is a hundred times smaller."""
+    r("BF.RESERVE", "small", 0.01, 20000000)
+    small = work_to_read(r, "small")
+    assert work_of(r, "BF.RESERVE", "k", 0.01, 2000000000) < small
     assert r("BF.ADD", "k", "a") == 1
-    assert r("UNLINK", "k") == 1
+    assert r("UNLINK", "k", "small") == 2
 
 
 PAGES_STAY = """

@@ -2,12 +2,11 @@
 asked by way of any node, while slots move and a primary dies."""
 import subprocess
 import threading
-import time
 
 import pytest
 from command import CALYX, environment, good, lines, url
 from resp import Client, Error
-from servers import Server, caught_up, free_port, info, until
+from servers import HANGS, Server, caught_up, free_port, info, until
 
 SHARDS = 16
 COUNT = 30000
@@ -97,7 +96,7 @@ def test_a_slot_that_moves(nodes, stem, tmp_path):
     assert s("CLUSTER", "SETSLOT", slot, "MIGRATING", my_id(t)) == "OK"
     asks_well(source)  # its keys are still there
     keys = s("CLUSTER", "GETKEYSINSLOT", slot, 10)
-    assert s("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS",
+    assert s("MIGRATE", "127.0.0.1", target.port, "", 0, 250000, "KEYS",
              *keys) == "OK"
     assert s("EXISTS", key).startswith("ASK ")
     asks_well(source)
@@ -124,27 +123,39 @@ def test_a_slot_moves_in_the_middle_of_a_push(nodes, tmp_path):
     until(lambda: s("EXISTS", "big") == 1)
     t("CLUSTER", "SETSLOT", slot, "IMPORTING", my_id(s))
     s("CLUSTER", "SETSLOT", slot, "MIGRATING", my_id(t))
-    s("MIGRATE", "127.0.0.1", target.port, "big", 0, 5000)
-    time.sleep(0.05)
+    assert s("MIGRATE", "127.0.0.1", target.port, "big", 0, 250000) == "OK"
+
+    def arrived():  # chunks
+        is_at = t.pipeline([("ASKING",), ("BF.LOAD", "big", "STATUS")])[1]
+        return 40 if isinstance(is_at, Error) else is_at[0]  # it is complete
+
+    before = arrived()
+    until(lambda: arrived() > before or before == 40)
     for node in nodes[:3]:
         node.client()("CLUSTER", "SETSLOT", slot, "NODE", my_id(t))
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANGS)
     assert process.returncode == 0, err
     assert t("BF.MEXISTS", "big", *range(1000)) == [1] * 1000
+
+
+def questions(node):
+    return int(info(node.client(), "bf_calyx")["bf_questions"])
 
 
 def test_a_primary_dies_while_it_is_asked(nodes):
     caught_up(nodes[2].client(), nodes[3].client())
     process = subprocess.Popen(
-        [CALYX, "check", "--server", url(nodes[2], "ids")], env=environment(),
+        [CALYX, "check", "--wait", f"{HANGS}s", "--server", url(nodes[2], "ids")],
+        env=environment(),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     got = []
     reader = threading.Thread(target=lambda: got.append(process.stdout.read()))
     reader.start()
     half = COUNT // 2
+    asked = questions(nodes[2])
     process.stdin.write(lines(range(half)))
     process.stdin.flush()
-    time.sleep(0.2)
+    until(lambda: questions(nodes[2]) > asked)
     nodes[2].kill()
     try:
         process.stdin.write(lines(range(half, 2 * COUNT)))

@@ -7,7 +7,7 @@ import threading
 import pytest
 from redisbloom_data import dump_payload, seal
 from resp import Error
-from servers import digest, info, until
+from servers import HANGS, digest, info, until
 from test_fuzz import values_of
 
 def fill(r):
@@ -290,7 +290,7 @@ def test_a_truncated_rdb_is_refused_with_words(start):
     with open(path, "r+b") as rdb:
         rdb.truncate(os.path.getsize(path) // 2)
     server.start(wait=False)
-    server.process.wait(20)
+    server.process.wait(HANGS)
     assert server.process.returncode == 1, "it should exit, not crash"
     assert "a filter was refused" in server.text()
 

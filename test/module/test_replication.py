@@ -127,7 +127,7 @@ def test_a_failover_loses_nothing_that_was_waited_for(start):
     p, r = primary.client(), follow(replica, primary)
     for i in range(0, 5000, 100):
         p("BF.MADD", "k", *range(i, i + 100))
-    assert p("WAIT", 1, 10000) == 1
+    assert p("WAIT", 1, 250000) == 1
     primary.kill()
     r("REPLICAOF", "NO", "ONE")
     assert r("BF.MEXISTS", "k", *range(5000)) == [1] * 5000

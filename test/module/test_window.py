@@ -1,13 +1,14 @@
 """Windows: what was added is known for WINDOW, and forgotten soon after."""
+import glob
 import pathlib
 import random
-import threading
 import time
 
 import pytest
 from resp import Error, encode
-from servers import (CLOCK_COUNTS, are_equal, caught_up, commands_seen, digest,
-                     follow, info, milliseconds_of, resident, until)
+from servers import (HANGS, SANITIZED, are_equal, caught_up, commands_seen,
+                     digest, follow, info, resident, until, work_of,
+                     work_to_read)
 
 
 def now():
@@ -27,10 +28,10 @@ def test_items_are_known_for_the_window_and_not_much_longer(r, generations):
     reserve(r, "k", window, generations)
     added, forgotten = {}, {}
     begun = time.time()
-    while len(forgotten) < len(added) or not added:
+    while len(added) < 20 or len(forgotten) < len(added):
         at = time.time()
         item = f"i{len(added)}"
-        if at - begun < 0.8:
+        if len(added) < 20 or at - begun < 0.8:
             assert r("BF.ADD", "k", item) in (0, 1)
             added[item] = (at, time.time())
         for item, (before, after) in added.items():
@@ -44,8 +45,6 @@ def test_items_are_known_for_the_window_and_not_much_longer(r, generations):
                 longest = window * (1 + 1 / generations) + 0.01
                 assert asked - after <= longest, "too late"
         time.sleep(0.01)
-        assert time.time() - begun < 10
-    assert len(added) > 10
 
 
 def test_what_is_added_again_is_known_for_the_window_from_then_on(r):
@@ -94,11 +93,13 @@ def test_a_window_turns_by_itself(start):
     r("BF.ADD", "k", "a")
     r("RENAME", "k", "l")
     r("COPY", "l", "m")
+    payload = r("DUMP", "l")
     r("SELECT", 3)
-    r("RESTORE", "n", 0, (r("SELECT", 0), r("DUMP", "l"))[1])
-    for key in "lmn":
+    assert r("RESTORE", "n", 0, payload) == "OK"
+    for db, key in ((3, "n"), (0, "l"), (0, "m")):
+        r("SELECT", db)
         until(lambda: r("BF.CARD", key) == 0)  # which does not look at the clock
-    assert int(info(r, "bf_calyx")["bf_window_turns"]) >= 9
+    assert int(info(r, "bf_calyx")["bf_window_turns"]) >= 3
 
 
 def test_a_clock_that_is_ahead_forgets_nothing(r):
@@ -299,10 +300,9 @@ def test_large_generations_turn_at_once(start):
     r = start("calyx-touch-ahead", "no").client()
     reserve(r, "k", 1000, 2, capacity=100000000)
     r("BF.MADD", "k", *range(10000))
-    r("CONFIG", "RESETSTAT")
-    for _ in range(3):
-        assert r("BF.TURN", "k") == "OK"
-    assert milliseconds_of(r, "bf.turn") < 30 or not CLOCK_COUNTS
+    whole = work_to_read(r, "k")
+    turns = [work_of(r, "BF.TURN", "k") for _ in range(3)]
+    assert min(turns) < whole / 25 or SANITIZED, (turns, whole)
     assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
 
 
@@ -314,19 +314,28 @@ def test_all_generations_turn_at_once(start):
     assert r("BF.TURN", "k", 65) == "OK"
     assert r("BF.EXISTS", "k", "x") == 0
     # To clear them would touch all of their 160 MB, which takes as long.
-    assert resident(r) < used + (50 << 20) or not CLOCK_COUNTS
+    assert resident(r) < used + (50 << 20) or SANITIZED
 
 
 def test_many_windows_turn_in_several_rounds(start):
-    r = start("calyx-touch-ahead", "no").client()
-    many, began = 800, now() - 1000000 + 2000
+    """Clients are served between rounds. What one round turned is one transaction
+    of the AOF."""
+    server = start("calyx-touch-ahead", "no", appendonly="yes",
+                   appendfsync="always")
+    r = server.client()
+    many = 800
     for i in range(many):  # of 200 kB each, which are cleared in place
-        reserve(r, i, 1000, 1, "BEGAN", began, capacity=130000)
-    seen = {0}
-    while max(seen) < many:
-        seen.add(int(info(r, "bf_calyx")["bf_window_turns"]))
-        assert now() < began + 1060000
-    assert len(seen) > 3  # and clients were served between them
+        reserve(r, i, 1000, 1, capacity=130000)
+    due = [("BF.TURN", i, 1, now() - 1500000) for i in range(many)]
+
+    def turns():
+        return int(info(r, "bf_calyx")["bf_window_turns"])
+
+    r.pipeline([("MULTI",), *due, ("EXEC",)])  # then all are due at once
+    until(lambda: turns() == 2 * many)
+    path, = glob.glob(server.folder + "/appendonlydir/*.incr.aof")
+    with open(path, "rb") as aof:
+        assert aof.read().count(b"\r\nMULTI\r\n") >= 1 + 2
 
 
 def test_a_window_larger_than_the_machine_is_refused(start):
@@ -420,7 +429,7 @@ def server_down(server, r):
         r("SHUTDOWN")
     except ConnectionError:
         pass
-    server.process.wait(30)
+    server.process.wait(HANGS)
 
 
 def test_replicas_turn_when_the_primary_does(start):
@@ -431,20 +440,20 @@ def test_replicas_turn_when_the_primary_does(start):
     generator = random.Random(8)
     for i in range(4):
         reserve(p, f"w{i}", 0.2 + 0.1 * i, 1 + i, capacity=50)
-    begun, s = time.time(), None
-    while time.time() - begun < 2:
+    turns, s = 0, None
+    while turns <= 20:
         key = f"w{generator.randrange(4)}"
         p(generator.choice(["BF.MADD", "BF.MEXISTS"]), key,
           *(generator.randrange(10**6) for _ in range(10)))
         p("BF.INSERT", "made", "WINDOW", 0.3, "ITEMS", generator.random())
-        if not s and time.time() - begun > 1:
+        turns = int(info(p, "bf_calyx")["bf_window_turns"])
+        if not s and turns > 10:
             s = follow(late, primary)
         time.sleep(0.002)
     for i in range(4):  # so that they stand still while they are compared
         p("BF.TURN", f"w{i}", 1, now() + 10**8)
     p("BF.TURN", "made", 1, now() + 10**8)
     are_equal(p, r, s)
-    assert int(info(p, "bf_calyx")["bf_window_turns"]) > 20
 
 
 def test_a_replica_waits_for_its_primary(start):
@@ -452,15 +461,14 @@ def test_a_replica_waits_for_its_primary(start):
     p, r = primary.client(), follow(replica, primary)
     reserve(p, "k", 100, 1)
     p("BF.ADD", "k", "a")
-    assert p("WAIT", 1, 10000) == 1  # the first time, this takes a second
-    p("BF.TURN", "k", 1, now() - 99200)  # the next is due in 800 ms
-    assert p("WAIT", 1, 10000) == 1
-    frozen = threading.Thread(
-        target=lambda: primary.client()("DEBUG", "SLEEP", 1.6))
-    frozen.start()
-    time.sleep(1.2)
+    caught_up(p, r)
+    assert p.pipeline([  # overdue, and the primary cannot turn it
+        ("MULTI",), ("BF.TURN", "k", 1, now() - 150000),
+        ("CLIENT", "PAUSE", 10**6, "WRITE"), ("EXEC",)])[-1] == ["OK", "OK"]
+    caught_up(p, r)
+    assert p("BF.EXISTS", "k", "a") == 0
     assert r("BF.EXISTS", "k", "a") == 1  # though it is overdue here
-    frozen.join()
+    p("CLIENT", "UNPAUSE")
     until(lambda: r("BF.EXISTS", "k", "a") == 0)
     caught_up(p, r)
     primary.kill()
@@ -474,12 +482,20 @@ def test_nothing_turns_while_clients_are_paused(start):
     """A server that replicated then would end itself."""
     server = start(appendonly="yes")
     r = server.client()
-    reserve(r, "k", 0.2, 1)
+    reserve(r, "k", 100, 1)
     r("BF.ADD", "k", "a")
-    r("CLIENT", "PAUSE", 700, "WRITE")
-    time.sleep(0.6)
+    r.pipeline([("MULTI",), ("BF.TURN", "k", 1, now() - 150000),
+                ("CLIENT", "PAUSE", 10**6, "WRITE"), ("EXEC",)])
+
+    def uptime():
+        return int(info(r, "server")["uptime_in_seconds"])
+
+    begun = uptime()
+    until(lambda: uptime() > begun + 1)  # its timers have run
     assert server.alive()
+    assert r("BF.CARD", "k") == 1
     assert r("BF.EXISTS", "k", "a") == 0  # which is asked all the same
+    r("CLIENT", "UNPAUSE")
     until(lambda: r("BF.CARD", "k") == 0)
 
 
