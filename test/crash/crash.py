@@ -297,7 +297,8 @@ def random_kills(saving, times, dice):
         saving.reset()
         saver = subprocess.Popen([saving.saver, "loop", saving.path,
                                   str(saving.keys)], stdout=subprocess.PIPE)
-        saver.stdout.readline()
+        for _ in range(1 + dice.randrange(4)):  # however slow it is
+            saver.stdout.readline()
         time.sleep(dice.random() * 0.004)
         saver.kill()
         saver.wait()

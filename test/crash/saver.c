@@ -65,8 +65,10 @@ static int save_in_turn(const char *path, const char *capacity) {
     const calyx_filter *f[2] = {make("old", capacity), make("new", capacity)};
     say("ready\n");
     calyx_error why;
-    for (size_t i = 1;; i++)
+    for (size_t i = 1;; i++) {
         if (calyx_save(f[i % 2], path, &why) != CALYX_OK) return refused(&why);
+        say("saved\n");
+    }
 }
 
 static int add_in_place(const char *path, uint64_t count) {

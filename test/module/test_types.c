@@ -233,7 +233,7 @@ static void *hold_pages(void *unused) {
  * save a filter of half a terabyte. */
 static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
     (void)state;
-    enum { CHILDREN = 60, SECONDS = 10, BYTES = 8 << 20 };
+    enum { CHILDREN = 60, SECONDS = 300, BYTES = 8 << 20 };
     const calyx_memory *m = &aligned_memory;
     void *block = m->take(m->context, BYTES, 64); /* starts the thread */
     assert_non_null(block);

@@ -580,7 +580,7 @@ static void assert_cannot_open(const char *path, const char *says) {
 /* A FIFO would make it wait; the alarm says so. */
 static void what_is_no_filter_is_not_opened(void **state) {
     (void)state;
-    alarm(60);
+    alarm(300);
     assert_cannot_open(path_of("missing"), "No such file");
     assert_cannot_open(folder, "not a regular file");
     assert_int_equal(mkfifo(path_of("fifo"), 0666), 0);

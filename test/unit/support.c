@@ -76,8 +76,10 @@ double odds_at_least(uint64_t x, uint64_t n, double p) {
 
 const char *temporary_or(const char *otherwise) {
     const char *folder = getenv("TMPDIR");
-    const bool fits = folder && *folder && strlen(folder) < FOLDER_BYTES / 2;
-    return fits ? folder : otherwise;
+    if (!folder || !*folder) return otherwise;
+    if (strlen(folder) < FOLDER_BYTES - 30) return folder;
+    print_message("TMPDIR is too long for messages; %s is used\n", otherwise);
+    return otherwise;
 }
 
 /* At most x succeed if at least n - x fail. */

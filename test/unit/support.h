@@ -55,9 +55,10 @@ uint64_t random_below(struct generator *from, uint64_t limit);
 double odds_at_least(uint64_t x, uint64_t n, double p);
 double odds_at_most(uint64_t x, uint64_t n, double p);
 
-/* Where temporary files go: to TMPDIR, if there is one. It is passed over if it
- * is so long that messages would cut the names of files there, which tests look
- * for; so folders in it are named in FOLDER_BYTES. */
+/* Where temporary files go: to TMPDIR, if it is set. Messages cut names of
+ * files after 100 bytes, and tests look for whole ones: a TMPDIR of 70 bytes
+ * and more is not used, which is said. Folders in it are named in FOLDER_BYTES.
+ */
 enum { FOLDER_BYTES = 100 };
 const char *temporary_or(const char *otherwise);
 
