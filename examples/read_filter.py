@@ -15,7 +15,8 @@ from struct import unpack_from
 
 from xxh import siphash, xxh3, xxh64
 
-M32, M64, MIB = 2**32 - 1, 2**64 - 1, 2**20
+M32, M64 = 2**32 - 1, 2**64 - 1
+RANGE, UNSEALED = 2**16, 0x5EA1ED0FF1B2D4C3
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
         0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 
@@ -120,7 +121,7 @@ def open_filter(data, key=b""):
 
     places, block_bits, counter_bits, most, allowed = KINDS[kind]
     sections = [(0, behind), (header_size - 8, header_size)]
-    parts, chunks, at = [], [], header_size
+    parts, ranges, at = [], [], header_size
     for record in range(128, used, 64):
         blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
             unpack_from("<QIIQQdQQQ", data, record)
@@ -131,10 +132,10 @@ def open_filter(data, key=b""):
               and body_at == at, "part")
         parts.append((at, blocks, probes))
         sections.append((at, at + size))
-        chunks += [(i, min(i + MIB, at + size))
-                   for i in range(at, at + size, MIB)]
+        ranges += [(i, min(i + RANGE, at + size))
+                   for i in range(at, at + size, RANGE)]
         at = up(at + size, align)
-    tables = slice(at, at + 8 * len(chunks))
+    tables = slice(at, at + 8 * len(ranges))
     sections.append((tables.start, tables.stop))
     unit = 512 if align == 4096 else 64
     slots = [up(tables.stop, unit), up(tables.stop, unit) + unit]
@@ -155,11 +156,14 @@ def open_filter(data, key=b""):
             counts = max(counts, (generation, state, tables_sum))
         sections.append((slot, slot + 64))
     check(counts[0], "no slot is valid")
-    if counts[1] == 1:
-        check(xxh3(data[tables]) == counts[2], "checksum of the tables")
-        for i, (start, end) in enumerate(chunks):
-            check(xxh3(data[start:end], i) == unpack_from(
-                "<Q", data, tables.start + 8 * i)[0], f"bytes from {start} on")
+    sealed = counts[1] == 1
+    check(not sealed or xxh3(data[tables]) == counts[2],
+          "checksum of the tables")
+    for i, (start, end) in enumerate(ranges):
+        stored, = unpack_from("<Q", data, tables.start + 8 * i)
+        computed = xxh3(data[start:end], i)
+        check(stored == computed + (computed == UNSEALED) or
+              not sealed and stored == UNSEALED, f"bytes from {start} on")
     for at, blocks, _ in parts:
         for used in (blocks * block_bits, blocks * counter_bits):
             end = at + up(used, 512) // 8

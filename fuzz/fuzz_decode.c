@@ -25,7 +25,8 @@ enum {
     SLOT = 64,
     MOST_PARTS = 96,
     MOST_COMMENT = 1000,
-    CHUNK = 1 << 20,
+    RANGE = 1 << 16,
+    MOST_RECORDS = 4096,
     AT_MAY = 20,
     AT_FILE_BYTES = 24,
     AT_HEADER_BYTES = 32,
@@ -36,6 +37,7 @@ enum {
     AT_HASH_CHECK = 56,
     AT_PARTS = 80,
     AT_COMMENT_BYTES = 84,
+    AT_RECORDS_BYTES = 88,
     OF_BLOCKS = 0,
     OF_ITEMS = 24,
     OF_BODY_AT = 40,
@@ -90,11 +92,13 @@ static bool find_places(const uint8_t *data, size_t size, struct places *at) {
     if (size < FIXED + RECORD) return false;
     at->parts = get(data + AT_PARTS, 4);
     const uint64_t comment = get(data + AT_COMMENT_BYTES, 4);
+    const uint64_t records = get(data + AT_RECORDS_BYTES, 4);
+    const uint64_t texts = comment + records;
     const uint64_t unit = get(data + AT_ALIGNMENT, 4) == 4096 ? 4096 : 64;
     if (at->parts < 1 || at->parts > MOST_PARTS || comment > MOST_COMMENT ||
-        size < FIXED + at->parts * RECORD + comment + 8)
+        records > MOST_RECORDS || size < FIXED + at->parts * RECORD + texts + 8)
         return false;
-    at->header = round_up(FIXED + at->parts * RECORD + comment + 8, unit);
+    at->header = round_up(FIXED + at->parts * RECORD + texts + 8, unit);
     uint64_t end = at->header;
     at->tables_bytes = 0;
     for (size_t i = 0; i < at->parts; i++) {
@@ -103,7 +107,7 @@ static bool find_places(const uint8_t *data, size_t size, struct places *at) {
         if (blocks > UINT64_C(1) << 44) return false;
         at->body[i] = end;
         at->body_bytes[i] = body_size(get(data + AT_KIND, 2), blocks);
-        at->tables_bytes += (at->body_bytes[i] + CHUNK - 1) / CHUNK * 8;
+        at->tables_bytes += (at->body_bytes[i] + RANGE - 1) / RANGE * 8;
         end = round_up(end + at->body_bytes[i], unit);
     }
     const uint64_t apart = unit == 4096 ? 512 : SLOT;
@@ -165,11 +169,11 @@ static void sum_header(uint8_t *data, const struct places *at) {
 static void sum_tables(uint8_t *data, const struct places *at) {
     uint64_t chunk = 0;
     for (size_t i = 0; i < at->parts; i++)
-        for (uint64_t from = 0; from < at->body_bytes[i]; from += CHUNK) {
+        for (uint64_t from = 0; from < at->body_bytes[i]; from += RANGE) {
             const uint64_t left = at->body_bytes[i] - from;
             put(data + at->tables + 8 * chunk, 8,
                 XXH3_64bits_withSeed(data + at->body[i] + from,
-                                     left < CHUNK ? left : CHUNK, chunk));
+                                     left < RANGE ? left : RANGE, chunk));
             chunk++;
         }
 }

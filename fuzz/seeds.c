@@ -31,6 +31,8 @@ static void make(calyx_options want, uint64_t keys, const char *comment,
     DEMAND(calyx_new(&want, &f, NULL) == CALYX_OK);
     for (uint64_t i = 0; i < keys; i++) calyx_add_u64(f, i, NULL);
     DEMAND(calyx_set_comment(f, comment) == CALYX_OK);
+    if (*comment)
+        DEMAND(calyx_set_property(f, "key-options", "-i", NULL) == CALYX_OK);
     keep(f, folder, name);
     calyx_free(f);
 }

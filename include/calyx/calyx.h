@@ -69,7 +69,7 @@ typedef enum calyx_status {
     CALYX_READ_ONLY = -6,    /* used in place: a file only ever gains bits   */
     CALYX_DAMAGED = -7,      /* bytes that are not, or no longer, a filter   */
     CALYX_TOO_NEW = -8,      /* made with features this library lacks        */
-    CALYX_UNSEALED = -9,     /* changed in place, with checksums out of date */
+    CALYX_UNSEALED = -9,     /* changed in place: some have no checksum now  */
     CALYX_WRONG_KEY = -10,   /* another secret key, or another hash          */
     CALYX_IO = -11           /* the operating system said no; see os_code    */
 } calyx_status;
@@ -295,7 +295,8 @@ typedef struct calyx_info {
     bool huge_pages; /* the system was asked for huge pages              */
 } calyx_info;
 
-/* Reads the whole body, for the fill. */
+/* Reads the whole body, for the fill; of a filter used in place it compares the
+ * checksums first, and calyx_health then says what was found. */
 CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
 
 /* The same at once, whatever the size, by leaving out what takes reading:
@@ -406,15 +407,25 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  * checksummed, the same on every machine, written down in doc/FORMAT.md.
  *
  * Bytes are never trusted: whatever they are, the calls below return a sound
- * filter or an error. There is no unchecked variant and no second call to make.
+ * filter or an error. What is used in place, by calyx_view and calyx_map, is
+ * compared with its checksums by and by; see calyx_verification.
  */
 
-/* When the bytes of a filter that is used in place (calyx_view, calyx_map) are
- * compared with their checksums. Other calls compare all of them at once. */
+/*
+ * When the bytes of a filter that is used in place (calyx_view, calyx_map) are
+ * compared with their checksums; other calls compare all of them at once.
+ *
+ * Lazily, a range of 64 KiB is compared before the first answer from it, once.
+ * If it is damaged, questions about its keys are answered with yes, and
+ * calyx_health says so; other questions are not affected. Keys whose range is
+ * damaged cannot be added (CALYX_DAMAGED), and calls that read the whole filter
+ * (copy, merge, compare, save, ...) compare it first, and refuse. Once all
+ * ranges are compared, it costs nothing more.
+ */
 typedef enum calyx_verification {
-    CALYX_VERIFY_LAZY,  /* each range before it is first used */
-    CALYX_VERIFY_WHOLE, /* all when it is opened              */
-    CALYX_VERIFY_NONE   /* only when calyx_verify is called   */
+    CALYX_VERIFY_LAZY,  /* each range before it is first used            */
+    CALYX_VERIFY_WHOLE, /* all when it is opened: CALYX_DAMAGED, or sound */
+    CALYX_VERIFY_NONE   /* only when calyx_verify is called              */
 } calyx_verification;
 
 /* How to open what was written. NULL will do. */
@@ -436,8 +447,8 @@ CALYX_API calyx_status calyx_decode(const void *bytes, size_t size,
                                     calyx_filter **out, calyx_error *why);
 
 /* As calyx_decode, but reading in place: no copy, read-only, and `bytes` must
- * outlive the filter. The address must be a multiple of 64. Only what describes
- * the filter is checked; calyx_verify checks the rest. */
+ * outlive the filter. The address must be a multiple of 64. The bits are
+ * compared with their checksums when they are used, see calyx_verification. */
 CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
                                   const calyx_opening *how, calyx_filter **out,
                                   calyx_error *why);
@@ -496,7 +507,8 @@ CALYX_API const char *calyx_property(const calyx_filter *f, const char *name);
 /* The bits that a filter is asked by, with nothing around them: for exchange
  * with others who have such filters, as Parquet does. doc/FORMAT.md tells how
  * each kind lays them out. They lie eight to a byte, the lowest first, and are
- * the filter's own. NULL if it has grown: then there is more than one row. */
+ * the filter's own. NULL if it has grown: then there is more than one row; or
+ * if it is damaged, see calyx_health. */
 CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
 
 /* Make a filter of such bits, which are copied. `want` tells what they are:
@@ -516,21 +528,29 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
 CALYX_API calyx_status calyx_save(const calyx_filter *f, const char *path,
                                   calyx_error *why);
 
-/* Read a file into memory, checking every byte against its checksum; unless it
- * was changed in place and not sealed, and so has none that is up to date. */
+/* Read a file into memory, checking every byte against its checksum. Only if it
+ * was changed in place and not closed, the ranges that were changed have none;
+ * then the number of items is judged by their bits, if it seems too low. */
 CALYX_API calyx_status calyx_load(const char *path, const calyx_opening *how,
                                   calyx_filter **out, calyx_error *why);
 
 /*
- * Use a file in place. Opening takes no time and no memory whatever the size,
- * and many processes share the pages. Only what describes the filter is
- * checked; calyx_verify checks the rest.
+ * Use a file in place. Opening takes no time whatever the size, a byte of
+ * memory for each 64 KiB, and many processes share the pages. The bits are
+ * compared with their checksums when they are used, see calyx_verification.
  *
  * CALYX_WRITE lets one process at a time add, if the kind cannot count: changes
  * survive the process at once, and a crash of the machine from the calyx_sync
- * that follows them. The filter cannot grow there. calyx_free seals the file,
- * that is, brings its checksums up to date, and so vouches for what is there:
- * if the file may have been damaged, verify it before.
+ * that follows them. The filter cannot grow there. calyx_close seals the file,
+ * that is, brings the checksums of what was changed up to date; use it, and not
+ * calyx_free, to learn whether that succeeded. What was damaged stays so: a
+ * range is compared with its checksum before its first change. The work is in
+ * proportion to what is added, not to the size of the file. After a crash the
+ * next who opens the file for writing goes on from there; the number of items
+ * is then judged by the bits, if it seems too low.
+ *
+ * calyx_sync and calyx_close return CALYX_IO, with ESTALE as os_code, if the
+ * file was replaced or removed meanwhile: what was added is lost with it.
  *
  * Replace a file that others have mapped by renaming, as calyx_save does. If it
  * is cut short instead, the system may kill who asks (SIGBUS); a filter that
@@ -548,8 +568,10 @@ CALYX_API calyx_status calyx_sync(calyx_filter *f, calyx_error *why);
  * there were answered with yes. Costs nothing; reads nothing. */
 CALYX_API calyx_status calyx_health(const calyx_filter *f, calyx_error *why);
 
-/* Check every byte of a viewed or mapped filter against its checksum. Filters
- * in memory of their own were checked when they were read. */
+/* Check every byte of a viewed or mapped filter against its checksum, whatever
+ * was checked before. CALYX_UNSEALED if all is well, but some ranges are being
+ * changed, or were when a writer died, and have none. Filters in memory of
+ * their own were checked when they were read. */
 CALYX_API calyx_status calyx_verify(const calyx_filter *f, calyx_error *why);
 
 /* ---- A filter that is replaced while it is asked ------------------------ */

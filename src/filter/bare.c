@@ -15,7 +15,7 @@ static uint64_t bytes_for(uint64_t bits) {
 
 const void *calyx_bits(const calyx_filter *f, uint64_t *size) {
     const struct part *const p = newest_of(f);
-    if (p->older) return NULL;
+    if (p->older || check_whole(f, NULL) != CALYX_OK) return NULL;
     *size = bytes_for(p->shape.blocks * f->kind->block_bits);
     return p->body;
 }

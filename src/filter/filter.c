@@ -212,12 +212,29 @@ const char *calyx_comment(const calyx_filter *f) {
 }
 
 calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
-    if (!is_cut(f)) return CALYX_OK;
-    return fail(why, CALYX_DAMAGED,
-                "damaged: the file under the filter was cut short");
+    if (is_cut(f))
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the file under the filter was cut short");
+    const uint64_t at =
+        f->ranges ? __atomic_load_n(&f->ranges->damage_at, __ATOMIC_RELAXED)
+                  : 0;
+    if (at)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the bytes from %llu on do not match their "
+                    "checksum",
+                    (unsigned long long)at);
+    return CALYX_OK;
+}
+
+/* Before all the bits of an image are read. */
+static void read_ahead(const calyx_filter *f) {
+    if (!f->ranges) return;
+    f->ranges->check_rest(f);
+    f->ranges->repair_items(f);
 }
 
 calyx_status check_whole(const calyx_filter *f, calyx_error *why) {
+    read_ahead(f);
     return calyx_health(f, why);
 }
 
@@ -237,11 +254,19 @@ uint64_t count_bits(const struct kind *kind, const struct part *p) {
 double keys_for_bits(const struct kind *kind, const struct shape *shape,
                      uint64_t set) {
     const double bits = (double)shape->blocks * kind->block_bits;
-    const double unset = fmax(0.5, bits - (double)set);
-    const double of_key = kind->bits_of_key ? kind->bits_of_key(shape->probes)
-                                            : (double)shape->probes;
-    const double one_key = fmin(0.5, of_key / bits);
-    return log(unset / bits) / log1p(-one_key);
+    return keys_for_unset(kind, shape, fmax(0.5, bits - (double)set) / bits);
+}
+
+double keys_for_unset(const struct kind *kind, const struct shape *shape,
+                      double unset) {
+    const double bits = (double)shape->blocks * kind->block_bits;
+    const double one_key = fmin(0.5, bits_of_key(kind, shape) / bits);
+    return log(unset) / log1p(-one_key);
+}
+
+double bits_of_key(const struct kind *kind, const struct shape *shape) {
+    return kind->bits_of_key ? kind->bits_of_key(shape->probes)
+                             : (double)shape->probes;
 }
 
 void calyx_outline(const calyx_filter *f, calyx_info *info) {
@@ -271,6 +296,7 @@ void calyx_outline(const calyx_filter *f, calyx_info *info) {
 }
 
 void calyx_describe(const calyx_filter *f, calyx_info *info) {
+    read_ahead(f);
     calyx_outline(f, info);
     double certainly_not = 1; /* odds that a stranger is told so */
     uint64_t set = 0, bits = 0;

@@ -18,6 +18,31 @@ struct part {
     uint64_t capacity; /* keys it is to hold                               */
     uint64_t items;    /* keys it took; concurrent adders count atomically */
     double fpr;        /* its rate at capacity                             */
+    uint64_t range;    /* number of its first range, in an image           */
+};
+
+/* Ranges of bytes that a filter uses in place, each under a checksum, as far as
+ * this layer must know of them; store/ranges.c does the rest. The numbers are
+ * atomic. */
+struct ranges {
+    uint64_t unchecked; /* not compared with their checksums yet            */
+    uint64_t damaged;   /* found not to match                               */
+    uint64_t damage_at; /* where the first of these is, in the image; or 0  */
+    uint64_t unmarked;  /* neither marked for a change, nor damaged         */
+
+    /* Do the bits of a key in this part match their checksums? They are
+     * compared unless that was done before. */
+    bool (*is_sound)(const calyx_filter *f, const struct part *p,
+                     uint64_t hash);
+    /* Compare all that were not compared yet. */
+    void (*check_rest)(const calyx_filter *f);
+    /* Judge by its bits how many keys a file has whose last writer died. */
+    void (*repair_items)(const calyx_filter *f);
+    /* Before bits are set, to mark their ranges as being changed. *n becomes
+     * how many of the keys, from the first on, may be added; at least one, if
+     * the call succeeds. */
+    calyx_status (*mark)(calyx_filter *f, const uint64_t *hashes, size_t *n);
+    calyx_status (*mark_all)(calyx_filter *f, bool only_newest);
 };
 
 struct calyx_filter {
@@ -37,6 +62,7 @@ struct calyx_filter {
     /* A filter whose bodies are part of a larger piece of memory, lent to it.
      * Who lent them takes them back by `release`. */
     void *image;
+    struct ranges *ranges; /* of the image; else NULL */
     calyx_status (*release)(calyx_filter *f, calyx_error *why);
     /* A word of the image that reads 0 once its file was cut short; else NULL.
      * Then zeros may stand where bits were set, and no answer is certain. */
@@ -100,7 +126,8 @@ calyx_status take_head(const struct calyx_filter *head, calyx_filter **out);
 /* Add a part after one that is full, unless another thread did. */
 calyx_status grow(struct calyx_filter *f, struct part *full);
 
-/* After the bits of a filter were read: were they all there? */
+/* Before and after the bits of a filter are read as a whole: do they match
+ * their checksums, and were they all there? */
 calyx_status check_whole(const struct calyx_filter *f, calyx_error *why);
 
 /* Choose the kernel by name (NULL for the best). */
@@ -114,6 +141,13 @@ static inline struct part *newest_of(const struct calyx_filter *f) {
 /* Was the file under this filter cut short? */
 static inline bool is_cut(const struct calyx_filter *f) {
     return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;
+}
+
+/* Must a key's ranges be looked at before its bits are? */
+static inline bool has_doubts(const struct calyx_filter *f) {
+    return f->ranges &&
+           (__atomic_load_n(&f->ranges->unchecked, __ATOMIC_ACQUIRE) ||
+            __atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED));
 }
 
 static inline bool is_counting(const struct calyx_filter *f) {
@@ -135,6 +169,10 @@ double expected_rate(const struct kind *kind, const struct shape *shape,
 /* How many keys would set this many bits of the part. */
 double keys_for_bits(const struct kind *kind, const struct shape *shape,
                      uint64_t set);
+/* The same, given the share of bits that are not set. */
+double keys_for_unset(const struct kind *kind, const struct shape *shape,
+                      double unset);
+double bits_of_key(const struct kind *kind, const struct shape *shape);
 uint64_t count_bits(const struct kind *kind, const struct part *p);
 
 #endif

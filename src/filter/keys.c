@@ -17,11 +17,17 @@ static bool in_part(const calyx_filter *f, const struct part *p,
     return f->kernel->has(p->body, &p->shape, hash);
 }
 
+/* Is a "no" of this part not to be trusted? Then the answer is "yes". */
+static bool is_doubtful(const calyx_filter *f, const struct part *p,
+                        uint64_t hash) {
+    return has_doubts(f) && !f->ranges->is_sound(f, p, hash);
+}
+
 /* Newest first: it is the largest, and holds most of the keys. */
 static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
                                                   uint64_t hash) {
     for (const struct part *p = newest_of(f); p; p = p->older)
-        if (in_part(f, p, hash)) return true;
+        if (is_doubtful(f, p, hash) || in_part(f, p, hash)) return true;
     return is_cut(f); /* then no "no" can be trusted */
 }
 
@@ -29,7 +35,7 @@ static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
  * caller's next question may be under way before this one is answered. */
 static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
     const struct part *p = newest_of(f);
-    if (p->older || f->guard) return in_any_part(f, hash);
+    if (p->older || f->image) return in_any_part(f, hash);
     return in_part(f, p, hash);
 }
 
@@ -91,6 +97,10 @@ static __attribute__((noinline)) calyx_status add_bounded(calyx_filter *f,
                                                           uint64_t hash,
                                                           bool *fresh) {
     struct part *p;
+    size_t one = 1;
+    const calyx_status marked =
+        f->ranges ? f->ranges->mark(f, &hash, &one) : CALYX_OK;
+    if (marked != CALYX_OK) return marked;
     for (;;) {
         p = newest_of(f);
         const bool full = is_bounded(f) && items_of(p) >= p->capacity;
@@ -111,7 +121,8 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
                                     bool *fresh) {
     struct part *p = newest_of(f);
     if (f->read_only) return CALYX_READ_ONLY;
-    if (p->older || is_bounded(f)) return add_bounded(f, hash, fresh);
+    if (p->older || is_bounded(f) || f->image)
+        return add_bounded(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 0, *fresh | is_counting(f));
     return CALYX_OK;
@@ -276,6 +287,33 @@ static size_t has_in_these(const calyx_filter *f, const struct part *p,
     return count_true(found, n);
 }
 
+/* Will so many keys come by most of the ranges that are left? */
+static bool is_most(const uint64_t *left, size_t keys) {
+    const uint64_t n = __atomic_load_n(left, __ATOMIC_RELAXED);
+    return n > 0 && keys >= n;
+}
+
+/* Compare the ranges of a run of keys with their checksums. */
+static __attribute__((noinline)) void check_run(const calyx_filter *f,
+                                                const struct part *p,
+                                                const uint64_t *hashes,
+                                                size_t n) {
+    for (; p; p = p->older)
+        for (size_t i = 0; i < n; i++) f->ranges->is_sound(f, p, hashes[i]);
+}
+
+/* Answer "yes" for keys in ranges that are damaged; tells how many are "yes"
+ * now. */
+static __attribute__((noinline)) size_t say_yes(const calyx_filter *f,
+                                                const struct part *p,
+                                                const uint64_t *hashes,
+                                                size_t n, bool *found) {
+    for (; p; p = p->older)
+        for (size_t i = 0; i < n; i++)
+            if (!found[i]) found[i] = is_doubtful(f, p, hashes[i]);
+    return count_true(found, n);
+}
+
 /* If the file was cut short, no "no" can be trusted. */
 static size_t unless_cut(const calyx_filter *f, size_t yes, bool *found,
                          size_t n) {
@@ -337,7 +375,10 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
             bool here[RUN];
             some = at_most(n - i, RUN);
             for (size_t j = 0; j < some; j++) taken[j] = hashes[order[i + j]];
-            yes += has_in_these(f, p, taken, some, here);
+            if (has_doubts(f)) check_run(f, p, taken, some);
+            size_t these = has_in_these(f, p, taken, some, here);
+            if (has_doubts(f)) these = say_yes(f, p, taken, some, here);
+            yes += these;
             for (size_t j = 0; answers && j < some; j++)
                 answers[order[i + j]] = here[j];
         }
@@ -351,7 +392,7 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
 static bool hashes_on_its_way(const calyx_filter *f, const struct part *p,
                               const struct keys *keys) {
     return keys->numbers && !p->older && is_large(f, p) && f->hash->is_xxh3 &&
-           f->kernel->hashes_numbers;
+           f->kernel->hashes_numbers && !has_doubts(f);
 }
 
 static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
@@ -365,9 +406,11 @@ static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
     while (w.run.n > 0) {
         const size_t n = w.run.n;
         bool *const answers = found ? found : here;
-        const size_t yes =
+        if (has_doubts(f)) check_run(f, p, w.run.hashes, n);
+        size_t yes =
             p->older ? has_in_these(f, p, w.run.hashes, n, answers)
                      : f->kernel->has_run(p->body, &p->shape, w.run, answers);
+        if (has_doubts(f)) yes = say_yes(f, p, w.run.hashes, n, answers);
         total += unless_cut(f, yes, answers, n);
         note_calls(&w.run, n);
         pass(f, keys, &w, n);
@@ -380,6 +423,9 @@ static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
 static size_t has_keys(const calyx_filter *f, const struct keys *keys,
                        bool *found) {
     const struct part *p = newest_of(f);
+    /* In order it is faster than here and there. */
+    if (f->ranges && is_most(&f->ranges->unchecked, keys->n))
+        f->ranges->check_rest(f);
     return pays_to_order(f, p, keys->n) ? has_in_order(f, p, keys, found)
                                         : has_in_runs(f, p, keys, found);
 }
@@ -422,7 +468,11 @@ static calyx_status add_some(calyx_filter *f, struct run *run, bool *fresh,
                              size_t *done) {
     struct part *p = newest_of(f);
     const bool singly = p->older && is_counting(f);
-    const size_t n = singly ? 0 : (size_t)claim_room(f, p, run->n);
+    size_t may = run->n;
+    const calyx_status marked =
+        f->ranges ? f->ranges->mark(f, run->hashes, &may) : CALYX_OK;
+    if (marked != CALYX_OK) return marked;
+    const size_t n = singly ? 0 : (size_t)claim_room(f, p, may);
     if (n == 0) {
         bool ignored;
         *done = 1;
@@ -440,6 +490,8 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
     if (done) *done = 0;
     if (f->read_only) return CALYX_READ_ONLY;
     calyx_status status = CALYX_OK;
+    if (f->ranges && is_most(&f->ranges->unmarked, keys->n))
+        f->ranges->mark_all(f, true); /* what fails shows below */
     struct window w;
     open_window(f, keys, &w, false);
     while (w.run.n > 0) {
@@ -551,7 +603,11 @@ calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
 }
 
 uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
+    enum { MOST = 15 }; /* or more */
     const uint64_t hash = calyx_hash(f, key, size);
+    /* Counters lie all over the body. */
+    if (f->ranges && is_counting(f)) f->ranges->check_rest(f);
+    if (has_doubts(f) && has_hash(f, hash)) return is_counting(f) ? MOST : 1;
     const struct part *home = home_of(f, hash);
     uint32_t count = home != NULL;
     if (home && is_counting(f))

@@ -106,6 +106,10 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                          calyx_error *why) {
     const calyx_status fit = calyx_fits(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
+    const calyx_status marked =
+        f->ranges ? f->ranges->mark_all(f, false) : CALYX_OK;
+    if (marked != CALYX_OK)
+        return fail(why, marked, "the file could not be marked as changing");
     struct part *p = newest_of(f);
     for (const struct part *q = newest_of(other); q;
          p = p->older, q = q->older) {

@@ -10,7 +10,7 @@
 static bool can_be_quick(const calyx_filter *f) {
     return strcmp(f->kind->name, "line") == 0 && f->hash->is_xxh3 &&
            f->growth == 0 && !newest_of(f)->older && !f->strict &&
-           !f->concurrent && !f->read_only && !f->guard &&
+           !f->concurrent && !f->read_only && !f->image &&
            f->kernel->level != CPU_SCALAR;
 }
 

@@ -71,6 +71,8 @@ static calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
 static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
                            uint64_t factor, calyx_filter **out,
                            calyx_error *why) {
+    const calyx_status whole = check_whole(f, why);
+    if (whole != CALYX_OK) return whole;
     calyx_filter *made = NULL;
     calyx_status status = take_head(head, &made);
     if (status == CALYX_OK) status = remake_parts(made, newest_of(f), factor);

@@ -70,6 +70,12 @@ static double fpr(const struct shape *shape, double items) {
     return pow(-expm1(k * items * log1p(-1 / bits)), k);
 }
 
+static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
+    for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash))
+        at[i] = scale64(hash, shape->blocks) / 8;
+    return shape->probes;
+}
+
 static const struct kernel *const kernels[] = {&flat_scalar};
 static const struct kernel *const shared[] = {&flat_scalar_shared};
 
@@ -78,6 +84,7 @@ const struct kind kind_flat = {
     .code = 4,
     .hash = "xxh3",
     .block_bits = 1,
+    .offsets = offsets,
     .most_blocks = UINT64_C(1) << 44,
     .most_probes = 64,
     .probe_step = 1,

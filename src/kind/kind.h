@@ -31,6 +31,12 @@ struct kind {
     uint32_t counter_bits;
     bool one_block; /* a key has all its bits in one, which scale64 picks */
 
+    /* Where the bits of a hash are: offsets of bytes in the body, at most as
+     * many as most_probes, each of which stands for its 64 bytes. Returns their
+     * number. NULL if one_block tells, or if nobody shall know: then a file is
+     * checked whole before its first use. */
+    size_t (*offsets)(const struct shape *shape, uint64_t hash, uint64_t *at);
+
     uint64_t most_blocks; /* that a shape may have             */
     uint32_t most_probes;
     uint32_t probe_step; /* the fewest; others are multiples  */

@@ -267,6 +267,13 @@ static double bits_in_two(uint32_t probes) {
 
 /* ---- The kinds ----------------------------------------------------------- */
 
+static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
+                             uint64_t *at) {
+    at[0] = line_offset(hash, shape);
+    at[1] = line_offset(line_second(hash), shape);
+    return 2;
+}
+
 static const struct kernel *const line_kernels[] = {LINE_LEVELS(line, )};
 static const struct kernel *const line_shared[] = {LINE_LEVELS(line, _shared)};
 static const struct kernel *const line2_kernels[] = {LINE_LEVELS(line2, )};
@@ -294,6 +301,7 @@ const struct kind kind_line2 = {
     .code = 7,
     .hash = "xxh3",
     .block_bits = 8 * LINE_BYTES,
+    .offsets = offsets_of_two,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = 4 * LINE_COLUMNS,
     .probe_step = 2,

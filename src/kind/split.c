@@ -95,6 +95,11 @@ static double fpr(const struct shape *shape, double items) {
 
 /* ---- The kind ------------------------------------------------------------ */
 
+static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
+    *at = split_offset(hash, shape);
+    return 1;
+}
+
 static const struct kernel *const kernels[] = {
 #if ON_X86
     &split_avx2,
@@ -114,6 +119,7 @@ const struct kind kind_split = {
     .code = 3,
     .hash = "xxh64",
     .block_bits = 8 * SPLIT_BYTES,
+    .offsets = offsets,
     .most_blocks = UINT32_MAX,
     .most_probes = SPLIT_LANES,
     .probe_step = SPLIT_LANES,

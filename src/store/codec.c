@@ -111,39 +111,51 @@ static bool is_shared(const calyx_filter *f) {
 /* Others may be adding to the body of a filter that is concurrent, or in a file
  * that another process has mapped too. What is written is
  * a copy, which has every key that was added before, and fits its checksum. */
-static void copy_chunk(uint8_t *to, const uint8_t *from, size_t size) {
+static void copy_piece(uint8_t *to, const uint8_t *from, size_t size) {
     for (size_t i = 0; i < size; i += 8) store64(to + i, peek64(from + i));
+}
+
+/* The checksums of all ranges of a piece, into the tables from range *number
+ * on. */
+static void sum_piece(const uint8_t *piece, size_t size, uint8_t *tables,
+                      uint64_t *number) {
+    for (uint64_t from = 0; from < size; from += RANGE_BYTES, ++*number)
+        store64(tables + *number * sizeof(uint64_t),
+                range_sum(piece + from, range_size(size, from), *number));
+}
+
+static size_t piece_size(uint64_t left) {
+    return left < PIECE ? (size_t)left : PIECE;
 }
 
 static void put_body(struct pen *pen, const calyx_filter *f,
                      const uint8_t *body, uint64_t size, uint8_t *copy,
-                     uint8_t **sum, uint64_t *chunks) {
-    for (uint64_t from = 0; from < size; from += CHUNK) {
-        const uint64_t left = size - from;
-        const size_t n = (size_t)(left < CHUNK ? left : CHUNK);
-        const uint8_t *chunk = body + from;
+                     uint8_t *tables, uint64_t *number) {
+    for (uint64_t from = 0; from < size; from += PIECE) {
+        const size_t n = piece_size(size - from);
+        const uint8_t *piece = body + from;
         if (is_shared(f)) {
-            copy_chunk(copy, chunk, n);
-            chunk = copy;
+            copy_piece(copy, piece, n);
+            piece = copy;
         }
-        store64(*sum, checksum(chunk, n, (*chunks)++));
-        *sum += sizeof(uint64_t);
-        put_bytes(pen, chunk, n);
+        sum_piece(piece, n, tables, number);
+        put_bytes(pen, piece, n);
     }
 }
 
 static void put_pieces(struct pen *pen, const uint8_t *bytes, uint64_t size) {
-    for (uint64_t from = 0; from < size; from += CHUNK)
-        put_bytes(pen, bytes + from,
-                  (size_t)(size - from < CHUNK ? size - from : CHUNK));
+    for (uint64_t from = 0; from < size; from += PIECE)
+        put_bytes(pen, bytes + from, piece_size(size - from));
 }
 
 static calyx_status write_described(const calyx_filter *f,
                                     struct description *d, calyx_put *put,
                                     void *context, calyx_error *why) {
+    const calyx_status whole = check_whole(f, why);
+    if (whole != CALYX_OK) return whole;
     const struct layout *l = &d->layout;
     const size_t scratch =
-        (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
+        (size_t)(l->tables_bytes + (is_shared(f) ? PIECE : 0));
     uint8_t *const tables =
         f->memory.take(f->memory.context, scratch, LINE_ALIGNED);
     if (!tables)
@@ -155,12 +167,11 @@ static calyx_status write_described(const calyx_filter *f,
     uint8_t header[MOST_HEADER];
     store_header(d, header);
     put_bytes(&pen, header, l->header_bytes);
-    uint8_t *sum = tables;
-    uint64_t chunks = 0;
+    uint64_t number = 0;
     for (uint32_t i = 0; i < d->parts && !pen.broken; i++) {
         put_zeros_to(&pen, l->body_at[i]);
         put_body(&pen, f, d->part[i].body, l->body_bytes[i],
-                 tables + l->tables_bytes, &sum, &chunks);
+                 tables + l->tables_bytes, tables, &number);
     }
     put_zeros_to(&pen, l->tables_at);
     put_pieces(&pen, tables, l->tables_bytes);
@@ -243,38 +254,34 @@ static calyx_status get_header(struct eye *eye, struct description *d,
 }
 
 static calyx_status get_body(struct eye *eye, uint8_t *body, uint64_t size,
-                             uint8_t **sum, uint64_t *chunks,
+                             uint8_t *tables, uint64_t *number,
                              calyx_error *why) {
-    for (uint64_t from = 0; from < size; from += CHUNK) {
-        const uint64_t left = size - from;
-        const size_t n = (size_t)(left < CHUNK ? left : CHUNK);
+    for (uint64_t from = 0; from < size; from += PIECE) {
+        const size_t n = piece_size(size - from);
         const calyx_status status = get_bytes(eye, body + from, n, why);
         if (status != CALYX_OK) return status;
-        store64(*sum, checksum(body + from, n, (*chunks)++));
-        *sum += sizeof(uint64_t);
+        sum_piece(body + from, n, tables, number);
     }
     return CALYX_OK;
 }
 
-/* Compare the checksums that were stored with those of the bodies. */
+/* Compare the checksums that were stored with those of the bodies. A range that
+ * is being changed has none, in a filter that is open. */
 static calyx_status compare_tables(const struct description *d,
+                                   const struct state *state,
                                    const uint8_t *stored,
                                    const uint8_t *computed, calyx_error *why) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < d->parts; i++)
         for (uint64_t from = 0; from < d->layout.body_bytes[i];
-             from += CHUNK, at += sizeof(uint64_t))
-            if (memcmp(stored + at, computed + at, sizeof(uint64_t)) != 0)
-                return fail(why, CALYX_DAMAGED,
-                            "damaged: the bytes from %llu on do not match "
-                            "their checksum",
-                            (unsigned long long)(d->layout.body_at[i] + from));
+             from += RANGE_BYTES, at += sizeof(uint64_t))
+            if (load64(stored + at) != load64(computed + at) &&
+                (state->sealed || load64(stored + at) != UNSEALED))
+                return fail_range(why, d->layout.body_at[i] + from);
     return CALYX_OK;
 }
 
-/* Tables and trailer, given the checksums of what was read. A filter that was
- * changed in place and not sealed has bodies that are right and tables that are
- * not; the slot says so. */
+/* Tables and trailer, given the checksums of what was read. */
 static calyx_status get_end(struct eye *eye, const struct description *d,
                             const uint8_t *computed, uint8_t *stored,
                             struct state *state, calyx_error *why) {
@@ -292,19 +299,19 @@ static calyx_status get_end(struct eye *eye, const struct description *d,
     if (status == CALYX_OK) status = get_zeros_to(eye, l->file_bytes, why);
     if (status == CALYX_OK)
         status = check_slots(d, (const uint8_t **)slots, state, why);
-    if (status != CALYX_OK || !state->sealed) return status;
-    if (checksum(stored, (size_t)l->tables_bytes, 0) != state->tables_sum)
+    if (status != CALYX_OK) return status;
+    if (state->sealed &&
+        checksum(stored, (size_t)l->tables_bytes, 0) != state->tables_sum)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the table of checksums does not match its own");
-    return compare_tables(d, stored, computed, why);
+    return compare_tables(d, state, stored, computed, why);
 }
 
 static calyx_status get_parts(struct eye *eye, calyx_filter *f,
                               const struct description *d, uint8_t *tables,
-                              calyx_error *why) {
+                              struct state *state, calyx_error *why) {
     const struct layout *l = &d->layout;
-    uint8_t *sum = tables;
-    uint64_t chunks = 0;
+    uint64_t number = 0;
     for (uint32_t i = 0; i < d->parts; i++) {
         if (take_part(f, &d->part[i]) != CALYX_OK)
             return fail(why, CALYX_NO_MEMORY,
@@ -312,14 +319,15 @@ static calyx_status get_parts(struct eye *eye, calyx_filter *f,
                         (unsigned long long)l->body_bytes[i], i);
         calyx_status status = get_zeros_to(eye, l->body_at[i], why);
         if (status == CALYX_OK)
-            status = get_body(eye, f->newest->body, l->body_bytes[i], &sum,
-                              &chunks, why);
+            status = get_body(eye, f->newest->body, l->body_bytes[i], tables,
+                              &number, why);
         if (status != CALYX_OK) return status;
     }
-    struct state state;
-    const calyx_status status =
-        get_end(eye, d, tables, tables + l->tables_bytes, &state, why);
-    if (status == CALYX_OK) f->newest->items = state.items;
+    uint8_t *const stored = tables + l->tables_bytes;
+    const calyx_status status = get_end(eye, d, tables, stored, state, why);
+    if (status == CALYX_OK)
+        f->newest->items = true_items(f->kind, f->newest, state,
+                                      stored + first_entry(d, d->parts - 1));
     return status;
 }
 
@@ -335,7 +343,7 @@ calyx_status keep_texts(calyx_filter *f, const struct description *d,
 
 calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
                          const calyx_opening *how, calyx_filter **out,
-                         calyx_error *why) {
+                         struct state *state, calyx_error *why) {
     struct eye eye = {get, context, 0};
     struct description d;
     calyx_status status = get_header(&eye, &d, why);
@@ -349,7 +357,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
     calyx_filter *f = NULL;
     if (!tables || take_head(&d.head, &f) != CALYX_OK)
         status = fail(why, CALYX_NO_MEMORY, "no memory to read a filter");
-    if (status == CALYX_OK) status = get_parts(&eye, f, &d, tables, why);
+    if (status == CALYX_OK) status = get_parts(&eye, f, &d, tables, state, why);
     if (status == CALYX_OK) status = check_tails(f, why);
     if (status == CALYX_OK) status = keep_texts(f, &d, why);
     if (tables) memory->give(memory->context, tables, scratch);
@@ -365,6 +373,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 
 static calyx_status drop_image(calyx_filter *f, calyx_error *why) {
     (void)why;
+    close_ranges(f);
     f->memory.give(f->memory.context, f->image, sizeof(struct image));
     return CALYX_OK;
 }
@@ -373,6 +382,7 @@ static calyx_status lend_parts(calyx_filter *f, const struct image *image,
                                calyx_error *why) {
     for (uint32_t i = 0; i < image->d.parts; i++) {
         struct part p = image->d.part[i];
+        p.range = first_entry(&image->d, i) / sizeof(uint64_t);
         if (i + 1 == image->d.parts) p.items = image->state.items;
         if (lend_part(f, &p, image->base + image->d.layout.body_at[i]) !=
             CALYX_OK)
@@ -381,8 +391,8 @@ static calyx_status lend_parts(calyx_filter *f, const struct image *image,
     return CALYX_OK;
 }
 
-static calyx_status check_end(const struct image *image, struct state *state,
-                              calyx_error *why) {
+calyx_status check_end(const struct image *image, struct state *state,
+                       calyx_error *why) {
     const uint64_t *at = image->d.layout.slot_at;
     const uint8_t *slots[2] = {image->base + at[0], image->base + at[1]};
     return check_slots(&image->d, slots, state, why);
@@ -424,8 +434,15 @@ calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
     status = keep_texts(f, &image.d, why);
     f->image = memcpy(kept, &image, sizeof image);
     f->release = drop_image;
+    const calyx_verification when = how ? how->verify : CALYX_VERIFY_LAZY;
+    if (status == CALYX_OK)
+        status = open_ranges(f, when != CALYX_VERIFY_NONE, why);
     if (status == CALYX_OK) status = lend_parts(f, &image, why);
     if (status == CALYX_OK) status = check_tails(f, why);
+    if (status == CALYX_OK && when == CALYX_VERIFY_WHOLE) {
+        status = calyx_verify(f, why);
+        if (status == CALYX_UNSEALED) status = CALYX_OK; /* as far as it goes */
+    }
     if (status != CALYX_OK) {
         calyx_free(f);
         return status;
@@ -435,49 +452,36 @@ calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
     return CALYX_OK;
 }
 
-void sum_bodies(const struct image *image, uint8_t *tables) {
+/* Whether the tables match their own checksum, and all ranges theirs. */
+static calyx_status verify_sums(const calyx_filter *f,
+                                const struct state *state, calyx_error *why) {
+    const struct image *image = f->image;
     const struct layout *l = &image->d.layout;
-    uint64_t chunks = 0;
-    for (uint32_t i = 0; i < image->d.parts; i++)
-        for (uint64_t from = 0; from < l->body_bytes[i]; from += CHUNK) {
-            const uint64_t left = l->body_bytes[i] - from;
-            store64(tables + chunks * sizeof(uint64_t),
-                    checksum(image->base + l->body_at[i] + from,
-                             (size_t)(left < CHUNK ? left : CHUNK), chunks));
-            chunks++;
-        }
+    if (state->sealed &&
+        checksum(image->base + l->tables_at, (size_t)l->tables_bytes, 0) !=
+            state->tables_sum)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the table of checksums does not match its own");
+    const calyx_status status = verify_ranges(f, why);
+    return status == CALYX_OK ? check_gaps(image, why) : status;
 }
 
 calyx_status calyx_verify(const calyx_filter *f, calyx_error *why) {
     const struct image *image = f->image;
     if (!image) return CALYX_OK;
-    /* Another process may have changed the file since it was opened. */
-    struct state state;
-    const calyx_status whole = check_end(image, &state, why);
-    if (whole != CALYX_OK) return whole;
-    if (!state.sealed)
-        return fail(why, CALYX_UNSEALED,
-                    "it was changed in place and not closed since; its keys "
-                    "are there, but its checksums cannot vouch for them");
-    const size_t size = (size_t)image->d.layout.tables_bytes;
-    const uint8_t *stored = image->base + image->d.layout.tables_at;
-    if (checksum(stored, size, 0) != state.tables_sum)
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: the table of checksums does not match its own");
-    uint8_t *tables = f->memory.take(f->memory.context, size, LINE_ALIGNED);
-    if (!tables)
-        return fail(why, CALYX_NO_MEMORY, "no memory for %llu checksums",
-                    (unsigned long long)(size / sizeof(uint64_t)));
-    sum_bodies(image, tables);
-    calyx_status status = compare_tables(&image->d, stored, tables, why);
-    f->memory.give(f->memory.context, tables, size);
-    if (status == CALYX_OK) status = check_gaps(image, why);
-    struct state after;
+    /* Another process may have changed the file since it was opened, and may do
+     * so while it is read. */
+    struct state state, after;
+    calyx_status status = check_end(image, &state, why);
+    if (status == CALYX_OK) status = verify_sums(f, &state, why);
     if (status == CALYX_DAMAGED && check_end(image, &after, NULL) == CALYX_OK &&
         after.generation != state.generation)
         return fail(why, CALYX_UNSEALED,
                     "it was changed in place while it was verified");
-    return status;
+    if (status != CALYX_OK || state.sealed) return status;
+    return fail(why, CALYX_UNSEALED,
+                "it was changed in place and not closed since; its keys are "
+                "there, but checksums cannot vouch for what was changed");
 }
 
 /* ---- The public calls ---------------------------------------------------- */
@@ -489,7 +493,8 @@ calyx_status calyx_write(const calyx_filter *f, calyx_put *put, void *context,
 
 calyx_status calyx_read(calyx_get *get, void *context, const calyx_opening *how,
                         calyx_filter **out, calyx_error *why) {
-    return read_filter(get, context, 0, how, out, why);
+    struct state state;
+    return read_filter(get, context, 0, how, out, &state, why);
 }
 
 uint64_t calyx_encoded_size(const calyx_filter *f) {
@@ -537,8 +542,9 @@ calyx_status calyx_decode(const void *bytes, size_t size,
                           const calyx_opening *how, calyx_filter **out,
                           calyx_error *why) {
     struct span span = {(uint8_t *)bytes, size};
+    struct state state;
     const calyx_status status =
-        read_filter(get_from_span, &span, size, how, out, why);
+        read_filter(get_from_span, &span, size, how, out, &state, why);
     /* Bytes in memory do not fail; there are too few of them. */
     if (status != CALYX_IO) return status;
     return fail(why, CALYX_DAMAGED, "damaged: it ends after %llu bytes",

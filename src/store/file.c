@@ -103,10 +103,10 @@ calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
 
 static calyx_status load_open(int fd, uint64_t size, const char *path,
                               const calyx_opening *how, calyx_filter **out,
-                              calyx_error *why) {
+                              struct state *state, calyx_error *why) {
     struct stream stream = {fd, 0};
     const calyx_status status =
-        read_filter(get_from_file, &stream, size, how, out, why);
+        read_filter(get_from_file, &stream, size, how, out, state, why);
     if (status != CALYX_IO) return fail_in(why, path, status);
     if (stream.error == 0)
         return fail(why, CALYX_DAMAGED,
@@ -122,11 +122,16 @@ calyx_status calyx_load(const char *path, const calyx_opening *how,
     uint64_t size;
     calyx_status status = open_regular(path, O_RDONLY, &fd, &size, why);
     if (status != CALYX_OK) return status;
-    status = load_open(fd, size, path, how, out, why);
     /* A writer that seals the file while it is read leaves new checksums for
-     * old bodies. What is damaged stays so. */
-    if (status == CALYX_DAMAGED && lseek(fd, 0, SEEK_SET) == 0)
-        status = load_open(fd, size, path, how, out, why);
+     * old bodies. What is damaged stays so, in the same generation. */
+    struct state state = {0};
+    uint64_t last;
+    int tries = 0;
+    do {
+        last = state.generation;
+        status = load_open(fd, size, path, how, out, &state, why);
+    } while (status == CALYX_DAMAGED && state.generation != last &&
+             ++tries < 10 && lseek(fd, 0, SEEK_SET) == 0);
     close(fd);
     return status;
 }

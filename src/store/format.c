@@ -13,6 +13,28 @@ uint64_t checksum(const void *bytes, size_t size, uint64_t seed) {
     return XXH3_64bits_withSeed(bytes, size, seed);
 }
 
+static uint64_t not_unsealed(uint64_t sum) {
+    return sum + (sum == UNSEALED);
+}
+
+uint64_t range_sum(const void *bytes, size_t size, uint64_t number) {
+    return not_unsealed(checksum(bytes, size, number));
+}
+
+uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number) {
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_64bits_reset_withSeed(&state, number);
+    uint8_t copy[1024];
+    const uint8_t *at = bytes;
+    for (size_t n; size > 0; size -= n, at += n) {
+        n = size < sizeof copy ? size : sizeof copy;
+        for (size_t i = 0; i < n; i += 8) store64(copy + i, peek64(at + i));
+        XXH3_64bits_update(&state, copy, n);
+    }
+    return not_unsealed(XXH3_64bits_digest(&state));
+}
+
 /* A high bit, a name, both kinds of line ends and an end-of-file mark: what is
  * lost when bytes pass for text. */
 static const uint8_t magic[8] = {0x89, 'C', 'L', 'X', '\r', '\n', 0x1A, '\n'};
@@ -67,7 +89,8 @@ enum {
     IN_ITEMS = 16,
     IN_TABLES_SUM = 24,
     IN_HEADER_SUM = 32,
-    IN_RESERVED = 40,
+    IN_SEALED_ITEMS = 40,
+    IN_RESERVED = 48,
     IN_SUM = 56
 };
 enum { SEALED = 1, OPEN = 2 };
@@ -110,8 +133,7 @@ static void lay_out(struct description *d, uint32_t alignment) {
     for (uint32_t i = 0; i < d->parts; i++) {
         l->body_at[i] = at;
         l->body_bytes[i] = body_bytes(d->head.kind, &d->part[i].shape);
-        l->tables_bytes +=
-            (l->body_bytes[i] + CHUNK - 1) / CHUNK * sizeof(uint64_t);
+        l->tables_bytes += ranges_of(l->body_bytes[i]) * sizeof(uint64_t);
         at = round_up(at + l->body_bytes[i], alignment);
     }
     l->tables_at = at;
@@ -199,6 +221,7 @@ void store_slot(const struct description *d, const struct state *state,
     store64(slot + IN_ITEMS, state->items);
     store64(slot + IN_TABLES_SUM, state->tables_sum);
     store64(slot + IN_HEADER_SUM, d->header_sum);
+    store64(slot + IN_SEALED_ITEMS, state->sealed_items);
     store64(slot + IN_SUM, checksum(slot, IN_SUM, 0));
 }
 
@@ -374,6 +397,8 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
             load64(slot + IN_HEADER_SUM) != d->header_sum ||
             (is != SEALED && is != OPEN) || generation <= state->generation ||
             generation >> 63 || load32(slot + IN_UNUSED) != 0 ||
+            (is == SEALED && load64(slot + IN_SEALED_ITEMS) != 0) ||
+            load64(slot + IN_SEALED_ITEMS) > load64(slot + IN_ITEMS) ||
             !all_zero(slot + IN_RESERVED, IN_SUM - IN_RESERVED))
             continue;
         *state = (struct state){
@@ -382,6 +407,7 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
             .sealed = is == SEALED,
             .items = load64(slot + IN_ITEMS),
             .tables_sum = load64(slot + IN_TABLES_SUM),
+            .sealed_items = load64(slot + IN_SEALED_ITEMS),
         };
     }
     if (state->generation == 0)

@@ -6,7 +6,7 @@
  *     header | body | body | ... | tables | trailer
  *
  * The header says what the filter is and is never changed. Bodies follow, the
- * oldest part first; then a checksum for each 1 MiB of each body; then two
+ * oldest part first; then a checksum for each 64 KiB of each body; then two
  * slots, of which the valid one with the higher generation tells the state of
  * the rest. A filter that is changed in place writes the slots in turn, so that
  * one of them is whole at any time.
@@ -21,10 +21,17 @@ enum {
     RECORD_BYTES = 64,  /* of each part, in the header      */
     SLOT_BYTES = 64,    /* what is used of each slot        */
     MOST_PARTS = 96,    /* growing from 1 to 2^40 keys by 1.25 takes fewer */
+    PIECE = 1 << 20,    /* bytes written or read at a time  */
     MOST_HEADER = 12288 /* for all parts, a comment, properties */
 };
 
-static const uint64_t CHUNK = (uint64_t)1 << 20; /* bytes under one checksum */
+/* Bytes of a range, which has one checksum. A key at random makes a reader
+ * check so many; smaller ones would make the tables larger. */
+static const uint64_t RANGE_BYTES = (uint64_t)1 << 16;
+
+/* Stands in the tables in place of the checksum of a range that is being
+ * changed. */
+static const uint64_t UNSEALED = UINT64_C(0x5EA1ED0FF1B2D4C3);
 
 /* Sections start at multiples of the alignment: pages for files, which may be
  * mapped; cache lines for bytes. */
@@ -55,11 +62,12 @@ struct description {
 
 /* What a slot says. */
 struct state {
-    int slot;            /* which of the two */
-    uint64_t generation; /* never 0; the higher one counts */
-    bool sealed;         /* the tables fit the bodies      */
-    uint64_t items;      /* of the newest part             */
-    uint64_t tables_sum; /* checksum of all tables         */
+    int slot;              /* which of the two */
+    uint64_t generation;   /* never 0; the higher one counts */
+    bool sealed;           /* the tables fit the bodies      */
+    uint64_t items;        /* of the newest part             */
+    uint64_t sealed_items; /* the same when it was last sealed; 0 if it is */
+    uint64_t tables_sum;   /* checksum of all tables         */
 };
 
 /* What a filter would be written as; false if it has too many parts. */
@@ -87,5 +95,18 @@ calyx_status open_head(struct description *d, const calyx_opening *how,
 /* Checksum of a piece. The seed tells pieces apart that stand in each other's
  * place. */
 uint64_t checksum(const void *bytes, size_t size, uint64_t seed);
+
+/* That of a range, by its number; never UNSEALED. */
+uint64_t range_sum(const void *bytes, size_t size, uint64_t number);
+/* The same of bytes that other threads may be changing. */
+uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number);
+
+/* How many ranges so many bytes have, and the size of the one at an offset. */
+static inline uint64_t ranges_of(uint64_t bytes) {
+    return (bytes + RANGE_BYTES - 1) / RANGE_BYTES;
+}
+static inline size_t range_size(uint64_t bytes, uint64_t from) {
+    return (size_t)(bytes - from < RANGE_BYTES ? bytes - from : RANGE_BYTES);
+}
 
 #endif

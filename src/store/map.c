@@ -7,15 +7,17 @@
  * and if that is gone answers "yes" instead.
  *
  * Writing: bits only ever come to be set. Whatever mixture of old and new
- * sectors a crash leaves behind, it has all bits of the last calyx_sync. Before
- * the first change the file is marked as open, in the trailer, since its
- * checksums will no longer fit; closing brings them up to date and marks it as
- * sealed. The two slots of the trailer are written in turn.
+ * sectors a crash leaves behind, it has all bits of the last calyx_sync. The
+ * file is marked as open, in the trailer; each range, in the tables, before its
+ * first change, as its checksum will no longer fit. Closing computes the
+ * checksums of these ranges and marks the file as sealed. The two slots of the
+ * trailer are written in turn.
  */
 #define _DEFAULT_SOURCE /* mmap, flock, fsync */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -23,6 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "store/codec.h"
 #include "store/file.h"
@@ -109,12 +112,162 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
         return fail(why, CALYX_READ_ONLY,
                     "only a filter mapped for writing can be synced");
     /* The system forgets what it failed to write: no second try can tell. */
-    const struct state open = {.items = items_of(newest_of(f))};
+    const struct state open = {.items = items_of(newest_of(f)),
+                               .sealed_items = image->state.sealed_items};
     if (!image->failed && (!sync_bodies(f) || !write_state(image, open) ||
                            !is_named(image->fd, image->path)))
         image->failed = errno;
     return fail_failed(image, why);
 }
+
+/* ---- Marking ------------------------------------------------------------- */
+
+/*
+ * Before the first bit of a range is set, the range is compared with its
+ * checksum, marked in the tables, and the mark brought to the disk: whatever a
+ * crash leaves, a range without a mark matches its checksum. Damage is never
+ * marked, and so never signed.
+ *
+ * A key at a time would take a sync for each range. So from some number on, as
+ * many ranges again are marked as there are, wherever they lie.
+ */
+enum { MARKED_SINGLY = 64 };
+
+/* Those of ranges that were marked and are not on the disk yet. */
+struct marks {
+    uint64_t first, end, count;
+};
+
+/* Have a range read at once, and nothing around it: the system would read some
+ * megabytes. */
+static void read_ahead(const struct image *image, uint64_t number) {
+    const struct place place = place_of(image, number);
+    madvise(image->base + place.at, place.size, MADV_WILLNEED);
+}
+
+/* A mark may be there from a writer that died, and not be on the disk. */
+static void mark_range(const calyx_filter *f, uint64_t number,
+                       struct marks *marks) {
+    struct image *const image = f->image;
+    const enum range_state is = state_of(image, number);
+    if (is == UNCHECKED) read_ahead(image, number);
+    if (is >= MARKING || !check_range(f, number)) return;
+    uint64_t *const to = (uint64_t *)(void *)entry_of(image, number);
+    __atomic_store_n(to, little64(UNSEALED), __ATOMIC_RELEASE);
+    set_state(image, number, MARKING);
+    if (marks->count == 0 || number < marks->first) marks->first = number;
+    if (marks->count == 0 || number >= marks->end) marks->end = number + 1;
+    marks->count++;
+}
+
+static void mark_as_many_again(const calyx_filter *f, const struct part *p,
+                               struct marks *marks) {
+    const struct image *image = f->image;
+    const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
+    const uint64_t had = image->marked + marks->count;
+    const uint64_t most = had < MARKED_SINGLY ? 0 : had + marks->count;
+    for (uint64_t i = 0; i < n && marks->count < most; i++)
+        mark_range(f, p->range + i, marks);
+}
+
+static calyx_status sync_marks(struct image *image, const struct marks *marks) {
+    if (marks->count == 0) return CALYX_OK;
+    const uint64_t tables = image->d.layout.tables_at;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t from =
+        (tables + marks->first * sizeof(uint64_t)) / page * page;
+    const uint64_t to = tables + marks->end * sizeof(uint64_t);
+    if (!sync_memory(image->base + from, to - from)) {
+        image->failed = errno;
+        return CALYX_IO;
+    }
+    for (uint64_t i = marks->first; i < marks->end; i++)
+        if (state_of(image, i) == MARKING) set_state(image, i, MARKED);
+    image->marked += marks->count;
+    return CALYX_OK;
+}
+
+/* May a key be added: are its ranges in the newest part marked, and those in
+ * the older ones, which may have it, sound? */
+static bool is_ready(const calyx_filter *f, uint64_t hash) {
+    const struct part *p = newest_of(f);
+    uint64_t numbers[MOST_RANGES_OF_KEY];
+    const size_t n = ranges_of_key(f, p, hash, numbers);
+    bool ready = n > 0;
+    for (size_t i = 0; i < n; i++)
+        ready &= state_of(f->image, numbers[i]) == MARKED;
+    for (p = p->older; p && ready; p = p->older)
+        ready = f->ranges->is_sound(f, p, hash);
+    return ready;
+}
+
+static size_t how_many_are_ready(const calyx_filter *f, const uint64_t *hashes,
+                                 size_t n) {
+    size_t i = 0;
+    while (i < n && is_ready(f, hashes[i])) i++;
+    return i;
+}
+
+static void lock_marks(struct image *image) {
+    while (__atomic_exchange_n(&image->marking, true, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static void unlock_marks(struct image *image) {
+    __atomic_store_n(&image->marking, false, __ATOMIC_RELEASE);
+}
+
+static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
+                              size_t n) {
+    struct image *const image = f->image;
+    const struct part *const p = newest_of(f);
+    struct marks marks = {0};
+    uint64_t numbers[MOST_RANGES_OF_KEY];
+    lock_marks(image);
+    for (size_t i = 0; i < n; i++) {
+        const size_t ranges = ranges_of_key(f, p, hashes[i], numbers);
+        for (size_t j = 0; j < ranges; j++) mark_range(f, numbers[j], &marks);
+    }
+    mark_as_many_again(f, p, &marks);
+    const calyx_status status =
+        image->failed ? CALYX_IO : sync_marks(image, &marks);
+    unlock_marks(image);
+    return status;
+}
+
+static calyx_status mark_all(calyx_filter *f, bool only_newest) {
+    struct image *const image = f->image;
+    const uint64_t end = number_of_ranges(image);
+    const uint64_t first = only_newest ? newest_of(f)->range : 0;
+    bool sound = true;
+    struct marks marks = {0};
+    lock_marks(image);
+    for (uint64_t i = first; i < end; i++) mark_range(f, i, &marks);
+    const calyx_status status =
+        image->failed ? CALYX_IO : sync_marks(image, &marks);
+    unlock_marks(image);
+    for (uint64_t i = first; i < end; i++) sound &= check_range(f, i);
+    return status == CALYX_OK && !sound ? CALYX_DAMAGED : status;
+}
+
+static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
+    const struct part *const p = newest_of(f);
+    if (!p->older && !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
+        return CALYX_OK;
+    const bool knows = f->kind->offsets || f->kind->one_block;
+    if (!knows) return mark_all(f, true);
+    size_t ready = how_many_are_ready(f, hashes, *n);
+    if (ready < *n) {
+        const calyx_status status = mark_keys(f, hashes + ready, *n - ready);
+        if (status != CALYX_OK) return status;
+        ready += how_many_are_ready(f, hashes + ready, *n - ready);
+    }
+    *n = ready;
+    return ready ? CALYX_OK : CALYX_DAMAGED;
+}
+
+/* ---- Ending -------------------------------------------------------------- */
 
 /* Bring the checksums up to date. If it does not succeed, the file stays open,
  * which is no worse than a crash. */
@@ -123,7 +276,7 @@ static bool seal(calyx_filter *f) {
     if (!sync_bodies(f)) return false;
     uint8_t *tables = image->base + image->d.layout.tables_at;
     const size_t size = (size_t)image->d.layout.tables_bytes;
-    sum_bodies(image, tables);
+    seal_ranges(image);
     return sync_bodies(f) &&
            write_state(image,
                        (struct state){.sealed = true,
@@ -143,6 +296,7 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
         status = fail_failed(image, why);
     }
     munmap(image->base, (size_t)map_size(image));
+    close_ranges(f);
     if (image->path)
         memory->give(memory->context, image->path, image->path_bytes);
     memory->give(memory->context, image, sizeof *image);
@@ -190,15 +344,24 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
         return CALYX_OK;
     }
     image->fd = fd;
+    madvise(image->base, (size_t)map_size(image), MADV_RANDOM);
+    image->ranges.mark = mark;
+    image->ranges.mark_all = mark_all;
     f->read_only = false;
+    struct part *const p = newest_of(f);
+    const struct state was = image->state;
+    p->items = true_items(f->kind, p, &image->state, entry_of(image, p->range));
+    const struct state open = {
+        .items = p->items,
+        .sealed_items = was.sealed ? was.items : was.sealed_items,
+    };
     calyx_status status = keep_path(image, &f->memory, path, why);
     if (status == CALYX_OK && is_counting(f))
         status = fail(why, CALYX_CANNOT,
                       "%.100s: %s filters cannot be changed in place: their "
                       "counters would not survive a crash; load and save it",
                       path, f->kind->name);
-    if (status == CALYX_OK &&
-        !write_state(image, (struct state){.items = image->state.items}))
+    if (status == CALYX_OK && !write_state(image, open))
         status = fail_os(why, path, "mark it as open");
     if (status != CALYX_OK) image->failed = EINVAL; /* not to be sealed */
     return status;

@@ -108,6 +108,8 @@ calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
                             size_t size) {
     uint64_t at = all_bytes(f);
     if (!lies_within(from, size, at)) return CALYX_BAD_ARGUMENT;
+    const calyx_status whole = check_whole(f, NULL);
+    if (whole != CALYX_OK) return whole;
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);
         at -= bytes;

@@ -86,8 +86,9 @@ static int add_in_place(const char *path, uint64_t count) {
                  (unsigned long long)i);
         say(line);
     }
-    calyx_free(f);
+    const calyx_status status = calyx_close(f, &why);
     mark();
+    if (status != CALYX_OK) return refused(&why);
     say("closed\n");
     return 0;
 }

@@ -14,6 +14,8 @@
  *
  *     o fd path    opened for writing      w fd bytes   written at the end
  *     s fd bytes   synced; the bytes of its mapping, if there is one
+ *     m at bytes   a part of the mapping synced, from there on: its length, in
+ *                  8 bytes, and all bytes of the mapping
  *     r 0 from|to  renamed                 a n line     written to stdout
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -145,5 +147,15 @@ int fsync(int fd) {
 }
 
 int msync(void *base, size_t size, int flags) {
-    return nosync ? 0 : (int)syscall(SYS_msync, base, size, flags);
+    if (nosync) return 0;
+    const int status = (int)syscall(SYS_msync, base, size, flags);
+    if (status != 0 || log_fd < 0 || !mapped) return status;
+    uint8_t *const bytes = malloc(8 + mapped_size);
+    const uint64_t length = size;
+    if (!bytes) abort();
+    memcpy(bytes, &length, 8);
+    memcpy(bytes + 8, mapped, mapped_size);
+    note('m', (int)((const uint8_t *)base - mapped), bytes, 8 + mapped_size);
+    free(bytes);
+    return status;
 }

@@ -811,22 +811,6 @@ static void without_memory_nothing_is_encoded(void **state) {
     free(bytes.at);
 }
 
-static void verifying_without_memory_says_so(void **state) {
-    (void)state;
-    calyx_filter *f = make_filter((calyx_options){0});
-    const struct bytes bytes = encoded(f);
-    struct books books = {0};
-    const calyx_memory hooks = hooks_of(&books);
-    calyx_filter *view = viewed(bytes, &(calyx_opening){.memory = &hooks});
-    books.fails_at = books.calls + 1;
-    assert_int_equal(calyx_verify(view, NULL), CALYX_NO_MEMORY);
-    assert_ok(calyx_verify(view, NULL));
-    calyx_free(view);
-    assert_int_equal(books.blocks, 0);
-    calyx_free(f);
-    free(bytes.at);
-}
-
 /* What is read takes about its own size; what is viewed takes a few kilobytes,
  * whatever its size. */
 static void opening_takes_no_more_memory_than_the_bytes_call_for(void **state) {
@@ -939,7 +923,6 @@ int main(void) {
         cmocka_unit_test(what_is_larger_than_wanted_is_refused),
         cmocka_unit_test(without_memory_nothing_is_opened_and_nothing_lost),
         cmocka_unit_test(without_memory_nothing_is_encoded),
-        cmocka_unit_test(verifying_without_memory_says_so),
         cmocka_unit_test(opening_takes_no_more_memory_than_the_bytes_call_for),
         cmocka_unit_test(a_large_claim_takes_no_memory),
         cmocka_unit_test(a_large_claim_of_a_stream_is_bounded_by_most_bytes),

@@ -364,11 +364,11 @@ static void pieces_in_each_others_place_are_refused(void **state) {
     uint8_t *table = body + load64(bytes.at + 128 + 48);
     assert_unharmed(bytes, f);
 
-    swap(body, body + CHUNK, CHUNK);
+    swap(body, body + RANGE_BYTES, RANGE_BYTES);
     assert_damaged(bytes);
     swap(table, table + 8, 8); /* and the checksums with them */
     assert_damaged(bytes);
-    swap(body, body + CHUNK, CHUNK);
+    swap(body, body + RANGE_BYTES, RANGE_BYTES);
     assert_damaged(bytes);
 
     free(bytes.at);

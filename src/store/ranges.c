@@ -1,0 +1,297 @@
+/*
+ * The checksums of ranges: bytes that a filter uses in place are compared with
+ * their checksums before they are used, a range of 64 KiB at a time.
+ *
+ * A reader compares a range when the first key asks for it, and remembers. What
+ * does not match is damage: keys there are answered with "yes", and
+ * calyx_health says so.
+ *
+ * A writer marks a range in the tables before it sets the first bit there
+ * (map.c). So even in a file that is open, a range without that mark has to
+ * match its checksum. Bits only ever come to be set, and no checksum comes back
+ * once it was replaced; so a reader beside a writer that finds a mismatch, and
+ * then the same checksum once more, has found damage.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "store/codec.h"
+
+/* ---- Where ranges are ---------------------------------------------------- */
+
+uint64_t first_entry(const struct description *d, uint32_t part) {
+    uint64_t number = 0;
+    for (uint32_t i = 0; i < part; i++)
+        number += ranges_of(d->layout.body_bytes[i]);
+    return number * sizeof(uint64_t);
+}
+
+uint8_t *entry_of(const struct image *image, uint64_t number) {
+    return image->base + image->d.layout.tables_at + number * sizeof(uint64_t);
+}
+
+uint64_t number_of_ranges(const struct image *image) {
+    return image->d.layout.tables_bytes / sizeof(uint64_t);
+}
+
+struct place place_of(const struct image *image, uint64_t number) {
+    const struct layout *l = &image->d.layout;
+    uint32_t part = 0;
+    while (number >= ranges_of(l->body_bytes[part]))
+        number -= ranges_of(l->body_bytes[part++]);
+    const uint64_t from = number * RANGE_BYTES;
+    return (struct place){l->body_at[part] + from,
+                          range_size(l->body_bytes[part], from)};
+}
+
+size_t ranges_of_key(const calyx_filter *f, const struct part *p, uint64_t hash,
+                     uint64_t *numbers) {
+    const struct kind *const kind = f->kind;
+    size_t n = 0;
+    if (kind->offsets)
+        n = kind->offsets(&p->shape, hash, numbers);
+    else if (kind->one_block)
+        numbers[n++] = scale64(hash, p->shape.blocks) * kind->block_bits / 8;
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = p->range + numbers[i] / RANGE_BYTES;
+    return n;
+}
+
+/* ---- States -------------------------------------------------------------- */
+
+enum range_state state_of(const struct image *image, uint64_t number) {
+    return __atomic_load_n(&image->range_states[number], __ATOMIC_ACQUIRE);
+}
+
+static void count(uint64_t *number, int by) {
+    __atomic_fetch_add(number, (uint64_t)(int64_t)by, __ATOMIC_RELEASE);
+}
+
+static void note_damage(struct image *image, uint64_t number) {
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&image->ranges.damage_at, &none,
+                                place_of(image, number).at, false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Several threads may come to know the state of a range at once; one of them
+ * counts it. */
+static bool change_state(struct image *image, uint64_t number, uint8_t from,
+                         enum range_state to) {
+    struct ranges *const r = &image->ranges;
+    if (from == to || !__atomic_compare_exchange_n(
+                          &image->range_states[number], &from, (uint8_t)to,
+                          false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return from == to;
+    if (to == BAD) note_damage(image, number);
+    if (to == BAD) count(&r->damaged, 1);
+    if (from == UNCHECKED) count(&r->unchecked, -1);
+    if (from < MARKED && to >= MARKED) count(&r->unmarked, -1);
+    return true;
+}
+
+void set_state(struct image *image, uint64_t number, enum range_state to) {
+    while (!change_state(image, number, (uint8_t)state_of(image, number), to))
+        ;
+}
+
+/* ---- Comparing ----------------------------------------------------------- */
+
+static uint64_t entry(const struct image *image, uint64_t number) {
+    const uint64_t *const at =
+        (const uint64_t *)(const void *)entry_of(image, number);
+    return little64(__atomic_load_n(at, __ATOMIC_ACQUIRE));
+}
+
+static uint64_t sum_of(const calyx_filter *f, uint64_t number) {
+    const struct image *image = f->image;
+    const struct place place = place_of(image, number);
+    const uint8_t *const bytes = image->base + place.at;
+    return f->concurrent && image->fd >= 0
+               ? range_sum_shared(bytes, place.size, number)
+               : range_sum(bytes, place.size, number);
+}
+
+/* In a file that is sealed, no range is marked as being changed. It was sealed
+ * all the while, if it is so before and after with the same generation. */
+static bool is_marked_rightly(const struct image *image, uint64_t number) {
+    struct state before, after;
+    if (image->fd >= 0) return true; /* it is we who have it open */
+    if (check_end(image, &before, NULL) != CALYX_OK) return false;
+    if (!before.sealed) return true;
+    return entry(image, number) != UNSEALED ||
+           check_end(image, &after, NULL) != CALYX_OK ||
+           after.generation != before.generation;
+}
+
+static bool matches(const calyx_filter *f, uint64_t number) {
+    const struct image *image = f->image;
+    for (;;) {
+        const uint64_t stored = entry(image, number);
+        if (stored == UNSEALED) return is_marked_rightly(image, number);
+        if (sum_of(f, number) == stored) return true;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (entry(image, number) == stored) return false;
+    }
+}
+
+bool check_range(const calyx_filter *f, uint64_t number) {
+    struct image *const image = f->image;
+    const enum range_state state = state_of(image, number);
+    if (state != UNCHECKED) return state != BAD;
+    const bool sound = matches(f, number);
+    change_state(image, number, UNCHECKED, sound ? SOUND : BAD);
+    return sound;
+}
+
+calyx_status fail_range(calyx_error *why, uint64_t at) {
+    return fail(why, CALYX_DAMAGED,
+                "damaged: the bytes from %llu on do not match their checksum",
+                (unsigned long long)at);
+}
+
+calyx_status verify_ranges(const calyx_filter *f, calyx_error *why) {
+    struct image *const image = f->image;
+    uint64_t bad = UINT64_MAX;
+    for (uint64_t i = number_of_ranges(image); i-- > 0;)
+        if (!matches(f, i)) {
+            bad = i;
+            set_state(image, i, BAD);
+        } else {
+            change_state(image, i, UNCHECKED, SOUND);
+        }
+    return bad == UINT64_MAX ? CALYX_OK
+                             : fail_range(why, place_of(image, bad).at);
+}
+
+/* ---- For the filter ------------------------------------------------------ */
+
+static bool is_part_sound(const calyx_filter *f, const struct part *p) {
+    const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
+    bool sound = true;
+    for (uint64_t i = 0; i < n; i++) sound &= check_range(f, p->range + i);
+    return sound;
+}
+
+static bool is_sound(const calyx_filter *f, const struct part *p,
+                     uint64_t hash) {
+    uint64_t numbers[MOST_RANGES_OF_KEY];
+    const size_t n = ranges_of_key(f, p, hash, numbers);
+    if (n == 0) return is_part_sound(f, p);
+    bool sound = true;
+    for (size_t i = 0; i < n; i++) sound &= check_range(f, numbers[i]);
+    return sound;
+}
+
+static void check_rest(const calyx_filter *f) {
+    const struct image *image = f->image;
+    if (__atomic_load_n(&image->ranges.unchecked, __ATOMIC_RELAXED) == 0)
+        return;
+    const uint64_t n = number_of_ranges(image);
+    for (uint64_t i = 0; i < n; i++) check_range(f, i);
+}
+
+/* ---- The number of keys -------------------------------------------------- */
+
+/* Bits, and how many of them are set, in the ranges of a part that are not
+ * sealed. */
+static uint64_t unsealed_bits(const struct kind *kind, const struct part *p,
+                              const uint8_t *entries, uint64_t *set) {
+    const uint64_t bytes = bits_bytes(kind, &p->shape);
+    const uint64_t all = p->shape.blocks * kind->block_bits;
+    uint64_t bits = 0;
+    for (uint64_t from = 0; from < bytes;
+         from += RANGE_BYTES, entries += sizeof(uint64_t)) {
+        if (peek64(entries) != UNSEALED) continue;
+        const uint64_t to = from + range_size(bytes, from);
+        bits += (8 * to < all ? 8 * to : all) - 8 * from;
+        for (uint64_t at = from; at < to; at += 8)
+            *set += (uint64_t)__builtin_popcountll(peek64(p->body + at));
+    }
+    return bits;
+}
+
+/*
+ * A writer that died left the number of keys of its last sync. What it added
+ * since is in the ranges it marked: as many keys as their bits tell, less those
+ * that are known to be there, which are all of this writer's, and of those
+ * before a share. Bits tell a number of keys within some standard deviations,
+ * of which four are left alone, so that a count that is right stays so.
+ * (Swamidass and Baldi 2007 have the number, Papapetrou et al. 2010 its
+ * variance.)
+ */
+uint64_t true_items(const struct kind *kind, const struct part *p,
+                    const struct state *state, const uint8_t *entries) {
+    uint64_t set = 0;
+    const uint64_t items = state->items;
+    const uint64_t here =
+        state->sealed ? 0 : unsealed_bits(kind, p, entries, &set);
+    if (here == 0) return items;
+    const double bits = (double)here, k = bits_of_key(kind, &p->shape);
+    const double share =
+        bits / ((double)p->shape.blocks * (double)kind->block_bits);
+    const double unset = fmax(0.5, bits - (double)set) / bits;
+    const double keys = share * keys_for_unset(kind, &p->shape, unset);
+    const double load = keys * k / bits;
+    const double before = (double)state->sealed_items;
+    const double known = before * share + ((double)items - before);
+    const double deviation = sqrt(bits * (exp(load) - 1 - load) / (k * k) +
+                                  before * share * (1 - share));
+    const double more = keys - known;
+    return more > 4 * deviation ? items + (uint64_t)round(more) : items;
+}
+
+/* A reader's part, whose writer may be dead, or alive and ahead of its last
+ * slot. A writer counts its own keys. */
+static void repair_items(const calyx_filter *f) {
+    const struct image *image = f->image;
+    struct part *const p = newest_of(f);
+    struct state state;
+    if (image->fd >= 0 || check_end(image, &state, NULL) != CALYX_OK) return;
+    const uint64_t items =
+        true_items(f->kind, p, &state, entry_of(image, p->range));
+    __atomic_store_n(&p->items, items, __ATOMIC_RELAXED);
+}
+
+void seal_ranges(const struct image *image) {
+    const uint64_t n = number_of_ranges(image);
+    for (uint64_t i = 0; i < n; i++) {
+        if (entry(image, i) != UNSEALED) continue;
+        const struct place place = place_of(image, i);
+        uint64_t *const to = (uint64_t *)(void *)entry_of(image, i);
+        const uint64_t sum = range_sum(image->base + place.at, place.size, i);
+        __atomic_store_n(to, little64(sum), __ATOMIC_RELEASE);
+    }
+}
+
+/* ---- Beginning and end --------------------------------------------------- */
+
+calyx_status open_ranges(calyx_filter *f, bool checks, calyx_error *why) {
+    struct image *const image = f->image;
+    const uint64_t n = number_of_ranges(image);
+    image->range_states =
+        f->memory.take(f->memory.context, (size_t)n, LINE_ALIGNED);
+    if (!image->range_states)
+        return fail(why, CALYX_NO_MEMORY, "no memory to watch %llu ranges",
+                    (unsigned long long)n);
+    if (!checks) memset(image->range_states, SOUND, (size_t)n);
+    image->ranges = (struct ranges){
+        .unchecked = checks ? n : 0,
+        .unmarked = n,
+        .is_sound = is_sound,
+        .check_rest = check_rest,
+        .repair_items = repair_items,
+    };
+    f->ranges = &image->ranges;
+    return CALYX_OK;
+}
+
+void close_ranges(calyx_filter *f) {
+    struct image *const image = f->image;
+    if (image->range_states)
+        f->memory.give(f->memory.context, image->range_states,
+                       (size_t)number_of_ranges(image));
+    f->ranges = NULL;
+}
