@@ -597,6 +597,27 @@ static void hostile_headers_are_refused(void **state) {
         try_forgery(&forgeries[i]);
 }
 
+/* A header of pages has room for it: only its own limit is passed. */
+static void a_comment_longer_than_allowed_is_refused(void **state) {
+    (void)state;
+    for (uint32_t size = 999; size < 3800;
+         size = size < 1005 ? size + 1 : size + 700) {
+        calyx_filter *f = make_filter((calyx_options){0});
+        const struct bytes bytes = encoded(f, PAGE_ALIGNED);
+        memset(bytes.at + PART + 64, 'x', size);
+        store32(bytes.at + COMMENT_SIZE, size);
+        sign(bytes, 4096, bytes.size - 1024);
+        const struct forgery is =
+            BAD("a comment", COMMENT_SIZE, 4, size, "numbers of the header");
+        if (size > 1000)
+            assert_refused(bytes, &is);
+        else
+            assert_unharmed(bytes, f);
+        free(bytes.at);
+        calyx_free(f);
+    }
+}
+
 /* Each number of a record and of the file, one off. */
 static void a_number_that_is_one_off_is_refused(void **state) {
     (void)state;
@@ -802,6 +823,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_another_filter_is_refused),
         cmocka_unit_test(signing_again_changes_nothing),
         cmocka_unit_test(hostile_headers_are_refused),
+        cmocka_unit_test(a_comment_longer_than_allowed_is_refused),
         cmocka_unit_test(a_number_that_is_one_off_is_refused),
         cmocka_unit_test(bodies_that_overlap_or_are_swapped_are_refused),
         cmocka_unit_test(each_kind_keeps_to_its_own_probes),
