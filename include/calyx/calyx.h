@@ -524,7 +524,11 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
 /* Write to a new file beside `path`, then rename: a reader sees the old filter
  * or the new one, never half of either, and so it is after a crash. A failed
  * call leaves the old one; only if all went well but the last step, syncing the
- * folder, the new one is there, and may be the old one again after a crash. */
+ * folder, the new one is there, and may be the old one again after a crash. The
+ * permissions, the group and the owner of the old file are kept as far as the
+ * caller may set them; access is never wider than before. The new file has no
+ * name until it is complete, where the system has such files, and so leaves
+ * nothing behind when the process is killed. */
 CALYX_API calyx_status calyx_save(const calyx_filter *f, const char *path,
                                   calyx_error *why);
 

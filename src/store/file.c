@@ -1,10 +1,15 @@
 /*
  * Filters in files. Saving never touches the old file: the new one is written
- * under another name in the same folder, pushed to the disk, and then given the
+ * without a name in the same folder, pushed to the disk, and then given the
  * old one's name, in one step. Whoever opens the name finds the old filter or
  * the new one.
+ *
+ * A nameless file goes with the process, however that ends. As a link can't
+ * replace a file, only a rename can, the new one has a name of its own between
+ * the two calls if there is an old one; a kill just there leaves it, complete.
+ * Where there are no nameless files, it has that name from the beginning.
  */
-#define _DEFAULT_SOURCE /* realpath, fsync, fchmod */
+#define _GNU_SOURCE /* O_TMPFILE; realpath, fsync, fchmod */
 #include "store/file.h"
 
 #include <errno.h>
@@ -141,17 +146,18 @@ calyx_status calyx_load(const char *path, const calyx_opening *how,
 /* The new file, until it takes its name. */
 struct draft {
     char path[PATH_MAX];      /* of the file to replace, links followed */
-    char temporary[PATH_MAX]; /* in the same folder                     */
+    char temporary[PATH_MAX]; /* in the same folder; "": it has no name */
     int fd;
+    bool replaces;   /* there is a file */
+    struct stat old; /* which is this   */
 };
 
 /* Find the file that is meant. It need not exist, but must not be something
- * other than a file. `*mode` is the one to give the new file. */
+ * other than a file. */
 static calyx_status find_target(struct draft *draft, const char *path,
-                                mode_t *mode, bool *exists, calyx_error *why) {
-    struct stat is;
-    *exists = stat(path, &is) == 0;
-    if (!*exists) {
+                                calyx_error *why) {
+    draft->replaces = stat(path, &draft->old) == 0;
+    if (!draft->replaces) {
         if (errno != ENOENT) return fail_os(why, path, "look at it");
         if ((size_t)snprintf(draft->path, sizeof draft->path, "%s", path) <
             sizeof draft->path)
@@ -159,12 +165,11 @@ static calyx_status find_target(struct draft *draft, const char *path,
         errno = ENAMETOOLONG;
         return fail_os(why, path, "name it");
     }
-    if (!S_ISREG(is.st_mode)) {
+    if (!S_ISREG(draft->old.st_mode)) {
         return fail(why, CALYX_BAD_ARGUMENT,
                     "%.150s: there is something other than a file here", path);
     }
     if (!realpath(path, draft->path)) return fail_os(why, path, "follow it");
-    *mode = is.st_mode & 07777;
     return CALYX_OK;
 }
 
@@ -174,9 +179,16 @@ static size_t folder_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A name that nobody else has: ours if it did not exist before. */
-static calyx_status open_draft(struct draft *draft, mode_t mode,
-                               calyx_error *why) {
+static const char *folder_of(const struct draft *draft,
+                             char folder[static PATH_MAX]) {
+    const size_t length = folder_length(draft->path);
+    snprintf(folder, PATH_MAX, "%.*s", length ? (int)length : 1,
+             length ? draft->path : ".");
+    return folder;
+}
+
+/* Try names that nobody else has, until `take` does not find one taken. */
+static bool take_name(struct draft *draft, bool (*take)(struct draft *draft)) {
     const size_t folder = folder_length(draft->path);
     for (unsigned try = 0; try < 1000; try++) {
         const int length =
@@ -187,21 +199,105 @@ static calyx_status open_draft(struct draft *draft, mode_t mode,
             errno = ENAMETOOLONG;
             break;
         }
-        draft->fd =
-            open(draft->temporary,
-                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        if (draft->fd >= 0) return CALYX_OK;
+        if (take(draft)) return true;
         if (errno != EEXIST) break;
     }
-    return fail_os(why, draft->path, "make a new file beside it");
+    draft->temporary[0] = '\0';
+    return false;
+}
+
+/* Until it has its owner and group, a file that replaces another is for nobody
+ * else. What the umask says is taken away by the system. */
+static mode_t first_mode(const struct draft *draft) {
+    return draft->replaces ? draft->old.st_mode & 0700 : 0666;
+}
+
+static bool open_named(struct draft *draft) {
+    draft->fd = open(draft->temporary,
+                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                     first_mode(draft));
+    return draft->fd >= 0;
+}
+
+#ifdef O_TMPFILE
+static const char *link_of(const struct draft *draft, char link[static 64]) {
+    snprintf(link, 64, "/proc/self/fd/%d", draft->fd);
+    return link;
+}
+
+static bool open_nameless(struct draft *draft) {
+    char folder[PATH_MAX], link[64];
+    draft->temporary[0] = '\0';
+    draft->fd = open(folder_of(draft, folder), O_TMPFILE | O_WRONLY | O_CLOEXEC,
+                     first_mode(draft));
+    if (draft->fd < 0) return false;
+    if (access(link_of(draft, link), F_OK) == 0) return true;
+    close(draft->fd); /* no /proc, and so no way to name it */
+    return false;
+}
+
+static bool link_to(const struct draft *draft, const char *path) {
+    char link[64];
+    return linkat(AT_FDCWD, link_of(draft, link), AT_FDCWD, path,
+                  AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool link_temporary(struct draft *draft) {
+    return link_to(draft, draft->temporary);
+}
+#else
+static bool open_nameless(struct draft *draft) {
+    (void)draft;
+    return false;
+}
+static bool link_to(const struct draft *draft, const char *path) {
+    (void)draft, (void)path;
+    return false;
+}
+static bool link_temporary(struct draft *draft) {
+    (void)draft;
+    return false;
+}
+#endif
+
+/* The group's permissions mean another group now: it gets no more than it had
+ * as one of the others. */
+static mode_t without_group(mode_t mode) {
+    return (mode & ~(mode_t)(S_ISUID | S_ISGID | 070)) |
+           (mode & 070 & (mode & 07) << 3);
+}
+
+/* Owner, group and permissions of the file that it replaces, before its first
+ * byte. Only root may give a file away; the others keep what they can. */
+static bool take_access(const struct draft *draft) {
+    const struct stat *const old = &draft->old;
+    mode_t mode = old->st_mode & 07777;
+    if (fchown(draft->fd, old->st_uid, old->st_gid) != 0) {
+        mode &= ~(mode_t)S_ISUID;
+        if (fchown(draft->fd, (uid_t)-1, old->st_gid) != 0)
+            mode = without_group(mode);
+    }
+    return fchmod(draft->fd, mode) == 0;
+}
+
+static void drop_draft(const struct draft *draft) {
+    close(draft->fd);
+    if (draft->temporary[0]) unlink(draft->temporary);
+}
+
+static calyx_status open_draft(struct draft *draft, calyx_error *why) {
+    if (!open_nameless(draft) && !take_name(draft, open_named))
+        return fail_os(why, draft->path, "make a new file beside it");
+    if (!draft->replaces || take_access(draft)) return CALYX_OK;
+    fail_os(why, draft->path, "give it the old permissions");
+    drop_draft(draft);
+    return CALYX_IO;
 }
 
 static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
     char folder[PATH_MAX];
-    const size_t length = folder_length(draft->path);
-    snprintf(folder, sizeof folder, "%.*s", length ? (int)length : 1,
-             length ? draft->path : ".");
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd =
+        open(folder_of(draft, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_os(why, folder, "open the folder");
     const calyx_status status =
         fsync(fd) == 0 ? CALYX_OK : fail_os(why, folder, "sync the folder");
@@ -209,40 +305,49 @@ static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
     return status;
 }
 
+/* Closing tells of errors too, on some file systems; but the last of it must
+ * wait until the file has its name. */
+static bool close_one(int fd) {
+    const int twin = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return twin >= 0 && close(twin) == 0;
+}
+
 static calyx_status write_draft(const calyx_filter *f, struct draft *draft,
-                                bool exists, mode_t mode, calyx_error *why) {
+                                calyx_error *why) {
     struct stream stream = {draft->fd, 0};
     const calyx_status status =
         write_filter(f, PAGE_ALIGNED, put_in_file, &stream, why);
     errno = stream.error;
     if (status == CALYX_IO) return fail_os(why, draft->path, "write it");
     if (status != CALYX_OK) return fail_in(why, draft->path, status);
-    if (exists && fchmod(draft->fd, mode) != 0)
-        return fail_os(why, draft->path, "give it the old permissions");
     if (fsync(draft->fd) != 0)
         return fail_os(why, draft->path, "bring it to the disk");
+    if (!close_one(draft->fd)) return fail_os(why, draft->path, "close it");
+    return CALYX_OK;
+}
+
+/* Give the new file its name, in one step. */
+static calyx_status publish(struct draft *draft, calyx_error *why) {
+    if (!draft->temporary[0]) {
+        if (!draft->replaces && link_to(draft, draft->path)) return CALYX_OK;
+        if (!take_name(draft, link_temporary))
+            return fail_os(why, draft->path, "name the new file beside it");
+    }
+    if (rename(draft->temporary, draft->path) != 0)
+        return fail_os(why, draft->path, "rename the new file to it");
+    draft->temporary[0] = '\0';
     return CALYX_OK;
 }
 
 calyx_status calyx_save(const calyx_filter *f, const char *path,
                         calyx_error *why) {
     struct draft draft;
-    mode_t mode = 0666;
-    bool exists;
-    calyx_status status = find_target(&draft, path, &mode, &exists, why);
-    /* The system takes away what the umask says, so the new file has never more
-     * permissions than it will have. */
-    if (status == CALYX_OK) status = open_draft(&draft, mode & 0777, why);
+    calyx_status status = find_target(&draft, path, why);
+    if (status == CALYX_OK) status = open_draft(&draft, why);
     if (status != CALYX_OK) return status;
 
-    status = write_draft(f, &draft, exists, mode, why);
-    if (close(draft.fd) != 0 && status == CALYX_OK)
-        status = fail_os(why, path, "close it");
-    if (status == CALYX_OK && rename(draft.temporary, draft.path) != 0)
-        status = fail_os(why, path, "rename the new file to it");
-    if (status != CALYX_OK) {
-        unlink(draft.temporary);
-        return status;
-    }
-    return sync_folder(&draft, why);
+    status = write_draft(f, &draft, why);
+    if (status == CALYX_OK) status = publish(&draft, why);
+    drop_draft(&draft);
+    return status == CALYX_OK ? sync_folder(&draft, why) : status;
 }

@@ -12,7 +12,9 @@ with --more N, N times as many random trials.
           the new one, to the byte; the old one, if the save said it failed
           (unless only the folder could not be synced, after the rename); no
           permission that the old file did not have; no other file, unless the
-          process was killed.
+          process was killed between naming the new file and renaming it: then
+          that is the new one, to the byte. Once more without nameless files:
+          then a kill may leave the new file anyway.
   add     The same for a filter that is changed in place: every key that was
           acknowledged by calyx_sync is found, however it is opened.
   power   The same after a loss of power, simulated: of what was written and
@@ -47,6 +49,10 @@ ERRORS = {
     "fchmod": "EPERM EIO EROFS EINTR",
     "close": "EIO ENOSPC EDQUOT EINTR",
     "rename": "EACCES EXDEV EIO ENOSPC EROFS EBUSY",
+    "linkat": "EACCES EEXIST EIO ENOSPC EROFS EPERM",
+    "fchown": "EPERM EIO EROFS EINTR",
+    "fcntl": "EMFILE",
+    "access": "ENOENT",
     "newfstatat": "EACCES EIO ENOMEM",
     "readlink": "EACCES EIO ENOMEM",
     "getcwd": "ENOMEM EACCES",
@@ -58,7 +64,7 @@ ERRORS = {
 # What a writer that could not write must not pass over.
 TOLD = {"fsync", "msync", "close", "newfstatat"}
 AFTER_RENAME = {"openat", "fsync", "close"}
-CLEANED_UP_AFTER = {"write", "fchmod", "fsync", "close", "rename"}
+CLEANED_UP_AFTER = {"write", "fchmod", "fsync", "close", "rename", "linkat"}
 
 counts = {}
 violations = []
@@ -114,10 +120,11 @@ class Calls:
     """The system calls of a run, from one mark to the other: name, and which of
     that name it is since the start."""
 
-    def __init__(self, saver, words):
+    def __init__(self, saver, words, shim=None):
         with tempfile.NamedTemporaryFile("r") as log:
             subprocess.run(["strace", "-o", log.name, saver, *words],
-                           check=True, stdout=subprocess.DEVNULL)
+                           check=True, stdout=subprocess.DEVNULL,
+                           env=environment(shim))
             lines = log.read().splitlines()
         names = [re.match(r"\w+", line) for line in lines]
         names = [name.group() for name in names if name]
@@ -129,6 +136,13 @@ class Calls:
         self.names = [name for name, _ in self.all]
 
 
+def environment(shim):
+    env = dict(os.environ, LC_ALL="C")
+    if shim:
+        env.update(LD_PRELOAD=shim[0], CALYX_SHIM=shim[1])
+    return env
+
+
 def run(saver, words, injections=(), shim=None):
     """Run the saver; its exit status (negative if killed) and what it said."""
     command = [saver, *words]
@@ -137,11 +151,9 @@ def run(saver, words, injections=(), shim=None):
         command = (["strace", "-o", "/dev/null", "-e", "trace=" + names] +
                    [f"--inject={injection}" for injection in injections] +
                    command)
-    env = dict(os.environ, LC_ALL="C")
-    if shim:
-        env.update(LD_PRELOAD=shim[0], CALYX_SHIM=shim[1])
     done = subprocess.run(command, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=env, text=True)
+                          stderr=subprocess.PIPE, env=environment(shim),
+                          text=True)
     return done.returncode, done.stdout
 
 
@@ -175,7 +187,7 @@ class Saving:
         if exists:
             put(self.path, self.bytes["old"], mode)
 
-    def look(self, case, killed=False, exists=True, mode=0o640):
+    def look(self, case, killed=False, exists=True, mode=0o640, named=False):
         """Which file is there? Complain if it is neither."""
         is_there = contents(self.path)
         which = {self.bytes["old"]: "old", self.bytes["new"]: "new",
@@ -192,7 +204,9 @@ class Saving:
             is_mode = os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
             check(is_mode & ~mode == 0, case, f"{name} has mode {is_mode:o}")
             if name != os.path.basename(self.path):
-                check(killed, case, f"{name} was left behind")
+                left = contents(os.path.join(self.folder, name))
+                check(killed and (named or left in self.bytes.values()), case,
+                      f"{name} was left behind")
                 count("temporary files after kills")
         return which
 
@@ -200,7 +214,8 @@ class Saving:
             exists=True, mode=0o640):
         self.reset(exists, mode)
         status, _ = run(self.saver, self.words(), injections, shim)
-        which = self.look(case, status == KILLED, exists, mode)
+        which = self.look(case, status == KILLED, exists, mode,
+                          named=bool(shim) and "named" in shim[1])
         before = "old" if exists else "none"
         if status == 0:
             check(which == "new", case, f"saved, but {which} is there")
@@ -214,16 +229,23 @@ class Saving:
         return status, which
 
 
-def walk_save(saving, exists, mode):
+def walk_save(saving, exists, mode, shim=None):
     saving.reset(exists, mode)
-    calls = Calls(saving.saver, saving.words())
-    renamed = calls.names.index("rename")
+    calls = Calls(saving.saver, saving.words(), shim)
+    # A new file is linked to its name, unless it had one before.
+    renames = exists or shim
+    check(("linkat" in calls.names) == (not shim), saving.keys,
+          "nameless files are not used, or where there are none")
+    renamed = calls.names.index("rename" if renames else "linkat")
     count("system calls of saves", len(calls.all))
     for i, (name, which) in enumerate(calls.all):
         case = f"{saving.keys} keys, {name} #{which}"
         status, left = saving.one(
             f"{case}, killed", [f"{name}:signal=KILL:when={which}"],
-            exists=exists, mode=mode)
+            exists=exists, mode=mode, shim=shim)
+        others = set(os.listdir(saving.folder)) - {"words.calyx"}
+        check(shim or name == "rename" or not others, case,
+              f"killed there, {others} is left")
         if name != "exit_group":
             check(status == KILLED, case, "was not killed")
         expected = "new" if i > renamed else "old" if exists else "none"
@@ -236,15 +258,19 @@ def walk_save(saving, exists, mode):
                         when = f"{which}..{which + 5}"
                 # a trace without the folder's failure may still fail later
                 after = when != f"{which}" and name in AFTER_RENAME
-                saving.one(f"{case}, {error} at {when}",
-                           [f"{name}:error={error}:when={when}"],
-                           may_be_new=may_be_new or after,
-                           exists=exists, mode=mode)
+                status, _ = saving.one(
+                    f"{case}, {error} at {when}",
+                    [f"{name}:error={error}:when={when}"],
+                    may_be_new=may_be_new or after,
+                    exists=exists, mode=mode, shim=shim)
+                if name == "close" and i < renamed:
+                    check(status == REFUSED, case, f"{error} was ignored")
                 count("errors at a system call")
             if i <= renamed and name in CLEANED_UP_AFTER:
                 saving.one(f"{case}, {error}, killed while cleaning up",
                            [f"{name}:error={error}:when={which}",
-                            "unlink:signal=KILL"], exists=exists, mode=mode)
+                            "unlink:signal=KILL"], exists=exists, mode=mode,
+                           shim=shim)
                 count("kills while cleaning up")
 
 
@@ -498,21 +524,26 @@ def lose_power_adding(adding, shim, folder, keys, times, dice, sync=True):
     return lost
 
 
-def lose_power_saving(saving, shim, folder, times, dice, sync=True):
+def lose_power_saving(saving, shim, folder, times, dice, sync=True,
+                      exists=True):
     """Names are durable once their folder is synced, bytes once their file is.
     Before that, a name may stand for the old file or the new one, and the new
     one have any of its sectors, zeros for the others, and any length."""
     log = os.path.join(folder, "log")
-    saving.reset()
+    saving.reset(exists)
     words = "log=" if sync else "nosync,log="
     run(saving.saver, saving.words(), shim=(shim, words + log))
-    names, written, synced, lost = {}, {}, {}, 0
+    names, written, synced, linked, lost = {}, {}, {}, {}, 0
     target = os.path.realpath(saving.path)
     folder_of = os.path.dirname(target)
     may_be = ["old"]  # what the name may stand for
     for what, number, data in read_log(log):
         if what == "o":
-            names[number] = data.decode()
+            names[number] = data.decode() or f"nameless {number}"
+        elif what == "l" and os.path.realpath(data.decode()) == target:
+            may_be.append(names[number])
+        elif what == "l":
+            linked[data.decode()] = names[number]
         elif what == "w":
             name = names[number]
             written[name] = written.get(name, b"") + data
@@ -523,7 +554,7 @@ def lose_power_saving(saving, shim, folder, times, dice, sync=True):
         elif what == "r":
             source, to = data.decode().split("|")
             check(os.path.realpath(to) == target, "rename", "goes elsewhere")
-            may_be.append(source)
+            may_be.append(linked.get(source, source))
         for name in may_be:
             for _ in range(times):
                 if name == "old":
@@ -576,6 +607,8 @@ def main():
         small = Saving(saver, judge, place, SMALL)
         walk_save(small, True, 0o640)
         walk_save(small, False, 0o644)
+        walk_save(small, True, 0o640, (shim, "named"))
+        walk_save(small, False, 0o644, (shim, "named"))
         short_writes(small, shim)
         full_disks(small)
         links_and_modes(small)
@@ -588,6 +621,7 @@ def main():
         random_adding(adding, 300 * more, dice)
 
         lose_power_saving(small, shim, folder, 200 * more, dice)
+        lose_power_saving(small, shim, folder, 200 * more, dice, exists=False)
         lose_power_adding(adding, shim, folder, 150, 10 * more, dice)
         # Ten ranges with checksums of their own, marked one by one.
         wide = Adding(saver, judge, folder, WIDE)

@@ -7,16 +7,19 @@
  *     half     every write and read moves half of what is asked
  *     eintr    every other write and read is interrupted
  *     nosync   fsync and msync do nothing, and say that all is well
+ *     named    there are no nameless files
  *     log=F    (last) append to F every operation on files, with its bytes:
  *              what a power loss may take back
  *
  * A record of the log is a letter, a number, a length and that many bytes.
  *
- *     o fd path    opened for writing      w fd bytes   written at the end
+ *     o fd path    opened for writing; "" if it has no name
+ *     w fd bytes   written at the end
  *     s fd bytes   synced; the bytes of its mapping, if there is one
  *     m at bytes   a part of the mapping synced, from there on: its length, in
  *                  8 bytes, and all bytes of the mapping
  *     r 0 from|to  renamed                 a n line     written to stdout
+ *     l fd path    a nameless file was given this name
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -32,7 +35,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool one, half, interrupts, nosync;
+static bool one, half, interrupts, nosync, named;
 static int log_fd = -1;
 
 /* The one file that is mapped for writing. */
@@ -47,6 +50,7 @@ __attribute__((constructor)) static void read_words(void) {
     half = strstr(words, "half");
     interrupts = strstr(words, "eintr");
     nosync = strstr(words, "nosync");
+    named = strstr(words, "named");
     const char *log = strstr(words, "log=");
     if (log)
         log_fd = (int)syscall(SYS_openat, AT_FDCWD, log + 4,
@@ -98,19 +102,37 @@ ssize_t read(int fd, void *buffer, size_t size) {
 
 int open(const char *path, int flags, ...) {
     unsigned mode = 0;
-    if (flags & O_CREAT) {
+    const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+    if (nameless && named) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    if (flags & O_CREAT || nameless) {
         va_list rest;
         va_start(rest, flags);
         mode = va_arg(rest, unsigned);
         va_end(rest);
     }
     const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-    if (fd >= 0) note('o', fd, path, strlen(path));
+    if (fd >= 0) note('o', fd, path, nameless ? 0 : strlen(path));
     return fd;
 }
 
+/* From /proc/self/fd/N. */
+int linkat(int folder, const char *from, int to_folder, const char *to,
+           int flags) {
+    const int status =
+        (int)syscall(SYS_linkat, folder, from, to_folder, to, flags);
+    if (status == 0) note('l', atoi(strrchr(from, '/') + 1), to, strlen(to));
+    return status;
+}
+
 int rename(const char *from, const char *to) {
+#ifdef SYS_rename /* the call that the C library would make, for traces */
+    const int status = (int)syscall(SYS_rename, from, to);
+#else
     const int status = (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+#endif
     char both[8192];
     snprintf(both, sizeof both, "%s|%s", from, to);
     if (status == 0) note('r', 0, both, strlen(both));
