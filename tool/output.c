@@ -1,15 +1,11 @@
 /*
- * Where bytes go. A file is written under another name in its folder, brought
- * to the disk, and then given its own name: whoever looks sees nothing, or all
- * of it. What is not a regular file, such as /dev/null or a pipe, is written
- * as it is.
+ * Where bytes go. A file is written as a draft, brought to the disk, and then
+ * given its name: whoever looks sees nothing, or all of it. What is not a
+ * regular file, such as /dev/null or a pipe, is written as it is.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,15 +17,15 @@
 #include <zstd.h>
 #endif
 
+#include "draft.h"
 #include "tool.h"
 
 enum form { PLAIN, GZIP, ZSTD };
 enum { PACKED_SIZE = 1 << 17 };
 
 struct output {
-    const char *name; /* for messages */
-    char *path;       /* that it gets in the end; NULL: written directly */
-    char *temporary;
+    const char *name;    /* for messages           */
+    struct draft *draft; /* NULL: written directly */
     int fd;
     enum form form;
     uint8_t *packed;
@@ -159,59 +155,6 @@ static void refuse_what_cannot_be_packed(const char *path) {
 #endif
 }
 
-/* Of the name of the folder, slash included; 0 if there is none. */
-static int folder_size(const char *path) {
-    const char *const slash = strrchr(path, '/');
-    return slash ? (int)(slash - path) + 1 : 0;
-}
-
-static char *folder_of(const char *path) {
-    const int size = folder_size(path);
-    char *const folder = copy_text(size ? path : ".");
-    if (size) folder[size] = '\0';
-    return folder;
-}
-
-/* Say so if a run that was killed left its half of this file. */
-static void look_for_leftovers(const char *path) {
-    const int folder = folder_size(path);
-    char *const name = folder_of(path);
-    DIR *const dir = opendir(name);
-    free(name);
-    char prefix[PATH_MAX];
-    const int size = snprintf(prefix, sizeof prefix, ".%.200s.", path + folder);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        int end = 0;
-        long id;
-        if (strncmp(e->d_name, prefix, (size_t)size) == 0 &&
-            sscanf(e->d_name + size, "%ld.new%n", &id, &end) == 1 && end &&
-            !e->d_name[size + end] && id > 0 && id <= INT_MAX &&
-            kill((pid_t)id, 0) != 0 && errno == ESRCH)
-            warn("%.*s%s is what a killed run left of %s; it can be removed",
-                 folder, path, e->d_name, path);
-    }
-    if (dir) closedir(dir);
-}
-
-/* A new file beside `path`, with the permissions of an old one there. */
-static void open_beside(struct output *o, const char *path, mode_t mode) {
-    char name[PATH_MAX];
-    const int folder = folder_size(path);
-    const int size = snprintf(name, sizeof name, "%.*s.%.200s.%ld.new", folder,
-                              path, path + folder, (long)getpid());
-    if (size < 0 || (size_t)size >= sizeof name) {
-        errno = ENAMETOOLONG;
-        fail_os(path, "name a new file beside it");
-    }
-    look_for_leftovers(path);
-    o->path = copy_text(path);
-    o->temporary = copy_text(name);
-    o->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                 mode & 0777);
-    if (o->fd < 0) fail_os(path, "make a new file beside it");
-    remember_file(o->temporary);
-}
-
 static _Noreturn void fail_exists(const char *path) {
     fail_at(path, 0, "exists already; --force replaces it");
 }
@@ -231,12 +174,18 @@ void expect_output(const char *path, bool replace) {
     free(folder);
 }
 
+static void open_draft(struct output *o, const char *path,
+                       const struct stat *old, bool replace) {
+    o->draft = draft_open(path, old, replace, o->name);
+    o->fd = o->draft->fd;
+}
+
 static void open_file(struct output *o, const char *path, bool replace) {
     struct stat is;
     refuse_what_cannot_be_packed(path);
     if (stat(path, &is) != 0) {
         if (errno != ENOENT) fail_os(path, "look at it");
-        open_beside(o, path, 0666);
+        open_draft(o, path, NULL, replace);
     } else if (!S_ISREG(is.st_mode)) {
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
         if (o->fd < 0) fail_os(path, "open it");
@@ -244,9 +193,7 @@ static void open_file(struct output *o, const char *path, bool replace) {
         if (!replace) fail_exists(path);
         char real[PATH_MAX]; /* a link stays, and what it names is replaced */
         if (!realpath(path, real)) fail_os(path, "follow it");
-        open_beside(o, real, is.st_mode);
-        if (fchmod(o->fd, is.st_mode & 07777) != 0)
-            fail_os(path, "give it the old permissions");
+        open_draft(o, real, &is, true);
     }
 }
 
@@ -267,29 +214,13 @@ void output_write(struct output *o, const void *bytes, size_t size) {
     pack(o, bytes, size, GO_ON);
 }
 
-static void sync_folder(const char *path) {
-    char *const folder = folder_of(path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) != 0) fail_os(folder, "sync the folder");
-    close(fd);
-    free(folder);
-}
-
 void output_close(struct output *o) {
     if (!o) return;
     pack(o, NULL, 0, END);
-    if (o->path) {
-        if (fsync(o->fd) != 0) fail_os(o->name, "bring it to the disk");
-        if (close(o->fd) != 0) fail_os(o->name, "close it");
-        if (rename(o->temporary, o->path) != 0)
-            fail_os(o->name, "rename the new file to it");
-        forget_file(o->temporary);
-        sync_folder(o->path);
-    } else if (o->fd != STDOUT_FILENO && close(o->fd) != 0) {
+    if (o->draft)
+        draft_publish(o->draft);
+    else if (o->fd != STDOUT_FILENO && close(o->fd) != 0)
         fail_os(o->name, "close it");
-    }
-    free(o->temporary);
-    free(o->path);
     free(o->packed);
     free(o);
 }

@@ -13,6 +13,7 @@ struct spill {
     size_t at, size, room;
     uint64_t last; /* sequence number */
     uint64_t put, records;
+    uint64_t taken; /* records */
     bool ended;
 };
 
@@ -209,13 +210,14 @@ size_t spill_take(struct spill *s, struct record *records, size_t most) {
                 : NULL;
         if (next) {
             s->last = records[count++].sequence += s->last;
+            s->taken++;
             s->at += (size_t)(next - at);
         } else if (count) {
             break;
         } else if (s->ended) {
-            if (s->at < s->size)
+            if (s->at < s->size || s->taken < s->records)
                 fail_at(spill_folder(), 0,
-                        "a temporary file ends in the middle of a record");
+                        "a temporary file lost its end while it was used");
             break;
         } else {
             read_more(s);

@@ -24,7 +24,8 @@ enum {
 struct spool {
     uint64_t *hashes;
     size_t count;
-    int fd; /* -1: all are in memory */
+    uint64_t written; /* words in the file    */
+    int fd;           /* -1: all are in memory */
     uint8_t longest[REGISTERS];
 };
 
@@ -100,6 +101,7 @@ static void to_file(struct spool *s) {
         at += n;
         left -= (size_t)n;
     }
+    s->written += s->count;
     s->count = 0;
 }
 
@@ -113,6 +115,10 @@ static void from_file(struct spool *s) {
         size += (size_t)n;
     }
     s->count = size / sizeof *s->hashes;
+    if (s->count < ROOM && s->count < s->written)
+        fail_at(spill_folder(), 0,
+                "a temporary file lost its end while it was used");
+    s->written -= s->count;
 }
 
 static void put_words(struct spool *s, const uint64_t *words, size_t n) {

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "chunks.h"
+#include "draft.h"
 #include "result.h"
 #include "server.h"
 #include "spill.h"
@@ -128,6 +129,42 @@ static bool resume(void) {
     return take_head(head, head_size, &why) && read_cursor();
 }
 
+/* What is under the name of the part is written over and removed in the end: so
+ * it must be what a pull of this user began, and nothing else. */
+static void expect_own_part(void) {
+    struct stat is;
+    char mark[sizeof MARK - 1];
+    if (fstat(part.fd, &is) != 0) fail_os(part.path, "look at it");
+    if (S_ISREG(is.st_mode) && is.st_uid == geteuid() &&
+        (is.st_size == 0 || (get_at(0, mark, sizeof mark) &&
+                             memcmp(mark, MARK, sizeof mark) == 0)))
+        return;
+    fail_at(part.path, 0,
+            "this is not what a 'calyx pull' of yours has left, but would be "
+            "written over; move it away, or name another FILE with -o");
+}
+
+/* Never with more access than FILE has, if it is there. */
+static void open_named_part(const char *out) {
+    struct stat old;
+    const bool replaces = stat(out, &old) == 0 && S_ISREG(old.st_mode);
+    part.fd =
+        open(part.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+             replaces ? 0600 : 0666);
+    const bool made = part.fd >= 0;
+    if (!made && errno == EEXIST)
+        part.fd = open(part.path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (part.fd < 0)
+        fail_os(part.path, errno == ELOOP
+                               ? "use it for what has come, as it is a link"
+                               : "make it");
+    if (!made) expect_own_part();
+    if (flock(part.fd, LOCK_EX | LOCK_NB) != 0)
+        fail_at(part.path, 0, "another pull is writing it");
+    if (replaces) take_access(part.fd, &old, false, part.path);
+    if (made) put_at(0, MARK, sizeof MARK - 1); /* from now on it is ours */
+}
+
 static void open_part(const char *out) {
     if (!out) {
         part.fd = spill_file();
@@ -138,10 +175,7 @@ static void open_part(const char *out) {
     }
     part.path = take_memory(strlen(out) + 6);
     sprintf(part.path, "%s.part", out);
-    part.fd = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (part.fd < 0) fail_os(part.path, "make it");
-    if (flock(part.fd, LOCK_EX | LOCK_NB) != 0)
-        fail_at(part.path, 0, "another pull is writing it");
+    open_named_part(out);
 }
 
 /* ---- Asking -------------------------------------------------------------- */
@@ -245,10 +279,16 @@ static void take_all(bool goes_on) {
 
 /* ---- The file ------------------------------------------------------------ */
 
+static _Noreturn void drop_part(const char *name, const char *what) {
+    if (part.path) unlink(part.path);
+    fail_at(name, 0, "%s", what);
+}
+
 static calyx_filter *read_back(void) {
     calyx_filter *f;
     calyx_error why;
     uint64_t sum = 0;
+    bool fits = true;
     if (filter_of_head(part.head, part.head_size, &f, &why) != CALYX_OK)
         fail_at(part_name(), 0, "%s", why.text);
     uint8_t *const chunk = take_memory(CHUNK_BYTES);
@@ -256,14 +296,17 @@ static calyx_filter *read_back(void) {
         const size_t size = chunk_size(part.bytes, n);
         if (!get_at(CHUNKS_AT + n * CHUNK_BYTES, chunk, size)) break;
         sum = sum_with(sum, sum_of(chunk, size));
-        calyx_put_bits(f, n * CHUNK_BYTES, chunk, size);
+        fits &= calyx_put_bits(f, n * CHUNK_BYTES, chunk, size) == CALYX_OK;
     }
     free(chunk);
-    if (sum == part.sum) return f;
-    if (part.path) unlink(part.path);
-    fail_at(part_name(), 0,
-            "what was kept of the filter is damaged, and was removed; pull it "
-            "again");
+    if (sum != part.sum)
+        drop_part(part_name(),
+                  "what was kept of the filter is damaged, and was removed; "
+                  "pull it again");
+    if (!fits)
+        drop_part(address.shown,
+                  "the server sent bits that a filter of its head can't have");
+    return f;
 }
 
 static int run(int count, char **operands) {
@@ -300,7 +343,11 @@ const struct verb verb_pull = {
             "What has come is kept in FILE.part, so that after pull itself was "
             "ended, the same command goes on; unless the filter was replaced "
             "or the server started again: then it begins again. To standard "
-            "output nothing is kept.",
+            "output nothing is kept. A FILE.part that is anything else than "
+            "what "
+            "a pull of the same user has left is not touched: that is an "
+            "error. "
+            "It has the permissions of FILE, if that is there.",
             "URL is as for 'calyx push', which tells of passwords, too.", NULL},
     .groups = (const struct group *const[]){&result_group, &server_group,
                                             &progress_group, NULL},

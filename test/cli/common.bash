@@ -82,3 +82,8 @@ needs() {
 flowers() {
     printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx
 }
+
+# strace, of a command that may be sanitized: leaks can't be looked for then.
+traced() {
+    ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" strace -f -qqq -o trace "$@"
+}

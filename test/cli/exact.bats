@@ -462,7 +462,7 @@ PYTHON
     [ ! -e new ]
 }
 
-@test "signals leave nothing behind, not even SIGKILL in the temporary folder" {
+@test "signals leave nothing behind, not even SIGKILL" {
     mkdir temporary
     seq 1000000 >a
     for signal in INT TERM KILL; do
@@ -481,10 +481,6 @@ PYTHON
         [ $status -eq $((128 + $(kill -l $signal))) ]
         [ ! -e new ]
         [ -z "$(ls -A temporary)" ]
+        [ "$(ls -A)" = "$(printf '%s\n' a lines temporary)" ]
     done
-    # the unfinished result of the one that was killed is spoken of
-    run_calyx dedup -o new a
-    is_status 0
-    complains "is what a killed run left of new; it can be removed"
-    [ "$(wc -l <new)" = 1000000 ]
 }

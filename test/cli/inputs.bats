@@ -190,7 +190,7 @@ stops_at() {
     local call=$1 number=$2 file=$3
     shift 3
     rm -f trace
-    strace -f -qqq -o trace -e trace=$call -P $file -P "$PWD/$file" \
+    traced -e trace=$call -P $file -P "$PWD/$file" \
         --inject=$call:signal=STOP:when=$number "$@" >out 2>err 3>&- &
     tracer=$!
     until grep -qs "stopped by SIGSTOP" trace; do

@@ -84,13 +84,13 @@ answers() {
     "$CALYX" build -n 1M -o empty.calyx </dev/null
     cp --sparse=always empty.calyx sparse.calyx
     status=0
-    echo one | strace -f -qqq -o trace -e trace=fallocate --inject=fallocate:error=ENOSPC \
+    echo one | traced -e trace=fallocate --inject=fallocate:error=ENOSPC \
         "$CALYX" add sparse.calyx 2>err || status=$?
     is_status 2
     complains "sparse.calyx: cannot reserve the blocks that it lacks, as a sparse file; nothing was added: No space left on device"
     cmp empty.calyx sparse.calyx
     # where a file system can't reserve blocks, it goes on
-    echo one | strace -f -qqq -o trace -e trace=fallocate --inject=fallocate:error=EOPNOTSUPP \
+    echo one | traced -e trace=fallocate --inject=fallocate:error=EOPNOTSUPP \
         "$CALYX" add sparse.calyx
     echo one | "$CALYX" check -q -f sparse.calyx
 }

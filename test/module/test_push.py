@@ -7,6 +7,7 @@ import subprocess
 import threading
 
 import pytest
+import xxhash
 from command import CALYX, bad, calyx, environment, good, lines, make, url
 from resp import Error
 from servers import HANGS, SANITIZED, Server, free_port, info, until
@@ -519,10 +520,99 @@ def test_a_pull_that_was_killed_is_taken_up(server, r, large, tmp_path, words):
 
     out.unlink()
     part[600] ^= 1  # in the head
-    for junk in (part, b"", b"junk", bytes(100000), bytes(part[:600])):
+    for junk in (part, b"", bytes(part[:600]), b"calyx pull 1\n"):
         (tmp_path / "g.calyx.part").write_bytes(junk)
         good("pull", "-o", out, "--force", url(server))
         assert out.read_bytes() == large.read_bytes()
+
+
+def test_a_pull_does_not_touch_a_part_that_is_not_its_own(server, words,
+                                                          tmp_path):
+    good("push", words, url(server))
+    out, part = tmp_path / "g.calyx", tmp_path / "g.calyx.part"
+    for junk in b"my notes", bytes(100000), b"calyx pull", b"calyx pull 2\n":
+        part.write_bytes(junk)
+        bad("not what a 'calyx pull' of yours has left", "pull", "-o", out,
+            url(server))
+        assert part.read_bytes() == junk
+    notes = tmp_path / "notes"
+    notes.write_bytes(b"calyx pull 1\n")
+    for target in notes, tmp_path / "nowhere":
+        part.unlink()
+        part.symlink_to(target)
+        bad("as it is a link", "pull", "-o", out, url(server))
+        assert part.is_symlink()
+    assert notes.read_bytes() == b"calyx pull 1\n"
+    assert not (tmp_path / "nowhere").exists()
+    part.unlink()
+    os.mkfifo(part)
+    bad("not what a 'calyx pull' of yours has left", "pull", "-o", out,
+        url(server))
+    part.unlink()
+    part.mkdir()
+    bad("g.calyx.part", "pull", "-o", out, url(server))
+    part.rmdir()
+    if os.geteuid() == 0:  # nobody else can make files of others
+        part.write_bytes(b"calyx pull 1\n")
+        os.chown(part, 12345, 12345)
+        bad("not what a 'calyx pull' of yours has left", "pull", "-o", out,
+            url(server))
+        part.unlink()
+    assert not out.exists()
+    good("pull", "-o", out, url(server))
+
+
+def test_a_part_has_no_more_access_than_its_file(server, words, large,
+                                                 tmp_path):
+    good("push", large, url(server))
+    out, part = tmp_path / "g.calyx", tmp_path / "g.calyx.part"
+    before = os.umask(0o022)
+    try:
+        for mode in 0o600, 0o640, 0o604:
+            good("build", "--force", "-o", out, given=b"1\n")
+            out.chmod(mode)
+            kill_half_way(server, "pull", "--force", "-o", out)
+            assert part.stat().st_mode & 0o7777 == mode
+            part.chmod(0o666)  # by whoever came before
+            kill_half_way(server, "pull", "--force", "-o", out)
+            assert part.stat().st_mode & 0o7777 == mode
+            good("pull", "--force", "-o", out, url(server))
+            assert out.stat().st_mode & 0o7777 == mode
+        out.unlink()
+        os.umask(0o027)
+        kill_half_way(server, "pull", "-o", out)
+        assert part.stat().st_mode & 0o7777 == 0o640
+    finally:
+        os.umask(before)
+
+
+def test_pull_refuses_bits_that_its_head_does_not_have(server, r, tmp_path):
+    """A chunk with right sums, and a bit behind the last of the filter."""
+    file = make(tmp_path / "f.calyx", range(100), "--kind", "flat", "-n", "777")
+    good("push", file, url(server))
+    cursor, head_sum, head = r("BF.DUMP", "seen", 0)
+    end, _, chunk = r("BF.DUMP", "seen", cursor)
+    chunk = bytearray(chunk)
+    chunk[-1] |= 0x80  # 7456 bits, of which 7453 count
+    def digits(data):
+        return xxhash.xxh64(bytes(data), seed=0).hexdigest().encode()
+
+    def text(data):
+        return b"$%d\r\n%s\r\n" % (len(data), data)
+
+    total = xxhash.xxh64(bytes(8) + bytes.fromhex(digits(chunk).decode())[::-1],
+                         seed=0).hexdigest()
+    end = end[:end.rindex(b".") + 1] + total.encode()
+
+    def answer(asked, _):
+        parts = ((cursor, head_sum, head) if asked[2] == b"0" else
+                 (end, digits(chunk), bytes(chunk)))
+        return b"*3\r\n" + b"".join(map(text, parts))
+
+    with Strange(answer) as strange:
+        bad("bits that a filter of its head can't have", "pull", "--wait",
+            "0.5s", "-o", tmp_path / "g.calyx", url(strange))
+    assert os.listdir(tmp_path) == ["f.calyx"]
 
 
 def test_push_waits_for_a_server_that_is_started_again(start, large):
