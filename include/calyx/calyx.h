@@ -161,7 +161,8 @@ CALYX_API bool calyx_has(const calyx_filter *f, const void *key, size_t size);
 /* Forget a key that was added, once for each time it was. `*found`, if asked
  * for, tells whether it was there to forget; a key that certainly was not
  * changes nothing. Beware: removing a key that was never added but is a false
- * positive makes the filter forget others. Only for kinds that count. */
+ * positive makes the filter forget others. One whose counters have all come to
+ * 15 is found, and stays; nothing changes. Only for kinds that count. */
 CALYX_API calyx_status calyx_remove(calyx_filter *f, const void *key,
                                     size_t size, bool *found);
 
@@ -203,7 +204,7 @@ CALYX_API size_t calyx_has_many_u64(const calyx_filter *f,
                                     bool *found);
 
 /* As calyx_remove on each key in turn. `*removed`, if asked for, counts those
- * that were there to forget. */
+ * that were there and could be forgotten. */
 CALYX_API calyx_status calyx_remove_many(calyx_filter *f, const calyx_key *keys,
                                          size_t n, bool *found,
                                          size_t *removed);

@@ -133,13 +133,14 @@ static void uncount_items(struct part *p, uint64_t removed) {
 }
 
 /* An only part is not asked first: whether it has the key shows on removing. */
-static bool remove_hash(calyx_filter *f, uint64_t hash) {
+static enum removal remove_hash(calyx_filter *f, uint64_t hash) {
     struct part *const newest = newest_of(f);
     struct part *const home = newest->older ? home_of(f, hash) : newest;
-    if (!home) return false;
-    const bool here = f->kernel->remove(home->body, &home->shape, hash);
-    uncount_items(home, here);
-    return here;
+    if (!home) return KEY_ABSENT;
+    const enum removal became =
+        f->kernel->remove(home->body, &home->shape, hash);
+    uncount_items(home, became == KEY_REMOVED);
+    return became;
 }
 
 /* ---- Where hashes come from ---------------------------------------------- */
@@ -511,16 +512,16 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
 static size_t remove_run(calyx_filter *f, struct part *p, struct run run,
                          bool *found) {
     if (!p->older) {
-        const size_t here =
+        const size_t removed =
             f->kernel->remove_run(p->body, &p->shape, run, found);
-        uncount_items(p, here);
-        return here;
+        uncount_items(p, removed);
+        return removed;
     }
     size_t total = 0;
     for (size_t i = 0; i < run.n; i++) {
-        const bool here = remove_hash(f, run.hashes[i]);
-        if (found) found[i] = here;
-        total += here;
+        const enum removal became = remove_hash(f, run.hashes[i]);
+        if (found) found[i] = became != KEY_ABSENT;
+        total += became == KEY_REMOVED;
     }
     return total;
 }
@@ -597,8 +598,8 @@ calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
     if (!is_counting(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
     const uint64_t hash = calyx_hash(f, key, size);
-    const bool here = remove_hash(f, hash);
-    if (found) *found = here;
+    const enum removal became = remove_hash(f, hash);
+    if (found) *found = became != KEY_ABSENT;
     return CALYX_OK;
 }
 

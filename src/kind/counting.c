@@ -113,17 +113,31 @@ void counting_carry(uint8_t *body, const struct shape *shape, size_t line,
 
 /* ---- Remove -------------------------------------------------------------- */
 
-bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
-                            const uint64_t *hash) {
+/* Are all counters of a key at 15? */
+static bool is_stuck(const uint8_t *body, const struct shape *shape,
+                     size_t line, const struct line_mask *mask) {
+    uint64_t below = 0;
+    for (size_t i = 0; i < WORDS; i++) {
+        uint64_t full = mask->word[i];
+        for (size_t k = 1; k < PLANES; k++)
+            full &= load64(plane_of(body, shape, line, k) + 8 * i);
+        below |= mask->word[i] & ~full;
+    }
+    return !below;
+}
+
+enum removal counting_remove_scalar(uint8_t *body, const struct shape *shape,
+                                    const uint64_t *hash) {
     const size_t line = line_offset(*hash, shape);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0;
     for (size_t i = 0; i < WORDS; i++)
         missing |= mask.word[i] & ~load64(body + line + 8 * i);
-    if (missing) return false;
+    if (missing) return KEY_ABSENT;
 
     /* Planes without a mark have no bit set, and need not be touched. */
     const uint32_t marks = marks_of(body, shape, line);
+    if (marks > 1 && is_stuck(body, shape, line, &mask)) return KEY_STUCK;
     const size_t planes = marks ? FIRST_MARKED + marks / 2 + 1 : FIRST_MARKED;
     uint64_t used[PLANES] = {0};
     for (size_t i = 0; i < WORDS; i++) {
@@ -147,7 +161,7 @@ bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
     }
     for (size_t k = FIRST_MARKED; k < planes; k++)
         mark(body, shape, line, k, used[k] != 0);
-    return true;
+    return KEY_REMOVED;
 }
 
 void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,

@@ -57,8 +57,8 @@ MELT bool count_one(uint8_t *body, const struct shape *shape,
 /* ---- Removing ------------------------------------------------------------ */
 
 /* Remove a key, if it is there, and tell whether it was. */
-bool counting_remove_scalar(uint8_t *body, const struct shape *shape,
-                            const uint64_t *hash);
+enum removal counting_remove_scalar(uint8_t *body, const struct shape *shape,
+                                    const uint64_t *hash);
 
 /* Take 1 off in plane 2, and so in plane 3, from the counters in `borrow`. */
 void counting_borrow(uint8_t *body, const struct shape *shape, size_t line,
@@ -146,6 +146,32 @@ MELT size_t count_each(uint8_t *body, const struct shape *given, struct run run,
     return count_true(to, run.n);
 }
 
+/* ---- Removing many ------------------------------------------------------- */
+
+typedef enum removal remove_one(uint8_t *body, const struct shape *shape,
+                                const uint64_t *hash);
+
+MELT size_t remove_each(uint8_t *body, const struct shape *given,
+                        struct run run, bool *found, remove_one *remove) {
+    const struct shape shape = *given;
+    const size_t first = to_call_first(&run), with = with_ahead(&run);
+    bool answers[RUN];
+    bool *const to = found ? found : answers;
+    size_t removed = 0, i = 0;
+    for (size_t j = run.called; j < first; j++)
+        call_to_remove(body, &shape, run.hashes[j]);
+    for (; i < run.n; i++) {
+        if (i < with) {
+            call_to_remove(body, &shape, run.hashes[i + AHEAD]);
+            call_near_to_remove(body, &shape, run.hashes[i + NEAR]);
+        }
+        const enum removal became = remove(body, &shape, &run.hashes[i]);
+        to[i] = became != KEY_ABSENT;
+        removed += became == KEY_REMOVED;
+    }
+    return removed;
+}
+
 /* ---- The kernel ---------------------------------------------------------- */
 
 /* Define `const struct kernel name` of what a level brings; `remove_` does as
@@ -166,11 +192,10 @@ MELT size_t count_each(uint8_t *body, const struct shape *given, struct run run,
     TARGET static size_t name##_remove_run(uint8_t *body,                      \
                                            const struct shape *shape,          \
                                            struct run run, bool *found) {      \
-        return add_each(body, shape, run, found, remove_, call_to_remove,      \
-                        call_near_to_remove);                                  \
+        return remove_each(body, shape, run, found, remove_);                  \
     }                                                                          \
-    TARGET static bool name##_remove(uint8_t *body, const struct shape *shape, \
-                                     uint64_t hash) {                          \
+    TARGET static enum removal name##_remove(                                  \
+        uint8_t *body, const struct shape *shape, uint64_t hash) {             \
         return remove_(body, shape, &hash);                                    \
     }                                                                          \
     const struct kernel name = {cpu,                                           \

@@ -69,6 +69,10 @@ struct field {
     struct shape shape;
 };
 
+/* What became of a key that was to be removed. One is stuck if its counters
+ * have all come to their highest, where they stay. */
+enum removal { KEY_ABSENT = 0, KEY_REMOVED = 1, KEY_STUCK = 2 };
+
 struct kernel {
     enum cpu_level level;
 
@@ -83,10 +87,11 @@ struct kernel {
                       struct run run, bool *found);
     size_t (*add_run)(uint8_t *body, const struct shape *shape, struct run run,
                       bool *fresh);
-    /* Remove a key, or each of a run, and tell whether it was there, or how
-     * many were. One that was not there changes nothing. NULL for kinds that do
-     * not count. */
-    bool (*remove)(uint8_t *body, const struct shape *shape, uint64_t hash);
+    /* Remove a key; or each of a run, where `found` tells which were there, and
+     * the number is returned of those that were removed. The others change
+     * nothing. NULL for kinds that do not count. */
+    enum removal (*remove)(uint8_t *body, const struct shape *shape,
+                           uint64_t hash);
     size_t (*remove_run)(uint8_t *body, const struct shape *shape,
                          struct run run, bool *found);
 

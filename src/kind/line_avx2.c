@@ -358,8 +358,8 @@ AVX2 MELT void high_avx2(uint8_t *body, const struct shape *shape, size_t line,
 
 /* Counters that reach into plane 3 are left to the plain kernel; so none that
  * is met here is at 15. */
-AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
-                           const uint64_t *hash) {
+AVX2 MELT enum removal remove_avx2(uint8_t *body, const struct shape *shape,
+                                   const uint64_t *hash) {
     const size_t at = line_offset(*hash, shape);
     static const struct line_mask nothing;
     const uint32_t marks = marks_of(body, shape, at);
@@ -372,7 +372,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
 
     const struct line mask = mask_of(hash, line_choices[shape->probes]),
                       old = load(line);
-    if (any(less(mask, old))) return false;
+    if (any(less(mask, old))) return KEY_ABSENT;
     const struct line p0 = load(plane0), p1 = load(plane1);
     const struct line p2 = load(marks ? plane2 : (const uint8_t *)&nothing);
     const struct line counted = in_both(mask, in_any(in_any(p0, p1), p2));
@@ -385,7 +385,7 @@ AVX2 MELT bool remove_avx2(uint8_t *body, const struct shape *shape,
         store(&borrow, borrow2);
         counting_borrow(body, shape, at, &borrow);
     }
-    return true;
+    return KEY_REMOVED;
 }
 
 COUNTING_KERNEL(counting_avx2, CPU_AVX2, AVX2, one_avx2_has, avx2_has_run,

@@ -132,8 +132,8 @@ AVX512 MELT void high_avx512(uint8_t *body, const struct shape *shape,
     }
 }
 
-AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
-                               const uint64_t *hash) {
+AVX512 MELT enum removal remove_avx512(uint8_t *body, const struct shape *shape,
+                                       const uint64_t *hash) {
     const size_t at = line_offset(*hash, shape);
     const uint32_t marks = marks_of(body, shape, at);
     uint8_t *const line = body + at;
@@ -144,7 +144,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
 
     const __m512i mask = mask_of(hash, line_choices[shape->probes]);
     const __m512i old = _mm512_load_si512(line);
-    if (any(_mm512_andnot_si512(old, mask))) return false;
+    if (any(_mm512_andnot_si512(old, mask))) return KEY_ABSENT;
     const __m512i p0 = _mm512_load_si512(plane0);
     const __m512i p1 = _mm512_load_si512(plane1);
     const __m512i p2 = _mm512_maskz_loadu_epi64(
@@ -162,7 +162,7 @@ AVX512 MELT bool remove_avx512(uint8_t *body, const struct shape *shape,
         _mm512_store_si512(&borrow, borrow2);
         counting_borrow(body, shape, at, &borrow);
     }
-    return true;
+    return KEY_REMOVED;
 }
 
 COUNTING_KERNEL(counting_avx512, CPU_AVX512, AVX512, one_avx512_has,

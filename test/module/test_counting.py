@@ -129,12 +129,32 @@ def test_saturated_counters_lose_nothing(r):
     r("BF.MADD", "k", *others)
     assert r("BF.MADD", "k", *["hot"] * 100) == [1] + [0] * 99
     assert r("BF.COUNT", "k", "hot") == 15
+    assert r("BF.CARD", "k") == 300
+    before = digest(r, "k")
     for _ in range(200):  # more often than it was added
         assert r("BF.DEL", "k", "hot") == 1
+    assert r("BF.MDEL", "k", "hot", "hot") == [1, 1]
+    assert digest(r, "k") == before and r("BF.CARD", "k") == 300
     assert r("BF.COUNT", "k", "hot") == 15 and r("BF.EXISTS", "k", "hot") == 1
     assert r("BF.MEXISTS", "k", *others) == [1] * 200
     assert r("BF.MDEL", "k", *others) == [1] * 200
-    assert r("BF.EXISTS", "k", "hot") == 1
+    assert r("BF.EXISTS", "k", "hot") == 1 and r("BF.CARD", "k") == 100
+
+
+def test_a_deletion_that_changes_nothing_is_not_replicated(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    reserve(r, "k", 200)
+    r("BF.MADD", "k", "a", *["hot"] * 100)
+    assert commands_seen(server, lambda: r("BF.DEL", "k", "hot")) == []
+    assert info(r, "bf_calyx")["bf_items_deleted"] == "0"
+    assert commands_seen(server, lambda: r("BF.MDEL", "k", "hot", "a")) == [
+        ["BF.MDEL", "k", "hot", "a"]]
+    assert r("BF.CARD", "k") == 100
+    card, before = r("BF.CARD", "k"), digest(r, "k")
+    server.restart(kill=True)
+    r = server.client()
+    assert (r("BF.CARD", "k"), digest(r, "k")) == (card, before)
 
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
