@@ -88,8 +88,8 @@ def test_what_does_not_fit_says_why_and_changes_nothing(r):
     r("SET", "string", "x")
     before = digest(r, "a")
     for sources, text in (
-            (("b", "seed"), "ERR source 2 does not fit the target: one filter "
-             "has seed 7, the other seed 8"),
+            (("b", "seed"), "ERR source 2 does not fit the target: their "
+             "seeds differ; make both with the same"),
             (("b", "kind"), "ERR source 2 does not fit the target: one filter "
              "is of kind line, the other of kind flat"),
             (("b", "size"), "ERR source 2 does not fit the target: one filter "
@@ -139,8 +139,8 @@ def test_what_cannot_be_compared_says_why(r):
     fill(r, "grown", range(1000), "SEED", 7, "CAPACITY", 100)
     fill(r, "theirs", range(10), "LAYOUT", "redisbloom")
     r("SET", "string", "x")
-    for pair, text in ((("a", "seed"), "ERR they cannot be compared: one filter "
-                        "has seed 7, the other seed 8"),
+    for pair, text in ((("a", "seed"), "ERR they cannot be compared: their "
+                        "seeds differ; make both with the same"),
                        (("grown", "grown"), "ERR they cannot be compared: the "
                         "filters have grown"),
                        (("theirs", "a"), "ERR the first is of the redisbloom"),
