@@ -54,6 +54,7 @@ enum {
 /* RM_Register*Config */
 enum {
     RM_CONFIG_DEFAULT = 0,
+    RM_CONFIG_HIDDEN = 1 << 4,    /* from CONFIG GET, but by its name */
     RM_CONFIG_MEMORY = 1 << 7,    /* takes units, such as 1gb */
     RM_CONFIG_UNPREFIXED = 1 << 9 /* Redis 8 and later        */
 };

@@ -154,6 +154,70 @@ static const struct choice_setting {
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
 
+/* ---- Settings of others -------------------------------------------------- */
+
+/* Of RedisBloom's cuckoo filters, and of valkey-bloom. A server that had one of
+ * these modules starts with Calyx in its place, and its file can go back. */
+static struct foreign_setting {
+    const char *name;
+    RedisModuleString *value;
+} foreign[] = {
+    {"cf-bucket-size", NULL},
+    {"cf-initial-size", NULL},
+    {"cf-max-iterations", NULL},
+    {"cf-expansion-factor", NULL},
+    {"cf-max-expansions", NULL},
+    {"bloom-capacity", NULL},
+    {"bloom-expansion", NULL},
+    {"bloom-expansion-rate", NULL},
+    {"bloom-fp-rate", NULL},
+    {"bloom-tightening-ratio", NULL},
+    {"bloom-memory-usage-limit", NULL},
+    {"bloom-max-item-size", NULL},
+    {"bloom-use-random-seed", NULL},
+    {"bloom-defrag-enabled", NULL},
+};
+enum { FOREIGN = sizeof foreign / sizeof *foreign };
+
+static RedisModuleString *get_foreign(const char *name, void *context) {
+    (void)name;
+    return ((struct foreign_setting *)context)->value;
+}
+
+/* "" is the default, which the server sets where nobody else does. */
+static int set_foreign(const char *name, RedisModuleString *value,
+                       void *context, RedisModuleString **why) {
+    struct foreign_setting *const setting = context;
+    const char *text = RM_StringPtrLen(value, NULL);
+    (void)why;
+    keep_text(&setting->value, text);
+    if (*text)
+        RM_Log(NULL, "warning",
+               "the setting '%s' is ignored: it is of another module, for what "
+               "Calyx does not have, or sets in another way",
+               name);
+    return RM_OK;
+}
+
+/* By the name as an argument has it: valkey-bloom puts dashes before. */
+static struct foreign_setting *foreign_named(const char *name) {
+    if (strcasecmp(name, "CF_MAX_EXPANSIONS") == 0) name = "cf-max-expansions";
+    if (strncmp(name, "--", 2) == 0) name += 2;
+    for (int i = 0; i < FOREIGN; i++)
+        if (strcasecmp(name, foreign[i].name) == 0) return &foreign[i];
+    return NULL;
+}
+
+/* A server that does not take one of these names does without it. */
+static void register_foreign(RedisModuleCtx *ctx, unsigned flags) {
+    for (int i = 0; i < FOREIGN; i++) {
+        keep_text(&foreign[i].value, "");
+        RM_RegisterStringConfig(ctx, foreign[i].name, "",
+                                flags | RM_CONFIG_HIDDEN, get_foreign,
+                                set_foreign, NULL, &foreign[i]);
+    }
+}
+
 /* ---- Arguments ----------------------------------------------------------- */
 
 static int set_number_argument(const struct number_setting *setting,
@@ -198,9 +262,8 @@ static int set_argument(const char *name, RedisModuleString *value,
         return set_error(name, value, NULL, why);
     if (strcasecmp(name, "calyx-seed") == 0)
         return set_seed(name, value, NULL, why);
-    /* For RedisBloom's cuckoo filters, which are not here; so it may stay in
-     * the server's file. */
-    if (strcasecmp(name, "CF_MAX_EXPANSIONS") == 0) return RM_OK;
+    if (foreign_named(name))
+        return set_foreign(name, value, foreign_named(name), why);
     return complain(why, "Unrecognized option");
 }
 
@@ -257,5 +320,6 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
                                      flags, choices[i].names, choice_values,
                                      choices[i].n, get_choice, set_choice, NULL,
                                      choices[i].value);
+    register_foreign(ctx, flags);
     return bad ? RM_ERR : RM_LoadConfigs(ctx);
 }

@@ -90,7 +90,59 @@ def test_load_arguments(start, arguments, wanted):
         assert r("CONFIG", "GET", PREFIX + name)[1] == value
 
 
+OF_OTHERS = ("cf-bucket-size", "cf-initial-size", "cf-max-iterations",
+             "cf-expansion-factor", "cf-max-expansions", "bloom-capacity",
+             "bloom-expansion", "bloom-expansion-rate", "bloom-fp-rate",
+             "bloom-tightening-ratio", "bloom-memory-usage-limit",
+             "bloom-max-item-size", "bloom-use-random-seed",
+             "bloom-defrag-enabled")
+
+
+def test_settings_of_other_modules_are_ignored_and_named_in_the_log(start):
+    arguments = [word for name in OF_OTHERS for word in (name, "2")]
+    server = start(*arguments, "CF_MAX_EXPANSIONS", 8)
+    for name in OF_OTHERS + ("CF_MAX_EXPANSIONS",):
+        assert f"the setting '{name}' is ignored" in server.text()
+    plain = start()
+    assert "is ignored" not in plain.text()
+    for name in OF_OTHERS:
+        r = plain.client()
+        assert r("CONFIG", "SET", PREFIX + name, "2") == "OK"
+        assert r("CONFIG", "GET", PREFIX + name)[1] == b"2"
+        assert f"the setting '{name}' is ignored" in plain.text()
+    assert not [n for n in r("CONFIG", "GET", "*") if b"cf-" in n]
+
+
+def test_a_file_with_settings_of_other_modules_starts_the_server(start):
+    server = start()
+    server.kill()
+    path = server.folder + "/server.conf"
+    with open(path, "w") as file:
+        file.write(f"loadmodule {os.path.abspath(MODULE)}\n")
+        for name in OF_OTHERS:
+            file.write(f"{PREFIX}{name} 2\n")
+    def command():
+        return [SERVER, path, "--port", str(server.port), "--dir",
+                server.folder]
+    server.command = command
+    server.start()
+    for name in OF_OTHERS:
+        assert f"the setting '{name}' is ignored" in server.text()
+    r = server.client()
+    assert r("CONFIG", "REWRITE") == "OK"  # and they stay in it
+    with open(path) as file:
+        text = file.read()
+    for name in OF_OTHERS:
+        assert f'{PREFIX}{name} "2"' in text or f"{PREFIX}{name} 2" in text
+    server.kill()
+    with open(path, "a") as file:
+        file.write(f"{PREFIX}cf-junk 2\n")
+    with pytest.raises(RuntimeError):
+        server.start()
+
+
 @pytest.mark.parametrize("arguments, text", [
+    (("cf-junk", "1"), "Unrecognized option"),
     (("ERROR_RATE",), "Invalid number of arguments passed"),
     (("junk", "1"), "Unrecognized option"),
     (("ERROR_RATE", "2"), "must be in the range (0.000000, 1.000000)"),
