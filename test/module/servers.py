@@ -267,7 +267,7 @@ class FakePrimary:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
-            listening.settimeout(60)
+            listening.settimeout(HANGS)
             port = listening.getsockname()[1]
             assert replica("REPLICAOF", "127.0.0.1", port) == "OK"
             self.socket, _ = listening.accept()
@@ -292,7 +292,7 @@ class FakePrimary:
         self.socket.sendall(stream)
         self.sent += len(stream)
         until(lambda: int(info(self.replica, "replication")[
-            "slave_repl_offset"]) == self.sent, 60)
+            "slave_repl_offset"]) == self.sent)
 
     def close(self):
         self.file.close()

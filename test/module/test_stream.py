@@ -123,14 +123,17 @@ def test_a_stream_goes_on_after_a_full_sync(start, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cuckoo_filters_are_named_when_they_cannot_be_loaded(start, version):
-    server = start()
-    server.kill()
-    write_aof(server.folder, golden.plain_aof(version))
-    server.options["appendonly"] = "yes"
     with pytest.raises(RuntimeError) as told:
-        server.start()
+        start_with_aof(start, golden.plain_aof(version))
     assert "Unknown command 'CF.RESERVE' reading the append only file" in str(
         told.value)
+    server = start()
+    server.kill()
+    with open(server.folder + "/dump.rdb", "wb") as rdb:
+        rdb.write(golden.read(version, "dump.rdb"))
+    with pytest.raises(RuntimeError) as told:
+        server.start()
+    assert "no matching module type 'MBbloomCF'" in str(told.value)
 
 
 # ---- What else RedisBloom accepts -------------------------------------------
