@@ -33,11 +33,7 @@ setup() {
     exec 5>lines
     for line in tulip moss; do
         echo $line >&5
-        for try in $(seq 100); do
-            grep -qx $line fresh && break
-            sleep 0.05
-        done
-        grep -qx $line fresh
+        await grep -qx $line fresh
     done
     exec 5>&-
     wait
@@ -52,10 +48,7 @@ setup() {
         pid=$!
         exec 5>lines
         echo "seen-$signal" >&5
-        for try in $(seq 100); do
-            grep -q . fresh && break
-            sleep 0.05
-        done
+        await grep -q . fresh
         kill -$signal $pid
         status=0
         wait $pid || status=$?
@@ -95,10 +88,7 @@ setup() {
         "$CALYX" add $filter --new <lines >fresh 3>&- 5>&- &
         exec 5>lines
         echo x >&5
-        for try in $(seq 100); do
-            grep -q x fresh && break
-            sleep 0.05
-        done
+        await grep -q x fresh
         run_calyx add $filter <<<y
         is_status 2
         complains "$filter: cannot change it, as another process does so now"

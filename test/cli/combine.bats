@@ -142,7 +142,7 @@ make() {
 @test "nothing is written to a terminal" {
     make --kind counting
     for command in "freeze a" "merge a b" "convert --to raw a"; do
-        run script -qec "$CALYX $command" /dev/null
+        run script -qec "'$CALYX' $command" /dev/null
         [ "$status" -eq 2 ]
         [[ $output == *"standard output is a terminal"* ]]
     done

@@ -50,6 +50,17 @@ quiet() {
     }
 }
 
+# await COMMAND...: until it succeeds. Nothing here takes five minutes, so what
+# does hangs.
+await() {
+    for _ in $(seq 6000); do
+        if "$@" 2>/dev/null; then return; fi
+        sleep 0.05
+    done
+    echo "did not come true: $*" >&2
+    return 1
+}
+
 # The lines of standard output are exactly these.
 prints() {
     printf '%s\n' "$@" >wanted

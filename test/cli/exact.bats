@@ -260,7 +260,7 @@ spills() {
     "$CALYX" dedup <lines >out 3>&- 5>&- &
     exec 5>lines
     printf 'rose\nrose\n' >&5
-    for _ in $(seq 50); do [ -s out ] && break; sleep 0.1; done
+    await test -s out
     prints rose
     echo iris >&5
     exec 5>&-
@@ -442,8 +442,7 @@ PYTHON
     "$CALYX" common a b -o new 2>err 3>&- 5>&- &
     pid=$!
     exec 5>b
-    seq 10 >&5
-    sleep 0.3
+    seq 100000 >&5 # more than a pipe holds: then it reads b, after a
     truncate -s 1000 a
     exec 5>&-
     status=0
@@ -472,8 +471,7 @@ PYTHON
             "$CALYX" dedup -T temporary -o new <lines 3>&- 5>&- &
         pid=$!
         exec 5>lines
-        cat a >&5
-        sleep 0.2
+        cat a >&5 # more than a pipe holds: then it is at work
         kill -$signal $pid
         status=0
         wait $pid || status=$?

@@ -84,8 +84,7 @@ setup() {
             env --default-signal=INT "$CALYX" build --force -o $out <lines 3>&- 5>&- &
             pid=$!
             exec 5>lines
-            seq 1000 >&5
-            sleep 0.2
+            seq 20000 >&5 # more than a pipe holds: then it is at work
             kill -$signal $pid
             status=0
             wait $pid || status=$?
@@ -109,9 +108,16 @@ setup() {
     [ "$(ls -A)" = flowers.calyx ]
 }
 
+# slow_lines FILE: 1000 lines, and one more once that file tells of them
+slow_lines() {
+    seq 1000
+    await grep -q "1 000 lines" "$1"
+    echo rose
+}
+
 @test "progress is shown when asked for, never in a pipe" {
     for option in --progress ""; do # both at once, as they have to wait
-        (seq 1000; sleep 1.6; echo rose) |
+        slow_lines err--progress |
             "$CALYX" check $option -f flowers.calyx >out$option 2>err$option 3>&- &
     done
     wait
@@ -122,20 +128,18 @@ setup() {
 
 @test "on a terminal progress is shown, unless it is not wanted" {
     for option in "" --no-progress; do
-        python3 - "$CALYX" $option >shown$option 3>&- <<'PYTHON' &
+        slow_lines shown | python3 -c '
 import os, pty, sys
-words = [sys.argv[1], "check", "-f", "flowers.calyx", *sys.argv[2:]]
 pid, terminal = pty.fork()
 if pid == 0:
-    os.execvp("sh", ["sh", "-c", "(seq 1000; sleep 1.6; echo rose) | " +
-                     " ".join(words)])
+    os.dup2(9, 0)
+    os.execv(sys.argv[1], sys.argv[1:])
 try:
     while chunk := os.read(terminal, 4096):
         os.write(1, chunk)
 except OSError:
     pass
-os.waitpid(pid, 0)
-PYTHON
+os.waitpid(pid, 0)' "$CALYX" check -f flowers.calyx $option 9<&0 >shown$option 3>&- &
     done
     wait
     grep -q rose shown
@@ -145,25 +149,26 @@ PYTHON
 }
 
 @test "progress of regular files tells the share and the time left" {
+    local share='[0-9]+ %, [0-9 ]+ lines, .*B/s, [0-9]+:[0-9]{2} left'
     seq 3000000 >numbers
     mkfifo slow
     "$CALYX" check -v --progress -j1 -f flowers.calyx numbers numbers >slow 2>err 3>&- 5>&- &
-    { head -c 30000000; sleep 1.7; cat; } <slow >/dev/null
+    { head -c 30000000; await grep -qE "$share" err; cat; } <slow >/dev/null
     wait
-    grep -qE '[0-9]+ %, [0-9 ]+ lines, .*B/s, 0:[0-9]{2} left' err
+    grep -qE "$share" err
 }
 
 @test "SIGUSR1 prints one line" {
     mkfifo lines
-    "$CALYX" check -f flowers.calyx <lines 2>err 3>&- 5>&- &
+    "$CALYX" check -f flowers.calyx <lines >out 2>err 3>&- 5>&- &
     pid=$!
     exec 5>lines
-    seq 1000 >&5
-    sleep 0.3
+    { seq 999; echo rose; } >&5
+    await grep -q rose out # then it has read all of them
     kill -USR1 $pid
-    sleep 0.3
+    await test -s err
     exec 5>&-
-    wait $pid || [ $? -eq 1 ]
+    wait $pid
     grep -qE '^calyx check: 1 000 lines, .*B/s$' err
     [ "$(wc -l <err)" = 1 ]
 }

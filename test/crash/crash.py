@@ -587,6 +587,8 @@ def main():
         if not shutil.which(program):
             sys.exit(f"crash.py: there is no {program}")
     saver, shim = (os.path.abspath(word) for word in sys.argv[1:3])
+    # LD_PRELOAD takes a space in a path for its end.
+    shim = f"/proc/{os.getpid()}/fd/{os.open(shim, os.O_RDONLY)}"
     more = int(sys.argv[4]) if len(sys.argv) == 5 else 1
     dice = random.Random(1)
     os.umask(0o022)
