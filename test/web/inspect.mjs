@@ -5,17 +5,18 @@ import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync,
   truncateSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { start } from "../../web/calyx.js";
 import { built, calyx, calyxJson, close, folder, open, paste, same } from "./support.mjs";
 
-const golden = new URL("../golden/", import.meta.url).pathname;
+const golden = fileURLToPath(new URL("../golden/", import.meta.url));
 const place = (name) => join(folder, name);
 
 // Gives the verdict, the facts and the sorts of damage that the page tells.
 async function inspect(page, path) {
   await page.evaluate(() => { delete document.getElementById("inspect-say").dataset.verdict; });
   await page.setInputFiles("#file", path);
-  await page.waitForSelector("#inspect-say[data-verdict]", { timeout: 300000 });
+  await page.waitForSelector("#inspect-say[data-verdict]");
   return page.evaluate(() => ({
     verdict: document.getElementById("inspect-say").dataset.verdict,
     facts: Object.fromEntries([...document.querySelectorAll("#facts dd")].map((dd) =>

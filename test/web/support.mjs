@@ -33,16 +33,16 @@ export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
 const types = { ".html": "text/html", ".js": "text/javascript",
   ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
 
-// Answers slowly for what `delay` names, to see what a page does meanwhile.
-export async function serve(delay = {}) {
-  const server = createServer((request, answer) => {
+// What `held` names is answered once its promise is kept, to see what a page does
+// meanwhile.
+export async function serve(held = {}) {
+  const server = createServer(async (request, answer) => {
     const path = normalize(new URL(request.url, "http://x").pathname);
     const file = join(built, "site", path.endsWith("/") ? "index.html" : path);
-    setTimeout(() => {
-      if (!existsSync(file)) return answer.writeHead(404).end();
-      answer.writeHead(200, { "content-type": types[extname(file)] });
-      answer.end(readFileSync(file));
-    }, delay[path] ?? 0);
+    await held[path];
+    if (!existsSync(file)) return answer.writeHead(404).end();
+    answer.writeHead(200, { "content-type": types[extname(file)] });
+    answer.end(readFileSync(file));
   });
   await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
   servers.push(server);
@@ -51,7 +51,7 @@ export async function serve(delay = {}) {
 
 // ---- A browser ----
 
-const WAIT = 30000; // ms; so a test that hangs fails
+const WAIT = 300000; // ms; so a test that hangs fails
 const usual = { locale: "en-US", colorScheme: "light", serviceWorkers: "block",
   viewport: { width: 1280, height: 900 } };
 const servers = [], trouble = [];
@@ -61,7 +61,7 @@ before(async () => {
   const { chromium } = modules("playwright-core");
   const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
   assert.ok(program, "no chromium here; 'dev/install-packages web' installs it");
-  browser = await chromium.launch({ executablePath: program,
+  browser = await chromium.launch({ executablePath: program, timeout: WAIT,
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
   at = await serve();
   shared = await browser.newContext(usual);
