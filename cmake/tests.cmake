@@ -211,6 +211,15 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/test/control/lost_keys.c)
     set_tests_properties(control.lost_keys PROPERTIES RUN_SERIAL ON)
 endif()
 
+# ---- Room is claimed in one step: see test/control/claim_room.c --------------
+
+add_executable(claim_room test/control/claim_room.c
+    $<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/keys\\.c\\.o$>)
+target_include_directories(claim_room PRIVATE include src ${XXHASH_INCLUDE})
+target_link_libraries(claim_room PRIVATE Threads::Threads m ${sodium})
+set_target_properties(claim_room PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME control.claim_room COMMAND claim_room)
+
 # ---- Killed at any moment, a file is whole ---------------------------------
 
 find_program(STRACE strace REQUIRED)

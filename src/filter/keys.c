@@ -57,6 +57,11 @@ static bool is_bounded(const calyx_filter *f) {
     return f->growth > 0 || f->strict;
 }
 
+/* A test lets another thread claim room here, at the worst of times. */
+#ifndef CALYX_BEFORE_CLAIM
+#define CALYX_BEFORE_CLAIM() (void)0
+#endif
+
 /* Claim room for at most n keys in a part, before they are added, so that
  * threads cannot fill it together beyond its capacity. What was claimed for
  * keys that it already had is given back after; as others may be refused till
@@ -69,6 +74,7 @@ static uint64_t claim_room(const calyx_filter *f, struct part *p, uint64_t n) {
     do {
         room = items < p->capacity ? p->capacity - items : 0;
         if (room > n) room = n;
+        CALYX_BEFORE_CLAIM();
     } while (room &&
              !__atomic_compare_exchange_n(&p->items, &items, items + room, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));

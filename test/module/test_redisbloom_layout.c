@@ -575,8 +575,8 @@ enum {
     NUMBERS
 };
 
-static void refuse_number(size_t which, uint64_t value) {
-    const struct bytes in = section(file_named("default"), "sav");
+static void refuse_in(const char *name, size_t which, uint64_t value) {
+    const struct bytes in = section(file_named(name), "sav");
     struct bytes changed = {malloc(in.size), in.size};
     struct chain *c;
     calyx_error why = {0};
@@ -585,11 +585,15 @@ static void refuse_number(size_t which, uint64_t value) {
         changed.at[8 * which + i] = (uint8_t)(value >> 8 * i);
     const calyx_status status = load(changed, CHAIN_ENCODING, &c, &why);
     if (status != CALYX_DAMAGED && status != CALYX_IO)
-        fail_msg("number %zu, %llx: %d", which, (unsigned long long)value,
-                 status);
+        fail_msg("%s: number %zu, %llx: %d", name, which,
+                 (unsigned long long)value, status);
     assert_null(c);
     assert_true(why.text[0]);
     free(changed.at);
+}
+
+static void refuse_number(size_t which, uint64_t value) {
+    refuse_in("default", which, value);
 }
 
 static void refuse_real(size_t which, double value) {
@@ -624,6 +628,10 @@ static void numbers_that_cannot_be_are_refused(void **state) {
     refuse_number(N2, 11);
     refuse_number(N2, 64);
     refuse_number(STRING, 143);
+    /* A processor shifts by 64 more as by none. */
+    const uint8_t n2 = section(file_named("rounded"), "sav").at[8 * N2];
+    assert_in_range(n2, 1, 48);
+    refuse_in("rounded", N2, n2 + 64);
 }
 
 /* One more than it was made for, in the link and in the whole. */

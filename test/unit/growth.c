@@ -257,6 +257,34 @@ static void adding_the_same_keys_again_does_not_grow(void **state) {
     }
 }
 
+/* An old key that the newest part seems to have, too, is counted in the old
+ * part alone. Were it removed from the newest, other keys would lose their
+ * bits. */
+static void removing_old_keys_takes_nothing_from_newer_ones(void **state) {
+    (void)state;
+    enum { OLD = 20000, ALL = 60000 };
+    calyx_filter *f = make_filter((calyx_options){
+        .kind = "counting", .capacity = OLD, .fpr = 0.25, .growth = 3});
+    for (uint64_t i = 0; i < ALL; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    const struct part *newest = f->newest;
+    assert_true(newest->older && !newest->older->older);
+    uint64_t in_both = 0;
+    for (uint64_t i = 0; i < OLD; i++) {
+        const uint64_t hash = f->hash->number(&f->secret, i);
+        in_both += f->kernel->has(newest->body, &newest->shape, hash);
+    }
+    assert_true(in_both > 10); /* else it shows nothing */
+
+    for (uint64_t i = 0; i < OLD; i++) {
+        bool found = false;
+        assert_ok(calyx_remove_many_u64(f, &i, 1, &found, NULL));
+        assert_true(found);
+    }
+
+    assert_has_numbers(f, OLD, ALL);
+    calyx_free(f);
+}
+
 static void the_first_part_is_full_at_its_capacity(void **state) {
     (void)state;
     EACH_KIND(kind) {
@@ -601,6 +629,7 @@ int main(void) {
         cmocka_unit_test(so_does_one_with_large_parts),
         cmocka_unit_test(so_does_a_large_filter_that_has_not_grown),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
+        cmocka_unit_test(removing_old_keys_takes_nothing_from_newer_ones),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),
         cmocka_unit_test(the_promise_allows_for_keys_with_one_hash),
