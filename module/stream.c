@@ -86,7 +86,8 @@ static int find_word(RedisModuleString **argv, int argc, const char *word) {
 bool stream_reserve(RedisModuleString **argv, int argc, struct options *out) {
     enum { MOST_WORDS = 7 };
     struct told told = {0};
-    if (argc < 4 || argc > MOST_WORDS || find_word(argv, argc, "LAYOUT"))
+    if (argc < 4 || argc > MOST_WORDS ||
+        find_word(argv + 3, argc - 3, "LAYOUT"))
         return false;
     const int expansion = find_word(argv, argc, "EXPANSION");
     if (!read_rate(argv[2], &told.error) ||
@@ -166,13 +167,15 @@ void stream_header(RedisModuleCtx *ctx, RedisModuleString *name,
     RM_Free(header);
 }
 
-/* Do BF.RESERVE and BF.INSERT make its first link, in every version? Only 2.8
- * takes a capacity above 2^30; but a body of zeros of that size would be no
- * help to 8 either. */
-static bool is_usual(const struct chain *c, double rate) {
+/* Do BF.RESERVE and BF.INSERT make its first link, in every version? Not under
+ * a name that BF.RESERVE takes for an option. Only 2.8 takes a capacity above
+ * 2^30; but a body of zeros of that size would be no help to 8 either. */
+static bool is_usual(RedisModuleString *name, const struct chain *c,
+                     double rate) {
     const bool fixed = c->options == CHAIN_FIXED;
     return (fixed || c->options == CHAIN_GROWS) && c->link[0].n2 == 0 &&
-           rate <= CHAIN_MOST_ERROR && (fixed || c->growth <= MOST_EXPANSION);
+           rate <= CHAIN_MOST_ERROR && (fixed || c->growth <= MOST_EXPANSION) &&
+           !is_word(name, "EXPANSION") && !is_word(name, "NONSCALING");
 }
 
 static void write_usual(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -223,7 +226,7 @@ void stream_new(RedisModuleCtx *ctx, RedisModuleString *name,
                 const struct chain *c, RedisModuleString **more, size_t n) {
     const bool fixed = c->options & CHAIN_NO_SCALING;
     const double rate = c->link[0].error * (fixed ? 1 : 2);
-    if (is_usual(c, rate)) {
+    if (is_usual(name, c, rate)) {
         write_usual(ctx, name, c, rate, more, n);
         return;
     }

@@ -74,6 +74,8 @@ class RedisBloom:
 
     def reserve(self, words):
         insist(4 <= len(words) <= 7, words)
+        # It would take the name for the option.
+        insist(words[1].upper() not in (b"NONSCALING", b"EXPANSION"), words)
         options = [word.upper() for word in words[4:]]
         non_scaling = options == [b"NONSCALING"]
         expansion = None

@@ -276,6 +276,14 @@ class FakePrimary:
             self.socket.sendall(b"+OK\r\n")
         self.socket.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n%s" % (
             b"1" * 40, len(rdb), rdb))
+        until(self.is_followed)
+
+    def is_followed(self):
+        """It has the file; and if it has an AOF, that was begun anew."""
+        now = info(self.replica, "all")
+        return (now["master_link_status"] == "up" and
+                now["aof_rewrite_scheduled"] == "0" and
+                now["aof_rewrite_in_progress"] == "0")
 
     def read(self):
         line = self.file.readline()

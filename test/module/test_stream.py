@@ -187,6 +187,7 @@ def test_what_their_settings_decide_is_never_full_here(start):
 def test_loose_words_are_understood(start):
     stream = (encode("BF.RESERVE", "junk", 0.01, 100, "junk") +
               encode("BF.RESERVE", "NONSCALING", 0.01, 100) +
+              encode("BF.RESERVE", "LAYOUT", 0.01, 100) +
               encode("BF.RESERVE", "wide", 0.01, 100, "expansion", 99999) +
               encode("bf.insert", "letters", "c", 55, "er", 0.1, "ex", 3, "i",
                      "a", "b") +
@@ -284,8 +285,11 @@ def odd_dump():
     return theirs
 
 
+NAMES = ["EXPANSION", "nonscaling", "LAYOUT", "items"]
+
+
 def random_command(generator):
-    key = f"k{generator.randrange(12)}"
+    key = generator.choice(NAMES + [f"k{i}" for i in range(9)])
     items = [f"i{generator.randrange(3000)}" for _ in range(
         generator.randrange(1, 30))]
     rate = generator.choice([0.5, 0.25, 0.1, 0.0123456789, 1e-6])
@@ -305,9 +309,9 @@ def random_command(generator):
         ("EVAL", "return redis.call('BF.MADD', KEYS[1], 'x', ARGV[1])", 1, key,
          items[0]),
         ("BF.CLEAR", key),
-        ("BF.SWAP", key, f"k{generator.randrange(12)}"),
+        ("BF.SWAP", key, f"k{generator.randrange(9)}"),
         ("PEXPIREAT", key, 4102444800000 + generator.randrange(1000)),
-        ("RENAME", key, f"k{generator.randrange(12)}"),
+        ("RENAME", key, f"k{generator.randrange(9)}"),
         ("DEL", key),
     ])
 
