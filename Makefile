@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test check bench bench-command bench-exact bench-module fuzz install amalgamation web web-serve clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module fuzz install amalgamation web web-serve clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -25,6 +25,11 @@ run: build/build.ninja
 test:
 	@dev/install-packages build test amalgamation web
 	@dev/test $(JOBS)
+
+# While you edit: one build, and the tests that take little time; T=kernels for
+# all tests of that name.
+quick:
+	@dev/quick $(JOBS) $(T)
 
 check:
 	@dev/install-packages build test amalgamation web check bench
@@ -103,6 +108,7 @@ help:
 	@echo 'make                 build the command, the library and the server module, into build/'
 	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
+	@echo 'make quick           the short tests, while you edit: 10 seconds; T=kernels: one'
 	@echo 'make check           the tests, and the checks before a change is sent: 40 minutes'
 	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'

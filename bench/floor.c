@@ -22,7 +22,7 @@
 
 #include "bench.h"
 
-#define MELT static inline __attribute__((always_inline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum { LINE = 64, RING = 256 };
 
@@ -66,7 +66,7 @@ static bool can(const struct contestant *c, const struct task *task) {
 
 /* ---- The loops ----------------------------------------------------------- */
 
-MELT uint64_t *line_at(struct floor f, uint64_t hash) {
+ALWAYS_INLINE uint64_t *line_at(struct floor f, uint64_t hash) {
     const uint64_t line = (uint64_t)((unsigned __int128)hash * f.lines >> 64);
     return (uint64_t *)(f.body + LINE * line);
 }
@@ -74,7 +74,7 @@ MELT uint64_t *line_at(struct floor f, uint64_t hash) {
 /* A word of the line, not always the same: a load waits for earlier stores that
  * look alike in the low 12 bits of their address, and would do so all the time
  * if only one word in each line were written. */
-MELT size_t touch(uint64_t *line, uint64_t hash, bool writes) {
+ALWAYS_INLINE size_t touch(uint64_t *line, uint64_t hash, bool writes) {
     uint64_t *const word = &line[writes ? hash % 8 : 0];
     const uint64_t old = *word;
     if (writes) *word = old | 1;
@@ -82,15 +82,16 @@ MELT size_t touch(uint64_t *line, uint64_t hash, bool writes) {
 }
 
 /* What is done for one key, with others called on the way. */
-MELT size_t step_hash(struct floor f, const uint64_t *hashes, size_t i,
-                      bool writes, size_t far, size_t near) {
+ALWAYS_INLINE size_t step_hash(struct floor f, const uint64_t *hashes, size_t i,
+                               bool writes, size_t far, size_t near) {
     __builtin_prefetch(line_at(f, hashes[i + far]), 0, 2);
     if (near) __builtin_prefetch(line_at(f, hashes[i + near]), 0, 3);
     return touch(line_at(f, hashes[i]), hashes[i], writes);
 }
 
-MELT size_t touch_hashes(struct floor f, const uint64_t *hashes, size_t n,
-                         bool writes, size_t far, size_t near) {
+ALWAYS_INLINE size_t touch_hashes(struct floor f, const uint64_t *hashes,
+                                  size_t n, bool writes, size_t far,
+                                  size_t near) {
     size_t sum = 0, i = 0;
     for (size_t called = 0; called < n && called < far; called++)
         __builtin_prefetch(line_at(f, hashes[called]), 0, 2);
@@ -105,7 +106,7 @@ MELT size_t touch_hashes(struct floor f, const uint64_t *hashes, size_t n,
 }
 
 /* The end of Murmur 3, without which numbers in a row raise a filter's rate. */
-MELT uint64_t mix(uint64_t number) {
+ALWAYS_INLINE uint64_t mix(uint64_t number) {
     number ^= number >> 33;
     number *= UINT64_C(0xFF51AFD7ED558CCD);
     number ^= number >> 33;
@@ -114,9 +115,9 @@ MELT uint64_t mix(uint64_t number) {
 }
 
 /* The same, with the lines kept in a ring from the hashing to the touch. */
-MELT size_t step_number(struct floor f, const uint64_t *numbers,
-                        uint64_t **ring, size_t i, bool writes, size_t far,
-                        size_t near) {
+ALWAYS_INLINE size_t step_number(struct floor f, const uint64_t *numbers,
+                                 uint64_t **ring, size_t i, bool writes,
+                                 size_t far, size_t near) {
     uint64_t *const called = line_at(f, mix(numbers[i + far]));
     __builtin_prefetch(called, 0, 2);
     ring[(i + far) % RING] = called;
@@ -124,8 +125,9 @@ MELT size_t step_number(struct floor f, const uint64_t *numbers,
     return touch(ring[i % RING], (uint64_t)i, writes);
 }
 
-MELT size_t touch_numbers(struct floor f, const uint64_t *numbers, size_t n,
-                          bool writes, size_t far, size_t near) {
+ALWAYS_INLINE size_t touch_numbers(struct floor f, const uint64_t *numbers,
+                                   size_t n, bool writes, size_t far,
+                                   size_t near) {
     uint64_t *ring[RING];
     size_t sum = 0, i = 0, called = 0;
     for (; called < n && called < far; called++) {

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kind/counting.c" /* the line kernels are built with its own */
+#include "kind/counting.c" /* what the line kernels are linked with */
 #include "kind/line.h"
+#include "kind/line_rate.c"
 
 struct body {
     struct shape shape;

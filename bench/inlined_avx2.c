@@ -5,5 +5,5 @@
 
 #include "inlined.h"
 #if ON_X86
-INLINED(inlined_avx2, AVX2, line_avx2_has, line_avx2_add)
+INLINED(inlined_avx2, AVX2, line_has, line_add)
 #endif

@@ -5,5 +5,5 @@
 
 #include "inlined.h"
 #if ON_X86
-INLINED(inlined_avx512, AVX512, line_avx512_has, line_avx512_add)
+INLINED(inlined_avx512, TARGET, line_has, line_add)
 #endif

@@ -5,4 +5,4 @@
 
 #include "inlined.h"
 
-INLINED(inlined_scalar, , line_scalar_has, line_scalar_add)
+INLINED(inlined_scalar, , line_has, line_add)

@@ -95,6 +95,27 @@ foreach(source IN LISTS cli_tests)
         "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
 endforeach()
 
+# ---- The inner loop: make quick ---------------------------------------------
+
+# Unit tests at the best level, but for those that take seconds, and the tests of
+# the command's frame. The target builds what they need.
+if(NOT sanitizer)
+    list(GET levels 0 best)
+    set(slow growth kernels large large_file rate thread_add thread_live)
+    set(quick_targets calyx-command)
+    foreach(source IN LISTS unit_tests)
+        cmake_path(GET source STEM name)
+        if(NOT name IN_LIST slow)
+            set_property(TEST unit.${name}@${best} APPEND PROPERTY LABELS quick)
+            list(APPEND quick_targets unit_${name})
+        endif()
+    endforeach()
+    foreach(name frame keys info plan)
+        set_property(TEST cli.${name} APPEND PROPERTY LABELS quick)
+    endforeach()
+    add_custom_target(quick DEPENDS ${quick_targets})
+endif()
+
 # ---- LevelDB's filter policy -------------------------------------------------
 
 # test_leveldb NAME OPTIONS...: of test/integrations, to be linked so.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "kind/batch.h"
 
 struct aim {
     const struct kernel *kernel; /* these two are never freed; NULL: no aim */
@@ -33,10 +34,10 @@ void calyx_prefetch(const calyx_aim *aim, const void *key, size_t size) {
     if (!inner.kernel) return;
     const uint64_t hash = inner.hash->one(&inner.secret, key, size);
     if (inner.stride) {
-        call_near(inner.body +
-                  inner.stride * scale64(hash, inner.shape.blocks));
+        prefetch_l1(inner.body +
+                    inner.stride * scale64(hash, inner.shape.blocks));
         return;
     }
-    const struct run behind = {.hashes = &hash, .more = 1};
-    inner.kernel->has_run(inner.body, &inner.shape, behind, NULL);
+    const struct batch behind = {.hashes = &hash, .more = 1};
+    inner.kernel->has_batch(inner.body, &inner.shape, behind, NULL);
 }

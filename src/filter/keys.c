@@ -9,6 +9,7 @@
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
+#include "kind/batch.h"
 
 /* ---- One hash ------------------------------------------------------------ */
 
@@ -161,10 +162,10 @@ struct keys {
 /* The hashes that are on their way: a run, and behind it what the next begins
  * with. If they were not given, they are in the room. */
 struct window {
-    struct run run;
+    struct batch run;
     size_t passed;  /* keys that have left it                          */
     bool by_kernel; /* are numbers hashed when their lines are called? */
-    uint64_t room[RUN + AHEAD];
+    uint64_t room[BATCH_MAX + PREFETCH_DISTANCE];
 };
 
 static size_t at_most(size_t n, size_t limit) {
@@ -188,8 +189,9 @@ static const uint64_t *hash_some(const calyx_filter *f, const struct keys *keys,
 static void fill_window(const calyx_filter *f, const struct keys *keys,
                         struct window *w) {
     const size_t left = keys->n - w->passed, kept = w->run.more;
-    const size_t all = keys->hashes ? left : at_most(left, RUN + AHEAD);
-    w->run.n = at_most(all, RUN);
+    const size_t all =
+        keys->hashes ? left : at_most(left, BATCH_MAX + PREFETCH_DISTANCE);
+    w->run.n = at_most(all, BATCH_MAX);
     w->run.more = all - w->run.n;
     if (all == 0) return; /* nor may there be an array */
     if (keys->hashes) {
@@ -208,13 +210,14 @@ static void open_window(const calyx_filter *f, const struct keys *keys,
                         struct window *w, bool by_kernel) {
     w->passed = 0;
     w->by_kernel = by_kernel;
-    w->run = (struct run){.hashes = w->room, .flip = xxh3_flip(f->secret.seed)};
+    w->run =
+        (struct batch){.hashes = w->room, .flip = xxh3_flip(f->secret.seed)};
     fill_window(f, keys, w);
 }
 
 /* A kernel has touched the first n hashes. */
-static void note_calls(struct run *run, size_t n) {
-    run->called = at_most(n + AHEAD, run->n + run->more);
+static void note_prefetched(struct batch *run, size_t n) {
+    run->prefetched = at_most(n + PREFETCH_DISTANCE, run->n + run->more);
 }
 
 /* n hashes leave the window; more come in when the run is over. */
@@ -223,7 +226,7 @@ static void pass(const calyx_filter *f, const struct keys *keys,
     w->passed += n;
     w->run.hashes += n;
     w->run.n -= n;
-    w->run.called -= at_most(w->run.called, n);
+    w->run.prefetched -= at_most(w->run.prefetched, n);
     if (w->run.n == 0) fill_window(f, keys, w);
 }
 
@@ -242,11 +245,11 @@ static const struct part *has_in_many(const calyx_filter *f,
                                       const uint64_t *hashes, size_t n,
                                       bool *found) {
     while (f->kernel->has_in_any && p) {
-        struct field fields[FIELDS_AT_ONCE];
+        struct part_view fields[PARTS_AT_ONCE];
         size_t count = 0;
-        for (; p && count < FIELDS_AT_ONCE; p = p->older, count++) {
+        for (; p && count < PARTS_AT_ONCE; p = p->older, count++) {
             if (p->shape.blocks >> 32) break;
-            fields[count] = (struct field){p->body, p->shape};
+            fields[count] = (struct part_view){p->body, p->shape};
         }
         if (count == 0) break;
         f->kernel->has_in_any(fields, count, hashes, n, found);
@@ -257,9 +260,9 @@ static const struct part *has_in_many(const calyx_filter *f,
 /* Ask one part after the other for the hashes of a run not found yet. */
 static void has_in_each(const calyx_filter *f, const struct part *p,
                         const uint64_t *hashes, size_t n, bool *found) {
-    uint64_t left[RUN];
-    uint16_t place[RUN];
-    bool here[RUN];
+    uint64_t left[BATCH_MAX];
+    uint16_t place[BATCH_MAX];
+    bool here[BATCH_MAX];
     for (; p; p = p->older) {
         size_t lefts = 0;
         for (size_t i = 0; i < n; i++) {
@@ -267,7 +270,7 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
             place[lefts] = (uint16_t)i;
             lefts += !found[i];
         }
-        f->kernel->has_run(p->body, &p->shape, run_of(left, lefts), here);
+        f->kernel->has_batch(p->body, &p->shape, batch_of(left, lefts), here);
         for (size_t i = 0; i < lefts; i++) found[place[i]] = here[i];
     }
 }
@@ -276,8 +279,8 @@ static void has_in_each(const calyx_filter *f, const struct part *p,
  * than all parts at once. */
 static void has_in_large(const calyx_filter *f, const struct part *p,
                          const uint64_t *hashes, size_t n, bool *found) {
-    bool here[RUN];
-    f->kernel->has_run(p->body, &p->shape, run_of(hashes, n), here);
+    bool here[BATCH_MAX];
+    f->kernel->has_batch(p->body, &p->shape, batch_of(hashes, n), here);
     for (size_t i = 0; i < n; i++) found[i] |= here[i];
 }
 
@@ -287,7 +290,7 @@ static void has_in_large(const calyx_filter *f, const struct part *p,
 static size_t has_in_these(const calyx_filter *f, const struct part *p,
                            const uint64_t *hashes, size_t n, bool *found) {
     memset(found, false, n);
-    for (; p && n > AHEAD && is_large(f, p); p = p->older)
+    for (; p && n > PREFETCH_DISTANCE && is_large(f, p); p = p->older)
         has_in_large(f, p, hashes, n, found);
     p = has_in_many(f, p, hashes, n, found);
     if (p) has_in_each(f, p, hashes, n, found);
@@ -378,9 +381,9 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
         size_t yes = 0;
         find_order(order, hashes, n);
         for (size_t i = 0, some; i < n; i += some) {
-            uint64_t taken[RUN];
-            bool here[RUN];
-            some = at_most(n - i, RUN);
+            uint64_t taken[BATCH_MAX];
+            bool here[BATCH_MAX];
+            some = at_most(n - i, BATCH_MAX);
             for (size_t j = 0; j < some; j++) taken[j] = hashes[order[i + j]];
             if (has_doubts(f)) check_run(f, p, taken, some);
             size_t these = has_in_these(f, p, taken, some, here);
@@ -406,7 +409,7 @@ static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
                                                     const struct part *p,
                                                     const struct keys *keys,
                                                     bool *found) {
-    bool here[RUN];
+    bool here[BATCH_MAX];
     size_t total = 0;
     struct window w;
     open_window(f, keys, &w, hashes_on_its_way(f, p, keys));
@@ -416,10 +419,10 @@ static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
         if (has_doubts(f)) check_run(f, p, w.run.hashes, n);
         size_t yes =
             p->older ? has_in_these(f, p, w.run.hashes, n, answers)
-                     : f->kernel->has_run(p->body, &p->shape, w.run, answers);
+                     : f->kernel->has_batch(p->body, &p->shape, w.run, answers);
         if (has_doubts(f)) yes = say_yes(f, p, w.run.hashes, n, answers);
         total += unless_cut(f, yes, answers, n);
-        note_calls(&w.run, n);
+        note_prefetched(&w.run, n);
         pass(f, keys, &w, n);
         if (found) found += n;
     }
@@ -443,8 +446,8 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
  * Tells how many were fresh, as the kernel does. */
 static size_t add_to_grown(calyx_filter *f, struct part *p,
                            const uint64_t *hashes, size_t n, bool *fresh) {
-    uint64_t new[RUN];
-    bool here[RUN], answers[RUN];
+    uint64_t new[BATCH_MAX];
+    bool here[BATCH_MAX], answers[BATCH_MAX];
     has_in_these(f, p->older, hashes, n, here);
     size_t news = 0;
     for (size_t i = 0; i < n; i++) {
@@ -452,7 +455,7 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
         news += !here[i];
     }
     const size_t total =
-        f->kernel->add_run(p->body, &p->shape, run_of(new, news), answers);
+        f->kernel->add_batch(p->body, &p->shape, batch_of(new, news), answers);
     if (fresh)
         for (size_t i = 0, j = 0; i < n; i++)
             fresh[i] = !here[i] && answers[j++];
@@ -460,18 +463,18 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
 }
 
 /* Add the first n hashes of a run to a filter that has not grown. */
-static size_t add_to_only(calyx_filter *f, struct part *p, struct run *run,
+static size_t add_to_only(calyx_filter *f, struct part *p, struct batch *run,
                           size_t n, bool *fresh) {
-    struct run first = *run;
+    struct batch first = *run;
     first.n = n;
     first.more += run->n - n;
-    note_calls(run, n);
-    return f->kernel->add_run(p->body, &p->shape, first, fresh);
+    note_prefetched(run, n);
+    return f->kernel->add_batch(p->body, &p->shape, first, fresh);
 }
 
 /* Add as many of a run as one step can, at least one: until the newest part is
  * full, or a key at a time where every key must be looked at. */
-static calyx_status add_some(calyx_filter *f, struct run *run, bool *fresh,
+static calyx_status add_some(calyx_filter *f, struct batch *run, bool *fresh,
                              size_t *done) {
     struct part *p = newest_of(f);
     const bool singly = p->older && is_counting(f);
@@ -515,11 +518,11 @@ static calyx_status add_keys(calyx_filter *f, const struct keys *keys,
 
 /* From a filter that has grown, key by key, since each may have its home in
  * another part. */
-static size_t remove_run(calyx_filter *f, struct part *p, struct run run,
-                         bool *found) {
+static size_t remove_batch(calyx_filter *f, struct part *p, struct batch run,
+                           bool *found) {
     if (!p->older) {
         const size_t removed =
-            f->kernel->remove_run(p->body, &p->shape, run, found);
+            f->kernel->remove_batch(p->body, &p->shape, run, found);
         uncount_items(p, removed);
         return removed;
     }
@@ -543,8 +546,8 @@ static calyx_status remove_keys(calyx_filter *f, const struct keys *keys,
     open_window(f, keys, &w, false);
     while (w.run.n > 0) {
         const size_t n = w.run.n;
-        total += remove_run(f, p, w.run, found);
-        note_calls(&w.run, n);
+        total += remove_batch(f, p, w.run, found);
+        note_prefetched(&w.run, n);
         pass(f, keys, &w, n);
         if (found) found += n;
     }

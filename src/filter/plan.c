@@ -189,8 +189,8 @@ calyx_status choose_kernel(const char *name, calyx_filter *f,
     if (name && *name && !cpu_level_named(name, &level))
         return fail_unknown(why, "kernel for this processor", name,
                             calyx_kernels());
-    f->kernel =
-        kernel_up_to(f->concurrent ? f->kind->shared : f->kind->kernels, level);
+    f->kernel = kernel_up_to(
+        f->concurrent ? f->kind->atomic_kernels : f->kind->kernels, level);
     return CALYX_OK;
 }
 
@@ -334,7 +334,7 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     const char *name = want->kind ? want->kind : calyx_kinds()[0];
     head->kind = kind_named(name);
     if (!head->kind) return fail_unknown(why, "kind", name, calyx_kinds());
-    if (want->concurrent && !head->kind->shared)
+    if (want->concurrent && !head->kind->atomic_kernels)
         return fail(why, CALYX_CANNOT,
                     "%s filters take one writer at a time, not concurrent ones",
                     name);

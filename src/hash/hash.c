@@ -1,3 +1,9 @@
+/*
+ * The table of hashes, and the loops over many keys that they share.
+ *
+ * Each hash is written as one function on (state, key, size), where the state
+ * is whatever can be computed from the seed or secret key once for many keys.
+ */
 #include "hash/hash.h"
 
 #include <string.h>
@@ -7,105 +13,172 @@
 #endif
 
 #include "base/bits.h"
+#include "base/compiler.h"
 #include "hash/xxh3.h"
 
-/* The bytes of a key that come from memory are awaited as long as the line of
- * the filter that it asks, so they are called for in time too: the first and
- * the last, without a branch on the length, which would be foreseen badly. */
-enum { AHEAD = 16 };
+typedef uint64_t hash_function(const void *state, const void *key, size_t size);
 
-static inline void call_key(const calyx_key *key) {
+/* Keys in memory are waited for like the lines of a filter, so they are
+ * prefetched, too: the first and the last byte, without a branch on the length,
+ * which would be mispredicted. */
+enum { KEYS_AHEAD = 16 };
+
+static inline void prefetch_key(const calyx_key *key) {
     const uintptr_t first = (uintptr_t)key->data;
     __builtin_prefetch((const void *)first);
     __builtin_prefetch((const void *)(first + key->size - 1));
 }
 
-/* Make what a struct hash wants of a function on one key, which melts into all
- * of them. It is given what it can `make` of the secret once for many keys. For
- * numbers the compiler sees that the size is 8, and drops what other sizes
- * would need. */
-#define HASH(name, function, made, make)                                      \
-    static uint64_t name(const struct secret *secret, const void *key,        \
-                         size_t size) {                                       \
-        const made own = make(secret);                                        \
-        return function(&own, key, size);                                     \
-    }                                                                         \
-    static void name##_many(const struct secret *secret,                      \
-                            const calyx_key *keys, size_t n, size_t more,     \
-                            uint64_t *hashes) {                               \
-        const made own = make(secret);                                        \
-        size_t i = 0;                                                         \
-        for (; i < n && i + AHEAD < n + more; i++) {                          \
-            call_key(&keys[i + AHEAD]);                                       \
-            hashes[i] = function(&own, keys[i].data, keys[i].size);           \
-        }                                                                     \
-        for (; i < n; i++)                                                    \
-            hashes[i] = function(&own, keys[i].data, keys[i].size);           \
-    }                                                                         \
-    static inline uint64_t name##_number(const struct secret *secret,         \
-                                         uint64_t number) {                   \
-        number = little64(number);                                            \
-        return name(secret, &number, sizeof number);                          \
-    }                                                                         \
-    static void name##_numbers(const struct secret *secret,                   \
-                               enum cpu_level level, const uint64_t *numbers, \
-                               size_t n, uint64_t *hashes) {                  \
-        (void)level;                                                          \
-        for (size_t i = 0; i < n; i++)                                        \
-            hashes[i] = name##_number(secret, numbers[i]);                    \
+ALWAYS_INLINE void hash_many(hash_function *hash, const void *state,
+                             const calyx_key *keys, size_t n, size_t more,
+                             uint64_t *hashes) {
+    size_t i = 0;
+    for (; i < n && i + KEYS_AHEAD < n + more; i++) {
+        prefetch_key(&keys[i + KEYS_AHEAD]);
+        hashes[i] = hash(state, keys[i].data, keys[i].size);
     }
+    for (; i < n; i++) hashes[i] = hash(state, keys[i].data, keys[i].size);
+}
 
-static inline struct secret same(const struct secret *secret) {
-    return *secret;
+/* The compiler sees that the size is 8, and drops what other sizes need. */
+ALWAYS_INLINE uint64_t hash_number(hash_function *hash, const void *state,
+                                   uint64_t number) {
+    number = little64(number);
+    return hash(state, &number, sizeof number);
+}
+
+ALWAYS_INLINE void hash_numbers(hash_function *hash, const void *state,
+                                const uint64_t *numbers, size_t n,
+                                uint64_t *hashes) {
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = hash_number(hash, state, numbers[i]);
 }
 
 /* ---- xxh3: the default --------------------------------------------------- */
 
-static inline struct xxh3_words words_of(const struct secret *secret) {
-    return xxh3_words_of(secret->seed);
+static inline uint64_t xxh3_hash(const void *words, const void *key,
+                                 size_t size) {
+    return xxh3_of_bytes(words, key, size);
 }
-HASH(xxh3, xxh3_of_bytes, struct xxh3_words, words_of)
 
-static void xxh3_numbers_at(const struct secret *secret, enum cpu_level level,
-                            const uint64_t *numbers, size_t n,
-                            uint64_t *hashes) {
+static uint64_t xxh3_one(const struct secret *secret, const void *key,
+                         size_t size) {
+    const struct xxh3_words words = xxh3_words_of(secret->seed);
+    return xxh3_hash(&words, key, size);
+}
+
+static void xxh3_many(const struct secret *secret, const calyx_key *keys,
+                      size_t n, size_t more, uint64_t *hashes) {
+    const struct xxh3_words words = xxh3_words_of(secret->seed);
+    hash_many(xxh3_hash, &words, keys, n, more, hashes);
+}
+
+static uint64_t xxh3_number(const struct secret *secret, uint64_t number) {
+    return xxh3_of_number(number, secret->seed);
+}
+
+static void xxh3_numbers(const struct secret *secret, enum cpu_level level,
+                         const uint64_t *numbers, size_t n, uint64_t *hashes) {
 #if ON_X86
     if (level >= CPU_AVX2) {
         xxh3_numbers_avx2(secret->seed, numbers, n, hashes);
         return;
     }
+#else
+    (void)level;
 #endif
-    xxh3_numbers(secret, level, numbers, n, hashes);
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = xxh3_of_number(numbers[i], secret->seed);
 }
 
 /* ---- xxh64: what Parquet uses, with seed 0 ------------------------------- */
 
-static inline uint64_t xxh64_of(const struct secret *secret, const void *key,
-                                size_t size) {
-    return XXH64(key, size, secret->seed);
+static inline uint64_t xxh64_hash(const void *secret, const void *key,
+                                  size_t size) {
+    return XXH64(key, size, ((const struct secret *)secret)->seed);
 }
-HASH(xxh64, xxh64_of, struct secret, same)
+
+static uint64_t xxh64_one(const struct secret *secret, const void *key,
+                          size_t size) {
+    return xxh64_hash(secret, key, size);
+}
+
+static void xxh64_many(const struct secret *secret, const calyx_key *keys,
+                       size_t n, size_t more, uint64_t *hashes) {
+    hash_many(xxh64_hash, secret, keys, n, more, hashes);
+}
+
+static uint64_t xxh64_number(const struct secret *secret, uint64_t number) {
+    return hash_number(xxh64_hash, secret, number);
+}
+
+static void xxh64_numbers(const struct secret *secret, enum cpu_level level,
+                          const uint64_t *numbers, size_t n, uint64_t *hashes) {
+    (void)level;
+    hash_numbers(xxh64_hash, secret, numbers, n, hashes);
+}
 
 /* ---- siphash: SipHash-2-4, for keys that an adversary may choose --------- */
 
 #if CALYX_HAVE_SODIUM
-static inline uint64_t siphash_of(const struct secret *secret, const void *key,
-                                  size_t size) {
+static uint64_t siphash_hash(const void *secret, const void *key, size_t size) {
     uint8_t out[crypto_shorthash_BYTES];
-    crypto_shorthash(out, key, size, secret->key);
+    crypto_shorthash(out, key, size, ((const struct secret *)secret)->key);
     return load64(out);
 }
-HASH(siphash, siphash_of, struct secret, same)
+
+static uint64_t siphash_one(const struct secret *secret, const void *key,
+                            size_t size) {
+    return siphash_hash(secret, key, size);
+}
+
+static void siphash_many(const struct secret *secret, const calyx_key *keys,
+                         size_t n, size_t more, uint64_t *hashes) {
+    hash_many(siphash_hash, secret, keys, n, more, hashes);
+}
+
+static uint64_t siphash_number(const struct secret *secret, uint64_t number) {
+    return hash_number(siphash_hash, secret, number);
+}
+
+static void siphash_numbers(const struct secret *secret, enum cpu_level level,
+                            const uint64_t *numbers, size_t n,
+                            uint64_t *hashes) {
+    (void)level;
+    hash_numbers(siphash_hash, secret, numbers, n, hashes);
+}
 #endif
 
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct hash table[] = {
-    {"xxh3", 1, false, true, xxh3, xxh3_many, xxh3_number, xxh3_numbers_at},
-    {"xxh64", 2, false, false, xxh64, xxh64_many, xxh64_number, xxh64_numbers},
+    {
+        .name = "xxh3",
+        .code = 1,
+        .is_xxh3 = true,
+        .one = xxh3_one,
+        .many = xxh3_many,
+        .number = xxh3_number,
+        .numbers = xxh3_numbers,
+    },
+    {
+        .name = "xxh64",
+        .code = 2,
+        .one = xxh64_one,
+        .many = xxh64_many,
+        .number = xxh64_number,
+        .numbers = xxh64_numbers,
+    },
 #if CALYX_HAVE_SODIUM
-    {"siphash", 3, true, false, siphash, siphash_many, siphash_number,
-     siphash_numbers},
+    {
+        .name = "siphash",
+        .code = 3,
+        .keyed = true,
+        .one = siphash_one,
+        .many = siphash_many,
+        .number = siphash_number,
+        .numbers = siphash_numbers,
+    },
 #endif
 };
 enum { COUNT = sizeof table / sizeof table[0] };

@@ -53,9 +53,9 @@ static void mark(uint8_t *body, const struct shape *shape, size_t line,
 
 /* ---- Add ----------------------------------------------------------------- */
 
-bool counting_low_scalar(uint8_t *body, const struct shape *shape, size_t line,
-                         const uint64_t *hash, struct line_mask *carry,
-                         bool *carries) {
+bool count_low_scalar(uint8_t *body, const struct shape *shape, size_t line,
+                      const uint64_t *hash, struct line_mask *carry,
+                      bool *carries) {
     uint8_t *const plane0 = plane_of(body, shape, line, 0);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0, some = 0;
@@ -92,8 +92,8 @@ static bool flip(uint8_t *body, const struct shape *shape, size_t line,
     return more != 0;
 }
 
-void counting_high_scalar(uint8_t *body, const struct shape *shape, size_t line,
-                          const struct line_mask *carry) {
+void count_high_scalar(uint8_t *body, const struct shape *shape, size_t line,
+                       const struct line_mask *carry) {
     struct line_mask next = *carry;
     if (flip(body, shape, line, 1, &next, true))
         counting_carry(body, shape, line, &next);
@@ -126,8 +126,8 @@ static bool is_stuck(const uint8_t *body, const struct shape *shape,
     return !below;
 }
 
-enum removal counting_remove_scalar(uint8_t *body, const struct shape *shape,
-                                    const uint64_t *hash) {
+enum removal remove_one_scalar(uint8_t *body, const struct shape *shape,
+                               const uint64_t *hash) {
     const size_t line = line_offset(*hash, shape);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0;
@@ -265,7 +265,12 @@ static double counting_fpr(const struct shape *shape, double items) {
 }
 
 static const struct kernel *const counting_kernels[] = {
-    LINE_LEVELS(counting, )};
+#if ON_X86
+    &counting_avx512, &counting_avx2,
+#elif ON_SIMD128
+    &counting_simd128,
+#endif
+    &counting_scalar};
 
 const struct kind kind_counting = {
     .name = "counting",

@@ -1,23 +1,24 @@
 /*
  * The flat kind: the filter of Burton Bloom's paper. Every bit of the array is
- * open to every key, so no Bloom filter of its size lets fewer strangers
- * through; and every probe may be a cache miss, so few are slower. Its blocks
+ * open to every key, so no Bloom filter of its size has a lower false-positive
+ * rate; and every probe may be a cache miss, so few are slower. Its blocks
  * are single bits: any number m of them will do, with any k up to 64.
  */
 #include <math.h>
 
 #include "base/bits.h"
+#include "kind/batch.h"
 #include "kind/kind.h"
 
 /* The k probes of a key are the steps of a small random-number generator that
  * starts at the hash, each scaled to [0, m). The constants are Knuth's, of
  * MMIX. Only the high bits count, and they are the good ones. */
-MELT uint64_t step(uint64_t x) {
+ALWAYS_INLINE uint64_t step(uint64_t x) {
     return x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 }
 
-MELT bool has(const uint8_t *body, const struct shape *shape,
-              const uint64_t *given) {
+ALWAYS_INLINE bool has(const uint8_t *body, const struct shape *shape,
+                       const uint64_t *given) {
     uint64_t hash = *given;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
         const uint64_t bit = scale64(hash, shape->blocks);
@@ -26,7 +27,8 @@ MELT bool has(const uint8_t *body, const struct shape *shape,
     return true;
 }
 
-MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
+ALWAYS_INLINE bool add(uint8_t *body, const struct shape *shape,
+                       const uint64_t *given) {
     uint64_t hash = *given;
     uint64_t missing = 0;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
@@ -39,8 +41,8 @@ MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
     return missing != 0;
 }
 
-MELT bool share(uint8_t *body, const struct shape *shape,
-                const uint64_t *given) {
+ALWAYS_INLINE bool add_atomic(uint8_t *body, const struct shape *shape,
+                              const uint64_t *given) {
     uint64_t hash = *given;
     bool missing = false;
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
@@ -54,13 +56,60 @@ MELT bool share(uint8_t *body, const struct shape *shape,
     return missing;
 }
 
-MELT void call(const uint8_t *body, const struct shape *shape, uint64_t hash) {
+ALWAYS_INLINE void prefetch(const uint8_t *body, const struct shape *shape,
+                            uint64_t hash) {
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash))
-        call_line(body + scale64(hash, shape->blocks) / 8);
+        prefetch_l2(body + scale64(hash, shape->blocks) / 8);
 }
 
-KERNEL(flat_scalar, CPU_SCALAR, , has, call, add, call)
-KERNEL(flat_scalar_shared, CPU_SCALAR, , has, call, share, call)
+static bool flat_scalar_has(const uint8_t *body, const struct shape *shape,
+                            uint64_t hash) {
+    return has(body, shape, &hash);
+}
+
+static bool flat_scalar_add(uint8_t *body, const struct shape *shape,
+                            uint64_t hash) {
+    return add(body, shape, &hash);
+}
+
+static bool flat_scalar_add_atomic(uint8_t *body, const struct shape *shape,
+                                   uint64_t hash) {
+    return add_atomic(body, shape, &hash);
+}
+
+static size_t flat_scalar_has_batch(const uint8_t *body,
+                                    const struct shape *shape,
+                                    struct batch batch, bool *found) {
+    return has_batch_generic(body, shape, batch, found, has, prefetch);
+}
+
+static size_t flat_scalar_add_batch(uint8_t *body, const struct shape *shape,
+                                    struct batch batch, bool *fresh) {
+    return add_batch_generic(body, shape, batch, fresh, add, prefetch, NULL);
+}
+
+static size_t flat_scalar_add_batch_atomic(uint8_t *body,
+                                           const struct shape *shape,
+                                           struct batch batch, bool *fresh) {
+    return add_batch_generic(body, shape, batch, fresh, add_atomic, prefetch,
+                             NULL);
+}
+
+static const struct kernel flat_scalar = {
+    .level = CPU_SCALAR,
+    .has = flat_scalar_has,
+    .add = flat_scalar_add,
+    .has_batch = flat_scalar_has_batch,
+    .add_batch = flat_scalar_add_batch,
+};
+
+static const struct kernel flat_scalar_atomic = {
+    .level = CPU_SCALAR,
+    .has = flat_scalar_has,
+    .add = flat_scalar_add_atomic,
+    .has_batch = flat_scalar_has_batch,
+    .add_batch = flat_scalar_add_batch_atomic,
+};
 
 /* The textbook's (1 - (1 - 1/m)^(kn))^k, which for large m is
  * (1 - e^(-kn/m))^k. */
@@ -77,7 +126,7 @@ static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
 }
 
 static const struct kernel *const kernels[] = {&flat_scalar};
-static const struct kernel *const shared[] = {&flat_scalar_shared};
+static const struct kernel *const atomic_kernels[] = {&flat_scalar_atomic};
 
 const struct kind kind_flat = {
     .name = "flat",
@@ -91,5 +140,5 @@ const struct kind kind_flat = {
     .least_fpr = 1e-15,
     .fpr = fpr,
     .kernels = kernels,
-    .shared = shared,
+    .atomic_kernels = atomic_kernels,
 };

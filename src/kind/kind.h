@@ -31,10 +31,10 @@ struct kind {
     uint32_t counter_bits;
     bool one_block; /* a key has all its bits in one, which scale64 picks */
 
-    /* Where the bits of a hash are: offsets of bytes in the body, at most as
-     * many as most_probes, each of which stands for its 64 bytes. Returns their
-     * number. NULL if one_block tells, or if nobody shall know: then a file is
-     * checked whole before its first use. */
+    /* Byte offsets in the body that a lookup reads, at most most_probes; each
+     * stands for its 64 bytes. Returns their number. NULL if one_block is set,
+     * or if unknown: then a mapped file is verified whole before its first
+     * use. */
     size_t (*offsets)(const struct shape *shape, uint64_t hash, uint64_t *at);
 
     uint64_t most_blocks; /* that a shape may have             */
@@ -49,8 +49,9 @@ struct kind {
      * however large the filter; else NULL: as many as probes. */
     double (*bits_of_key)(uint32_t probes);
 
-    const struct kernel *const *kernels; /* best first, scalar last */
-    const struct kernel *const *shared;  /* for many adding threads; or NULL */
+    const struct kernel *const *kernels;        /* best first, scalar last */
+    const struct kernel *const *atomic_kernels; /* for many adding threads; NULL
+                                                   if one must add alone */
 
     /* Only for kinds that count; else NULL. `count` tells how often a hash was
      * added, at most. `join` makes the counters of a block, and its bits, the

@@ -109,10 +109,10 @@ _Alignas(64) const line_row line_rows[LINE_SETS] = {LISTS(ROW, OTHER_ROW)};
 const struct line_choice line_choices[2 * LINE_COLUMNS + 1] = {
     {0, 0, false}, CHOICES(false), CHOICES(true)};
 
-/* ---- The plain kernels: the definition the others are held to ------------ */
+/* ---- The scalar kernels: the definition ---------------------------------- */
 
-MELT bool in_columns(const uint8_t *line, uint64_t hash, uint32_t columns,
-                     int start) {
+ALWAYS_INLINE bool in_columns(const uint8_t *line, uint64_t hash,
+                              uint32_t columns, int start) {
     for (; columns; columns &= columns - 1) {
         const int column = __builtin_ctz(columns);
         const uint32_t spot = line_spot(hash, column, start);
@@ -122,16 +122,16 @@ MELT bool in_columns(const uint8_t *line, uint64_t hash, uint32_t columns,
     return true;
 }
 
-MELT bool in_line_scalar(const uint8_t *line, const uint64_t *hash,
-                         struct line_choice from) {
-    const uint32_t set = line_set(*hash, from);
-    if (!from.twice) return in_columns(line, *hash, set, FIRST_SPOT);
+ALWAYS_INLINE bool in_line(const uint8_t *line, const uint64_t *hash,
+                           struct line_choice choice) {
+    const uint32_t set = line_set(*hash, choice);
+    if (!choice.twice) return in_columns(line, *hash, set, FIRST_SPOT);
     return in_columns(line, *hash, LINE_ALL, FIRST_SPOT) &&
            in_columns(line, *hash, set, SECOND_SPOT);
 }
 
-MELT bool add_to_columns(uint8_t *line, uint64_t hash, uint32_t columns,
-                         int start) {
+ALWAYS_INLINE bool add_to_columns(uint8_t *line, uint64_t hash,
+                                  uint32_t columns, int start) {
     uint32_t missing = 0;
     for (; columns; columns &= columns - 1) {
         const int column = __builtin_ctz(columns);
@@ -144,107 +144,97 @@ MELT bool add_to_columns(uint8_t *line, uint64_t hash, uint32_t columns,
     return missing != 0;
 }
 
-MELT bool add_to_line_scalar(uint8_t *line, const uint64_t *hash,
-                             struct line_choice from) {
-    const uint32_t set = line_set(*hash, from);
-    if (!from.twice) return add_to_columns(line, *hash, set, FIRST_SPOT);
+ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
+                               struct line_choice choice) {
+    const uint32_t set = line_set(*hash, choice);
+    if (!choice.twice) return add_to_columns(line, *hash, set, FIRST_SPOT);
     const bool first = add_to_columns(line, *hash, LINE_ALL, FIRST_SPOT);
     const bool second = add_to_columns(line, *hash, set, SECOND_SPOT);
     return first | second;
 }
 
-MELT bool share_line_scalar(uint8_t *line, const uint64_t *hash,
-                            struct line_choice from) {
-    struct line_mask bits = line_bits(*hash, from);
+ALWAYS_INLINE bool add_to_line_atomic(uint8_t *line, const uint64_t *hash,
+                                      struct line_choice choice) {
+    struct line_mask bits = line_bits(*hash, choice);
     uint32_t words = 0;
     for (size_t i = 0; i < LINE_BYTES / 8; i++) {
         bits.word[i] &= ~peek64(line + 8 * i);
         words |= (uint32_t)(bits.word[i] != 0) << i;
     }
-    line_share(line, &bits, words);
+    line_set_atomic(line, &bits, words);
     return words != 0;
 }
 
-LINE_SINGLES(scalar, , in_line_scalar, add_to_line_scalar, share_line_scalar)
-LINE_KERNELS(scalar, CPU_SCALAR, )
-LINE2_KERNELS(scalar, CPU_SCALAR, )
-COUNTING_KERNEL(counting_scalar, CPU_SCALAR, , one_scalar_has,
-                line_scalar_has_run, counting_low_scalar, counting_high_scalar,
-                counting_remove_scalar, NULL, false)
+#define TARGET
+#include "kind/line_template.h"
 
-/* ---- The rate ------------------------------------------------------------ */
-
-/*
- * A stranger passes if none of its bits is unset. By inclusion and exclusion
- * that is a sum over the sets of bits that might be unset:
- *
- *     rate = sum over sets A of the stranger's bits of
- *            (-1)^|A| P(all bits of A are unset)
- *
- * Only the numbers matter of columns in which A has one bit, and two: `ones`
- * and `twos`. Let `miss` be the odds that another key of this line misses all
- * of A. A key falls into this line with odds 1 in `lines`, so n keys leave A
- * unset with odds (1 - (1-miss)/lines)^n.
- *
- * One more chance to pass: another key of the line agrees in all 32 bits that
- * choose the pattern.
- */
-
-/* The odds that a key which takes so many columns, a bit in each, misses all
- * bits in `ones` columns and both in `twos` others. Where it takes such a
- * column, it misses with odds 63/64, or 62/64. Column by column, ways[n]
- * becomes the sum of the odds over all ways to take n of the columns so far. */
-static double miss(uint32_t takes, uint32_t ones, uint32_t twos) {
-    double ways[LINE_COLUMNS + 1] = {1}, all[LINE_COLUMNS + 1] = {1};
-    for (uint32_t i = 0; i < LINE_COLUMNS; i++) {
-        const double odds = (i < ones ? 63 : i < ones + twos ? 62 : 64) / 64.;
-        for (uint32_t n = i + 1; n > 0; n--) {
-            ways[n] += odds * ways[n - 1];
-            all[n] += all[n - 1];
-        }
-    }
-    return ways[takes] / all[takes];
-}
-
-/* How often sets A with so many ones and twos are there, with their signs. A
- * column that the stranger takes once adds nothing to A, or one bit with a
- * minus. In one that it takes twice, the second bit falls on the first with
- * odds 1/64; so it adds two bits with weight 63/64, and one, with a minus, with
- * weight 2 * 63/64 + 1/64. */
-struct weights {
-    double of[LINE_COLUMNS + 1][LINE_COLUMNS + 1]; /* [ones][twos] */
+const struct kernel line_scalar = {
+    .level = CPU_SCALAR,
+    .has = line_has,
+    .add = line_add,
+    .has_batch = line_has_batch,
+    .add_batch = line_add_batch,
 };
 
-static struct weights weigh(uint32_t takes, uint32_t again) {
-    struct weights w = {{{1}}};
-    for (uint32_t i = 0; i < takes; i++) {
-        const double one = i < again ? 127. / 64 : 1;
-        const double two = i < again ? 63. / 64 : 0;
-        for (uint32_t a = i + 2; a-- > 0;)
-            for (uint32_t b = i + 2 - a; b-- > 0;) {
-                if (a > 0) w.of[a][b] -= one * w.of[a - 1][b];
-                if (b > 0) w.of[a][b] += two * w.of[a][b - 1];
-            }
-    }
-    return w;
+const struct kernel line_scalar_atomic = {
+    .level = CPU_SCALAR,
+    .has = line_has,
+    .add = line_add_atomic,
+    .has_batch = line_has_batch,
+    .add_batch = line_add_batch_atomic,
+};
+
+const struct kernel line2_scalar = {
+    .level = CPU_SCALAR,
+    .has = line2_has,
+    .add = line2_add,
+    .has_batch = line2_has_batch,
+    .add_batch = line2_add_batch,
+};
+
+const struct kernel line2_scalar_atomic = {
+    .level = CPU_SCALAR,
+    .has = line2_has,
+    .add = line2_add_atomic,
+    .has_batch = line2_has_batch,
+    .add_batch = line2_add_batch_atomic,
+};
+
+/* The lookups of a counting filter are those of a line filter, so its kernel is
+ * here. */
+
+static bool counting_add(uint8_t *body, const struct shape *shape,
+                         uint64_t hash) {
+    return count_one(body, shape, &hash, count_low_scalar, count_high_scalar);
 }
 
-double line_fpr(uint64_t lines, uint32_t probes, double items) {
-    const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
-    const uint32_t again = probes - takes;
-    const struct weights weights = weigh(takes, again);
-    double rate = 0;
-    for (uint32_t twos = 0; twos <= again; twos++)
-        for (uint32_t ones = 0; ones <= takes - twos; ones++) {
-            const double missed =
-                miss(takes, ones, twos) * miss(again, ones, twos);
-            const double unset =
-                exp(items * log1p((missed - 1) / (double)lines));
-            rate += weights.of[ones][twos] * unset;
-        }
-    const double twins = ldexp(items / (double)lines, -32);
-    return fmin(1, fmax(0, rate) + twins);
+static size_t counting_add_batch(uint8_t *body, const struct shape *shape,
+                                 struct batch batch, bool *fresh) {
+    return count_batch(body, shape, batch, fresh, count_low_scalar,
+                       count_high_scalar);
 }
+
+static enum removal counting_remove(uint8_t *body, const struct shape *shape,
+                                    uint64_t hash) {
+    return remove_one_scalar(body, shape, &hash);
+}
+
+static size_t counting_remove_batch(uint8_t *body, const struct shape *shape,
+                                    struct batch batch, bool *found) {
+    return remove_batch_generic(body, shape, batch, found, remove_one_scalar);
+}
+
+const struct kernel counting_scalar = {
+    .level = CPU_SCALAR,
+    .has = line_has,
+    .add = counting_add,
+    .has_batch = line_has_batch,
+    .add_batch = counting_add_batch,
+    .remove = counting_remove,
+    .remove_batch = counting_remove_batch,
+};
+
+/* ---- The kinds ----------------------------------------------------------- */
 
 static double fpr_of_one(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
@@ -255,17 +245,9 @@ static double fpr_of_two(const struct shape *shape, double items) {
     return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
 }
 
-/* A second bit falls on the first with odds 1/64. */
-double line_bits_of_key(uint32_t probes) {
-    const uint32_t again = probes > LINE_COLUMNS ? probes - LINE_COLUMNS : 0;
-    return probes - again / 64.;
-}
-
 static double bits_in_two(uint32_t probes) {
     return 2 * line_bits_of_key(probes / 2);
 }
-
-/* ---- The kinds ----------------------------------------------------------- */
 
 static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
                              uint64_t *at) {
@@ -274,11 +256,37 @@ static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
     return 2;
 }
 
-static const struct kernel *const line_kernels[] = {LINE_LEVELS(line, )};
-static const struct kernel *const line_shared[] = {LINE_LEVELS(line, _shared)};
-static const struct kernel *const line2_kernels[] = {LINE_LEVELS(line2, )};
-static const struct kernel *const line2_shared[] = {
-    LINE_LEVELS(line2, _shared)};
+static const struct kernel *const line_kernels[] = {
+#if ON_X86
+    &line_avx512, &line_avx2,
+#elif ON_SIMD128
+    &line_simd128,
+#endif
+    &line_scalar};
+
+static const struct kernel *const line_atomic_kernels[] = {
+#if ON_X86
+    &line_avx512_atomic, &line_avx2_atomic,
+#elif ON_SIMD128
+    &line_simd128_atomic,
+#endif
+    &line_scalar_atomic};
+
+static const struct kernel *const line2_kernels[] = {
+#if ON_X86
+    &line2_avx512, &line2_avx2,
+#elif ON_SIMD128
+    &line2_simd128,
+#endif
+    &line2_scalar};
+
+static const struct kernel *const line2_atomic_kernels[] = {
+#if ON_X86
+    &line2_avx512_atomic, &line2_avx2_atomic,
+#elif ON_SIMD128
+    &line2_simd128_atomic,
+#endif
+    &line2_scalar_atomic};
 
 const struct kind kind_line = {
     .name = "line",
@@ -293,7 +301,7 @@ const struct kind kind_line = {
     .fpr = fpr_of_one,
     .bits_of_key = line_bits_of_key,
     .kernels = line_kernels,
-    .shared = line_shared,
+    .atomic_kernels = line_atomic_kernels,
 };
 
 const struct kind kind_line2 = {
@@ -309,5 +317,5 @@ const struct kind kind_line2 = {
     .fpr = fpr_of_two,
     .bits_of_key = bits_in_two,
     .kernels = line2_kernels,
-    .shared = line2_shared,
+    .atomic_kernels = line2_atomic_kernels,
 };

@@ -1,10 +1,10 @@
-/* What the kernels of the kinds line, line2 and counting share. line.c tells
+/* What the kernels of the kinds line, line2 and counting share. line.c explains
  * how a line works. */
 #ifndef CALYX_LINE_H
 #define CALYX_LINE_H
 
 #include "base/bits.h"
-#include "kind/kernel.h"
+#include "kind/batch.h"
 
 enum {
     LINE_BYTES = 64,
@@ -24,25 +24,25 @@ extern const uint8_t line_sets[LINE_SETS];
 typedef uint32_t line_row[LINE_COLUMNS];
 extern const line_row line_rows[LINE_SETS];
 
-/* Among which sets keys of so many probes choose: `first` is where they start
- * in line_rows, and `mask` has the bits of a hash that tell how far from there,
- * both in bytes. `twice`: keys take all columns, and a second bit in those of
- * the set. */
+/* The sets that keys with a given number of probes choose from: `first` is
+ * their start in line_rows, and `mask` selects the bits of a hash that are the
+ * offset from there, both in bytes. `twice`: keys take all columns, and a
+ * second bit in those of the set. */
 struct line_choice {
     uint16_t first, mask;
     bool twice;
 };
 extern const struct line_choice line_choices[2 * LINE_COLUMNS + 1];
 
-static inline size_t line_chosen(uint64_t hash, struct line_choice from) {
-    return from.first + (size_t)(hash & from.mask);
+static inline size_t line_chosen(uint64_t hash, struct line_choice choice) {
+    return choice.first + (size_t)(hash & choice.mask);
 }
 
-static inline uint32_t line_set(uint64_t hash, struct line_choice from) {
-    return line_sets[line_chosen(hash, from) / sizeof(line_row)];
+static inline uint32_t line_set(uint64_t hash, struct line_choice choice) {
+    return line_sets[line_chosen(hash, choice) / sizeof(line_row)];
 }
 
-/* Where the bits of a product start that tell the spot of the bit in a column,
+/* The lowest bit of a product that is part of the spot of the bit in a column,
  * and of the second bit if there is one. */
 enum { FIRST_SPOT = 26, SECOND_SPOT = 20 };
 
@@ -87,138 +87,53 @@ static inline void line_mark(struct line_mask *mask, uint64_t hash,
 
 /* All bits of a key. */
 static inline struct line_mask line_bits(uint64_t hash,
-                                         struct line_choice from) {
+                                         struct line_choice choice) {
     struct line_mask mask = {{0}};
-    const uint32_t set = line_set(hash, from);
-    line_mark(&mask, hash, from.twice ? LINE_ALL : set, FIRST_SPOT);
-    if (from.twice) line_mark(&mask, hash, set, SECOND_SPOT);
+    const uint32_t set = line_set(hash, choice);
+    line_mark(&mask, hash, choice.twice ? LINE_ALL : set, FIRST_SPOT);
+    if (choice.twice) line_mark(&mask, hash, set, SECOND_SPOT);
     return mask;
 }
 
 /* Set bits that are missing in a line that other threads may be adding to. The
- * locked instruction is dear, so it is used only for the words given, one bit
+ * locked instruction is slow, so it is used only for the words given, one bit
  * each, where something is missing. */
-static inline void line_share(uint8_t *line, const struct line_mask *missing,
-                              uint32_t words) {
+static inline void line_set_atomic(uint8_t *line,
+                                   const struct line_mask *missing,
+                                   uint32_t words) {
     for (; words; words &= words - 1) {
         const int i = __builtin_ctz(words);
         set64(line + 8 * i, missing->word[i]);
     }
 }
 
-MELT void line_call(const uint8_t *body, const struct shape *shape,
-                    uint64_t hash) {
-    call_line(body + line_offset(hash, shape));
+ALWAYS_INLINE void line_prefetch(const uint8_t *body, const struct shape *shape,
+                                 uint64_t hash) {
+    prefetch_l2(body + line_offset(hash, shape));
 }
 
-MELT void line2_call(const uint8_t *body, const struct shape *shape,
-                     uint64_t hash) {
-    line_call(body, shape, hash);
-    line_call(body, shape, line_second(hash));
+ALWAYS_INLINE void line2_prefetch(const uint8_t *body,
+                                  const struct shape *shape, uint64_t hash) {
+    line_prefetch(body, shape, hash);
+    line_prefetch(body, shape, line_second(hash));
 }
 
-/* What a level brings: is this key in this line? Add it, and tell whether any
- * bit was missing. */
-typedef bool in_line(const uint8_t *line, const uint64_t *hash,
-                     struct line_choice from);
-typedef bool add_to_line(uint8_t *line, const uint64_t *hash,
-                         struct line_choice from);
+extern const struct kernel line_scalar, line_scalar_atomic;
+extern const struct kernel line2_scalar, line2_scalar_atomic, counting_scalar;
+#if ON_X86
+extern const struct kernel line_avx2, line_avx2_atomic;
+extern const struct kernel line2_avx2, line2_avx2_atomic, counting_avx2;
+extern const struct kernel line_avx512, line_avx512_atomic;
+extern const struct kernel line2_avx512, line2_avx512_atomic, counting_avx512;
+#elif ON_SIMD128
+extern const struct kernel line_simd128, line_simd128_atomic;
+extern const struct kernel line2_simd128, line2_simd128_atomic;
+extern const struct kernel counting_simd128;
+#endif
 
-MELT bool has_in_one(const uint8_t *body, const struct shape *shape,
-                     const uint64_t *hash, uint32_t probes, in_line *in) {
-    return in(body + line_offset(*hash, shape), hash, line_choices[probes]);
-}
-
-MELT bool add_to_one(uint8_t *body, const struct shape *shape,
-                     const uint64_t *hash, uint32_t probes, add_to_line *add) {
-    return add(body + line_offset(*hash, shape), hash, line_choices[probes]);
-}
-
-MELT bool has_in_two(const uint8_t *body, const struct shape *shape,
-                     const uint64_t *hash, in_line *in) {
-    const uint64_t second = line_second(*hash);
-    const uint32_t each = shape->probes / 2;
-    const bool here = has_in_one(body, shape, hash, each, in);
-    const bool there = has_in_one(body, shape, &second, each, in);
-    return here & there; /* no branch: both lines are on their way anyway */
-}
-
-MELT bool add_to_two(uint8_t *body, const struct shape *shape,
-                     const uint64_t *hash, add_to_line *add) {
-    const uint64_t second = line_second(*hash);
-    const uint32_t each = shape->probes / 2;
-    const bool here = add_to_one(body, shape, hash, each, add);
-    const bool there = add_to_one(body, shape, &second, each, add);
-    return here | there;
-}
-
-/* Define functions on single hashes, as KERNEL wants them, of three that the
- * level brings: is this key in this line? add it; add it while other threads
- * do. */
-#define LINE_SINGLES(level, TARGET, in, add, share)                       \
-    TARGET MELT bool one_##level##_has(const uint8_t *body,               \
-                                       const struct shape *shape,         \
-                                       const uint64_t *hash) {            \
-        return has_in_one(body, shape, hash, shape->probes, in);          \
-    }                                                                     \
-    TARGET MELT bool one_##level##_add(                                   \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
-        return add_to_one(body, shape, hash, shape->probes, add);         \
-    }                                                                     \
-    TARGET MELT bool one_##level##_share(                                 \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
-        return add_to_one(body, shape, hash, shape->probes, share);       \
-    }                                                                     \
-    TARGET MELT bool two_##level##_has(const uint8_t *body,               \
-                                       const struct shape *shape,         \
-                                       const uint64_t *hash) {            \
-        return has_in_two(body, shape, hash, in);                         \
-    }                                                                     \
-    TARGET MELT bool two_##level##_add(                                   \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
-        return add_to_two(body, shape, hash, add);                        \
-    }                                                                     \
-    TARGET MELT bool two_##level##_share(                                 \
-        uint8_t *body, const struct shape *shape, const uint64_t *hash) { \
-        return add_to_two(body, shape, hash, share);                      \
-    }
-
-/* Of those, the kernels of line2, and of line where the level has no loops of
- * its own for it. */
-#define LINE2_KERNELS(level, cpu, TARGET)                                      \
-    KERNEL(line2_##level, cpu, TARGET, two_##level##_has, line2_call,          \
-           two_##level##_add, line2_call)                                      \
-    KERNEL(line2_##level##_shared, cpu, TARGET, two_##level##_has, line2_call, \
-           two_##level##_share, line2_call)
-
-#define LINE_KERNELS(level, cpu, TARGET)                                     \
-    KERNEL(line_##level, cpu, TARGET, one_##level##_has, line_call,          \
-           one_##level##_add, line_call)                                     \
-    KERNEL(line_##level##_shared, cpu, TARGET, one_##level##_has, line_call, \
-           one_##level##_share, line_call)
-
-#define LINE_DECLARE(level)                                         \
-    extern const struct kernel line_##level, line_##level##_shared, \
-        line2_##level, line2_##level##_shared, counting_##level;
-
-LINE_DECLARE(scalar)
-LINE_DECLARE(avx2)
-LINE_DECLARE(avx512)
-LINE_DECLARE(simd128)
-
-/* The rate of a line filter whose lines took `items` keys of so many probes. */
+/* The rate of a line filter that holds `items` keys (line_rate.c), and the mean
+ * number of bits that a key sets. */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
 double line_bits_of_key(uint32_t probes);
-
-/* The kernels of a kind, best first. */
-#if ON_X86
-#define LINE_LEVELS(kind, suffix) \
-    &kind##_avx512##suffix, &kind##_avx2##suffix, &kind##_scalar##suffix
-#elif ON_SIMD128
-#define LINE_LEVELS(kind, suffix) \
-    &kind##_simd128##suffix, &kind##_scalar##suffix
-#else
-#define LINE_LEVELS(kind, suffix) &kind##_scalar##suffix
-#endif
 
 #endif

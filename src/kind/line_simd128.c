@@ -2,7 +2,7 @@
  * The kinds of lines in WebAssembly with vectors: a line is four registers of
  * 4 words. There is no shift by a different amount in each word, so a bit is
  * looked up: byte b of 1 << n is entry n - 8b of a table that has eight powers
- * of two, and zeros wherever else one looks.
+ * of two, and zeros everywhere else.
  */
 #include "base/cpu.h"
 #if ON_SIMD128
@@ -10,15 +10,69 @@
 #include <wasm_simd128.h>
 
 #include "kind/counting.h"
-#include "kind/line.h"
 
-struct line {
+#define TARGET
+
+/* ---- The vocabulary (line_vector_template.h) ----------------------------- */
+
+typedef struct {
     v128_t quarter[4];
-};
+} vline;
+
+ALWAYS_INLINE vline vload(const void *line) {
+    const v128_t *const at = line;
+    return (vline){{wasm_v128_load(at), wasm_v128_load(at + 1),
+                    wasm_v128_load(at + 2), wasm_v128_load(at + 3)}};
+}
+
+ALWAYS_INLINE void vstore(void *line, vline a) {
+    v128_t *const at = line;
+    for (int i = 0; i < 4; i++) wasm_v128_store(at + i, a.quarter[i]);
+}
+
+ALWAYS_INLINE vline vor(vline a, vline b) {
+    for (int i = 0; i < 4; i++)
+        a.quarter[i] = wasm_v128_or(a.quarter[i], b.quarter[i]);
+    return a;
+}
+
+ALWAYS_INLINE vline vand(vline a, vline b) {
+    for (int i = 0; i < 4; i++)
+        a.quarter[i] = wasm_v128_and(a.quarter[i], b.quarter[i]);
+    return a;
+}
+
+ALWAYS_INLINE vline vxor(vline a, vline b) {
+    for (int i = 0; i < 4; i++)
+        a.quarter[i] = wasm_v128_xor(a.quarter[i], b.quarter[i]);
+    return a;
+}
+
+ALWAYS_INLINE vline vandnot(vline a, vline b) {
+    for (int i = 0; i < 4; i++)
+        a.quarter[i] = wasm_v128_andnot(a.quarter[i], b.quarter[i]);
+    return a;
+}
+
+ALWAYS_INLINE bool vany(vline a) {
+    return wasm_v128_any_true(
+        wasm_v128_or(wasm_v128_or(a.quarter[0], a.quarter[1]),
+                     wasm_v128_or(a.quarter[2], a.quarter[3])));
+}
+
+ALWAYS_INLINE uint32_t vwords(vline a) {
+    uint32_t words = 0;
+    for (int i = 0; i < 4; i++)
+        words |= wasm_i64x2_bitmask(
+                     wasm_i64x2_ne(a.quarter[i], wasm_i64x2_const_splat(0)))
+                 << 2 * i;
+    return words;
+}
 
 /* Add one bit in each of four columns to the two quarters of a line that hold
  * them, but none where a row has no top bit. */
-MELT void spread(struct line *mask, int quarter, v128_t product, v128_t row) {
+ALWAYS_INLINE void spread(vline *mask, int quarter, v128_t product,
+                          v128_t row) {
     const v128_t powers =
         wasm_u8x16_const(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0);
     const v128_t bytes = wasm_u32x4_const_splat(0x18100800);
@@ -36,79 +90,86 @@ MELT void spread(struct line *mask, int quarter, v128_t product, v128_t row) {
                                               wasm_i8x16_swizzle(powers, high));
 }
 
-MELT struct line mask_of(const uint64_t *hash, struct line_choice from) {
+ALWAYS_INLINE vline vmask(const uint64_t *hash, struct line_choice choice) {
     const uint8_t *const row =
-        (const uint8_t *)line_rows + line_chosen(*hash, from);
+        (const uint8_t *)line_rows + line_chosen(*hash, choice);
     const v128_t all = wasm_i32x4_const_splat(INT32_MIN);
     const v128_t low = wasm_v128_load32_splat(hash);
-    struct line mask = {{0}};
+    vline mask = {{0}};
     for (int i = 0; i < 2; i++) {
         const v128_t product =
             wasm_i32x4_mul(low, wasm_v128_load(&line_salt[4 * i]));
         const v128_t columns = wasm_v128_load(row + 16 * i);
-        spread(&mask, i, product, from.twice ? all : columns);
-        if (from.twice)
+        spread(&mask, i, product, choice.twice ? all : columns);
+        if (choice.twice)
             spread(&mask, i, wasm_i32x4_shl(product, FIRST_SPOT - SECOND_SPOT),
                    columns);
     }
     return mask;
 }
 
-/* What a quarter of the mask has and the line has not. */
-MELT v128_t missing_in(const uint8_t *line, const struct line *mask, int i) {
-    return wasm_v128_andnot(mask->quarter[i], wasm_v128_load(line + 16 * i));
+/* ---- One key ------------------------------------------------------------- */
+
+ALWAYS_INLINE bool in_line(const uint8_t *line, const uint64_t *hash,
+                           struct line_choice choice) {
+    return !vany(vandnot(vmask(hash, choice), vload(line)));
 }
 
-MELT v128_t missing_of(const uint8_t *line, const struct line *mask) {
-    return wasm_v128_or(
-        wasm_v128_or(missing_in(line, mask, 0), missing_in(line, mask, 1)),
-        wasm_v128_or(missing_in(line, mask, 2), missing_in(line, mask, 3)));
+ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
+                               struct line_choice choice) {
+    const vline mask = vmask(hash, choice), old = vload(line);
+    vstore(line, vor(old, mask));
+    return vany(vandnot(mask, old));
 }
 
-MELT bool in_line_simd128(const uint8_t *line, const uint64_t *hash,
-                          struct line_choice from) {
-    const struct line mask = mask_of(hash, from);
-    return !wasm_v128_any_true(missing_of(line, &mask));
-}
+#include "kind/line_vector_template.h"
 
-MELT void add_quarter(uint8_t *line, const struct line *mask, int i) {
-    uint8_t *const at = line + 16 * i;
-    wasm_v128_store(at, wasm_v128_or(mask->quarter[i], wasm_v128_load(at)));
-}
+#include "kind/line_template.h"
 
-MELT bool add_to_line_simd128(uint8_t *line, const uint64_t *hash,
-                              struct line_choice from) {
-    const struct line mask = mask_of(hash, from);
-    const bool missing = wasm_v128_any_true(missing_of(line, &mask));
-    add_quarter(line, &mask, 0);
-    add_quarter(line, &mask, 1);
-    add_quarter(line, &mask, 2);
-    add_quarter(line, &mask, 3);
-    return missing;
-}
+#include "kind/counting_template.h"
 
-MELT bool share_line_simd128(uint8_t *line, const uint64_t *hash,
-                             struct line_choice from) {
-    const struct line mask = mask_of(hash, from);
-    struct line_mask bits;
-    uint32_t words = 0;
-    for (int i = 0; i < 4; i++) {
-        const v128_t missing = missing_in(line, &mask, i);
-        wasm_v128_store(&bits.word[2 * i], missing);
-        words |= wasm_i64x2_bitmask(
-                     wasm_i64x2_ne(missing, wasm_i64x2_const_splat(0)))
-                 << 2 * i;
-    }
-    line_share(line, &bits, words);
-    return words != 0;
-}
+/* ---- The kernels --------------------------------------------------------- */
 
-LINE_SINGLES(simd128, , in_line_simd128, add_to_line_simd128,
-             share_line_simd128)
-LINE_KERNELS(simd128, CPU_SIMD128, )
-LINE2_KERNELS(simd128, CPU_SIMD128, )
-COUNTING_KERNEL(counting_simd128, CPU_SIMD128, , one_simd128_has,
-                line_simd128_has_run, counting_low_scalar, counting_high_scalar,
-                counting_remove_scalar, NULL, false)
+const struct kernel line_simd128 = {
+    .level = CPU_SIMD128,
+    .has = line_has,
+    .add = line_add,
+    .has_batch = line_has_batch,
+    .add_batch = line_add_batch,
+};
+
+const struct kernel line_simd128_atomic = {
+    .level = CPU_SIMD128,
+    .has = line_has,
+    .add = line_add_atomic,
+    .has_batch = line_has_batch,
+    .add_batch = line_add_batch_atomic,
+};
+
+const struct kernel line2_simd128 = {
+    .level = CPU_SIMD128,
+    .has = line2_has,
+    .add = line2_add,
+    .has_batch = line2_has_batch,
+    .add_batch = line2_add_batch,
+};
+
+const struct kernel line2_simd128_atomic = {
+    .level = CPU_SIMD128,
+    .has = line2_has,
+    .add = line2_add_atomic,
+    .has_batch = line2_has_batch,
+    .add_batch = line2_add_batch_atomic,
+};
+
+const struct kernel counting_simd128 = {
+    .level = CPU_SIMD128,
+    .has = line_has,
+    .add = counting_add,
+    .has_batch = line_has_batch,
+    .add_batch = counting_add_batch,
+    .remove = counting_remove,
+    .remove_batch = counting_remove_batch,
+};
 
 #endif

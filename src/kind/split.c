@@ -29,14 +29,14 @@ const uint32_t split_salt[SPLIT_LANES] = {
     0x705495C7u, 0x2DF1424Bu, 0x9EFC4947u, 0x5C6BFB31u,
 };
 
-/* ---- The plain kernel: the definition the others are held to ------------- */
+/* ---- The scalar kernel: the definition ----------------------------------- */
 
 static uint32_t lane_bit(uint64_t hash, int lane) {
     return UINT32_C(1) << ((uint32_t)hash * split_salt[lane] >> 27);
 }
 
-MELT bool has(const uint8_t *body, const struct shape *shape,
-              const uint64_t *given) {
+ALWAYS_INLINE bool has(const uint8_t *body, const struct shape *shape,
+                       const uint64_t *given) {
     const uint64_t hash = *given;
     const uint8_t *block = body + split_offset(hash, shape);
     for (int lane = 0; lane < SPLIT_LANES; lane++)
@@ -44,7 +44,8 @@ MELT bool has(const uint8_t *body, const struct shape *shape,
     return true;
 }
 
-MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
+ALWAYS_INLINE bool add(uint8_t *body, const struct shape *shape,
+                       const uint64_t *given) {
     const uint64_t hash = *given;
     uint8_t *block = body + split_offset(hash, shape);
     uint32_t missing = 0;
@@ -57,8 +58,8 @@ MELT bool add(uint8_t *body, const struct shape *shape, const uint64_t *given) {
     return missing != 0;
 }
 
-bool split_share(uint8_t *body, const struct shape *shape,
-                 const uint64_t *given) {
+bool split_add_one_atomic(uint8_t *body, const struct shape *shape,
+                          const uint64_t *given) {
     const uint64_t hash = *given;
     uint8_t *block = body + split_offset(hash, shape);
     bool missing = false;
@@ -72,9 +73,55 @@ bool split_share(uint8_t *body, const struct shape *shape,
     return missing;
 }
 
-KERNEL(split_scalar, CPU_SCALAR, , has, split_call, add, split_call)
-KERNEL(split_scalar_shared, CPU_SCALAR, , has, split_call, split_share,
-       split_call)
+static bool split_scalar_has(const uint8_t *body, const struct shape *shape,
+                             uint64_t hash) {
+    return has(body, shape, &hash);
+}
+
+static bool split_scalar_add(uint8_t *body, const struct shape *shape,
+                             uint64_t hash) {
+    return add(body, shape, &hash);
+}
+
+static bool split_scalar_add_atomic(uint8_t *body, const struct shape *shape,
+                                    uint64_t hash) {
+    return split_add_one_atomic(body, shape, &hash);
+}
+
+static size_t split_scalar_has_batch(const uint8_t *body,
+                                     const struct shape *shape,
+                                     struct batch batch, bool *found) {
+    return has_batch_generic(body, shape, batch, found, has, split_prefetch);
+}
+
+static size_t split_scalar_add_batch(uint8_t *body, const struct shape *shape,
+                                     struct batch batch, bool *fresh) {
+    return add_batch_generic(body, shape, batch, fresh, add, split_prefetch,
+                             NULL);
+}
+
+static size_t split_scalar_add_batch_atomic(uint8_t *body,
+                                            const struct shape *shape,
+                                            struct batch batch, bool *fresh) {
+    return add_batch_generic(body, shape, batch, fresh, split_add_one_atomic,
+                             split_prefetch, NULL);
+}
+
+const struct kernel split_scalar = {
+    .level = CPU_SCALAR,
+    .has = split_scalar_has,
+    .add = split_scalar_add,
+    .has_batch = split_scalar_has_batch,
+    .add_batch = split_scalar_add_batch,
+};
+
+const struct kernel split_scalar_atomic = {
+    .level = CPU_SCALAR,
+    .has = split_scalar_has,
+    .add = split_scalar_add_atomic,
+    .has_batch = split_scalar_has_batch,
+    .add_batch = split_scalar_add_batch_atomic,
+};
 
 /* ---- The rate ------------------------------------------------------------ */
 
@@ -93,12 +140,12 @@ static double fpr(const struct shape *shape, double items) {
     return fmin(1, fmax(0, rate) + twins);
 }
 
-/* ---- The kind ------------------------------------------------------------ */
-
 static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
     *at = split_offset(hash, shape);
     return 1;
 }
+
+/* ---- The kind ------------------------------------------------------------ */
 
 static const struct kernel *const kernels[] = {
 #if ON_X86
@@ -107,11 +154,11 @@ static const struct kernel *const kernels[] = {
     &split_scalar,
 };
 
-static const struct kernel *const shared[] = {
+static const struct kernel *const atomic_kernels[] = {
 #if ON_X86
-    &split_avx2_shared,
+    &split_avx2_atomic,
 #endif
-    &split_scalar_shared,
+    &split_scalar_atomic,
 };
 
 const struct kind kind_split = {
@@ -126,5 +173,5 @@ const struct kind kind_split = {
     .least_fpr = 1e-7,
     .fpr = fpr,
     .kernels = kernels,
-    .shared = shared,
+    .atomic_kernels = atomic_kernels,
 };

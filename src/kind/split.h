@@ -3,7 +3,7 @@
 #define CALYX_SPLIT_H
 
 #include "base/bits.h"
-#include "kind/kernel.h"
+#include "kind/batch.h"
 
 enum { SPLIT_BYTES = 32, SPLIT_LANES = 8 };
 
@@ -16,17 +16,17 @@ static inline size_t split_offset(uint64_t hash, const struct shape *shape) {
            scale32((uint32_t)(hash >> 32), (uint32_t)shape->blocks);
 }
 
-MELT void split_call(const uint8_t *body, const struct shape *shape,
-                     uint64_t hash) {
-    call_line(body + split_offset(hash, shape));
+ALWAYS_INLINE void split_prefetch(const uint8_t *body,
+                                  const struct shape *shape, uint64_t hash) {
+    prefetch_l2(body + split_offset(hash, shape));
 }
 
 /* Add while other threads do. The locked instructions take so long that vectors
  * would not help. */
-bool split_share(uint8_t *body, const struct shape *shape,
-                 const uint64_t *hash);
+bool split_add_one_atomic(uint8_t *body, const struct shape *shape,
+                          const uint64_t *hash);
 
-extern const struct kernel split_scalar, split_scalar_shared;
-extern const struct kernel split_avx2, split_avx2_shared;
+extern const struct kernel split_scalar, split_scalar_atomic;
+extern const struct kernel split_avx2, split_avx2_atomic;
 
 #endif

@@ -65,11 +65,11 @@ uint64_t first_entry(const struct description *d, uint32_t part);
 uint8_t *entry_of(const struct image *image, uint64_t number);
 uint64_t number_of_ranges(const struct image *image);
 
-struct place {
+struct range {
     uint64_t at; /* in the image */
     size_t size;
 };
-struct place place_of(const struct image *image, uint64_t number);
+struct range range_at(const struct image *image, uint64_t number);
 
 /* Is this range sound? Compares it unless that was done before. */
 bool check_range(const calyx_filter *f, uint64_t number);

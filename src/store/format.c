@@ -436,7 +436,7 @@ calyx_status open_head(struct description *d, const calyx_opening *how,
                         ? "it was made with another secret key"
                         : "its %s hash is not the one of this library",
                     head->hash->name);
-    if (how->concurrent && !head->kind->shared)
+    if (how->concurrent && !head->kind->atomic_kernels)
         return fail(why, CALYX_CANNOT,
                     "%s filters take one writer at a time, not concurrent ones",
                     head->kind->name);

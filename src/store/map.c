@@ -141,7 +141,7 @@ struct marks {
 /* Have a range read at once, and nothing around it: the system would read some
  * megabytes. */
 static void read_ahead(const struct image *image, uint64_t number) {
-    const struct place place = place_of(image, number);
+    const struct range place = range_at(image, number);
     madvise(image->base + place.at, place.size, MADV_WILLNEED);
 }
 

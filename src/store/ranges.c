@@ -36,13 +36,13 @@ uint64_t number_of_ranges(const struct image *image) {
     return image->d.layout.tables_bytes / sizeof(uint64_t);
 }
 
-struct place place_of(const struct image *image, uint64_t number) {
+struct range range_at(const struct image *image, uint64_t number) {
     const struct layout *l = &image->d.layout;
     uint32_t part = 0;
     while (number >= ranges_of(l->body_bytes[part]))
         number -= ranges_of(l->body_bytes[part++]);
     const uint64_t from = number * RANGE_BYTES;
-    return (struct place){l->body_at[part] + from,
+    return (struct range){l->body_at[part] + from,
                           range_size(l->body_bytes[part], from)};
 }
 
@@ -72,7 +72,7 @@ static void count(uint64_t *number, int by) {
 static void note_damage(struct image *image, uint64_t number) {
     uint64_t none = 0;
     __atomic_compare_exchange_n(&image->ranges.damage_at, &none,
-                                place_of(image, number).at, false,
+                                range_at(image, number).at, false,
                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -107,7 +107,7 @@ static uint64_t entry(const struct image *image, uint64_t number) {
 
 static uint64_t sum_of(const calyx_filter *f, uint64_t number) {
     const struct image *image = f->image;
-    const struct place place = place_of(image, number);
+    const struct range place = range_at(image, number);
     const uint8_t *const bytes = image->base + place.at;
     return f->concurrent && image->fd >= 0
                ? range_sum_shared(bytes, place.size, number)
@@ -163,7 +163,7 @@ calyx_status verify_ranges(const calyx_filter *f, calyx_error *why) {
             change_state(image, i, UNCHECKED, SOUND);
         }
     return bad == UINT64_MAX ? CALYX_OK
-                             : fail_range(why, place_of(image, bad).at);
+                             : fail_range(why, range_at(image, bad).at);
 }
 
 /* ---- For the filter ------------------------------------------------------ */
@@ -259,7 +259,7 @@ void seal_ranges(const struct image *image) {
     const uint64_t n = number_of_ranges(image);
     for (uint64_t i = 0; i < n; i++) {
         if (entry(image, i) != UNSEALED) continue;
-        const struct place place = place_of(image, i);
+        const struct range place = range_at(image, i);
         uint64_t *const to = (uint64_t *)(void *)entry_of(image, i);
         const uint64_t sum = range_sum(image->base + place.at, place.size, i);
         __atomic_store_n(to, little64(sum), __ATOMIC_RELEASE);

@@ -282,7 +282,7 @@ static void a_filter_can_be_opened_for_many_threads(void **state) {
         const calyx_status status =
             calyx_decode(bytes.at, bytes.size, &how, &back, &why);
 
-        if (kind_named(*kind)->shared) {
+        if (kind_named(*kind)->atomic_kernels) {
             assert_ok(status);
             assert_true(info_of(back).concurrent && has(back, "rose"));
             add(back, "iris");

@@ -766,7 +766,7 @@ static void a_file_has_every_key_added_before_it(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
         for (int grows = 0; grows < 2; grows++) {
-            if (!kind_named(*kind)->shared) continue;
+            if (!kind_named(*kind)->atomic_kernels) continue;
             calyx_filter *f =
                 make_filter((calyx_options){.kind = *kind,
                                             .capacity = grows ? 100 : 400000,

@@ -5,6 +5,7 @@
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
+#include "kind/batch.h"
 #include "support.h"
 
 /* ---- All there are ------------------------------------------------------- */
@@ -54,7 +55,7 @@ static void on_every_kernel(look *test) {
                  k += kind->probe_step) {
                 const struct shape shape = {blocks[b], k};
                 on_list(kind, &shape, kind->kernels, test);
-                on_list(kind, &shape, kind->shared, test);
+                on_list(kind, &shape, kind->atomic_kernels, test);
             }
     }
 }
@@ -82,8 +83,8 @@ static const uint64_t *some_hashes(uint64_t seed) {
 
 /* Runs of these sizes are added one after the other, with the bodies compared
  * in between: a small body is soon full of ones, and would show no more. */
-static const size_t runs[] = {0,  1,   1,   2,   3,   5,   8,  13,
-                              50, 100, 127, 128, 128, 129, RUN};
+static const size_t runs[] = {0,  1,   1,   2,   3,   5,   8,        13,
+                              50, 100, 127, 128, 128, 129, BATCH_MAX};
 enum { RUNS = sizeof runs / sizeof runs[0] };
 
 /* ---- The tests ----------------------------------------------------------- */
@@ -114,17 +115,17 @@ static void every_kernel_leaves_the_bits_of_the_scalar_one(void **state) {
 
 /* A run with hashes of its own, and no more of them than it has, so that a
  * sanitizer sees every step outside. */
-static struct run own_run(const uint64_t *hashes, size_t n, size_t more) {
+static struct batch own_run(const uint64_t *hashes, size_t n, size_t more) {
     const size_t all = n + more;
     uint64_t *own = malloc(all ? all * sizeof *own : 1);
     assert_non_null(own);
     memcpy(own, hashes, all * sizeof *own);
-    struct run run = run_of(own, n);
+    struct batch run = batch_of(own, n);
     run.more = more;
     return run;
 }
 
-static void free_run(struct run run) {
+static void free_run(struct batch run) {
     free((void *)run.hashes);
 }
 
@@ -136,25 +137,25 @@ static void add_in_runs(const struct kind *kind, const struct shape *shape,
     const uint64_t *hashes = some_hashes(shape->blocks);
     const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape);
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
-        bool missing[RUN], fresh[RUN];
+        bool missing[BATCH_MAX], fresh[BATCH_MAX];
         size_t total = 0;
         for (size_t i = 0; i < runs[r]; i++)
             total += missing[i] = scalar->add(want.body, shape, hashes[at + i]);
         const size_t following = r + 1 < RUNS && r % 2 ? runs[r + 1] : 0;
-        const struct run run = own_run(hashes + at, runs[r], following);
+        const struct batch run = own_run(hashes + at, runs[r], following);
         const size_t part = runs[r] / 3;
-        struct run first = run, rest = run;
-        first.called = to_call_first(&run) * (r % 3) / 2;
+        struct batch first = run, rest = run;
+        first.prefetched = prologue_length(&run) * (r % 3) / 2;
         first.n = part;
         first.more += run.n - part;
         rest.hashes += part;
         rest.n -= part;
-        rest.called = to_call_first(&rest);
+        rest.prefetched = prologue_length(&rest);
 
         size_t added =
-            kernel->add_run(is.body, shape, first, r % 3 ? fresh : NULL);
-        added +=
-            kernel->add_run(is.body, shape, rest, r % 3 ? fresh + part : NULL);
+            kernel->add_batch(is.body, shape, first, r % 3 ? fresh : NULL);
+        added += kernel->add_batch(is.body, shape, rest,
+                                   r % 3 ? fresh + part : NULL);
 
         assert_int_equal(added, total);
         if (r % 3) assert_memory_equal(fresh, missing, runs[r]);
@@ -185,17 +186,17 @@ static void ask_in_runs(const struct kind *kind, const struct shape *shape,
 
     for (size_t a = 0; a < sizeof aheads / sizeof aheads[0]; a++)
         for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
-            bool found[RUN];
+            bool found[BATCH_MAX];
             size_t total = 0;
             for (size_t i = 0; i < runs[r]; i++) total += answers[at + i];
             const size_t left = HASHES - at - runs[r];
             const size_t ahead = aheads[a] < left ? aheads[a] : left;
-            struct run run = own_run(hashes + at, runs[r], ahead);
+            struct batch run = own_run(hashes + at, runs[r], ahead);
 
-            assert_int_equal(kernel->has_run(bed.body, shape, run, found),
+            assert_int_equal(kernel->has_batch(bed.body, shape, run, found),
                              total);
-            run.called = to_call_first(&run);
-            assert_int_equal(kernel->has_run(bed.body, shape, run, NULL),
+            run.prefetched = prologue_length(&run);
+            assert_int_equal(kernel->has_batch(bed.body, shape, run, NULL),
                              total);
             assert_memory_equal(found, answers + at, runs[r]);
             free_run(run);
@@ -222,24 +223,26 @@ static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
         hashes[i] = hash->number(&secret, numbers[i]);
     for (size_t i = 0; i < (shape->blocks < 10 ? 12 : HASHES); i += 2)
         scalar->add(bed.body, shape, hashes[i]);
-    const struct run given = own_run(numbers, HASHES, 0);
-    const struct run room = own_run(numbers, HASHES, 0);
-    struct run run = {.hashes = room.hashes,
-                      .numbers = given.hashes,
-                      .flip = xxh3_flip(secret.seed)};
+    const struct batch given = own_run(numbers, HASHES, 0);
+    const struct batch room = own_run(numbers, HASHES, 0);
+    struct batch run = {.hashes = room.hashes,
+                        .numbers = given.hashes,
+                        .flip = xxh3_flip(secret.seed)};
     for (size_t r = 0, at = 0; r < RUNS; at += runs[r++]) {
-        bool found[RUN];
+        bool found[BATCH_MAX];
         run.n = runs[r];
         run.more = HASHES - at - run.n;
 
-        kernel->has_run(bed.body, shape, run, found);
+        kernel->has_batch(bed.body, shape, run, found);
 
-        const size_t hashed = run.n + (run.more < AHEAD ? run.more : AHEAD);
+        const size_t hashed =
+            run.n +
+            (run.more < PREFETCH_DISTANCE ? run.more : PREFETCH_DISTANCE);
         assert_memory_equal(run.hashes, hashes + at, hashed * 8);
         for (size_t i = 0; i < run.n; i++)
             assert_int_equal(found[i],
                              scalar->has(bed.body, shape, hashes[at + i]));
-        run.called = hashed - run.n;
+        run.prefetched = hashed - run.n;
         run.hashes += run.n;
         run.numbers += run.n;
     }
@@ -265,7 +268,7 @@ static void large_bodies_are_no_exception(void **state) {
             const struct shape shape = {blocks, k};
             for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
                 on_list(kind, &shape, kind->kernels, tests[i]);
-                on_list(kind, &shape, kind->shared, tests[i]);
+                on_list(kind, &shape, kind->atomic_kernels, tests[i]);
             }
         }
     }
@@ -276,7 +279,7 @@ static void large_bodies_are_no_exception(void **state) {
 static void remove_in_runs(const struct kind *kind, const struct shape *shape,
                            const struct kernel *kernel) {
     const struct kernel *scalar = scalar_of(kind);
-    if (!kernel->remove_run) return;
+    if (!kernel->remove_batch) return;
     const uint64_t *hashes = some_hashes(shape->blocks + 2);
     const struct bed want = make_bed(kind, shape), is = make_bed(kind, shape),
                      singly = make_bed(kind, shape);
@@ -288,7 +291,7 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
         }
     size_t stuck = 0;
     for (size_t r = 0, at = HASHES; r < RUNS; r++) {
-        bool there[RUN], found[RUN];
+        bool there[BATCH_MAX], found[BATCH_MAX];
         size_t total = 0;
         at -= runs[r];
         for (size_t i = 0; i < runs[r]; i++) {
@@ -300,11 +303,13 @@ static void remove_in_runs(const struct kind *kind, const struct shape *shape,
             assert_int_equal(kernel->remove(singly.body, shape, hash), became);
         }
         const size_t left = HASHES - at - runs[r];
-        const size_t ahead = r % 2 == 0 ? 0 : left < RUN ? left : RUN;
-        const struct run run = own_run(hashes + at, runs[r], ahead);
+        const size_t ahead = r % 2 == 0         ? 0
+                             : left < BATCH_MAX ? left
+                                                : BATCH_MAX;
+        const struct batch run = own_run(hashes + at, runs[r], ahead);
 
         assert_int_equal(
-            kernel->remove_run(is.body, shape, run, r % 3 ? found : NULL),
+            kernel->remove_batch(is.body, shape, run, r % 3 ? found : NULL),
             total);
 
         if (r % 3) assert_memory_equal(found, there, runs[r]);
@@ -402,7 +407,7 @@ static void ask_many_parts(const struct kind *kind, const struct shape *shape,
     const struct kernel *scalar = scalar_of(kind);
     const uint64_t *hashes = some_hashes(shape->blocks + 3);
     struct bed beds[PARTS];
-    struct field parts[PARTS];
+    struct part_view parts[PARTS];
     for (size_t p = 0; p < PARTS; p++) {
         parts[p].shape = (struct shape){shape->blocks + 7 * p, shape->probes};
         if (p == 3) parts[p].shape.probes = 1 + shape->probes % 16;

@@ -353,7 +353,7 @@ static void play_all_kinds(calyx_options want) {
     enum { GAMES = SANITIZED ? 1 : 5 };
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         want.kind = *kind;
-        if (want.concurrent && !kind_named(*kind)->shared) continue;
+        if (want.concurrent && !kind_named(*kind)->atomic_kernels) continue;
         for (uint64_t seed = 1; seed <= GAMES; seed++) play(&want, seed);
     }
 }

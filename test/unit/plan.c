@@ -240,7 +240,7 @@ static void assert_made_as_planned(calyx_options want) {
 static void a_filter_is_made_as_planned(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        const bool shared = kind_named(*kind)->shared != NULL;
+        const bool shared = kind_named(*kind)->atomic_kernels != NULL;
         assert_made_as_planned((calyx_options){.kind = *kind});
         assert_made_as_planned((calyx_options){.kind = *kind, .fpr = 1e-6});
         assert_made_as_planned(

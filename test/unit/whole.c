@@ -1,5 +1,6 @@
 /* Calls on filters as a whole: copy, clear, merge, intersect, compare, fold,
  * freeze and describe; and what counting filters count. */
+#include "base/bits.h"
 #include "filter/filter.h"
 
 #include <math.h>

@@ -1,0 +1,19 @@
+/* What we ask of the compiler beyond C11. */
+#ifndef CALYX_COMPILER_H
+#define CALYX_COMPILER_H
+
+/*
+ * A function that takes other functions as arguments, and is inlined into each
+ * caller with these as constants: a template that is a function.
+ *
+ * gcc -Og cannot do that ("inlining failed") and needs
+ * -DCALYX_NO_FORCED_INLINE=1, which CMakeLists.txt sets: the kernels are slow
+ * then, and easy to step through.
+ */
+#if CALYX_NO_FORCED_INLINE
+#define ALWAYS_INLINE static inline
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
+
+#endif

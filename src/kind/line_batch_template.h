@@ -1,0 +1,265 @@
+/*
+ * Template: batches of the line kind with vectors of x86, unrolled by 8.
+ * Included once a level, after line_template.h, and after the level defined
+ *
+ *     has_8, add_8     process 8 keys and store their hit masks, 8 bytes
+ *     all_hit          hit masks of 32 keys to 0xFF (every bit was set) or 0
+ *
+ * The format of the hit masks is the level's own, whatever is cheapest to
+ * store; they become booleans after the loop. A set bit always means a hit.
+ *
+ * A lookup has to fit into the time in which memory delivers the next line, so
+ * every instruction counts. Each loop is compiled several times: for keys that
+ * set a second bit in a column and for others, for filters within the caches
+ * and beyond, and for hashes or numbers.
+ */
+
+/* ---- Numbers, hashed on the way ------------------------------------------ */
+
+TARGET ALWAYS_INLINE void hash_4(struct batch batch, size_t i) {
+    const __m256i four = _mm256_loadu_si256((const __m256i *)&batch.numbers[i]);
+    _mm256_storeu_si256((__m256i *)&batch.hashes[i],
+                        xxh3_of_four(four, xxh3_all(batch.flip)));
+}
+
+TARGET ALWAYS_INLINE void hash_8(struct batch batch, size_t i) {
+    hash_4(batch, i);
+    hash_4(batch, i + 4);
+}
+
+TARGET ALWAYS_INLINE void hash_1(struct batch batch, size_t i) {
+    const __m256i hash =
+        xxh3_of_four(xxh3_all(batch.numbers[i]), xxh3_all(batch.flip));
+    _mm_storel_epi64((__m128i *)&batch.hashes[i], _mm256_castsi256_si128(hash));
+}
+
+/* Hash, if these are numbers, and prefetch some of a batch. */
+TARGET ALWAYS_INLINE void prefetch_some(const struct part_view *part,
+                                        struct batch batch, size_t from,
+                                        size_t to, bool numbers) {
+    if (numbers) {
+        size_t i = from;
+        for (; i + 8 <= to; i += 8) hash_8(batch, i);
+        for (; i < to; i++) hash_1(batch, i);
+    }
+    for (size_t i = from; i < to; i++)
+        prefetch_l2(line_of(part, batch.hashes[i]));
+}
+
+/* ---- The loop ------------------------------------------------------------ */
+
+/* What is fixed when the loop is compiled. */
+struct batch_variant {
+    bool numbers; /* the batch has numbers                               */
+    bool near;    /* prefetch into L1, too                               */
+    bool fresh;   /* answer "was not there" instead of "was there"       */
+};
+
+struct batch_steps {
+    bool (*process_1)(uint8_t *line, const uint64_t *hash,
+                      struct line_choice choice); /* returns the answer */
+    void (*process_8)(const struct part_view *part, const uint64_t *hashes,
+                      struct line_choice choice, struct prefetch_8 ahead,
+                      uint8_t *hit_masks);
+    __m256i (*all_hit)(__m256i hit_masks);
+};
+
+/* The 8 hashes to prefetch into L1 at hash i; near the end of all, those at
+ * hand, which does no harm. */
+ALWAYS_INLINE const uint64_t *near_hashes(struct batch batch, size_t i) {
+    const size_t at = i + PREFETCH_DISTANCE_L1;
+    return batch.hashes + (at + 8 <= batch.n + batch.more ? at : i);
+}
+
+/* Convert the hit masks of n keys to answers, if wanted; returns the number of
+ * trues. There are 32 bytes of padding behind the masks. */
+TARGET ALWAYS_INLINE size_t convert_hits(const uint8_t *hit_masks, size_t n,
+                                         bool *answers, bool fresh,
+                                         __m256i (*all_hit_of)(__m256i)) {
+    const __m256i ones = _mm256_set1_epi8(1);
+    size_t total = 0;
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t some = n - i < 32 ? n - i : 32;
+        const __m256i hits =
+            all_hit_of(_mm256_loadu_si256((const __m256i *)(hit_masks + i)));
+        const __m256i yes = fresh ? _mm256_andnot_si256(hits, ones)
+                                  : _mm256_and_si256(hits, ones);
+        const uint32_t trues =
+            (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(yes, ones));
+        total +=
+            (size_t)__builtin_popcountll(trues & ((UINT64_C(1) << some) - 1));
+        if (answers && some == 32) {
+            _mm256_storeu_si256((__m256i *)(answers + i), yes);
+        } else if (answers) {
+            bool all[32];
+            _mm256_storeu_si256((__m256i *)all, yes);
+            memcpy(answers + i, all, some);
+        }
+    }
+    return total;
+}
+
+TARGET ALWAYS_INLINE size_t process_batch(const uint8_t *body,
+                                          const struct shape *shape,
+                                          struct batch batch, bool *answers,
+                                          struct line_choice choice,
+                                          struct batch_variant variant,
+                                          struct batch_steps steps) {
+    const struct part_view part = {body, *shape};
+    const size_t prologue = prologue_length(&batch);
+    const size_t steady = steady_length(&batch);
+    const size_t unrolled = steady & ~(size_t)7;
+    uint8_t hit_masks[BATCH_MAX + 32];
+    size_t i = 0;
+    prefetch_some(&part, batch, batch.prefetched, prologue, variant.numbers);
+    for (; i < unrolled; i += 8) {
+        if (variant.numbers) hash_8(batch, i + PREFETCH_DISTANCE);
+        const struct prefetch_8 ahead = {true, variant.near,
+                                         batch.hashes + i + PREFETCH_DISTANCE,
+                                         near_hashes(batch, i)};
+        steps.process_8(&part, batch.hashes + i, choice, ahead, hit_masks + i);
+    }
+    prefetch_some(&part, batch, i + PREFETCH_DISTANCE,
+                  steady + PREFETCH_DISTANCE, variant.numbers);
+    for (; i + 8 <= batch.n; i += 8) {
+        const struct prefetch_8 ahead = {false, variant.near, NULL,
+                                         near_hashes(batch, i)};
+        steps.process_8(&part, batch.hashes + i, choice, ahead, hit_masks + i);
+    }
+    memset(hit_masks + i, 0, 32);
+    size_t total =
+        convert_hits(hit_masks, i, answers, variant.fresh, steps.all_hit);
+    for (; i < batch.n; i++) {
+        const uint64_t *const hash = &batch.hashes[i];
+        const bool yes = steps.process_1(line_of(&part, *hash), hash, choice);
+        if (answers) answers[i] = yes;
+        total += yes;
+    }
+    return total;
+}
+
+/* Beyond a typical L3 it pays to prefetch into L1, too; within, that would cost
+ * 10 %. */
+enum { BEYOND_L3 = (32 << 20) / LINE_BYTES };
+
+/* Choose the variant. Assigning `twice` its known value lets the compiler
+ * specialise the call below. */
+TARGET ALWAYS_INLINE size_t choose_variant(const uint8_t *body,
+                                           const struct shape *shape,
+                                           struct batch batch, bool *answers,
+                                           bool takes_numbers, bool fresh,
+                                           struct batch_steps steps) {
+    const struct batch_variant numbers = {true, true, fresh};
+    const struct batch_variant far = {false, true, fresh};
+    const struct batch_variant close = {false, false, fresh};
+    struct line_choice choice = line_choices[shape->probes];
+    if (choice.twice) {
+        choice.twice = true;
+        if (takes_numbers && batch.numbers)
+            return process_batch(body, shape, batch, answers, choice, numbers,
+                                 steps);
+        return process_batch(body, shape, batch, answers, choice, far, steps);
+    }
+    choice.twice = false;
+    if (takes_numbers && batch.numbers)
+        return process_batch(body, shape, batch, answers, choice, numbers,
+                             steps);
+    if (shape->blocks >= BEYOND_L3)
+        return process_batch(body, shape, batch, answers, choice, far, steps);
+    return process_batch(body, shape, batch, answers, choice, close, steps);
+}
+
+/* ---- Eight additions while other threads add ----------------------------- */
+
+/* May two of eight keys share a line? Compares the low half of each address
+ * with those one to four places on, all around. */
+TARGET ALWAYS_INLINE bool any_line_twice(uint8_t *const *lines) {
+    enum { TWO_ON = 0x39, FOUR_ON = 0x4E };
+    const __m256 first = _mm256_loadu_ps((const float *)lines);
+    const __m256 last = _mm256_loadu_ps((const float *)(lines + 4));
+    const __m256i all =
+        _mm256_castps_si256(_mm256_shuffle_ps(first, last, 0x88));
+    const __m256i one_on = _mm256_permutevar8x32_epi32(
+        all, _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 0));
+    const __m256i two_on = _mm256_permute4x64_epi64(all, TWO_ON);
+    const __m256i three_on = _mm256_permute4x64_epi64(one_on, TWO_ON);
+    const __m256i four_on = _mm256_permute4x64_epi64(all, FOUR_ON);
+    const __m256i same =
+        _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi32(all, one_on),
+                                        _mm256_cmpeq_epi32(all, two_on)),
+                        _mm256_or_si256(_mm256_cmpeq_epi32(all, three_on),
+                                        _mm256_cmpeq_epi32(all, four_on)));
+    return !_mm256_testz_si256(same, same);
+}
+
+/* The locked instructions for eight keys come last, in one loop: each waits for
+ * the stores before it, and a loop a key would end where no branch predictor
+ * foresees it. Only a key that shares a line with an earlier one has to see
+ * what that one set. Returns the words that lacked a bit, 8 bits a key. */
+TARGET ALWAYS_INLINE uint64_t add_words_8_atomic(const struct part_view *part,
+                                                 const uint64_t *hashes,
+                                                 struct line_choice choice,
+                                                 struct prefetch_8 ahead) {
+    struct line_mask missing[8];
+    uint8_t *lines[8];
+    uint64_t words = 0;
+    for (size_t j = 0; j < 8; j++) lines[j] = line_of(part, hashes[j]);
+    const bool shared = any_line_twice(lines);
+    for (size_t j = 0; j < 8; j++) {
+        prefetch_at(part, ahead, j);
+        if (__builtin_expect(shared, false))
+            words |= (uint64_t)add_words_atomic(lines[j], &hashes[j], choice)
+                     << 8 * j;
+        else
+            words |= (uint64_t)find_missing(lines[j], &hashes[j], choice,
+                                            &missing[j])
+                     << 8 * j;
+    }
+    if (shared) return words;
+    for (uint64_t left = words; left; left &= left - 1) {
+        const size_t at = (size_t)__builtin_ctzll(left);
+        set64(lines[at / 8] + at % 8 * 8, missing[at / 8].word[at % 8]);
+    }
+    return words;
+}
+
+TARGET ALWAYS_INLINE void add_8_atomic(const struct part_view *part,
+                                       const uint64_t *hashes,
+                                       struct line_choice choice,
+                                       struct prefetch_8 ahead,
+                                       uint8_t *hit_masks) {
+    store64(hit_masks, ~add_words_8_atomic(part, hashes, choice, ahead));
+}
+
+/* For hit masks of one byte a key. */
+TARGET ALWAYS_INLINE __m256i all_hit_bytes(__m256i hit_masks) {
+    return _mm256_cmpeq_epi8(hit_masks, _mm256_set1_epi8(-1));
+}
+
+/* ---- The functions of the kernel ----------------------------------------- */
+
+TARGET ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
+                                    struct line_choice choice) {
+    return in_line(line, hash, choice);
+}
+
+TARGET static size_t line_has_batch(const uint8_t *body,
+                                    const struct shape *shape,
+                                    struct batch batch, bool *found) {
+    const struct batch_steps steps = {in_line_1, has_8, all_hit};
+    return choose_variant(body, shape, batch, found, true, false, steps);
+}
+
+TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
+                                    struct batch batch, bool *fresh) {
+    const struct batch_steps steps = {add_to_line, add_8, all_hit};
+    return choose_variant(body, shape, batch, fresh, false, true, steps);
+}
+
+TARGET static size_t line_add_batch_atomic(uint8_t *body,
+                                           const struct shape *shape,
+                                           struct batch batch, bool *fresh) {
+    const struct batch_steps steps = {add_to_line_atomic, add_8_atomic,
+                                      all_hit_bytes};
+    return choose_variant(body, shape, batch, fresh, false, true, steps);
+}
