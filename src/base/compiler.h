@@ -11,7 +11,8 @@
  * then, and easy to step through.
  */
 #if CALYX_NO_FORCED_INLINE
-#define ALWAYS_INLINE static inline
+#define ALWAYS_INLINE       static inline
+#define XXH_NO_INLINE_HINTS 1 /* xxhash.h has the same trouble */
 #else
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif

@@ -14,6 +14,7 @@
 #ifndef CALYX_XXH3_H
 #define CALYX_XXH3_H
 
+#include "base/compiler.h" /* before xxhash.h */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h" /* before xxhash.h */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
