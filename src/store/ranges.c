@@ -132,7 +132,7 @@ static bool matches(const calyx_filter *f, uint64_t number) {
         const uint64_t stored = entry(image, number);
         if (stored == UNSEALED) return is_marked_rightly(image, number);
         if (sum_of(f, number) == stored) return true;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        __sync_synchronize(); /* first the bytes, then the entry again */
         if (entry(image, number) == stored) return false;
     }
 }
