@@ -40,6 +40,16 @@ calyx_status fail_in(calyx_error *why, const char *path, calyx_status status) {
     return status;
 }
 
+bool was_interrupted(int tries) {
+    return errno == EINTR && tries < 1000;
+}
+
+bool sync_file(int fd) {
+    for (int tries = 0; fsync(fd) != 0; tries++)
+        if (!was_interrupted(tries)) return false;
+    return true;
+}
+
 /* ---- Bytes of a file ----------------------------------------------------- */
 
 /* One call moves at most 2 GiB, and may move less than it was asked to. */
@@ -300,7 +310,7 @@ static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
         open(folder_of(draft, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_os(why, folder, "open the folder");
     const calyx_status status =
-        fsync(fd) == 0 ? CALYX_OK : fail_os(why, folder, "sync the folder");
+        sync_file(fd) ? CALYX_OK : fail_os(why, folder, "sync the folder");
     close(fd);
     return status;
 }
@@ -320,7 +330,7 @@ static calyx_status write_draft(const calyx_filter *f, struct draft *draft,
     errno = stream.error;
     if (status == CALYX_IO) return fail_os(why, draft->path, "write it");
     if (status != CALYX_OK) return fail_in(why, draft->path, status);
-    if (fsync(draft->fd) != 0)
+    if (!sync_file(draft->fd))
         return fail_os(why, draft->path, "bring it to the disk");
     if (!close_one(draft->fd)) return fail_os(why, draft->path, "close it");
     return CALYX_OK;

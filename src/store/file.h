@@ -14,4 +14,11 @@ calyx_status fail_in(calyx_error *why, const char *path, calyx_status status);
 calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
                           calyx_error *why);
 
+/* Should a call that just failed be tried again, because a signal came between?
+ * But what always fails is an error. */
+bool was_interrupted(int tries);
+
+/* Bring an open file to the disk. */
+bool sync_file(int fd);
+
 #endif

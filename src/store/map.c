@@ -34,20 +34,9 @@ static uint64_t map_size(const struct image *image) {
     return image->d.layout.file_bytes;
 }
 
-/* A signal may come between; but what always fails is an error. */
-static bool retry(int tries) {
-    return errno == EINTR && tries < 1000;
-}
-
-static bool sync_file(int fd) {
-    for (int tries = 0; fsync(fd) != 0; tries++)
-        if (!retry(tries)) return false;
-    return true;
-}
-
 static bool sync_memory(uint8_t *from, uint64_t size) {
     for (int tries = 0; msync(from, (size_t)size, MS_SYNC) != 0; tries++)
-        if (!retry(tries)) return false;
+        if (!was_interrupted(tries)) return false;
     return true;
 }
 
@@ -306,11 +295,13 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
 /* One process at a time changes a file. Once it is ours, it must still be the
  * one under this name: keys added to another would be lost. */
 static calyx_status lock(int fd, const char *path, calyx_error *why) {
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return fail_os(why, path,
-                       errno == EWOULDBLOCK
-                           ? "change it, as another process does so now"
-                           : "lock it");
+    int tries = 0;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        if (!was_interrupted(tries++))
+            return fail_os(why, path,
+                           errno == EWOULDBLOCK
+                               ? "change it, as another process does so now"
+                               : "lock it");
     if (is_named(fd, path)) return CALYX_OK;
     return fail_os(why, path,
                    errno == ESTALE ? "open it, as it was replaced meanwhile"
