@@ -164,10 +164,17 @@ struct draft *draft_open(const char *path, const struct stat *old,
     return d;
 }
 
-static void sync_folder(const char *path) {
+static bool sync_file(int fd) {
+    int status;
+    do status = fsync(fd);
+    while (status != 0 && errno == EINTR);
+    return status == 0;
+}
+
+void sync_folder(const char *path) {
     char *const folder = folder_of(path);
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) != 0) fail_os(folder, "sync the folder");
+    if (fd < 0 || !sync_file(fd)) fail_os(folder, "sync the folder");
     close(fd);
     free(folder);
 }
@@ -193,7 +200,7 @@ static bool link_to_new(const struct draft *d) {
 }
 
 void draft_publish(struct draft *d) {
-    if (fsync(d->fd) != 0) fail_os(d->name, "bring it to the disk");
+    if (!sync_file(d->fd)) fail_os(d->name, "bring it to the disk");
     /* closing tells of errors too, but the last of it must wait for the name */
     const int twin = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
     if (twin < 0 || close(twin) != 0) fail_os(d->name, "close it");

@@ -30,6 +30,9 @@ struct draft *draft_open(const char *path, const struct stat *old,
  * come to be there meanwhile is trouble. */
 void draft_publish(struct draft *draft);
 
+/* Bring the name of this file to the disk. */
+void sync_folder(const char *path);
+
 /* The folder of a path, in memory of its own. */
 char *folder_of(const char *path);
 

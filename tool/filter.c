@@ -3,12 +3,13 @@
  * unpacked where it is needed, and with the secret key if there is one.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lock.h"
 #include "source.h"
-#include "tool.h"
 
 /* ---- The secret key ----------------------------------------------------- */
 
@@ -56,7 +57,8 @@ const uint8_t *secret_key(void) {
     const int fd = open(key_file, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail_os(key_file, "open it");
     for (ssize_t n = 1; n > 0 && size < sizeof text; size += (size_t)n) {
-        n = read(fd, text + size, sizeof text - size);
+        do n = read(fd, text + size, sizeof text - size);
+        while (n < 0 && errno == EINTR);
         if (n < 0) fail_os(key_file, "read it");
     }
     close(fd);
@@ -119,6 +121,24 @@ calyx_filter *filter_open(const char *path) {
     return f;
 }
 
+calyx_filter *filter_open_whole(const char *path) {
+    calyx_filter *const f = filter_open(path);
+    filter_expect_whole(f, path);
+    return f;
+}
+
+void filter_expect_whole(const calyx_filter *f, const char *path) {
+    calyx_error why;
+    const calyx_status status = calyx_verify(f, &why);
+    if (status != CALYX_OK && status != CALYX_UNSEALED)
+        fail_at(path, 0, "%s", why.text);
+}
+
+void filter_expect_health(const calyx_filter *f, const char *path) {
+    calyx_error why;
+    if (calyx_health(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
+}
+
 /* ---- Writing ------------------------------------------------------------ */
 
 static bool put_out(void *context, const void *bytes, size_t size) {
@@ -136,6 +156,7 @@ static void save_plain(const calyx_filter *f, const char *path) {
 }
 
 void filter_save(const calyx_filter *f, const char *path, bool replace) {
+    if (path && replace) lock_file(path);
     if (path && is_plain_name(path)) {
         expect_output(path, replace);
         save_plain(f, path);

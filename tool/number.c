@@ -90,7 +90,8 @@ bool time_from(const char *text, double *seconds) {
     static const struct {
         const char *unit;
         double seconds;
-    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3},
+                 {"s", 1},     {"min", 60},  {"h", 3600}};
 
     const char *const end = decimal(text, seconds);
     for (size_t i = 0; end && i < sizeof units / sizeof *units; i++)

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lock.h"
+
 static const char *path;
 static bool replace;
 
@@ -29,6 +31,7 @@ const char *result_path(void) {
     if (!file && isatty(STDOUT_FILENO))
         fail("standard output is a terminal, and the result is no text: name "
              "a file with -o FILE");
+    if (file && replace) lock_file(file);
     return file;
 }
 

@@ -7,7 +7,8 @@
 extern const struct group result_group;
 
 /* Where to: a file, or NULL for standard output. Fails at once, before any
- * work is done, if that is a terminal, or a file that cannot be made. */
+ * work is done, if that is a terminal, or a file that cannot be made, or a
+ * filter that another process changes now; it stays locked. */
 const char *result_path(void);
 bool result_replaces(void); /* --force */
 

@@ -111,9 +111,9 @@ static void take_turn(struct stream *s, struct block *block,
                       struct batch *batch) {
     if (block->starts_file) s->line = 0;
     if (s->work->turn) {
-        begin_change();
+        if (!s->work->unguarded) begin_change();
         const bool goes_on = s->work->turn(block, batch);
-        end_change();
+        if (!s->work->unguarded) end_change();
         if (!goes_on) s->over = true;
     }
     if (block->out_size)

@@ -21,13 +21,14 @@ size_t thread_count(void);
 struct work {
     /* Beside the others. NULL: nothing. */
     void (*work)(struct block *block, struct batch *batch);
-    /* In its turn, within begin_change and end_change. After it, what was put
-     * out is written, and what is wrong in the block ends the process. NULL:
-     * nothing. Returns false to end the stream here. */
+    /* In its turn, within begin_change and end_change unless `unguarded`. After
+     * it, what was put out is written, and what is wrong in the block ends the
+     * process. NULL: nothing. Returns false to end the stream here. */
     bool (*turn)(struct block *block, struct batch *batch);
-    bool numbered;         /* blocks tell the number of their first line */
-    bool goes_on;          /* behind a file that cannot be read */
-    const char *so_far;    /* what stays if reading fails, for the message */
+    bool unguarded;     /* the turn may wait, and guards what it must itself */
+    bool numbered;      /* blocks tell the number of their first line */
+    bool goes_on;       /* behind a file that cannot be read */
+    const char *so_far; /* what stays if reading fails, for the message */
     struct output *output; /* for block->out; NULL if there is none */
 };
 

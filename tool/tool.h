@@ -97,7 +97,7 @@ const char *nearest(const char *name, const char *const *names);
 bool count_from(const char *text, uint64_t *count); /* 10M, 1e9, 1.5G       */
 bool size_from(const char *text, uint64_t *bytes);  /* 64KiB, 10M, 1G, 4096B */
 bool rate_from(const char *text, double *rate);     /* 0.01, 1%, 1/1000     */
-bool time_from(const char *text, double *seconds);  /* 50ns, 3us, 1ms, 2s   */
+bool time_from(const char *text, double *seconds);  /* 50ns, 3us, 2s, 5min  */
 
 /* The same for people, in a buffer of TEXT_SIZE: "1 234 567", "1.2 GB", and a
  * rate as "1 %" or "1 in 1 000 000". All return the buffer. */
@@ -211,9 +211,20 @@ bool is_plain_name(const char *path); /* of a file that is not to be packed */
 extern const struct group secret_group;
 const uint8_t *secret_key(void); /* NULL if none was given */
 
-/* Open a filter for asking: mapped if it is a plain file, else read, from "-",
- * a pipe, or gzip or zstd. */
+/* Open a filter for queries: mapped if it is a plain file, else read, from "-",
+ * a pipe, or gzip or zstd. What is read is compared with its checksums at once;
+ * what is mapped, range by range before it is first used. A damaged range
+ * answers yes: so look at filter_expect_health before an answer is printed. */
 calyx_filter *filter_open(const char *path);
+
+/* The same for what uses all of a filter: all checksums are compared now. One
+ * that was left unsealed by a process that was killed will do. */
+calyx_filter *filter_open_whole(const char *path);
+
+/* Fail, naming the file, if a checksum does not match: of what was used so far,
+ * which costs nothing; or of all, which is read. */
+void filter_expect_health(const calyx_filter *f, const char *path);
+void filter_expect_whole(const calyx_filter *f, const char *path);
 
 /* Read a filter into memory of its own, to be changed. */
 calyx_filter *filter_load(const char *path, bool concurrent);

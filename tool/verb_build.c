@@ -13,83 +13,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "budget.h"
 #include "guess.h"
+#include "lock.h"
+#include "new_filter.h"
 #include "shards.h"
 #include "spool.h"
 #include "stream.h"
 
-static const char *out, *kind, *seed, *comment;
-static uint64_t keys, memory, shards; /* 0: no shards, but one filter */
-static uint32_t probes;
-static double rate, growth;
-static bool force, strict;
+static const char *out;
+static uint64_t shards; /* 0: no shards, but one filter */
+static bool force;
 
 /* ---- What to make ------------------------------------------------------- */
-
-static void take_growth(const struct option *o, const char *value) {
-    if (!rate_from(value, &growth) || !(growth >= 1.25 && growth <= 16))
-        fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
-             value);
-}
-
-static void take_probes(const struct option *o, const char *value) {
-    uint64_t number;
-    if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
-        fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
-             value);
-    probes = (uint32_t)number;
-}
-
-static uint64_t seed_from_text(void) {
-    uint64_t number = 0;
-    if (!seed) return 0;
-    if (strcmp(seed, "random") == 0) {
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
-            fail_os("the system", "give random bytes");
-        return number;
-    }
-    if (!count_from(seed, &number))
-        fail("option --seed wants a number or 'random', not '%s'", seed);
-    return number;
-}
-
-/* What can be said before the keys are counted. */
-static calyx_options options_given(void) {
-    if (seed && secret_key())
-        fail("--seed and --key-file are both given; a key is a seed already");
-    if (keys && rate > 0 && memory)
-        fail("--keys, --rate and --memory are all given; any two of them "
-             "decide the third");
-    if (growth > 0 && (memory || probes || strict))
-        fail("--growth goes with --keys and --rate, but not with --memory, "
-             "--probes or --strict: a growing filter chooses its own bits, and "
-             "is never full");
-    return (calyx_options){.kind = kind,
-                           .capacity = keys,
-                           .fpr = rate,
-                           .probes = probes,
-                           .growth = growth,
-                           .strict = strict,
-                           .hash = secret_key() ? "siphash" : NULL,
-                           .seed = seed_from_text(),
-                           .key = secret_key()};
-}
-
-/* As many bits as fit into --memory, counters and all. */
-static uint64_t bits_in_memory(calyx_options want) {
-    calyx_info info;
-    calyx_error why;
-    if (memory > UINT64_MAX / 8) fail("option --memory: that is too large");
-    want.bits = 8 * memory;
-    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
-    if (info.bytes <= memory) return want.bits;
-    return (uint64_t)((double)want.bits * (double)memory / (double)info.bytes);
-}
 
 static uint64_t filter_count(void) {
     return shards ? shards : 1;
@@ -104,14 +42,6 @@ static uint64_t share_of(uint64_t all) {
     return (uint64_t)ceil(share + 6 * sqrt(share) + 12);
 }
 
-static calyx_filter *make_one(calyx_options want) {
-    calyx_filter *f;
-    calyx_error why;
-    if (memory) want.bits = bits_in_memory(want);
-    if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
-    return f;
-}
-
 /* ---- Adding ------------------------------------------------------------- */
 
 static calyx_filter *filters[MOST_SHARDS]; /* to add to, or only to hash, if */
@@ -119,7 +49,7 @@ static struct spool *spool; /* the keys are to be counted first */
 
 static void make(calyx_options want) {
     want.capacity = share_of(want.capacity);
-    for (uint64_t i = 0; i < filter_count(); i++) filters[i] = make_one(want);
+    for (uint64_t i = 0; i < filter_count(); i++) filters[i] = new_filter(want);
 }
 
 static void free_filters(void) {
@@ -160,7 +90,7 @@ static void add(uint64_t number, const uint64_t *hashes, size_t n) {
     if (status == CALYX_FULL)
         fail("the filter is full at %" PRIu64 " keys, and --strict lets no "
              "more in",
-             keys);
+             wanted.keys);
     if (status != CALYX_OK) fail("%s", calyx_status_text(status));
 }
 
@@ -245,12 +175,13 @@ static bool fits(void) {
 /* What is wrong with the options is said before anything is read. */
 static void look_for_errors(calyx_options want) {
     want.capacity = 1000;
-    calyx_free(make_one(want));
+    calyx_free(new_filter(want));
 }
 
 static bool make_guessed(calyx_options want, int count, char **files,
                          struct totals *totals) {
-    if (strict || growth > 0) return false; /* they go by the number */
+    if (wanted.strict || wanted.growth > 0)
+        return false; /* they go by the number */
     if (!guess_lines(count, files, &guess.keys)) return false;
     want.capacity = guess.keys;
     make(want);
@@ -285,8 +216,6 @@ static void make_counted(calyx_options want, int count, char **files,
 }
 
 /* ---- The verb ----------------------------------------------------------- */
-
-enum { MOST_COMMENT = 1000 }; /* bytes; what the library takes */
 
 /* Chance never does this, but somebody who chooses the keys may. */
 static void warn_of_fullest_shard(void) {
@@ -333,10 +262,10 @@ static void for_each_file(void (*act)(const char *file, calyx_filter *f)) {
 static void expect_file(const char *file, calyx_filter *f) {
     (void)f;
     expect_output(file, force);
+    if (file && force) lock_file(file); /* shards: only to see that it can be */
 }
 
 static void save(const char *file, calyx_filter *f) {
-    if (comment) calyx_set_comment(f, comment);
     filter_save(f, file, force);
 }
 
@@ -346,16 +275,12 @@ static int run(int count, char **files) {
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
         fail("a filter is nothing for a terminal; name a file with -o");
     for_each_file(expect_file);
-    if (shards) memory /= shards;
+    if (shards) wanted.memory /= shards;
 
-    const calyx_options want = options_given();
-    if (comment) comment = as_given(comment);
-    if (comment && strlen(comment) > MOST_COMMENT)
-        fail("option --comment wants at most %d bytes, not %zu", MOST_COMMENT,
-             strlen(comment));
+    const calyx_options want = options_wanted();
     const double started = seconds_now();
     struct totals totals;
-    if (keys || (memory && rate > 0)) {
+    if (wanted.keys || (wanted.memory && wanted.rate > 0)) {
         make(want);
         totals = stream(&todo, count, files);
     } else {
@@ -378,45 +303,14 @@ static const struct group options = {
          "when it is complete. Packed if the name ends in .gz or .zst.",
          take_text, &out},
         {0, "force", NULL, "Replace FILE if it exists.", take_flag, &force},
-        {'n', "keys", "KEYS",
-         "Plan for so many different keys, such as 10M or 1e9. Without it they "
-         "are guessed or counted, and the rate is kept all the same.",
-         take_some, &keys},
-        {'p', "rate", "RATE",
-         "The share of strangers that may pass: 0.01, 1%, 1e-6 or 1/1000000. "
-         "The default is 1%.",
-         take_rate, &rate},
-        {0, "memory", "SIZE",
-         "Make the filter this large, such as 10M or 64KiB, with whatever rate "
-         "that gives; or with --rate, for whatever number of keys. K, M and G "
-         "are powers of 1000, Ki, Mi and Gi of 1024.",
-         take_size, &memory},
-        {0, "kind", "KIND",
-         "The kind of filter: line (the default), line2 for rates below 0.1%, "
-         "split for Parquet, flat for the textbook's, counting for one that "
-         "can "
-         "forget. 'calyx --version' lists those there are.",
-         take_text, &kind},
-        {0, "probes", "N", "Bits to set for a key, instead of the best number.",
-         take_probes, NULL},
-        {0, "growth", "FACTOR",
-         "Let the filter grow when more is added than was planned, to FACTOR "
-         "times the keys, from 1.25 to 16.",
-         take_growth, NULL},
-        {0, "strict", NULL,
-         "Take it for an error when more keys come than were planned.",
-         take_flag, &strict},
+        NEW_FILTER_OPTIONS(
+            "Plan for so many different keys, such as 10M or 1e9. Without it "
+            "they are guessed or counted, and the rate is kept all the same."),
         {0, "shards", "N",
          "Make N filters instead of one, each for its share of the keys, up to "
          "1024: -o ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push "
          "--shards' spreads them over a cluster.",
          take_shards, &shards},
-        {0, "seed", "SEED",
-         "Seed of the hash: a number, or 'random'. The default is 0. Filters "
-         "can be merged if their seeds are equal.",
-         take_text, &seed},
-        {0, "comment", "TEXT", "Keep TEXT with the filter.", take_text,
-         &comment},
         {0},
     },
 };

@@ -23,6 +23,7 @@
 
 #include "chunks.h"
 #include "draft.h"
+#include "lock.h"
 #include "result.h"
 #include "server.h"
 #include "spill.h"
@@ -159,7 +160,7 @@ static void open_named_part(const char *out) {
                                ? "use it for what has come, as it is a link"
                                : "make it");
     if (!made) expect_own_part();
-    if (flock(part.fd, LOCK_EX | LOCK_NB) != 0)
+    if (!try_lock(part.fd, part.path))
         fail_at(part.path, 0, "another pull is writing it");
     if (replaces) take_access(part.fd, &old, false, part.path);
     if (made) put_at(0, MARK, sizeof MARK - 1); /* from now on it is ours */

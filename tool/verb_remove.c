@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "lock.h"
 #include "stream.h"
 
 static bool missing_only;
@@ -60,6 +61,7 @@ static const struct group options = {
     (const struct option[]){
         {0, "missing", NULL, "Print the lines that certainly were not there.",
          take_flag, &missing_only},
+        WAIT_OPTION,
         {0},
     },
 };
@@ -77,7 +79,8 @@ const struct verb verb_remove = {
             "to be there, as one in so many strangers does, makes the filter "
             "forget others.",
             "The file is replaced when the input has ended; if that does not "
-            "come about, it stays as it was.",
+            "come about, it stays as it was. One process at a time can change "
+            "or replace a filter.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &work_group, &progress_group, NULL},

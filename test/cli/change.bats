@@ -91,7 +91,7 @@ setup() {
         await grep -q x fresh
         run_calyx add $filter <<<y
         is_status 2
-        complains "$filter: cannot change it, as another process does so now"
+        complains "$filter: another process changes it now"
         exec 5>&-
         wait
         rm lines
@@ -116,7 +116,7 @@ setup() {
     complains "at least 1 operand is wanted, found 0: calyx add FILTER"
     run_calyx add nowhere.calyx <<<x
     is_status 2
-    complains "nowhere.calyx: cannot open it"
+    complains "nowhere.calyx: there is no such file; 'calyx add --create -n KEYS' makes it"
     run_calyx add - <<<x
     is_status 2
     complains "standard input cannot be changed"
