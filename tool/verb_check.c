@@ -281,8 +281,16 @@ static void work(struct block *block, struct batch *batch) {
     free(answers.found);
 }
 
+/* All lines of this block have been looked up by now, and none is printed. */
+static void expect_health(void) {
+    for (size_t f = 0; f < names.count; f++)
+        filter_expect_health(filters[f], names.text[f]);
+    if (except) filter_expect_health(except, except_name);
+}
+
 static bool turn(struct block *block, struct batch *batch) {
     (void)batch;
+    expect_health();
     if (block->selected >= most - selected) {
         const uint64_t last = most - selected;
         if (block->out_size) block->out_size = block->ends[last - 1];
@@ -308,6 +316,7 @@ static double expected_rate(void) {
     double none = 1;
     for (size_t f = 0; f < names.count; f++) {
         calyx_info info;
+        filter_expect_whole(filters[f], names.text[f]);
         calyx_describe(filters[f], &info);
         none *= 1 - info.fpr_now;
     }
@@ -412,6 +421,10 @@ const struct verb verb_check = {
             "lines that are certainly not in it.",
             "Give the options that choose the key as they were given to "
             "'calyx build', or others if the input has the key elsewhere.",
+            "Nothing is answered by damaged bytes: each range of the filter is "
+            "compared with its checksum before it is first used, and if it "
+            "does not match, that is trouble. Only 'calyx verify' looks at "
+            "all of them.",
             "A file that cannot be read is told of, and the others are read; "
             "the exit status is then 2, but for -q if a line was selected.",
             "With --server, a filter that is not there, or not all of it, is "

@@ -67,8 +67,8 @@ static void write_json(const struct overlap *o, char **names) {
 
 static int run(int count, char **operands) {
     (void)count;
-    calyx_filter *const a = filter_open(operands[0]);
-    calyx_filter *const b = filter_open(operands[1]);
+    calyx_filter *const a = filter_open_whole(operands[0]);
+    calyx_filter *const b = filter_open_whole(operands[1]);
     calyx_overlap found;
     calyx_error why;
     if (calyx_compare(a, b, &found, &why) != CALYX_OK)

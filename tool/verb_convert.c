@@ -48,7 +48,7 @@ const void *bare_bits(const calyx_filter *f, const char *path, size_t *size) {
 
 static void convert_to(const struct form *form, const char *path) {
     const char *const result = result_path();
-    calyx_filter *const f = filter_open(path);
+    calyx_filter *const f = filter_open_whole(path);
     struct output *const output = output_open(result, result_replaces());
     form->write(f, path, output);
     output_close(output);

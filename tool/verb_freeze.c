@@ -7,7 +7,7 @@
 static int run(int count, char **operands) {
     (void)count;
     result_path(); /* fails before the work, if it must */
-    calyx_filter *const f = filter_open(operands[0]), *frozen;
+    calyx_filter *const f = filter_open_whole(operands[0]), *frozen;
     calyx_error why;
     if (calyx_freeze(f, &frozen, &why) != CALYX_OK)
         fail_at(operands[0], 0, "%s", why.text);

@@ -81,7 +81,7 @@ static void write_info(const char *name, const calyx_info *is,
 static int run(int count, char **operands) {
     if (as_json) json_open(NULL, '[');
     for (int i = 0; i < count; i++) {
-        calyx_filter *const f = filter_open(operands[i]);
+        calyx_filter *const f = filter_open_whole(operands[i]);
         calyx_info is;
         calyx_describe(f, &is);
         if (as_json) {
@@ -118,7 +118,8 @@ const struct verb verb_info = {
             "zstd; - is standard input.",
             "Keys are counted as they are added, and a false positive is not "
             "counted: the number of distinct keys that the bits suggest is an "
-            "independent guess. The whole filter is read for it.",
+            "independent guess. The whole filter is read for it, and compared "
+            "with its checksums: a damaged one is trouble.",
             NULL},
     .groups = (const struct group *const[]){&options, &secret_group, NULL},
     .examples =

@@ -10,7 +10,7 @@ static int run(int count, char **operands) {
     result_path(); /* fails before the work, if it must */
     calyx_filter *const f = filter_load(operands[0], false);
     for (int i = 1; i < count; i++) {
-        calyx_filter *const other = filter_open(operands[i]);
+        calyx_filter *const other = filter_open_whole(operands[i]);
         calyx_error why;
         if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) !=
             CALYX_OK)

@@ -68,7 +68,7 @@ static void tell_apart(int n, char **files) {
             lists[list_count++] = files[i];
             continue;
         }
-        calyx_filter *const f = filter_open(files[i]);
+        calyx_filter *const f = filter_open_whole(files[i]);
         calyx_info info;
         char text[TEXT_SIZE];
         calyx_describe(f, &info);

@@ -302,16 +302,8 @@ static struct name staged_of(const struct name *key) {
 
 /* ---- One filter ---------------------------------------------------------- */
 
-static calyx_filter *open_checked(const char *file) {
-    calyx_filter *const f = filter_open(file);
-    calyx_error why;
-    const calyx_status status = calyx_verify(f, &why);
-    if (status != CALYX_OK && status != CALYX_UNSEALED) fail_with(&why);
-    return f;
-}
-
 static void push(const char *file, struct name target) {
-    calyx_filter *const f = open_checked(file);
+    calyx_filter *const f = filter_open_whole(file);
     calyx_info info;
     calyx_outline(f, &info);
     load = (struct load){.file = file,
