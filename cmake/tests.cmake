@@ -254,6 +254,13 @@ set_target_properties(crash_saver crash_shim PROPERTIES
 add_test(NAME crash COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/test/crash/crash.py
     $<TARGET_FILE:crash_saver> $<TARGET_FILE:crash_shim>)
 
+# The command, with each of its system calls failing in turn; all of them with
+# CALYX_LONG.
+add_test(NAME crash.faults COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/crash/faults.py $<TARGET_FILE:calyx-command>)
+set_tests_properties(crash.faults PROPERTIES PROCESSORS 2 TIMEOUT 1800
+    ENVIRONMENT "CALYX_MODULE=$<TARGET_FILE:calyx_module>;PYTHONDONTWRITEBYTECODE=1")
+
 # Makes the files of test/golden; kept compiling, and run by hand.
 add_executable(golden_make test/golden/make.c)
 target_link_libraries(golden_make PRIVATE calyx_static)
