@@ -29,7 +29,11 @@ use(ZLIB zlib.h z "gzip")
 use(ZSTD zstd.h zstd "zstd")
 use(HIREDIS hiredis/hiredis.h hiredis "push, pull and check --server")
 if(HAVE_HIREDIS)
-    use(HIREDIS_SSL hiredis/hiredis_ssl.h hiredis_ssl "rediss:// URLs, which want TLS")
+    use(OPENSSL openssl/ssl.h ssl "rediss:// URLs, which want TLS")
+    if(HAVE_OPENSSL)
+        find_library(CRYPTO_LIBRARY crypto REQUIRED)
+        target_link_libraries(calyx-command PRIVATE ${CRYPTO_LIBRARY})
+    endif()
 endif()
 
 # Each verb's help is its manual page.

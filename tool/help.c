@@ -37,7 +37,8 @@ static const struct {
     {"CALYX_REDIS_URL, CALYX_REDIS_USER, CALYX_REDIS_PASSWORD",
      "The server for push, pull and check, and who asks it."},
     {"CALYX_TLS_CA, CALYX_TLS_CERT, CALYX_TLS_KEY",
-     "Files for rediss:// addresses."},
+     "For rediss:// addresses: the authorities to trust, a file or a folder; "
+     "and files with a certificate and its key, if the server wants one."},
     {"CALYX_KERNEL",
      "The instructions to use, such as scalar, instead of the best that the "
      "processor has."},

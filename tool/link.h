@@ -1,6 +1,7 @@
 /*
- * One connection to a server, by hiredis. Built without it, opening fails and
- * says how to get it; all else here is then never called.
+ * One connection to a server, plain or by TLS. hiredis connects and reads
+ * replies; built without it, opening fails and says how to get it, and all else
+ * here is then never called.
  */
 #ifndef CALYX_TOOL_LINK_H
 #define CALYX_TOOL_LINK_H
@@ -31,13 +32,19 @@ size_t reply_parts(const struct reply *reply); /* 0 if it is no array */
 void reply_free(struct reply *reply);
 
 struct link;
-enum { LINK_TROUBLE = 256 };
 
-/* Connect, to the host and port given or to the socket of the address, and say
- * who we are. NULL, and why, if that fails; `refused` tells that the server
- * answered, and does not want us. */
+/* Why a connection failed. Final: the server does not want us, or we do not
+ * trust it, so another try would end the same way. */
+struct trouble {
+    char text[640];
+    bool is_final;
+};
+
+/* Connect, to the host and port given or to the socket of the address; verify
+ * the host if the address wants TLS; say who we are. NULL, and why, if that
+ * fails. */
 struct link *link_open(const struct address *address, const char *host,
-                       int port, char *trouble, bool *refused);
+                       int port, struct trouble *trouble);
 void link_close(struct link *link);
 
 /* Put commands together, send them all, then take the replies in order; NULL if
@@ -45,5 +52,6 @@ void link_close(struct link *link);
 void link_post(struct link *link, const struct call *call);
 void link_send(struct link *link);
 struct reply *link_take(struct link *link);
+const struct trouble *link_trouble(const struct link *link); /* why NULL */
 
 #endif

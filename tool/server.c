@@ -62,8 +62,8 @@ struct server {
     int node_count;
     int entry; /* the one to ask when it is not known where to */
     int16_t where[SLOTS];
-    bool was_reached;
-    char trouble[LINK_TROUBLE];
+    bool was_heard;     /* one of them has answered a command */
+    char trouble[1024]; /* why a node could not be asked */
 };
 
 static int node_at(struct server *s, const char *host, size_t host_size,
@@ -82,9 +82,25 @@ static int node_at(struct server *s, const char *host, size_t host_size,
     return s->node_count++;
 }
 
+/* Fails if to try again is of no use, or if there never was a connection. */
+static void note_trouble(struct server *s, int node, const char *what,
+                         const struct trouble *trouble) {
+    const struct node *const n = &s->nodes[node];
+    char name[300] = ""; /* of a node that the address does not name */
+    if (node) snprintf(name, sizeof name, "%.256s:%d: ", n->host, n->port);
+    if (trouble->is_final || !s->was_heard)
+        fail("%s: %s%s", s->address->shown, name, trouble->text);
+    snprintf(s->trouble, sizeof s->trouble, "%s%s%s", what, name,
+             trouble->text);
+}
+
 /* A node that broke may not be the right one any more, and another may know. */
 static void drop(struct server *s, int node) {
-    if (s->nodes[node].link) link_close(s->nodes[node].link);
+    struct link *const link = s->nodes[node].link;
+    if (link && link_trouble(link))
+        note_trouble(s, node, "the connection is closed again and again: ",
+                     link_trouble(link));
+    if (link) link_close(link);
     s->nodes[node].link = NULL;
     for (int i = 0; i < SLOTS; i++)
         if (s->where[i] == node) s->where[i] = NOWHERE;
@@ -127,24 +143,22 @@ static void learn(struct server *s, int node) {
     link_post(s->nodes[node].link, &call);
     call_free(&call);
     struct reply *const map = link_take(s->nodes[node].link);
-    if (map)
+    if (map) {
+        s->was_heard = true;
         read_map(s, map, node);
-    else
+    } else {
         drop(s, node);
+    }
     reply_free(map);
 }
 
 static bool reach(struct server *s, int node) {
     struct node *const n = &s->nodes[node];
-    bool refused;
+    struct trouble trouble;
     if (n->link) return true;
-    n->link = link_open(s->address, n->host, n->port, s->trouble, &refused);
-    if (n->link) {
-        s->was_reached = true;
-        return true;
-    }
-    if (refused || !s->was_reached)
-        fail("%s: %s", s->address->shown, s->trouble);
+    n->link = link_open(s->address, n->host, n->port, &trouble);
+    if (n->link) return true;
+    note_trouble(s, node, "", &trouble);
     drop(s, node);
     return false;
 }
@@ -293,7 +307,7 @@ struct reply *server_ask(struct server *s, const struct call *call, bool once) {
         if (!reply) {
             drop(s, node);
             if (once) return NULL;
-            await(s, &waiting, "the connection is closed again and again");
+            await(s, &waiting, s->trouble);
             continue;
         }
         const char *const error = reply_error(reply);

@@ -349,7 +349,9 @@ const struct verb verb_pull = {
             "a pull of the same user has left is not touched: that is an "
             "error. "
             "It has the permissions of FILE, if that is there.",
-            "URL is as for 'calyx push', which tells of passwords, too.", NULL},
+            "URL is as for 'calyx push', which tells of passwords and TLS, "
+            "too.",
+            NULL},
     .groups = (const struct group *const[]){&result_group, &server_group,
                                             &progress_group, NULL},
     .examples =

@@ -439,8 +439,17 @@ const struct verb verb_push = {
             "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
             "are "
             "overwritten in the list of processes at once, and no message "
-            "shows them. For TLS, $CALYX_TLS_CA, $CALYX_TLS_CERT and "
-            "$CALYX_TLS_KEY name files.",
+            "shows them.",
+            "With rediss:// nothing is sent before the server has proved who "
+            "it is: its certificate must be for the HOST in the URL, by name "
+            "or by IP address, and for a node of a cluster for the host that "
+            "the cluster announces. It must be signed by an authority that the "
+            "system trusts, or, if $CALYX_TLS_CA is set, by one in that file, "
+            "or in that folder, which 'openssl rehash' has prepared. If the "
+            "server wants a certificate of the client, as Redis does unless "
+            "told otherwise, $CALYX_TLS_CERT names its file, and "
+            "$CALYX_TLS_KEY that of its key, without a pass phrase; both may "
+            "be in the first. Versions of TLS before 1.2 are not used.",
             "With --shards one logical filter of any size is spread over the "
             "nodes of a cluster; doc/COMMANDS.md tells how clients find the "
             "shard of a key. A filter that was made as one cannot be split, "
@@ -456,6 +465,10 @@ const struct verb verb_push = {
              "load a filter under the key 'seen'"},
             {"calyx push --swap tonight.calyx redis://cache.example/allowed",
              "replace one that clients are asking"},
+            {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
+             "rediss://cache.example/seen",
+             "by TLS, to a server whose certificate comes from an authority of "
+             "one's own"},
             {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push "
              "--shards 16 ids.calyx redis://node1.example/ids",
              "one filter over a cluster"},

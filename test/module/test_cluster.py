@@ -6,7 +6,8 @@ import threading
 import pytest
 from command import CALYX, environment, good, lines, url
 from resp import Client, Error
-from servers import HANGS, Server, caught_up, free_port, info, until
+from servers import (HANGS, Server, caught_up, free_port, info, join_cluster,
+                     until)
 
 SHARDS = 16
 COUNT = 30000
@@ -26,20 +27,7 @@ def nodes(tmp_path_factory):
                 tmp_path_factory.mktemp("node"), cluster_enabled="yes",
                 cluster_node_timeout="3000", cluster_port=free_port(),
                 cluster_replica_validity_factor="0"))
-        # The port of the bus is not that of the clients and 10000, so MEET has
-        # to be told; redis-cli --cluster create does not know it.
-        for i, node in enumerate(started[:3]):
-            client = node.client()
-            client("CLUSTER", "ADDSLOTSRANGE", i * 5462,
-                   min(16383, (i + 1) * 5462 - 1))
-            client("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
-        first = started[0].client()
-        for node in started[1:]:
-            assert first("CLUSTER", "MEET", "127.0.0.1", node.port,
-                         node.options["cluster_port"]) == "OK"
-        for node in started:
-            until(lambda node=node: info_of(node)["cluster_known_nodes"] == "4"
-                  and info_of(node)["cluster_state"] == "ok")
+        join_cluster(started)
         replica, last = started[3].client(), started[2].client()
         assert replica("CLUSTER", "REPLICATE", my_id(last)) == "OK"
         until(lambda: info(replica, "replication").get(
@@ -48,11 +36,6 @@ def nodes(tmp_path_factory):
     finally:
         for node in started:
             node.stop()
-
-
-def info_of(node):
-    text = node.client()("CLUSTER", "INFO").decode()
-    return dict(line.split(":") for line in text.split("\r\n") if ":" in line)
 
 
 @pytest.fixture(scope="module")

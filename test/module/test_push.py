@@ -9,6 +9,7 @@ import threading
 import pytest
 import xxhash
 from command import CALYX, bad, calyx, environment, good, lines, make, url
+from relay import Relay
 from resp import Error
 from servers import HANGS, SANITIZED, Server, free_port, info, until
 
@@ -76,11 +77,6 @@ def test_by_a_unix_socket(start, words, tmp_path):
     assert r("BF.EXISTS", "seen", 1) == 1
     good("pull", "-o", tmp_path / "g.calyx", f"redis+unix://{path}?db=3&key=seen",
          CALYX_REDIS_PASSWORD="p")
-
-
-def test_tls_is_refused_where_it_is_not_built_in(server, words):
-    status, _, err = calyx("push", words, f"rediss://127.0.0.1:{server.port}/k")
-    assert status == 2 and "TLS" in err
 
 
 # ---- Keys that are taken ----------------------------------------------------
@@ -379,57 +375,6 @@ def test_nor_one_in_a_url_that_makes_no_sense(words, who):
 
 
 # ---- What breaks ------------------------------------------------------------
-
-class Relay:
-    """Between the command and the server; breaks a connection after `most`
-    bytes, again and again, or closes all that follow at once."""
-
-    def __init__(self, port, most, again=True):
-        self.to, self.most, self.again, self.broken = port, most, again, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                if self.broken and not self.again:
-                    raise OSError
-                server = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:
-                client.close()
-                continue
-            left = [self.most]
-            for pair in ((client, server), (server, client)):
-                threading.Thread(target=self.copy, args=(*pair, left),
-                                 daemon=True).start()
-
-    def copy(self, source, target, left):
-        try:
-            while data := source.recv(65536):
-                left[0] -= len(data)
-                if left[0] < 0:
-                    self.broken += 1
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        # Closed, too: one that is only shut down and still full lets the other
-        # side wait until it may write again.
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
-
-    def close(self):
-        self.listener.close()
-
 
 @pytest.fixture
 def relay(server):

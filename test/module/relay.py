@@ -1,0 +1,59 @@
+"""A relay between the command and a server, which breaks connections."""
+import socket
+import threading
+
+
+class Relay:
+    """Between the command and the server; breaks a connection after `most`
+    bytes, again and again, or closes all that follow at once."""
+
+    def __init__(self, port, most, again=True):
+        self.to, self.most, self.again, self.broken = port, most, again, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                if self.broken and not self.again:
+                    raise OSError
+                server = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                client.close()
+                continue
+            left = [self.most]
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.copy, args=(*pair, left),
+                                 daemon=True).start()
+
+    def breaks(self):
+        """Whether it is the relay that ends the connection now."""
+        return True
+
+    def copy(self, source, target, left):
+        try:
+            while data := source.recv(65536):
+                left[0] -= len(data)
+                if left[0] < 0:
+                    self.broken += 1
+                    if self.breaks():
+                        break
+                target.sendall(data)
+        except OSError:
+            pass
+        # Closed, too: one that is only shut down and still full lets the other
+        # side wait until it may write again.
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def close(self):
+        self.listener.close()
