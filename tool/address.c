@@ -95,6 +95,12 @@ const char *as_given(const char *word) {
 
 /* ---- Parts of a URL ------------------------------------------------------ */
 
+static _Noreturn void fail_address(const char *shown, const char *what) {
+    fail("%s: %s; the form is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, "
+         "rediss:// for TLS, or redis+unix:///PATH?key=KEY",
+         shown, what);
+}
+
 static int digit(char c) {
     return isdigit((unsigned char)c) ? c - '0' : tolower(c) - 'a' + 10;
 }
@@ -112,14 +118,17 @@ static char *decode(const char *text, size_t size, size_t *decoded) {
         if (coded) i += 2;
     }
     out[n] = '\0';
-    if (decoded) *decoded = n;
+    *decoded = n;
     return out;
 }
 
-static _Noreturn void fail_address(const char *shown, const char *what) {
-    fail("%s: %s; the form is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, "
-         "rediss:// for TLS, or redis+unix:///PATH?key=KEY",
-         shown, what);
+/* The same where %00 would end it. */
+static char *decode_text(const char *shown, const char *text, size_t size) {
+    size_t decoded;
+    char *const out = decode(text, size, &decoded);
+    if (memchr(out, '\0', decoded))
+        fail_address(shown, "a user, password or path cannot have a %00");
+    return out;
 }
 
 static bool small_number(const char *text, size_t size, int most, int *number) {
@@ -132,8 +141,8 @@ static bool small_number(const char *text, size_t size, int most, int *number) {
 static void take_credentials(struct address *a, const char *text, size_t size) {
     const char *const colon = memchr(text, ':', size);
     const size_t user = colon ? (size_t)(colon - text) : size;
-    if (user) a->user = decode(text, user, NULL);
-    if (colon) a->password = decode(colon + 1, size - user - 1, NULL);
+    if (user) a->user = decode_text(a->shown, text, user);
+    if (colon) a->password = decode_text(a->shown, colon + 1, size - user - 1);
 }
 
 static void take_host(struct address *a, const char *shown, const char *text,
@@ -217,7 +226,7 @@ static struct address parse(const char *url, bool keyless) {
     }
     if (scheme->socket) {
         const size_t path = strcspn(rest, "?");
-        a.socket = decode(rest, path, NULL);
+        a.socket = decode_text(a.shown, rest, path);
         if (!*a.socket) fail_address(a.shown, "it names no socket");
         if (rest[path]) take_query(&a, a.shown, rest + path + 1);
     } else {

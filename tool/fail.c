@@ -81,6 +81,26 @@ _Noreturn void end_of_pipe(void) {
     end_by(SIGPIPE);
 }
 
+/* A control character: of ASCII, or U+0080 to U+009F, which is C2 80 to C2 9F
+ * in UTF-8 and of which only the second byte is meant. */
+static bool is_control(const char *text, size_t at) {
+    const unsigned char c = (unsigned char)text[at];
+    return c < 0x20 || c == 0x7f ||
+           (c >= 0x80 && c < 0xa0 && at > 0 && text[at - 1] == '\xc2');
+}
+
+/* Names of files and words of servers may have characters that a terminal
+ * obeys: these are shown as \x1b. Returns the size, at most `room`. */
+static size_t show(const char *text, size_t size, char *shown, size_t room) {
+    size_t n = 0;
+    for (size_t i = 0; i < size && n + sizeof "\\x1b" <= room; i++)
+        if (is_control(text, i))
+            n += (size_t)sprintf(shown + n, "\\x%02x", text[i] & 0xff);
+        else
+            shown[n++] = text[i];
+    return n;
+}
+
 /* One write, so that the lines of two processes do not mix. */
 static void say(const char *file, uint64_t line, const char *format,
                 va_list values, const char *tail) {
@@ -98,9 +118,11 @@ static void say(const char *file, uint64_t line, const char *format,
     if (tail && n < most)
         n += (size_t)snprintf(text + n, most - n, ": %s", tail);
     if (n >= most) n = most - 1;
-    text[n++] = '\n';
+    char shown[2 * sizeof text];
+    n = show(text, n, shown, sizeof shown - 1);
+    shown[n++] = '\n';
     progress_hide();
-    if (write(STDERR_FILENO, text, n) < 0) return; /* nobody to tell */
+    if (write(STDERR_FILENO, shown, n) < 0) return; /* nobody to tell */
 }
 
 void warn(const char *format, ...) {

@@ -120,13 +120,15 @@ static void read_map(struct server *s, const struct reply *map, int from) {
         for (size_t n = 2; n < reply_parts(range); n++) {
             const struct reply *const one = reply_part(range, n);
             if (reply_parts(one) < 2 ||
-                !reply_number(reply_part(one, 1), &port))
+                !reply_number(reply_part(one, 1), &port) || port < 1 ||
+                port > 65535)
                 continue;
             const char *host = reply_text(reply_part(one, 0), &size);
             if (!host || !size) { /* it does not know its own name */
                 host = s->nodes[from].host;
                 size = strlen(host);
             }
+            if (memchr(host, '\0', size)) continue;
             const int node = node_at(s, host, size, (int)port);
             for (long long slot = first; n == 2 && slot <= last; slot++)
                 s->where[slot] = (int16_t)node;

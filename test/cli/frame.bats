@@ -103,3 +103,10 @@ verbs() {
         [[ $output == *"cannot write"*"No space left"* ]]
     done
 }
+
+@test "no file name makes a message obey it" {
+    run_calyx info $'no\e]52;c;eA==\a\x7f\xc2\x9b1m\r\xc3\xbc'
+    is_status 2
+    complains $'no\\x1b]52;c;eA==\\x07\\x7f\xc2\\x9b1m\\x0d\xc3\xbc: cannot open it'
+    [ "$(wc -l <err)" -eq 1 ]
+}

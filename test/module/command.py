@@ -16,7 +16,7 @@ def calyx(*words, given=None, **more):
     done = subprocess.run([CALYX, *map(str, words)], input=given,
                           capture_output=True, env=environment(**more),
                           timeout=300)
-    return done.returncode, done.stdout, done.stderr.decode()
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
 
 def good(*words, **more):

@@ -184,10 +184,11 @@ def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
 # ---- Servers that make no sense -----------------------------------------------
 
 class Strange:
-    """A server that answers by a function; None closes the connection."""
+    """A server that answers by a function; None closes the connection. Asked
+    for the slots of a cluster, it says the same each time."""
 
-    def __init__(self, answer):
-        self.answer = answer
+    def __init__(self, answer, slots=b"*0\r\n"):
+        self.answer, self.slots = answer, slots
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
@@ -214,7 +215,7 @@ class Strange:
                 for _ in range(int(line[1:])):
                     size = int(stream.readline()[1:])
                     words.append(stream.read(size + 2)[:-2])
-                answer = (b"*0\r\n" if words[0] == b"CLUSTER"
+                answer = (self.slots if words[0] == b"CLUSTER"
                           else self.answer(words, self.port))
                 if answer is None:
                     return
@@ -255,6 +256,8 @@ def moved_to_itself(words, port):
      "not understood"),
     (lambda *_: b"*1\r\n*-1\r\n", "not understood"),
     (lambda *_: b"$-1\r\n", "not understood"),
+    (lambda *_: b"-ERR \x1b[2J\x07\xc2\x9b1m\r\n",
+     "ERR \\x1b[2J\\x07\ufffd\\x9b1m"),
     (lambda *_: b"hello\r\n", "closed again and again"),
     (lambda *_: None, "closed again and again"),
 ])
@@ -273,6 +276,21 @@ def test_push_to_a_strange_server_ends(words, answer, text):
 def test_pull_from_a_strange_server_ends(tmp_path, answer, text):
     with Strange(answer) as server:
         bad(text, "pull", "--wait", "0.5s", "-o", tmp_path / "f", url(server))
+
+
+@pytest.mark.parametrize("host, port", [
+    (b"127.0.0.1", lambda port: 2 ** 32 + port),
+    (b"127.0.0.1\0", lambda port: port)])
+def test_a_node_that_cannot_be_is_not_asked(words, host, port):
+    """A port is not cut to what fits, nor a name at a zero byte: another server
+    would get the password, and what is sent."""
+    asked = []
+    with Strange(lambda words, _: asked.append(words)) as other:
+        slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%d\r\n" % (
+            len(host), host, port(other.port))
+        with Strange(lambda *_: b"-ERR it was me\r\n", slots) as server:
+            bad("it was me", "pull", "--wait", "0.5s", url(server))
+    assert not asked
 
 
 # ---- Passwords --------------------------------------------------------------
@@ -330,6 +348,14 @@ def test_no_message_shows_a_password(guarded, words, tmp_path):
         assert status == 2 and err
         assert "s3cr" not in err and b"s3cr" not in out, command
     assert "s3cr" not in guarded.text()
+
+
+def test_a_zero_byte_does_not_cut_a_password(guarded, words):
+    for address in (url(guarded, "k", f":{SECRET}%00x@"),
+                    url(guarded, "k", "lo%00ader:pw@"),
+                    f"redis+unix://:{SECRET}@/tmp%00/s?key=k"):
+        err = bad("cannot have a %00", "push", words, address)
+        assert "s3cr" not in err
 
 
 def command_line(pid):
