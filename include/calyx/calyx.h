@@ -352,6 +352,43 @@ CALYX_API calyx_status calyx_compare(const calyx_filter *a,
                                      const calyx_filter *b,
                                      calyx_overlap *overlap, calyx_error *why);
 
+/*
+ * The same in steps, for callers that must not be kept waiting. The bits of all
+ * parts are one row, the oldest part first, without counters. Each call goes
+ * over at most `most` bytes of it, from `at->at` on, and ends early where a
+ * part does. Begin with zeros in `at`; `other` is merged once `at->at` has come
+ * to what calyx_row_bytes(other) was then.
+ *
+ *     calyx_progress at = {0};
+ *     const uint64_t end = calyx_row_bytes(b);
+ *     while (at.at < end && status == CALYX_OK)
+ *         status = calyx_merge_some(a, b, 1 << 20, &at, &why);
+ *
+ * Between the steps of a merge both filters may gain keys, and grow unless they
+ * count: what `other` had when it began is merged. A comparison is of one state
+ * only if neither filter changed; `overlap` is set by its last step.
+ */
+typedef struct calyx_progress {
+    uint64_t at;      /* bytes of the row that are done */
+    uint64_t bits[3]; /* counted so far                 */
+} calyx_progress;
+
+CALYX_API uint64_t calyx_row_bytes(const calyx_filter *f);
+CALYX_API calyx_status calyx_merge_some(calyx_filter *f,
+                                        const calyx_filter *other,
+                                        uint64_t most, calyx_progress *at,
+                                        calyx_error *why);
+CALYX_API calyx_status calyx_compare_some(const calyx_filter *a,
+                                          const calyx_filter *b, uint64_t most,
+                                          calyx_progress *at,
+                                          calyx_overlap *overlap,
+                                          calyx_error *why);
+
+/* Make an empty filter with as many parts as this one has now, all of the same
+ * shapes: one to merge it into. */
+CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
+                                       calyx_filter **out, calyx_error *why);
+
 /* Make a filter with the same keys, `factor` times smaller, at a higher rate.
  * The number of blocks of each part must be a multiple of the factor; large
  * filters are made so for every power of two up to a 4096th of their blocks. A

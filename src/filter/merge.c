@@ -8,12 +8,14 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "filter/filter.h"
 
 /* ---- Do they fit? -------------------------------------------------------- */
 
-static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
-                              calyx_error *why) {
+/* All but the shapes. */
+static calyx_status check_hash(const calyx_filter *a, const calyx_filter *b,
+                               calyx_error *why) {
     const calyx_status no = CALYX_MISMATCH;
     if (a->kind != b->kind)
         return fail(why, no, "one filter is of kind %s, the other of kind %s",
@@ -26,19 +28,31 @@ static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
         return fail(why, no, "their seeds differ; make both with the same");
     if (memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) != 0)
         return fail(why, no, "the filters have different secret keys");
+    return CALYX_OK;
+}
 
+static calyx_status check_shape(const struct part *p, const struct part *q,
+                                calyx_error *why) {
+    if (p->shape.blocks == q->shape.blocks &&
+        p->shape.probes == q->shape.probes)
+        return CALYX_OK;
+    return fail(why, CALYX_MISMATCH,
+                "one filter has a part of %llu blocks with %u probes "
+                "where the other has %llu with %u; make both for the "
+                "same number of keys, at the same rate",
+                (unsigned long long)p->shape.blocks, p->shape.probes,
+                (unsigned long long)q->shape.blocks, q->shape.probes);
+}
+
+static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
+                              calyx_error *why) {
+    calyx_status status = check_hash(a, b, why);
     const struct part *p = newest_of(a), *q = newest_of(b);
-    for (; p && q; p = p->older, q = q->older)
-        if (p->shape.blocks != q->shape.blocks ||
-            p->shape.probes != q->shape.probes)
-            return fail(why, no,
-                        "one filter has a part of %llu blocks with %u probes "
-                        "where the other has %llu with %u; make both for the "
-                        "same number of keys, at the same rate",
-                        (unsigned long long)p->shape.blocks, p->shape.probes,
-                        (unsigned long long)q->shape.blocks, q->shape.probes);
+    for (; p && q && status == CALYX_OK; p = p->older, q = q->older)
+        status = check_shape(p, q, why);
+    if (status != CALYX_OK) return status;
     if (p || q)
-        return fail(why, no,
+        return fail(why, CALYX_MISMATCH,
                     "the filters have grown to different numbers of parts");
     const calyx_status whole = check_whole(a, why);
     return whole == CALYX_OK ? check_whole(b, why) : whole;
@@ -73,8 +87,8 @@ static void common_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
 /* The counters of a union are the sums, those of an intersection the lesser
  * ones; their bits go with them. */
 static void join(const struct kind *kind, struct part *p, const struct part *q,
-                 enum joining how) {
-    for (uint64_t i = 0; i < p->shape.blocks; i++) {
+                 uint64_t from, uint64_t to, enum joining how) {
+    for (uint64_t i = from; i < to; i++) {
         const struct block other = {q->body, &q->shape, i};
         kind->join(p->body, &p->shape, i, &other, how);
     }
@@ -82,9 +96,8 @@ static void join(const struct kind *kind, struct part *p, const struct part *q,
 
 /* What the bits say of the number of keys, kept within what it can be. */
 static uint64_t items_between(const calyx_filter *f, const struct part *p,
-                              uint64_t least, uint64_t most) {
-    const double keys =
-        round(keys_for_bits(f->kind, &p->shape, count_bits(f->kind, p)));
+                              uint64_t set, uint64_t least, uint64_t most) {
+    const double keys = round(keys_for_bits(f->kind, &p->shape, set));
     if (keys <= (double)least) return least;
     return keys >= (double)most ? most : (uint64_t)keys;
 }
@@ -103,24 +116,12 @@ calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
 
 calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                          calyx_error *why) {
-    const calyx_status fit = calyx_fits(f, other, why);
-    if (fit != CALYX_OK || f == other) return fit;
-    const calyx_status marked =
-        f->ranges ? f->ranges->mark_all(f, false) : CALYX_OK;
-    if (marked != CALYX_OK)
-        return fail(why, marked, "the file could not be marked as changing");
-    struct part *p = newest_of(f);
-    for (const struct part *q = newest_of(other); q;
-         p = p->older, q = q->older) {
-        if (is_counting(f))
-            join(f->kind, p, q, SUMS);
-        else
-            unite_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
-        const uint64_t a = items_of(p), b = items_of(q);
-        p->items =
-            is_counting(f) ? a + b : items_between(f, p, a > b ? a : b, a + b);
-    }
-    return check_whole(other, why);
+    calyx_status status = calyx_fits(f, other, why);
+    const uint64_t end = f == other ? 0 : calyx_row_bytes(other);
+    calyx_progress at = {0};
+    while (at.at < end && status == CALYX_OK)
+        status = calyx_merge_some(f, other, UINT64_MAX, &at, why);
+    return status;
 }
 
 calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
@@ -134,33 +135,153 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
     for (const struct part *q = newest_of(other); q;
          p = p->older, q = q->older) {
         if (is_counting(f))
-            join(f->kind, p, q, LEAST);
+            join(f->kind, p, q, 0, p->shape.blocks, LEAST);
         else
             common_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
         const uint64_t a = items_of(p), b = items_of(q);
-        p->items = items_between(f, p, 0, a < b ? a : b);
+        p->items =
+            items_between(f, p, count_bits(f->kind, p), 0, a < b ? a : b);
     }
     return check_whole(other, why);
 }
 
 calyx_status calyx_compare(const calyx_filter *a, const calyx_filter *b,
                            calyx_overlap *result, calyx_error *why) {
-    const calyx_status fit = check_fit(a, b, why);
-    if (fit != CALYX_OK) return fit;
-    const struct part *p = newest_of(a), *q = newest_of(b);
-    if (p->older) return fail_grown(why, "a comparison");
+    return calyx_compare_some(a, b, UINT64_MAX, &(calyx_progress){0}, result,
+                              why);
+}
 
-    uint64_t united = 0;
-    const uint64_t bytes = bits_bytes(a->kind, &p->shape);
-    for (uint64_t i = 0; i < bytes; i += 8)
-        united += (uint64_t)__builtin_popcountll(peek64(p->body + i) |
-                                                 peek64(q->body + i));
-    const double in_a =
-        keys_for_bits(a->kind, &p->shape, count_bits(a->kind, p));
-    const double in_b =
-        keys_for_bits(a->kind, &p->shape, count_bits(a->kind, q));
-    const double either = keys_for_bits(a->kind, &p->shape, united);
+/* ---- In steps ------------------------------------------------------------ */
+
+uint64_t calyx_row_bytes(const calyx_filter *f) {
+    uint64_t bytes = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        bytes += bits_bytes(f->kind, &p->shape);
+    return bytes;
+}
+
+static uint32_t parts_older(const struct part *p) {
+    uint32_t n = 0;
+    while ((p = p->older)) n++;
+    return n;
+}
+
+/* What a step goes over: some bytes of one part of each filter. */
+struct stretch {
+    struct part *p;       /* to merge into                    */
+    const struct part *q; /* the same part of the other       */
+    uint64_t from, bytes;
+    bool ends; /* with the part */
+};
+
+static calyx_status find_stretch(const calyx_filter *f,
+                                 const calyx_filter *other, uint64_t at,
+                                 uint64_t most, struct stretch *s,
+                                 calyx_error *why) {
+    uint64_t begins = calyx_row_bytes(other);
+    if (at % ALIGNMENT != 0 || most < ALIGNMENT || at >= begins)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "a step goes over at least 64 bytes from a multiple of 64 "
+                    "below %llu; %llu bytes from %llu were asked for",
+                    (unsigned long long)begins, (unsigned long long)most,
+                    (unsigned long long)at);
+    const struct part *q = newest_of(other);
+    while (at < (begins -= bits_bytes(other->kind, &q->shape))) q = q->older;
+    struct part *p = newest_of(f);
+    const uint32_t there = parts_older(p), wanted = parts_older(q);
+    if (there < wanted)
+        return fail(why, CALYX_MISMATCH,
+                    "the filters have grown to different numbers of parts");
+    for (uint32_t i = there; i > wanted; i--) p = p->older;
+    const uint64_t left = begins + bits_bytes(other->kind, &q->shape) - at;
+    most -= most % ALIGNMENT;
+    *s = (struct stretch){p, q, at - begins, most < left ? most : left,
+                          left <= most};
+    return check_shape(p, q, why);
+}
+
+static uint64_t unite_and_count(uint8_t *body, const uint8_t *other,
+                                uint64_t bytes) {
+    uint64_t set = 0;
+    for (uint64_t i = 0; i < bytes; i += 8) {
+        const uint64_t both = load64(body + i) | load64(other + i);
+        store64(body + i, both);
+        set += (uint64_t)__builtin_popcountll(both);
+    }
+    return set;
+}
+
+/* Before the first bits of a file are set. */
+static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
+    if (!f->ranges || !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE))
+        return CALYX_OK;
+    const calyx_status marked = f->ranges->mark_all(f, false);
+    if (marked == CALYX_OK) return CALYX_OK;
+    return fail(why, marked, "the file could not be marked as changing");
+}
+
+calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
+                              uint64_t most, calyx_progress *at,
+                              calyx_error *why) {
+    struct stretch s;
+    calyx_status status =
+        f->read_only ? fail_read_only(why) : check_hash(f, other, why);
+    if (status == CALYX_OK)
+        status = find_stretch(f, other, at->at, most, &s, why);
+    if (status == CALYX_OK) status = check_whole(f, why);
+    if (status == CALYX_OK) status = check_whole(other, why);
+    if (status == CALYX_OK && f != other) status = mark_file(f, why);
+    if (status != CALYX_OK) return status;
+    const bool counts = is_counting(f);
+    if (counts && (newest_of(f)->older || newest_of(other)->older))
+        return fail_grown(why, "merging what counts");
+
+    const uint64_t block = f->kind->block_bits / 8; /* of those that count */
+    if (counts && f != other)
+        join(f->kind, s.p, s.q, s.from / block, (s.from + s.bytes) / block,
+             SUMS);
+    else if (f != other)
+        at->bits[0] +=
+            unite_and_count(s.p->body + s.from, s.q->body + s.from, s.bytes);
+    at->at += s.bytes;
+    if (s.ends && f != other) {
+        const uint64_t a = items_of(s.p), b = items_of(s.q);
+        s.p->items =
+            counts ? a + b
+                   : items_between(f, s.p, at->bits[0], a > b ? a : b, a + b);
+        at->bits[0] = 0;
+    }
+    return check_whole(other, why);
+}
+
+static void count_three(const uint8_t *p, const uint8_t *q, uint64_t bytes,
+                        uint64_t *bits) {
+    for (uint64_t i = 0; i < bytes; i += 8) {
+        const uint64_t a = peek64(p + i), b = peek64(q + i);
+        bits[0] += (uint64_t)__builtin_popcountll(a);
+        bits[1] += (uint64_t)__builtin_popcountll(b);
+        bits[2] += (uint64_t)__builtin_popcountll(a | b);
+    }
+}
+
+calyx_status calyx_compare_some(const calyx_filter *a, const calyx_filter *b,
+                                uint64_t most, calyx_progress *at,
+                                calyx_overlap *overlap, calyx_error *why) {
+    struct stretch s;
+    calyx_status status = check_fit(a, b, why);
+    if (status == CALYX_OK && newest_of(a)->older)
+        return fail_grown(why, "a comparison");
+    if (status == CALYX_OK) status = find_stretch(a, b, at->at, most, &s, why);
+    if (status != CALYX_OK) return status;
+    count_three(s.p->body + s.from, s.q->body + s.from, s.bytes, at->bits);
+    at->at += s.bytes;
+    if (!s.ends) return CALYX_OK;
+
+    const struct shape *shape = &s.p->shape;
+    const double in_a = keys_for_bits(a->kind, shape, at->bits[0]);
+    const double in_b = keys_for_bits(a->kind, shape, at->bits[1]);
+    const double either = keys_for_bits(a->kind, shape, at->bits[2]);
     const double both = fmax(0, in_a + in_b - either);
-    *result = (calyx_overlap){either, both, either > 0 ? both / either : 1};
+    *overlap = (calyx_overlap){either, both, either > 0 ? both / either : 1};
     return CALYX_OK;
 }

@@ -95,16 +95,21 @@ calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
     return remake(&head, f, 1, out, why);
 }
 
-calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
-                            calyx_error *why) {
-    const struct part *first = newest_of(f);
-    while (first->older) first = first->older;
-    struct part like = like_part(first);
+static calyx_status take_empty(calyx_filter *to, const struct part *p) {
+    if (!p) return CALYX_OK;
+    struct part like = like_part(p);
     like.items = 0;
+    const calyx_status status = take_empty(to, p->older);
+    return status == CALYX_OK ? take_part(to, &like) : status;
+}
+
+/* An empty filter with such a part, and those older than it. */
+static calyx_status make_empty(const calyx_filter *f, const struct part *newest,
+                               calyx_filter **out, calyx_error *why) {
     const calyx_filter head = head_of(f);
     calyx_filter *made = NULL;
     calyx_status status = take_head(&head, &made);
-    if (status == CALYX_OK) status = take_part(made, &like);
+    if (status == CALYX_OK) status = take_empty(made, newest);
     if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK) {
         calyx_free(made);
@@ -113,6 +118,18 @@ calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
     }
     *out = made;
     return CALYX_OK;
+}
+
+calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
+                            calyx_error *why) {
+    const struct part *first = newest_of(f);
+    while (first->older) first = first->older;
+    return make_empty(f, first, out, why);
+}
+
+calyx_status calyx_new_alike(const calyx_filter *f, calyx_filter **out,
+                             calyx_error *why) {
+    return make_empty(f, newest_of(f), out, why);
 }
 
 calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,

@@ -902,6 +902,131 @@ static void merged_counters_are_sums(void **state) {
     calyx_free(b);
 }
 
+/* ---- In steps ------------------------------------------------------------ */
+
+static void merge_in_steps(calyx_filter *f, const calyx_filter *other,
+                           struct generator *g) {
+    const uint64_t end = calyx_row_bytes(other);
+    calyx_progress at = {0};
+    while (at.at < end) {
+        const uint64_t before = at.at, most = 64 + random_below(g, 1000);
+        assert_ok(calyx_merge_some(f, other, most, &at, NULL));
+        assert_true(at.at > before && at.at - before <= most);
+    }
+    assert_int_equal(at.at, end);
+}
+
+static void merging_in_steps_is_merging_at_once(void **state) {
+    (void)state;
+    struct generator g = {3};
+    for (int grows = 0; grows <= 1; grows++) EACH_KIND(kind) {
+            const calyx_options want = {.kind = *kind,
+                                        .capacity = grows ? 300 : 3000,
+                                        .growth = grows ? 2 : 0};
+            if (grows && counts(*kind)) continue;
+            calyx_filter *a = make_filter(want), *b = make_filter(want), *copy,
+                         *empty;
+            add_numbers(a, 0, 2000);
+            add_numbers(b, 1000, 3000);
+            assert_ok(calyx_copy(a, &copy, NULL));
+            assert_ok(calyx_new_alike(b, &empty, NULL));
+            assert_int_equal(info_of(empty).items, 0);
+            assert_int_equal(info_of(empty).parts, info_of(b).parts);
+
+            assert_ok(calyx_merge(a, b, NULL));
+            merge_in_steps(copy, b, &g);
+            merge_in_steps(empty, b, &g);
+
+            assert_true(same_bodies(a, copy) && same_bodies(b, empty));
+            assert_int_equal(info_of(a).items, info_of(copy).items);
+            assert_int_equal(info_of(b).items, info_of(empty).items);
+            merge_in_steps(empty, empty, &g); /* which changes nothing */
+            assert_true(same_bodies(b, empty));
+            calyx_free(a);
+            calyx_free(b);
+            calyx_free(copy);
+            calyx_free(empty);
+        }
+}
+
+static void both_filters_may_grow_between_steps(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        const calyx_options want = {
+            .kind = *kind, .capacity = 3000, .growth = 2};
+        calyx_filter *a = make_filter(want), *b = make_filter(want);
+        add_numbers(a, 0, 2900);
+        add_numbers(b, 5000, 7900);
+        const uint64_t end = calyx_row_bytes(b);
+        calyx_progress at = {0};
+        calyx_status status = CALYX_OK;
+        for (int turn = 0; at.at < end && status == CALYX_OK; turn++) {
+            status = calyx_merge_some(a, b, 640, &at, NULL);
+            if (turn == 1) add_numbers(a, 10000, 13000);
+            if (turn == 2) add_numbers(b, 20000, 23000);
+        }
+        if (counts(*kind)) { /* an older part must not gain counts */
+            assert_int_equal(status, CALYX_CANNOT);
+        } else {
+            assert_ok(status);
+            assert_has_numbers(a, 5000, 7900);
+        }
+        assert_has_numbers(a, 0, 2900);
+        assert_has_numbers(a, 10000, 13000);
+        calyx_free(a);
+        calyx_free(b);
+    }
+}
+
+static void comparing_in_steps_is_comparing_at_once(void **state) {
+    (void)state;
+    struct generator g = {4};
+    EACH_KIND(kind) {
+        const calyx_options want = {.kind = *kind, .capacity = 3000};
+        calyx_filter *a = make_filter(want), *b = make_filter(want);
+        add_numbers(a, 0, 2000);
+        add_numbers(b, 1000, 3000);
+        calyx_overlap once, stepwise;
+        calyx_progress at = {0};
+        assert_ok(calyx_compare(a, b, &once, NULL));
+        while (at.at < calyx_row_bytes(a))
+            assert_ok(calyx_compare_some(a, b, 64 + random_below(&g, 1000), &at,
+                                         &stepwise, NULL));
+        assert_memory_equal(&once, &stepwise, sizeof once);
+        calyx_free(a);
+        calyx_free(b);
+    }
+}
+
+static void a_step_outside_of_the_row_is_refused(void **state) {
+    (void)state;
+    calyx_filter *a = make_filter((calyx_options){.capacity = 3000});
+    calyx_filter *b = make_filter((calyx_options){.capacity = 3000});
+    calyx_filter *other = make_filter((calyx_options){.capacity = 9000});
+    add_numbers(b, 0, 100);
+    const uint64_t end = calyx_row_bytes(b);
+    const uint64_t wrong[][2] = {
+        {end, 64}, {end + 64, 64}, {UINT64_MAX, 64},           {1, 64},
+        {0, 63},   {0, 0},         {-(uint64_t)64, UINT64_MAX}};
+    calyx_overlap overlap;
+    calyx_error why;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        calyx_progress at = {.at = wrong[i][0]};
+        assert_int_equal(calyx_merge_some(a, b, wrong[i][1], &at, &why),
+                         CALYX_BAD_ARGUMENT);
+        assert_int_equal(
+            calyx_compare_some(a, b, wrong[i][1], &at, &overlap, &why),
+            CALYX_BAD_ARGUMENT);
+        assert_int_equal(at.at, wrong[i][0]);
+    }
+    calyx_progress at = {0};
+    assert_int_equal(calyx_merge_some(a, other, 64, &at, &why), CALYX_MISMATCH);
+    assert_int_equal(info_of(a).fill > 0, 0);
+    calyx_free(a);
+    calyx_free(b);
+    calyx_free(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_answers_the_same),
@@ -942,6 +1067,10 @@ int main(void) {
         cmocka_unit_test(a_counter_that_is_full_stays),
         cmocka_unit_test(removing_all_leaves_an_empty_body),
         cmocka_unit_test(merged_counters_are_sums),
+        cmocka_unit_test(merging_in_steps_is_merging_at_once),
+        cmocka_unit_test(both_filters_may_grow_between_steps),
+        cmocka_unit_test(comparing_in_steps_is_comparing_at_once),
+        cmocka_unit_test(a_step_outside_of_the_row_is_refused),
     };
     return RUN_TESTS(tests);
 }
