@@ -26,7 +26,7 @@ if(CALYX_SANITIZE)
     # What reads bytes and arguments from outside, with the sanitizer watching.
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set(module_tests fuzz replies server guard swap counting whole window
+    set(module_tests fuzz replies server guard steps swap counting whole window
         transfer push stream tls)
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}

@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "reply.h"
 #include "settings.h"
+#include "steps.h"
 #include "stream.h"
 #include "transfer.h"
 #include "type.h"
@@ -189,42 +190,168 @@ static bool was_refused_there(RedisModuleCtx *ctx, const struct filter *f,
            is_replayed(ctx);
 }
 
-/* Add items to a filter, which was `made` by this command unless that is NULL.
- * A single one is answered by itself, several by an array, which ends with the
- * error if there was one. */
-static int add_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                     struct filter *f, const struct wish *made,
-                     struct items *items, bool single) {
-    calyx_error why; /* not cleared, which would take longer than adding */
-    size_t done = 0;
-    why.text[0] = '\0';
+/* What became of items: the first `done` are in, the next is not if `status` is
+ * an error. */
+struct added {
+    size_t done;
+    calyx_status status;
+    calyx_error why;
+};
+
+/* Add items to a filter, which was `made` by this command unless that is NULL,
+ * and tell replicas. They may be `all` items of the command, or some. */
+static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
+                      struct filter *f, const struct wish *made,
+                      struct items *items, bool all, struct added *added) {
+    added->done = 0;
+    added->why.text[0] = '\0';
     memory_judge(ctx, f->bytes);
-    if (!single) pages_hold(true);
+    if (items->n > 1) pages_hold(true);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
-    calyx_status status = filter_add(f, items->keys, items->n, items->answers,
-                                     changed, &done, &why);
-    if (!single) pages_hold(false);
+    added->status = filter_add(f, items->keys, items->n, items->answers,
+                               changed, &added->done, &added->why);
+    if (items->n > 1) pages_hold(false);
     memory_trust();
-    if (was_refused_there(ctx, f, status)) status = CALYX_OK;
+    if (was_refused_there(ctx, f, added->status)) added->status = CALYX_OK;
+    if (added->status != CALYX_OK) memory_explain(&added->why);
     size_t fresh = 0, changes = 0;
-    for (size_t i = 0; i < done; i++) fresh += items->answers[i];
-    for (size_t i = 0; i < done; i++) changes += changed[i];
-    counts.adds += done;
+    for (size_t i = 0; i < added->done; i++) fresh += items->answers[i];
+    for (size_t i = 0; i < added->done; i++) changes += changed[i];
+    counts.adds += added->done;
     counts.fresh += fresh;
-    counts.refused += status == CALYX_NO_MEMORY;
+    counts.refused += added->status == CALYX_NO_MEMORY;
 
     /* BF.INSERT may have words that RedisBloom does not know. */
-    if (!made && changes == items->n && f->layout != &redisbloom_layout)
+    if (!made && all && changes == items->n && f->layout != &redisbloom_layout)
         RM_ReplicateVerbatim(ctx);
     else
-        replicate_items(ctx, name, f, made, items, changed, done);
+        replicate_items(ctx, name, f, made, items, changed, added->done);
     if (made) note_change(ctx, name, "bloom.reserve");
     if (changes) note_change(ctx, name, "bloom.add");
-
-    if (!single) RM_ReplyWithArray(ctx, (long)done + (status != CALYX_OK));
-    reply_bools(ctx, items->answers, done);
-    return status == CALYX_OK ? RM_OK : reply_not_added(ctx, status, &why);
 }
+
+/* A single one is answered by itself, several by an array, which ends with the
+ * error if there was one. */
+static int reply_added(RedisModuleCtx *ctx, const struct items *items,
+                       const struct added *added, bool single) {
+    const bool failed = added->status != CALYX_OK;
+    if (!single) RM_ReplyWithArray(ctx, (long)added->done + failed);
+    reply_bools(ctx, items->answers, added->done);
+    return failed ? reply_not_added(ctx, added->status, &added->why) : RM_OK;
+}
+
+/* ---- Many items, in steps ------------------------------------------------ */
+
+struct items_job {
+    struct job job;
+    struct items items;
+    size_t at;               /* items that are done */
+    uint64_t life;           /* of the filter       */
+    bool gone;               /* it is not there any more */
+    const struct wish *made; /* by the first step; then NULL */
+    struct added added;
+};
+
+static struct items_job *new_items_job(RedisModuleCtx *ctx,
+                                       const struct filter *f,
+                                       RedisModuleString **argv, int argc,
+                                       int first_item) {
+    struct items_job *const j = RM_Calloc(1, sizeof *j);
+    steps_hold(ctx, &j->job, argv, argc);
+    items_open(&j->items, j->job.argv + first_item, argc - first_item);
+    j->life = f->life;
+    return j;
+}
+
+static void end_items(struct job *job) {
+    items_close(&((struct items_job *)job)->items);
+}
+
+/* The items of the next step. */
+static struct items next_items(struct items_job *j, const struct filter *f) {
+    const uint64_t lines = item_lines(f);
+    const size_t n =
+        items_in_step(j->items.keys + j->at, j->items.n - j->at, lines);
+    steps_count(n * lines);
+    return items_slice(&j->items, j->at, n);
+}
+
+static bool is_long(const struct filter *f, const struct items *items) {
+    return items_in_step(items->keys, items->n, item_lines(f)) < items->n;
+}
+
+static bool add_step(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    struct filter *const f = steps_open(ctx, job->argv[1], j->life);
+    j->gone = !f;
+    if (!f) return true;
+    if (f->repeats_matter) turning_do(ctx, job->argv[1], f);
+    struct items some = next_items(j, f);
+    add_items(ctx, job->argv[1], f, j->made, &some, false, &j->added);
+    j->made = NULL;
+    j->at += j->added.done;
+    return j->added.status != CALYX_OK || j->at == j->items.n;
+}
+
+static int reply_gone(RedisModuleCtx *ctx, const char *meanwhile) {
+    return reply_text(ctx,
+                      "ERR the filter was deleted, emptied or replaced while "
+                      "%s",
+                      meanwhile);
+}
+
+static int reply_adds(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    j->added.done = j->at;
+    if (!j->gone) return reply_added(ctx, &j->items, &j->added, false);
+    RM_ReplyWithArray(ctx, (long)j->at + 1);
+    reply_bools(ctx, j->items.answers, j->at);
+    return reply_gone(ctx, "items were added; this one and those after it "
+                           "were not");
+}
+
+static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                        int first_item, struct filter *f,
+                        const struct wish *made) {
+    struct items_job *const j = new_items_job(ctx, f, argv, argc, first_item);
+    j->job.step = add_step;
+    j->job.reply = reply_adds;
+    j->job.end = end_items;
+    j->job.writes = true;
+    j->made = made;
+    return steps_begin(ctx, &j->job);
+}
+
+static bool ask_step(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    const struct filter *f = steps_open(ctx, job->argv[1], j->life);
+    j->gone = !f;
+    if (!f) return true;
+    const struct items some = next_items(j, f);
+    counts.positives += f->layout->has_many(f, some.keys, some.n, some.answers);
+    counts.questions += some.n;
+    j->at += some.n;
+    return j->at == j->items.n;
+}
+
+static int reply_asked(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    if (j->gone)
+        return reply_gone(ctx, "it was asked; ask again for all items");
+    RM_ReplyWithArray(ctx, (long)j->items.n);
+    return reply_bools(ctx, j->items.answers, j->items.n);
+}
+
+static int ask_in_steps(RedisModuleCtx *ctx, const struct filter *f,
+                        RedisModuleString **argv, int argc) {
+    struct items_job *const j = new_items_job(ctx, f, argv, argc, 2);
+    j->job.step = ask_step;
+    j->job.reply = reply_asked;
+    j->job.end = end_items;
+    return steps_begin(ctx, &j->job);
+}
+
+/* ---- Adding -------------------------------------------------------------- */
 
 /* The same of one item, to a filter that was there and that repeats do not
  * matter to: what most commands are, and with less to be done around it. */
@@ -240,6 +367,7 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     memory_trust();
     if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
     if (status != CALYX_OK) {
+        memory_explain(&why);
         counts.refused += status == CALYX_NO_MEMORY;
         return reply_not_added(ctx, status, &why);
     }
@@ -252,15 +380,32 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     return RM_ReplyWithBool(ctx, fresh);
 }
 
+/* Items of which more are given than a step takes, or all at once. */
+static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                    int first_item, struct filter *f, const struct wish *made,
+                    bool single) {
+    struct items items;
+    struct added added;
+    items_open(&items, argv + first_item, argc - first_item);
+    if (!single && is_long(f, &items) && steps_can_wait(ctx)) {
+        add_in_steps(ctx, argv, argc, first_item, f, made);
+    } else {
+        if (f->repeats_matter) turning_do(ctx, argv[1], f);
+        add_items(ctx, argv[1], f, made, &items, true, &added);
+        reply_added(ctx, &items, &added, single);
+    }
+    items_close(&items);
+}
+
 /* `options` NULL stands for the defaults. */
-static int add(RedisModuleCtx *ctx, RedisModuleString *name,
-               struct options *options, RedisModuleString **argv, int n,
-               bool single) {
+static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+               struct options *options, int first_item, bool single) {
+    RedisModuleString *const name = argv[1];
     struct filter *f = NULL;
     struct wish wish, *made = NULL;
     calyx_key item;
     if (single) {
-        item.data = RM_StringPtrLen(*argv, &item.size);
+        item.data = RM_StringPtrLen(argv[first_item], &item.size);
         filter_guess(item.data, item.size);
     }
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
@@ -285,24 +430,20 @@ static int add(RedisModuleCtx *ctx, RedisModuleString *name,
         filter_aim(f);
         add_single(ctx, name, f, &item);
     } else if (f) {
-        struct items items;
-        if (f->repeats_matter) turning_do(ctx, name, f);
         if (single) filter_aim(f);
-        items_open(&items, argv, n);
-        add_items(ctx, name, f, made, &items, single);
-        items_close(&items);
+        add_all(ctx, argv, argc, first_item, f, made, single);
     }
     return RM_OK;
 }
 
 static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    return add(ctx, argv[1], NULL, argv + 2, 1, true);
+    return add(ctx, argv, argc, NULL, 2, true);
 }
 
 static int add_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
-    return add(ctx, argv[1], NULL, argv + 2, argc - 2, false);
+    return add(ctx, argv, argc, NULL, 2, false);
 }
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -311,8 +452,7 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const char *wrong = theirs ? NULL : parse_insert(argv, argc, &options);
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
-    return add(ctx, argv[1], &options, argv + options.items,
-               argc - options.items, false);
+    return add(ctx, argv, argc, &options, options.items, false);
 }
 
 /* ---- Asking -------------------------------------------------------------- */
@@ -341,17 +481,21 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 }
 
 static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
-                      RedisModuleString **argv, int n) {
+                      RedisModuleString **argv, int argc) {
     struct items items;
-    items_open(&items, argv, n);
-    if (f)
-        counts.positives +=
-            f->layout->has_many(f, items.keys, items.n, items.answers);
-    else
-        for (size_t i = 0; i < items.n; i++) items.answers[i] = false;
-    counts.questions += items.n;
-    RM_ReplyWithArray(ctx, n);
-    reply_bools(ctx, items.answers, items.n);
+    items_open(&items, argv + 2, argc - 2);
+    if (f && is_long(f, &items) && steps_can_wait(ctx)) {
+        ask_in_steps(ctx, f, argv, argc);
+    } else {
+        if (f)
+            counts.positives +=
+                f->layout->has_many(f, items.keys, items.n, items.answers);
+        else
+            memset(items.answers, false, items.n);
+        counts.questions += items.n;
+        RM_ReplyWithArray(ctx, argc - 2);
+        reply_bools(ctx, items.answers, items.n);
+    }
     items_close(&items);
 }
 
@@ -365,7 +509,7 @@ static int ask_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     else if (is == FILTER && filter_is_partial(f))
         reply_partial(ctx, f);
     else
-        ask_items(ctx, f, argv + 2, argc - 2);
+        ask_items(ctx, f, argv, argc);
     if (key) RM_CloseKey(key);
     return RM_OK;
 }
@@ -530,7 +674,7 @@ static const struct command commands[] = {
     {"bf.madd", add_many, "write deny-oom", "write bloom"},
     {"bf.insert", insert, "write deny-oom", "write bloom"},
     {"bf.exists", ask_one, "readonly fast", "read bloom"},
-    {"bf.mexists", ask_many, "readonly fast", "read bloom"},
+    {"bf.mexists", ask_many, "readonly", "read bloom"},
     {"bf.info", info, "readonly fast", "read fast bloom"},
     {"bf.card", card, "readonly fast", "read fast bloom"},
     {"bf.debug", debug, "readonly fast", "read bloom"},

@@ -121,6 +121,14 @@ static RedisModuleCommandArg merge_args[] = {NAMED_KEY("target", 0),
                                               .key_spec_index = 1,
                                               .flags = RM_ARG_MULTIPLE},
                                              END};
+static RedisModuleCommandArg merge_part_args[] = {
+    NAMED_KEY("target", 0),
+    NAMED_KEY("source", 1),
+    {.name = "at", .type = RM_ARG_INTEGER},
+    {.name = "bits", .type = RM_ARG_INTEGER},
+    {.name = "bytes", .type = RM_ARG_INTEGER},
+    {.name = "last", .type = RM_ARG_STRING},
+    END};
 static RedisModuleCommandArg pair_args[] = {NAMED_KEY("first", 0),
                                             NAMED_KEY("second", 0), END};
 static RedisModuleCommandArg turn_args[] = {KEY,
@@ -165,6 +173,9 @@ static RedisModuleCommandKeySpec pair_keys[] = {
 static RedisModuleCommandKeySpec merge_keys[] = {
     KEYS_AT(1, 0, 1, RM_KEY_READ_WRITE | RM_KEY_UPDATE),
     KEYS_AT(2, -1, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
+static RedisModuleCommandKeySpec merge_part_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_READ_WRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, 0, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
 static RedisModuleCommandKeySpec swap_keys[] = {
     KEYS_AT(1, 0, 1, RM_KEY_OVERWRITE | RM_KEY_UPDATE),
     KEYS_AT(2, 0, 1, RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_DELETE), END};
@@ -281,13 +292,19 @@ static const struct doc {
       .args = item_args}},
     {"bf.merge",
      {.summary = "Makes a Bloom filter the union of itself and others.",
-      .complexity = "O(n * m), with n sources of m bytes",
+      .complexity = "O(n * m), with n sources of m bytes; in steps",
       .arity = -3,
       .key_specs = merge_keys,
       .args = merge_args}},
+    {"bf.mergepart",
+     {.summary = "One step of a merge, as replicas and the AOF hear of it.",
+      .complexity = "O(1): at most 512 KiB of each filter",
+      .arity = 7,
+      .key_specs = merge_part_keys,
+      .args = merge_part_args}},
     {"bf.similarity",
      {.summary = "Estimates how much the items of two Bloom filters overlap.",
-      .complexity = "O(m), with m the bytes of a filter",
+      .complexity = "O(m), with m the bytes of a filter; in steps",
       .arity = 3,
       .key_specs = pair_keys,
       .args = pair_args}},

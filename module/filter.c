@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "memory.h"
+#include "steps.h"
 #include "thread.h"
 
 const struct layout *const layouts[] = {&native_layout, &redisbloom_layout,
@@ -116,6 +117,15 @@ static calyx_status filter_like(const struct filter *f, struct filter **out,
     return keep(like, f->layout->make_like(f, like, why), out);
 }
 
+calyx_status filter_alike(const struct filter *f, struct filter **out,
+                          calyx_error *why) {
+    struct filter *made = take_filter(&native_layout);
+    made->expansion = f->expansion;
+    made->rewrites = f->rewrites;
+    made->bytes = made->arrived = f->bytes;
+    return keep(made, calyx_new_alike(f->native, &made->native, why), out);
+}
+
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why) {
     const struct layout *const *l = layouts;
@@ -161,7 +171,8 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     f->counted_items = empty.counted_items;
     f->counted_bytes = empty.counted_bytes;
     f->rewrites++;
-    f->loaded_sum = 0; /* it is not what was loaded any more */
+    f->life = next_life(); /* to those who ask in steps it is another one */
+    f->loaded_sum = 0;     /* it is not what was loaded any more */
     free_later(old);
     return CALYX_OK;
 }
@@ -200,6 +211,7 @@ bool filter_take_as_whole(struct filter *f) {
 
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
+    if (!filter_is_partial(f)) steps_see_change(f);
     return f->layout->load_piece(f, at, bytes, size, changed, why);
 }
 

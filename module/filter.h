@@ -55,7 +55,7 @@ struct filter {
     bool repeats_matter; /* adding what is there changes it                  */
     bool uncommitted;    /* BF.LOAD began it, and was not told to end        */
     uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
-    uint64_t life;       /* another number for each filter there is         */
+    uint64_t life;       /* another for each filter, and once it is emptied  */
     uint64_t counted_items, counted_bytes; /* what the statistics have of it */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t rewrites;   /* changes but for bits that were set; see native.c */
@@ -135,6 +135,10 @@ void filter_free(struct filter *f);
 /* Forget everything. The memory is taken anew, and what there was is freed by
  * another thread if it is large; so it takes no time at any size. */
 calyx_status filter_clear(struct filter *f, calyx_error *why);
+
+/* An empty native filter with as many parts as this one, of the same shapes. */
+calyx_status filter_alike(const struct filter *f, struct filter **out,
+                          calyx_error *why);
 
 /* A filter without anything in it, to stand under a key that is about to go. */
 struct filter *filter_hollow(const struct layout *layout);

@@ -19,6 +19,16 @@ void items_close(struct items *items) {
     RM_Free(items->answers);
 }
 
+struct items items_slice(const struct items *items, size_t from, size_t n) {
+    struct items slice;
+    slice.argv = items->argv + from;
+    slice.n = n;
+    slice.keys = items->keys + from;
+    slice.answers = items->answers + from;
+    slice.changed = items->changed + from;
+    return slice;
+}
+
 RedisModuleString **items_chosen(const struct items *items, const bool *flags,
                                  size_t n, RedisModuleString **few,
                                  size_t *chosen) {

@@ -20,6 +20,9 @@ struct items {
 void items_open(struct items *items, RedisModuleString **argv, int n);
 void items_close(struct items *items);
 
+/* Some of them, as a view: nothing to close. */
+struct items items_slice(const struct items *items, size_t from, size_t n);
+
 /* Those of the first n items that have their flag set, in their order. `few` is
  * where they go if there are no more than FEW_ITEMS; give others to RM_Free. */
 RedisModuleString **items_chosen(const struct items *items, const bool *flags,

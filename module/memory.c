@@ -49,6 +49,10 @@ const char *memory_refusal(void) {
     return refusal;
 }
 
+void memory_explain(calyx_error *why) {
+    if (*refusal) snprintf(why->text, sizeof why->text, "%s", refusal);
+}
+
 static bool refuse(uint64_t need, uint64_t limit, const char *whose) {
     snprintf(refusal, sizeof refusal, "it needs %llu bytes, and %s leaves %llu",
              (unsigned long long)need, whose, (unsigned long long)limit);

@@ -38,6 +38,9 @@ void memory_in_steps(bool is_in_steps);
  * Empty if it was not. */
 const char *memory_refusal(void);
 
+/* The same into an error that is told later, when other commands have run. */
+void memory_explain(calyx_error *why);
+
 /* How often memory was taken: unchanged means that no filter grew. */
 uint64_t memory_takes(void);
 

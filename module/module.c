@@ -9,6 +9,7 @@
  *     swap.c          BF.SWAP
  *     whole.c         BF.MERGE, BF.SIMILARITY, BF.CLEAR
  *     items.c         the items they are given
+ *     steps.c         long ones in steps, beside other clients
  *     docs.c          what the server tells of them
  *     transfer.c      BF.DUMP and BF.LOAD
  *     options.c       their options
@@ -28,6 +29,7 @@
  */
 #include "commands.h"
 #include "settings.h"
+#include "steps.h"
 #include "type.h"
 #include "window.h"
 
@@ -49,6 +51,8 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
         {"window_turns", turns_done},
+        {"steps", step_counts.steps},
+        {"step_lines_most", step_counts.most_lines},
         {"guard_absent", counts.guarded[ABSENT]},
         {"guard_cached", counts.guarded[CACHED]},
         {"guard_maybe", counts.guarded[MAYBE]},

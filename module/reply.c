@@ -57,8 +57,7 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
                     const calyx_error *why) {
     if (status == CALYX_FULL)
         return RM_ReplyWithError(ctx, "ERR non scaling filter is full");
-    return reply_text(ctx, "ERR problem inserting into filter: %s",
-                      reason(why));
+    return reply_text(ctx, "ERR problem inserting into filter: %s", why->text);
 }
 
 /* ---- Answers ------------------------------------------------------------- */

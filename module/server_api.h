@@ -204,6 +204,7 @@ typedef struct RedisModuleCommandInfo {
     F(RedisModuleKey *, OpenKey,                                               \
       (RedisModuleCtx *, RedisModuleString *, int mode))                       \
     F(int, SelectDb, (RedisModuleCtx *, int))                                  \
+    F(int, GetSelectedDb, (RedisModuleCtx *))                                  \
     F(void, CloseKey, (RedisModuleKey *))                                      \
     F(const RedisModuleString *, GetKeyNameFromModuleKey, (RedisModuleKey *))  \
     F(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))          \
@@ -224,6 +225,8 @@ typedef struct RedisModuleCommandInfo {
     F(int, StringToDouble, (const RedisModuleString *, double *))              \
     F(RedisModuleString *, CreateString,                                       \
       (RedisModuleCtx *, const char *, size_t))                                \
+    F(RedisModuleString *, HoldString,                                         \
+      (RedisModuleCtx *, RedisModuleString *))                                 \
     F(void, FreeString, (RedisModuleCtx *, RedisModuleString *))               \
     F(int, StringCompare,                                                      \
       (const RedisModuleString *, const RedisModuleString *))                  \
@@ -248,6 +251,7 @@ typedef struct RedisModuleCommandInfo {
       (RedisModuleCtx *, command_function * reply, command_function * timeout, \
        void (*free)(RedisModuleCtx *, void *), long long milliseconds))        \
     F(int, UnblockClient, (RedisModuleBlockedClient *, void *))                \
+    F(void *, GetBlockedClientPrivateData, (RedisModuleCtx *))                 \
     /* replication */                                                          \
     F(int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))     \
     F(int, ReplicateVerbatim, (RedisModuleCtx *))                              \

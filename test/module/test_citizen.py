@@ -11,12 +11,14 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load "
-            "merge similarity clear turn").split()
+            "merge mergepart similarity clear turn").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
                    "load", "merge"}
-WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "clear", "turn"}
-SLOW = {"similarity", "dump"}
+WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "clear",
+                            "turn"}
+SLOW = {"similarity", "dump", "mexists"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
+        "mergepart": [1, 2, 1],
         "similarity": [1, 2, 1]}
 
 
@@ -247,6 +249,7 @@ def test_acl(start):
 
 
 FAST = {"reserve", "info", "card"}  # in ACLs, as RedisBloom has it
+IN_STEPS = {"merge", "mergepart", "similarity"}
 
 
 def test_acl_categories_where_the_server_has_such(start):
@@ -259,7 +262,8 @@ def test_acl_categories_where_the_server_has_such(start):
         entry, = r("COMMAND", "INFO", "bf." + name)
         assert set(map(str, entry[6])) == {
             "@bloom", "@write" if name in WRITES else "@read",
-            *(["@fast"] if name in FAST else [])}
+            *(["@fast"] if name in FAST else []),
+            *(["@slow"] if name in IN_STEPS else [])}
     r("BF.ADD", "k", "a")
     r("ACL", "SETUSER", "reader", "on", ">p", "~*", "+@bloom", "-@write")
     r("AUTH", "reader", "p")

@@ -145,7 +145,7 @@ def test_clients_cannot_begin_a_generation_far_ahead(start):
 LARGE = 24000000  # at 8 generations, 9 blocks of 6 MB or so
 
 
-def fill_memory(r, *window, spare=1 << 20):
+def fill_memory(r, *window, spare=4 << 20):
     """A window beside other keys, with little room below maxmemory."""
     for n in range(10):
         r("MSET", *(word for i in range(100)
@@ -178,8 +178,8 @@ def test_turning_by_hand_takes_no_memory(start):
         assert p("BF.TURN", "w", 9) == "OK"
         assert sum(p("BF.MEXISTS", "w", *range(1000))) == 0
     caught_up(p, r)
-    nothing_was_evicted(p, used + (1 << 20))
-    nothing_was_evicted(r, used_there + (1 << 20))
+    nothing_was_evicted(p, used + (4 << 20))
+    nothing_was_evicted(r, used_there + (4 << 20))
     assert digest(p, "w") == digest(r, "w")
 
 
@@ -192,7 +192,7 @@ def test_turning_by_the_timer_takes_no_memory(start):
     r("BF.MADD", "w", *range(1000))
     so_far = turns()
     until(lambda: turns() >= so_far + 12)
-    nothing_was_evicted(r, used + (1 << 20))
+    nothing_was_evicted(r, used + (4 << 20))
     assert r("EXISTS", "w") == 1
 
 

@@ -1,0 +1,544 @@
+"""Long commands in steps: others are served meanwhile, answers stay right, and
+replicas hold the same. What is counted is events and work, never time: where a
+test has to come in the midst of a command, it holds the writes of all clients
+(CLIENT PAUSE), or tries again until it did."""
+import contextlib
+import threading
+
+import pytest
+from resp import Error, encode
+from servers import (PREFIX, are_equal, caught_up, commands_seen, digest, follow,
+                     in_batches, info, until)
+
+STEP_LINES = 16384
+LARGE = ("SEED", 7, "CAPACITY", 4000000)  # 5 MB: ten steps
+
+
+def steps(r):
+    facts = info(r, "bf_calyx")
+    assert int(facts["bf_step_lines_most"]) <= STEP_LINES
+    return int(facts["bf_steps"])
+
+
+def send(client, *words):
+    """Without waiting for the answer, which client.read() gives."""
+    client.socket.sendall(encode(*words))
+
+
+def begin(server, r, *words):
+    """Start a long command; return its client, mostly while it is on its way."""
+    client = server.client()
+    before = steps(r)
+    send(client, *words)
+    until(lambda: steps(r) > before)
+    return client
+
+
+def blocked(r):
+    return int(info(r, "clients")["blocked_clients"])
+
+
+@contextlib.contextmanager
+def held(r):
+    """No command that writes begins, and none goes on that is done in steps."""
+    assert r("CLIENT", "PAUSE", 100000, "WRITE") == "OK"
+    yield
+    assert r("CLIENT", "UNPAUSE") == "OK"
+
+
+def one_after_the_other(server, r, *commands):
+    """Commands that write, of one client each, so that the second runs when the
+    first has done its first step: they wait together, and are let go together.
+    Their answers."""
+    clients = []
+    with held(r):
+        for words in commands:
+            clients.append(server.client())
+            send(clients[-1], *words)
+            until(lambda: blocked(r) == len(clients))
+    return [client.read() for client in clients]
+
+
+def begin_and_hold(server, r, *words):
+    """Start a command that writes and stop it in its midst. Until it worked;
+    then the writes are still held."""
+    for _ in range(50):
+        client = begin(server, r, *words)
+        r("CLIENT", "PAUSE", 100000, "WRITE")
+        if blocked(r):
+            return client
+        r("CLIENT", "UNPAUSE")
+        assert client.read() == "OK"
+        r("UNLINK", "new")
+    raise AssertionError("it was always too quick")
+
+
+def fill(r, key, items, *how):
+    items = list(items)
+    for at in range(0, len(items), 5000):
+        assert isinstance(r("BF.INSERT", key, *(how or LARGE), "ITEMS",
+                            *items[at:at + 5000]), list)
+
+
+def is_in(r, key, items):
+    items = list(items)
+    return sum(sum(r("BF.MEXISTS", key, *items[at:at + 5000]))
+               for at in range(0, len(items), 5000))
+
+
+def chain(r, key="chain", items=300):
+    """As many links as items."""
+    assert r("BF.RESERVE", key, 1e-6, 1, "EXPANSION", 1, "LAYOUT",
+             "redisbloom") == "OK"
+    for i in range(items):
+        r("BF.ADD", key, f"link{i}")
+    return r("BF.INFO", key, "FILTERS")[0]
+
+
+# ---- Others are served -----------------------------------------------------
+
+@pytest.fixture
+def large(start):
+    server = start()
+    r = server.client()
+    fill(r, "a", range(0, 20000))
+    fill(r, "b", range(10000, 30000))
+    return server, r
+
+
+def others_are_served(server, r, *words):
+    """Another client got an answer while the command was on its way: one that
+    says so. The command's answer, and how many steps it took."""
+    for _ in range(50):
+        before = steps(r)
+        client = begin(server, r, *words)
+        served = blocked(r) > 0
+        answer = client.read()
+        if served:
+            return answer, steps(r) - before
+    raise AssertionError("nobody was served meanwhile")
+
+
+@pytest.mark.parametrize("words", [
+    ("BF.SIMILARITY", "a", "b"), ("BF.MERGE", "a", "b"),
+    ("BF.MERGE", "new", "a", "b")])
+def test_others_are_served_while_whole_filters_are_worked_on(large, words):
+    server, r = large
+    answer, taken = others_are_served(server, r, *words)
+    row = r("BF.INFO", "a", "SIZE")[0]
+    assert taken >= row // (STEP_LINES * 64 // 2) * (2 if "new" in words else 1)
+    if words[0] == "BF.MERGE":
+        assert answer == "OK" and is_in(r, words[1], range(30000)) == 30000
+    else:
+        assert abs(answer[1] - 30000) < 600 and abs(answer[3] - 10000) < 600
+
+
+def test_others_are_served_while_a_chain_is_asked_and_added_to(start):
+    server = start()
+    r = server.client()
+    links = chain(r)
+    items = [f"link{i}" for i in range(300)] + [f"x{i}" for i in range(3000)]
+    answer, taken = others_are_served(server, r, "BF.MEXISTS", "chain", *items)
+    assert taken >= len(items) * links // STEP_LINES > 10
+    assert answer[:300] == [1] * 300 and 0 in answer
+    assert answer == [r("BF.EXISTS", "chain", item) for item in items]
+
+    new = [item for item, known in zip(items, answer) if not known][:500]
+    answer = r("BF.MADD", "chain", *new, *items[:100], *new[:100])
+    assert len(answer) == len(new) + 200 and answer[0] == 1
+    assert answer[len(new):] == [0] * 200  # in their order
+    assert r("BF.EXISTS", "chain", new[-1]) == 1
+    answer, taken = others_are_served(server, r, "BF.MADD", "chain", *new)
+    assert taken > 10 and answer == [0] * len(new)
+
+
+def test_many_items_and_long_items_are_done_in_steps(start):
+    r = start().client()
+    before = steps(r)
+    items = [b"%d" % i for i in range(100000)]
+    assert sum(r("BF.INSERT", "k", "CAPACITY", 200000, "ITEMS", *items)) > 99000
+    assert steps(r) - before >= 100000 // STEP_LINES
+    before = steps(r)
+    assert r("BF.MEXISTS", "k", *items) == [1] * len(items)
+    assert steps(r) - before >= 100000 // STEP_LINES
+    before = steps(r)
+    assert r("BF.MEXISTS", "k", *[b"x" * 5000000] * 8) == [0] * 8
+    assert steps(r) - before >= 4
+
+
+def test_what_fits_into_a_step_is_done_at_once(r):
+    before = steps(r)
+    fill(r, "a", range(5000), "SEED", 7, "CAPACITY", 10000)
+    fill(r, "b", range(5000), "SEED", 7, "CAPACITY", 10000)
+    assert r("BF.MERGE", "a", "b") == "OK"
+    assert isinstance(r("BF.SIMILARITY", "a", "b"), list)
+    assert r("BF.MEXISTS", "a", *range(10000)).count(1) >= 5000
+    assert steps(r) == before
+
+
+def test_where_a_client_cannot_be_blocked_all_is_done_at_once(large):
+    server, r = large
+    before = steps(r)
+    r("MULTI")
+    for words in (("BF.SIMILARITY", "a", "b"), ("BF.MERGE", "a", "b"),
+                  ("BF.MEXISTS", "a", *range(20000)),
+                  ("BF.MADD", "a", *range(20000))):
+        assert r(*words) == "QUEUED"
+    answers = r("EXEC")
+    assert abs(answers[0][1] - 30000) < 600 and answers[1] == "OK"
+    assert answers[2] == [1] * 20000 and answers[3] == [0] * 20000
+    script = "return redis.call('BF.MERGE', KEYS[1], KEYS[2])"
+    assert r("EVAL", script, 2, "new", "a") == "OK"
+    assert digest(r, "new") == digest(r, "a")
+    assert steps(r) == before
+
+
+# ---- The same as at once ---------------------------------------------------
+
+@pytest.mark.parametrize("kind", ["line", "line2", "split", "flat", "counting"])
+def test_a_merge_in_steps_is_the_merge_at_once(start, kind):
+    r = start().client()
+    how = ("SEED", 7, "CAPACITY", 1500000, "KIND", kind)
+    for key, items in (("a", range(0, 3000)), ("b", range(2000, 5000)),
+                       ("c", range(5000, 5500))):
+        fill(r, key, items, *how)
+    for key in ("one", "two"):
+        assert r("COPY", "a", key) == 1
+    before = steps(r)
+    assert r("BF.MERGE", "one", "b", "one", "c") == "OK"
+    assert r("BF.MERGE", "new", "a", "b", "c") == "OK"
+    assert steps(r) - before > 6
+    r("MULTI")
+    r("BF.MERGE", "two", "b", "two", "c")
+    r("BF.MERGE", "new2", "a", "b", "c")
+    assert r("EXEC") == ["OK", "OK"]
+    for key in ("two", "new", "new2"):
+        assert r("BF.INFO", key) == r("BF.INFO", "one"), key
+        if kind != "counting":
+            assert digest(r, key) == digest(r, "one"), key
+    if kind == "counting":  # whose digests count the steps
+        assert r("BF.COUNT", "one", 2500) == r("BF.COUNT", "new", 2500) == 2
+    assert is_in(r, "new", range(5500)) == 5500
+
+
+def test_filters_that_have_grown_are_merged_in_steps(start):
+    r = start().client()
+    how = ("SEED", 7, "CAPACITY", 100000)
+    fill(r, "a", range(0, 450000), *how)
+    fill(r, "b", range(450000, 900000), *how)
+    parts = r("BF.INFO", "a", "FILTERS")
+    assert parts[0] > 1 and r("BF.INFO", "b", "FILTERS") == parts
+    before = steps(r)
+    assert r("BF.MERGE", "new", "a", "b") == "OK"
+    assert r("BF.MERGE", "a", "b") == "OK"
+    assert steps(r) - before > 5
+    for key in ("a", "new"):
+        assert is_in(r, key, range(0, 900000, 3)) == 300000
+        assert r("BF.INFO", key, "FILTERS") == parts
+
+
+# ---- Replication -----------------------------------------------------------
+
+def test_replicas_and_the_aof_do_the_same_steps(start):
+    primary = start(appendonly="yes", aof_use_rdb_preamble="no")
+    replica = start("calyx-max-filter-bytes", 1000)
+    p, r = primary.client(), follow(replica, primary)
+    fill(p, "a", range(0, 20000))
+    fill(p, "b", range(10000, 30000))
+    fill(p, "c", range(3000), *LARGE, "COUNTING")
+    fill(p, "d", range(2000, 5000), *LARGE, "COUNTING")
+    chain(p, items=200)
+    writers = [begin(primary, p, *words) for words in (
+        ("BF.MERGE", "a", "b"), ("BF.MERGE", "new", "a", "b"),
+        ("BF.MERGE", "c", "d"),
+        ("BF.MADD", "chain", *(f"m{i}" for i in range(400))))]
+    other = 0
+    before = steps(p)
+    while steps(p) < before + 60:  # while they run, all of it changes
+        for key in "abcd":
+            p("BF.ADD", key, f"other{other}")
+        p("BF.DEL", "d", f"other{other - 7}")
+        p("BF.ADD", "chain", f"other{other}")
+        other += 1
+        if info(p, "clients")["blocked_clients"] == "0":
+            break
+    assert [w.read() for w in writers[:3]] == ["OK"] * 3
+    assert len(writers[3].read()) == 400
+    assert is_in(p, "new", range(30000)) == 30000
+    assert is_in(p, "c", range(5000)) == 5000
+    are_equal(p, r)
+    before = {key: digest(p, key) for key in p("KEYS", "*")}
+    primary.restart()
+    p = primary.client()
+    assert {key: digest(p, key) for key in p("KEYS", "*")} == before
+
+
+def test_a_replica_that_comes_in_the_midst_holds_the_same(start):
+    primary = start()
+    p = primary.client()
+    how = ("SEED", 7, "CAPACITY", 40000000)  # 48 MB: a hundred steps
+    fill(p, "a", range(0, 2000), *how)
+    fill(p, "b", range(1000, 3000), *how)
+    merge = begin_and_hold(primary, p, "BF.MERGE", "new", "a", "b")
+    assert "still being loaded" in p("BF.EXISTS", "new", 1)
+    assert p("BF.GUARD", "new", "absent", "c") == ["maybe", None]
+    r = follow(start(), primary)
+    assert p("CLIENT", "UNPAUSE") == "OK"
+    assert merge.read() == "OK"
+    assert is_in(p, "new", range(3000)) == 3000
+    are_equal(p, r)
+
+
+def test_what_is_replicated(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    fill(r, "a", range(3), "SEED", 7, "CAPACITY", 600000)
+    fill(r, "b", range(5), "SEED", 7, "CAPACITY", 600000)
+    seen = commands_seen(server, lambda: r("BF.MERGE", "a", "b"))
+    assert [words[:4] for words in seen] == [
+        ["BF.MERGEPART", "a", "b", "0"], ["BF.MERGEPART", "a", "b", "524288"]]
+    assert [words[6] for words in seen] == ["MORE", "LAST"]
+    answer = r(*seen[0])
+    assert isinstance(answer, Error) and "use BF.MERGE" in answer
+    assert commands_seen(server, lambda: r("BF.SIMILARITY", "a", "b")) == []
+    chain(r, items=200)
+    answer = []
+    seen = commands_seen(server, lambda: answer.extend(
+        r("BF.MADD", "chain", *range(500))))
+    assert len(seen) > 1 and {words[0] for words in seen} == {"BF.MADD"}
+    assert [int(item) for words in seen for item in words[2:]] == [
+        i for i, fresh in enumerate(answer) if fresh]
+
+
+# ---- What may happen meanwhile ---------------------------------------------
+
+CHANGES = {
+    "deleted": ("DEL", "a"),
+    "unlinked": ("UNLINK", "a"),
+    "renamed": ("RENAME", "a", "elsewhere"),
+    "swapped": ("BF.SWAP", "a", "staged"),
+    "cleared": ("BF.CLEAR", "a"),
+    "expired": ("PEXPIREAT", "a", 1),
+    "replaced": ("RENAME", "staged", "a"),
+    "another type": ("SET", "a", "x"),
+    "flushed": ("FLUSHALL",),
+}
+
+
+@pytest.fixture(scope="module")
+def long_server(shared):
+    client = shared.client()
+    client("CONFIG", "SET", PREFIX + "calyx-layout", "native")
+    return shared
+
+
+HUGE = ("SEED", 7, "CAPACITY", 40000000)
+
+
+def refill(r):
+    r("FLUSHALL")
+    for key in "abc":
+        fill(r, key, range(100), *HUGE)
+    fill(r, "staged", range(3))
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("words", [
+    ("BF.MERGE", "c", "a"), ("BF.MERGE", "a", "b"),
+    ("BF.MERGE", "new", "b", "a"), ("BF.MERGE", "new", "a", "b")],
+    ids=["source", "target", "new", "new of it"])
+def test_a_merge_of_a_filter_that_goes_meanwhile_is_an_error(long_server, how,
+                                                             words):
+    server = long_server
+    r = server.client()
+    refill(r)
+    answer, _ = one_after_the_other(server, r, words, CHANGES[how])
+    assert isinstance(answer, Error) and answer.startswith("ERR not merged")
+    assert "was deleted, emptied or replaced meanwhile" in answer
+    assert server.alive() and r("EXISTS", "new") == 0
+    if how != "flushed":
+        assert is_in(r, "b", range(100)) == is_in(r, "c", range(100)) == 100
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_comparison_of_a_filter_that_goes_meanwhile_is_an_error(long_server,
+                                                                  how):
+    server = long_server
+    r = server.client()
+    for _ in range(50):
+        refill(r)
+        client = begin(server, r, "BF.SIMILARITY", "b", "a")
+        r(*CHANGES[how])
+        answer = client.read()
+        if isinstance(answer, Error):
+            break
+    assert "a filter was deleted, emptied or replaced" in answer
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_adding_to_a_chain_that_goes_meanwhile(long_server, how):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    chain(r, "a", 300)
+    fill(r, "staged", range(3))
+    items = [f"m{i}" for i in range(1000)]
+    added, _ = one_after_the_other(server, r, ("BF.MADD", "a", *items),
+                                   CHANGES[how])
+    assert isinstance(added[-1], Error) and "replaced while" in added[-1]
+    assert 0 < len(added) - 1 < len(items)
+    assert all(answer in (0, 1) for answer in added[:-1])
+    if how == "renamed":  # what was said to be in is in
+        done = items[:len(added) - 1]
+        assert r("BF.MEXISTS", "elsewhere", *done) == [1] * len(done)
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_asking_a_chain_that_goes_meanwhile(long_server, how):
+    server = long_server
+    r = server.client()
+    for _ in range(50):
+        r("FLUSHALL")
+        chain(r, "a", 300)
+        fill(r, "staged", range(3))
+        client = begin(server, r, "BF.MEXISTS", "a", *range(2000))
+        r(*CHANGES[how])
+        answer = client.read()
+        if isinstance(answer, Error):
+            break
+    assert "ask again for all items" in answer
+
+
+def test_a_target_that_is_made_is_gone_when_the_merge_fails(long_server):
+    server = long_server
+    r = server.client()
+    refill(r)
+    answer, there, _ = one_after_the_other(
+        server, r, ("BF.MERGE", "new", "a", "b"), ("COPY", "new", "copy"),
+        ("DEL", "b"))
+    assert answer == ("ERR not merged: source 2 was deleted, emptied or "
+                      "replaced meanwhile")
+    assert there == 1 and r("EXISTS", "new") == 0
+    assert "still being loaded" in r("BF.EXISTS", "copy", 1)
+    answer, _ = one_after_the_other(server, r, ("BF.MERGE", "new", "a"),
+                                    ("RENAME", "new", "mine"))
+    assert "the target was deleted" in answer
+    assert "still being loaded" in r("BF.EXISTS", "mine", 1)
+
+
+def test_a_comparison_is_of_one_state(long_server):
+    """With one change it begins again."""
+    server = long_server
+    r = server.client()
+    for _ in range(50):
+        r("FLUSHALL")
+        for key in "ab":
+            fill(r, key, range(20000), *HUGE)
+        before = steps(r)
+        assert r("BF.SIMILARITY", "a", "b")[5] == b"1"
+        row = steps(r) - before
+        client = begin(server, r, "BF.SIMILARITY", "a", "b")
+        r("BF.MADD", "a", *(f"x{i}" for i in range(5000)))
+        answer = client.read()
+        if answer[5] != b"1":
+            break
+    assert abs(answer[1] - 25000) < 300 and abs(answer[3] - 20000) < 300
+    assert 2 * row < steps(r) - before <= 3 * row
+    # Bits that come otherwise than by items are a change, too.
+    fill(r, "c", range(50000, 60000), *HUGE)
+    client = begin(server, r, "BF.SIMILARITY", "a", "a")
+    assert r("BF.MERGE", "a", "c") == "OK"
+    answer = client.read()
+    assert isinstance(answer, Error) or answer[5] == b"1"
+
+
+def test_filters_that_never_stay_the_same_cannot_be_compared(long_server):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    for key in "ab":
+        fill(r, key, range(100), *HUGE)
+    for attempt in range(50):
+        writer, client = server.client(), server.client()
+        adds = b"".join(encode("BF.ADD", "b", f"{attempt}:{i}")
+                        for i in range(20000))
+        thread = threading.Thread(target=writer.socket.sendall, args=(adds,))
+        thread.start()
+        answer = client("BF.SIMILARITY", "a", "b")
+        for _ in range(20000):
+            writer.read()
+        thread.join()
+        if isinstance(answer, Error):
+            break
+    assert answer.startswith("ERR the filters changed while they were compared")
+
+
+def test_growth_meanwhile_does_no_harm(long_server):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    many = 1000000
+    for key, numbers in (("a", range(many)), ("b", range(many, 2 * many))):
+        r("BF.RESERVE", key, 0.01, many + 20000, "SEED", 7)
+        in_batches(server.port, "BF.MADD", key, numbers)
+    assert r("BF.INFO", "a", "FILTERS") == [1]
+    more = [f"more{i}" for i in range(40000)]
+    adds = [("BF.MADD", key, *more[at:at + 10000])
+            for key in "ab" for at in range(0, 40000, 10000)]
+    answers = one_after_the_other(server, r, ("BF.MERGE", "a", "b"), *adds)
+    assert answers[0] == "OK"
+    for key in "ab":
+        assert r("BF.INFO", key, "FILTERS")[0] > 1
+        assert is_in(r, key, more) == 40000
+    assert in_batches(server.port, "BF.MEXISTS", "a",
+                      range(0, 2 * many, 10)) == many // 5
+
+
+def test_a_client_that_leaves_is_no_trouble(long_server):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    for key in "ab":
+        fill(r, key, range(100), *HUGE)
+    chain(r, "chain", 300)
+    for words in (("BF.SIMILARITY", "a", "b"), ("BF.MERGE", "new", "a", "b"),
+                  ("BF.MADD", "chain", *range(1000))):
+        begin(server, r, *words).close()
+    until(lambda: info(r, "keyspace") and r("BF.EXISTS", "chain", 999) == 1)
+    until(lambda: isinstance(r("BF.EXISTS", "new", 1), int))
+    assert is_in(r, "new", range(100)) == 100
+
+
+def test_a_server_that_becomes_a_replica_changes_nothing_more(start):
+    primary, other = start(), start()
+    p = primary.client()
+    for key in "ab":
+        fill(p, key, range(100), *HUGE)
+    client = begin_and_hold(primary, p, "BF.MERGE", "a", "b")
+    o = other.client()
+    o("SET", "x", 1)
+    assert p("REPLICAOF", "127.0.0.1", other.port) == "OK"
+    assert "UNBLOCKED" in client.read()
+    assert p("CLIENT", "UNPAUSE") == "OK"
+    until(lambda: info(p, "replication")["master_link_status"] == "up")
+    assert p("KEYS", "*") == [b"x"]
+    caught_up(o, p)
+
+
+def test_memory_for_a_target_is_judged_first(start):
+    server = start()
+    r = server.client()
+    fill(r, "a", range(100), *HUGE)
+    r("CONFIG", "SET", "maxmemory",
+      int(info(r, "memory")["used_memory"]) + (20 << 20))
+    answer = r("BF.MERGE", "new", "a")
+    assert isinstance(answer, Error) and "maxmemory leaves" in answer
+    assert r("EXISTS", "new") == 0
+    r("CONFIG", "SET", "maxmemory", 0)
+    assert r("BF.MERGE", "new", "a") == "OK"
+
+
+def test_long_commands_are_slow_ones(r):
+    for command in ("bf.merge", "bf.similarity", "bf.mexists", "bf.madd"):
+        about, = r("COMMAND", "INFO", command)
+        assert "fast" not in about[2], about
