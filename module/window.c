@@ -244,23 +244,33 @@ static bool is_possible(const struct window *w) {
            w->panes <= MOST_GENERATIONS + 1 && w->newest < w->panes;
 }
 
-/* An item is hashed for all panes at once. */
-static bool hash_alike(const struct window *w) {
-    calyx_info first, other;
-    calyx_outline(w->pane->native, &first);
-    for (uint32_t i = 1; i < w->panes; i++) {
-        calyx_outline(w->pane[i].native, &other);
-        if (other.seed != first.seed || strcmp(other.hash, first.hash) != 0 ||
-            strcmp(other.kind, "counting") == 0 ||
-            w->pane[i].expansion != w->pane->expansion)
-            return false;
-    }
-    return strcmp(first.kind, "counting") != 0;
+/* An item is hashed for all panes at once: another seed would be false
+ * negatives. And all are made by the same numbers, on which the rate of the
+ * whole rests. */
+static bool fit_together(const struct filter *a, const struct filter *b) {
+    calyx_info x, y;
+    calyx_part first, other;
+    calyx_outline(a->native, &x);
+    calyx_outline(b->native, &y);
+    return x.seed == y.seed && strcmp(x.hash, y.hash) == 0 &&
+           strcmp(x.kind, y.kind) == 0 && a->expansion == b->expansion &&
+           calyx_outline_part(a->native, 0, &first) &&
+           calyx_outline_part(b->native, 0, &other) &&
+           first.bits == other.bits && first.probes == other.probes &&
+           first.capacity == other.capacity;
+}
+
+static bool are_alike(const struct window *w) {
+    calyx_info info;
+    calyx_outline(w->pane->native, &info);
+    for (uint32_t i = 1; i < w->panes; i++)
+        if (!fit_together(w->pane, &w->pane[i])) return false;
+    return strcmp(info.kind, "counting") != 0;
 }
 
 static calyx_status checked(struct filter *f, calyx_status status,
                             calyx_error *why) {
-    if (status == CALYX_OK && !hash_alike(f->window))
+    if (status == CALYX_OK && !are_alike(f->window))
         status = damaged(why, "its generations do not fit together");
     return kept(f, status);
 }

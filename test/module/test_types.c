@@ -201,6 +201,61 @@ static void a_window_turns_without_taking_memory(void **state) {
     assert_int_equal(mock_blocks, 0);
 }
 
+/* Load it as an RDB file would, and from the head of a dump. */
+static int loads(struct filter *f) {
+    RedisModuleIO io = {0};
+    mock_window.rdb_save(&io, f);
+    struct filter *g = mock_window.rdb_load(&io, 1), *h = NULL;
+    const struct piece head = window_layout.dump_head(f);
+    calyx_error why = {.text = ""};
+    filter_load_head(head.bytes, head.size, &h, &why);
+    const int loaded = (g != NULL) + (h != NULL);
+    if (!h) assert_non_null(strstr(why.text, "do not fit together"));
+    if (g) mock_window.free(g);
+    if (h) mock_window.free(h);
+    RM_Free(head.owned);
+    free(io.bytes);
+    return loaded;
+}
+
+static void a_window_of_generations_that_differ_is_refused(void **state) {
+    (void)state;
+    struct wish wish = {.layout = &window_layout,
+                        .error = 0.01,
+                        .capacity = 600,
+                        .expansion = 2,
+                        .seed = 5,
+                        .kind = "line",
+                        .window = 1000,
+                        .generations = 3};
+    struct wish other_seed = wish, other_kind = wish, other_size = wish,
+                other_rate = wish, other_growth = wish, fixed = wish;
+    other_seed.seed = 6;
+    other_kind.kind = "flat";
+    other_size.capacity = 6000;
+    other_rate.error = 0.001;
+    other_growth.expansion = 3;
+    fixed.expansion = 0;
+    struct wish *const others[] = {&wish,       &other_seed, &other_kind,
+                                   &other_size, &other_rate, &other_growth,
+                                   &fixed};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (uint32_t pane = 0; pane < 4; pane++) {
+            struct filter *f = NULL, *g = NULL;
+            calyx_error why;
+            assert_ok(filter_new(&wish, &f, &why));
+            assert_ok(filter_new(others[i], &g, &why));
+            assert_ok(add_numbers(f, 1000)); /* the newest has grown */
+            const struct filter kept = f->window->pane[pane];
+            f->window->pane[pane] = g->window->pane[pane];
+            g->window->pane[pane] = kept;
+            assert_int_equal(loads(f), i == 0 ? 2 : 0);
+            mock_window.free(f);
+            mock_window.free(g);
+        }
+    assert_int_equal(mock_blocks, 0);
+}
+
 static void a_renewed_block_is_zeros_and_others_stay(void **state) {
     (void)state;
     enum { SIZE = 9 << 20, AROUND = 100 };
@@ -289,6 +344,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(without_memory_nothing_changes_and_nothing_leaks),
         cmocka_unit_test(loading_without_memory_is_refused),
         cmocka_unit_test(a_window_turns_without_taking_memory),
+        cmocka_unit_test(a_window_of_generations_that_differ_is_refused),
         cmocka_unit_test(a_renewed_block_is_zeros_and_others_stay),
         cmocka_unit_test(a_child_does_not_wait_for_threads_it_has_not),
     };
