@@ -16,6 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Brought by libFuzzer, or by replay.c where there is none. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
+/* Inputs that a target makes by itself, so that they follow changes of a
+ * format: number 0 and on. Returns their size, 0 if there is no such input.
+ * Optional. */
+size_t fuzz_seed(unsigned number, uint8_t *data, size_t most);
+
 /* Unlike assert, in every build. A fuzzer takes an abort for a finding. */
 #define DEMAND(truth) \
     ((truth) ? (void)0 : fuzz_broken(#truth, __FILE__, __LINE__))

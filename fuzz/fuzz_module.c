@@ -9,8 +9,109 @@
  * around it.
  */
 #include "../module/filter.h"
+#include "../module/window.h"
 #include "../test/module/mock_server.h"
 #include "fuzz.h"
+
+static const RedisModuleTypeMethods *const types[] = {
+    &mock_native, &mock_redisbloom, &mock_window, &mock_window};
+static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
+
+/* ---- Inputs made here ---------------------------------------------------- */
+
+static void add_numbers(struct filter *f, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        const calyx_key key = {&i, sizeof i};
+        bool fresh, changed;
+        size_t done;
+        calyx_error why;
+        filter_add(f, &key, 1, &fresh, f->repeats_matter ? &changed : &fresh,
+                   &done, &why);
+        if (is_window(f) && i % 100 == 99) window_turn(f, 1, 1000 * i);
+    }
+}
+
+/* As BF.LOADCHUNK leaves it after the head, and some pieces. */
+static struct filter *part_of(const struct filter *f, unsigned pieces) {
+    struct filter *half = NULL;
+    calyx_error why;
+    struct piece piece = f->layout->dump_head(f);
+    DEMAND(filter_load_head(piece.bytes, piece.size, &half, &why) == CALYX_OK);
+    RM_Free(piece.owned);
+    piece.at = 1;
+    for (unsigned i = 0; i < pieces; i++) {
+        bool changed;
+        piece = f->layout->dump_from(f, piece.at);
+        if (!piece.at) break;
+        DEMAND(filter_load_piece(half, piece.at, piece.bytes, piece.size,
+                                 &changed, &why) == CALYX_OK);
+        RM_Free(piece.owned);
+    }
+    return half;
+}
+
+/* Filters of each type, empty, filled and grown, whole and partly loaded. */
+size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
+    static const struct layout *const made[] = {
+        &native_layout, &redisbloom_layout, &window_layout};
+    static const unsigned items[] = {0, 50, 600};
+    enum { TYPES = 3, SIZES = 3, STATES = 3 };
+    if (number >= TYPES * SIZES * STATES) return 0;
+    if (!RM_Alloc) mock_start();
+    mock_most_bytes = (size_t)1 << 20;
+    const unsigned type = number % TYPES, state = number / TYPES / SIZES;
+    struct wish wish = {.layout = made[type],
+                        .error = 0.01,
+                        .capacity = 100,
+                        .expansion = state == 1 ? 0 : 2,
+                        .seed = number,
+                        .window = 1000,
+                        .generations = 1 + state};
+    struct filter *f = NULL;
+    calyx_error why;
+    DEMAND(filter_new(&wish, &f, &why) == CALYX_OK);
+    add_numbers(f, items[number / TYPES % SIZES]);
+    if (state == 2) {
+        struct filter *const half = part_of(f, number % 2);
+        filter_free(f);
+        f = half;
+    }
+    RedisModuleIO io = {0};
+    types[type]->rdb_save(&io, f);
+    filter_free(f);
+    DEMAND(io.size < most);
+    data[0] = (uint8_t)(saved[type] << 2 | (int)type);
+    memcpy(data + 1, io.bytes, io.size);
+    const size_t size = 1 + io.size;
+    free(io.bytes);
+    return size;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
+                               unsigned seed);
+
+/* Half of the changes are to the numbers at the start, which no checksum
+ * guards; some inputs are one of those above. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
+                               unsigned seed) {
+    enum { NUMBERS = 96 };
+    const uint64_t choice = fuzz_mix(seed + UINT64_C(1));
+    if (choice % 64 == 0 || size < 2) {
+        static uint8_t made[1 << 16];
+        const size_t n = fuzz_seed(choice >> 8 & 31, made, sizeof made);
+        if (n && n <= most) {
+            memcpy(data, made, n);
+            return n;
+        }
+    }
+    if (choice & 64 && size > NUMBERS) {
+        LLVMFuzzerMutate(data, NUMBERS, NUMBERS);
+        return size;
+    }
+    return LLVMFuzzerMutate(data, size, most);
+}
+
+/* ---- The target ---------------------------------------------------------- */
 
 static void use(struct filter *f) {
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"iris", 4}};
@@ -28,6 +129,13 @@ static void use(struct filter *f) {
         DEMAND(f->layout->has_many(f, keys, 3, found) == 3);
     RM_Free(f->layout->dump_head(f).owned);
     RM_Free(f->layout->dump_from(f, 1).owned);
+    if (!is_window(f)) return;
+    window_turn(f, 1, 5);
+    const bool kept = f->window->panes > 1;
+    DEMAND(f->layout->has_many(f, keys, 3, found) == 3 || !kept || done < 3);
+    window_turn(f, f->window->panes, 6);
+    f->layout->tell(f, &facts);
+    DEMAND(facts.items == 0);
 }
 
 static void come_back(const RedisModuleTypeMethods *type, struct filter *f,
@@ -45,9 +153,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!RM_Alloc) mock_start();
     if (size < 1) return 0;
     mock_most_bytes = (size_t)1 << 20;
-    const RedisModuleTypeMethods *const types[] = {
-        &mock_native, &mock_redisbloom, &mock_window, &mock_window};
-    static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
     const RedisModuleTypeMethods *type = types[*data & 3];
     RedisModuleIO io = {(uint8_t *)(uintptr_t)(data + 1), size - 1, 0, false};
     struct filter *f = type->rdb_load(&io, *data >> 2 & 7);

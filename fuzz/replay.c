@@ -1,7 +1,8 @@
 /*
  * A fuzz target without libFuzzer: run it on files, and on all files of
- * folders. With --mutate=N each is also changed N times, in the same ways on
- * every machine, by the target's own mutator if it has one.
+ * folders, and on those that the target makes by itself. With --mutate=N each
+ * is also changed N times, in the same ways on every machine, by the target's
+ * own mutator if it has one.
  *
  *     replay_decode [--mutate=N] fuzz/corpus/decode
  *
@@ -42,6 +43,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
                                unsigned seed);
 
+#pragma weak fuzz_seed
+
 /* On a copy of exactly that size, so that a sanitizer sees its end. */
 static void run(const uint8_t *data, size_t size) {
     uint8_t *exact = malloc(size ? size : 1);
@@ -53,7 +56,7 @@ static void run(const uint8_t *data, size_t size) {
 }
 
 static void run_mutated(const uint8_t *data, size_t size) {
-    const size_t most = size + 4096;
+    const size_t most = size + 16384;
     uint8_t *changed = malloc(most);
     DEMAND(changed);
     size_t now = 0;
@@ -86,6 +89,16 @@ static void run_file(const char *path, size_t size) {
     files++;
 }
 
+static void run_seeds(void) {
+    static uint8_t data[1 << 16];
+    size_t size;
+    for (unsigned i = 0; (size = fuzz_seed(i, data, sizeof data)); i++) {
+        run(data, size);
+        if (mutations) run_mutated(data, size);
+        files++;
+    }
+}
+
 static void run_path(const char *path) {
     struct stat is;
     if (stat(path, &is) != 0) {
@@ -115,6 +128,7 @@ int main(int count, char **words) {
         else
             run_path(words[i]);
     }
+    if (fuzz_seed) run_seeds();
     printf("%zu files, %zu runs\n", files, runs);
     return files ? 0 : 2;
 }
