@@ -364,7 +364,7 @@ static const struct mismatch mismatches[] = {
     {{.kind = "line"}, {.kind = "flat"}, "kind line", "kind flat"},
     {{.kind = "line"}, {.kind = "counting"}, "kind line", "kind counting"},
     {{.hash = "xxh3"}, {.hash = "xxh64"}, "with xxh3", "with xxh64"},
-    {{.seed = 1}, {.seed = 2}, "seed 1", "seed 2"},
+    {{.seed = 1}, {.seed = 2}, "their seeds differ", "same"},
     {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same number of keys"},
     {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same rate"},
     {{.bits = 5120, .probes = 4}, {.bits = 5120, .probes = 5}, " 4", " 5"},
