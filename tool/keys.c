@@ -8,113 +8,19 @@
 #include <immintrin.h>
 #endif
 
-/* ---- Options ------------------------------------------------------------ */
-
-/* Fields first to last; numbers below 0 count from the end of the line. */
-struct range {
-    int64_t first, last;
-};
-
-static struct {
-    bool nul, crlf, fold, csv, text;
-    int separator;
-    struct range *ranges;
-    size_t ranges_count;
-} want = {.separator = -1};
-
-static bool field_number(const char **at, int64_t *number) {
-    char *end;
-    const bool negative = **at == '-';
-    const char *const digits = *at + negative;
-    if (*digits < '1' || *digits > '9') return false;
-    const long long n = strtoll(digits, &end, 10);
-    if (n > INT32_MAX) return false;
-    *at = end;
-    *number = negative ? -n : n;
-    return true;
-}
-
-/* Told only of two numbers that count from the same end. */
-static bool is_backwards(struct range r) {
-    return (r.first < 0) == (r.last < 0) && r.last < r.first;
-}
-
-/* 1,3  2-4  2-  -1 */
-static void take_fields(const struct option *o, const char *value) {
-    (void)o;
-    const char *at = value;
-    do {
-        struct range r;
-        if (!field_number(&at, &r.first)) break;
-        r.last = r.first;
-        if (*at == '-') {
-            at++;
-            if (*at == ',' || *at == '\0')
-                r.last = -1;
-            else if (!field_number(&at, &r.last) || is_backwards(r))
-                break;
-        }
-        want.ranges = more_memory(want.ranges, (want.ranges_count + 1) *
-                                                   sizeof *want.ranges);
-        want.ranges[want.ranges_count++] = r;
-        if (*at == '\0') return;
-    } while (*at++ == ',');
-    fail("option --fields wants numbers from 1 such as 2, 1,3, 2-4 or 2-, or "
-         "-1 for the last field, not '%s'",
-         value);
-}
-
-const struct group key_group = {
-    "The key in a line",
-    (const struct option[]){
-        {'z', "null", NULL,
-         "Lines end with a NUL byte instead of a newline, in and out.",
-         take_flag, &want.nul},
-        {'0', "nul", NULL, "The same as -z.", take_flag, &want.nul},
-        {0, "crlf", NULL,
-         "A carriage return before the end of a line belongs to the end.",
-         take_flag, &want.crlf},
-        {'i', "ignore-case", NULL,
-         "Keys are taken in lower case; this knows the letters A to Z only.",
-         take_flag, &want.fold},
-        {'k', "fields", "FIELDS",
-         "The key is these fields of the line, such as 2, 1,3, 2-4, 2- or -1, "
-         "the last one. A line that lacks one is an error. A single field "
-         "equals a line with the same bytes.",
-         take_fields, NULL},
-        {'t', "separator", "BYTE",
-         "Fields are separated by BYTE; the default is a tab, or a comma with "
-         "--csv. \\t is a tab.",
-         take_byte, &want.separator},
-        {0, "csv", NULL,
-         "Fields may be quoted as in CSV, and then contain separators and "
-         "newlines; a quote within is doubled.",
-         take_flag, &want.csv},
-        {0, "text", NULL,
-         "Take the bytes of every file for lines, as they are after gzip and "
-         "zstd, also if they look like a filter, a packed file, UTF-16 or "
-         "UTF-32, which are refused else; and keep the byte order mark of "
-         "UTF-8, which is no part of the first line else.",
-         take_flag, &want.text},
-        {0},
-    },
-};
+/* ---- Ends and separators ------------------------------------------------- */
 
 char record_end(void) {
-    return want.nul ? '\0' : '\n';
-}
-
-bool takes_any_bytes(void) {
-    return want.text;
+    return key_form.nul ? '\0' : '\n';
 }
 
 bool record_ends_are_plain(void) {
-    return !want.csv;
+    return !key_form.csv;
 }
 
 static char separator(void) {
-    if (want.separator >= 0) return (char)want.separator;
-    return want.csv ? ',' : '\t';
+    if (key_form.separator >= 0) return (char)key_form.separator;
+    return key_form.csv ? ',' : '\t';
 }
 
 /* ---- Where lines end ---------------------------------------------------- */
@@ -150,7 +56,7 @@ static size_t last_csv_end(struct record_state *state, const char *text,
 
 size_t last_record_end(struct record_state *state, const char *text,
                        size_t from, size_t size) {
-    if (want.csv) return last_csv_end(state, text, from, size);
+    if (key_form.csv) return last_csv_end(state, text, from, size);
     const char *const last = memrchr(text + from, record_end(), size);
     return last ? (size_t)(last - text) + 1 : 0;
 }
@@ -229,7 +135,7 @@ static const char *cut_csv(const char *at, const char *end, char ender,
 
 uint64_t ends_of(const calyx_key *line) {
     uint64_t ends = 1;
-    if (want.csv)
+    if (key_form.csv)
         for (size_t i = 0; i < line->size; i++)
             ends += ((const char *)line->data)[i] == record_end();
     return ends;
@@ -264,7 +170,7 @@ static size_t split(struct batch *batch, const char *at, const char *end,
     const char sep = separator();
     for (size_t n = 0;; n++) {
         const char *from = at, *stop = at;
-        if (want.csv && at < end && *at == '"') {
+        if (key_form.csv && at < end && *at == '"') {
             stop = behind_quotes(at, end);
             if (!stop) {
                 snprintf(error, error_size,
@@ -302,7 +208,7 @@ static void put_bytes(struct batch *batch, const void *bytes, size_t size) {
 /* The bytes of a field, without its quotes. */
 static void put_value(struct batch *batch, const calyx_key *field) {
     const char *at = field->data, *end = at + field->size;
-    if (!want.csv || at == end || *at != '"') {
+    if (!key_form.csv || at == end || *at != '"') {
         put_bytes(batch, at, field->size);
         return;
     }
@@ -339,9 +245,9 @@ static bool put_range(struct batch *batch, struct range r, size_t count,
     const int64_t last = r.last < 0 ? r.last + fields + 1 : r.last;
     if (first < 1 || first > fields || last > fields) {
         snprintf(block->error, sizeof block->error,
-                 "field %" PRId64 " is wanted, found %zu field%s",
+                 "field %" PRId64 " is wanted, found %zu field%s%s",
                  first < 1 || first > fields ? r.first : r.last, count,
-                 count == 1 ? "" : "s");
+                 count == 1 ? "" : "s", key_options_hint());
         return false;
     }
     if (last < first) {
@@ -363,17 +269,18 @@ static bool put_range(struct batch *batch, struct range r, size_t count,
 static bool put_key(struct batch *batch, const calyx_key *line,
                     struct block *block) {
     size_t count = 0;
-    if (want.ranges_count || want.csv) { /* all CSV is looked at for errors */
+    if (key_form.ranges_count ||
+        key_form.csv) { /* all CSV is looked at for errors */
         const char *const at = line->data;
         count = split(batch, at, at + line->size, block->error,
                       sizeof block->error);
         if (!count) return false;
     }
-    if (!want.ranges_count) put_bytes(batch, line->data, line->size);
-    const bool single =
-        want.ranges_count == 1 && want.ranges[0].first == want.ranges[0].last;
-    for (size_t i = 0; i < want.ranges_count; i++)
-        if (!put_range(batch, want.ranges[i], count, single, block))
+    if (!key_form.ranges_count) put_bytes(batch, line->data, line->size);
+    const bool single = key_form.ranges_count == 1 &&
+                        key_form.ranges[0].first == key_form.ranges[0].last;
+    for (size_t i = 0; i < key_form.ranges_count; i++)
+        if (!put_range(batch, key_form.ranges[i], count, single, block))
             return false;
     return true;
 }
@@ -402,12 +309,12 @@ static void make_keys(struct batch *batch, struct block *block) {
     for (size_t i = 0; i < batch->count; i++) {
         const size_t from = batch->bytes_size;
         calyx_key line = batch->lines[i];
-        if (want.crlf || want.csv) line = without_cr(line);
+        if (key_form.crlf || key_form.csv) line = without_cr(line);
         if (!put_key(batch, &line, block)) {
             batch->count = i;
             break;
         }
-        if (want.fold)
+        if (key_form.fold)
             lower(batch->bytes + from, batch->bytes + batch->bytes_size);
         batch->made[i].size = batch->bytes_size - from;
     }
@@ -422,18 +329,18 @@ static void make_keys(struct batch *batch, struct block *block) {
 bool batch_next(struct batch *batch, struct block *block) {
     const char *const end = block->text + block->size;
     if (block->error[0] || batch->next == end) return false;
-    cut_lines *const cut = want.csv ? cut_csv : best_cut();
+    cut_lines *const cut = key_form.csv ? cut_csv : best_cut();
     batch->count = 0;
     batch->next = cut(batch->next, end, record_end(), batch);
     batch->keys = batch->lines;
-    if (want.ranges_count || want.fold || want.csv) {
+    if (key_form.ranges_count || key_form.fold || key_form.csv) {
         make_keys(batch, block);
-    } else if (want.crlf) {
+    } else if (key_form.crlf) {
         for (size_t i = 0; i < batch->count; i++)
             batch->made[i] = without_cr(batch->lines[i]);
         batch->keys = batch->made;
     }
-    if (!want.csv)
+    if (!key_form.csv)
         block->ended += batch->count;
     else
         for (size_t i = 0; i < batch->count; i++)

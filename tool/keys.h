@@ -10,15 +10,11 @@
 #ifndef CALYX_TOOL_KEYS_H
 #define CALYX_TOOL_KEYS_H
 
+#include "key_options.h"
 #include "lines.h"
-
-extern const struct group key_group;
 
 /* The byte that ends a line: a newline, or NUL with -z. */
 char record_end(void);
-
-/* --text: are lines taken of a file whatever it looks like? */
-bool takes_any_bytes(void);
 
 /* Does that byte end a line wherever it stands? Not in CSV. */
 bool record_ends_are_plain(void);

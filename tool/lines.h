@@ -30,7 +30,7 @@ struct block {
     size_t *ends; /* where each line ends, if that is asked for */
     size_t lines, hash_room, end_room;
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
-    char error[160];   /* what is wrong behind the last line, "" if nothing */
+    char error[360];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */
     struct candidate *candidates; /* lines that are to be looked at in turn */
     size_t candidate_count, candidate_room;

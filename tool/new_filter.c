@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "address.h"
+#include "key_options.h"
 
 struct wanted wanted;
 
@@ -85,5 +86,6 @@ calyx_filter *new_filter(calyx_options want) {
     if (wanted.memory) want.bits = bits_in_memory(want);
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
     if (wanted.comment) calyx_set_comment(f, wanted.comment);
+    key_options_store(f);
     return f;
 }

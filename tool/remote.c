@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunks.h"
+#include "key_options.h"
 #include "shards.h"
 
 static struct address address;
@@ -86,6 +88,36 @@ void remote_open(const char *url, uint64_t count) {
     give_server(server);
     for (size_t i = 1; i < thread_count(); i++)
         give_server(server_open(&address));
+}
+
+/* They are in the head, which is what BF.DUMP begins with. Not every filter has
+ * one, nor may everybody ask for it. */
+char *remote_key_options(void) {
+    struct call call = {0};
+    const struct name name = name_of(0);
+    struct server *const server = take_server();
+    call_start(&call, "BF.DUMP");
+    call_add(&call, name.text, name.size);
+    call_text(&call, "0");
+    struct reply *const reply = server_ask(server, &call, false);
+    size_t size;
+    const char *const head = !reply_error(reply) && reply_parts(reply) == 3
+                                 ? reply_text(reply_part(reply, 2), &size)
+                                 : NULL;
+    calyx_filter *f = NULL;
+    calyx_error why;
+    char *options = NULL;
+    if (head &&
+        filter_of_head((const uint8_t *)head, size, &f, &why) == CALYX_OK) {
+        const char *const text = key_options_of(f);
+        options = text ? copy_text(text) : NULL;
+        calyx_free(f);
+    }
+    reply_free(reply);
+    call_free(&call);
+    free(name.text);
+    give_server(server);
+    return options;
 }
 
 /* ---- Questions ----------------------------------------------------------- */

@@ -16,6 +16,10 @@ void remote_open(const char *url, uint64_t shards);
 void remote_close(void);
 const char *remote_name(void); /* the URL, without a password */
 
+/* The options for keys that it was built with, in memory for free(); NULL if
+ * the server does not say. */
+char *remote_key_options(void);
+
 /* Keys, copied one behind the other. Starts as zeros. */
 struct question {
     size_t *ends; /* of each key */

@@ -212,6 +212,7 @@ static int run(int count, char **operands) {
     look_at_options();
     filter = change_open(operands[0], create ? make : NULL);
     expect_in_place(operands[0]);
+    key_options_use(1, (const char *const *)operands, &filter);
     output = new_only ? output_open(NULL, false) : NULL;
     choose_batches();
     const struct work todo = {

@@ -342,6 +342,8 @@ const struct verb verb_build = {
             "grows, as a log does, is read to its end.",
             "With --keys nothing is guessed and nothing is kept; if more keys "
             "come, the rate rises, and a warning tells how far.",
+            "The options for keys are stored with the filter: whatever reads "
+            "lines for it later goes by them, unless it is given others.",
             "With --shards, the shards take as much memory together as one "
             "filter would, and up to a percent more. doc/COMMANDS.md tells "
             "which shard a key belongs to.",

@@ -61,6 +61,9 @@ static void open_remote(void) {
     const calyx_options plain = {0};
     calyx_error why;
     if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
+    char *const options = remote_key_options();
+    key_options_set(filters[0], options);
+    free(options);
     static const char *name;
     name = remote_name();
     names = (struct texts){&name, 1};
@@ -81,6 +84,20 @@ static void open_filters(void) {
         shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
                          calyx_hash(filters[0], probe, 5);
     }
+}
+
+/* All filters are asked for the same key, and --except is one of them. */
+static void use_key_options(void) {
+    const char *all_names[MOST_FILTERS + 1];
+    calyx_filter *all[MOST_FILTERS + 1];
+    size_t n = 0;
+    for (; n < names.count; n++) {
+        all_names[n] = names.text[n];
+        all[n] = filters[n];
+    }
+    all_names[n] = except_name;
+    all[n] = except;
+    key_options_use(n + (except != NULL), all_names, all);
 }
 
 /* What the server said of the keys of this block. */
@@ -332,6 +349,7 @@ static int run(int count, char **files) {
     else
         open_filters();
     if (except_name) except = filter_open(except_name);
+    use_key_options();
     if (most == 0) {
         if (count_only && !quiet) print_counts();
         return EXIT_NO;
@@ -371,7 +389,8 @@ static const struct group options = {
         {0, "server", "URL",
          "Ask the filter that is in a server under this key, as 'calyx help "
          "push' tells: many lines at a time, and each of the shard that it "
-         "belongs to, if there are several.",
+         "belongs to, if there are several. The options for keys are those of "
+         "the filter, if this user may call BF.DUMP.",
          take_text, &server_url},
         {0, "shards", "N",
          "The filter in the server has N shards. By default the server says "
@@ -419,12 +438,16 @@ const struct verb verb_check = {
             "lines of the list that the filter was made of are always among "
             "them; others are as often as its rate says. With -v it prints the "
             "lines that are certainly not in it.",
-            "Give the options that choose the key as they were given to "
-            "'calyx build', or others if the input has the key elsewhere.",
+            "The options that choose the key are those that the filter was "
+            "built with; others on the command line replace them, for input "
+            "that has the key elsewhere. Several filters must have been built "
+            "with the same ones, unless some are given.",
             "Nothing is answered by damaged bytes: each range of the filter is "
             "compared with its checksum before it is first used, and if it "
             "does not match, that is trouble. Only 'calyx verify' looks at "
             "all of them.",
+            "A list that shrinks or is written over while it is read is "
+            "trouble; one that only grows is read to its end.",
             "A file that cannot be read is told of, and the others are read; "
             "the exit status is then 2, but for -q if a line was selected.",
             "With --server, a filter that is not there, or not all of it, is "

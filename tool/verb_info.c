@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "key_options.h"
 #include "tool.h"
 
 static bool as_json;
@@ -13,15 +14,16 @@ static bool as_json;
 /* ---- For people --------------------------------------------------------- */
 
 /* Somebody else's words: nothing in them may move the cursor. */
-static void print_comment(const char *comment) {
-    printf("  comment   ");
-    for (; *comment; comment++)
-        putchar(iscntrl((unsigned char)*comment) ? ' ' : *comment);
+static void print_text(const char *name, const char *text) {
+    printf("  %-9s ", name);
+    for (; *text; text++) putchar(iscntrl((unsigned char)*text) ? ' ' : *text);
     printf("\n");
 }
 
-static void print_info(const char *name, const calyx_info *is,
-                       const char *comment) {
+static void print_info(const char *name, const calyx_filter *f,
+                       const calyx_info *is) {
+    const char *const comment = calyx_comment(f);
+    const char *const keyed_by = key_options_of(f);
     char a[TEXT_SIZE], b[TEXT_SIZE];
     printf("%s\n", name);
     printf("  kind      %s", is->kind);
@@ -45,7 +47,8 @@ static void print_info(const char *name, const calyx_info *is,
     else
         printf("  hash      %s, seed %llu\n", is->hash,
                (unsigned long long)is->seed);
-    if (*comment) print_comment(comment);
+    if (keyed_by && *keyed_by) print_text("keyed by", keyed_by);
+    if (*comment) print_text("comment", comment);
     if (is->fpr_now > is->fpr)
         printf("  note      it holds more keys than it was made for, so its "
                "rate is over the promised one\n");
@@ -53,8 +56,9 @@ static void print_info(const char *name, const calyx_info *is,
 
 /* ---- For programs ------------------------------------------------------- */
 
-static void write_info(const char *name, const calyx_info *is,
-                       const char *comment) {
+static void write_info(const char *name, const calyx_filter *f,
+                       const calyx_info *is) {
+    const char *const keyed_by = key_options_of(f);
     json_open(NULL, '{');
     json_text("file", name);
     json_text("kind", is->kind);
@@ -72,7 +76,8 @@ static void write_info(const char *name, const calyx_info *is,
     json_answer("strict", is->strict);
     json_text("hash", is->hash);
     json_count("seed", is->seed);
-    json_text("comment", comment);
+    json_text("comment", calyx_comment(f));
+    if (keyed_by) json_text("key_options", keyed_by);
     json_close();
 }
 
@@ -85,10 +90,10 @@ static int run(int count, char **operands) {
         calyx_info is;
         calyx_describe(f, &is);
         if (as_json) {
-            write_info(operands[i], &is, calyx_comment(f));
+            write_info(operands[i], f, &is);
         } else {
             if (i > 0) printf("\n");
-            print_info(operands[i], &is, calyx_comment(f));
+            print_info(operands[i], f, &is);
         }
         calyx_free(f);
     }

@@ -1,6 +1,7 @@
 /*
  * calyx merge: one filter for the keys of several.
  */
+#include "key_options.h"
 #include "result.h"
 #include "tool.h"
 
@@ -12,6 +13,7 @@ static int run(int count, char **operands) {
     for (int i = 1; i < count; i++) {
         calyx_filter *const other = filter_open_whole(operands[i]);
         calyx_error why;
+        key_options_compare(operands[0], f, operands[i], other);
         if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) !=
             CALYX_OK)
             fail("%s and %s: %s", operands[0], operands[i], why.text);
@@ -46,7 +48,10 @@ const struct verb verb_merge = {
             "them. The result is the filter that one build of all their keys "
             "would have made, as large as each of them, and so it may hold "
             "more keys than it was made for: 'calyx info' tells.",
-            "The comment is that of the first.", NULL},
+            "The comment and the options for keys are those of the first. If "
+            "others were built with other options for keys, that is said on "
+            "standard error.",
+            NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &secret_group, NULL},
     .examples =

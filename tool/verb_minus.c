@@ -63,6 +63,7 @@ static bool is_filter(const char *path) {
 static void tell_apart(int n, char **files) {
     lists = take_memory((size_t)n * sizeof *lists);
     filters = take_memory((size_t)n * sizeof *filters);
+    const char **const names = take_memory((size_t)n * sizeof *names);
     for (int i = 1; i < n; i++) {
         if (!is_filter(files[i])) {
             lists[list_count++] = files[i];
@@ -75,8 +76,11 @@ static void tell_apart(int n, char **files) {
         warn("%s is a filter: about %s of the lines that it does not have are "
              "dropped, too; none that it has is printed",
              files[i], rate_text(info.fpr_now, text));
+        names[filter_count] = files[i];
         filters[filter_count++] = f;
     }
+    key_options_use((size_t)filter_count, names, filters);
+    free(names);
 }
 
 static void drop(const calyx_key *keys, size_t n, bool *dropped) {

@@ -32,6 +32,7 @@ static bool turn(struct block *block, struct batch *batch) {
 
 static int run(int count, char **operands) {
     filter = change_load(operands[0]);
+    key_options_use(1, (const char *const *)operands, &filter);
     calyx_info info;
     calyx_describe(filter, &info);
     if (strcmp(info.kind, "counting") != 0)

@@ -179,6 +179,7 @@ static int run(int count, char **operands) {
     }
 
     filter = f;
+    key_options_use(1, &path, &f);
     calyx_info is;
     calyx_describe(f, &is);
     look_for_keys();

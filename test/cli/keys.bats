@@ -118,7 +118,7 @@ setup() {
     run_calyx check --csv -k 2 -f flowers.calyx t.csv
     prints '1,"rose"'
     "$CALYX" build --csv -k 2 -p 1e-8 -o names.calyx t.csv
-    printf 'a "b", c\n' | "$CALYX" check -c -f names.calyx >out
+    printf 'a "b", c\n' | "$CALYX" check --whole-line -c -f names.calyx >out
     prints 1
     printf 'two\nlines\0' | "$CALYX" check -z -c -f names.calyx >out
     prints 1

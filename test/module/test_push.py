@@ -33,7 +33,7 @@ def large(tmp_path):
 @pytest.mark.parametrize("options", [
     (), ("--kind", "counting"), ("--kind", "split"), ("--kind", "flat"),
     ("-p", "1e-6", "--kind", "line2"), ("--growth", "2", "-n", "50"),
-    ("--comment", "of today", "--seed", "7"), ("-n", "4M",)])
+    ("--comment", "of today", "--seed", "7"), ("-n", "4M",), ("-i", "-k", "1")])
 def test_what_is_pulled_is_what_was_pushed(server, tmp_path, options):
     file = make(tmp_path / "f.calyx", range(1000), *options)
     good("push", file, url(server))
@@ -658,6 +658,22 @@ def test_check_asks_a_server(server, r, words, tmp_path):
     assert good(*ask, "-k", "2", "-t", ",", given=b"x,1\n") == b"x,1\n"
     r("BF.ADD", "seen", "")
     assert good(*ask, given=b"\n1\n") == b"\n1\n"
+
+
+def test_check_goes_by_the_options_for_keys_of_the_filter(server, tmp_path):
+    good("build", "-i", "-t", ",", "-k", "2", "-o", tmp_path / "f.calyx",
+         given=b"1,Rose\n2,iris\n")
+    good("push", tmp_path / "f.calyx", url(server))
+    asked = b"7,ROSE\n8,moss\n"
+    assert good("check", "--server", url(server), given=asked) == b"7,ROSE\n"
+    status, out, err = calyx("check", "--whole-line", "--server", url(server),
+                             given=b"rose\nROSE\n")
+    assert (status, out) == (0, b"rose\n")
+    assert "was built with -i -t , -k 2; going by --whole-line, as given" in err
+    server.client()("ACL", "SETUSER", "default", "-bf.dump")
+    assert good("check", "-i", "-k", "2", "-t", ",", "--server", url(server),
+                given=asked) == b"7,ROSE\n"  # who may not ask for the head
+    server.client()("ACL", "SETUSER", "default", "+bf.dump")
 
 
 def test_check_takes_nothing_missing_for_a_no(server, r, words, large):

@@ -1,0 +1,53 @@
+/*
+ * The options that say where a line ends and which of its bytes are the key, on
+ * the command line and in filters: build stores them with a filter, as a text
+ * such as "-i --csv -k 2,5", and whatever works with that filter goes by them
+ * unless others are given.
+ */
+#ifndef CALYX_TOOL_KEY_OPTIONS_H
+#define CALYX_TOOL_KEY_OPTIONS_H
+
+#include "tool.h"
+
+extern const struct group key_group;
+
+/* Fields first to last; numbers below 0 count from the end of the line. */
+struct range {
+    int64_t first, last;
+};
+
+struct key_options {
+    bool nul, crlf, fold, csv;
+    int separator; /* -1: that of the format */
+    struct range *ranges;
+    size_t ranges_count;
+};
+
+/* Those to go by. */
+extern struct key_options key_form;
+
+/* --text: are lines taken of a file whatever it looks like? */
+bool takes_any_bytes(void);
+
+/* Store those of the command line with a filter that is being made. */
+void key_options_store(calyx_filter *f);
+
+/* What a filter was built with, "" for none; NULL if nobody knows. */
+const char *key_options_of(const calyx_filter *f);
+void key_options_set(calyx_filter *f, const char *text);
+
+/* Go by what these filters were built with, unless options are given: then say
+ * so if the keys may not be those of a filter. Fails if two filters do not
+ * agree. Before any line is read. */
+void key_options_use(size_t n, const char *const *names,
+                     calyx_filter *const *filters);
+
+/* Say so if two filters were built with different ones. */
+void key_options_compare(const char *a_name, const calyx_filter *a,
+                         const char *b_name, const calyx_filter *b);
+
+/* What to add to an error in a line: nothing, or that the options are those of
+ * a filter, and what to do. */
+const char *key_options_hint(void);
+
+#endif
