@@ -110,7 +110,7 @@ static void write_sum(int fd, const struct layout *l, uint64_t number) {
  * in; and of the first, which a writer marks on its way. The others are never
  * read. */
 static void write_sums(int fd, const calyx_filter *f, const struct layout *l) {
-    enum { FIRST = 4096 };
+    enum { FIRST = 2048 };
     for (uint64_t i = 0; i < FIRST; i++) write_sum(fd, l, i);
     for (uint64_t key = 0; key < 2 * KEYS; key++) {
         uint64_t numbers[MOST_RANGES_OF_KEY];
@@ -126,8 +126,8 @@ static void write_sums(int fd, const calyx_filter *f, const struct layout *l) {
  * many bits it has. */
 static uint64_t make_sparse(const char *kind, uint64_t bits) {
     const calyx_memory hooks = {take, give, NULL};
-    calyx_filter *f = make_filter(
-        (calyx_options){.kind = kind, .bits = bits, .memory = &hooks});
+    calyx_filter *f = make_filter((calyx_options){
+        .kind = kind, .bits = bits, .probes = 8, .memory = &hooks});
     const uint64_t made = f->newest->shape.blocks * f->kind->block_bits;
     struct description d;
     uint8_t header[MOST_HEADER], slot[SLOT_BYTES];
