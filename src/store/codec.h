@@ -35,6 +35,7 @@ struct image {
     size_t path_bytes;
     bool marking;    /* a thread marks ranges                               */
     uint64_t marked; /* how many are                                        */
+    uint64_t ahead;  /* in the newest part, up to here ranges were looked at */
 };
 
 /* Make a read-only filter on bytes in place. It owns a copy of the image

@@ -117,10 +117,12 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
  * crash leaves, a range without a mark matches its checksum. Damage is never
  * marked, and so never signed.
  *
- * A key at a time would take a sync for each range. So from some number on, as
- * many ranges again are marked as there are, wherever they lie.
+ * A key at a time takes a sync for each range, until all are marked. A sync
+ * takes about as long as comparing some ranges, so from some number of ranges
+ * on each sync also marks the next few in order: all are marked after a
+ * fraction of the syncs, and a single key costs at most twice as much.
  */
-enum { MARKED_SINGLY = 64 };
+enum { MARKED_SINGLY = 64, MARKED_AHEAD = 16 };
 
 /* Those of ranges that were marked and are not on the disk yet. */
 struct marks {
@@ -149,14 +151,14 @@ static void mark_range(const calyx_filter *f, uint64_t number,
     marks->count++;
 }
 
-static void mark_as_many_again(const calyx_filter *f, const struct part *p,
-                               struct marks *marks) {
-    const struct image *image = f->image;
+static void mark_ahead(const calyx_filter *f, const struct part *p,
+                       struct marks *marks) {
+    struct image *const image = f->image;
     const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
-    const uint64_t had = image->marked + marks->count;
-    const uint64_t most = had < MARKED_SINGLY ? 0 : had + marks->count;
-    for (uint64_t i = 0; i < n && marks->count < most; i++)
-        mark_range(f, p->range + i, marks);
+    if (marks->count == 0 || image->marked + marks->count < MARKED_SINGLY)
+        return;
+    for (int i = 0; i < MARKED_AHEAD && image->ahead < n; i++)
+        mark_range(f, p->range + image->ahead++, marks);
 }
 
 static calyx_status sync_marks(struct image *image, const struct marks *marks) {
@@ -217,7 +219,7 @@ static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
         const size_t ranges = ranges_of_key(f, p, hashes[i], numbers);
         for (size_t j = 0; j < ranges; j++) mark_range(f, numbers[j], &marks);
     }
-    mark_as_many_again(f, p, &marks);
+    mark_ahead(f, p, &marks);
     const calyx_status status =
         image->failed ? CALYX_IO : sync_marks(image, &marks);
     unlock_marks(image);
