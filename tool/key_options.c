@@ -267,7 +267,10 @@ static bool may_miss(const struct key_options *built,
 static void say_if_they_differ(const char *name, const char *text,
                                const char *given) {
     struct key_options built;
-    if (options_from(text, &built) && !may_miss(&built, &key_form)) return;
+    const bool harmless =
+        options_from(text, &built) && !may_miss(&built, &key_form);
+    free(built.ranges);
+    if (harmless) return;
     warn("%s was built with %s; going by %s, as given", name, in_words(text),
          *given ? given : "--whole-line");
 }
