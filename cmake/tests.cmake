@@ -285,6 +285,10 @@ set_tests_properties(web.build web.page PROPERTIES SKIP_RETURN_CODE 77)
 
 add_test(NAME package.install
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/install ${PROJECT_BINARY_DIR})
+if(hardened)
+    add_test(NAME package.hardening COMMAND
+        ${PROJECT_SOURCE_DIR}/test/package/hardening ${PROJECT_BINARY_DIR} ${hardened})
+endif()
 add_test(NAME package.amalgamation
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/amalgamation)
 add_test(NAME package.kind COMMAND ${PROJECT_SOURCE_DIR}/test/package/kind)

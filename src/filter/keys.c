@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/compiler.h"
 #include "filter/filter.h"
 #include "hash/xxh3.h"
 #include "kind/batch.h"
@@ -591,13 +592,14 @@ bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
     return has_hash(f, xxh3_of_number(number, f->secret.seed));
 }
 
-calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
-                       bool *fresh) {
+NO_CANARY calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
+                                 bool *fresh) {
     bool ignored;
     return add_hash(f, calyx_hash(f, key, size), fresh ? fresh : &ignored);
 }
 
-calyx_status calyx_add_u64(calyx_filter *f, uint64_t number, bool *fresh) {
+NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
+                                     bool *fresh) {
     bool ignored;
     return add_hash(f, hash_number(f, number), fresh ? fresh : &ignored);
 }

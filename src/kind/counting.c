@@ -53,9 +53,9 @@ static void mark(uint8_t *body, const struct shape *shape, size_t line,
 
 /* ---- Add ----------------------------------------------------------------- */
 
-bool count_low_scalar(uint8_t *body, const struct shape *shape, size_t line,
-                      const uint64_t *hash, struct line_mask *carry,
-                      bool *carries) {
+NO_CANARY bool count_low_scalar(uint8_t *body, const struct shape *shape,
+                                size_t line, const uint64_t *hash,
+                                struct line_mask *carry, bool *carries) {
     uint8_t *const plane0 = plane_of(body, shape, line, 0);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0, some = 0;
@@ -92,8 +92,8 @@ static bool flip(uint8_t *body, const struct shape *shape, size_t line,
     return more != 0;
 }
 
-void count_high_scalar(uint8_t *body, const struct shape *shape, size_t line,
-                       const struct line_mask *carry) {
+NO_CANARY void count_high_scalar(uint8_t *body, const struct shape *shape,
+                                 size_t line, const struct line_mask *carry) {
     struct line_mask next = *carry;
     if (flip(body, shape, line, 1, &next, true))
         counting_carry(body, shape, line, &next);
@@ -126,8 +126,9 @@ static bool is_stuck(const uint8_t *body, const struct shape *shape,
     return !below;
 }
 
-enum removal remove_one_scalar(uint8_t *body, const struct shape *shape,
-                               const uint64_t *hash) {
+NO_CANARY enum removal remove_one_scalar(uint8_t *body,
+                                         const struct shape *shape,
+                                         const uint64_t *hash) {
     const size_t line = line_offset(*hash, shape);
     const struct line_mask mask = line_bits(*hash, line_choices[shape->probes]);
     uint64_t missing = 0;

@@ -65,8 +65,9 @@ TARGET ALWAYS_INLINE enum removal remove_one(uint8_t *body,
     return KEY_REMOVED;
 }
 
-TARGET static bool counting_add(uint8_t *body, const struct shape *shape,
-                                uint64_t hash) {
+TARGET NO_CANARY static bool counting_add(uint8_t *body,
+                                          const struct shape *shape,
+                                          uint64_t hash) {
     return count_one(body, shape, &hash, count_low, count_high);
 }
 
@@ -76,9 +77,9 @@ TARGET static size_t counting_add_batch(uint8_t *body,
     return count_batch(body, shape, batch, fresh, count_low, count_high);
 }
 
-TARGET static enum removal counting_remove(uint8_t *body,
-                                           const struct shape *shape,
-                                           uint64_t hash) {
+TARGET NO_CANARY static enum removal counting_remove(uint8_t *body,
+                                                     const struct shape *shape,
+                                                     uint64_t hash) {
     return remove_one(body, shape, &hash);
 }
 

@@ -203,8 +203,8 @@ const struct kernel line2_scalar_atomic = {
 /* The lookups of a counting filter are those of a line filter, so its kernel is
  * here. */
 
-static bool counting_add(uint8_t *body, const struct shape *shape,
-                         uint64_t hash) {
+NO_CANARY static bool counting_add(uint8_t *body, const struct shape *shape,
+                                   uint64_t hash) {
     return count_one(body, shape, &hash, count_low_scalar, count_high_scalar);
 }
 
@@ -214,8 +214,9 @@ static size_t counting_add_batch(uint8_t *body, const struct shape *shape,
                        count_high_scalar);
 }
 
-static enum removal counting_remove(uint8_t *body, const struct shape *shape,
-                                    uint64_t hash) {
+NO_CANARY static enum removal counting_remove(uint8_t *body,
+                                              const struct shape *shape,
+                                              uint64_t hash) {
     return remove_one_scalar(body, shape, &hash);
 }
 

@@ -36,18 +36,20 @@ TARGET ALWAYS_INLINE bool line_add_one_atomic(uint8_t *body,
                               line_choices[shape->probes]);
 }
 
-TARGET static bool line_has(const uint8_t *body, const struct shape *shape,
-                            uint64_t hash) {
+TARGET NO_CANARY static bool line_has(const uint8_t *body,
+                                      const struct shape *shape,
+                                      uint64_t hash) {
     return line_has_one(body, shape, &hash);
 }
 
-TARGET static bool line_add(uint8_t *body, const struct shape *shape,
-                            uint64_t hash) {
+TARGET NO_CANARY static bool line_add(uint8_t *body, const struct shape *shape,
+                                      uint64_t hash) {
     return line_add_one(body, shape, &hash);
 }
 
-TARGET static bool line_add_atomic(uint8_t *body, const struct shape *shape,
-                                   uint64_t hash) {
+TARGET NO_CANARY static bool line_add_atomic(uint8_t *body,
+                                             const struct shape *shape,
+                                             uint64_t hash) {
     return line_add_one_atomic(body, shape, &hash);
 }
 
@@ -110,18 +112,20 @@ TARGET ALWAYS_INLINE bool line2_add_one_atomic(uint8_t *body,
     return here | there;
 }
 
-TARGET static bool line2_has(const uint8_t *body, const struct shape *shape,
-                             uint64_t hash) {
+TARGET NO_CANARY static bool line2_has(const uint8_t *body,
+                                       const struct shape *shape,
+                                       uint64_t hash) {
     return line2_has_one(body, shape, &hash);
 }
 
-TARGET static bool line2_add(uint8_t *body, const struct shape *shape,
-                             uint64_t hash) {
+TARGET NO_CANARY static bool line2_add(uint8_t *body, const struct shape *shape,
+                                       uint64_t hash) {
     return line2_add_one(body, shape, &hash);
 }
 
-TARGET static bool line2_add_atomic(uint8_t *body, const struct shape *shape,
-                                    uint64_t hash) {
+TARGET NO_CANARY static bool line2_add_atomic(uint8_t *body,
+                                              const struct shape *shape,
+                                              uint64_t hash) {
     return line2_add_one_atomic(body, shape, &hash);
 }
 
