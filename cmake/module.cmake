@@ -44,9 +44,6 @@ foreach(name IN LISTS module_tests)
         ENVIRONMENT "${module_environment}")
 endforeach()
 
-# With the payloads of `make check` it takes 8 minutes under the sanitizer.
-set_tests_properties(module.fuzz${module_suffix} PROPERTIES TIMEOUT 1800)
-
 # The types, on a server that is made up.
 find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
