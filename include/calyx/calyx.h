@@ -116,6 +116,9 @@ typedef struct calyx_options {
     const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
     const char *kernel; /* one of calyx_kernels(); default the best          */
     const calyx_memory *memory; /* default malloc, and mmap for large ones   */
+    double first_fpr; /* rate of the first part of a filter with `growth`, at
+                         most `fpr`; those to come share the rest. Default: 70 %
+                         of `fpr`, less if it is for few keys               */
 } calyx_options;
 
 typedef struct calyx_filter calyx_filter;
@@ -556,6 +559,53 @@ CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
 CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
                                        const void *bytes, size_t size,
                                        calyx_filter **out, calyx_error *why);
+
+/* ---- Many small filters -------------------------------------------------- */
+
+/*
+ * A filter takes some 200 bytes beside its bits, more than the bits of one for
+ * 100 keys. Who has many such filters keeps of each a calyx_small and its bits,
+ * and opens it to use it, which takes no memory:
+ *
+ *     if (calyx_make_small(f, &small, &bits)) ...      // then f is gone
+ *     f = calyx_open_small(&small, bits, &memory, &room);
+ *     status = calyx_add(f, key, size, &fresh);
+ *     calyx_close_small(f, &small);
+ *
+ * An open filter may be used like any other, but for calyx_free, calyx_clear
+ * and what changes its comment. It does not grow: adding to a full one is
+ * CALYX_FULL. Then make a filter of it that does, which takes over the bits:
+ *
+ *     status = calyx_from_small(&small, bits, &memory, &f);
+ *
+ * `memory` is that of the filter; `bits` is a block taken from it, of
+ * calyx_small_bytes bytes.
+ */
+typedef struct calyx_small {
+    uint64_t seed;
+    double fpr, first_fpr;
+    uint16_t capacity, items, blocks;
+    uint8_t growth; /* in twentieths; 0: fixed, and strict     */
+    uint8_t code;   /* 16 times that of the kind, and probes less one */
+} calyx_small;
+
+typedef struct calyx_room {
+    uint64_t inner[40];
+} calyx_room;
+
+/* False, and nothing has changed, if this one cannot be: it is large, has
+ * grown, is concurrent, counts, hashes otherwise than its kind does, lets its
+ * rate rise, has a comment or properties, or bits that are not its own. */
+CALYX_API bool calyx_make_small(calyx_filter *f, calyx_small *small,
+                                void **bits);
+CALYX_API calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
+                                         const calyx_memory *memory,
+                                         calyx_room *room);
+CALYX_API void calyx_close_small(const calyx_filter *f, calyx_small *small);
+CALYX_API calyx_status calyx_from_small(const calyx_small *small, void *bits,
+                                        const calyx_memory *memory,
+                                        calyx_filter **out);
+CALYX_API size_t calyx_small_bytes(const calyx_small *small);
 
 /* ---- Files -------------------------------------------------------------- */
 

@@ -14,6 +14,11 @@ static void *take(const calyx_memory *memory, size_t size) {
     return memory->take(memory->context, size, ALIGNMENT);
 }
 
+/* A struct needs no line of its own. */
+static void *take_struct(const calyx_memory *memory, size_t size) {
+    return memory->take(memory->context, size, sizeof(uint64_t));
+}
+
 static void give(const calyx_memory *memory, void *block, size_t size) {
     memory->give(memory->context, block, size);
 }
@@ -39,7 +44,7 @@ static void give_part(const calyx_filter *f, struct part *p) {
 
 static struct part *make_part(const calyx_filter *f, const struct part *like) {
     const uint64_t size = body_bytes(f->kind, &like->shape);
-    struct part *p = take(&f->memory, sizeof *p);
+    struct part *p = take_struct(&f->memory, sizeof *p);
     if (!p) return NULL;
     *p = *like;
     p->body = size <= SIZE_MAX ? take(&f->memory, (size_t)size) : NULL;
@@ -61,7 +66,7 @@ calyx_status take_part(calyx_filter *f, const struct part *like) {
 
 calyx_status lend_part(calyx_filter *f, const struct part *like,
                        uint8_t *body) {
-    struct part *p = take(&f->memory, sizeof *p);
+    struct part *p = take_struct(&f->memory, sizeof *p);
     if (p) {
         *p = *like;
         p->body = body;
@@ -99,7 +104,7 @@ struct part like_part(const struct part *p) {
 }
 
 calyx_status take_head(const calyx_filter *head, calyx_filter **out) {
-    calyx_filter *f = take(&head->memory, sizeof *f);
+    calyx_filter *f = take_struct(&head->memory, sizeof *f);
     if (!f) return CALYX_NO_MEMORY;
     *f = *head;
     *out = f;
@@ -148,6 +153,15 @@ void calyx_free(calyx_filter *f) {
     calyx_close(f, NULL);
 }
 
+void give_structs(calyx_filter *f) {
+    const calyx_memory memory = f->memory;
+    for (struct part *p = f->newest, *older; p; p = older) {
+        older = p->older;
+        give(&memory, p, sizeof *p);
+    }
+    give(&memory, f, sizeof *f);
+}
+
 calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
     if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
     move_properties(f, move, context);
@@ -162,7 +176,7 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
-    if (f->image) return CALYX_READ_ONLY;
+    if (f->image || f->open_small) return CALYX_READ_ONLY;
     while (f->newest->older) give_newest(f);
     struct part *p = f->newest;
     zero(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
@@ -185,7 +199,8 @@ calyx_status calyx_clear(calyx_filter *f) {
  * to be done has it taken, and the others give theirs back. So none waits. */
 calyx_status grow(calyx_filter *f, struct part *full) {
     struct part next = {0};
-    if (f->image || !plan_growth(f, full, &next)) return CALYX_FULL;
+    if (f->image || f->open_small || !plan_growth(f, full, &next))
+        return CALYX_FULL;
     struct part *made = make_part(f, &next);
     if (!made) /* unless another thread had more luck */
         return newest_of(f) != full ? CALYX_OK : CALYX_NO_MEMORY;
@@ -199,9 +214,9 @@ calyx_status grow(calyx_filter *f, struct part *full) {
 /* ---- Comment ------------------------------------------------------------- */
 
 calyx_status calyx_set_comment(calyx_filter *f, const char *text) {
-    if (f->image) return CALYX_READ_ONLY;
+    if (f->image || f->open_small) return CALYX_READ_ONLY;
     if (strlen(text) >= COMMENT_BYTES) return CALYX_BAD_ARGUMENT;
-    if (!f->comment) f->comment = take(&f->memory, COMMENT_BYTES);
+    if (!f->comment) f->comment = take_struct(&f->memory, COMMENT_BYTES);
     if (!f->comment) return CALYX_NO_MEMORY;
     strcpy(f->comment, text);
     return CALYX_OK;

@@ -54,9 +54,10 @@ struct calyx_filter {
     struct part *newest; /* published whole: readers may be on their way */
     double fpr, growth;
     bool strict, concurrent;
-    bool read_only;                /* a view, or mapped for reading */
-    uint8_t place;                 /* in a calyx_live, if it stands in one */
-    char *comment;                 /* COMMENT_BYTES of memory, or NULL */
+    bool read_only;  /* a view, or mapped for reading */
+    bool open_small; /* by calyx_open_small: it can have no other memory */
+    uint8_t place;   /* in a calyx_live, if it stands in one */
+    char *comment;   /* COMMENT_BYTES of memory, or NULL */
     struct properties *properties; /* or NULL */
 
     /* A filter whose bodies are part of a larger piece of memory, lent to it.
@@ -114,6 +115,9 @@ uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
 calyx_status take_part(struct calyx_filter *f, const struct part *like);
 calyx_status lend_part(struct calyx_filter *f, const struct part *like,
                        uint8_t *body);
+
+/* The memory of the head and of the parts' structs, without bodies. */
+void give_structs(struct calyx_filter *f);
 
 /* What a filter is, apart from its parts, comment and image; and what a part
  * is, apart from its body and the next. Other threads may be adding. */

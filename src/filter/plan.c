@@ -133,6 +133,13 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
  * memory whatever their rate, but each is one more to ask; so they grow
  * fourfold, and leave their share of the rate to those that are large.
  *
+ * A growth under 2 asks for little memory, also for small filters. Their parts
+ * get the same share of the rate as large ones do, and make the whole larger by
+ * three and by two steps of 1.6 in turn: so it holds a little more than 10 and
+ * 100 times the keys of the first part after two parts more, and four. And a
+ * small part is as large as a block of an allocator, which has four sizes to
+ * each doubling: what lies between would be lost.
+ *
  * doc/MATH.md tells what this costs in bits a key, and what else was tried.
  */
 static const double FIRST_SHARE = 0.7;
@@ -140,12 +147,32 @@ static const double HALF_LIFE = 5; /* doublings in which half is used up */
 static const double SMALL = 50000; /* keys */
 static const double SMALL_GROWTH = 4;
 
+static const double FINE = 2; /* growth under this: small filters are small */
+static const double FINE_GROWTH[] = {1.6 * 1.6, 1.6 * 1.6 * 1.6};
+static const uint64_t SMALL_BYTES = 64 << 10;
+
 static double size_share(double capacity) {
     return fmin(1, fmax(0.01, capacity / SMALL));
 }
 
 double plan_first_fpr(double fpr, uint64_t capacity) {
     return fpr * FIRST_SHARE * size_share((double)capacity);
+}
+
+/* The least size that allocators have for so many bytes: 4, 5, 6 or 7 times a
+ * power of two. */
+static uint64_t allocated(uint64_t bytes) {
+    uint64_t unit = ALIGNMENT;
+    while (8 * unit <= bytes) unit *= 2;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Let a small part use all of the memory that it takes: its rate falls. */
+static void fill_allocation(const struct kind *kind, struct part *p) {
+    const uint64_t bytes = body_bytes(kind, &p->shape);
+    if (kind->counter_bits || bytes > SMALL_BYTES) return;
+    p->shape.blocks = 8 * allocated(bytes) / kind->block_bits;
+    p->fpr = expected_rate(kind, &p->shape, (double)p->capacity);
 }
 
 /* Parts with the same number of probes are asked faster together, which is
@@ -164,20 +191,25 @@ static bool plan_alike(const struct kind *kind, struct part *next,
 bool plan_growth(const calyx_filter *f, const struct part *last,
                  struct part *next) {
     double total = 0, left = f->fpr;
-    for (const struct part *p = last; p; p = p->older) {
+    int parts = 0;
+    for (const struct part *p = last; p; p = p->older, parts++) {
         total += (double)p->capacity;
         left -= p->fpr;
     }
     const double most = most_keys_at(f->fpr);
     if (total >= most) return false;
-    const double jump = fmin(SMALL_GROWTH * total, SMALL);
+    const bool fine = f->growth < FINE;
+    const double step = fine ? FINE_GROWTH[parts % 2] : SMALL_GROWTH;
+    const double jump = fmin(step * total, SMALL);
     const double grown = fmin(most, fmax(f->growth * total, jump));
     const double capacity = ceil(grown - total);
     const double fraction = 1 - pow(f->growth, -1 / HALF_LIFE);
+    const double share = fine ? 1 : size_share(capacity);
     next->capacity = (uint64_t)capacity;
-    next->fpr =
-        fmax(f->kind->least_fpr, left * fraction * size_share(capacity));
-    return plan_alike(f->kind, next, last->shape.probes);
+    next->fpr = fmax(f->kind->least_fpr, left * fraction * share);
+    if (!plan_alike(f->kind, next, last->shape.probes)) return false;
+    if (fine) fill_allocation(f->kind, next);
+    return true;
 }
 
 /* ---- Options ------------------------------------------------------------- */
@@ -243,6 +275,15 @@ static calyx_status check_numbers(const calyx_options *want,
         return fail(why, bad,
                     "capacity, fpr and bits are all given; any two of them "
                     "decide the third");
+    if (want->first_fpr != 0 && want->growth == 0)
+        return fail(why, bad,
+                    "first_fpr is for filters that grow, and growth is 0");
+    const double fpr = want->fpr != 0 ? want->fpr : 0.01;
+    if (want->first_fpr != 0 && !(want->first_fpr > 0 && want->first_fpr < fpr))
+        return fail(why, bad,
+                    "first_fpr must lie between 0 and fpr, which is %g, not be "
+                    "%g",
+                    fpr, want->first_fpr);
     if (want->growth == 0) return CALYX_OK;
 
     if (!lies_between(want->growth, 1.25, 16))
@@ -296,9 +337,10 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     const struct kind *kind = head->kind;
     struct shape *shape = &first->shape;
     if (!want->bits) {
-        first->fpr = head->growth > 0
-                         ? plan_first_fpr(head->fpr, first->capacity)
-                         : head->fpr;
+        first->fpr = head->growth == 0 ? head->fpr
+                     : want->first_fpr != 0
+                         ? want->first_fpr
+                         : plan_first_fpr(head->fpr, first->capacity);
         if (plan_shape(kind, first->capacity, first->fpr, want->probes, shape))
             return CALYX_OK;
         return fail(why, CALYX_BAD_ARGUMENT,

@@ -441,6 +441,72 @@ static void a_full_chain_takes_at_most_28_bits_a_key(void **state) {
     }
 }
 
+/* A filter of the server that nobody reserved: bytes in blocks of an allocator
+ * at the sizes where RedisBloom takes 2,976 and 29,584; and no more parts than
+ * in steps of four. */
+static void from_a_hundred_keys_fine_growth_takes_little(void **state) {
+    (void)state;
+    static struct chain c;
+    const struct {
+        double keys, bytes;
+        uint32_t parts;
+    } most[] = {
+        {1000, 2400, 3}, {1e4, 24000, 5}, {1e5, 260000, 8}, {1e6, 2750000, 13}};
+    begin(&c, &(calyx_options){
+                  .capacity = 100, .growth = 1.6, .first_fpr = 0.00095});
+    assert_int_equal(body_bytes(c.filter.kind, &c.parts[0].shape), 192);
+    for (int i = 0; i < 4; i++) {
+        while (capacity_of(&c) < most[i].keys) assert_true(add_part(&c));
+        assert_true(capacity_of(&c) < 1.25 * most[i].keys);
+        assert_true(bits_of(&c) / 8 <= most[i].bytes);
+        assert_true(c.count <= most[i].parts);
+    }
+    while (add_part(&c)) {}
+    assert_true(rate_of(&c) <= 0.01);
+}
+
+/* Four sizes to each doubling, none of it unused. */
+static void small_parts_of_fine_growth_fill_their_blocks(void **state) {
+    (void)state;
+    static struct chain c;
+    EACH_KIND(kind) {
+        begin(&c,
+              &(calyx_options){.kind = *kind, .capacity = 100, .growth = 1.6});
+        while (capacity_of(&c) < 20000) {
+            assert_true(add_part(&c));
+            const struct part *p = c.filter.newest;
+            uint64_t bytes = body_bytes(c.filter.kind, &p->shape);
+            assert_true(
+                expected_rate(c.filter.kind, &p->shape, (double)p->capacity) <=
+                1.000001 * p->fpr);
+            if (c.filter.kind->counter_bits || bytes > 64 << 10) continue;
+            while (bytes % 2 == 0 && bytes > 512) bytes /= 2;
+            assert_true(bytes % 64 == 0 && bytes <= 512);
+            assert_int_equal(p->shape.blocks * c.filter.kind->block_bits % 512,
+                             0);
+        }
+    }
+}
+
+static void the_first_part_has_the_rate_that_was_asked_for(void **state) {
+    (void)state;
+    static struct chain c;
+    begin(&c,
+          &(calyx_options){.capacity = 1000, .growth = 2, .first_fpr = 0.009});
+    assert_true(c.parts[0].fpr == 0.009);
+    while (add_part(&c)) {}
+    assert_true(rate_of(&c) <= 0.01);
+    const calyx_options bad[] = {{.growth = 2, .first_fpr = 0.01},
+                                 {.growth = 2, .first_fpr = -1},
+                                 {.growth = 2, .first_fpr = NAN},
+                                 {.first_fpr = 0.005},
+                                 {.growth = 2, .fpr = 1e-3, .first_fpr = 2e-3}};
+    for (int i = 0; i < 5; i++) {
+        calyx_info info;
+        assert_int_equal(calyx_plan(&bad[i], &info, NULL), CALYX_BAD_ARGUMENT);
+    }
+}
+
 /* ---- Filters that do not grow -------------------------------------------- */
 
 static void past_capacity_the_rate_rises_as_described(void **state) {
@@ -635,6 +701,9 @@ int main(void) {
         cmocka_unit_test(the_promise_allows_for_keys_with_one_hash),
         cmocka_unit_test(each_part_makes_the_whole_so_many_times_larger),
         cmocka_unit_test(a_full_chain_takes_at_most_28_bits_a_key),
+        cmocka_unit_test(from_a_hundred_keys_fine_growth_takes_little),
+        cmocka_unit_test(small_parts_of_fine_growth_fill_their_blocks),
+        cmocka_unit_test(the_first_part_has_the_rate_that_was_asked_for),
         cmocka_unit_test(past_capacity_the_rate_rises_as_described),
         cmocka_unit_test(a_strict_filter_is_full_at_exactly_its_capacity),
         cmocka_unit_test(a_batch_stops_where_a_strict_filter_is_full),

@@ -1,0 +1,144 @@
+/* Small filters without structs: the same answers, bits and bytes as with them.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "filter/filter.h"
+#include "support.h"
+
+static const calyx_options SMALL = {
+    .capacity = 100, .growth = 1.6, .first_fpr = 0.001, .seed = 7};
+
+static void fill(calyx_filter *f, uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
+}
+
+/* All that a file of it would have. */
+static void assert_same_bytes(const calyx_filter *a, const calyx_filter *b) {
+    const uint64_t size = calyx_encoded_size(a);
+    assert_int_equal(calyx_encoded_size(b), size);
+    uint8_t *of_a = test_malloc(size), *of_b = test_malloc(size);
+    assert_ok(calyx_encode(a, of_a, size, NULL));
+    assert_ok(calyx_encode(b, of_b, size, NULL));
+    assert_memory_equal(of_a, of_b, size);
+    test_free(of_a);
+    test_free(of_b);
+}
+
+static void give_bits(const calyx_small *small, void *bits) {
+    memory_default.give(NULL, bits, calyx_small_bytes(small));
+}
+
+static void an_open_small_filter_is_the_filter(void **state) {
+    (void)state;
+    const calyx_options wants[] = {
+        SMALL,
+        {.capacity = 1000, .fpr = 1e-4, .strict = true, .kind = "line2"},
+        {.capacity = 3000, .strict = true, .kind = "flat", .seed = 1},
+        {.capacity = 300, .growth = 4, .kind = "split"},
+    };
+    for (size_t i = 0; i < sizeof wants / sizeof *wants; i++) {
+        calyx_filter *whole = make_filter(wants[i]), *f = make_filter(wants[i]);
+        calyx_small small;
+        calyx_room room;
+        void *bits;
+        fill(whole, 0, 100);
+        fill(f, 0, 50);
+        assert_true(calyx_make_small(f, &small, &bits));
+        f = calyx_open_small(&small, bits, &memory_default, &room);
+        fill(f, 50, 100);
+        calyx_close_small(f, &small);
+        memset(&room, 0xA5, sizeof room);
+        f = calyx_open_small(&small, bits, &memory_default, &room);
+        assert_same_bytes(f, whole);
+        for (uint64_t key = 0; key < 2000; key++)
+            assert_int_equal(calyx_has_u64(f, key), calyx_has_u64(whole, key));
+        give_bits(&small, bits);
+        calyx_free(whole);
+    }
+}
+
+static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
+    (void)state;
+    calyx_filter *whole = make_filter(SMALL), *f = make_filter(SMALL);
+    calyx_small small;
+    calyx_room room;
+    void *bits;
+    fill(whole, 0, 5000);
+    assert_true(calyx_make_small(f, &small, &bits));
+    f = calyx_open_small(&small, bits, &memory_default, &room);
+    uint64_t key = 0;
+    while (calyx_add_u64(f, key, NULL) == CALYX_OK) key++;
+    assert_int_equal(calyx_add_u64(f, key, NULL), CALYX_FULL);
+    assert_true(calyx_has_u64(f, 0) && info_of(f).items == 100);
+    assert_int_equal(calyx_clear(f), CALYX_READ_ONLY);
+    assert_int_equal(calyx_set_comment(f, "x"), CALYX_READ_ONLY);
+    assert_int_equal(calyx_set_property(f, "x", "y", NULL), CALYX_READ_ONLY);
+    calyx_close_small(f, &small);
+    assert_ok(calyx_from_small(&small, bits, &memory_default, &f));
+    fill(f, key, 5000);
+    assert_same_bytes(f, whole);
+    calyx_free(f);
+    calyx_free(whole);
+}
+
+/* The filter must be as it was. */
+static void assert_stays(calyx_options want, uint64_t keys) {
+    calyx_filter *f = make_filter(want);
+    calyx_small small;
+    void *bits = NULL;
+    for (uint64_t i = 0; i < keys; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    assert_false(calyx_make_small(f, &small, &bits));
+    assert_null(bits);
+    for (uint64_t i = 0; i < keys; i++) assert_true(calyx_has_u64(f, i));
+    calyx_free(f);
+}
+
+static void what_32_bytes_cannot_tell_is_not_made_small(void **state) {
+    (void)state;
+    const calyx_options strict = {.capacity = 100, .strict = true};
+    calyx_options want = strict;
+    want.strict = false;
+    assert_stays(want, 10);   /* its rate may rise */
+    assert_stays(SMALL, 200); /* has grown */
+    want = strict, want.capacity = 65536;
+    assert_stays(want, 10);
+    want = strict, want.kind = "counting";
+    assert_stays(want, 10);
+    want = strict, want.concurrent = true;
+    assert_stays(want, 10);
+    want = strict, want.hash = "xxh64";
+    assert_stays(want, 10);
+    want = strict, want.kind = "flat", want.fpr = 1e-6; /* 20 probes */
+    assert_stays(want, 10);
+    want = SMALL, want.growth = 1.61;
+    assert_stays(want, 10);
+    want = SMALL, want.growth = 13;
+    assert_stays(want, 10);
+}
+
+static void what_was_said_of_a_filter_is_not_lost(void **state) {
+    (void)state;
+    calyx_filter *f = make_filter(SMALL);
+    calyx_small small;
+    void *bits;
+    assert_ok(calyx_set_comment(f, "roses"));
+    assert_false(calyx_make_small(f, &small, &bits));
+    assert_string_equal(calyx_comment(f), "roses");
+    calyx_free(f);
+    f = make_filter(SMALL);
+    assert_ok(calyx_set_property(f, "from", "the garden", NULL));
+    assert_false(calyx_make_small(f, &small, &bits));
+    assert_string_equal(calyx_property(f, "from"), "the garden");
+    calyx_free(f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_open_small_filter_is_the_filter),
+        cmocka_unit_test(a_full_small_filter_grows_when_it_is_whole_again),
+        cmocka_unit_test(what_32_bytes_cannot_tell_is_not_made_small),
+        cmocka_unit_test(what_was_said_of_a_filter_is_not_lost),
+    };
+    return RUN_TESTS(tests);
+}
