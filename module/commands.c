@@ -205,7 +205,7 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct items *items, bool all, struct added *added) {
     added->done = 0;
     added->why.text[0] = '\0';
-    memory_judge(ctx, f->bytes);
+    memory_judge(ctx, filter_bytes(f));
     if (items->n > 1) pages_hold(true);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
     added->status = filter_add(f, items->keys, items->n, items->answers,
@@ -259,7 +259,7 @@ static struct items_job *new_items_job(RedisModuleCtx *ctx,
     struct items_job *const j = RM_Calloc(1, sizeof *j);
     steps_hold(ctx, &j->job, argv, argc);
     items_open(&j->items, j->job.argv + first_item, argc - first_item);
-    j->life = f->life;
+    j->life = filter_life(f);
     return j;
 }
 
@@ -361,7 +361,7 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     bool fresh = false;
     size_t done = 0;
     why.text[0] = '\0';
-    memory_judge(ctx, f->bytes);
+    memory_judge(ctx, filter_bytes(f));
     const calyx_status status =
         filter_add(f, item, 1, &fresh, &fresh, &done, &why);
     memory_trust();

@@ -56,6 +56,14 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     return status;
 }
 
+static uint64_t memory_taken(const struct filter *f) {
+    const struct chain *const c = f->chain;
+    uint64_t sum = sizeof *f + RM_MallocSize(f->chain) + RM_MallocSize(c->link);
+    for (uint32_t i = 0; i < c->links; i++)
+        sum += RM_MallocSize(c->link[i].body);
+    return sum;
+}
+
 static void tell(const struct filter *f, struct facts *facts) {
     const struct chain_info info = chain_describe(f->chain);
     *facts = (struct facts){
@@ -186,6 +194,7 @@ const struct layout redisbloom_layout = {
     .has_many = has_many,
     .add_many = add_many,
     .tell = tell,
+    .memory = memory_taken,
     .tell_part = tell_part,
     .dump_head = dump_head,
     .dump_from = dump_from,

@@ -24,8 +24,9 @@ static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
     if (is_window(f))
         return RM_ReplyWithError(ctx, "ERR the filter does not count: it is a "
                                       "window, which forgets by itself");
+    calyx_room room;
     calyx_info info;
-    calyx_outline(f->native, &info);
+    calyx_outline(native_of(f, &room), &info);
     return reply_text(ctx,
                       "ERR the filter does not count: it is of kind %s; %s",
                       info.kind, REMEDY);

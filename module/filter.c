@@ -42,6 +42,7 @@ struct totals filter_totals(void) {
     };
 }
 
+/* Of a small one they have what it tells itself. */
 static void count(struct filter *f, uint64_t items, uint64_t bytes) {
     add_to(&totals.items, items - f->counted_items);
     add_to(&totals.bytes, bytes - f->counted_bytes);
@@ -51,6 +52,7 @@ static void count(struct filter *f, uint64_t items, uint64_t bytes) {
 
 void filter_count(struct filter *f) {
     struct facts facts;
+    if (f->is_small) return;
     f->layout->tell(f, &facts);
     count(f, facts.items, facts.size);
 }
@@ -67,18 +69,83 @@ static uint64_t next_life(void) {
 static struct filter *take_filter(const struct layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
-    f->life = next_life();
     add_to(&totals.filters, 1);
     return f;
 }
 
 static void give_filter(struct filter *f) {
     add_to(&totals.filters, (uint64_t)-1);
+    if (f->rare) RM_Free(f->rare);
     RM_Free(f);
+}
+
+const struct rare *rare_of(const struct filter *f) {
+    static const struct rare none;
+    return f->rare ? f->rare : &none;
+}
+
+struct rare *rare_for(struct filter *f) {
+    if (!f->rare) f->rare = RM_Calloc(1, sizeof *f->rare);
+    return f->rare;
+}
+
+/* Given when it is first asked for, which changes nothing that can be seen. */
+uint64_t filter_life(const struct filter *f) {
+    struct rare *const rare = rare_for((struct filter *)(uintptr_t)f);
+    if (!rare->life) rare->life = next_life();
+    return rare->life;
 }
 
 struct filter *filter_hollow(const struct layout *layout) {
     return take_filter(layout);
+}
+
+/* ---- Small ones ---------------------------------------------------------- */
+
+/* Bytes: what is spared is under 1 % of more. */
+enum { MOST_SMALL = 32 << 10 };
+
+static uint64_t size_of(const struct filter *f) {
+    struct facts facts;
+    f->layout->tell(f, &facts);
+    return facts.size;
+}
+
+void filter_settle(struct filter *f) {
+    calyx_small small;
+    void *bits;
+    if (f->layout != &native_layout || f->is_small || filter_is_partial(f) ||
+        filter_bytes(f) > MOST_SMALL ||
+        !calyx_make_small(f->native, &small, &bits))
+        return;
+    const struct filter before = *f;
+    f->bits = bits;
+    f->small = small;
+    f->is_small = true;
+    add_to(&totals.bytes, size_of(f) - before.counted_bytes);
+}
+
+calyx_filter *native_for(struct filter *f) {
+    calyx_filter *native;
+    if (!f->is_small) return f->native;
+    const struct filter before = *f;
+    const uint64_t size = size_of(f), bytes = filter_bytes(f);
+    if (calyx_from_small(&f->small, f->bits, &aligned_memory, &native) !=
+        CALYX_OK)
+        return NULL;
+    f->is_small = false;
+    f->native = native;
+    f->bytes = f->arrived = bytes;
+    f->counted_items = before.small.items;
+    f->counted_bytes = size;
+    filter_count(f);
+    return native;
+}
+
+calyx_filter *native_of(const struct filter *f, calyx_room *room) {
+    return f->is_small
+               ? calyx_open_small(&f->small, f->bits, &aligned_memory, room)
+               : f->native;
 }
 
 static calyx_status keep(struct filter *f, calyx_status status,
@@ -93,6 +160,7 @@ static calyx_status keep(struct filter *f, calyx_status status,
         f->counts = f->repeats_matter = strcmp(info.kind, "counting") == 0;
     }
     filter_count(f);
+    filter_settle(f);
     *out = f;
     return CALYX_OK;
 }
@@ -106,8 +174,10 @@ calyx_status filter_new(struct wish *wish, struct filter **out,
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
     struct filter *copy = take_filter(f->layout);
-    copy->generation = f->generation;
-    copy->rewrites = f->rewrites;
+    if (rare_of(f)->generation || rare_of(f)->rewrites) {
+        rare_for(copy)->generation = f->rare->generation;
+        rare_for(copy)->rewrites = f->rare->rewrites;
+    }
     return keep(copy, f->layout->copy(f, copy, why), out);
 }
 
@@ -120,10 +190,13 @@ static calyx_status filter_like(const struct filter *f, struct filter **out,
 calyx_status filter_alike(const struct filter *f, struct filter **out,
                           calyx_error *why) {
     struct filter *made = take_filter(&native_layout);
+    calyx_room room;
     made->expansion = f->expansion;
-    made->rewrites = f->rewrites;
-    made->bytes = made->arrived = f->bytes;
-    return keep(made, calyx_new_alike(f->native, &made->native, why), out);
+    if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
+    made->bytes = made->arrived = filter_bytes(f);
+    made->uncommitted = true;
+    return keep(made, calyx_new_alike(native_of(f, &room), &made->native, why),
+                out);
 }
 
 calyx_status filter_load_head(const void *bytes, size_t size,
@@ -141,8 +214,17 @@ calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
     return keep(f, layout->load(io, encoding, f, why), out);
 }
 
+static void uncount(struct filter *f) {
+    if (!f->is_small) {
+        count(f, 0, 0);
+        return;
+    }
+    add_to(&totals.items, -(uint64_t)f->small.items);
+    add_to(&totals.bytes, -size_of(f));
+}
+
 void filter_free(struct filter *f) {
-    count(f, 0, 0);
+    uncount(f);
     f->layout->free(f);
     give_filter(f);
 }
@@ -155,7 +237,7 @@ static void *free_it(void *f) {
 /* In a thread of its own, unless that is more trouble than freeing it here. */
 static void free_later(struct filter *f) {
     static const uint64_t LARGE = 4 << 20;
-    if (f->bytes < LARGE || !thread_start(free_it, f)) filter_free(f);
+    if (filter_bytes(f) < LARGE || !thread_start(free_it, f)) filter_free(f);
 }
 
 calyx_status filter_clear(struct filter *f, calyx_error *why) {
@@ -163,16 +245,14 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     const calyx_status status = filter_like(f, &old, why);
     if (status != CALYX_OK) return status;
     /* The key keeps its struct: what is within goes over. */
-    const struct filter empty = *old;
+    struct filter empty = *old;
     *old = *f;
-    f->native = empty.native;
-    f->bytes = empty.bytes;
-    f->arrived = empty.arrived;
-    f->counted_items = empty.counted_items;
-    f->counted_bytes = empty.counted_bytes;
-    f->rewrites++;
-    f->life = next_life(); /* to those who ask in steps it is another one */
-    f->loaded_sum = 0;     /* it is not what was loaded any more */
+    old->rare = empty.rare;
+    empty.rare = f->rare;
+    *f = empty;
+    rare_for(f)->rewrites++;
+    f->rare->life = next_life(); /* to those who ask in steps it is another */
+    f->rare->loaded_sum = 0;     /* it is not what was loaded any more */
     free_later(old);
     return CALYX_OK;
 }
@@ -183,13 +263,14 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         bool *fresh, bool *changed, size_t *done,
                         calyx_error *why) {
     const uint64_t takes = memory_takes();
+    const uint64_t items = filter_items(f);
     const calyx_status status =
         f->layout->add_many(f, keys, n, fresh, changed, done, why);
     uint64_t news = 0;
     for (size_t i = 0; i < *done; i++) news += changed[i];
-    f->counted_items += news;
+    if (!f->is_small) f->counted_items = items + news;
     items_added += news;
-    if (f->counts) f->rewrites += *done;
+    if (f->counts) rare_for(f)->rewrites += *done;
     if (memory_takes() != takes) filter_count(f);
     return status;
 }
@@ -198,7 +279,7 @@ size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found) {
     size_t removed = 0;
     calyx_remove_many(f->native, keys, n, found, &removed);
-    f->rewrites += removed;
+    if (removed) rare_for(f)->rewrites += removed;
     if (removed) filter_count(f);
     return removed;
 }
@@ -212,7 +293,12 @@ bool filter_take_as_whole(struct filter *f) {
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
     if (!filter_is_partial(f)) steps_see_change(f);
-    return f->layout->load_piece(f, at, bytes, size, changed, why);
+    if (f->layout == &native_layout && !native_for(f))
+        return why->status = CALYX_NO_MEMORY;
+    const calyx_status status =
+        f->layout->load_piece(f, at, bytes, size, changed, why);
+    filter_settle(f);
+    return status;
 }
 
 /* ---- Guessing ------------------------------------------------------------ */
@@ -232,5 +318,7 @@ void filter_aim(const struct filter *f) {
     guess.at = f;
     guess.takes = memory_takes();
     guess.aim = (calyx_aim){{0}};
-    if (f->layout == &native_layout) calyx_take_aim(f->native, &guess.aim);
+    calyx_room room;
+    if (f->layout == &native_layout)
+        calyx_take_aim(native_of(f, &room), &guess.aim);
 }

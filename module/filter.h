@@ -41,26 +41,68 @@ enum { MOST_EXPANSION = 32768 };
 /* What BF.GUARD says of an item. */
 enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
 
-struct filter {
-    const struct layout *layout;
-    union {
-        calyx_filter *native;
-        struct chain *chain;
-        struct window *window;
-    };
-    uint32_t expansion; /* as asked for; of a native one */
-    uint64_t bytes;   /* of its bits, and of them those that are there: all, */
-    uint64_t arrived; /* except while it is loaded by BF.LOADCHUNK, BF.LOAD  */
-    bool counts;      /* items can be deleted from it                        */
-    bool repeats_matter; /* adding what is there changes it                  */
-    bool uncommitted;    /* BF.LOAD began it, and was not told to end        */
+/* What is 0 of most filters. */
+struct rare {
     uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
     uint64_t life;       /* another for each filter, and once it is emptied  */
-    uint64_t counted_items, counted_bytes; /* what the statistics have of it */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t rewrites;   /* changes but for bits that were set; see native.c */
     uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
 };
+
+/* One for each key, and there may be millions, of a few items each: so it is
+ * 64 bytes, and a native filter of one small part has no other struct. */
+struct filter {
+    const struct layout *layout;
+    union {
+        calyx_filter *native; /* but see native_of */
+        void *bits;           /* if it is small    */
+        struct chain *chain;
+        struct window *window;
+    };
+    struct rare *rare;   /* see rare_of, rare_for                   */
+    uint16_t expansion;  /* as asked for; of a native one           */
+    bool counts;         /* items can be deleted from it            */
+    bool repeats_matter; /* adding what is there changes it         */
+    bool uncommitted;    /* BF.LOAD began it, and was not told to end */
+    bool is_small;
+    union {
+        calyx_small small;
+        struct {
+            uint64_t bytes;   /* of its bits, and of them those that are    */
+            uint64_t arrived; /* there: all, except while it is loaded by
+                                 BF.LOADCHUNK, BF.LOAD                      */
+            uint64_t counted_items, counted_bytes; /* by the statistics    */
+        };
+    };
+};
+
+/* To be read, and to be written. */
+const struct rare *rare_of(const struct filter *f);
+struct rare *rare_for(struct filter *f);
+
+/* A number that no other filter has. */
+uint64_t filter_life(const struct filter *f);
+
+/* As the statistics have them. */
+static inline uint64_t filter_items(const struct filter *f) {
+    return f->is_small ? f->small.items : f->counted_items;
+}
+
+/* Of its bits; `bytes` of one that is not small. */
+static inline uint64_t filter_bytes(const struct filter *f) {
+    return f->is_small ? calyx_small_bytes(&f->small) : f->bytes;
+}
+
+/* The filter of the library, to be asked and read; `room` is for a small one.
+ */
+calyx_filter *native_of(const struct filter *f, calyx_room *room);
+
+/* The same to be changed: from now on it is not small. NULL without memory. */
+calyx_filter *native_for(struct filter *f);
+
+/* Make a filter small that is complete and can be: it was made or loaded. */
+void filter_settle(struct filter *f);
 
 /* What BF.INFO tells. */
 struct facts {
@@ -100,6 +142,8 @@ struct layout {
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why);
     void (*tell)(const struct filter *f, struct facts *facts);
+    /* What the server's allocator has taken for it, but for `rare`. */
+    uint64_t (*memory)(const struct filter *f);
     bool (*tell_part)(const struct filter *f, uint32_t number,
                       struct part_facts *facts);
 
@@ -174,7 +218,7 @@ void filter_guess(const void *item, size_t size);
 void filter_aim(const struct filter *f);
 
 static inline bool filter_is_partial(const struct filter *f) {
-    return f->arrived < f->bytes || f->uncommitted;
+    return !f->is_small && (f->arrived < f->bytes || f->uncommitted);
 }
 
 /* Bring `bytes` and the statistics up to date with what happened to it. */

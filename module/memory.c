@@ -1,7 +1,10 @@
 /*
  * Memory from the server.
  *
- * The allocator of a server aligns to 16 bytes; the library wants 64. So an
+ * An allocator promises to align to 16 bytes; the library wants 64 for bits.
+ * Servers mostly have jemalloc, whose blocks lie at multiples of their size,
+ * and which has a size at each multiple of 64 that it has at all: there, a
+ * block of 64 bytes, or 128, and so on, is aligned by itself. Elsewhere an
  * aligned block lies within a larger one, and the address of that one is kept
  * in the word before it:
  *
@@ -155,9 +158,45 @@ static void give_raw(void *raw, size_t size) {
     RM_Free(raw);
 }
 
-static void *raw_of(void *block) {
+/* ---- Alignment ----------------------------------------------------------- */
+
+static bool aligned_by_itself;
+
+static bool is_aligned(const void *block) {
+    return (uintptr_t)block % ALIGNMENT == 0;
+}
+
+static size_t whole_lines(size_t size) {
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Another allocator may have taken the place of the one that the server tells
+ * of, as a sanitizer's does, which keeps 16 bytes before small blocks and
+ * aligns large ones. So there are many blocks of each small size. */
+static bool try_alignment(void) {
+    enum { SIZES = 8, TRIED = 32 * SIZES };
+    void *block[TRIED];
+    bool aligned = true;
+    for (size_t i = 0; i < TRIED; i++) {
+        block[i] = RM_Alloc((i % SIZES + 1) * ALIGNMENT);
+        aligned &= is_aligned(block[i]);
+    }
+    for (size_t i = 0; i < TRIED; i++) RM_Free(block[i]);
+    return aligned;
+}
+
+void memory_start(RedisModuleCtx *ctx) {
+    RedisModuleServerInfoData *info = RM_GetServerInfo(ctx, "memory");
+    if (!info) return;
+    const char *allocator = RM_ServerInfoGetFieldC(info, "mem_allocator");
+    aligned_by_itself =
+        allocator && strncmp(allocator, "jemalloc", 8) == 0 && try_alignment();
+    RM_FreeServerInfo(ctx, info);
+}
+
+static void *raw_of(const void *block) {
     void *raw;
-    memcpy(&raw, (char *)block - sizeof raw, sizeof raw);
+    memcpy(&raw, (const char *)block - sizeof raw, sizeof raw);
     return raw;
 }
 
@@ -176,17 +215,33 @@ static void *keep_raw(void *block, void *raw) {
 enum { MORE = ALIGNMENT + sizeof(void *) };
 
 static void *take_aligned(void *context, size_t size, size_t alignment) {
-    (void)context, (void)alignment;
+    (void)context;
     if (size > SIZE_MAX - MORE) return NULL;
-    void *raw = take_zeros(size + MORE);
+    const bool lines = alignment > 16;
+    const size_t taken = !aligned_by_itself ? size + MORE
+                         : lines            ? whole_lines(size)
+                                            : size;
+    void *raw = take_zeros(taken);
     if (!raw) return NULL;
-    care_for_pages(raw, size + MORE);
-    return keep_raw(place_in(raw), raw);
+    if (aligned_by_itself && lines && !is_aligned(raw)) {
+        RM_Free(raw);
+        return NULL;
+    }
+    care_for_pages(raw, taken);
+    return aligned_by_itself ? raw : keep_raw(place_in(raw), raw);
 }
 
 static void give_aligned(void *context, void *block, size_t size) {
     (void)context;
-    give_raw(raw_of(block), size + MORE);
+    if (aligned_by_itself)
+        give_raw(block, size);
+    else
+        give_raw(raw_of(block), size + MORE);
+}
+
+size_t memory_of(const void *block) {
+    return RM_MallocSize(aligned_by_itself ? (void *)(uintptr_t)block
+                                           : raw_of(block));
 }
 
 void memory_renew(void *context, void *block, size_t size) {
@@ -216,6 +271,10 @@ const calyx_memory plain_memory = {take_plain, give_plain, NULL};
 
 /* The new place may be aligned otherwise than the old one was. */
 void *memory_move(void *context, void *block, size_t size) {
+    if (aligned_by_itself) {
+        void *const moved = RM_DefragAlloc(context, block);
+        return moved ? moved : block;
+    }
     char *const old = raw_of(block);
     const size_t was_at = (size_t)((char *)block - old);
     char *const raw = RM_DefragAlloc(context, old);

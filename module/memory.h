@@ -9,8 +9,14 @@
 
 #include "server_api.h"
 
+/* Once, before any memory is taken. */
+void memory_start(RedisModuleCtx *ctx);
+
 /* For native filters: aligned as the library wants it. */
 extern const calyx_memory aligned_memory;
+
+/* What a block of aligned memory takes of the server's. */
+size_t memory_of(const void *block);
 
 /* For chains: blocks may also come from RM_LoadStringBuffer. */
 extern const calyx_memory plain_memory;

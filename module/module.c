@@ -28,6 +28,7 @@
  *     server_api.h  what is used of the server
  */
 #include "commands.h"
+#include "memory.h"
 #include "settings.h"
 #include "steps.h"
 #include "type.h"
@@ -71,6 +72,7 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
+    memory_start(ctx);
     turning_start(ctx);
     return settings_load(ctx, argv, argc);
 }

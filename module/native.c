@@ -54,10 +54,92 @@ static double growth_of(uint32_t expansion) {
 }
 
 /* One cache line a key as long as that costs little memory; see README.md. */
-static const char *kind_for(const struct wish *wish) {
+static const char *usual_kind(const struct wish *wish) {
     const double least_line2 = wish->expansion ? 1e-10 : 1e-14;
     if (wish->error >= 1e-3) return "line";
     return wish->error >= least_line2 ? "line2" : "flat";
+}
+
+/*
+ * The first part of a small filter that grows. The library would leave most of
+ * the rate to the parts to come. But filters for more than a few items are
+ * mostly reserved at about the right size; so here the first part takes what it
+ * can use. Those for a few items are mostly made by BF.ADD, and may become
+ * large; their first part takes a tenth.
+ *
+ * The part is as large as a block of the server's allocator, which has four
+ * sizes to each doubling: what lies between would be lost.
+ */
+enum { FEW = 512, MANY = 50000 };
+
+static uint64_t next_block(uint64_t bytes) {
+    uint64_t unit = 64;
+    while (8 * unit <= bytes) unit *= 2;
+    return (bytes / unit + 1) * unit;
+}
+
+/* The smallest such block, and the rate that it gives; 0: none. */
+static uint64_t first_block(const struct wish *wish, const char *kind,
+                            double *rate) {
+    const double share = wish->capacity < FEW ? 0.1 : 0.95;
+    const uint64_t most = 4 * wish->capacity; /* bytes */
+    for (uint64_t bytes = 64; bytes <= most + 64; bytes = next_block(bytes)) {
+        const calyx_options want = {
+            .kind = kind, .capacity = wish->capacity, .bits = 8 * bytes};
+        if (8 * bytes < wish->capacity * 4 || /* far too few: spare the work */
+            calyx_rate_at(&want, wish->capacity, rate, NULL) != CALYX_OK)
+            continue;
+        *rate *= 1 + 1e-9; /* the library would not find it by the bit */
+        if (*rate <= share * wish->error) return bytes;
+    }
+    return 0;
+}
+
+/* Kind and rate of the first part of a growing filter, if the client leaves
+ * them to us; 0 leaves the rate to the library. In the cache a second line
+ * costs nothing: `line2` where it saves a size. */
+static double choose_first(struct wish *wish) {
+    const char *const usual = usual_kind(wish);
+    double rate = 0, rate2;
+    const bool free = !wish->kind;
+    if (free) wish->kind = usual;
+    if (!wish->expansion || wish->capacity >= MANY || wish_counts(wish))
+        return 0;
+    const uint64_t block = first_block(wish, wish->kind, &rate);
+    if (block && free && wish->capacity >= FEW && strcmp(usual, "line") == 0) {
+        const uint64_t block2 = first_block(wish, "line2", &rate2);
+        if (block2 && block2 < block) {
+            wish->kind = "line2";
+            return rate2;
+        }
+    }
+    return block ? rate : 0;
+}
+
+/* Most filters are made like the last one, and choosing takes longer than
+ * making. A kind that was chosen leads to the same rate. */
+static double first_rate(struct wish *wish) {
+    static struct {
+        double error, rate;
+        uint64_t capacity;
+        uint32_t expansion;
+        const char *kind;
+    } last;
+    if (!wish->kind && last.kind && wish->error == last.error &&
+        wish->capacity == last.capacity && wish->expansion == last.expansion) {
+        wish->kind = last.kind;
+        return last.rate;
+    }
+    const bool free = !wish->kind;
+    const double rate = choose_first(wish);
+    if (free) {
+        last.error = wish->error;
+        last.rate = rate;
+        last.capacity = wish->capacity;
+        last.expansion = wish->expansion;
+        last.kind = wish->kind;
+    }
+    return rate;
 }
 
 static void note_bytes(struct filter *f) {
@@ -68,7 +150,7 @@ static void note_bytes(struct filter *f) {
 
 static calyx_status make(struct wish *wish, struct filter *f,
                          calyx_error *why) {
-    if (!wish->kind) wish->kind = kind_for(wish);
+    const double rate = first_rate(wish);
     if (wish->random_seed)
         RM_GetRandomBytes((unsigned char *)&wish->seed, sizeof wish->seed);
     wish->random_seed = false;
@@ -80,27 +162,32 @@ static calyx_status make(struct wish *wish, struct filter *f,
         .strict = wish->expansion == 0,
         .seed = wish->seed,
         .memory = &aligned_memory,
+        .first_fpr = rate,
     };
     const calyx_status status = calyx_new(&want, &f->native, why);
     if (status != CALYX_OK) return status;
-    f->expansion = wish->expansion;
+    f->expansion = (uint16_t)wish->expansion;
     note_bytes(f);
     return CALYX_OK;
 }
 
 static calyx_status copy(const struct filter *f, struct filter *to,
                          calyx_error *why) {
+    calyx_room room;
     to->expansion = f->expansion;
-    to->bytes = f->bytes;
-    to->arrived = f->arrived;
+    to->bytes = filter_bytes(f);
+    to->arrived = f->is_small ? to->bytes : f->arrived;
     to->uncommitted = f->uncommitted;
-    to->loaded_sum = f->loaded_sum;
-    return calyx_copy(f->native, &to->native, why);
+    if (rare_of(f)->loaded_sum)
+        rare_for(to)->loaded_sum = rare_of(f)->loaded_sum;
+    return calyx_copy(native_of(f, &room), &to->native, why);
 }
 
 static calyx_status make_like(const struct filter *f, struct filter *to,
                               calyx_error *why) {
-    const calyx_status status = calyx_new_like(f->native, &to->native, why);
+    calyx_room room;
+    const calyx_status status =
+        calyx_new_like(native_of(f, &room), &to->native, why);
     if (status != CALYX_OK) return status;
     to->expansion = f->expansion;
     note_bytes(to);
@@ -108,18 +195,23 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
 }
 
 static void free_filter(struct filter *f) {
-    calyx_free(f->native);
+    if (f->is_small)
+        aligned_memory.give(NULL, f->bits, (size_t)filter_bytes(f));
+    else
+        calyx_free(f->native);
 }
 
 /* ---- Keys ---------------------------------------------------------------- */
 
 static bool has(const struct filter *f, const void *key, size_t size) {
-    return calyx_has(f->native, key, size);
+    calyx_room room;
+    return calyx_has(native_of(f, &room), key, size);
 }
 
 static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found) {
-    return calyx_has_many(f->native, keys, n, found);
+    calyx_room room;
+    return calyx_has_many(native_of(f, &room), keys, n, found);
 }
 
 static calyx_status explain_add(const struct filter *f, calyx_status status,
@@ -135,32 +227,77 @@ static calyx_status explain_add(const struct filter *f, calyx_status status,
     return why->status;
 }
 
+static calyx_status add_keys(calyx_filter *native, const calyx_key *keys,
+                             size_t n, bool *fresh, size_t *done) {
+    if (n != 1) return calyx_add_many(native, keys, n, fresh, done);
+    const calyx_status status =
+        calyx_add(native, keys->data, keys->size, fresh);
+    *done = status == CALYX_OK;
+    return status;
+}
+
+/* Until it has to grow: then it is not small any more. */
+static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
+                                 size_t n, bool *fresh, size_t *done) {
+    calyx_room room;
+    calyx_filter *native = native_of(f, &room);
+    size_t more = 0;
+    calyx_status status = add_keys(native, keys, n, fresh, done);
+    calyx_close_small(native, &f->small);
+    if (status != CALYX_FULL || f->expansion == 0) return status;
+    native = native_for(f);
+    if (!native) return CALYX_NO_MEMORY;
+    status = add_keys(native, keys + *done, n - *done, fresh + *done, &more);
+    *done += more;
+    return status;
+}
+
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why) {
     const uint64_t takes = memory_takes();
-    calyx_status status;
-    if (n == 1) {
-        status = calyx_add(f->native, keys->data, keys->size, fresh);
-        *done = status == CALYX_OK;
-    } else {
-        status = calyx_add_many(f->native, keys, n, fresh, done);
-    }
+    const calyx_status status = f->is_small
+                                    ? add_to_small(f, keys, n, fresh, done)
+                                    : add_keys(f->native, keys, n, fresh, done);
     if (f->counts) memset(changed, true, *done);
-    if (memory_takes() != takes) note_bytes(f);
+    if (memory_takes() != takes && !f->is_small) note_bytes(f);
     return explain_add(f, status, why);
 }
 
 /* ---- Telling ------------------------------------------------------------- */
 
+/* These are calyx_moves that leave everything where it is. */
+static void *add_asked(void *sum, void *block, size_t size) {
+    *(uint64_t *)sum += size;
+    return block;
+}
+
+static void *add_taken(void *sum, void *block, size_t size) {
+    (void)size;
+    *(uint64_t *)sum += memory_of(block);
+    return block;
+}
+
+static uint64_t sum_blocks(const struct filter *f, calyx_move *add) {
+    uint64_t sum = sizeof *f;
+    if (f->is_small)
+        add(&sum, f->bits, (size_t)filter_bytes(f));
+    else
+        calyx_relocate(f->native, add, &sum);
+    return sum;
+}
+
+static uint64_t memory_taken(const struct filter *f) {
+    return sum_blocks(f, add_taken);
+}
+
 static void tell(const struct filter *f, struct facts *facts) {
-    /* The library's own structs, with what alignment costs; roughly. */
-    enum { FILTER_BYTES = 448, PART_BYTES = 256 };
+    calyx_room room;
     calyx_info info;
-    calyx_outline(f->native, &info);
+    calyx_outline(native_of(f, &room), &info);
     *facts = (struct facts){
         .capacity = info.capacity,
-        .size = sizeof *f + FILTER_BYTES + info.parts * PART_BYTES + info.bytes,
+        .size = sum_blocks(f, add_asked),
         .parts = info.parts,
         .items = info.items,
         .expansion = f->expansion,
@@ -170,7 +307,8 @@ static void tell(const struct filter *f, struct facts *facts) {
 static bool tell_part(const struct filter *f, uint32_t number,
                       struct part_facts *facts) {
     calyx_part part;
-    if (!calyx_outline_part(f->native, number, &part)) return false;
+    calyx_room room;
+    if (!calyx_outline_part(native_of(f, &room), number, &part)) return false;
     *facts = (struct part_facts){
         .bytes = part.bytes,
         .bits = part.bits,
@@ -188,29 +326,35 @@ static bool tell_part(const struct filter *f, uint32_t number,
 /* Without memory for a piece the process ends, as it would for any reply of
  * that size. In the child that saves that is right: the old file stays. */
 static struct piece dump_head(const struct filter *f) {
-    const size_t size = calyx_head_size(f->native);
+    calyx_room room;
+    const calyx_filter *const native = native_of(f, &room);
+    const size_t size = calyx_head_size(native);
     uint8_t *head = RM_Alloc(HEAD_START + size);
     memcpy(head, MAGIC, sizeof MAGIC);
     store_u64(head + 8, f->expansion);
-    store_u64(head + 16, f->generation);
-    store_u64(head + 24, f->rewrites);
-    calyx_encode_head(f->native, head + HEAD_START, size, NULL);
+    store_u64(head + 16, rare_of(f)->generation);
+    store_u64(head + 24, rare_of(f)->rewrites);
+    calyx_encode_head(native, head + HEAD_START, size, NULL);
     return (struct piece){1, head, HEAD_START + size, head};
 }
 
 static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
                            uint64_t size) {
     static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
-    return calyx_hash(f->native, bits, (size_t)size) ^ f->rewrites * GOLDEN;
+    calyx_room room;
+    return calyx_hash(native_of(f, &room), bits, (size_t)size) ^
+           rare_of(f)->rewrites * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {
     const uint64_t from = (uint64_t)at - 1;
-    if (at < 1 || from >= f->arrived) return (struct piece){0};
-    const uint64_t left = f->arrived - from;
+    const uint64_t arrived = f->is_small ? filter_bytes(f) : f->arrived;
+    calyx_room room;
+    if (at < 1 || from >= arrived) return (struct piece){0};
+    const uint64_t left = arrived - from;
     const size_t size = left < MOST_PIECE ? (size_t)left : MOST_PIECE;
     uint8_t *bytes = RM_Alloc(PIECE_START + size);
-    calyx_get_bits(f->native, from, bytes + PIECE_START, size);
+    calyx_get_bits(native_of(f, &room), from, bytes + PIECE_START, size);
     store_u64(bytes, from);
     store_u64(bytes + 8, hash_piece(f, bytes + PIECE_START, size));
     return (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
@@ -226,6 +370,13 @@ static bool is_head(const void *bytes, size_t size) {
            (size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0);
 }
 
+static void note_changes(struct filter *f, uint64_t generation,
+                         uint64_t rewrites) {
+    if (!generation && !rewrites && !f->rare) return;
+    rare_for(f)->generation = generation;
+    rare_for(f)->rewrites = rewrites;
+}
+
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
     const uint8_t *const head = bytes;
@@ -239,9 +390,8 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     const calyx_status status =
         calyx_decode_head(head + start, size - start, &how, &f->native, why);
     if (status != CALYX_OK) return status;
-    f->expansion = (uint32_t)expansion;
-    f->generation = old ? 0 : load_u64(head + 16);
-    f->rewrites = old ? 0 : load_u64(head + 24);
+    f->expansion = (uint16_t)expansion;
+    if (!old) note_changes(f, load_u64(head + 16), load_u64(head + 24));
     calyx_info info;
     calyx_outline(f->native, &info);
     if ((info.growth > 0) != (expansion > 0)) {
@@ -308,13 +458,15 @@ enum { UNCOMMITTED = 1 << 16 };
 
 static void save(const struct filter *f, RedisModuleIO *io) {
     RM_SaveUnsigned(io, f->expansion | (f->uncommitted ? UNCOMMITTED : 0));
-    RM_SaveUnsigned(io, f->arrived);
-    RM_SaveUnsigned(io, f->bytes);
-    RM_SaveUnsigned(io, f->generation);
-    RM_SaveUnsigned(io, f->rewrites);
+    const uint64_t bytes = filter_bytes(f);
+    calyx_room room;
+    RM_SaveUnsigned(io, f->is_small ? bytes : f->arrived);
+    RM_SaveUnsigned(io, bytes);
+    RM_SaveUnsigned(io, rare_of(f)->generation);
+    RM_SaveUnsigned(io, rare_of(f)->rewrites);
     if (filter_is_partial(f))
         save_partial(f, io);
-    else if (calyx_write(f->native, put_string, io, NULL) != CALYX_OK)
+    else if (calyx_write(native_of(f, &room), put_string, io, NULL) != CALYX_OK)
         abort(); /* no memory, as for a piece: better none than half of one */
 }
 
@@ -406,9 +558,8 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
 
     calyx_info info;
     calyx_outline(f->native, &info);
-    f->expansion = (uint32_t)expansion;
-    f->generation = generation;
-    f->rewrites = rewrites;
+    f->expansion = (uint16_t)expansion;
+    note_changes(f, generation, rewrites);
     f->bytes = info.bytes;
     f->uncommitted = uncommitted;
     if (info.bytes == bytes && (info.growth > 0) == (expansion > 0) &&
@@ -424,16 +575,21 @@ static bool add_to_digest(void *digest, const void *bytes, size_t size) {
 }
 
 static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
+    const uint64_t arrived = f->is_small ? filter_bytes(f) : f->arrived;
+    calyx_room room;
     RM_DigestAddLongLong(digest, f->expansion);
-    RM_DigestAddLongLong(digest, (long long)f->arrived);
-    RM_DigestAddLongLong(digest, (long long)f->generation);
-    RM_DigestAddLongLong(digest, (long long)f->rewrites);
+    RM_DigestAddLongLong(digest, (long long)arrived);
+    RM_DigestAddLongLong(digest, (long long)rare_of(f)->generation);
+    RM_DigestAddLongLong(digest, (long long)rare_of(f)->rewrites);
     RM_DigestAddLongLong(digest, f->uncommitted);
-    calyx_write(f->native, add_to_digest, digest, NULL);
+    calyx_write(native_of(f, &room), add_to_digest, digest, NULL);
 }
 
 static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
-    f->native = calyx_relocate(f->native, memory_move, ctx);
+    if (f->is_small)
+        f->bits = memory_move(ctx, f->bits, (size_t)filter_bytes(f));
+    else
+        f->native = calyx_relocate(f->native, memory_move, ctx);
 }
 
 const struct layout native_layout = {
@@ -446,6 +602,7 @@ const struct layout native_layout = {
     .has_many = has_many,
     .add_many = add_many,
     .tell = tell,
+    .memory = memory_taken,
     .tell_part = tell_part,
     .dump_head = dump_head,
     .dump_from = dump_from,

@@ -140,10 +140,10 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
     } ours[] = {
         {"WINDOW", "Window in milliseconds", w ? w->milliseconds : 0},
         {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
-        {"GENERATION", "Generation", f->generation},
-        {"ABSENT", "Guarded: absent", f->guarded[ABSENT]},
-        {"CACHED", "Guarded: cached", f->guarded[CACHED]},
-        {"MAYBE", "Guarded: maybe", f->guarded[MAYBE]},
+        {"GENERATION", "Generation", rare_of(f)->generation},
+        {"ABSENT", "Guarded: absent", rare_of(f)->guarded[ABSENT]},
+        {"CACHED", "Guarded: cached", rare_of(f)->guarded[CACHED]},
+        {"MAYBE", "Guarded: maybe", rare_of(f)->guarded[MAYBE]},
     };
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (is_word(field, ours[i].word)) {

@@ -199,6 +199,7 @@ typedef struct RedisModuleCommandInfo {
     F(void *, Alloc, (size_t))                                                 \
     F(void *, Calloc, (size_t n, size_t size))                                 \
     F(void *, TryAlloc, (size_t))                                              \
+    F(size_t, MallocSize, (void *))                                            \
     F(void, Free, (void *))                                                    \
     /* keys and strings */                                                     \
     F(RedisModuleKey *, OpenKey,                                               \

@@ -103,12 +103,13 @@ struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
     type_of(key, &f);
     if (key) RM_CloseKey(key);
-    return f && f->life == life ? f : NULL;
+    return f && rare_of(f)->life == life ? f : NULL;
 }
 
 void steps_see_change(const struct filter *f) {
-    for (struct job *job = first; job; job = job->next)
-        job->changes_seen += job->sees[0] == f->life || job->sees[1] == f->life;
+    const uint64_t life = rare_of(f)->life;
+    for (struct job *job = first; job && life; job = job->next)
+        job->changes_seen += job->sees[0] == life || job->sees[1] == life;
 }
 
 /* ---- Items --------------------------------------------------------------- */

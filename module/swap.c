@@ -36,7 +36,8 @@ static void exchange(struct place *live, struct place *staged) {
     const long long expires =
         RM_GetAbsExpire(live->f ? live->key : staged->key);
     if (live->f) {
-        memcpy(staged->f->guarded, live->f->guarded, sizeof live->f->guarded);
+        memcpy(rare_for(staged->f)->guarded, rare_of(live->f)->guarded,
+               sizeof live->f->rare->guarded);
         RM_UnlinkKey(live->key);
     }
     type_take(staged->key, staged->f);
@@ -62,7 +63,7 @@ static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
 /* A filter may have come with any number, and clients may give any that can be
  * told: there it stays, since replicas would refuse a greater one. */
 static uint64_t generation_after(const struct filter *f) {
-    const uint64_t last = f ? f->generation : 0;
+    const uint64_t last = f ? rare_of(f)->generation : 0;
     return last < INT64_MAX ? last + 1 : INT64_MAX;
 }
 
@@ -78,7 +79,7 @@ static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
 
     if (generation == 0) generation = generation_after(live->f);
     exchange(live, staged);
-    staged->f->generation = generation;
+    rare_for(staged->f)->generation = generation;
     replicate_swap(ctx, argv, live, staged->f, generation);
     note_change(ctx, argv[1], "bloom.swap");
     RM_SignalModifiedKey(ctx, argv[2]);

@@ -23,7 +23,7 @@ static uint64_t chunks_in(uint64_t bytes) {
 }
 
 static size_t chunk_size(const struct filter *f, uint64_t number) {
-    const uint64_t left = f->bytes - number * CHUNK;
+    const uint64_t left = filter_bytes(f) - number * CHUNK;
     return left < CHUNK ? (size_t)left : CHUNK;
 }
 
@@ -46,8 +46,10 @@ struct chunk {
 
 static struct chunk take_chunk(const struct filter *f, uint64_t number) {
     struct chunk chunk = {.size = chunk_size(f, number)};
+    calyx_room room;
     chunk.bytes = RM_Alloc(chunk.size);
-    calyx_get_bits(f->native, number * CHUNK, chunk.bytes, chunk.size);
+    calyx_get_bits(native_of(f, &room), number * CHUNK, chunk.bytes,
+                   chunk.size);
     chunk.sum = sum_of(chunk.bytes, chunk.size);
     return chunk;
 }
@@ -112,9 +114,11 @@ struct cursor {
 /* Other after each change that a dump of before does not stand: see native.c;
  * and after growth, since its head tells how many chunks there are. */
 static uint64_t life_of(const struct filter *f) {
+    calyx_room room;
     calyx_info info;
-    calyx_outline(f->native, &info);
-    return next_sum(next_sum(f->life, f->rewrites), info.parts);
+    calyx_outline(native_of(f, &room), &info);
+    const uint64_t life = next_sum(filter_life(f), rare_of(f)->rewrites);
+    return next_sum(life, info.parts);
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {
@@ -185,7 +189,7 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
         RM_ReplyWithError(ctx, "ERR the filter is not the one that was being "
                                "dumped, or not as it was; begin again with "
                                "cursor 0");
-    else if (at.number < chunks_in(f->bytes))
+    else if (at.number < chunks_in(filter_bytes(f)))
         dump_chunk(ctx, f, at);
     else
         reply_chunk(ctx, "0", at.sum, "", 0);
@@ -211,7 +215,8 @@ static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
     RM_ReplyWithArray(ctx, 3);
     RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
     RM_ReplyWithLongLong(ctx, (long long)chunks_in(f->bytes));
-    return RM_ReplyWithStringBuffer(ctx, write_sum(f->loaded_sum).text, DIGITS);
+    return RM_ReplyWithStringBuffer(ctx, write_sum(rare_of(f)->loaded_sum).text,
+                                    DIGITS);
 }
 
 static bool has_head(const struct filter *f, const char *bytes, size_t size) {
@@ -274,7 +279,7 @@ static int take_next(RedisModuleCtx *ctx, RedisModuleString *name,
                                       "last");
     }
     f->arrived += size;
-    f->loaded_sum = next_sum(f->loaded_sum, sum);
+    rare_for(f)->loaded_sum = next_sum(rare_of(f)->loaded_sum, sum);
     RM_ReplicateVerbatim(ctx);
     RM_SignalModifiedKey(ctx, name);
     return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
@@ -313,16 +318,17 @@ static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
                   struct filter *f) {
     uint64_t promised;
     if (!read_sum(argv[3], &promised)) return reply_bad_sum(ctx);
-    if (f->arrived < f->bytes)
+    if (filter_is_partial(f) && f->arrived < f->bytes)
         return reply_text(ctx,
                           "ERR %llu of %llu chunks are here; all are "
                           "wanted before the commit",
                           (unsigned long long)chunks_here(f),
                           (unsigned long long)chunks_in(f->bytes));
-    if (promised != f->loaded_sum)
-        return refuse(ctx, "the filter", promised, f->loaded_sum);
+    if (promised != rare_of(f)->loaded_sum)
+        return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
     if (f->uncommitted) { /* and not only asked for again */
         f->uncommitted = false;
+        filter_settle(f);
         RM_ReplicateVerbatim(ctx);
         note_change(ctx, argv[1], "bloom.load");
     }
@@ -344,7 +350,7 @@ static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
         return reply_partial(ctx, f); /* BF.LOADCHUNK's */
     if (step == BEGIN) return begin(ctx, argv, key, f);
     if (is == MISSING) return reply_not_found(ctx);
-    if (step == COMMIT && (f->uncommitted || f->loaded_sum))
+    if (step == COMMIT && (f->uncommitted || rare_of(f)->loaded_sum))
         return commit(ctx, argv, f);
     if (!f->uncommitted)
         return RM_ReplyWithError(ctx, "ERR the filter is complete, and not "
@@ -387,10 +393,10 @@ void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
 bool transfer_resume(struct filter *f) {
     if (!f->uncommitted) return true;
     if (f->arrived % CHUNK && f->arrived != f->bytes) return false;
-    f->loaded_sum = 0;
+    rare_for(f)->loaded_sum = 0;
     for (uint64_t n = 0; n < chunks_here(f); n++) {
         const struct chunk chunk = take_chunk(f, n);
-        f->loaded_sum = next_sum(f->loaded_sum, chunk.sum);
+        f->rare->loaded_sum = next_sum(f->rare->loaded_sum, chunk.sum);
         RM_Free(chunk.bytes);
     }
     return true;

@@ -90,11 +90,14 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
 
 /* ---- The rest ------------------------------------------------------------ */
 
+/* What the server takes for a key and does not count itself: an object and the
+ * record of a module's value, of 16 bytes each, and a place in a table. */
+enum { SERVERS_STRUCTS = 16 + 16 + 8 };
+
 static size_t usage(const void *value) {
-    struct facts facts;
     const struct filter *f = value;
-    f->layout->tell(f, &facts);
-    return (size_t)facts.size;
+    const size_t rare = f->rare ? RM_MallocSize(f->rare) : 0;
+    return SERVERS_STRUCTS + rare + (size_t)f->layout->memory(f);
 }
 
 static void digest(RedisModuleDigest *to, void *value) {
@@ -111,7 +114,7 @@ static void end(void *value) {
 static size_t effort(RedisModuleString *key, const void *value) {
     (void)key;
     const struct filter *f = value;
-    return 1 + (size_t)(f->bytes >> 16);
+    return 1 + (size_t)(filter_bytes(f) >> 16);
 }
 
 static void *copy(RedisModuleString *from, RedisModuleString *to,
@@ -132,6 +135,8 @@ static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
     void *moved = RM_DefragAlloc(ctx, *value);
     if (moved) *value = moved;
     struct filter *f = *value;
+    moved = f->rare ? RM_DefragAlloc(ctx, f->rare) : NULL;
+    if (moved) f->rare = moved;
     f->layout->move(f, ctx);
     return 0;
 }

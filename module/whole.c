@@ -80,7 +80,9 @@ static bool all_fit(RedisModuleCtx *ctx, const struct filter *target,
     calyx_error why = {.text = ""};
     for (int i = from; i < n; i++) {
         const struct filter *to = target ? target : sources[0];
-        if (calyx_fits(to->native, sources[i]->native, &why) == CALYX_OK)
+        calyx_room room, other;
+        if (calyx_fits(native_of(to, &room), native_of(sources[i], &other),
+                       &why) == CALYX_OK)
             continue;
         reply_text(ctx, "ERR source %d does not fit the %s: %s", i + 1,
                    target ? "target" : "first", why.text);
@@ -103,7 +105,7 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
         return NULL;
     }
     if (status == CALYX_OK) {
-        f->generation = 0;
+        if (f->rare) f->rare->generation = 0;
         type_put(key, f);
         return f;
     }
@@ -118,10 +120,19 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
     const bool missing = !target;
     if (missing) target = make_copy(ctx, key, sources, n);
     if (!target) return;
-    for (int i = missing; i < n; i++)
-        calyx_merge(target->native, sources[i]->native, NULL);
-    if (target->counts && missing < n) target->rewrites++;
+    calyx_filter *const native = native_for(target);
+    if (!native) {
+        const calyx_error why = {.text = "no memory"};
+        reply_not_made(ctx, CALYX_NO_MEMORY, &why);
+        return;
+    }
+    for (int i = missing; i < n; i++) {
+        calyx_room room;
+        calyx_merge(native, native_of(sources[i], &room), NULL);
+    }
+    if (target->counts && missing < n) rare_for(target)->rewrites++;
     filter_count(target);
+    filter_settle(target);
     RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.merge");
     RM_ReplyWithSimpleString(ctx, "OK");
@@ -134,6 +145,11 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
 static uint64_t step_bytes(const struct filter *f) {
     const uint64_t both = (uint64_t)STEP_LINES * LINE_BYTES / 2;
     return f->counts ? both / 8 : both;
+}
+
+static uint64_t row_bytes(const struct filter *f) {
+    calyx_room room;
+    return calyx_row_bytes(native_of(f, &room));
 }
 
 static void count_step(const struct filter *f, uint64_t bytes) {
@@ -159,12 +175,15 @@ static calyx_status merge_part(struct filter *target,
                                const struct filter *source, uint64_t bytes,
                                calyx_progress *at, calyx_error *why) {
     const uint64_t before = at->at;
+    calyx_room room;
+    calyx_filter *const native = native_for(target);
+    if (!native) return CALYX_NO_MEMORY;
     const calyx_status status =
-        calyx_merge_some(target->native, source->native, bytes, at, why);
+        calyx_merge_some(native, native_of(source, &room), bytes, at, why);
     if (status != CALYX_OK) return status;
     count_step(target, at->at - before);
     steps_see_change(target);
-    if (target->counts) target->rewrites++;
+    if (target->counts) rare_for(target)->rewrites++;
     filter_count(target);
     return CALYX_OK;
 }
@@ -239,6 +258,7 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
     const bool ends = j->at.at == j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
     if (last) target->uncommitted = false;
+    if (last) filter_settle(target);
     replicate_part(ctx, j, &before, bytes, last);
     if (last)
         note_change(ctx, job->argv[1], "bloom.merge");
@@ -274,10 +294,10 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     j->source = 2;
     j->lives = RM_Alloc((size_t)(n + 1) * sizeof *j->lives);
     j->ends = RM_Alloc((size_t)n * sizeof *j->ends);
-    j->lives[0] = target->life;
+    j->lives[0] = filter_life(target);
     for (int i = 0; i < n; i++) {
-        j->lives[i + 1] = sources[i]->life;
-        j->ends[i] = calyx_row_bytes(sources[i]->native);
+        j->lives[i + 1] = filter_life(sources[i]);
+        j->ends[i] = row_bytes(sources[i]);
     }
     return steps_begin(ctx, &j->job);
 }
@@ -285,8 +305,9 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
 /* Counters that have grown can be copied, but not merged. */
 static bool is_grown_copy(const struct filter *target,
                           const struct filter *source) {
+    calyx_room room;
     calyx_info info;
-    calyx_outline(source->native, &info);
+    calyx_outline(native_of(source, &room), &info);
     return !target && source->counts && info.parts > 1;
 }
 
@@ -296,7 +317,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     const int n = argc - 2;
     uint64_t bytes = 0;
     if (!all_fit(ctx, target, sources, 0, n)) return;
-    for (int i = 0; i < n; i++) bytes += calyx_row_bytes(sources[i]->native);
+    for (int i = 0; i < n; i++) bytes += row_bytes(sources[i]);
     if (bytes > step_bytes(sources[0]) && steps_can_wait(ctx) &&
         !is_grown_copy(target, sources[0]))
         merge_in_steps(ctx, argv, argc, key, target, sources);
@@ -368,6 +389,7 @@ static int replay_part(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (status != CALYX_OK) return reply_text(ctx, "ERR %s", why.text);
     const bool last = is_word(argv[6], "LAST");
     if (last) target->uncommitted = false;
+    if (last) filter_settle(target);
     RM_ReplicateVerbatim(ctx);
     if (last)
         note_change(ctx, argv[1], "bloom.merge");
@@ -396,7 +418,9 @@ static void compare_now(RedisModuleCtx *ctx, const struct filter *a,
                         const struct filter *b) {
     calyx_overlap overlap;
     calyx_error why = {.text = ""};
-    if (calyx_compare(a->native, b->native, &overlap, &why) != CALYX_OK)
+    calyx_room room, other;
+    if (calyx_compare(native_of(a, &room), native_of(b, &other), &overlap,
+                      &why) != CALYX_OK)
         reply_incomparable(ctx, &why);
     else
         reply_overlap(ctx, &overlap);
@@ -411,8 +435,8 @@ struct version {
 };
 
 static struct version version_of(const struct filter *f, const struct job *j) {
-    return (struct version){f->life, f->counted_items, f->rewrites,
-                            j->changes_seen};
+    return (struct version){filter_life(f), filter_items(f),
+                            rare_of(f)->rewrites, j->changes_seen};
 }
 
 static bool is_same(const struct version *a, const struct version *b) {
@@ -469,12 +493,14 @@ static bool compare_step(RedisModuleCtx *ctx, struct job *job) {
         begin_again(j, now))
         return true;
     const uint64_t before = j->at.at;
+    calyx_room room, other;
+    const calyx_filter *const a = native_of(f[0], &room);
     const calyx_status status =
-        calyx_compare_some(f[0]->native, f[1]->native, step_bytes(f[0]), &j->at,
+        calyx_compare_some(a, native_of(f[1], &other), step_bytes(f[0]), &j->at,
                            &j->overlap, &j->why);
     if (status != CALYX_OK) return true;
     count_step(f[0], j->at.at - before);
-    return j->at.at == calyx_row_bytes(f[0]->native);
+    return j->at.at == calyx_row_bytes(a);
 }
 
 static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
@@ -485,8 +511,8 @@ static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     steps_hold(ctx, &j->job, argv, argc);
     j->versions[0] = version_of(a, &j->job);
     j->versions[1] = version_of(b, &j->job);
-    j->job.sees[0] = a->life;
-    j->job.sees[1] = b->life;
+    j->job.sees[0] = filter_life(a);
+    j->job.sees[1] = filter_life(b);
     return steps_begin(ctx, &j->job);
 }
 
@@ -497,7 +523,7 @@ static int compare(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (!a) return RM_OK;
     const struct filter *b = open_mergeable(ctx, argv[2], "second", &key_b);
     if (b) {
-        if (calyx_row_bytes(a->native) > step_bytes(a) && steps_can_wait(ctx))
+        if (row_bytes(a) > step_bytes(a) && steps_can_wait(ctx))
             compare_in_steps(ctx, argv, argc, a, b);
         else
             compare_now(ctx, a, b);

@@ -39,8 +39,10 @@ static void free_window(struct filter *f) {
     struct window *const w = f->window;
     if (!w) return; /* hollow */
     turning_remove(w);
-    for (uint32_t i = 0; i < w->panes; i++)
+    for (uint32_t i = 0; i < w->panes; i++) {
         if (w->pane[i].native) native_layout.free(&w->pane[i]);
+        if (w->pane[i].rare) RM_Free(w->pane[i].rare);
+    }
     if (w->name) RM_Free(w->name);
     RM_Free(w->pane);
     RM_Free(w);
@@ -56,7 +58,10 @@ static void take_window(struct filter *f, const struct window *like) {
         .newest = like->newest,
     };
     w->pane = RM_Calloc(w->panes, sizeof *w->pane);
-    for (uint32_t i = 0; i < w->panes; i++) w->pane[i].layout = &native_layout;
+    for (uint32_t i = 0; i < w->panes; i++) {
+        w->pane[i].layout = &native_layout;
+        rare_for(&w->pane[i]); /* now: rotation takes no memory */
+    }
     f->window = w;
     f->repeats_matter = true;
     turning_add(w);
@@ -104,7 +109,8 @@ static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
         turning_name(to->window, f->window->name, f->window->name_size);
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < f->window->panes && status == CALYX_OK; i++) {
-        to->window->pane[i].rewrites = f->window->pane[i].rewrites + rewrites;
+        rare_for(&to->window->pane[i])->rewrites =
+            rare_of(&f->window->pane[i])->rewrites + rewrites;
         status = copy_pane(&f->window->pane[i], &to->window->pane[i], why);
     }
     return kept(to, status);
@@ -140,7 +146,7 @@ void window_turn(struct filter *f, uint64_t turns, uint64_t began) {
     }
     w->began = began;
     w->looked = 0;
-    for (uint32_t i = 0; i < w->panes; i++) w->pane[i].rewrites++;
+    for (uint32_t i = 0; i < w->panes; i++) rare_for(&w->pane[i])->rewrites++;
     note_bytes(f);
     filter_count(f);
 }
@@ -208,6 +214,18 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
 }
 
 /* ---- Telling ------------------------------------------------------------- */
+
+static uint64_t memory_taken(const struct filter *f) {
+    struct window *const w = f->window;
+    /* The panes tell their structs, too. */
+    uint64_t sum = sizeof *f + RM_MallocSize(w) + RM_MallocSize(w->pane) -
+                   w->panes * sizeof *f;
+    if (w->name) sum += RM_MallocSize(w->name);
+    for (uint32_t i = 0; i < w->panes; i++)
+        sum +=
+            native_layout.memory(&w->pane[i]) + RM_MallocSize(w->pane[i].rare);
+    return sum;
+}
 
 static void tell(const struct filter *f, struct facts *facts) {
     *facts = (struct facts){.size = sizeof *f + sizeof *f->window +
@@ -285,7 +303,7 @@ static calyx_status checked(struct filter *f, calyx_status status,
 static struct piece dump_head(const struct filter *f) {
     const struct window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, f->generation};
+                                       w->newest, rare_of(f)->generation};
     size_t size = HEAD_START;
     uint8_t *head = NULL;
     struct piece heads[MOST_GENERATIONS + 1];
@@ -363,7 +381,7 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     if (!is_possible(&like))
         return damaged(why, "the head of a window has impossible numbers");
     take_window(f, &like);
-    f->generation = load_u64(head + 40);
+    if (load_u64(head + 40)) rare_for(f)->generation = load_u64(head + 40);
     return checked(f, load_heads(f, head + HEAD_START, size - HEAD_START, why),
                    why);
 }
@@ -390,7 +408,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
 static void save(const struct filter *f, RedisModuleIO *io) {
     const struct window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, f->generation};
+                                       w->newest, rare_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++) RM_SaveUnsigned(io, numbers[i]);
     for (uint32_t i = 0; i < w->panes; i++) native_layout.save(&w->pane[i], io);
 }
@@ -426,14 +444,14 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     if (RM_IsIOError(io) || !is_possible(&like))
         return damaged(why, "its first numbers are missing or impossible");
     take_window(f, &like);
-    f->generation = numbers[4];
+    if (numbers[4]) rare_for(f)->generation = numbers[4];
     return checked(f, load_panes(io, f, why), why);
 }
 
 static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
     const struct window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
-                                       w->newest, f->generation};
+                                       w->newest, rare_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++)
         RM_DigestAddLongLong(digest, (long long)numbers[i]);
     for (uint32_t i = 0; i < w->panes; i++)
@@ -449,8 +467,12 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
     if (moved) w->pane = moved;
     moved = w->name ? RM_DefragAlloc(ctx, w->name) : NULL;
     if (moved) w->name = moved;
-    for (uint32_t i = 0; i < w->panes; i++)
+    for (uint32_t i = 0; i < w->panes; i++) {
+        struct rare **const rare = &w->pane[i].rare;
+        moved = *rare ? RM_DefragAlloc(ctx, *rare) : NULL;
+        if (moved) *rare = moved;
         native_layout.move(&w->pane[i], ctx);
+    }
     turning_add(w);
 }
 
@@ -464,6 +486,7 @@ const struct layout window_layout = {
     .has_many = has_many,
     .add_many = add_many,
     .tell = tell,
+    .memory = memory_taken,
     .tell_part = tell_part,
     .dump_head = dump_head,
     .dump_from = dump_from,

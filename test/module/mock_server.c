@@ -184,6 +184,7 @@ void mock_start(void) {
     RM_Alloc = must_take;
     RM_Calloc = take_zeros;
     RM_TryAlloc = try_take;
+    RM_MallocSize = size_of;
     RM_Free = give;
     RM_DefragAlloc = move;
     RM_SaveUnsigned = save_unsigned;

@@ -188,18 +188,6 @@ def test_info_section(start):
     assert int(facts["bf_items"]) == r("BF.CARD", "k")
 
 
-def test_memory_usage_is_about_the_truth(start):
-    r = start().client()
-    for layout in ("native", "redisbloom"):
-        before = int(info(r, "memory")["used_memory"])
-        for i in range(100):
-            r("BF.INSERT", f"{layout}{i}", "CAPACITY", 10000, "LAYOUT", layout,
-              "ITEMS", "a")
-        used = int(info(r, "memory")["used_memory"]) - before
-        told = sum(r("MEMORY", "USAGE", f"{layout}{i}") for i in range(100))
-        assert 0.75 * used < told < 1.1 * used
-
-
 def test_commands_are_described(r):
     for name in COMMANDS:
         entry, = r("COMMAND", "INFO", "bf." + name)

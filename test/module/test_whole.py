@@ -82,7 +82,7 @@ def test_what_does_not_fit_says_why_and_changes_nothing(r):
     fill(r, "b", range(20, 30))
     fill(r, "seed", range(10), "SEED", 8, "CAPACITY", 1000)
     fill(r, "kind", range(10), "SEED", 7, "CAPACITY", 1000, "KIND", "flat")
-    fill(r, "size", range(10), "SEED", 7, "CAPACITY", 5000)
+    fill(r, "size", range(10), "SEED", 7, "CAPACITY", 2000)
     fill(r, "theirs", range(10), "LAYOUT", "redisbloom")
     r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "a", 0))
     r("SET", "string", "x")
