@@ -36,7 +36,7 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
            rounded_bytes(shape->blocks * kind->counter_bits);
 }
 
-static void give_part(const calyx_filter *f, struct part *p) {
+static void free_part(const calyx_filter *f, struct part *p) {
     if (!f->release) /* else the body is lent */
         give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
     give(&f->memory, p, sizeof *p);
@@ -60,12 +60,12 @@ static calyx_status put_part(calyx_filter *f, struct part *p) {
     return CALYX_OK;
 }
 
-calyx_status take_part(calyx_filter *f, const struct part *like) {
+calyx_status allocate_part(calyx_filter *f, const struct part *like) {
     return put_part(f, make_part(f, like));
 }
 
-calyx_status lend_part(calyx_filter *f, const struct part *like,
-                       uint8_t *body) {
+calyx_status borrow_part(calyx_filter *f, const struct part *like,
+                         uint8_t *body) {
     struct part *p = take_struct(&f->memory, sizeof *p);
     if (p) {
         *p = *like;
@@ -74,10 +74,10 @@ calyx_status lend_part(calyx_filter *f, const struct part *like,
     return put_part(f, p);
 }
 
-static void give_newest(calyx_filter *f) {
+static void free_newest(calyx_filter *f) {
     struct part *p = f->newest;
     f->newest = p->older;
-    give_part(f, p);
+    free_part(f, p);
 }
 
 struct calyx_filter head_of(const calyx_filter *f) {
@@ -103,7 +103,7 @@ struct part like_part(const struct part *p) {
     };
 }
 
-calyx_status take_head(const calyx_filter *head, calyx_filter **out) {
+calyx_status allocate_head(const calyx_filter *head, calyx_filter **out) {
     calyx_filter *f = take_struct(&head->memory, sizeof *f);
     if (!f) return CALYX_NO_MEMORY;
     *f = *head;
@@ -128,9 +128,9 @@ calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
     struct part first;
     const calyx_status planned = plan_filter(want, &head, &first, why);
     if (planned != CALYX_OK) return planned;
-    if (take_head(&head, &f) != CALYX_OK)
+    if (allocate_head(&head, &f) != CALYX_OK)
         return no_memory(why, head.kind, &first);
-    if (take_part(f, &first) != CALYX_OK) {
+    if (allocate_part(f, &first) != CALYX_OK) {
         calyx_free(f);
         return no_memory(why, head.kind, &first);
     }
@@ -142,7 +142,7 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     if (!f) return CALYX_OK;
     const calyx_memory memory = f->memory;
     const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
-    while (f->newest) give_newest(f);
+    while (f->newest) free_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
     drop_properties(f);
     give(&memory, f, sizeof *f);
@@ -177,7 +177,7 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
  * in a crash. */
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
     if (f->image || f->open_small) return CALYX_READ_ONLY;
-    while (f->newest->older) give_newest(f);
+    while (f->newest->older) free_newest(f);
     struct part *p = f->newest;
     zero(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
     p->items = 0;
@@ -207,7 +207,7 @@ calyx_status grow(calyx_filter *f, struct part *full) {
     made->older = full;
     if (!__atomic_compare_exchange_n(&f->newest, &full, made, false,
                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        give_part(f, made);
+        free_part(f, made);
     return CALYX_OK;
 }
 
@@ -227,7 +227,7 @@ const char *calyx_comment(const calyx_filter *f) {
 }
 
 calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
-    if (is_cut(f))
+    if (is_truncated(f))
         return fail(why, CALYX_DAMAGED,
                     "damaged: the file under the filter was cut short");
     const uint64_t at =
@@ -244,7 +244,7 @@ calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
 /* Before all the bits of an image are read. */
 static void read_ahead(const calyx_filter *f) {
     if (!f->ranges) return;
-    f->ranges->check_rest(f);
+    f->ranges->verify_rest(f);
     f->ranges->repair_items(f);
 }
 

@@ -25,17 +25,17 @@ struct part {
  * this layer must know of them; store/ranges.c does the rest. The numbers are
  * atomic. */
 struct ranges {
-    uint64_t unchecked; /* not compared with their checksums yet            */
-    uint64_t damaged;   /* found not to match                               */
-    uint64_t damage_at; /* where the first of these is, in the image; or 0  */
-    uint64_t unmarked;  /* neither marked for a change, nor damaged         */
+    uint64_t unverified; /* not compared with their checksums yet            */
+    uint64_t damaged;    /* found not to match                               */
+    uint64_t damage_at;  /* where the first of these is, in the image; or 0  */
+    uint64_t unmarked;   /* neither marked for a change, nor damaged         */
 
     /* Do the bits of a key in this part match their checksums? They are
      * compared unless that was done before. */
-    bool (*is_sound)(const calyx_filter *f, const struct part *p,
-                     uint64_t hash);
+    bool (*is_intact)(const calyx_filter *f, const struct part *p,
+                      uint64_t hash);
     /* Compare all that were not compared yet. */
-    void (*check_rest)(const calyx_filter *f);
+    void (*verify_rest)(const calyx_filter *f);
     /* Judge by its bits how many keys a file has whose last writer died. */
     void (*repair_items)(const calyx_filter *f);
     /* Before bits are set, to mark their ranges as being changed. *n becomes
@@ -112,9 +112,9 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
 
 /* Give the filter a part like this one, with a body of zeros, or a lent one. */
-calyx_status take_part(struct calyx_filter *f, const struct part *like);
-calyx_status lend_part(struct calyx_filter *f, const struct part *like,
-                       uint8_t *body);
+calyx_status allocate_part(struct calyx_filter *f, const struct part *like);
+calyx_status borrow_part(struct calyx_filter *f, const struct part *like,
+                         uint8_t *body);
 
 /* The memory of the head and of the parts' structs, without bodies. */
 void give_structs(struct calyx_filter *f);
@@ -125,7 +125,7 @@ struct calyx_filter head_of(const struct calyx_filter *f);
 struct part like_part(const struct part *p);
 
 /* A filter with such a head, without parts. */
-calyx_status take_head(const struct calyx_filter *head, calyx_filter **out);
+calyx_status allocate_head(const struct calyx_filter *head, calyx_filter **out);
 
 /* Add a part after one that is full, unless another thread did. */
 calyx_status grow(struct calyx_filter *f, struct part *full);
@@ -143,14 +143,14 @@ static inline struct part *newest_of(const struct calyx_filter *f) {
 }
 
 /* Was the file under this filter cut short? */
-static inline bool is_cut(const struct calyx_filter *f) {
+static inline bool is_truncated(const struct calyx_filter *f) {
     return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;
 }
 
 /* Must a key's ranges be looked at before its bits are? */
-static inline bool has_doubts(const struct calyx_filter *f) {
+static inline bool may_be_damaged(const struct calyx_filter *f) {
     return f->ranges &&
-           (__atomic_load_n(&f->ranges->unchecked, __ATOMIC_ACQUIRE) ||
+           (__atomic_load_n(&f->ranges->unverified, __ATOMIC_ACQUIRE) ||
             __atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED));
 }
 
@@ -163,7 +163,7 @@ static inline uint64_t items_of(const struct part *p) {
 }
 
 /* Put bits of another body into this one. */
-void unite_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
+void or_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
 
 /* The rate to expect of a part with so many keys: what its bits let pass, and
  * strangers with the same hash as one of n keys, whose odds are n / 2^64. */

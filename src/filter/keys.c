@@ -20,17 +20,17 @@ static bool in_part(const calyx_filter *f, const struct part *p,
 }
 
 /* Is a "no" of this part not to be trusted? Then the answer is "yes". */
-static bool is_doubtful(const calyx_filter *f, const struct part *p,
-                        uint64_t hash) {
-    return has_doubts(f) && !f->ranges->is_sound(f, p, hash);
+static bool is_damaged_at(const calyx_filter *f, const struct part *p,
+                          uint64_t hash) {
+    return may_be_damaged(f) && !f->ranges->is_intact(f, p, hash);
 }
 
 /* Newest first: it is the largest, and holds most of the keys. */
 static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
                                                   uint64_t hash) {
     for (const struct part *p = newest_of(f); p; p = p->older)
-        if (is_doubtful(f, p, hash) || in_part(f, p, hash)) return true;
-    return is_cut(f); /* then no "no" can be trusted */
+        if (is_damaged_at(f, p, hash) || in_part(f, p, hash)) return true;
+    return is_truncated(f); /* then no "no" can be trusted */
 }
 
 /* Where there is but one part, nothing here waits for the answer: so the
@@ -310,25 +310,24 @@ static __attribute__((noinline)) void check_run(const calyx_filter *f,
                                                 const uint64_t *hashes,
                                                 size_t n) {
     for (; p; p = p->older)
-        for (size_t i = 0; i < n; i++) f->ranges->is_sound(f, p, hashes[i]);
+        for (size_t i = 0; i < n; i++) f->ranges->is_intact(f, p, hashes[i]);
 }
 
 /* Answer "yes" for keys in ranges that are damaged; tells how many are "yes"
  * now. */
-static __attribute__((noinline)) size_t say_yes(const calyx_filter *f,
-                                                const struct part *p,
-                                                const uint64_t *hashes,
-                                                size_t n, bool *found) {
+static __attribute__((noinline)) size_t answer_yes_where_damaged(
+    const calyx_filter *f, const struct part *p, const uint64_t *hashes,
+    size_t n, bool *found) {
     for (; p; p = p->older)
         for (size_t i = 0; i < n; i++)
-            if (!found[i]) found[i] = is_doubtful(f, p, hashes[i]);
+            if (!found[i]) found[i] = is_damaged_at(f, p, hashes[i]);
     return count_true(found, n);
 }
 
 /* If the file was cut short, no "no" can be trusted. */
-static size_t unless_cut(const calyx_filter *f, size_t yes, bool *found,
-                         size_t n) {
-    if (yes == n || !is_cut(f)) return yes;
+static size_t answer_yes_if_truncated(const calyx_filter *f, size_t yes,
+                                      bool *found, size_t n) {
+    if (yes == n || !is_truncated(f)) return yes;
     if (found) memset(found, true, n);
     return n;
 }
@@ -386,14 +385,15 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
             bool here[BATCH_MAX];
             some = at_most(n - i, BATCH_MAX);
             for (size_t j = 0; j < some; j++) taken[j] = hashes[order[i + j]];
-            if (has_doubts(f)) check_run(f, p, taken, some);
+            if (may_be_damaged(f)) check_run(f, p, taken, some);
             size_t these = has_in_these(f, p, taken, some, here);
-            if (has_doubts(f)) these = say_yes(f, p, taken, some, here);
+            if (may_be_damaged(f))
+                these = answer_yes_where_damaged(f, p, taken, some, here);
             yes += these;
             for (size_t j = 0; answers && j < some; j++)
                 answers[order[i + j]] = here[j];
         }
-        total += unless_cut(f, yes, answers, n);
+        total += answer_yes_if_truncated(f, yes, answers, n);
     }
     return total;
 }
@@ -403,7 +403,7 @@ static __attribute__((noinline)) size_t has_in_order(const calyx_filter *f,
 static bool hashes_on_its_way(const calyx_filter *f, const struct part *p,
                               const struct keys *keys) {
     return keys->numbers && !p->older && is_large(f, p) && f->hash->is_xxh3 &&
-           f->kernel->hashes_numbers && !has_doubts(f);
+           f->kernel->hashes_numbers && !may_be_damaged(f);
 }
 
 static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
@@ -417,12 +417,13 @@ static __attribute__((noinline)) size_t has_in_runs(const calyx_filter *f,
     while (w.run.n > 0) {
         const size_t n = w.run.n;
         bool *const answers = found ? found : here;
-        if (has_doubts(f)) check_run(f, p, w.run.hashes, n);
+        if (may_be_damaged(f)) check_run(f, p, w.run.hashes, n);
         size_t yes =
             p->older ? has_in_these(f, p, w.run.hashes, n, answers)
                      : f->kernel->has_batch(p->body, &p->shape, w.run, answers);
-        if (has_doubts(f)) yes = say_yes(f, p, w.run.hashes, n, answers);
-        total += unless_cut(f, yes, answers, n);
+        if (may_be_damaged(f))
+            yes = answer_yes_where_damaged(f, p, w.run.hashes, n, answers);
+        total += answer_yes_if_truncated(f, yes, answers, n);
         note_prefetched(&w.run, n);
         pass(f, keys, &w, n);
         if (found) found += n;
@@ -435,8 +436,8 @@ static size_t has_keys(const calyx_filter *f, const struct keys *keys,
                        bool *found) {
     const struct part *p = newest_of(f);
     /* In order it is faster than here and there. */
-    if (f->ranges && is_most(&f->ranges->unchecked, keys->n))
-        f->ranges->check_rest(f);
+    if (f->ranges && is_most(&f->ranges->unverified, keys->n))
+        f->ranges->verify_rest(f);
     return pays_to_order(f, p, keys->n) ? has_in_order(f, p, keys, found)
                                         : has_in_runs(f, p, keys, found);
 }
@@ -618,13 +619,14 @@ uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
     enum { MOST = 15 }; /* or more */
     const uint64_t hash = calyx_hash(f, key, size);
     /* Counters lie all over the body. */
-    if (f->ranges && is_counting(f)) f->ranges->check_rest(f);
-    if (has_doubts(f) && has_hash(f, hash)) return is_counting(f) ? MOST : 1;
+    if (f->ranges && is_counting(f)) f->ranges->verify_rest(f);
+    if (may_be_damaged(f) && has_hash(f, hash))
+        return is_counting(f) ? MOST : 1;
     const struct part *home = home_of(f, hash);
     uint32_t count = home != NULL;
     if (home && is_counting(f))
         count = f->kind->count(home->body, &home->shape, hash);
-    return count ? count : is_cut(f);
+    return count ? count : is_truncated(f);
 }
 
 calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys, size_t n,

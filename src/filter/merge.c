@@ -74,12 +74,12 @@ static calyx_status fail_grown(calyx_error *why, const char *what) {
 
 /* ---- Union and intersection ---------------------------------------------- */
 
-void unite_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
+void or_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; i += 8)
         store64(body + i, load64(body + i) | load64(other + i));
 }
 
-static void common_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
+static void and_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; i += 8)
         store64(body + i, load64(body + i) & load64(other + i));
 }
@@ -137,7 +137,7 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
         if (is_counting(f))
             join(f->kind, p, q, 0, p->shape.blocks, LEAST);
         else
-            common_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
+            and_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
         const uint64_t a = items_of(p), b = items_of(q);
         p->items =
             items_between(f, p, count_bits(f->kind, p), 0, a < b ? a : b);

@@ -120,9 +120,9 @@ calyx_status calyx_from_small(const calyx_small *small, void *bits,
     const struct calyx_filter head = small_head(small, memory);
     const struct part like = small_part(small, bits);
     calyx_filter *f;
-    calyx_status status = take_head(&head, &f);
+    calyx_status status = allocate_head(&head, &f);
     if (status != CALYX_OK) return status;
-    status = lend_part(f, &like, bits);
+    status = borrow_part(f, &like, bits);
     if (status == CALYX_OK)
         *out = f;
     else

@@ -82,24 +82,24 @@ static calyx_status check_gaps(const struct image *image, calyx_error *why) {
 
 /* ---- Out ----------------------------------------------------------------- */
 
-struct pen {
+struct writer {
     calyx_put *put;
     void *context;
     uint64_t at;
     bool broken;
 };
 
-static void put_bytes(struct pen *pen, const void *bytes, size_t size) {
-    if (!pen->broken && size > 0)
-        pen->broken = !pen->put(pen->context, bytes, size);
-    pen->at += size;
+static void put_bytes(struct writer *writer, const void *bytes, size_t size) {
+    if (!writer->broken && size > 0)
+        writer->broken = !writer->put(writer->context, bytes, size);
+    writer->at += size;
 }
 
-static void put_zeros_to(struct pen *pen, uint64_t at) {
+static void put_zeros_to(struct writer *writer, uint64_t at) {
     static const uint8_t zeros[PAGE_ALIGNED];
-    while (pen->at < at) {
-        const uint64_t left = at - pen->at;
-        put_bytes(pen, zeros,
+    while (writer->at < at) {
+        const uint64_t left = at - writer->at;
+        put_bytes(writer, zeros,
                   left < sizeof zeros ? (size_t)left : sizeof zeros);
     }
 }
@@ -128,7 +128,7 @@ static size_t piece_size(uint64_t left) {
     return left < PIECE ? (size_t)left : PIECE;
 }
 
-static void put_body(struct pen *pen, const calyx_filter *f,
+static void put_body(struct writer *writer, const calyx_filter *f,
                      const uint8_t *body, uint64_t size, uint8_t *copy,
                      uint8_t *tables, uint64_t *number) {
     for (uint64_t from = 0; from < size; from += PIECE) {
@@ -139,13 +139,14 @@ static void put_body(struct pen *pen, const calyx_filter *f,
             piece = copy;
         }
         sum_piece(piece, n, tables, number);
-        put_bytes(pen, piece, n);
+        put_bytes(writer, piece, n);
     }
 }
 
-static void put_pieces(struct pen *pen, const uint8_t *bytes, uint64_t size) {
+static void put_pieces(struct writer *writer, const uint8_t *bytes,
+                       uint64_t size) {
     for (uint64_t from = 0; from < size; from += PIECE)
-        put_bytes(pen, bytes + from, piece_size(size - from));
+        put_bytes(writer, bytes + from, piece_size(size - from));
 }
 
 static calyx_status write_described(const calyx_filter *f,
@@ -163,18 +164,18 @@ static calyx_status write_described(const calyx_filter *f,
                     "no memory for the %llu bytes that writing takes",
                     (unsigned long long)scratch);
 
-    struct pen pen = {put, context, 0, false};
+    struct writer writer = {put, context, 0, false};
     uint8_t header[MOST_HEADER];
     store_header(d, header);
-    put_bytes(&pen, header, l->header_bytes);
+    put_bytes(&writer, header, l->header_bytes);
     uint64_t number = 0;
-    for (uint32_t i = 0; i < d->parts && !pen.broken; i++) {
-        put_zeros_to(&pen, l->body_at[i]);
-        put_body(&pen, f, d->part[i].body, l->body_bytes[i],
+    for (uint32_t i = 0; i < d->parts && !writer.broken; i++) {
+        put_zeros_to(&writer, l->body_at[i]);
+        put_body(&writer, f, d->part[i].body, l->body_bytes[i],
                  tables + l->tables_bytes, tables, &number);
     }
-    put_zeros_to(&pen, l->tables_at);
-    put_pieces(&pen, tables, l->tables_bytes);
+    put_zeros_to(&writer, l->tables_at);
+    put_pieces(&writer, tables, l->tables_bytes);
 
     const struct state state = {
         .generation = 1,
@@ -184,12 +185,12 @@ static calyx_status write_described(const calyx_filter *f,
     };
     uint8_t slot[SLOT_BYTES];
     store_slot(d, &state, slot);
-    put_zeros_to(&pen, l->slot_at[0]);
-    put_bytes(&pen, slot, sizeof slot);
-    put_zeros_to(&pen, l->file_bytes);
+    put_zeros_to(&writer, l->slot_at[0]);
+    put_bytes(&writer, slot, sizeof slot);
+    put_zeros_to(&writer, l->file_bytes);
 
     f->memory.give(f->memory.context, tables, scratch);
-    if (pen.broken) return fail(why, CALYX_IO, "writing was stopped");
+    if (writer.broken) return fail(why, CALYX_IO, "writing was stopped");
     return check_whole(f, why);
 }
 
@@ -210,55 +211,56 @@ calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
 
 /* ---- In ------------------------------------------------------------------ */
 
-struct eye {
+struct reader {
     calyx_get *get;
     void *context;
     uint64_t at;
 };
 
-static calyx_status get_bytes(struct eye *eye, void *buffer, size_t size,
+static calyx_status get_bytes(struct reader *reader, void *buffer, size_t size,
                               calyx_error *why) {
-    if (size > 0 && !eye->get(eye->context, buffer, size))
+    if (size > 0 && !reader->get(reader->context, buffer, size))
         return fail(why, CALYX_IO, "no more bytes after the first %llu",
-                    (unsigned long long)eye->at);
-    eye->at += size;
+                    (unsigned long long)reader->at);
+    reader->at += size;
     return CALYX_OK;
 }
 
-static calyx_status get_zeros_to(struct eye *eye, uint64_t at,
+static calyx_status get_zeros_to(struct reader *reader, uint64_t at,
                                  calyx_error *why) {
-    while (eye->at < at) {
+    while (reader->at < at) {
         uint8_t bytes[PAGE_ALIGNED];
-        const uint64_t left = at - eye->at;
+        const uint64_t left = at - reader->at;
         const size_t n = left < sizeof bytes ? (size_t)left : sizeof bytes;
-        const calyx_status status = get_bytes(eye, bytes, n, why);
+        const calyx_status status = get_bytes(reader, bytes, n, why);
         if (status != CALYX_OK) return status;
         for (size_t i = 0; i < n; i++)
             if (bytes[i])
                 return fail(why, CALYX_DAMAGED,
                             "damaged: byte %llu is not 0, as it should be",
-                            (unsigned long long)(eye->at - n + i));
+                            (unsigned long long)(reader->at - n + i));
     }
     return CALYX_OK;
 }
 
-static calyx_status get_header(struct eye *eye, struct description *d,
+static calyx_status get_header(struct reader *reader, struct description *d,
                                calyx_error *why) {
     uint8_t header[MOST_HEADER];
     uint32_t size;
-    calyx_status status = get_bytes(eye, header, FIXED_BYTES, why);
+    calyx_status status = get_bytes(reader, header, FIXED_BYTES, why);
     if (status == CALYX_OK) status = check_start(header, &size, why);
     if (status == CALYX_OK)
-        status = get_bytes(eye, header + FIXED_BYTES, size - FIXED_BYTES, why);
+        status =
+            get_bytes(reader, header + FIXED_BYTES, size - FIXED_BYTES, why);
     return status == CALYX_OK ? check_header(header, d, why) : status;
 }
 
-static calyx_status get_body(struct eye *eye, uint8_t *body, uint64_t size,
-                             uint8_t *tables, uint64_t *number,
+static calyx_status get_body(struct reader *reader, uint8_t *body,
+                             uint64_t size, uint8_t *tables, uint64_t *number,
                              calyx_error *why) {
     for (uint64_t from = 0; from < size; from += PIECE) {
         const size_t n = piece_size(size - from);
-        const calyx_status status = get_bytes(eye, body + from, n, why);
+        const calyx_status status = get_bytes(reader, body + from, n, why);
         if (status != CALYX_OK) return status;
         sum_piece(body + from, n, tables, number);
     }
@@ -282,21 +284,22 @@ static calyx_status compare_tables(const struct description *d,
 }
 
 /* Tables and trailer, given the checksums of what was read. */
-static calyx_status get_end(struct eye *eye, const struct description *d,
+static calyx_status get_end(struct reader *reader, const struct description *d,
                             const uint8_t *computed, uint8_t *stored,
                             struct state *state, calyx_error *why) {
     const struct layout *l = &d->layout;
     uint8_t slot[2][SLOT_BYTES];
     const uint8_t *const slots[2] = {slot[0], slot[1]};
-    calyx_status status = get_zeros_to(eye, l->tables_at, why);
+    calyx_status status = get_zeros_to(reader, l->tables_at, why);
     if (status == CALYX_OK)
-        status = get_bytes(eye, stored, (size_t)l->tables_bytes, why);
+        status = get_bytes(reader, stored, (size_t)l->tables_bytes, why);
     for (int i = 0; i < 2; i++) {
-        if (status == CALYX_OK) status = get_zeros_to(eye, l->slot_at[i], why);
         if (status == CALYX_OK)
-            status = get_bytes(eye, slot[i], SLOT_BYTES, why);
+            status = get_zeros_to(reader, l->slot_at[i], why);
+        if (status == CALYX_OK)
+            status = get_bytes(reader, slot[i], SLOT_BYTES, why);
     }
-    if (status == CALYX_OK) status = get_zeros_to(eye, l->file_bytes, why);
+    if (status == CALYX_OK) status = get_zeros_to(reader, l->file_bytes, why);
     if (status == CALYX_OK)
         status = check_slots(d, (const uint8_t **)slots, state, why);
     if (status != CALYX_OK) return status;
@@ -307,32 +310,32 @@ static calyx_status get_end(struct eye *eye, const struct description *d,
     return compare_tables(d, state, stored, computed, why);
 }
 
-static calyx_status get_parts(struct eye *eye, calyx_filter *f,
+static calyx_status get_parts(struct reader *reader, calyx_filter *f,
                               const struct description *d, uint8_t *tables,
                               struct state *state, calyx_error *why) {
     const struct layout *l = &d->layout;
     uint64_t number = 0;
     for (uint32_t i = 0; i < d->parts; i++) {
-        if (take_part(f, &d->part[i]) != CALYX_OK)
+        if (allocate_part(f, &d->part[i]) != CALYX_OK)
             return fail(why, CALYX_NO_MEMORY,
                         "no memory for the %llu bytes of part %u",
                         (unsigned long long)l->body_bytes[i], i);
-        calyx_status status = get_zeros_to(eye, l->body_at[i], why);
+        calyx_status status = get_zeros_to(reader, l->body_at[i], why);
         if (status == CALYX_OK)
-            status = get_body(eye, f->newest->body, l->body_bytes[i], tables,
+            status = get_body(reader, f->newest->body, l->body_bytes[i], tables,
                               &number, why);
         if (status != CALYX_OK) return status;
     }
     uint8_t *const stored = tables + l->tables_bytes;
-    const calyx_status status = get_end(eye, d, tables, stored, state, why);
+    const calyx_status status = get_end(reader, d, tables, stored, state, why);
     if (status == CALYX_OK)
-        f->newest->items = true_items(f->kind, f->newest, state,
-                                      stored + first_entry(d, d->parts - 1));
+        f->newest->items = recovered_items(
+            f->kind, f->newest, state, stored + first_entry(d, d->parts - 1));
     return status;
 }
 
-calyx_status keep_texts(calyx_filter *f, const struct description *d,
-                        calyx_error *why) {
+calyx_status set_texts(calyx_filter *f, const struct description *d,
+                       calyx_error *why) {
     calyx_status status =
         *d->comment ? calyx_set_comment(f, d->comment) : CALYX_OK;
     if (status == CALYX_OK)
@@ -344,9 +347,9 @@ calyx_status keep_texts(calyx_filter *f, const struct description *d,
 calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
                          const calyx_opening *how, calyx_filter **out,
                          struct state *state, calyx_error *why) {
-    struct eye eye = {get, context, 0};
+    struct reader reader = {get, context, 0};
     struct description d;
-    calyx_status status = get_header(&eye, &d, why);
+    calyx_status status = get_header(&reader, &d, why);
     if (status == CALYX_OK && size) status = check_size(&d, size, why);
     if (status == CALYX_OK) status = open_head(&d, how, why);
     if (status != CALYX_OK) return status;
@@ -355,11 +358,12 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
     const size_t scratch = 2 * (size_t)d.layout.tables_bytes;
     uint8_t *tables = memory->take(memory->context, scratch, LINE_ALIGNED);
     calyx_filter *f = NULL;
-    if (!tables || take_head(&d.head, &f) != CALYX_OK)
+    if (!tables || allocate_head(&d.head, &f) != CALYX_OK)
         status = fail(why, CALYX_NO_MEMORY, "no memory to read a filter");
-    if (status == CALYX_OK) status = get_parts(&eye, f, &d, tables, state, why);
+    if (status == CALYX_OK)
+        status = get_parts(&reader, f, &d, tables, state, why);
     if (status == CALYX_OK) status = check_tails(f, why);
-    if (status == CALYX_OK) status = keep_texts(f, &d, why);
+    if (status == CALYX_OK) status = set_texts(f, &d, why);
     if (tables) memory->give(memory->context, tables, scratch);
     if (status != CALYX_OK) {
         calyx_free(f);
@@ -378,13 +382,13 @@ static calyx_status drop_image(calyx_filter *f, calyx_error *why) {
     return CALYX_OK;
 }
 
-static calyx_status lend_parts(calyx_filter *f, const struct image *image,
-                               calyx_error *why) {
+static calyx_status borrow_parts(calyx_filter *f, const struct image *image,
+                                 calyx_error *why) {
     for (uint32_t i = 0; i < image->d.parts; i++) {
         struct part p = image->d.part[i];
         p.range = first_entry(&image->d, i) / sizeof(uint64_t);
         if (i + 1 == image->d.parts) p.items = image->state.items;
-        if (lend_part(f, &p, image->base + image->d.layout.body_at[i]) !=
+        if (borrow_part(f, &p, image->base + image->d.layout.body_at[i]) !=
             CALYX_OK)
             return fail(why, CALYX_NO_MEMORY, "no memory for part %u", i);
     }
@@ -427,17 +431,17 @@ calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
     const calyx_memory *memory = &image.d.head.memory;
     void *kept = memory->take(memory->context, sizeof image, LINE_ALIGNED);
     calyx_filter *f = NULL;
-    if (!kept || take_head(&image.d.head, &f) != CALYX_OK) {
+    if (!kept || allocate_head(&image.d.head, &f) != CALYX_OK) {
         if (kept) memory->give(memory->context, kept, sizeof image);
         return fail(why, CALYX_NO_MEMORY, "no memory to open a filter");
     }
-    status = keep_texts(f, &image.d, why);
+    status = set_texts(f, &image.d, why);
     f->image = memcpy(kept, &image, sizeof image);
     f->release = drop_image;
     const calyx_verification when = how ? how->verify : CALYX_VERIFY_LAZY;
     if (status == CALYX_OK)
         status = open_ranges(f, when != CALYX_VERIFY_NONE, why);
-    if (status == CALYX_OK) status = lend_parts(f, &image, why);
+    if (status == CALYX_OK) status = borrow_parts(f, &image, why);
     if (status == CALYX_OK) status = check_tails(f, why);
     if (status == CALYX_OK && when == CALYX_VERIFY_WHOLE) {
         status = calyx_verify(f, why);
@@ -462,7 +466,7 @@ static calyx_status verify_sums(const calyx_filter *f,
             state->tables_sum)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the table of checksums does not match its own");
-    const calyx_status status = verify_ranges(f, why);
+    const calyx_status status = verify_all_ranges(f, why);
     return status == CALYX_OK ? check_gaps(image, why) : status;
 }
 

@@ -15,8 +15,8 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
                          struct state *state, calyx_error *why);
 
 /* Give a filter the comment and the properties that its header has. */
-calyx_status keep_texts(calyx_filter *f, const struct description *d,
-                        calyx_error *why);
+calyx_status set_texts(calyx_filter *f, const struct description *d,
+                       calyx_error *why);
 
 /* Encoded bytes that a filter uses where they are. */
 struct image {
@@ -50,11 +50,12 @@ calyx_status check_end(const struct image *image, struct state *state,
 /* ---- ranges.c ------------------------------------------------------------ */
 
 enum range_state {
-    UNCHECKED,
-    SOUND,   /* matches its checksum, or is being changed by somebody else */
-    MARKING, /* sound, and marked in the tables; not on disk yet           */
-    MARKED,  /* to be changed by this process                              */
-    BAD
+    RANGE_UNVERIFIED,
+    RANGE_INTACT,  /* matches its checksum, or is being changed by somebody else
+                    */
+    RANGE_MARKING, /* sound, and marked in the tables; not on disk yet */
+    RANGE_MARKED,  /* to be changed by this process  */
+    RANGE_DAMAGED
 };
 
 /* Watch over the ranges of a filter's image, from the start to the end. */
@@ -73,13 +74,13 @@ struct range {
 struct range range_at(const struct image *image, uint64_t number);
 
 /* Is this range sound? Compares it unless that was done before. */
-bool check_range(const calyx_filter *f, uint64_t number);
+bool verify_range(const calyx_filter *f, uint64_t number);
 enum range_state state_of(const struct image *image, uint64_t number);
 /* Give it another state, and keep the numbers of struct ranges right. */
 void set_state(struct image *image, uint64_t number, enum range_state state);
 
 /* Compare all ranges, whatever was done before. */
-calyx_status verify_ranges(const calyx_filter *f, calyx_error *why);
+calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why);
 
 /* The numbers of the ranges in which a key has its bits; 0: it may be any of
  * the part. */
@@ -89,8 +90,8 @@ size_t ranges_of_key(const calyx_filter *f, const struct part *p, uint64_t hash,
 
 /* How many keys the newest part has: as the slot says, or, if its writer died,
  * at least as many as the bits of unsealed ranges tell. */
-uint64_t true_items(const struct kind *kind, const struct part *p,
-                    const struct state *state, const uint8_t *entries);
+uint64_t recovered_items(const struct kind *kind, const struct part *p,
+                         const struct state *state, const uint8_t *entries);
 
 /* Compute the checksums of all ranges that have none. */
 void seal_ranges(const struct image *image);

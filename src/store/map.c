@@ -72,7 +72,7 @@ static bool sync_bodies(const calyx_filter *f) {
     const struct image *image = f->image;
     struct stat is;
     if (fstat(image->fd, &is) != 0) return false;
-    if ((uint64_t)is.st_size != map_size(image) || is_cut(f)) {
+    if ((uint64_t)is.st_size != map_size(image) || is_truncated(f)) {
         errno = EIO; /* cut short by somebody: the keys are gone */
         return false;
     }
@@ -141,11 +141,11 @@ static void mark_range(const calyx_filter *f, uint64_t number,
                        struct marks *marks) {
     struct image *const image = f->image;
     const enum range_state is = state_of(image, number);
-    if (is == UNCHECKED) read_ahead(image, number);
-    if (is >= MARKING || !check_range(f, number)) return;
+    if (is == RANGE_UNVERIFIED) read_ahead(image, number);
+    if (is >= RANGE_MARKING || !verify_range(f, number)) return;
     uint64_t *const to = (uint64_t *)(void *)entry_of(image, number);
     __atomic_store_n(to, little64(UNSEALED), __ATOMIC_RELEASE);
-    set_state(image, number, MARKING);
+    set_state(image, number, RANGE_MARKING);
     if (marks->count == 0 || number < marks->first) marks->first = number;
     if (marks->count == 0 || number >= marks->end) marks->end = number + 1;
     marks->count++;
@@ -173,7 +173,8 @@ static calyx_status sync_marks(struct image *image, const struct marks *marks) {
         return CALYX_IO;
     }
     for (uint64_t i = marks->first; i < marks->end; i++)
-        if (state_of(image, i) == MARKING) set_state(image, i, MARKED);
+        if (state_of(image, i) == RANGE_MARKING)
+            set_state(image, i, RANGE_MARKED);
     image->marked += marks->count;
     return CALYX_OK;
 }
@@ -186,9 +187,9 @@ static bool is_ready(const calyx_filter *f, uint64_t hash) {
     const size_t n = ranges_of_key(f, p, hash, numbers);
     bool ready = n > 0;
     for (size_t i = 0; i < n; i++)
-        ready &= state_of(f->image, numbers[i]) == MARKED;
+        ready &= state_of(f->image, numbers[i]) == RANGE_MARKED;
     for (p = p->older; p && ready; p = p->older)
-        ready = f->ranges->is_sound(f, p, hash);
+        ready = f->ranges->is_intact(f, p, hash);
     return ready;
 }
 
@@ -237,7 +238,7 @@ static calyx_status mark_all(calyx_filter *f, bool only_newest) {
     const calyx_status status =
         image->failed ? CALYX_IO : sync_marks(image, &marks);
     unlock_marks(image);
-    for (uint64_t i = first; i < end; i++) sound &= check_range(f, i);
+    for (uint64_t i = first; i < end; i++) sound &= verify_range(f, i);
     return status == CALYX_OK && !sound ? CALYX_DAMAGED : status;
 }
 
@@ -343,7 +344,8 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
     f->read_only = false;
     struct part *const p = newest_of(f);
     const struct state was = image->state;
-    p->items = true_items(f->kind, p, &image->state, entry_of(image, p->range));
+    p->items =
+        recovered_items(f->kind, p, &image->state, entry_of(image, p->range));
     const struct state open = {
         .items = p->items,
         .sealed_items = was.sealed ? was.items : was.sealed_items,

@@ -85,10 +85,10 @@ static bool change_state(struct image *image, uint64_t number, uint8_t from,
                           &image->range_states[number], &from, (uint8_t)to,
                           false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return from == to;
-    if (to == BAD) note_damage(image, number);
-    if (to == BAD) count(&r->damaged, 1);
-    if (from == UNCHECKED) count(&r->unchecked, -1);
-    if (from < MARKED && to >= MARKED) count(&r->unmarked, -1);
+    if (to == RANGE_DAMAGED) note_damage(image, number);
+    if (to == RANGE_DAMAGED) count(&r->damaged, 1);
+    if (from == RANGE_UNVERIFIED) count(&r->unverified, -1);
+    if (from < RANGE_MARKED && to >= RANGE_MARKED) count(&r->unmarked, -1);
     return true;
 }
 
@@ -137,12 +137,13 @@ static bool matches(const calyx_filter *f, uint64_t number) {
     }
 }
 
-bool check_range(const calyx_filter *f, uint64_t number) {
+bool verify_range(const calyx_filter *f, uint64_t number) {
     struct image *const image = f->image;
     const enum range_state state = state_of(image, number);
-    if (state != UNCHECKED) return state != BAD;
+    if (state != RANGE_UNVERIFIED) return state != RANGE_DAMAGED;
     const bool sound = matches(f, number);
-    change_state(image, number, UNCHECKED, sound ? SOUND : BAD);
+    change_state(image, number, RANGE_UNVERIFIED,
+                 sound ? RANGE_INTACT : RANGE_DAMAGED);
     return sound;
 }
 
@@ -152,15 +153,15 @@ calyx_status fail_range(calyx_error *why, uint64_t at) {
                 (unsigned long long)at);
 }
 
-calyx_status verify_ranges(const calyx_filter *f, calyx_error *why) {
+calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why) {
     struct image *const image = f->image;
     uint64_t bad = UINT64_MAX;
     for (uint64_t i = number_of_ranges(image); i-- > 0;)
         if (!matches(f, i)) {
             bad = i;
-            set_state(image, i, BAD);
+            set_state(image, i, RANGE_DAMAGED);
         } else {
-            change_state(image, i, UNCHECKED, SOUND);
+            change_state(image, i, RANGE_UNVERIFIED, RANGE_INTACT);
         }
     return bad == UINT64_MAX ? CALYX_OK
                              : fail_range(why, range_at(image, bad).at);
@@ -168,29 +169,29 @@ calyx_status verify_ranges(const calyx_filter *f, calyx_error *why) {
 
 /* ---- For the filter ------------------------------------------------------ */
 
-static bool is_part_sound(const calyx_filter *f, const struct part *p) {
+static bool is_part_intact(const calyx_filter *f, const struct part *p) {
     const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
     bool sound = true;
-    for (uint64_t i = 0; i < n; i++) sound &= check_range(f, p->range + i);
+    for (uint64_t i = 0; i < n; i++) sound &= verify_range(f, p->range + i);
     return sound;
 }
 
-static bool is_sound(const calyx_filter *f, const struct part *p,
-                     uint64_t hash) {
+static bool is_intact(const calyx_filter *f, const struct part *p,
+                      uint64_t hash) {
     uint64_t numbers[MOST_RANGES_OF_KEY];
     const size_t n = ranges_of_key(f, p, hash, numbers);
-    if (n == 0) return is_part_sound(f, p);
+    if (n == 0) return is_part_intact(f, p);
     bool sound = true;
-    for (size_t i = 0; i < n; i++) sound &= check_range(f, numbers[i]);
+    for (size_t i = 0; i < n; i++) sound &= verify_range(f, numbers[i]);
     return sound;
 }
 
-static void check_rest(const calyx_filter *f) {
+static void verify_rest(const calyx_filter *f) {
     const struct image *image = f->image;
-    if (__atomic_load_n(&image->ranges.unchecked, __ATOMIC_RELAXED) == 0)
+    if (__atomic_load_n(&image->ranges.unverified, __ATOMIC_RELAXED) == 0)
         return;
     const uint64_t n = number_of_ranges(image);
-    for (uint64_t i = 0; i < n; i++) check_range(f, i);
+    for (uint64_t i = 0; i < n; i++) verify_range(f, i);
 }
 
 /* ---- The number of keys -------------------------------------------------- */
@@ -222,8 +223,8 @@ static uint64_t unsealed_bits(const struct kind *kind, const struct part *p,
  * (Swamidass and Baldi 2007 have the number, Papapetrou et al. 2010 its
  * variance.)
  */
-uint64_t true_items(const struct kind *kind, const struct part *p,
-                    const struct state *state, const uint8_t *entries) {
+uint64_t recovered_items(const struct kind *kind, const struct part *p,
+                         const struct state *state, const uint8_t *entries) {
     uint64_t set = 0;
     const uint64_t items = state->items;
     const uint64_t here =
@@ -251,7 +252,7 @@ static void repair_items(const calyx_filter *f) {
     struct state state;
     if (image->fd >= 0 || check_end(image, &state, NULL) != CALYX_OK) return;
     const uint64_t items =
-        true_items(f->kind, p, &state, entry_of(image, p->range));
+        recovered_items(f->kind, p, &state, entry_of(image, p->range));
     __atomic_store_n(&p->items, items, __ATOMIC_RELAXED);
 }
 
@@ -276,12 +277,12 @@ calyx_status open_ranges(calyx_filter *f, bool checks, calyx_error *why) {
     if (!image->range_states)
         return fail(why, CALYX_NO_MEMORY, "no memory to watch %llu ranges",
                     (unsigned long long)n);
-    if (!checks) memset(image->range_states, SOUND, (size_t)n);
+    if (!checks) memset(image->range_states, RANGE_INTACT, (size_t)n);
     image->ranges = (struct ranges){
-        .unchecked = checks ? n : 0,
+        .unverified = checks ? n : 0,
         .unmarked = n,
-        .is_sound = is_sound,
-        .check_rest = check_rest,
+        .is_intact = is_intact,
+        .verify_rest = verify_rest,
         .repair_items = repair_items,
     };
     f->ranges = &image->ranges;

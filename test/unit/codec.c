@@ -445,7 +445,7 @@ static uint32_t most_parts(double growth) {
     struct part next = {0};
     uint32_t parts = 1;
     while (plan_growth(f, f->newest, &next)) {
-        assert_ok(lend_part(f, &next, NULL));
+        assert_ok(borrow_part(f, &next, NULL));
         parts++;
     }
     while (f->newest != first) {

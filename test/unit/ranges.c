@@ -196,12 +196,12 @@ static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
         damage(3);
         calyx_filter *f = map(CALYX_READ);
         const uint64_t all = number_of_ranges(f->image);
-        assert_int_equal(f->ranges->unchecked, all);
+        assert_int_equal(f->ranges->unverified, all);
         uint64_t i = 0;
         while (touches(f, i, 3)) i++;
         assert_true(calyx_has_u64(f, i));
-        assert_true(f->ranges->unchecked < all);
-        assert_true(f->ranges->unchecked + f->newest->shape.probes >= all);
+        assert_true(f->ranges->unverified < all);
+        assert_true(f->ranges->unverified + f->newest->shape.probes >= all);
         assert_ok(health(f));
         while (!touches(f, i, 3)) i++;
         assert_true(calyx_has_u64(f, i));
@@ -217,8 +217,8 @@ static void once_all_is_compared_nothing_is_left_to_do(void **state) {
         static bool found[ASKED];
         calyx_filter *f = map(CALYX_READ);
         ask(f, ASKED, found);
-        assert_int_equal(f->ranges->unchecked, 0);
-        assert_false(has_doubts(f));
+        assert_int_equal(f->ranges->unverified, 0);
+        assert_false(may_be_damaged(f));
         assert_ok(health(f));
         for (uint64_t i = 0; i < ASKED; i++)
             assert_int_equal(found[i], calyx_has_u64(right, i));
@@ -231,7 +231,7 @@ static void a_filter_may_be_compared_whole_or_not_at_all(void **state) {
     (void)state;
     calyx_free(save_numbers(of_kind("line")));
     calyx_filter *f = map_as(CALYX_READ, CALYX_VERIFY_WHOLE);
-    assert_int_equal(f->ranges->unchecked, 0);
+    assert_int_equal(f->ranges->unverified, 0);
     calyx_free(f);
     damage(7);
     const calyx_opening how = {.verify = CALYX_VERIFY_WHOLE};

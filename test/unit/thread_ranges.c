@@ -87,7 +87,7 @@ static void threads_that_read_compare_each_range_once(void **state) {
         const uint64_t bits = bits_bytes(f->kind, &f->newest->shape);
         const uint64_t all = number_of_ranges(f->image);
         assert_int_equal(r->damaged, 0);
-        assert_in_range(r->unchecked, 0, all - bits / RANGE_BYTES);
+        assert_in_range(r->unverified, 0, all - bits / RANGE_BYTES);
         calyx_free(f);
     }
 }
@@ -101,7 +101,7 @@ static void threads_that_add_mark_each_range_once(void **state) {
         const struct image *image = f->image;
         assert_int_equal(image->marked, number_of_ranges(image));
         assert_int_equal(f->ranges->unmarked, 0);
-        assert_int_equal(f->ranges->unchecked, 0);
+        assert_int_equal(f->ranges->unverified, 0);
         assert_ok(calyx_close(f, NULL));
         const calyx_opening whole = {.verify = CALYX_VERIFY_WHOLE};
         assert_ok(calyx_map(path, CALYX_READ, &whole, &f, NULL));

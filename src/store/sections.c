@@ -59,11 +59,11 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
     if (status == CALYX_OK) status = open_head(&d, how, why);
     if (status != CALYX_OK) return status;
     calyx_filter *f = NULL;
-    if (take_head(&d.head, &f) != CALYX_OK)
+    if (allocate_head(&d.head, &f) != CALYX_OK)
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
-    status = keep_texts(f, &d, why);
+    status = set_texts(f, &d, why);
     for (uint32_t i = 0; i < d.parts && status == CALYX_OK; i++)
-        if (take_part(f, &d.part[i]) != CALYX_OK)
+        if (allocate_part(f, &d.part[i]) != CALYX_OK)
             status = fail(why, CALYX_NO_MEMORY,
                           "no memory for the %llu bytes of part %u",
                           (unsigned long long)d.layout.body_bytes[i], i);

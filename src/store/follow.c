@@ -16,7 +16,7 @@ struct mark {
     struct timespec changed;
 };
 
-struct watch {
+struct follow {
     struct mark seen;
     calyx_opening how; /* points into this struct */
     uint8_t key[16];
@@ -48,11 +48,11 @@ static const char *own_name(const char *kernel) {
     return kernel;
 }
 
-static struct watch *watch_new(const char *path, const calyx_opening *how) {
+static struct follow *follow_new(const char *path, const calyx_opening *how) {
     const calyx_memory *memory =
         how && how->memory ? how->memory : &memory_default;
-    const size_t size = sizeof(struct watch) + strlen(path) + 1;
-    struct watch *w = memory->take(memory->context, size, ALIGNMENT);
+    const size_t size = sizeof(struct follow) + strlen(path) + 1;
+    struct follow *w = memory->take(memory->context, size, ALIGNMENT);
     if (!w) return NULL;
     w->memory = *memory;
     w->size = size;
@@ -64,15 +64,15 @@ static struct watch *watch_new(const char *path, const calyx_opening *how) {
     return w;
 }
 
-static void watch_drop(void *data) {
-    struct watch *w = data;
+static void follow_free(void *data) {
+    struct follow *w = data;
     const calyx_memory memory = w->memory;
     memory.give(memory.context, w, w->size);
 }
 
 /* The mark is taken before the file is opened: if it is replaced in between,
  * the next refresh sees another mark, and opens it once more. */
-static calyx_status open_current(const struct watch *w, struct mark *mark,
+static calyx_status open_current(const struct follow *w, struct mark *mark,
                                  calyx_filter **f, calyx_error *why) {
     const calyx_status status = look(w->path, mark, why);
     if (status != CALYX_OK) return status;
@@ -81,21 +81,21 @@ static calyx_status open_current(const struct watch *w, struct mark *mark,
 
 calyx_status calyx_live_open(const char *path, const calyx_opening *how,
                              calyx_live **out, calyx_error *why) {
-    struct watch *w = watch_new(path, how);
+    struct follow *w = follow_new(path, how);
     if (!w) return fail(why, CALYX_NO_MEMORY, "no memory for a live filter");
     calyx_filter *f = NULL;
     calyx_status status = open_current(w, &w->seen, &f, why);
     if (status == CALYX_OK) status = calyx_live_new(f, out, why);
     if (status != CALYX_OK) {
         calyx_free(f);
-        watch_drop(w);
+        follow_free(w);
         return status;
     }
-    *live_follower(*out) = (struct follower){w, watch_drop};
+    *live_follower(*out) = (struct follower){w, follow_free};
     return CALYX_OK;
 }
 
-static calyx_status refresh(calyx_live *live, struct watch *w, bool *changed,
+static calyx_status refresh(calyx_live *live, struct follow *w, bool *changed,
                             calyx_error *why) {
     struct mark mark;
     calyx_status status = look(w->path, &mark, why);
@@ -117,7 +117,7 @@ calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
     bool ignored;
     if (!changed) changed = &ignored;
     *changed = false;
-    struct watch *w = live_follower(live)->data;
+    struct follow *w = live_follower(live)->data;
     if (!w) return fail(why, CALYX_CANNOT, "this live filter follows no file");
     if (__atomic_exchange_n(&w->busy, true, __ATOMIC_ACQUIRE)) return CALYX_OK;
     const calyx_status status = refresh(live, w, changed, why);

@@ -21,7 +21,7 @@ static void fold_blocks(const struct kind *kind, struct part *to,
         if (kind->join)
             kind->join(to->body, &to->shape, j, &other, SUMS);
         else
-            unite_bits(to->body + j * bytes, from->body + i * bytes, bytes);
+            or_bits(to->body + j * bytes, from->body + i * bytes, bytes);
     }
 }
 
@@ -40,14 +40,14 @@ static void fold_bits(struct part *to, const struct part *from,
 /* ---- Any of the three ---------------------------------------------------- */
 
 /* The oldest first, so that the new parts come to stand in the same order. */
-static calyx_status remake_parts(calyx_filter *to, const struct part *p,
-                                 uint64_t factor) {
+static calyx_status copy_parts(calyx_filter *to, const struct part *p,
+                               uint64_t factor) {
     if (!p) return CALYX_OK;
     struct part like = like_part(p);
     like.shape.blocks /= factor;
     like.capacity = (p->capacity + factor - 1) / factor;
-    calyx_status status = remake_parts(to, p->older, factor);
-    if (status == CALYX_OK) status = take_part(to, &like);
+    calyx_status status = copy_parts(to, p->older, factor);
+    if (status == CALYX_OK) status = allocate_part(to, &like);
     if (status != CALYX_OK) return status;
 
     struct part *made = to->newest;
@@ -68,14 +68,14 @@ static calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
 
 /* Make a filter with this head of the parts of `f`, each `factor` times
  * smaller. */
-static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
-                           uint64_t factor, calyx_filter **out,
-                           calyx_error *why) {
+static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
+                              uint64_t factor, calyx_filter **out,
+                              calyx_error *why) {
     const calyx_status whole = check_whole(f, why);
     if (whole != CALYX_OK) return whole;
     calyx_filter *made = NULL;
-    calyx_status status = take_head(head, &made);
-    if (status == CALYX_OK) status = remake_parts(made, newest_of(f), factor);
+    calyx_status status = allocate_head(head, &made);
+    if (status == CALYX_OK) status = copy_parts(made, newest_of(f), factor);
     if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK)
         fail(why, status, "no memory for another %s filter", head->kind->name);
@@ -92,15 +92,15 @@ static calyx_status remake(const calyx_filter *head, const calyx_filter *f,
 calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
                         calyx_error *why) {
     const calyx_filter head = head_of(f);
-    return remake(&head, f, 1, out, why);
+    return make_copy(&head, f, 1, out, why);
 }
 
-static calyx_status take_empty(calyx_filter *to, const struct part *p) {
+static calyx_status allocate_empty(calyx_filter *to, const struct part *p) {
     if (!p) return CALYX_OK;
     struct part like = like_part(p);
     like.items = 0;
-    const calyx_status status = take_empty(to, p->older);
-    return status == CALYX_OK ? take_part(to, &like) : status;
+    const calyx_status status = allocate_empty(to, p->older);
+    return status == CALYX_OK ? allocate_part(to, &like) : status;
 }
 
 /* An empty filter with such a part, and those older than it. */
@@ -108,8 +108,8 @@ static calyx_status make_empty(const calyx_filter *f, const struct part *newest,
                                calyx_filter **out, calyx_error *why) {
     const calyx_filter head = head_of(f);
     calyx_filter *made = NULL;
-    calyx_status status = take_head(&head, &made);
-    if (status == CALYX_OK) status = take_empty(made, newest);
+    calyx_status status = allocate_head(&head, &made);
+    if (status == CALYX_OK) status = allocate_empty(made, newest);
     if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK) {
         calyx_free(made);
@@ -146,7 +146,7 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                     "a counting filter that has grown cannot be folded: remove "
                     "would no longer find a key where add has put it");
     const calyx_filter head = head_of(f);
-    return remake(&head, f, factor, out, why);
+    return make_copy(&head, f, factor, out, why);
 }
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
@@ -159,5 +159,5 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
     calyx_filter head = head_of(f);
     head.kind = kind_named("line");
     head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);
-    return remake(&head, f, 1, out, why);
+    return make_copy(&head, f, 1, out, why);
 }
