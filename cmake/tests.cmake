@@ -235,7 +235,7 @@ endif()
 # ---- Room is claimed in one step: see test/control/claim_room.c --------------
 
 add_executable(claim_room test/control/claim_room.c
-    $<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/keys\\.c\\.o$>)
+    "$<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/(single|batch)\\.c\\.o$>")
 target_include_directories(claim_room PRIVATE include src ${XXHASH_INCLUDE})
 target_link_libraries(claim_room PRIVATE Threads::Threads m ${sodium})
 set_target_properties(claim_room PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)

@@ -3,7 +3,7 @@
  *
  * Reading: the file is mapped whole. The slot that counts has a generation,
  * which is never 0, and a file that is cut short loses its end first; so a
- * filter that would answer "no" looks at the trailer once more (filter/keys.c),
+ * filter that would answer "no" looks at the trailer once more (single.c),
  * and if that is gone answers "yes" instead.
  *
  * Writing: bits only ever come to be set. Whatever mixture of old and new

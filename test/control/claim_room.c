@@ -1,13 +1,15 @@
 /*
  * Threads cannot fill a part together beyond its capacity: room is claimed in
  * one atomic step. Between the load and the exchange of that step lie
- * nanoseconds, which two threads hardly ever hit. So src/filter/keys.c is
+ * nanoseconds, which two threads hardly ever hit. So single.c and batch.c are
  * compiled here with a call in that place, and the call is what another thread
  * might do: it claims room itself.
  */
 static void meanwhile(void);
 #define CALYX_BEFORE_CLAIM() meanwhile()
-#include "../../src/filter/keys.c" /* in place of the library's */
+/* In place of the library's. */
+#include "../../src/filter/batch.c"
+#include "../../src/filter/single.c"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +17,13 @@ static void meanwhile(void);
 enum { CAPACITY = 1000 };
 
 static calyx_filter *between; /* what the other thread adds to, once */
-static uint64_t next = CAPACITY, refused, batch = 1;
+static uint64_t next = CAPACITY, refused, in_batch = 1;
 
 static void meanwhile(void) {
     calyx_filter *const f = between;
     if (!f) return;
     between = NULL;
-    for (uint64_t i = 0; i < batch; i++)
+    for (uint64_t i = 0; i < in_batch; i++)
         if (calyx_add_u64(f, next++, NULL) == CALYX_FULL) refused++;
 }
 
@@ -46,7 +48,7 @@ static calyx_filter *make(calyx_options want, uint64_t room) {
 /* Two threads want the last place. */
 static void the_last_place_is_taken_once(void) {
     calyx_filter *f = make((calyx_options){.strict = true}, 1);
-    batch = 1, refused = 0, between = f;
+    in_batch = 1, refused = 0, between = f;
     const calyx_status status = calyx_add_u64(f, CAPACITY - 1, NULL);
     check(!between && refused == 0, "the other thread was not let in");
     check(status == CALYX_FULL, "the last place was given to two keys");
@@ -61,7 +63,7 @@ static void a_batch_claims_what_is_left(void) {
     uint64_t numbers[ROOM];
     size_t done;
     for (uint64_t i = 0; i < ROOM; i++) numbers[i] = CAPACITY - ROOM + i;
-    batch = ROOM / 2, refused = 0, between = f;
+    in_batch = ROOM / 2, refused = 0, between = f;
     const calyx_status status =
         calyx_add_many_u64(f, numbers, ROOM, NULL, &done);
     check(!between && refused == 0, "the other thread was not let in");
@@ -74,7 +76,7 @@ static void a_batch_claims_what_is_left(void) {
 /* Where a filter may grow, the key goes to the next part. */
 static void a_full_part_takes_no_more(void) {
     calyx_filter *f = make((calyx_options){.growth = 2}, 1);
-    batch = 1, between = f;
+    in_batch = 1, between = f;
     check(calyx_add_u64(f, CAPACITY - 1, NULL) == CALYX_OK, "it did not grow");
     check(f->newest->older && items_of(f->newest->older) == CAPACITY &&
               items_of(f->newest) == 1,

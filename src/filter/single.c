@@ -1,0 +1,161 @@
+/*
+ * One key: hash it, then query the parts or add to one. batch.c does the same
+ * for many keys.
+ *
+ * The common filter has one part, no limit and memory of its own. Its path is
+ * has_hash and add_hash: no branch on the answer, so the processor can start
+ * the caller's next lookup before this one is finished. Everything else is in
+ * functions that are not inlined.
+ */
+#include "filter/single.h"
+
+#include "base/compiler.h"
+#include "hash/xxh3.h"
+
+/* ---- One hash ------------------------------------------------------------ */
+
+/* Newest part first: it is the largest, and holds most of the keys. */
+static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
+                                                  uint64_t hash) {
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        if (is_damaged_at(f, p, hash) || in_part(f, p, hash)) return true;
+    return is_truncated(f); /* then no "no" is certain */
+}
+
+static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
+    const struct part *p = newest_of(f);
+    if (p->older || f->image) return in_any_part(f, hash);
+    return in_part(f, p, hash);
+}
+
+/*
+ * The part of a key: the oldest part that has it; NULL if none does.
+ *
+ * A counting filter adds a key to its part, or, if it has none, to the newest.
+ * So older parts never gain a bit: a part that did not have the key when it was
+ * added never will, and remove finds the part that add chose.
+ */
+static struct part *part_of(const calyx_filter *f, uint64_t hash) {
+    struct part *oldest = NULL;
+    for (struct part *p = newest_of(f); p; p = p->older)
+        if (in_part(f, p, hash)) oldest = p;
+    return oldest;
+}
+
+static calyx_status add_again(calyx_filter *f, struct part *p, uint64_t hash,
+                              bool *fresh) {
+    *fresh = false;
+    if (!is_counting(f)) return CALYX_OK;
+    f->kernel->add(p->body, &p->shape, hash);
+    p->items++;
+    return CALYX_OK;
+}
+
+__attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
+                                                        uint64_t hash,
+                                                        bool *fresh) {
+    struct part *p;
+    size_t one = 1;
+    const calyx_status marked =
+        f->ranges ? f->ranges->mark(f, &hash, &one) : CALYX_OK;
+    if (marked != CALYX_OK) return marked;
+    for (;;) {
+        p = newest_of(f);
+        const bool full = is_bounded(f) && items_of(p) >= p->capacity;
+        struct part *const has = p->older || full ? part_of(f, hash) : NULL;
+        if (has) return add_again(f, has, hash, fresh);
+        if (claim_room(f, p, 1)) break;
+        const calyx_status grown = f->growth > 0 ? grow(f, p) : CALYX_FULL;
+        if (grown != CALYX_OK) return grown;
+    }
+    *fresh = f->kernel->add(p->body, &p->shape, hash);
+    count_items(f, p, 1, *fresh || is_counting(f));
+    return CALYX_OK;
+}
+
+static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
+                                    bool *fresh) {
+    struct part *p = newest_of(f);
+    if (f->read_only) return CALYX_READ_ONLY;
+    if (p->older || is_bounded(f) || f->image)
+        return add_hash_general(f, hash, fresh);
+    *fresh = f->kernel->add(p->body, &p->shape, hash);
+    count_items(f, p, 0, *fresh | is_counting(f));
+    return CALYX_OK;
+}
+
+/* The kernel's remove looks for the key itself, so a filter with one part need
+ * not be queried first. */
+enum removal remove_hash(calyx_filter *f, uint64_t hash) {
+    struct part *const newest = newest_of(f);
+    struct part *const p = newest->older ? part_of(f, hash) : newest;
+    if (!p) return KEY_ABSENT;
+    const enum removal became = f->kernel->remove(p->body, &p->shape, hash);
+    uncount_items(p, became == KEY_REMOVED);
+    return became;
+}
+
+/* ---- The public calls ---------------------------------------------------- */
+
+uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
+    return f->hash->one(&f->secret, key, size);
+}
+
+/* A call through a pointer costs as much as XXH3 of 8 bytes. */
+static inline bool is_xxh3(const calyx_filter *f) {
+    return __builtin_expect(f->hash->is_xxh3, true);
+}
+
+static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
+    if (is_xxh3(f)) return xxh3_of_number(number, f->secret.seed);
+    return f->hash->number(&f->secret, number);
+}
+
+/* noinline: the path of xxh3 needs no stack frame without it. */
+static __attribute__((noinline)) bool has_number(const calyx_filter *f,
+                                                 uint64_t number) {
+    return has_hash(f, f->hash->number(&f->secret, number));
+}
+
+bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
+    return has_hash(f, calyx_hash(f, key, size));
+}
+
+bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
+    if (!is_xxh3(f)) return has_number(f, number);
+    return has_hash(f, xxh3_of_number(number, f->secret.seed));
+}
+
+NO_CANARY calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
+                                 bool *fresh) {
+    bool ignored;
+    return add_hash(f, calyx_hash(f, key, size), fresh ? fresh : &ignored);
+}
+
+NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
+                                     bool *fresh) {
+    bool ignored;
+    return add_hash(f, hash_number(f, number), fresh ? fresh : &ignored);
+}
+
+calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
+                          bool *found) {
+    if (!is_counting(f)) return CALYX_CANNOT;
+    if (f->read_only) return CALYX_READ_ONLY;
+    const enum removal became = remove_hash(f, calyx_hash(f, key, size));
+    if (found) *found = became != KEY_ABSENT;
+    return CALYX_OK;
+}
+
+uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
+    enum { COUNT_MAX = 15 }; /* or more */
+    const uint64_t hash = calyx_hash(f, key, size);
+    /* The counters of a key are in other ranges than its bits. */
+    if (f->ranges && is_counting(f)) f->ranges->verify_rest(f);
+    if (may_be_damaged(f) && has_hash(f, hash))
+        return is_counting(f) ? COUNT_MAX : 1;
+    const struct part *p = part_of(f, hash);
+    uint32_t count = p != NULL;
+    if (p && is_counting(f)) count = f->kind->count(p->body, &p->shape, hash);
+    return count ? count : is_truncated(f);
+}

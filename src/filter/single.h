@@ -1,0 +1,80 @@
+/*
+ * One hash in one filter: what single.c and batch.c share. All of it is on the
+ * path of every key, so it is inlined.
+ */
+#ifndef CALYX_SINGLE_H
+#define CALYX_SINGLE_H
+
+#include "filter/filter.h"
+
+static inline bool in_part(const calyx_filter *f, const struct part *p,
+                           uint64_t hash) {
+    return f->kernel->has(p->body, &p->shape, hash);
+}
+
+/* Does the hash have bits in a damaged range of this part? Then the answer is
+ * "yes": the key may have been there. Verifies these ranges if necessary. */
+static inline bool is_damaged_at(const calyx_filter *f, const struct part *p,
+                                 uint64_t hash) {
+    return may_be_damaged(f) && !f->ranges->is_intact(f, p, hash);
+}
+
+/* ---- Room in the newest part --------------------------------------------- */
+
+/* Does the filter limit the number of keys in its newest part? */
+static inline bool is_bounded(const calyx_filter *f) {
+    return f->growth > 0 || f->strict;
+}
+
+/* test/control/claim_room.c puts another thread's claim here. */
+#ifndef CALYX_BEFORE_CLAIM
+#define CALYX_BEFORE_CLAIM() (void)0
+#endif
+
+/*
+ * Claim room for at most n keys before adding them, so that several threads
+ * together do not exceed the capacity of a part. Returns the number claimed.
+ *
+ * count_items() returns the room that was claimed for duplicates. Until then
+ * other threads may see the part as full, so a concurrent filter claims at most
+ * 256 keys at a time.
+ */
+static inline uint64_t claim_room(const calyx_filter *f, struct part *p,
+                                  uint64_t n) {
+    enum { CLAIM_MAX = 256 };
+    if (!is_bounded(f)) return n;
+    if (f->concurrent && n > CLAIM_MAX) n = CLAIM_MAX;
+    uint64_t items = items_of(p), room;
+    do {
+        room = items < p->capacity ? p->capacity - items : 0;
+        if (room > n) room = n;
+        CALYX_BEFORE_CLAIM();
+    } while (room &&
+             !__atomic_compare_exchange_n(&p->items, &items, items + room, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return room;
+}
+
+/* Count `added` keys, for which `claimed` were counted already. */
+static inline void count_items(const calyx_filter *f, struct part *p,
+                               uint64_t claimed, uint64_t added) {
+    const uint64_t more = added - (is_bounded(f) ? claimed : 0);
+    if (f->concurrent)
+        __atomic_fetch_add(&p->items, more, __ATOMIC_RELAXED);
+    else
+        p->items += more;
+}
+
+static inline void uncount_items(struct part *p, uint64_t removed) {
+    p->items -= removed < p->items ? removed : p->items;
+}
+
+/* ---- In single.c --------------------------------------------------------- */
+
+/* Add a hash to any filter that can be changed: one that is bounded, has grown
+ * or is in a file too. */
+calyx_status add_hash_general(calyx_filter *f, uint64_t hash, bool *fresh);
+
+enum removal remove_hash(calyx_filter *f, uint64_t hash);
+
+#endif
