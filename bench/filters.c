@@ -55,7 +55,7 @@ static bool can(const struct contestant *c, const struct task *task) {
     if (c->quick)
         return task->single && task->form == NUMBERS &&
                (task->verb == HAS || task->verb == ADD);
-    if (task->verb == REMOVE) return strcmp(c->kind, "counting") == 0;
+    if (task->verb == REMOVE) return calyx_kind_can(c->kind) & CALYX_CAN_REMOVE;
     return task->form != HASHES ||
            (!task->single && strcmp(c->kind, "split") != 0);
 }

@@ -245,7 +245,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct pair pair[2] = {0};
     if (calyx_new(&want, &pair[0].f, NULL) == CALYX_OK)
         (void)calyx_copy(pair[0].f, &pair[1].f, NULL); /* or too large */
-    pair[0].counts = pair[1].counts = strcmp(want.kind, "counting") == 0;
+    pair[0].counts = pair[1].counts =
+        calyx_kind_can(want.kind) & CALYX_CAN_COUNT;
     for (int i = 0; pair[0].f && pair[1].f && from.left && i < MOST_STEPS;
          i++) {
         const size_t which = choose_below(&from, 2);

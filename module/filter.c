@@ -20,7 +20,7 @@ const struct layout *layout_named(const char *name, size_t size) {
 }
 
 bool wish_counts(const struct wish *wish) {
-    return wish->kind && strcmp(wish->kind, "counting") == 0;
+    return wish->kind && calyx_kind_can(wish->kind) & CALYX_CAN_COUNT;
 }
 
 /* ---- Totals -------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static calyx_status keep(struct filter *f, calyx_status status,
     if (f->layout == &native_layout) {
         calyx_info info;
         calyx_outline(f->native, &info);
-        f->counts = f->repeats_matter = strcmp(info.kind, "counting") == 0;
+        f->counts = f->repeats_matter = (info.can & CALYX_CAN_COUNT) != 0;
     }
     filter_count(f);
     filter_settle(f);

@@ -283,7 +283,7 @@ static bool are_alike(const struct window *w) {
     calyx_outline(w->pane->native, &info);
     for (uint32_t i = 1; i < w->panes; i++)
         if (!fit_together(w->pane, &w->pane[i])) return false;
-    return strcmp(info.kind, "counting") != 0;
+    return !(info.can & CALYX_CAN_COUNT);
 }
 
 static calyx_status checked(struct filter *f, calyx_status status,

@@ -35,7 +35,7 @@ static int run(int count, char **operands) {
     key_options_use(1, (const char *const *)operands, &filter);
     calyx_info info;
     calyx_describe(filter, &info);
-    if (strcmp(info.kind, "counting") != 0)
+    if (!(info.can & CALYX_CAN_REMOVE))
         fail_at(operands[0], 0,
                 "a filter of kind counting is wanted, found %s, which cannot "
                 "forget",

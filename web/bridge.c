@@ -126,26 +126,11 @@ EXPORT(int, weigh)
     return CALYX_OK;
 }
 
-/* What a kind can do is found out by trying: 1 remove, 2 merge, 4 grow, 8 add
- * from many threads. Negative on failure. */
+/* What a kind can do: 1 remove, 2 merge, 4 grow, 8 add from many threads. */
 EXPORT(int, abilities)(int kind) {
-    const calyx_options want = {.kind = calyx_kinds()[kind], .capacity = 10};
-    calyx_options growing = want, shared = want;
-    growing.growth = 2;
-    shared.concurrent = true;
-    calyx_filter *a = NULL, *b = NULL;
-    calyx_info is;
-    calyx_status status = calyx_new(&want, &a, &why);
-    if (status == CALYX_OK) status = calyx_new(&want, &b, &why);
-    int can = status;
-    if (status == CALYX_OK)
-        can = (calyx_remove(a, "", 0, NULL) == CALYX_OK) |
-              (calyx_merge(a, b, NULL) == CALYX_OK) << 1 |
-              (calyx_plan(&growing, &is, NULL) == CALYX_OK) << 2 |
-              (calyx_plan(&shared, &is, NULL) == CALYX_OK) << 3;
-    calyx_free(a);
-    calyx_free(b);
-    return can;
+    const uint32_t can = calyx_kind_can(calyx_kinds()[kind]);
+    return !!(can & CALYX_CAN_REMOVE) | !!(can & CALYX_CAN_MERGE) << 1 |
+           !!(can & CALYX_CAN_GROW) << 2 | !!(can & CALYX_CAN_SHARE) << 3;
 }
 
 /* ---- Filters ------------------------------------------------------------- */

@@ -274,6 +274,27 @@ typedef struct calyx_quick {
 
 CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *quick);
 
+/* ---- What a filter can do ------------------------------------------------ */
+
+/* Ask for an ability, not for the name of a kind: other kinds may have it. */
+typedef enum calyx_abilities {
+    CALYX_CAN_ADD = 1 << 0,       /* calyx_add and kin                        */
+    CALYX_CAN_REMOVE = 1 << 1,    /* calyx_remove and kin                     */
+    CALYX_CAN_COUNT = 1 << 2,     /* calyx_count beyond 1; calyx_freeze       */
+    CALYX_CAN_MERGE = 1 << 3,     /* calyx_merge                              */
+    CALYX_CAN_INTERSECT = 1 << 4, /* calyx_intersect                          */
+    CALYX_CAN_FOLD = 1 << 5,      /* calyx_fold                               */
+    CALYX_CAN_GROW = 1 << 6,      /* options.growth                           */
+    CALYX_CAN_SHARE = 1 << 7,     /* options.concurrent: many threads add     */
+    CALYX_CAN_STATIC = 1 << 8,    /* built once, from all keys                */
+    CALYX_CAN_RANGE = 1 << 9      /* the high bits of a hash choose the place:
+                                     hashes in order read the bits in order  */
+} calyx_abilities;
+
+/* The abilities of a kind, a set of calyx_abilities; 0 if there is no kind of
+ * this name. calyx_info.can has those of a filter. */
+CALYX_API uint32_t calyx_kind_can(const char *kind);
+
 /* ---- The whole filter --------------------------------------------------- */
 
 /* What a filter is, or would be. */
@@ -297,6 +318,7 @@ typedef struct calyx_info {
     bool strict, concurrent;
     bool read_only;  /* a view, or mapped for reading                    */
     bool huge_pages; /* the system was asked for huge pages              */
+    uint32_t can;    /* abilities of its kind: CALYX_CAN_ADD | ...       */
 } calyx_info;
 
 /* Reads the whole body, for the fill; of a filter used in place it compares the

@@ -296,6 +296,7 @@ void calyx_outline(const calyx_filter *f, calyx_info *info) {
         .strict = f->strict,
         .concurrent = f->concurrent,
         .read_only = f->read_only,
+        .can = f->kind->can,
     };
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);

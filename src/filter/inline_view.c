@@ -8,10 +8,9 @@
 /* Nothing that could change under the caller's hands, or wants to be looked at
  * for every key. */
 static bool can_be_quick(const calyx_filter *f) {
-    return strcmp(f->kind->name, "line") == 0 && f->hash->is_xxh3 &&
-           f->growth == 0 && !newest_of(f)->older && !f->strict &&
-           !f->concurrent && !f->read_only && !f->image &&
-           f->kernel->level != CPU_SCALAR;
+    return f->kind == &kind_line && f->hash->is_xxh3 && f->growth == 0 &&
+           !newest_of(f)->older && !f->strict && !f->concurrent &&
+           !f->read_only && !f->image && f->kernel->level != CPU_SCALAR;
 }
 
 void calyx_take_quick(calyx_filter *f, calyx_quick *quick) {

@@ -422,6 +422,7 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .fpr = head.fpr,
         .strict = head.strict,
         .concurrent = head.concurrent,
+        .can = head.kind->can,
         .huge_pages = !want->memory && memory_is_huge((size_t)bytes),
     };
     return CALYX_OK;

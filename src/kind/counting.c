@@ -277,6 +277,9 @@ const struct kind kind_counting = {
     .name = "counting",
     .code = 8,
     .hash = "xxh3",
+    .can = CALYX_CAN_ADD | CALYX_CAN_REMOVE | CALYX_CAN_COUNT |
+           CALYX_CAN_MERGE | CALYX_CAN_INTERSECT | CALYX_CAN_FOLD |
+           CALYX_CAN_GROW | CALYX_CAN_RANGE,
     .block_bits = 8 * LINE_BYTES,
     .one_block = true,
     .counter_bits = PLANES * 8 * LINE_BYTES + MARKS,

@@ -132,6 +132,7 @@ const struct kind kind_flat = {
     .name = "flat",
     .code = 4,
     .hash = "xxh3",
+    .can = CAN_BLOOM,
     .block_bits = 1,
     .offsets = offsets,
     .most_blocks = UINT64_C(1) << 44,

@@ -9,6 +9,8 @@
 #ifndef CALYX_KIND_H
 #define CALYX_KIND_H
 
+#include <calyx/calyx.h>
+
 #include "kind/kernel.h"
 
 /* One block of another body, to be joined with one of ours. */
@@ -20,10 +22,17 @@ struct block {
 
 enum joining { SUMS, LEAST }; /* to merge or fold; to intersect */
 
+/* What every kind can whose keys are bits that are only ever set. */
+enum {
+    CAN_BLOOM = CALYX_CAN_ADD | CALYX_CAN_MERGE | CALYX_CAN_INTERSECT |
+                CALYX_CAN_FOLD | CALYX_CAN_GROW | CALYX_CAN_SHARE
+};
+
 struct kind {
     const char *name; /* "line": what people type                           */
     uint16_t code;    /* in files; given out once, never given again        */
-    const char *hash; /* the hash to use unless told otherwise              */
+    const char *hash; /* the default hash                                   */
+    uint32_t can;     /* CALYX_CAN_ADD | ...                                */
 
     /* A body is `blocks` times as many bits as these, rounded up to 64 bytes:
      * first the bits that are asked, then, for kinds that count, counters. */

@@ -46,6 +46,11 @@ const char *kind_retired(uint32_t code) {
     return code < sizeof retired / sizeof retired[0] ? retired[code] : NULL;
 }
 
+uint32_t calyx_kind_can(const char *name) {
+    const struct kind *const kind = kind_named(name);
+    return kind ? kind->can : 0;
+}
+
 const char *const *calyx_kinds(void) {
     return names;
 }

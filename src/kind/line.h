@@ -13,6 +13,8 @@ enum {
     LINE_ALL = 255    /* the set of all columns */
 };
 
+extern const struct kind kind_line;
+
 /* Odd multipliers, one for each column of a line. */
 extern const uint32_t line_salt[LINE_COLUMNS];
 

@@ -165,6 +165,7 @@ const struct kind kind_split = {
     .name = "split",
     .code = 3,
     .hash = "xxh64",
+    .can = CAN_BLOOM | CALYX_CAN_RANGE,
     .block_bits = 8 * SPLIT_BYTES,
     .offsets = offsets,
     .most_blocks = UINT32_MAX,
