@@ -5,10 +5,10 @@ find_package(Threads REQUIRED)
 
 # ---- The command -------------------------------------------------------------
 
-file(GLOB tool_sources CONFIGURE_DEPENDS tool/*.c)
+file(GLOB tool_sources CONFIGURE_DEPENDS tool/*.c tool/*/*.c)
 add_executable(calyx-command ${tool_sources})
 target_link_libraries(calyx-command PRIVATE calyx_static Threads::Threads m)
-target_include_directories(calyx-command PRIVATE ${XXHASH_INCLUDE})
+target_include_directories(calyx-command PRIVATE tool ${XXHASH_INCLUDE})
 set_target_properties(calyx-command PROPERTIES
     OUTPUT_NAME calyx C_EXTENSIONS ON)
 target_compile_definitions(calyx-command PRIVATE _GNU_SOURCE)
@@ -37,7 +37,7 @@ if(HAVE_HIREDIS)
 endif()
 
 # Each verb's help is its manual page.
-file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb_*.c)
+file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb/verb_*.c)
 list(TRANSFORM verb_sources REPLACE "^.*/verb_(.*)\\.c$" "\\1"
     OUTPUT_VARIABLE verbs)
 set(command_pages man/calyx.1)

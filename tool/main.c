@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "address.h"
+#include "frame/passwords.h"
 #include "tool.h"
 
 /* The verbs there are, in the order of the help. */

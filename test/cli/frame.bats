@@ -4,7 +4,7 @@
 load common
 
 verbs() {
-    ls "$root"/tool/verb_*.c | sed 's/.*verb_//; s/\.c$//'
+    ls "$root"/tool/verb/verb_*.c | sed 's/.*verb_//; s/\.c$//'
 }
 
 @test "without a verb it shows the overview and exits 2" {

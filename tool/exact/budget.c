@@ -1,0 +1,187 @@
+#include "exact/budget.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exact/spill.h"
+#include "input/records.h"
+#include "input/source.h"
+
+enum { LEAST = 16000000 };
+
+static uint64_t given;
+static bool dry;
+
+const struct group budget_group = {
+    "Memory and temporary files",
+    (const struct option[]){
+        {'S', "memory", "SIZE",
+         "Keep to SIZE of memory, at least 16M, and up to 32 MiB more for "
+         "threads and buffers; a single line longer than that is still taken. "
+         "The default is half of what the machine or its control group has "
+         "left.",
+         take_size, &given},
+        {'T', "temporary", "FOLDER",
+         "Put what does not fit into temporary files in FOLDER; the default is "
+         "$TMPDIR, or /tmp. They have no names, and go with the process.",
+         take_spill_folder, NULL},
+        {0, "dry-run", NULL,
+         "Print what would be done, in which passes, and what it would take; "
+         "do nothing.",
+         take_flag, &dry},
+        {0},
+    },
+};
+
+bool only_plans(void) {
+    return dry;
+}
+
+/* ---- What there is ------------------------------------------------------ */
+
+/* The number in a file behind `name`, or its first number if that is "". */
+static bool number_in(const char *path, const char *name, uint64_t *number) {
+    FILE *const file = fopen(path, "r");
+    if (!file) return false;
+    bool found = false;
+    char line[256];
+    while (!found && fgets(line, sizeof line, file))
+        found = strncmp(line, name, strlen(name)) == 0 &&
+                sscanf(line + strlen(name), "%" SCNu64, number) == 1;
+    fclose(file);
+    return found;
+}
+
+/* What a control group has left; "max" is no number. */
+static void lower_to_group(const char *most, const char *now, uint64_t *left) {
+    uint64_t limit, used;
+    if (!number_in(most, "", &limit) || !number_in(now, "", &used)) return;
+    const uint64_t rest = limit > used ? limit - used : 0;
+    if (rest < *left) *left = rest;
+}
+
+static uint64_t available(void) {
+    uint64_t kib, left = UINT64_C(1) << 30;
+    if (number_in("/proc/meminfo", "MemAvailable:", &kib)) left = 1024 * kib;
+    lower_to_group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+                   &left);
+    lower_to_group("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                   "/sys/fs/cgroup/memory/memory.usage_in_bytes", &left);
+    return left;
+}
+
+uint64_t budget(void) {
+    if (given && given < LEAST)
+        fail("option --memory wants at least 16M, not %" PRIu64 " bytes",
+             given);
+    const char *const test =
+        getenv("CALYX_TEST_BUDGET"); /* smaller, in tests */
+    if (test) return strtoull(test, NULL, 10);
+    if (given) return given;
+    const uint64_t half = available() / 2;
+    return half < LEAST ? LEAST : half;
+}
+
+uint64_t budget_without(uint64_t taken) {
+    const uint64_t all = budget(), least = all / 4;
+    return taken < all - least ? all - taken : least;
+}
+
+/* ---- A look at the input ------------------------------------------------- */
+
+struct sample sample_file(const char *path) {
+    enum { SIZE = 1 << 20 };
+    struct stat is;
+    struct sample sample = {0};
+    if (strcmp(path, "-") == 0 || stat(path, &is) != 0 || !S_ISREG(is.st_mode))
+        return sample;
+    sample.rereadable = true;
+    const double started = seconds_now();
+    struct source *const source = source_open(path);
+    char *const text = take_memory(SIZE);
+    uint64_t size = 0, ends = 0;
+    for (ssize_t n;
+         size < SIZE && (n = source_read(source, text, SIZE - size)) > 0;) {
+        size += (uint64_t)n;
+        for (ssize_t i = 0; i < n; i++) ends += text[i] == record_end();
+    }
+    sample.plain = source_is_plain_file(source);
+    const uint64_t read = source_done(source);
+    const uint64_t total = source_size(source);
+    if (read) {
+        const double all = (double)total / (double)read;
+        sample.bytes = (uint64_t)((double)size * all);
+        sample.lines = (uint64_t)((double)(ends ? ends : 1) * all) + 1;
+        sample.seconds = (seconds_now() - started) * all;
+    }
+    free(text);
+    source_close(source);
+    return sample;
+}
+
+void sample_add(struct sample *sum, const struct sample *more) {
+    sum->rereadable &= more->rereadable;
+    sum->plain &= more->plain;
+    sum->bytes += more->bytes;
+    sum->lines += more->lines;
+    sum->seconds += more->seconds;
+}
+
+struct sample sample_files(int count, char **files) {
+    struct sample sum = {.rereadable = true, .plain = true};
+    for (int i = 0; i < count; i++) {
+        const struct sample one = sample_file(files[i]);
+        sample_add(&sum, &one);
+    }
+    return sum;
+}
+
+/* ---- Files that must stay as they are ------------------------------------ */
+
+static struct noted {
+    const char *path;
+    struct stat is;
+} * noted;
+static int noted_count;
+
+void note_files(int count, char **files) {
+    noted = take_memory((size_t)(count ? count : 1) * sizeof *noted);
+    for (int i = 0; i < count; i++) {
+        struct noted *const n = &noted[noted_count];
+        n->path = files[i];
+        if (strcmp(files[i], "-") != 0 && stat(files[i], &n->is) == 0 &&
+            S_ISREG(n->is.st_mode))
+            noted_count++;
+    }
+}
+
+void expect_same_files(bool at_all) {
+    for (int i = 0; i < noted_count; i++) {
+        struct stat is;
+        char text[SOURCE_TEXT];
+        if (stat(noted[i].path, &is) != 0)
+            fail_os(noted[i].path, "look at it again");
+        if (file_changed(&noted[i].is, &is, !at_all, text))
+            fail_at(noted[i].path, 0, "%s", text);
+    }
+}
+
+/* As -, or as /dev/stdin if it is a pipe: a file can be opened twice there. */
+static bool is_standard_input(const char *path) {
+    struct stat is, standard;
+    if (strcmp(path, "-") == 0) return true;
+    return stat(path, &is) == 0 && fstat(STDIN_FILENO, &standard) == 0 &&
+           S_ISFIFO(is.st_mode) && is.st_dev == standard.st_dev &&
+           is.st_ino == standard.st_ino;
+}
+
+void expect_one_standard_input(int count, char **files) {
+    int uses = 0;
+    for (int i = 0; i < count; i++) uses += is_standard_input(files[i]);
+    if (uses > 1)
+        fail("standard input is named %d times; it can be read once", uses);
+}

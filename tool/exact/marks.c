@@ -1,0 +1,107 @@
+#include "exact/marks.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BITS = 64 };
+
+struct marks {
+    uint64_t lines;
+    uint64_t next; /* line to be printed */
+    bool marked;   /* those with a mark are printed */
+    _Atomic uint64_t count;
+    _Atomic uint64_t bits[];
+};
+
+static uint64_t words_for(uint64_t lines) {
+    return lines / BITS + 1;
+}
+
+uint64_t marks_bytes(uint64_t lines) {
+    return words_for(lines) * sizeof(uint64_t);
+}
+
+struct marks *marks_new(uint64_t lines) {
+    const size_t size = sizeof(struct marks) + marks_bytes(lines);
+    struct marks *const m = take_memory(size);
+    memset(m, 0, size);
+    m->lines = lines;
+    return m;
+}
+
+void marks_free(struct marks *m) {
+    free(m);
+}
+
+uint64_t marks_lines(const struct marks *m) {
+    return m->lines;
+}
+
+void marks_set(struct marks *m, uint64_t line) {
+    const uint64_t bit = UINT64_C(1) << line % BITS;
+    atomic_fetch_or_explicit(&m->bits[line / BITS], bit, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->count, 1, memory_order_relaxed);
+}
+
+uint64_t marks_count(const struct marks *m) {
+    return m->count;
+}
+
+static bool is_marked(const struct marks *m, uint64_t line) {
+    return atomic_load_explicit(&m->bits[line / BITS], memory_order_relaxed) >>
+               line % BITS &
+           1;
+}
+
+/* ---- Printing ------------------------------------------------------------ */
+
+static void print_from(struct marks *m, struct block *block, size_t first) {
+    if (block->lines - first > m->lines - m->next)
+        fail_at(block->file, 0, "changed while it was read");
+    size_t from = first ? block->ends[first - 1] + 1 : 0;
+    for (size_t i = first; i < block->lines; i++) {
+        const size_t to = block->ends[i] + 1;
+        if (is_marked(m, m->next++) == m->marked)
+            block_output_lines(block, block->text + from, to - from);
+        from = to;
+    }
+}
+
+void marks_print_block(struct marks *m, struct block *block) {
+    print_from(m, block, 0);
+}
+
+static struct marks *printing;
+static uint64_t lines; /* before the block whose turn it is */
+
+static void cut(struct block *block, struct batch *batch) {
+    batch_start(batch, block);
+    while (batch_next(batch, block)) note_ends(block, batch);
+}
+
+static bool print(struct block *block, struct batch *batch) {
+    (void)batch;
+    const uint64_t first = lines;
+    lines += block->lines;
+    if (lines > printing->next)
+        print_from(printing, block, (size_t)(printing->next - first));
+    return true;
+}
+
+bool marks_print(struct marks *m, int count, char **files,
+                 struct output *output) {
+    if (m->next == m->lines) return false;
+    printing = m;
+    lines = 0;
+    const struct work todo = {.work = cut, .turn = print, .output = output};
+    stream(&todo, count, files);
+    return true;
+}
+
+bool marks_print_marked(struct marks *m, int count, char **files,
+                        struct output *output) {
+    m->marked = true;
+    m->next = 0;
+    return marks_print(m, count, files, output);
+}

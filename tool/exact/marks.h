@@ -1,0 +1,37 @@
+/*
+ * Which lines of the input are not to be printed: a bit for each.
+ *
+ * Files can be read again. So lines that are to be printed need not be kept
+ * until all before them are known, nor brought back into their order: a last
+ * pass over the files prints those without a mark.
+ */
+#ifndef CALYX_TOOL_MARKS_H
+#define CALYX_TOOL_MARKS_H
+
+#include "input/pipeline.h"
+
+struct marks;
+
+struct marks *marks_new(uint64_t lines);
+void marks_free(struct marks *marks);
+uint64_t marks_bytes(uint64_t lines); /* of memory */
+uint64_t marks_lines(const struct marks *marks);
+
+/* Mark a line, once. Any thread. */
+void marks_set(struct marks *marks, uint64_t line);
+uint64_t marks_count(const struct marks *marks);
+
+/* Put out the lines of a block that has block->ends, behind those that were
+ * put out before; for a turn. */
+void marks_print_block(struct marks *marks, struct block *block);
+
+/* Print all lines that have not been put out yet; false if there are none, and
+ * nothing had to be read. */
+bool marks_print(struct marks *marks, int count, char **files,
+                 struct output *output);
+
+/* Print all lines with a mark, instead. */
+bool marks_print_marked(struct marks *marks, int count, char **files,
+                        struct output *output);
+
+#endif

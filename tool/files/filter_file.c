@@ -1,0 +1,183 @@
+/*
+ * Filters from files and to them, for the verbs: mapped where that is possible,
+ * unpacked where it is needed, and with the secret key if there is one.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files/filter_file.h"
+#include "frame/lock.h"
+#include "input/source.h"
+
+/* ---- The secret key ----------------------------------------------------- */
+
+enum { KEY_BYTES = 16 };
+static const char *key_file;
+static uint8_t key[KEY_BYTES];
+
+const struct group secret_group = {
+    "A secret key",
+    (const struct option[]){
+        {0, "key-file", "FILE",
+         "Hash with the secret key in FILE: 16 bytes, or 32 hexadecimal "
+         "digits. Nobody without it can tell which keys collide. The filter "
+         "does not contain it; every later use wants the same option.",
+         take_text, &key_file},
+        {0},
+    },
+};
+
+static int digit(char c) {
+    const char *const digits = "0123456789abcdef";
+    const char *const at = strchr(digits, tolower((unsigned char)c));
+    return c && at ? (int)(at - digits) : -1;
+}
+
+/* 32 hexadecimal digits, and perhaps a newline. */
+static bool from_digits(const char *text, size_t size) {
+    if (size == 2 * KEY_BYTES + 1 && text[size - 1] == '\n') size--;
+    if (size != (size_t)2 * KEY_BYTES) return false;
+    for (size_t i = 0; i < KEY_BYTES; i++) {
+        const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        key[i] = (uint8_t)(16 * high + low);
+    }
+    return true;
+}
+
+const uint8_t *secret_key(void) {
+    static bool known;
+    if (!key_file) return NULL;
+    if (known) return key;
+
+    char text[2 * KEY_BYTES + 2]; /* one more than the longest */
+    size_t size = 0;
+    const int fd = open(key_file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail_os(key_file, "open it");
+    for (ssize_t n = 1; n > 0 && size < sizeof text; size += (size_t)n) {
+        do n = read(fd, text + size, sizeof text - size);
+        while (n < 0 && errno == EINTR);
+        if (n < 0) fail_os(key_file, "read it");
+    }
+    close(fd);
+    if (size == KEY_BYTES)
+        memcpy(key, text, KEY_BYTES);
+    else if (!from_digits(text, size))
+        fail_at(key_file, 0,
+                "a key of 16 bytes or 32 hexadecimal digits is wanted, found "
+                "%s%zu bytes",
+                size == sizeof text ? "at least " : "", size);
+    known = true;
+    return key;
+}
+
+/* ---- Reading ------------------------------------------------------------ */
+
+static bool get(void *context, void *buffer, size_t size) {
+    struct source *const source = context;
+    for (char *at = buffer; size > 0;) {
+        const ssize_t n = source_read(source, at, size);
+        if (n < 0)
+            fail_at(source_name(source), 0, "%s", source_trouble(source));
+        if (n == 0)
+            fail_at(source_name(source), 0,
+                    "not a whole calyx filter: it ends too early");
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+calyx_filter *filter_load(const char *path, bool concurrent) {
+    const calyx_opening how = {.key = secret_key(), .concurrent = concurrent};
+    calyx_error why;
+    calyx_filter *f;
+    struct source *const source = source_open(path);
+    source_expect_filter(source);
+    if (calyx_read(get, source, &how, &f, &why) != CALYX_OK)
+        fail_at(source_name(source), 0, "%s", why.text);
+    source_close(source);
+    return f;
+}
+
+static bool can_be_mapped(const char *path) {
+    struct source *const source = source_open(path);
+    const bool plain = source_is_plain_file(source);
+    if (plain) source_expect_filter(source);
+    source_close(source);
+    return plain;
+}
+
+calyx_filter *filter_open(const char *path) {
+    if (strcmp(path, "-") == 0 || !can_be_mapped(path))
+        return filter_load(path, false);
+    const calyx_opening how = {.key = secret_key()};
+    calyx_error why;
+    calyx_filter *f;
+    if (calyx_map(path, CALYX_READ, &how, &f, &why) != CALYX_OK)
+        fail_with(&why);
+    return f;
+}
+
+calyx_filter *filter_open_whole(const char *path) {
+    calyx_filter *const f = filter_open(path);
+    filter_expect_whole(f, path);
+    return f;
+}
+
+void filter_expect_whole(const calyx_filter *f, const char *path) {
+    calyx_error why;
+    const calyx_status status = calyx_verify(f, &why);
+    if (status != CALYX_OK && status != CALYX_UNSEALED)
+        fail_at(path, 0, "%s", why.text);
+}
+
+void filter_expect_health(const calyx_filter *f, const char *path) {
+    calyx_error why;
+    if (calyx_health(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
+}
+
+/* ---- Writing ------------------------------------------------------------ */
+
+static bool put_out(void *context, const void *bytes, size_t size) {
+    output_write(context, bytes, size);
+    return true;
+}
+
+/* The library's own way leaves room for mapping. It makes a file beside this
+ * one, too, and an early end must not leave that there: it has to wait. */
+static void save_plain(const calyx_filter *f, const char *path) {
+    calyx_error why;
+    begin_change();
+    if (calyx_save(f, path, &why) != CALYX_OK) fail_with(&why);
+    end_change();
+}
+
+void filter_save(const calyx_filter *f, const char *path, bool replace) {
+    if (path && replace) lock_file(path);
+    if (path && is_plain_name(path)) {
+        expect_output(path, replace);
+        save_plain(f, path);
+        return;
+    }
+    struct output *const output = output_open(path, replace);
+    calyx_error why;
+    if (calyx_write(f, put_out, output, &why) != CALYX_OK) fail_with(&why);
+    output_close(output);
+}
+
+/* ---- Looking ------------------------------------------------------------ */
+
+void warn_if_overfull(const char *name, const calyx_info *info) {
+    if (info->items <= info->capacity || info->growth > 0) return;
+    char there[TEXT_SIZE], planned[TEXT_SIZE], now[TEXT_SIZE],
+        promised[TEXT_SIZE];
+    warn("%s: holds %s keys, but was planned for %s: expect a rate of %s "
+         "instead of %s",
+         name, count_text(info->items, there),
+         count_text(info->capacity, planned), rate_text(info->fpr_now, now),
+         rate_text(info->fpr, promised));
+}

@@ -1,0 +1,31 @@
+/*
+ * Forms of a filter that other programs read or write: bare bits behind a small
+ * header. A form is one file, form_NAME.c, and one row in verb_convert.c.
+ */
+#ifndef CALYX_TOOL_FORM_H
+#define CALYX_TOOL_FORM_H
+
+#include "input/source.h"
+#include "tool.h"
+
+struct form {
+    const char *name;
+
+    /* Write a filter in this form. `path` is its file, for messages. */
+    void (*write)(const calyx_filter *f, const char *path, struct output *to);
+
+    /* Read the header. Fills `is` with what it tells of the filter, `bits`
+     * included. */
+    void (*read)(struct source *from, calyx_options *is);
+};
+
+extern const struct form form_parquet, form_raw;
+
+/* The bits of a filter, of which there must be one row; fails if not. */
+const void *bare_bits(const calyx_filter *f, const char *path, size_t *size);
+
+/* The next `size` bytes of a source, or fail: "WHAT ends too early". */
+void read_bytes(struct source *from, void *bytes, size_t size,
+                const char *what);
+
+#endif

@@ -1,0 +1,92 @@
+#include "files/new_filter.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "files/filter_file.h"
+#include "frame/passwords.h"
+#include "input/key_options.h"
+
+struct wanted wanted;
+
+void take_growth(const struct option *o, const char *value) {
+    if (!rate_from(value, &wanted.growth) ||
+        !(wanted.growth >= 1.25 && wanted.growth <= 16))
+        fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
+             value);
+}
+
+void take_probes(const struct option *o, const char *value) {
+    uint64_t number;
+    if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
+        fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
+             value);
+    wanted.probes = (uint32_t)number;
+}
+
+static uint64_t seed_from_text(void) {
+    uint64_t number = 0;
+    if (!wanted.seed) return 0;
+    if (strcmp(wanted.seed, "random") == 0) {
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            fail_os("the system", "give random bytes");
+        return number;
+    }
+    if (!count_from(wanted.seed, &number))
+        fail("option --seed wants a number or 'random', not '%s'", wanted.seed);
+    return number;
+}
+
+static void look_at_comment(void) {
+    enum { MOST_COMMENT = 1000 }; /* bytes; what the library takes */
+    if (!wanted.comment) return;
+    wanted.comment = as_given(wanted.comment);
+    if (strlen(wanted.comment) > MOST_COMMENT)
+        fail("option --comment wants at most %d bytes, not %zu", MOST_COMMENT,
+             strlen(wanted.comment));
+}
+
+calyx_options options_wanted(void) {
+    if (wanted.seed && secret_key())
+        fail("--seed and --key-file are both given; a key is a seed already");
+    if (wanted.keys && wanted.rate > 0 && wanted.memory)
+        fail("--keys, --rate and --memory are all given; any two of them "
+             "decide the third");
+    if (wanted.growth > 0 && (wanted.memory || wanted.probes || wanted.strict))
+        fail("--growth goes with --keys and --rate, but not with --memory, "
+             "--probes or --strict: a growing filter chooses its own bits, and "
+             "is never full");
+    look_at_comment();
+    return (calyx_options){.kind = wanted.kind,
+                           .capacity = wanted.keys,
+                           .fpr = wanted.rate,
+                           .probes = wanted.probes,
+                           .growth = wanted.growth,
+                           .strict = wanted.strict,
+                           .hash = secret_key() ? "siphash" : NULL,
+                           .seed = seed_from_text(),
+                           .key = secret_key()};
+}
+
+/* As many bits as fit into --memory, counters and all. */
+static uint64_t bits_in_memory(calyx_options want) {
+    calyx_info info;
+    calyx_error why;
+    if (wanted.memory > UINT64_MAX / 8)
+        fail("option --memory: that is too large");
+    want.bits = 8 * wanted.memory;
+    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
+    if (info.bytes <= wanted.memory) return want.bits;
+    return (uint64_t)((double)want.bits * (double)wanted.memory /
+                      (double)info.bytes);
+}
+
+calyx_filter *new_filter(calyx_options want) {
+    calyx_filter *f;
+    calyx_error why;
+    if (wanted.memory) want.bits = bits_in_memory(want);
+    if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
+    if (wanted.comment) calyx_set_comment(f, wanted.comment);
+    key_options_store(f);
+    return f;
+}

@@ -1,0 +1,234 @@
+/*
+ * Where bytes go. A file is written as a draft, brought to the disk, and then
+ * given its name: whoever looks sees nothing, or all of it. What is not a
+ * regular file, such as /dev/null or a pipe, is written as it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef CALYX_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#ifdef CALYX_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "frame/draft.h"
+#include "tool.h"
+
+enum form { PLAIN, GZIP, ZSTD };
+enum { PACKED_SIZE = 1 << 17 };
+
+struct output {
+    const char *name;    /* for messages           */
+    struct draft *draft; /* NULL: written directly */
+    int fd;
+    enum form form;
+    uint8_t *packed;
+#ifdef CALYX_HAVE_ZLIB
+    z_stream gzip;
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    ZSTD_CStream *zstd;
+#endif
+};
+
+/* ---- Packing ------------------------------------------------------------ */
+
+static void put(struct output *o, const void *bytes, size_t size) {
+    for (const char *at = bytes; size > 0;) {
+        const ssize_t n = write(o->fd, at, size < 1u << 30 ? size : 1u << 30);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EPIPE) end_of_pipe();
+        if (n < 0) fail_os(o->name, "write it");
+        at += n;
+        size -= (size_t)n;
+    }
+}
+
+enum step { GO_ON, END };
+
+#ifdef CALYX_HAVE_ZLIB
+static void start_gzip(struct output *o) {
+    if (deflateInit2(&o->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        fail_at(o->name, 0, "no memory to pack it");
+}
+
+static void pack_gzip(struct output *o, const void *bytes, size_t size,
+                      enum step step) {
+    static const int flushes[] = {Z_NO_FLUSH, Z_FINISH};
+    const uint8_t *at = bytes;
+    do { /* in pieces that zlib can count */
+        const uInt piece = size < 1u << 30 ? (uInt)size : 1u << 30;
+        o->gzip.next_in = (uint8_t *)(uintptr_t)at;
+        o->gzip.avail_in = piece;
+        at += piece;
+        size -= piece;
+        do {
+            o->gzip.next_out = o->packed;
+            o->gzip.avail_out = PACKED_SIZE;
+            deflate(&o->gzip, size ? Z_NO_FLUSH : flushes[step]);
+            put(o, o->packed, PACKED_SIZE - o->gzip.avail_out);
+        } while (o->gzip.avail_out == 0);
+    } while (size > 0);
+    if (step == END) deflateEnd(&o->gzip);
+}
+#else
+static void start_gzip(struct output *o) {
+    (void)o;
+}
+
+static void pack_gzip(struct output *o, const void *b, size_t n, enum step s) {
+    (void)o, (void)b, (void)n, (void)s;
+}
+#endif
+
+#ifdef CALYX_HAVE_ZSTD
+static void start_zstd(struct output *o) {
+    o->zstd = ZSTD_createCStream();
+    if (!o->zstd) fail_at(o->name, 0, "no memory to pack it");
+    ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_checksumFlag, 1);
+}
+
+static void pack_zstd(struct output *o, const void *bytes, size_t size,
+                      enum step step) {
+    static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_end};
+    ZSTD_inBuffer in = {bytes, size, 0};
+    size_t left;
+    do {
+        ZSTD_outBuffer out = {o->packed, PACKED_SIZE, 0};
+        left = ZSTD_compressStream2(o->zstd, &out, &in, ends[step]);
+        if (ZSTD_isError(left))
+            fail_at(o->name, 0, "cannot pack it: %s", ZSTD_getErrorName(left));
+        put(o, o->packed, out.pos);
+    } while (in.pos < in.size || (step == END && left > 0));
+    if (step == END) ZSTD_freeCStream(o->zstd);
+}
+#else
+static void start_zstd(struct output *o) {
+    (void)o;
+}
+
+static void pack_zstd(struct output *o, const void *b, size_t n, enum step s) {
+    (void)o, (void)b, (void)n, (void)s;
+}
+#endif
+
+static void pack(struct output *o, const void *bytes, size_t size,
+                 enum step step) {
+    if (o->form == GZIP)
+        pack_gzip(o, bytes, size, step);
+    else if (o->form == ZSTD)
+        pack_zstd(o, bytes, size, step);
+    else
+        put(o, bytes, size);
+}
+
+/* ---- Files -------------------------------------------------------------- */
+
+static enum form form_named(const char *path) {
+    const char *const dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".gz") == 0) return GZIP;
+    if (dot && strcmp(dot, ".zst") == 0) return ZSTD;
+    return PLAIN;
+}
+
+static void refuse_what_cannot_be_packed(const char *path) {
+    const enum form form = form_named(path);
+    (void)form;
+#ifndef CALYX_HAVE_ZLIB
+    if (form == GZIP)
+        fail_at(path, 0,
+                "its name asks for gzip, and this calyx was built "
+                "without zlib");
+#endif
+#ifndef CALYX_HAVE_ZSTD
+    if (form == ZSTD)
+        fail_at(path, 0,
+                "its name asks for zstd, and this calyx was built "
+                "without libzstd");
+#endif
+}
+
+static _Noreturn void fail_exists(const char *path) {
+    fail_at(path, 0, "exists already; --force replaces it");
+}
+
+void expect_output(const char *path, bool replace) {
+    struct stat is;
+    if (!path || strcmp(path, "-") == 0) return;
+    if (!*path) fail("the output has an empty name");
+    refuse_what_cannot_be_packed(path);
+    if (stat(path, &is) == 0) {
+        if (S_ISREG(is.st_mode) && !replace) fail_exists(path);
+        return;
+    }
+    if (errno != ENOENT) fail_os(path, "look at it");
+    char *const folder = folder_of(path);
+    if (access(folder, W_OK) != 0) fail_os(path, "make a file in its folder");
+    free(folder);
+}
+
+static void open_draft(struct output *o, const char *path,
+                       const struct stat *old, bool replace) {
+    o->draft = draft_open(path, old, replace, o->name);
+    o->fd = o->draft->fd;
+}
+
+static void open_file(struct output *o, const char *path, bool replace) {
+    struct stat is;
+    refuse_what_cannot_be_packed(path);
+    if (stat(path, &is) != 0) {
+        if (errno != ENOENT) fail_os(path, "look at it");
+        open_draft(o, path, NULL, replace);
+    } else if (!S_ISREG(is.st_mode)) {
+        o->fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (o->fd < 0) fail_os(path, "open it");
+    } else {
+        if (!replace) fail_exists(path);
+        char real[PATH_MAX]; /* a link stays, and what it names is replaced */
+        if (!realpath(path, real)) fail_os(path, "follow it");
+        open_draft(o, real, &is, true);
+    }
+}
+
+struct output *output_open(const char *path, bool replace) {
+    struct output *const o = take_memory(sizeof *o);
+    const bool standard = !path || strcmp(path, "-") == 0;
+    *o = (struct output){.name = standard ? "standard output" : path,
+                         .fd = STDOUT_FILENO,
+                         .form = standard ? PLAIN : form_named(path)};
+    if (!standard) open_file(o, path, replace);
+    if (o->form == GZIP) start_gzip(o);
+    if (o->form == ZSTD) start_zstd(o);
+    if (o->form != PLAIN) o->packed = take_memory(PACKED_SIZE);
+    return o;
+}
+
+void output_write(struct output *o, const void *bytes, size_t size) {
+    pack(o, bytes, size, GO_ON);
+}
+
+void output_close(struct output *o) {
+    if (!o) return;
+    pack(o, NULL, 0, END);
+    if (o->draft)
+        draft_publish(o->draft);
+    else if (o->fd != STDOUT_FILENO && close(o->fd) != 0)
+        fail_os(o->name, "close it");
+    free(o->packed);
+    free(o);
+}
+
+/* ---- Questions about names ---------------------------------------------- */
+
+bool is_plain_name(const char *path) {
+    struct stat is;
+    return strcmp(path, "-") != 0 && form_named(path) == PLAIN &&
+           (stat(path, &is) != 0 || S_ISREG(is.st_mode));
+}

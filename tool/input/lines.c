@@ -1,0 +1,224 @@
+#include "input/lines.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "input/records.h"
+#include "input/source.h"
+
+struct input {
+    char **names;
+    int count, next;
+    bool counted;
+    size_t block_size;
+
+    struct source *source; /* NULL between files */
+    bool starts_file;
+    uint64_t line;
+    char *carry; /* the start of a line whose end has not come */
+    size_t carried, carry_room;
+    struct record_state state; /* of the bytes carried */
+
+    uint64_t total_size;  /* of all files; 0 if one is not a regular file */
+    uint64_t size_before; /* of the files that are done */
+    _Atomic uint64_t done;
+};
+
+/* ---- Files in turn ------------------------------------------------------ */
+
+static uint64_t size_of_all(int count, char **names) {
+    uint64_t total = 0;
+    for (int i = 0; i < count; i++) {
+        struct stat is;
+        const int failed =
+            strcmp(names[i], "-") == 0 ? fstat(0, &is) : stat(names[i], &is);
+        if (failed || !S_ISREG(is.st_mode)) return 0;
+        total += (uint64_t)is.st_size;
+    }
+    return total;
+}
+
+struct input *input_open(int count, char **names, bool counted,
+                         size_t block_size) {
+    static char *standard[] = {"-"};
+    struct input *const in = take_memory(sizeof *in);
+    *in = (struct input){.names = count ? names : standard,
+                         .count = count ? count : 1,
+                         .counted = counted,
+                         .block_size = block_size};
+    in->total_size = size_of_all(in->count, in->names);
+    return in;
+}
+
+static bool next_file(struct input *in) {
+    in->source = source_try(in->names[in->next]);
+    in->starts_file = true;
+    in->line = 1;
+    in->next++;
+    return in->source != NULL;
+}
+
+static void end_file(struct input *in) {
+    in->size_before += source_size(in->source);
+    source_close(in->source);
+    in->source = NULL;
+}
+
+double input_share(const struct input *in) {
+    if (!in->total_size) return -1;
+    const uint64_t done = in->done;
+    return done < in->total_size ? (double)done / (double)in->total_size : 1;
+}
+
+/* ---- Blocks ------------------------------------------------------------- */
+
+static void set_room(struct block *b, size_t room) {
+    b->text = more_memory(b->text, room + BLOCK_MARGIN);
+    memset(b->text + room, 0, BLOCK_MARGIN);
+    b->room = room;
+}
+
+static void keep(struct input *in, const char *bytes, size_t size) {
+    if (size > in->carry_room) {
+        free(in->carry);
+        in->carry_room = size + size / 2;
+        in->carry = take_memory(in->carry_room);
+    }
+    if (size) memcpy(in->carry, bytes, size);
+    in->carried = size;
+}
+
+static uint64_t count_lines(const struct block *b) {
+    uint64_t lines = 0;
+    const char *at = b->text, *const end = b->text + b->size;
+    while (at < end && (at = memchr(at, record_end(), (size_t)(end - at)))) {
+        lines++;
+        at++;
+    }
+    return lines;
+}
+
+static bool hand_out(struct input *in, struct block *b, size_t size) {
+    keep(in, b->text + size, b->size - size);
+    b->size = size;
+    b->text[size] = record_end(); /* if its last line has none */
+    b->starts_file = in->starts_file;
+    in->starts_file = false;
+    if (in->counted) {
+        b->line = in->line;
+        in->line += count_lines(b);
+    }
+    return true;
+}
+
+static void start(struct input *in, struct block *b) {
+    size_t room = in->block_size;
+    while (room < in->carried * 2) room *= 2;
+    if (room != b->room) set_room(b, room);
+    if (in->carried) memcpy(b->text, in->carry, in->carried);
+    b->size = in->carried;
+    in->carried = 0;
+    b->lines = b->out_size = b->stretch_size = 0;
+    b->ended = b->selected = 0;
+    b->candidate_count = b->key_size = 0;
+    b->error[0] = b->trouble[0] = '\0';
+}
+
+/* Trouble is handed out like lines, so that it comes to pass when all lines
+ * before it are done. */
+static bool hand_out_trouble(struct input *in, struct block *b, size_t whole,
+                             const char *trouble) {
+    snprintf(b->trouble, sizeof b->trouble, "%s", trouble);
+    hand_out(in, b, whole);
+    if (in->source) end_file(in);
+    in->carried = 0;
+    in->state = (struct record_state){0};
+    return true;
+}
+
+bool input_next(struct input *in, struct block *b) {
+    start(in, b);
+
+    size_t whole = 0; /* bytes of whole lines */
+    for (;;) {
+        if (!in->source) {
+            if (in->next == in->count) return false;
+            b->file = in->names[in->next];
+            if (!next_file(in)) {
+                char why[100];
+                snprintf(why, sizeof why, "cannot open it: %s",
+                         strerror(errno));
+                return hand_out_trouble(in, b, 0, why);
+            }
+            b->file = source_name(in->source);
+            if (!takes_any_bytes() && !source_expect_lines(in->source))
+                return hand_out_trouble(in, b, 0, source_trouble(in->source));
+        }
+        b->file = source_name(in->source);
+        const ssize_t n =
+            source_read(in->source, b->text + b->size, b->room - b->size);
+        in->done = in->size_before + source_done(in->source);
+        if (n < 0)
+            return hand_out_trouble(in, b, whole, source_trouble(in->source));
+        if (n == 0) { /* what is left is a line, if there is anything */
+            in->state = (struct record_state){0};
+            end_file(in);
+            if (b->size) return hand_out(in, b, b->size);
+            continue;
+        }
+        const size_t end =
+            last_record_end(&in->state, b->text, b->size, (size_t)n);
+        if (end) whole = end;
+        b->size += (size_t)n;
+        if (whole && (b->size == b->room || !source_ready(in->source)))
+            return hand_out(in, b, whole);
+        if (b->size == b->room) set_room(b, 2 * b->room);
+    }
+}
+
+void input_close(struct input *in) {
+    if (in->source) source_close(in->source);
+    free(in->carry);
+    free(in);
+}
+
+static void put(struct block *b, const void *bytes, size_t size) {
+    if (size > b->out_room - b->out_size) {
+        while (size > b->out_room - b->out_size)
+            b->out_room = b->out_room ? 2 * b->out_room : 4096;
+        b->out = more_memory(b->out, b->out_room);
+    }
+    memcpy(b->out + b->out_size, bytes, size);
+    b->out_size += size;
+}
+
+static void end_stretch(struct block *b) {
+    if (b->stretch_size) put(b, b->text + b->stretch, b->stretch_size);
+    b->stretch_size = 0;
+}
+
+void block_output(struct block *b, const void *bytes, size_t size) {
+    end_stretch(b);
+    put(b, bytes, size);
+}
+
+void block_output_lines(struct block *b, const char *from, size_t size) {
+    const size_t start = (size_t)(from - b->text);
+    if (b->stretch_size && start != b->stretch + b->stretch_size)
+        end_stretch(b);
+    if (!b->stretch_size) b->stretch = start;
+    b->stretch_size += size;
+}
+
+void block_free(struct block *b) {
+    free(b->text);
+    free(b->out);
+    free(b->hashes);
+    free(b->ends);
+    free(b->candidates);
+    free(b->key_bytes);
+}

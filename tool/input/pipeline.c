@@ -1,0 +1,292 @@
+#include "input/pipeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Options ------------------------------------------------------------ */
+
+static uint64_t jobs;
+static bool stats;
+static const char *json_stats;
+
+const struct group work_group = {
+    "Threads and figures",
+    (const struct option[]){
+        {'j', "jobs", "N",
+         "Work with N threads; the default, and 0, is one for each processor. "
+         "Results and their order do not depend on it, and memory hardly does.",
+         take_count, &jobs},
+        {0, "stats", NULL,
+         "When done, print figures on standard error: lines, bytes, seconds "
+         "and "
+         "what else this verb counts.",
+         take_flag, &stats},
+        {0, "json-stats", "FILE",
+         "Write the same figures to FILE as a JSON object; - is standard "
+         "error. An existing FILE is replaced.",
+         take_text, &json_stats},
+        {0},
+    },
+};
+
+enum { MOST_THREADS = 256 };
+
+size_t thread_count(void) {
+    if (jobs > MOST_THREADS)
+        fail("option --jobs wants at most %d threads, not %" PRIu64,
+             MOST_THREADS, jobs);
+    if (jobs) return (size_t)jobs;
+    cpu_set_t ours; /* those that this process may use */
+    if (sched_getaffinity(0, sizeof ours, &ours) != 0) return 1;
+    const int n = CPU_COUNT(&ours);
+    return n < 1 ? 1 : n > 64 ? 64 : (size_t)n;
+}
+
+/* Small enough to stay in the second-level cache between reading, cutting and
+ * hashing; and with many threads smaller, so that all take no more than 4 MiB
+ * together, up to 64. */
+static size_t block_size(size_t threads) {
+    const size_t share = ((size_t)4 << 20) / threads;
+    const size_t least = (size_t)64 << 10, most = (size_t)256 << 10;
+    return share < least ? least : share > most ? most : share;
+}
+
+/* ---- The threads -------------------------------------------------------- */
+
+struct stream {
+    const struct work *work;
+    struct input *input;
+    struct progress progress;
+
+    pthread_mutex_t reading;
+    uint64_t read; /* blocks */
+
+    pthread_mutex_t order;
+    pthread_cond_t order_moved;
+    uint64_t done; /* blocks; the next whose turn it is */
+    _Atomic bool over;
+
+    /* For the one whose turn it is: */
+    uint64_t line; /* number of the last line of this file */
+    struct totals totals;
+};
+
+static bool read_block(struct stream *s, struct block *block,
+                       uint64_t *number) {
+    pthread_mutex_lock(&s->reading);
+    const bool more = !s->over && input_next(s->input, block);
+    if (more) *number = s->read++;
+    pthread_mutex_unlock(&s->reading);
+    return more;
+}
+
+static void await_turn(struct stream *s, uint64_t number) {
+    pthread_mutex_lock(&s->order);
+    while (s->done != number) pthread_cond_wait(&s->order_moved, &s->order);
+    pthread_mutex_unlock(&s->order);
+}
+
+static void end_turn(struct stream *s) {
+    pthread_mutex_lock(&s->order);
+    s->done++;
+    pthread_cond_broadcast(&s->order_moved);
+    pthread_mutex_unlock(&s->order);
+}
+
+/* Reading ends here. */
+static _Noreturn void fail_in(const struct stream *s, const struct block *block,
+                              uint64_t line, const char *text) {
+    const char *const so_far = s->work->so_far;
+    fail_at(block->file, line, "%s%s%s", text, so_far ? "; " : "",
+            so_far ? so_far : "");
+}
+
+static void take_turn(struct stream *s, struct block *block,
+                      struct batch *batch) {
+    if (block->starts_file) s->line = 0;
+    if (s->work->turn) {
+        if (!s->work->unguarded) begin_change();
+        const bool goes_on = s->work->turn(block, batch);
+        if (!s->work->unguarded) end_change();
+        if (!goes_on) s->over = true;
+    }
+    if (block->out_size)
+        output_write(s->work->output, block->out, block->out_size);
+    if (block->stretch_size)
+        output_write(s->work->output, block->text + block->stretch,
+                     block->stretch_size);
+    s->line += block->ended;
+    if (block->error[0] && !s->over)
+        fail_in(s, block, s->line + 1, block->error);
+    if (block->trouble[0] && !s->over) {
+        if (!s->work->goes_on) fail_in(s, block, 0, block->trouble);
+        warn_at(block->file, "%s", block->trouble);
+        s->totals.unread++;
+    }
+    s->totals.lines += block->lines;
+    s->totals.bytes += block->size;
+    s->progress.lines = s->totals.lines;
+    s->progress.bytes = s->totals.bytes;
+}
+
+static void *run(void *context) {
+    struct stream *const s = context;
+    struct block block = {0};
+    struct batch *const batch = take_memory(sizeof *batch);
+    memset(batch, 0, sizeof *batch);
+    for (uint64_t number; read_block(s, &block, &number);) {
+        if (s->work->work) s->work->work(&block, batch);
+        await_turn(s, number);
+        if (!s->over) take_turn(s, &block, batch);
+        end_turn(s);
+    }
+    batch_free(batch);
+    free(batch);
+    block_free(&block);
+    return NULL;
+}
+
+static double share(void *input) {
+    return input_share(input);
+}
+
+struct totals stream(const struct work *work, int count, char **files) {
+    const size_t threads = thread_count();
+    struct stream s = {
+        .work = work,
+        .input = input_open(count, files, work->numbered, block_size(threads)),
+        .reading = PTHREAD_MUTEX_INITIALIZER,
+        .order = PTHREAD_MUTEX_INITIALIZER,
+        .order_moved = PTHREAD_COND_INITIALIZER,
+        .progress = {.share = share}};
+    const double started = seconds_now();
+    s.progress.context = s.input;
+    progress_begin(&s.progress);
+
+    pthread_t others[MOST_THREADS];
+    for (size_t i = 1; i < threads; i++) {
+        const int failed = pthread_create(&others[i], NULL, run, &s);
+        if (failed) fail("cannot start a thread: %s", strerror(failed));
+    }
+    run(&s);
+    for (size_t i = 1; i < threads; i++) pthread_join(others[i], NULL);
+
+    progress_end();
+    input_close(s.input);
+    s.totals.seconds = seconds_now() - started;
+    return s.totals;
+}
+
+/* ---- Hashes of a block -------------------------------------------------- */
+
+static size_t grown(size_t room, size_t least) {
+    if (room < 4096) room = 4096;
+    while (room < least) room *= 2;
+    return room;
+}
+
+uint64_t *room_for_hashes(struct block *block, size_t lines) {
+    if (lines > block->hash_room) {
+        block->hash_room = grown(block->hash_room, lines);
+        block->hashes = more_memory(block->hashes,
+                                    block->hash_room * sizeof *block->hashes);
+    }
+    return block->hashes;
+}
+
+size_t *room_for_ends(struct block *block, size_t lines) {
+    if (lines > block->end_room) {
+        block->end_room = grown(block->end_room, lines);
+        block->ends =
+            more_memory(block->ends, block->end_room * sizeof *block->ends);
+    }
+    return block->ends;
+}
+
+void note_ends(struct block *block, const struct batch *batch) {
+    const size_t lines = block->lines + batch->count;
+    room_for_ends(block, lines);
+    for (size_t i = 0; i < batch->count; i++) {
+        const calyx_key *const line = &batch->lines[i];
+        block->ends[block->lines + i] =
+            (size_t)((const char *)line->data - block->text) + line->size;
+    }
+    block->lines = lines;
+}
+
+void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
+                bool ends) {
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        calyx_hash_many(f, batch->keys, batch->count,
+                        room_for_hashes(block, block->lines + batch->count) +
+                            block->lines);
+        if (ends)
+            note_ends(block, batch);
+        else
+            block->lines += batch->count;
+    }
+}
+
+/* ---- Figures ------------------------------------------------------------ */
+
+static void print_figure(const struct figure *figure) {
+    char text[TEXT_SIZE];
+    if (figure->whole)
+        count_text((uint64_t)figure->value, text);
+    else
+        snprintf(text, sizeof text, "%.6g", figure->value);
+    char name[32];
+    snprintf(name, sizeof name, "%s", figure->name);
+    for (char *at = name; (at = strchr(at, '_'));) *at = ' ';
+    fprintf(stderr, "%-14s %s\n", name, text);
+}
+
+static size_t json_figure(const struct figure *figure, char *to, size_t room) {
+    const int n =
+        figure->whole
+            ? snprintf(to, room, ", \"%s\": %" PRIu64, figure->name,
+                       (uint64_t)figure->value)
+            : snprintf(to, room, ", \"%s\": %.9g", figure->name, figure->value);
+    return (size_t)n;
+}
+
+static void write_json(const struct figure *all, size_t count) {
+    char text[1024];
+    size_t n =
+        (size_t)snprintf(text, sizeof text, "{\"verb\": \"%s\"", verb_name);
+    for (size_t i = 0; i < count; i++)
+        n += json_figure(&all[i], text + n, sizeof text - n);
+    n += (size_t)snprintf(text + n, sizeof text - n, "}\n");
+    if (strcmp(json_stats, "-") == 0) {
+        fputs(text, stderr);
+        return;
+    }
+    struct output *const output = output_open(json_stats, true);
+    output_write(output, text, n);
+    output_close(output);
+}
+
+bool wants_report(void) {
+    return stats || json_stats;
+}
+
+void report(const struct totals *totals, const struct figure *figures,
+            size_t count) {
+    enum { MOST = 16 };
+    struct figure all[MOST] = {
+        {"lines", (double)totals->lines, true},
+        {"bytes", (double)totals->bytes, true},
+        {"seconds", totals->seconds, false},
+    };
+    for (size_t i = 0; i < count; i++) all[3 + i] = figures[i];
+    if (stats)
+        for (size_t i = 0; i < 3 + count; i++) print_figure(&all[i]);
+    if (json_stats) write_json(all, 3 + count);
+}

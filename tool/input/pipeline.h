@@ -1,0 +1,70 @@
+/*
+ * Work on all lines of the input, with as many threads as there are processors,
+ * and with results in the order of the input.
+ *
+ * Every thread does the same: read a block, alone; work on it, beside the
+ * others; and when all blocks before it are done, take its turn, alone. So
+ * there are as many blocks as threads, no queues, and no thread that only waits
+ * for others; and what is done in turns needs no locks and has the order of one
+ * thread. With one thread it is a plain loop.
+ */
+#ifndef CALYX_TOOL_PIPELINE_H
+#define CALYX_TOOL_PIPELINE_H
+
+#include "input/lines.h"
+#include "input/records.h"
+
+/* -j N, --stats, --json-stats FILE */
+extern const struct group work_group;
+size_t thread_count(void);
+
+struct work {
+    /* Beside the others. NULL: nothing. */
+    void (*work)(struct block *block, struct batch *batch);
+    /* In its turn, within begin_change and end_change unless `unguarded`. After
+     * it, what was put out is written, and what is wrong in the block ends the
+     * process. NULL: nothing. Returns false to end the stream here. */
+    bool (*turn)(struct block *block, struct batch *batch);
+    bool unguarded;     /* the turn may wait, and guards what it must itself */
+    bool numbered;      /* blocks tell the number of their first line */
+    bool goes_on;       /* behind a file that cannot be read */
+    const char *so_far; /* what stays if reading fails, for the message */
+    struct output *output; /* for block->out; NULL if there is none */
+};
+
+struct totals {
+    uint64_t lines, bytes;
+    double seconds;
+    uint64_t unread; /* files that could not be read to their end */
+};
+
+/* Until the input ends, or a turn says so. */
+struct totals stream(const struct work *work, int count, char **files);
+
+/* Hash the keys of all lines into block->hashes, which block->lines counts; and
+ * where lines end into block->ends, if `ends`. `f` says how. */
+void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
+                bool ends);
+
+/* The lines of a batch, counted in block->lines, and where they end, in
+ * block->ends. */
+void note_ends(struct block *block, const struct batch *batch);
+
+/* block->hashes and block->ends, with room for so many. */
+uint64_t *room_for_hashes(struct block *block, size_t lines);
+size_t *room_for_ends(struct block *block, size_t lines);
+
+/* ---- What --stats and --json-stats tell --------------------------------- */
+
+struct figure {
+    const char *name; /* "expected_rate" */
+    double value;
+    bool whole; /* a count */
+};
+
+/* Print them, if that is asked for: totals first, then figures. */
+bool wants_report(void);
+void report(const struct totals *totals, const struct figure *figures,
+            size_t count);
+
+#endif

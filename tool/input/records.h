@@ -1,0 +1,58 @@
+/*
+ * The keys in lines: where a line ends, and which of its bytes are the key.
+ *
+ * By default the key is the line without its end. Options choose other ends,
+ * fields, and letter case; what is printed is always the whole line, as it
+ * came. A key of several fields is each field with its length before it, so
+ * that
+ * ("ab","c") and ("a","bc") differ.
+ */
+#ifndef CALYX_TOOL_RECORDS_H
+#define CALYX_TOOL_RECORDS_H
+
+#include "input/key_options.h"
+#include "input/lines.h"
+
+/* The byte that ends a line: a newline, or NUL with -z. */
+char record_end(void);
+
+/* Does that byte end a line wherever it stands? Not in CSV. */
+bool record_ends_are_plain(void);
+
+/* Where reading stands in CSV, where a quoted newline is no end. */
+struct record_state {
+    enum { FIELD_START, IN_FIELD, IN_QUOTES, QUOTE_IN_QUOTES } place;
+};
+
+/* Look through the `size` bytes at text + from. Returns the offset in `text`
+ * behind the last end of a line among them, 0 if there is none. */
+size_t last_record_end(struct record_state *state, const char *text,
+                       size_t from, size_t size);
+
+/* Some lines of a block, and their keys. */
+enum { BATCH = 1024, BATCH_ROOM = BATCH + 64 };
+struct batch {
+    size_t count;
+    const calyx_key *keys;
+    calyx_key lines[BATCH_ROOM]; /* without their ends */
+
+    const char *next; /* the first line behind these */
+    calyx_key made[BATCH_ROOM];
+    char *bytes; /* of keys that are not there as they are in the line */
+    size_t bytes_size, bytes_room;
+    calyx_key *fields;
+    size_t field_room;
+};
+
+void batch_start(struct batch *batch, const struct block *block);
+
+/* The next lines and keys. False behind the last; a line without the key that
+ * is asked for ends the block early, with block->error. Counts block->ended. */
+bool batch_next(struct batch *batch, struct block *block);
+
+/* Line ends within a line and at its end: 1, or more in CSV. */
+uint64_t ends_of(const calyx_key *line);
+
+void batch_free(struct batch *batch);
+
+#endif

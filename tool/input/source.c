@@ -1,0 +1,367 @@
+#include "input/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef CALYX_HAVE_ZLIB
+#include <zlib.h>
+#endif
+#ifdef CALYX_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "input/look.h"
+#include "tool.h"
+
+enum form { UNKNOWN, PLAIN, GZIP, ZSTD };
+enum { PACKED_SIZE = 1 << 17 };
+
+struct source {
+    const char *name;
+    int fd;
+    enum form form;
+    bool ended;     /* the file has no more bytes                  */
+    bool in_middle; /* of a packed stream, so it must not end here */
+    bool regular;
+    struct stat was; /* when it was opened, if it is regular */
+    uint64_t start;  /* where reading began in it */
+    uint64_t done;
+    uint8_t *packed; /* bytes read but not used: the first, or packed ones */
+    size_t at, packed_size;
+    uint8_t head[LOOK_BYTES]; /* unpacked bytes that were looked at */
+    size_t head_at, head_size;
+    char trouble[SOURCE_TEXT];
+#ifdef CALYX_HAVE_ZLIB
+    z_stream gzip;
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    ZSTD_DStream *zstd;
+#endif
+};
+
+/* ---- The file ----------------------------------------------------------- */
+
+struct source *source_try(const char *path) {
+    const bool standard = strcmp(path, "-") == 0;
+    const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return NULL;
+
+    struct source *const s = take_memory(sizeof *s);
+    *s = (struct source){.name = standard ? "standard input" : path, .fd = fd};
+    s->regular = fstat(fd, &s->was) == 0 && S_ISREG(s->was.st_mode);
+    if (s->regular) {
+        const off_t at = lseek(fd, 0, SEEK_CUR);
+        s->start = at > 0 ? (uint64_t)at : 0;
+        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+    s->packed = take_memory(PACKED_SIZE);
+    return s;
+}
+
+struct source *source_open(const char *path) {
+    struct source *const s = source_try(path);
+    if (!s) fail_os(path, "open it");
+    return s;
+}
+
+static ssize_t trouble(struct source *s, const char *what) {
+    snprintf(s->trouble, sizeof s->trouble, "%s", what);
+    return -1;
+}
+
+static bool was_written(const struct stat *was, const struct stat *is) {
+    return is->st_mtim.tv_sec != was->st_mtim.tv_sec ||
+           is->st_mtim.tv_nsec != was->st_mtim.tv_nsec;
+}
+
+bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
+                  char *text) {
+    const bool same = is->st_dev == was->st_dev && is->st_ino == was->st_ino;
+    const bool grew = may_grow && is->st_size > was->st_size;
+    if (is->st_size < was->st_size)
+        snprintf(text, SOURCE_TEXT,
+                 "shrank from %lld to %lld bytes while it was read",
+                 (long long)was->st_size, (long long)is->st_size);
+    else if (!same || (was_written(was, is) && !grew))
+        snprintf(text, SOURCE_TEXT, "changed while it was read");
+    else
+        return false;
+    return true;
+}
+
+/* 0, or -1 if what was read is not all that there was. A file may also have
+ * shrunk and grown again; not that it ends before its size says so, as those of
+ * /sys do. */
+static ssize_t end_of_file(struct source *s) {
+    struct stat is;
+    s->ended = true;
+    if (!s->regular) return 0;
+    if (fstat(s->fd, &is) != 0) return trouble(s, "cannot look at it again");
+    const bool early = s->start + s->done < (uint64_t)s->was.st_size;
+    return file_changed(&s->was, &is, !early, s->trouble) ? -1 : 0;
+}
+
+static ssize_t read_file(struct source *s, void *buffer, size_t size) {
+    if (s->ended) return 0;
+    ssize_t n;
+    do n = read(s->fd, buffer, size);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        snprintf(s->trouble, sizeof s->trouble, "cannot read it: %s",
+                 strerror(errno));
+        return -1;
+    }
+    if (n == 0) return end_of_file(s);
+    s->done += (uint64_t)n;
+    return n;
+}
+
+/* ---- What it is, by its first bytes -------------------------------------- */
+
+/* The magic numbers of RFC 1952 and RFC 8878; a zstd file may also start with a
+ * frame to be skipped. `mask` tells which bits count. */
+static const struct {
+    enum form form;
+    uint8_t bytes, magic[4], mask[4];
+} forms[] = {
+    {GZIP, 2, {0x1f, 0x8b}, {0xff, 0xff}},
+    {ZSTD, 4, {0x28, 0xb5, 0x2f, 0xfd}, {0xff, 0xff, 0xff, 0xff}},
+    {ZSTD, 4, {0x50, 0x2a, 0x4d, 0x18}, {0xf0, 0xff, 0xff, 0xff}},
+};
+
+/* UNKNOWN: more bytes must tell. */
+static enum form form_of(const uint8_t *bytes, size_t size) {
+    enum form form = PLAIN;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t same = 0;
+        while (same < size && same < forms[i].bytes &&
+               (bytes[same] & forms[i].mask[same]) == forms[i].magic[same])
+            same++;
+        if (same == forms[i].bytes) return forms[i].form;
+        if (same == size) form = UNKNOWN;
+    }
+    return form;
+}
+
+/* Reads no more than it needs to, so that lines that come slowly are seen as
+ * soon as they are there. */
+static bool find_form(struct source *s) {
+    if (s->form != UNKNOWN) return true;
+    while ((s->form = form_of(s->packed, s->packed_size)) == UNKNOWN) {
+        const ssize_t n = read_file(s, s->packed + s->packed_size,
+                                    PACKED_SIZE - s->packed_size);
+        if (n < 0) return false;
+        if (n == 0) {
+            s->form = PLAIN;
+            break;
+        }
+        s->packed_size += (size_t)n;
+    }
+    return true;
+}
+
+/* ---- Unpacking ---------------------------------------------------------- */
+
+#if defined CALYX_HAVE_ZLIB || defined CALYX_HAVE_ZSTD
+/* Have packed bytes at hand. Returns 1, 0 at the end, -1 in trouble. */
+static ssize_t refill(struct source *s) {
+    if (s->at < s->packed_size) return 1;
+    const ssize_t n = read_file(s, s->packed, PACKED_SIZE);
+    if (n > 0) {
+        s->at = 0;
+        s->packed_size = (size_t)n;
+        return 1;
+    }
+    if (n == 0 && s->in_middle)
+        return trouble(s, "damaged: the packed data ends in its middle");
+    return n;
+}
+#endif
+
+#ifdef CALYX_HAVE_ZLIB
+static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+    const uInt room = size < (1u << 30) ? (uInt)size : 1u << 30;
+    for (;;) {
+        const ssize_t more = refill(s);
+        if (more <= 0) return more;
+        if (!s->in_middle) { /* the first member, or one more */
+            const int status = s->gzip.state ? inflateReset(&s->gzip)
+                                             : inflateInit2(&s->gzip, 15 + 16);
+            if (status != Z_OK) return trouble(s, "no memory to unpack it");
+            s->in_middle = true;
+        }
+        s->gzip.next_in = s->packed + s->at;
+        s->gzip.avail_in = (uInt)(s->packed_size - s->at);
+        s->gzip.next_out = buffer;
+        s->gzip.avail_out = room;
+        const int status = inflate(&s->gzip, Z_NO_FLUSH);
+        s->at = s->packed_size - s->gzip.avail_in;
+        if (status == Z_STREAM_END)
+            s->in_middle = false;
+        else if (status != Z_OK)
+            return trouble(s, status == Z_MEM_ERROR
+                                  ? "no memory to unpack it"
+                                  : "damaged: this is not sound gzip data");
+        const uInt made = room - s->gzip.avail_out;
+        if (made > 0) return (ssize_t)made;
+    }
+}
+#else
+static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+    (void)buffer, (void)size;
+    return trouble(s, "this is gzip data, and this calyx was built without "
+                      "zlib; pipe it through 'gzip -dc'");
+}
+#endif
+
+#ifdef CALYX_HAVE_ZSTD
+static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+    if (!s->zstd && !(s->zstd = ZSTD_createDStream()))
+        return trouble(s, "no memory to unpack it");
+    for (;;) {
+        const ssize_t more = refill(s);
+        if (more <= 0) return more;
+        ZSTD_inBuffer in = {s->packed, s->packed_size, s->at};
+        ZSTD_outBuffer out = {buffer, size, 0};
+        const size_t status = ZSTD_decompressStream(s->zstd, &out, &in);
+        s->at = in.pos;
+        if (ZSTD_isError(status)) {
+            snprintf(s->trouble, sizeof s->trouble,
+                     "damaged: this is not sound zstd data: %s",
+                     ZSTD_getErrorName(status));
+            return -1;
+        }
+        s->in_middle = status != 0;
+        if (out.pos > 0) return (ssize_t)out.pos;
+    }
+}
+#else
+static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+    (void)buffer, (void)size;
+    return trouble(s, "this is zstd data, and this calyx was built without "
+                      "libzstd; pipe it through 'zstd -dc'");
+}
+#endif
+
+/* ---- Reading ------------------------------------------------------------ */
+
+static ssize_t read_unpacked(struct source *s, void *buffer, size_t size) {
+    if (!find_form(s)) return -1;
+    if (s->form == GZIP) return read_gzip(s, buffer, size);
+    if (s->form == ZSTD) return read_zstd(s, buffer, size);
+    if (s->at == s->packed_size) return read_file(s, buffer, size);
+
+    const size_t left = s->packed_size - s->at;
+    const size_t n = left < size ? left : size;
+    memcpy(buffer, s->packed + s->at, n);
+    s->at += n;
+    return (ssize_t)n;
+}
+
+ssize_t source_read(struct source *s, void *buffer, size_t size) {
+    if (s->head_at == s->head_size)
+        return s->trouble[0] ? -1 : read_unpacked(s, buffer, size);
+    const size_t left = s->head_size - s->head_at;
+    const size_t n = left < size ? left : size;
+    memcpy(buffer, s->head + s->head_at, n);
+    s->head_at += n;
+    return (ssize_t)n;
+}
+
+bool source_ready(const struct source *s) {
+    if (s->regular || s->head_at < s->head_size || s->at < s->packed_size)
+        return true;
+    struct pollfd wait = {.fd = s->fd, .events = POLLIN};
+    return poll(&wait, 1, 0) > 0;
+}
+
+/* ---- What it is, unpacked ------------------------------------------------ */
+
+/* As find_form, reads no more than it needs to. Trouble is kept for the next
+ * source_read. */
+static const struct look *look(struct source *s) {
+    for (bool more;;) {
+        const struct look *const found = look_at(s->head, s->head_size, &more);
+        if (!more) return found;
+        const ssize_t n =
+            read_unpacked(s, s->head + s->head_size, LOOK_BYTES - s->head_size);
+        if (n <= 0) return found;
+        s->head_size += (size_t)n;
+    }
+}
+
+bool source_expect_lines(struct source *s) {
+    const struct look *const is = look(s);
+    if (!is) return true;
+    if (is->kind == UTF8_MARK) {
+        s->head_at = is->size;
+        return true;
+    }
+    if (is->kind == A_FILTER)
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is a calyx filter, which "
+                 "'calyx check -f FILTER' asks; --text takes its bytes for "
+                 "lines");
+    else
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is %s; pipe it through "
+                 "'%s', or take its bytes for lines with --text",
+                 is->name, is->pipe);
+    return false;
+}
+
+bool source_is_filter(struct source *s) {
+    const struct look *const is = look(s);
+    return is && is->kind == A_FILTER;
+}
+
+void source_expect_filter(struct source *s) {
+    const struct look *const is = look(s);
+    if (is && is->kind == A_FILTER) return;
+    if (is && is->pipe)
+        fail_at(s->name, 0, "not a calyx filter, but %s; pipe it through '%s'",
+                is->name, is->pipe);
+    if (is || looks_like_text(s->head, s->head_size))
+        fail_at(s->name, 0,
+                "not a calyx filter: it looks like text; 'calyx build -o "
+                "FILTER LIST' makes a filter of lines");
+}
+
+/* ---- About it ------------------------------------------------------------ */
+
+const char *source_name(const struct source *s) {
+    return s->name;
+}
+
+const char *source_trouble(const struct source *s) {
+    return s->trouble;
+}
+
+uint64_t source_done(const struct source *s) {
+    return s->done;
+}
+
+uint64_t source_size(const struct source *s) {
+    return s->regular ? (uint64_t)s->was.st_size : 0;
+}
+
+bool source_is_plain_file(struct source *s) {
+    return s->regular && find_form(s) && s->form == PLAIN;
+}
+
+void source_close(struct source *s) {
+#ifdef CALYX_HAVE_ZLIB
+    if (s->gzip.state) inflateEnd(&s->gzip);
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    ZSTD_freeDStream(s->zstd);
+#endif
+    if (s->fd != STDIN_FILENO) close(s->fd);
+    free(s->packed);
+    free(s);
+}

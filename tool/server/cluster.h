@@ -1,0 +1,40 @@
+/*
+ * A server, or all nodes of a cluster, behind one address.
+ *
+ * Commands go to the node that has their key: a cluster tells which by MOVED
+ * and ASK. A connection that breaks is made again, by way of another node if
+ * need be, until the patience of --wait is at its end.
+ */
+#ifndef CALYX_TOOL_CLUSTER_H
+#define CALYX_TOOL_CLUSTER_H
+
+#include "server/connection.h"
+
+/* --wait TIME */
+extern const struct group server_group;
+
+struct server;
+
+/* Fails if it cannot be reached, or does not want us. */
+struct server *server_open(const struct address *address);
+void server_close(struct server *server);
+
+/* The reply to a command, which may be an error; waits for a server that is
+ * away, and fails when that takes too long. The command may be sent more than
+ * once; with `once` it is not if it may have been done already: then NULL. */
+struct reply *server_ask(struct server *server, const struct call *call,
+                         bool once);
+
+/* Many commands at a time: post some, send them all, then take as many replies,
+ * in the same order. NULL stands for a connection that broke, a node that is
+ * not the right one any more, and the like: ask again by server_ask when all
+ * are taken. */
+int server_post(struct server *server, const struct call *call);
+void server_send(struct server *server);
+struct reply *server_take(struct server *server, int node);
+
+/* Fail with an error of the server, in words for people. */
+_Noreturn void fail_reply(const struct address *address,
+                          const struct call *call, const char *error);
+
+#endif

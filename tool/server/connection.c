@@ -1,0 +1,380 @@
+#include "server/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#ifdef CALYX_HAVE_HIREDIS
+#include <hiredis/hiredis.h>
+#endif
+
+#include "server/tls.h"
+
+/* ---- Commands ------------------------------------------------------------ */
+
+void call_add(struct call *call, const void *word, size_t size) {
+    if (call->count == call->room) {
+        call->room = call->room ? 2 * call->room : 16;
+        call->words =
+            more_memory(call->words, (size_t)call->room * sizeof *call->words);
+        call->sizes =
+            more_memory(call->sizes, (size_t)call->room * sizeof *call->sizes);
+    }
+    call->words[call->count] = word;
+    call->sizes[call->count++] = size;
+}
+
+void call_text(struct call *call, const char *word) {
+    call_add(call, word, strlen(word));
+}
+
+void call_start(struct call *call, const char *command) {
+    call->count = 0;
+    call_text(call, command);
+}
+
+void call_free(struct call *call) {
+    free(call->words);
+    free(call->sizes);
+}
+
+#ifdef CALYX_HAVE_HIREDIS
+
+/* ---- Replies ------------------------------------------------------------- */
+
+static const redisReply *inner(const struct reply *reply) {
+    return (const redisReply *)reply;
+}
+
+const char *reply_error(const struct reply *reply) {
+    return inner(reply)->type == REDIS_REPLY_ERROR ? inner(reply)->str : NULL;
+}
+
+const char *reply_text(const struct reply *reply, size_t *size) {
+    const redisReply *const r = inner(reply);
+    if (r->type != REDIS_REPLY_STRING && r->type != REDIS_REPLY_STATUS)
+        return NULL;
+    if (size) *size = (size_t)r->len;
+    return r->str;
+}
+
+bool reply_number(const struct reply *reply, long long *number) {
+    *number = inner(reply)->integer;
+    return inner(reply)->type == REDIS_REPLY_INTEGER;
+}
+
+size_t reply_parts(const struct reply *reply) {
+    const redisReply *const r = inner(reply);
+    return r->type == REDIS_REPLY_ARRAY ? r->elements : 0;
+}
+
+const struct reply *reply_part(const struct reply *reply, size_t number) {
+    return number < reply_parts(reply)
+               ? (const struct reply *)inner(reply)->element[number]
+               : NULL;
+}
+
+void reply_free(struct reply *reply) {
+    if (reply) freeReplyObject(reply);
+}
+
+/* ---- Bytes --------------------------------------------------------------- */
+
+struct link {
+    int fd;
+    struct tls *tls; /* NULL: plain */
+    redisReader *reader;
+    char *out; /* commands that were posted, of which some bytes are sent */
+    size_t out_size, out_room, out_sent;
+    const char *hint; /* what may be wrong if it breaks now */
+    bool is_broken;
+    struct trouble trouble;
+};
+
+/* Nothing may be read from or written to it any more. */
+static void break_link(struct link *l, const char *why) {
+    l->is_broken = true;
+    if (l->trouble.text[0]) return; /* TLS knows better */
+    snprintf(l->trouble.text, sizeof l->trouble.text, "%s%s", why, l->hint);
+}
+
+/* One try to move bytes, as those of tls.h. */
+typedef ssize_t attempt(struct link *l, char *bytes, size_t size,
+                        short *events);
+
+static ssize_t plain(ssize_t moved, short way, short *events) {
+    const bool later = moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK ||
+                                     errno == EINTR);
+    *events = later ? way : 0;
+    return moved;
+}
+
+static ssize_t try_receive(struct link *l, char *bytes, size_t size,
+                           short *events) {
+    return l->tls ? tls_receive(l->tls, bytes, size, events)
+                  : plain(recv(l->fd, bytes, size, 0), POLLIN, events);
+}
+
+static ssize_t try_send(struct link *l, char *bytes, size_t size,
+                        short *events) {
+    return l->tls
+               ? tls_send(l->tls, bytes, size, events)
+               : plain(send(l->fd, bytes, size, MSG_NOSIGNAL), POLLOUT, events);
+}
+
+static ssize_t try_shake(struct link *l, char *bytes, size_t size,
+                         short *events) {
+    (void)bytes, (void)size;
+    return tls_shake(l->tls, events);
+}
+
+static bool await(const struct link *l, short events, int seconds) {
+    struct pollfd socket = {.fd = l->fd, .events = events};
+    int ready;
+    do {
+        ready = poll(&socket, 1, 1000 * seconds);
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+/* The number of bytes moved, from 1 on; -1 if the link is broken now. */
+static ssize_t move(struct link *l, attempt *once, char *bytes, size_t size,
+                    int seconds) {
+    char why[128];
+    short events;
+    for (;;) {
+        const ssize_t moved = once(l, bytes, size, &events);
+        if (moved > 0) return moved;
+        if (moved == 0)
+            strcpy(why, "the server closed the connection");
+        else if (!events)
+            snprintf(why, sizeof why, "%s", strerror(errno));
+        else if (await(l, events, seconds))
+            continue;
+        else
+            snprintf(why, sizeof why, "the server is silent for %d seconds",
+                     seconds);
+        break_link(l, why);
+        return -1;
+    }
+}
+
+enum { ANSWER_SECONDS = 30 };
+
+void link_send(struct link *l) {
+    while (!l->is_broken && l->out_sent < l->out_size) {
+        const ssize_t sent = move(l, try_send, l->out + l->out_sent,
+                                  l->out_size - l->out_sent, ANSWER_SECONDS);
+        if (sent > 0) l->out_sent += (size_t)sent;
+    }
+    l->out_size = l->out_sent = 0;
+}
+
+static void feed(struct link *l) {
+    char bytes[64 << 10];
+    const ssize_t size =
+        move(l, try_receive, bytes, sizeof bytes, ANSWER_SECONDS);
+    if (size < 0) return;
+    if (redisReaderFeed(l->reader, bytes, (size_t)size) != REDIS_OK)
+        break_link(l, l->reader->errstr);
+}
+
+struct reply *link_take(struct link *l) {
+    void *reply = NULL;
+    link_send(l);
+    while (!l->is_broken && !reply) {
+        if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
+            break_link(l, l->reader->errstr);
+        else if (!reply)
+            feed(l);
+    }
+    if (reply) l->hint = "";
+    return reply;
+}
+
+const struct trouble *link_trouble(const struct link *l) {
+    return l->is_broken ? &l->trouble : NULL;
+}
+
+/* ---- Commands that are posted -------------------------------------------- */
+
+static void put(struct link *l, const void *bytes, size_t size) {
+    if (!l->out || size > l->out_room - l->out_size) {
+        l->out_room = 2 * (l->out_size + size) + 64;
+        l->out = more_memory(l->out, l->out_room);
+    }
+    if (size) memcpy(l->out + l->out_size, bytes, size);
+    l->out_size += size;
+}
+
+/* "*2\r\n$6\r\nEXISTS\r\n$4\r\nseen\r\n" */
+void link_post(struct link *l, const struct call *call) {
+    char head[32];
+    put(l, head, (size_t)sprintf(head, "*%d\r\n", call->count));
+    for (int i = 0; i < call->count; i++) {
+        put(l, head, (size_t)sprintf(head, "$%zu\r\n", call->sizes[i]));
+        put(l, call->words[i], call->sizes[i]);
+        put(l, "\r\n", 2);
+    }
+}
+
+/* ---- Connections --------------------------------------------------------- */
+
+/* A socket, or -1. */
+static int connect_to(const struct address *a, const char *host, int port,
+                      struct trouble *trouble) {
+    static const struct timeval patience = {.tv_sec = 5};
+    redisContext *const c =
+        a->socket ? redisConnectUnixWithTimeout(a->socket, patience)
+                  : redisConnectWithTimeout(host, port, patience);
+    if (!c || c->err) {
+        snprintf(trouble->text, sizeof trouble->text, "%s",
+                 c ? c->errstr : "no memory for a connection");
+        if (c) redisFree(c);
+        return -1;
+    }
+    if (!a->socket) redisEnableKeepAlive(c);
+    return redisFreeKeepFd(c);
+}
+
+/* A server without TLS may wait for the rest of what looks to it like a
+ * command, so silence ends sooner here than elsewhere. */
+static bool secure(struct link *l, const char *host) {
+    enum { SHAKE_SECONDS = 5 };
+    l->hint = "; if it has no TLS at this port, write redis://";
+    l->tls = tls_new(l->fd, host, &l->trouble);
+    const bool is_secure = move(l, try_shake, NULL, 0, SHAKE_SECONDS) > 0;
+    l->hint = "";
+    return is_secure;
+}
+
+/* One command while connecting, which the server must take. */
+static bool settle(struct link *l, const struct call *call) {
+    link_post(l, call);
+    struct reply *const reply = link_take(l);
+    if (!reply) return false;
+    const char *const error = reply_error(reply);
+    if (error) {
+        snprintf(l->trouble.text, sizeof l->trouble.text, "%s", error);
+        l->trouble.is_final = strncmp(error, "LOADING", 7) != 0;
+    }
+    reply_free(reply);
+    return !error;
+}
+
+static bool introduce(struct link *l, const struct address *a) {
+    struct call call = {0};
+    char db[16];
+    bool is_welcome = true;
+    if (a->password) {
+        call_start(&call, "AUTH");
+        if (a->user) call_text(&call, a->user);
+        call_text(&call, a->password);
+        is_welcome = settle(l, &call);
+    }
+    if (is_welcome && a->db) {
+        snprintf(db, sizeof db, "%d", a->db);
+        call_start(&call, "SELECT");
+        call_text(&call, db);
+        is_welcome = settle(l, &call);
+    }
+    call_free(&call);
+    return is_welcome;
+}
+
+struct link *link_open(const struct address *a, const char *host, int port,
+                       struct trouble *trouble) {
+    *trouble = (struct trouble){0};
+    if (a->tls) tls_prepare();
+    const int fd = connect_to(a, host, port, trouble);
+    if (fd < 0) return NULL;
+
+    struct link *const l = take_memory(sizeof *l);
+    *l = (struct link){.fd = fd,
+                       .reader = redisReaderCreate(),
+                       .hint = a->socket ? ""
+                                         : "; if it wants TLS at this port, "
+                                           "write rediss://"};
+    if (!l->reader) fail("out of memory for a connection");
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        fail_os(a->shown, "prepare the connection");
+    if ((!a->tls || secure(l, host)) && introduce(l, a)) return l;
+    *trouble = l->trouble;
+    link_close(l);
+    return NULL;
+}
+
+void link_close(struct link *l) {
+    if (l->tls) tls_free(l->tls);
+    close(l->fd);
+    redisReaderFree(l->reader);
+    free(l->out);
+    free(l);
+}
+
+#else
+
+struct link *link_open(const struct address *a, const char *host, int port,
+                       struct trouble *trouble) {
+    (void)a, (void)host, (void)port, (void)trouble;
+    fail("this calyx was built without hiredis, and cannot talk to servers; "
+         "install it (Debian: libhiredis-dev) and build again");
+}
+
+const char *reply_error(const struct reply *reply) {
+    (void)reply;
+    return NULL;
+}
+
+const char *reply_text(const struct reply *reply, size_t *size) {
+    (void)reply, (void)size;
+    return NULL;
+}
+
+bool reply_number(const struct reply *reply, long long *number) {
+    (void)reply, (void)number;
+    return false;
+}
+
+const struct reply *reply_part(const struct reply *reply, size_t number) {
+    (void)reply, (void)number;
+    return NULL;
+}
+
+size_t reply_parts(const struct reply *reply) {
+    (void)reply;
+    return 0;
+}
+
+void reply_free(struct reply *reply) {
+    (void)reply;
+}
+
+void link_close(struct link *link) {
+    (void)link;
+}
+
+void link_post(struct link *link, const struct call *call) {
+    (void)link, (void)call;
+}
+
+void link_send(struct link *link) {
+    (void)link;
+}
+
+struct reply *link_take(struct link *link) {
+    (void)link;
+    return NULL;
+}
+
+const struct trouble *link_trouble(const struct link *link) {
+    (void)link;
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * One connection to a server, plain or by TLS. hiredis connects and reads
+ * replies; built without it, opening fails and says how to get it, and all else
+ * here is then never called.
+ */
+#ifndef CALYX_TOOL_CONNECTION_H
+#define CALYX_TOOL_CONNECTION_H
+
+#include "server/url.h"
+
+/* A command: its words, which are not copied. The second is the key. */
+struct call {
+    const char **words;
+    size_t *sizes;
+    int count, room;
+};
+
+/* Begin a new one, in the same memory. */
+void call_start(struct call *call, const char *command);
+void call_add(struct call *call, const void *word, size_t size);
+void call_text(struct call *call, const char *word);
+void call_free(struct call *call);
+
+struct reply;
+
+/* NULL if it is none, or not of that form. */
+const char *reply_error(const struct reply *reply);
+const char *reply_text(const struct reply *reply, size_t *size);
+bool reply_number(const struct reply *reply, long long *number);
+const struct reply *reply_part(const struct reply *reply, size_t number);
+size_t reply_parts(const struct reply *reply); /* 0 if it is no array */
+void reply_free(struct reply *reply);
+
+struct link;
+
+/* Why a connection failed. Final: the server does not want us, or we do not
+ * trust it, so another try would end the same way. */
+struct trouble {
+    char text[640];
+    bool is_final;
+};
+
+/* Connect, to the host and port given or to the socket of the address; verify
+ * the host if the address wants TLS; say who we are. NULL, and why, if that
+ * fails. */
+struct link *link_open(const struct address *address, const char *host,
+                       int port, struct trouble *trouble);
+void link_close(struct link *link);
+
+/* Put commands together, send them all, then take the replies in order; NULL if
+ * the connection broke. Taking sends, too. */
+void link_post(struct link *link, const struct call *call);
+void link_send(struct link *link);
+struct reply *link_take(struct link *link);
+const struct trouble *link_trouble(const struct link *link); /* why NULL */
+
+#endif

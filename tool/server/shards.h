@@ -1,0 +1,46 @@
+/*
+ * One logical filter in N shards: N files, or N keys of a cluster. A key
+ * belongs to shard XXH64(key, seed 0) mod N, whatever the hash of the filters
+ * is: every language has that one, and it says nothing about the bits within a
+ * shard. Shard i of NAME is under the key NAME:{i}, of which a cluster sees the
+ * slot of "i"; beside them NAME:shards tells how many there are.
+ */
+#ifndef CALYX_TOOL_SHARDS_H
+#define CALYX_TOOL_SHARDS_H
+
+#include "input/pipeline.h"
+#include "server/cluster.h"
+
+enum { MOST_SHARDS = 1024 };
+
+/* A number from 1 to MOST_SHARDS, into a uint64_t. */
+void take_shards(const struct option *option, const char *value);
+
+uint32_t shard_of(const calyx_key *key, uint64_t shards);
+
+/* As hash_block, but with the hashes of each shard together, in the order of
+ * the lines; block->ends[i] tells where those of shard i end. */
+void hash_for_shards(struct block *block, struct batch *batch,
+                     const calyx_filter *f, uint64_t shards);
+
+/* The shard of a file: seen.calyx becomes seen.3-of-16.calyx. */
+char *shard_file(const char *stem, uint64_t number, uint64_t shards);
+
+/* Fail if the files are not there. */
+void look_for_shards(const char *stem, uint64_t shards);
+
+/* The key of a shard, in memory of its own; with `shards` 0, that of the filter
+ * as a whole. */
+struct name {
+    char *text; /* ends with a zero that does not count */
+    size_t size;
+};
+struct name shard_name(const struct address *address, uint64_t number,
+                       uint64_t shards);
+
+/* How many shards the server has by this name; 0 if it does not say. */
+uint64_t shards_there(struct server *server, const struct address *address);
+void shards_note(struct server *server, const struct address *address,
+                 uint64_t shards);
+
+#endif

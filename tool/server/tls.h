@@ -1,0 +1,37 @@
+/*
+ * TLS 1.2 or later on a connected socket, by OpenSSL. Built without it,
+ * tls_prepare fails and says how to get it; all else here is then never called.
+ *
+ * The certificate of the server must come from an authority in $CALYX_TLS_CA,
+ * or that the system trusts, and be for the very host that was connected to:
+ * each node of a cluster is verified by its own name or IP address. No session
+ * is resumed, so no connection relies on what another one verified.
+ */
+#ifndef CALYX_TOOL_TLS_H
+#define CALYX_TOOL_TLS_H
+
+#include <sys/types.h>
+
+#include "server/connection.h"
+
+struct tls;
+
+/* Before anything else. Fails if the environment names files that are no use.
+ */
+void tls_prepare(void);
+
+/* The socket must not block, and stays the caller's. Why a call below failed is
+ * written to `trouble`. */
+struct tls *tls_new(int fd, const char *host, struct trouble *trouble);
+void tls_free(struct tls *tls); /* says goodbye first, if there is anybody */
+
+/* Like recv and send: the number of bytes, 0 at the end, or -1. `events` is
+ * then what to poll for before the same call is made again; 0: the connection
+ * broke. tls_shake returns 1 when the server is verified; nothing can be sent
+ * before. */
+ssize_t tls_shake(struct tls *tls, short *events);
+ssize_t tls_receive(struct tls *tls, void *bytes, size_t size, short *events);
+ssize_t tls_send(struct tls *tls, const void *bytes, size_t size,
+                 short *events);
+
+#endif

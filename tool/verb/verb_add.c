@@ -1,0 +1,326 @@
+/*
+ * calyx add: add lines to a filter file; with --new, a stream that remembers.
+ */
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files/change.h"
+#include "files/filter_file.h"
+#include "files/new_filter.h"
+#include "frame/lock.h"
+#include "input/pipeline.h"
+
+static bool new_only, at_most_once, create;
+static calyx_filter *filter;
+static uint64_t fresh_lines;
+
+static void work(struct block *block, struct batch *batch) {
+    hash_block(block, batch, filter, new_only);
+}
+
+static _Noreturn void fail_full(void) {
+    fail("the filter is full, and was made to let no more in");
+}
+
+static void add(const struct block *block, size_t from, size_t to,
+                bool *fresh) {
+    const calyx_status status =
+        calyx_add_hashes(filter, block->hashes + from, to - from, fresh, NULL);
+    if (status != CALYX_OK) change_check(); /* it may know more */
+    if (status == CALYX_FULL) fail_full();
+    if (status != CALYX_OK) fail("%s", calyx_status_text(status));
+}
+
+/* ---- Without --new ------------------------------------------------------ */
+
+/* Room for an answer about each line; turns come one at a time. */
+static bool *room_for_answers(size_t lines) {
+    static bool *answers;
+    static size_t room;
+    if (lines > room) {
+        room = 2 * lines;
+        answers = more_memory(answers, room * sizeof *answers);
+    }
+    return answers;
+}
+
+static bool add_all(struct block *block, struct batch *batch) {
+    (void)batch;
+    bool *const fresh = room_for_answers(block->lines);
+    change_check();
+    add(block, 0, block->lines, fresh);
+    for (size_t i = 0; i < block->lines; i++) fresh_lines += fresh[i];
+    return true;
+}
+
+/* ---- With --new: what is new --------------------------------------------- */
+
+/* Of lines with one hash, which no filter can tell apart, keep the first. The
+ * table has the numbers of lines, from 1; 0 is an empty slot. */
+static void drop_repeated(const struct block *block, bool *fresh) {
+    static size_t *table;
+    static size_t room;
+    size_t size = 64;
+    while (size < 2 * block->lines) size *= 2;
+    if (size > room) {
+        table = more_memory(table, size * sizeof *table);
+        room = size;
+    }
+    memset(table, 0, size * sizeof *table);
+    for (size_t i = 0; i < block->lines; i++) {
+        if (!fresh[i]) continue;
+        const uint64_t hash = block->hashes[i];
+        size_t at = (size_t)hash & (size - 1);
+        while (table[at] && block->hashes[table[at] - 1] != hash)
+            at = (at + 1) & (size - 1);
+        if (table[at])
+            fresh[i] = false;
+        else
+            table[at] = i + 1;
+    }
+}
+
+/* Which lines are new, each the first time it comes. Only this process changes
+ * the filter, so it can be queried for a whole block before any is added. */
+static bool *find_fresh(const struct block *block) {
+    bool *const fresh = room_for_answers(block->lines);
+    begin_change();
+    calyx_has_hashes(filter, block->hashes, block->lines, fresh);
+    change_check(); /* damaged ranges answer yes */
+    end_change();
+    for (size_t i = 0; i < block->lines; i++) fresh[i] = !fresh[i];
+    drop_repeated(block, fresh);
+    return fresh;
+}
+
+/* New keys that a strict filter still takes. */
+static uint64_t room_left(void) {
+    calyx_info info;
+    begin_change();
+    calyx_outline(filter, &info);
+    end_change();
+    if (!info.strict) return UINT64_MAX;
+    return info.items < info.capacity ? info.capacity - info.items : 0;
+}
+
+/* ---- With --new: batches ------------------------------------------------- */
+
+static struct output *output;
+static size_t batch_bytes; /* to write at once */
+
+/* A write of at most PIPE_BUF bytes into a pipe is done as a whole or not at
+ * all. A regular file is not read by anybody who could die. */
+static void choose_batches(void) {
+    struct stat is;
+    const bool is_file = fstat(STDOUT_FILENO, &is) == 0 && S_ISREG(is.st_mode);
+    batch_bytes = is_file ? (size_t)1 << 16 : PIPE_BUF;
+}
+
+/* Where line i of a block starts. */
+static size_t start_of(const struct block *block, size_t i) {
+    return i ? block->ends[i - 1] + 1 : 0;
+}
+
+/* Lines up to the one whose number is returned, from `from` on, are a batch: as
+ * many as fit, one at least, and no more new ones than there is room for. */
+static size_t batch_end(const struct block *block, const bool *fresh,
+                        size_t from, uint64_t room) {
+    size_t bytes = 0, i = from;
+    for (; i < block->lines; i++) {
+        if (!fresh[i]) continue;
+        const size_t size = block->ends[i] + 1 - start_of(block, i);
+        if (room == 0 || (bytes > 0 && size > batch_bytes - bytes)) break;
+        bytes += size < batch_bytes ? size : batch_bytes;
+        room--;
+    }
+    return i;
+}
+
+/* The new lines of a batch, neighbours together. */
+static void print_fresh(struct block *block, const bool *fresh, size_t from,
+                        size_t to) {
+    const char end = record_end();
+    block->out_size = 0;
+    for (size_t i = from; i < to; i++) {
+        if (!fresh[i]) continue;
+        fresh_lines++;
+        const size_t start = start_of(block, i);
+        while (i + 1 < to && fresh[i + 1]) {
+            i++;
+            fresh_lines++;
+        }
+        block_output(block, block->text + start, block->ends[i] - start);
+        block_output(block, &end, 1);
+    }
+    if (block->out_size) output_write(output, block->out, block->out_size);
+    block->out_size = 0;
+}
+
+static void remember(const struct block *block, size_t from, size_t to) {
+    begin_change();
+    add(block, from, to, NULL);
+    end_change();
+}
+
+/* A write may wait, and must not keep a signal from ending the process: so it
+ * is not within begin_change. All that uses the filter is: an early end closes
+ * it. */
+static bool print_and_add(struct block *block, struct batch *batch) {
+    (void)batch;
+    const bool *const fresh = find_fresh(block);
+    for (size_t from = 0; from < block->lines;) {
+        const size_t to = batch_end(block, fresh, from, room_left());
+        if (to == from) fail_full();
+        if (at_most_once) remember(block, from, to);
+        print_fresh(block, fresh, from, to);
+        if (!at_most_once) remember(block, from, to);
+        from = to;
+    }
+    return true;
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static calyx_filter *make(void) {
+    const calyx_options want = options_wanted();
+    if (!want.capacity && !(wanted.memory && wanted.rate > 0))
+        fail("--create wants --keys, the number of keys that the filter will "
+             "hold; or --memory and --rate");
+    return new_filter(want);
+}
+
+static void look_at_options(void) {
+    if (at_most_once && !new_only)
+        fail("--at-most-once goes with --new: it is about printing");
+    if (!create && (wanted.keys || wanted.rate > 0 || wanted.memory ||
+                    wanted.kind || wanted.probes || wanted.growth > 0 ||
+                    wanted.strict || wanted.seed || wanted.comment))
+        fail("--keys, --rate and other options of a new filter go with "
+             "--create");
+}
+
+static void expect_in_place(const char *path) {
+    if (at_most_once && !change_is_in_place())
+        fail_at(path, 0,
+                "--at-most-once wants a filter that is changed in place; one "
+                "that counts, grows or is packed is saved when the input ends, "
+                "which is after lines were printed");
+}
+
+static int run(int count, char **operands) {
+    look_at_options();
+    filter = change_open(operands[0], create ? make : NULL);
+    expect_in_place(operands[0]);
+    key_options_use(1, (const char *const *)operands, &filter);
+    output = new_only ? output_open(NULL, false) : NULL;
+    choose_batches();
+    const struct work todo = {
+        .work = work,
+        .turn = new_only ? print_and_add : add_all,
+        .unguarded = new_only,
+        .so_far = "the lines before that were added",
+    };
+    const struct totals totals = stream(&todo, count - 1, operands + 1);
+    output_close(output);
+    const calyx_info info = change_outline();
+    change_close();
+    warn_if_overfull(operands[0], &info);
+    const struct figure figures[] = {
+        {"keys", (double)totals.lines, true},
+        {"fresh", (double)fresh_lines, true},
+        {"expected_rate", info.fpr_now, false},
+    };
+    report(&totals, figures, sizeof figures / sizeof *figures);
+    return new_only && !fresh_lines ? EXIT_NO : EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "new", NULL,
+         "Print the lines that the filter did not seem to have, each the first "
+         "time it comes, as soon as they come.",
+         take_flag, &new_only},
+        {0, "at-most-once", NULL,
+         "With --new: remember a line before it is printed, and not after. "
+         "Only for a filter that is changed in place.",
+         take_flag, &at_most_once},
+        WAIT_OPTION,
+        {0, "create", NULL,
+         "Make FILTER if it is missing, for the number of keys that --keys "
+         "tells. Processes that do so at once all add to one file.",
+         take_flag, &create},
+        {0},
+    },
+};
+
+static const struct group new_options = {
+    "A new filter",
+    (const struct option[]){
+        NEW_FILTER_OPTIONS("Plan for so many different keys, such as 10M or "
+                           "1e9. If more come, the rate rises."),
+        {0},
+    },
+};
+
+const struct verb verb_add = {
+    .name = "add",
+    .summary = "add lines to a filter, and with --new print the new ones",
+    .synopsis = "FILTER [--new] [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Adds the lines of the files, or of standard input, to the filter "
+            "in the file FILTER, which must exist, unless --create makes it. "
+            "Exit status 0 says that the keys are in the file, and on the "
+            "disk.",
+            "With --new it is a stream that remembers: a line that was never "
+            "seen passes, and is remembered, also in the next run. A new line "
+            "is held back as often as the filter's rate says.",
+            "A new line is delivered at least once: it is remembered only "
+            "after it was written, in batches of at most 4096 bytes (65536 "
+            "into a regular file). If "
+            "the process is killed, the disk is full or the reader of a pipe "
+            "is gone, the lines that were not written pass again in the next "
+            "run, and so may lines of one batch that were. With --at-most-once "
+            "it is the other way round: a line is remembered first, then "
+            "written; none passes twice, and a batch may be lost. That holds "
+            "when the process is killed; when the machine crashes, what was "
+            "added since the last run may be forgotten.",
+            "Neither knows what the reader of a pipe did with a line. The "
+            "system takes up to 64 KiB into a pipe; what a reader that dies "
+            "leaves there was written, and is lost. If that matters, write to "
+            "a file, and read that.",
+            "The file is changed in place: what was added stays, whatever "
+            "happens to the process. Filters that count or grow, and packed "
+            "ones, are read into memory instead, and replaced when the input "
+            "ends, or when SIGINT, SIGTERM or a closed pipe ends the stream. "
+            "If such a process is killed by SIGKILL, nothing was remembered: "
+            "with --new all its lines pass again, and --at-most-once is "
+            "refused.",
+            "One process at a time can change or replace a filter; others may "
+            "query it meanwhile. If FILTER is replaced or removed all the "
+            "same, as by mv, add ends with status 2, and says so.",
+            "A file of lines that becomes shorter or is written over while it "
+            "is read is an error, when its end comes: then lines of it have "
+            "been added already. One that only grows is read to its end.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &new_options, &work_group,
+                                            &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx add seen.calyx today.txt", "remember the lines of a file"},
+            {"calyx add --create -n 10M --wait seen.calyx today.txt",
+             "the same from cron: make the file first, wait for other runs"},
+            {"crawl | calyx add seen.calyx --new | fetch",
+             "fetch only what was never seen"},
+            {0},
+        },
+    .status = "0 when all is done; with --new, 1 if no line was new; 2 in "
+              "trouble, which is told on standard error.",
+    .least = 1,
+    .most = -1,
+    .run = run,
+};

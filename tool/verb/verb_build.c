@@ -1,0 +1,370 @@
+/*
+ * calyx build: lines in, filter out.
+ *
+ * Hashing is what threads share; the hashes are then added in the order of the
+ * input, by one thread at a time. Adding from all threads at once would take
+ * atomic operations, at three times the cost of plain ones; and so the file is
+ * the same whatever their number.
+ *
+ * With --shards there are several filters, and each key is for one of them.
+ * They are made together, of as much memory as one filter would take.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exact/budget.h"
+#include "exact/spool.h"
+#include "files/filter_file.h"
+#include "files/new_filter.h"
+#include "frame/lock.h"
+#include "input/estimate.h"
+#include "input/pipeline.h"
+#include "server/shards.h"
+
+static const char *out;
+static uint64_t shards; /* 0: no shards, but one filter */
+static bool force;
+
+/* ---- What to make ------------------------------------------------------- */
+
+static uint64_t filter_count(void) {
+    return shards ? shards : 1;
+}
+
+/* The keys of one filter, of so many in all. Shards get an equal share, give or
+ * take its square root: six times that, and a few for small ones, is more than
+ * any of a thousand shards gets, but for one time in 50 000. */
+static uint64_t share_of(uint64_t all) {
+    if (!shards || !all) return all;
+    const double share = (double)all / (double)shards;
+    return (uint64_t)ceil(share + 6 * sqrt(share) + 12);
+}
+
+/* ---- Adding ------------------------------------------------------------- */
+
+static calyx_filter *filters[MOST_SHARDS]; /* to add to, or only to hash, if */
+static struct spool *spool; /* the keys are to be counted first */
+
+static void make(calyx_options want) {
+    want.capacity = share_of(want.capacity);
+    for (uint64_t i = 0; i < filter_count(); i++) filters[i] = new_filter(want);
+}
+
+static void free_filters(void) {
+    for (uint64_t i = 0; i < filter_count(); i++) {
+        calyx_free(filters[i]);
+        filters[i] = NULL;
+    }
+}
+
+/* What the filters are together. Without `fully`, what takes reading is 0. */
+static calyx_info describe_all(bool fully) {
+    calyx_info all;
+    (fully ? calyx_describe : calyx_outline)(filters[0], &all);
+    for (uint64_t i = 1; i < filter_count(); i++) {
+        calyx_info info;
+        (fully ? calyx_describe : calyx_outline)(filters[i], &info);
+        all.capacity += info.capacity;
+        all.items += info.items;
+        all.bytes += info.bytes;
+        all.distinct += info.distinct;
+        if (info.fpr_now > all.fpr_now) all.fpr_now = info.fpr_now;
+    }
+    return all;
+}
+
+static struct {
+    uint64_t keys; /* that come, by a guess; 0 if there is none */
+    uint64_t lines;
+    bool wrong; /* and so not all lines have been read */
+} guess;
+
+/* A filter that is larger than it had to be by this share will do. */
+static const double slack = 0.04;
+
+static void add(uint64_t number, const uint64_t *hashes, size_t n) {
+    const calyx_status status =
+        calyx_add_hashes(filters[number], hashes, n, NULL, NULL);
+    if (status == CALYX_FULL)
+        fail("the filter is full at %" PRIu64 " keys, and --strict lets no "
+             "more in",
+             wanted.keys);
+    if (status != CALYX_OK) fail("%s", calyx_status_text(status));
+}
+
+static void work(struct block *block, struct batch *batch) {
+    if (shards)
+        hash_for_shards(block, batch, filters[0], shards);
+    else
+        hash_block(block, batch, filters[0], false);
+}
+
+/* With too many keys, or too many lines that came before, reading on is of no
+ * use. Both only ever rise: so the verdict is the same wherever blocks end. */
+static bool guess_holds(uint64_t more_lines) {
+    const calyx_info info = describe_all(false);
+    guess.lines += more_lines;
+    guess.wrong =
+        info.items > guess.keys ||
+        (double)(guess.lines - info.items) > slack * (double)guess.keys;
+    return !guess.wrong;
+}
+
+/* What is kept of shards says before each run of hashes whose they are, and how
+ * many. */
+enum { COUNT_BITS = 32 };
+
+static void put(uint64_t number, const uint64_t *hashes, size_t n) {
+    if (!spool) {
+        add(number, hashes, n);
+        return;
+    }
+    if (shards) spool_mark(spool, number << COUNT_BITS | n);
+    spool_put(spool, hashes, n);
+}
+
+static bool turn(struct block *block, struct batch *batch) {
+    (void)batch;
+    if (!shards) put(0, block->hashes, block->lines);
+    for (uint64_t i = 0; i < shards; i++) {
+        const size_t from = i ? block->ends[i - 1] : 0;
+        put(i, block->hashes + from, block->ends[i] - from);
+    }
+    return !guess.keys || guess_holds(block->lines);
+}
+
+static void take_back(void *context, const uint64_t *words, size_t n) {
+    static uint64_t number, left;
+    (void)context;
+    if (!shards) left = n;
+    while (n > 0) {
+        if (left == 0) {
+            number = *words >> COUNT_BITS;
+            left = (uint32_t)*words;
+            words++;
+            n--;
+        }
+        const size_t some = left < n ? (size_t)left : n;
+        add(number, words, some);
+        left -= some;
+        words += some;
+        n -= some;
+    }
+}
+
+static const struct work todo = {.work = work, .turn = turn};
+
+/* ---- Without --keys ----------------------------------------------------- */
+
+/*
+ * The number of different keys decides the size. For large files it is guessed,
+ * as if no line came twice; when all are in, the filter tells how many are
+ * different, and if it is too small or too large for them, the files are read
+ * again. For all other input, and then, the hashes are kept and counted.
+ */
+
+/* Does the filter keep its rate, and is it not much larger than it needs? */
+static bool fits(void) {
+    const calyx_info info = describe_all(true);
+    return info.fpr_now <= info.fpr &&
+           info.distinct * (1 + slack) >= (double)info.capacity;
+}
+
+/* What is wrong with the options is said before anything is read. */
+static void look_for_errors(calyx_options want) {
+    want.capacity = 1000;
+    calyx_free(new_filter(want));
+}
+
+static bool make_guessed(calyx_options want, int count, char **files,
+                         struct totals *totals) {
+    if (wanted.strict || wanted.growth > 0)
+        return false; /* they go by the number */
+    if (!guess_lines(count, files, &guess.keys)) return false;
+    want.capacity = guess.keys;
+    make(want);
+    note_files(count, files);
+    *totals = stream(&todo, count, files);
+    guess.keys = 0;
+    const bool good = !guess.wrong && fits();
+    if (!good) free_filters();
+    return good;
+}
+
+/* The filter for the number of keys in the spool, and a little more than the
+ * estimate may be wrong by. */
+static void make_counted(calyx_options want, int count, char **files,
+                         struct totals *totals) {
+    const double margin = 1.016;
+    const calyx_options least = {.kind = want.kind,
+                                 .hash = want.hash,
+                                 .seed = want.seed,
+                                 .key = want.key};
+    calyx_error why;
+    if (calyx_new(&least, &filters[0], &why) != CALYX_OK) fail_with(&why);
+    spool = spool_open();
+    *totals = stream(&todo, count, files);
+    expect_same_files(false); /* if they were read before */
+    calyx_free(filters[0]);
+    want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
+    if (want.capacity == 0) want.capacity = 1;
+    make(want);
+    spool_take(spool, take_back, NULL);
+    spool_close(spool);
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+/* Chance never does this, but somebody who chooses the keys may. */
+static void warn_of_fullest_shard(void) {
+    calyx_info info;
+    double most = 1;
+    uint64_t fullest = shards;
+    for (uint64_t i = 0; i < shards; i++) {
+        calyx_outline(filters[i], &info);
+        const double load = (double)info.items / (double)info.capacity;
+        if (load > most) fullest = i;
+        if (load > most) most = load;
+    }
+    if (fullest == shards) return;
+    char *const file = shard_file(out, fullest, shards);
+    calyx_describe(filters[fullest], &info);
+    warn_if_overfull(file, &info);
+    free(file);
+}
+
+static void tell(const struct totals *totals) {
+    calyx_info info = describe_all(false); /* more takes reading it */
+    if (wants_report() || info.items > info.capacity) info = describe_all(true);
+    warn_if_overfull(out ? out : "the filter", &info);
+    if (info.items <= info.capacity) warn_of_fullest_shard();
+    const struct figure figures[] = {
+        {"keys", (double)totals->lines, true},
+        {"fresh", (double)info.items, true},
+        {"filter_bytes", (double)info.bytes, true},
+        {"expected_rate", info.fpr_now, false},
+    };
+    report(totals, figures, sizeof figures / sizeof *figures);
+}
+
+/* Shards have names of their own; without them there is one file. */
+static void for_each_file(void (*act)(const char *file, calyx_filter *f)) {
+    if (!shards) act(out, filters[0]);
+    for (uint64_t i = 0; i < shards; i++) {
+        char *const file = shard_file(out, i, shards);
+        act(file, filters[i]);
+        free(file);
+    }
+}
+
+static void expect_file(const char *file, calyx_filter *f) {
+    (void)f;
+    expect_output(file, force);
+    if (file && force) lock_file(file); /* shards: only to see that it can be */
+}
+
+static void save(const char *file, calyx_filter *f) {
+    filter_save(f, file, force);
+}
+
+static int run(int count, char **files) {
+    if (shards && (!out || strcmp(out, "-") == 0))
+        fail("--shards makes several files; name them by -o NAME.calyx");
+    if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
+        fail("a filter is nothing for a terminal; name a file with -o");
+    for_each_file(expect_file);
+    if (shards) wanted.memory /= shards;
+
+    const calyx_options want = options_wanted();
+    const double started = seconds_now();
+    struct totals totals;
+    if (wanted.keys || (wanted.memory && wanted.rate > 0)) {
+        make(want);
+        totals = stream(&todo, count, files);
+    } else {
+        look_for_errors(want);
+        if (!make_guessed(want, count, files, &totals))
+            make_counted(want, count, files, &totals);
+    }
+    for_each_file(save);
+    totals.seconds = seconds_now() - started;
+    tell(&totals);
+    free_filters();
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'o', "output", "FILE",
+         "Write the filter to FILE; the default is standard output. It appears "
+         "when it is complete. Packed if the name ends in .gz or .zst.",
+         take_text, &out},
+        {0, "force", NULL, "Replace FILE if it exists.", take_flag, &force},
+        NEW_FILTER_OPTIONS(
+            "Plan for so many different keys, such as 10M or 1e9. Without it "
+            "they are guessed or counted, and the rate is kept all the same."),
+        {0, "shards", "N",
+         "Make N filters instead of one, each for its share of the keys, up to "
+         "1024: -o ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push "
+         "--shards' spreads them over a cluster.",
+         take_shards, &shards},
+        {0},
+    },
+};
+
+const struct verb verb_build = {
+    .name = "build",
+    .summary = "make a filter of lines",
+    .synopsis = "[-o OUT.calyx] [-n KEYS] [-p RATE] [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines from the files, or from standard input if there is "
+            "none or it is '-', and makes a filter of them. Input that is gzip "
+            "or zstd is unpacked, whatever its name.",
+            "The size of a filter depends on the number of different keys and "
+            "on the rate. Without --keys nobody has to guess. For plain files "
+            "of 16 MiB and more, calyx guesses itself, by a sample, how many "
+            "lines there are, and makes the filter for as many keys; if it "
+            "turns out that there are fewer different ones, or more, so that "
+            "the filter would be over 4 percent too large or would not keep "
+            "its rate, they are read once more.",
+            "When such files are read once more, and when any other input is "
+            "read, a hash of 8 bytes is kept of each line, the first million "
+            "in memory and the rest in a temporary file in $TMPDIR, or /tmp; "
+            "meanwhile the different ones are counted, to about half a "
+            "percent. Then the filter is made for that number and 1.6 percent "
+            "more, so that it keeps its rate.",
+            "A file that becomes shorter, is written over or is replaced while "
+            "it is read is an error, and no filter is made. One that only "
+            "grows, as a log does, is read to its end.",
+            "With --keys nothing is guessed and nothing is kept; if more keys "
+            "come, the rate rises, and a warning tells how far.",
+            "The options for keys are stored with the filter: whatever reads "
+            "lines for it later goes by them, unless it is given others.",
+            "With --shards, the shards take as much memory together as one "
+            "filter would, and up to a percent more. doc/COMMANDS.md tells "
+            "which shard a key belongs to.",
+            "The same lines and options make the same file, whatever the "
+            "number of threads.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx build -o words.calyx words.txt",
+             "all different lines of a file, at 1%"},
+            {"calyx build -p 1e-6 -o pwned.calyx hashes/*.txt.zst",
+             "one in a million, from packed files"},
+            {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
+             "keys of two columns, and a size to keep to"},
+            {"calyx build -n 10M -o seen.calyx /dev/null",
+             "an empty filter, to be added to"},
+            {0},
+        },
+    .most = -1,
+    .run = run,
+};

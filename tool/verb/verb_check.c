@@ -1,0 +1,479 @@
+/*
+ * calyx check: which lines may be in a filter; or with -v, which certainly are
+ * not. With the manners of grep.
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exact/set.h"
+#include "files/filter_file.h"
+#include "input/pipeline.h"
+#include "server/query.h"
+#include "server/shards.h"
+
+static struct texts names, allow_lists;
+static const char *except_name, *server_url;
+static uint64_t shards;
+static bool invert, count_only, numbered, quiet, show_filter;
+static uint64_t most = UINT64_MAX;
+
+/* ---- The filters -------------------------------------------------------- */
+
+/* Which filters have a line: one bit each. */
+typedef uint64_t filter_set;
+enum { MOST_FILTERS = 64 };
+
+static calyx_filter *filters[MOST_FILTERS], *except;
+static bool shares_hash[MOST_FILTERS]; /* with the first */
+static _Atomic uint64_t lines_in[MOST_FILTERS];
+static struct exact *allowed;
+
+static bool is_standard(const char *name) {
+    return strcmp(name, "-") == 0;
+}
+
+/* Standard input can be read once. */
+static void look_for_standard_input(int count, char **files) {
+    int uses = count == 0;
+    for (int i = 0; i < count; i++) uses += is_standard(files[i]);
+    for (size_t i = 0; i < names.count; i++) uses += is_standard(names.text[i]);
+    for (size_t i = 0; i < allow_lists.count; i++)
+        uses += is_standard(allow_lists.text[i]);
+    if (except_name) uses += is_standard(except_name);
+    if (uses > 1)
+        fail("standard input is to be read as more than one of filters, lists "
+             "and lines%s",
+             count ? "" : "; name a file of lines");
+}
+
+static bool limited(void) {
+    return most != UINT64_MAX;
+}
+
+/* The one in the server counts as the first; what stands in its place here only
+ * hashes, for --allow. */
+static void open_remote(void) {
+    if (names.count)
+        fail("--server does not go with -f: ask one, then the other");
+    remote_open(server_url, shards);
+    const calyx_options plain = {0};
+    calyx_error why;
+    if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
+    char *const options = remote_key_options();
+    key_options_set(filters[0], options);
+    free(options);
+    static const char *name;
+    name = remote_name();
+    names = (struct texts){&name, 1};
+}
+
+static void open_filters(void) {
+    if (!names.count)
+        fail("a filter is wanted: calyx check -f FILTER [FILE]..., or "
+             "--server URL");
+    if (shards) fail("--shards is for --server");
+    if (names.count > MOST_FILTERS)
+        fail("at most %d filters can be asked at once, not %zu", MOST_FILTERS,
+             names.count);
+    for (size_t i = 0; i < names.count; i++) {
+        filters[i] = filter_open(names.text[i]);
+        /* filters with one hash and seed or key agree on this one, too */
+        const char *const probe = "calyx";
+        shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
+                         calyx_hash(filters[0], probe, 5);
+    }
+}
+
+/* All filters are asked for the same key, and --except is one of them. */
+static void use_key_options(void) {
+    const char *all_names[MOST_FILTERS + 1];
+    calyx_filter *all[MOST_FILTERS + 1];
+    size_t n = 0;
+    for (; n < names.count; n++) {
+        all_names[n] = names.text[n];
+        all[n] = filters[n];
+    }
+    all_names[n] = except_name;
+    all[n] = except;
+    key_options_use(n + (except != NULL), all_names, all);
+}
+
+/* What the server said of the keys of this block. */
+struct answers {
+    bool *found; /* NULL: there is no server */
+    size_t used;
+};
+
+/* Ask for all keys of a block at once: it takes as long as for one. */
+static struct answers ask_remote(struct block *block, struct batch *batch) {
+    struct question question = {0};
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        question_add(&question, batch->keys, batch->count);
+    block->ended = 0; /* they are gone through once more */
+    return (struct answers){remote_ask(&question), 0};
+}
+
+/* Which filters have each key. It is hashed once for all that hash alike. */
+static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
+    bool found[BATCH_ROOM];
+    uint64_t hashes[BATCH_ROOM];
+    calyx_hash_many(filters[0], keys, n, hashes);
+    memset(sets, 0, n * sizeof *sets);
+    for (size_t f = 0; f < names.count; f++) {
+        if (shares_hash[f])
+            calyx_has_hashes(filters[f], hashes, n, found);
+        else
+            calyx_has_many(filters[f], keys, n, found);
+        for (size_t i = 0; i < n; i++) sets[i] |= (filter_set)found[i] << f;
+    }
+}
+
+/* Take back what is known to be wrong, or excepted. */
+static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
+    for (size_t i = 0; i < n; i++) {
+        if (!sets[i]) continue;
+        const calyx_key *const key = &keys[i];
+        if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
+        if (allowed && exact_find(allowed, key,
+                                  calyx_hash(filters[0], key->data, key->size)))
+            sets[i] = 0;
+    }
+}
+
+/* Which lines are selected; and with -H, because of which filters. */
+static void select_lines(const calyx_key *keys, size_t n,
+                         struct answers *answers, bool *chosen,
+                         filter_set *sets) {
+    if (!answers->found && names.count == 1 && !show_filter && !allowed &&
+        !except) {
+        calyx_has_many(filters[0], keys, n, chosen);
+        for (size_t i = 0; i < n; i++) chosen[i] = chosen[i] != invert;
+        return;
+    }
+    if (answers->found)
+        for (size_t i = 0; i < n; i++)
+            sets[i] = answers->found[answers->used++];
+    else
+        ask(keys, n, sets);
+    if (allowed || except) take_back(keys, n, sets);
+    for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
+}
+
+static bool allow(struct block *block, struct batch *batch) {
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        for (size_t i = 0; i < batch->count; i++) {
+            const calyx_key *const key = &batch->keys[i];
+            const uint64_t hash = calyx_hash(filters[0], key->data, key->size);
+            if (!exact_find(allowed, key, hash))
+                exact_put(allowed, key, hash, NULL);
+        }
+    return true;
+}
+
+static void read_allowed(void) {
+    if (!allow_lists.count) return;
+    allowed = exact_new(UINT64_MAX, 0);
+    const struct work todo = {.turn = allow};
+    stream(&todo, (int)allow_lists.count, (char **)allow_lists.text);
+}
+
+/* ---- The lines ---------------------------------------------------------- */
+
+static bool many_files;
+static uint64_t selected;
+
+static void put_text(struct block *block, const char *text) {
+    block_output(block, text, strlen(text));
+    block_output(block, ":", 1);
+}
+
+static void put_number(struct block *block, uint64_t number) {
+    char digits[24], *at = digits + sizeof digits;
+    *--at = ':';
+    do *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    block_output(block, at, (size_t)(digits + sizeof digits - at));
+}
+
+static void put_line(struct block *block, const calyx_key *line,
+                     uint64_t number, const char *filter) {
+    const char end = record_end();
+    if (filter) put_text(block, filter);
+    if (numbered && many_files) put_text(block, block->file);
+    if (numbered) put_number(block, number);
+    block_output(block, line->data, line->size);
+    block_output(block, &end, 1);
+}
+
+/* Once for each filter that has it, if they are to be named. */
+static void put_lines(struct block *block, const calyx_key *line,
+                      uint64_t number, filter_set set) {
+    if (!show_filter || !set) {
+        put_line(block, line, number, NULL);
+        return;
+    }
+    for (; set; set &= set - 1)
+        put_line(block, line, number, names.text[__builtin_ctzll(set)]);
+}
+
+/* To cut the output at the last line that is wanted. */
+static void note_end(struct block *block) {
+    if (block->selected >= block->end_room) {
+        block->end_room = block->end_room ? 2 * block->end_room : 1024;
+        block->ends =
+            more_memory(block->ends, block->end_room * sizeof *block->ends);
+    }
+    block->ends[block->selected] = block->out_size;
+}
+
+static void put_selected(struct block *block, const struct batch *batch,
+                         const bool *chosen, const filter_set *sets,
+                         uint64_t *number) {
+    for (size_t i = 0; i < batch->count; i++) {
+        if (chosen[i]) {
+            put_lines(block, &batch->lines[i], *number,
+                      show_filter ? sets[i] : 0);
+            if (limited()) note_end(block);
+            block->selected++;
+        }
+        if (numbered) *number += ends_of(&batch->lines[i]);
+    }
+}
+
+/* Where the next of these is, or n. */
+static size_t next_of(bool which, const bool *chosen, size_t from, size_t n) {
+    const bool *const at = memchr(chosen + from, which, n - from);
+    return at ? (size_t)(at - chosen) : n;
+}
+
+/* The same for bare lines: neighbours together, as they stand in the block. */
+static void put_bare(struct block *block, const struct batch *batch,
+                     const bool *chosen) {
+    const size_t n = batch->count;
+    for (size_t from = 0, to; from < n; from = to) {
+        from = next_of(true, chosen, from, n);
+        to = next_of(false, chosen, from, n);
+        if (from == to) break;
+        const char *const first = batch->lines[from].data;
+        const calyx_key *const last = &batch->lines[to - 1];
+        block_output_lines(block, first,
+                           (size_t)((const char *)last->data - first) +
+                               last->size + 1);
+        block->selected += to - from;
+    }
+}
+
+static void count_selected(struct block *block, size_t n, const bool *chosen,
+                           const filter_set *sets) {
+    for (size_t i = 0; i < n; i++) block->selected += chosen[i];
+    if (!show_filter) return;
+    for (size_t f = 0; f < names.count; f++) {
+        uint64_t lines = 0;
+        for (size_t i = 0; i < n; i++) lines += (sets[i] >> f & 1) != invert;
+        lines_in[f] += lines;
+    }
+}
+
+static void work(struct block *block, struct batch *batch) {
+    bool chosen[BATCH_ROOM];
+    filter_set sets[BATCH_ROOM];
+    uint64_t number = block->line;
+    struct answers answers = {0};
+    if (server_url) answers = ask_remote(block, batch);
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        select_lines(batch->keys, batch->count, &answers, chosen, sets);
+        block->lines += batch->count;
+        if (quiet || count_only)
+            count_selected(block, batch->count, chosen, sets);
+        else if (show_filter || numbered || limited())
+            put_selected(block, batch, chosen, sets, &number);
+        else
+            put_bare(block, batch, chosen);
+    }
+    free(answers.found);
+}
+
+/* All lines of this block have been looked up by now, and none is printed. */
+static void expect_health(void) {
+    for (size_t f = 0; f < names.count; f++)
+        filter_expect_health(filters[f], names.text[f]);
+    if (except) filter_expect_health(except, except_name);
+}
+
+static bool turn(struct block *block, struct batch *batch) {
+    (void)batch;
+    expect_health();
+    if (block->selected >= most - selected) {
+        const uint64_t last = most - selected;
+        if (block->out_size) block->out_size = block->ends[last - 1];
+        selected = most;
+        return false;
+    }
+    selected += block->selected;
+    return !(quiet && selected);
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static void print_counts(void) {
+    if (!show_filter) {
+        printf("%" PRIu64 "\n", selected);
+        return;
+    }
+    for (size_t f = 0; f < names.count; f++)
+        printf("%s:%" PRIu64 "\n", names.text[f], lines_in[f]);
+}
+
+static double expected_rate(void) {
+    double none = 1;
+    for (size_t f = 0; f < names.count; f++) {
+        calyx_info info;
+        filter_expect_whole(filters[f], names.text[f]);
+        calyx_describe(filters[f], &info);
+        none *= 1 - info.fpr_now;
+    }
+    return 1 - none;
+}
+
+static int run(int count, char **files) {
+    if (limited() && count_only && show_filter)
+        fail("--max-count does not go with --count and --filter-name");
+    look_for_standard_input(count, files);
+    if (server_url)
+        open_remote();
+    else
+        open_filters();
+    if (except_name) except = filter_open(except_name);
+    use_key_options();
+    if (most == 0) {
+        if (count_only && !quiet) print_counts();
+        return EXIT_NO;
+    }
+    read_allowed();
+    many_files = count > 1;
+    const struct work todo = {
+        .work = work,
+        .turn = turn,
+        .numbered = numbered,
+        .goes_on = true,
+        .output = quiet || count_only ? NULL : output_open(NULL, false),
+    };
+    const struct totals totals = stream(&todo, count, files);
+    output_close(todo.output);
+    if (count_only && !quiet) print_counts();
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"keys", (double)totals.lines, true},
+            {"selected", (double)selected, true},
+            {"expected_rate", server_url ? 0 : expected_rate(), false},
+        };
+        report(&totals, figures, server_url ? 2 : 3);
+    }
+    if (server_url) remote_close();
+    if (totals.unread && !(quiet && selected)) return EXIT_TROUBLE;
+    return selected ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'f', "filter", "FILTER",
+         "Ask this filter. May be given several times: a line is selected if "
+         "any of them may have it.",
+         take_texts, &names},
+        {0, "server", "URL",
+         "Ask the filter that is in a server under this key, as 'calyx help "
+         "push' tells: many lines at a time, and each of the shard that it "
+         "belongs to, if there are several. The options for keys are those of "
+         "the filter, if this user may call BF.DUMP.",
+         take_text, &server_url},
+        {0, "shards", "N",
+         "The filter in the server has N shards. By default the server says "
+         "so, in KEY:shards.",
+         take_shards, &shards},
+        {'v', "invert", NULL,
+         "Select the lines that certainly are in none of the filters.",
+         take_flag, &invert},
+        {'c', "count", NULL,
+         "Print the number of selected lines instead; with -H, for each "
+         "filter.",
+         take_flag, &count_only},
+        {'n', "line-number", NULL,
+         "Print the number of the line before it; if there are several files, "
+         "the name of the file before that.",
+         take_flag, &numbered},
+        {'q', "quiet", NULL,
+         "Print nothing, and stop at the first selected line.", take_flag,
+         &quiet},
+        {'m', "max-count", "N", "Stop after N selected lines.", take_count,
+         &most},
+        {'H', "filter-name", NULL,
+         "Print before a line the name of the filter that may have it, and the "
+         "line once for each such filter.",
+         take_flag, &show_filter},
+        {0, "allow", "LIST",
+         "Answer no for the lines of LIST, an exact list of known false "
+         "positives. Its lines have the form of the input.",
+         take_texts, &allow_lists},
+        {0, "except", "FILTER",
+         "Answer no for what this filter may have, whatever the others say.",
+         take_text, &except_name},
+        {0},
+    },
+};
+
+const struct verb verb_check = {
+    .name = "check",
+    .summary = "print the lines that may be in a filter, or with -v are not",
+    .synopsis = "(-f FILTER... | --server URL) [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines from the files, or from standard input, and prints "
+            "those that may be in the filter, whole and in their order. The "
+            "lines of the list that the filter was made of are always among "
+            "them; others are as often as its rate says. With -v it prints the "
+            "lines that are certainly not in it.",
+            "The options that choose the key are those that the filter was "
+            "built with; others on the command line replace them, for input "
+            "that has the key elsewhere. Several filters must have been built "
+            "with the same ones, unless some are given.",
+            "Nothing is answered by damaged bytes: each range of the filter is "
+            "compared with its checksum before it is first used, and if it "
+            "does not match, that is trouble. Only 'calyx verify' looks at "
+            "all of them.",
+            "A list that shrinks or is written over while it is read is "
+            "trouble; one that only grows is read to its end.",
+            "A file that cannot be read is told of, and the others are read; "
+            "the exit status is then 2, but for -q if a line was selected.",
+            "With --server, a filter that is not there, or not all of it, is "
+            "trouble, and not a no. If a connection breaks or a cluster fails "
+            "over, it waits and asks again.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &server_group, &work_group,
+                                            &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx check -f seen.calyx -v new.txt",
+             "lines that were certainly never seen"},
+            {"calyx check -f pwned.calyx -k 1 -t : users.txt",
+             "whole lines, by their first field"},
+            {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
+             "which of two lists may have each line, but for a third"},
+            {"calyx check --server redis://localhost/seen -v new.txt",
+             "ask a filter in a server"},
+            {"calyx check -q -f seen.calyx new.txt && echo some",
+             "ask by the exit status"},
+            {0},
+        },
+    .status = "0 if a line was selected, 1 if none was, 2 in trouble, which is "
+              "told on standard error.",
+    .most = -1,
+    .run = run,
+};

@@ -1,0 +1,326 @@
+/*
+ * calyx common: the lines that all files have, exactly and in the memory that
+ * it is given.
+ *
+ * The first file is read last, and its lines are printed as they are read: they
+ * were in all others, or not. If all files can be read twice, a chain of
+ * filters comes before: one of the smallest file; one of those lines of the
+ * next that the first may have; and so on. So most lines that are not common
+ * are dropped at once.
+ *
+ * With --at-least, files are read in their order, and keys are judged in the
+ * end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exact/approx.h"
+#include "exact/engine.h"
+#include "exact/prefilter.h"
+#include "files/result.h"
+
+static bool count;
+static uint64_t at_least, files_count;
+
+/* ---- The rule for all files ----------------------------------------------
+ */
+
+static bool is_read_first(uint64_t file) {
+    return file == 0;
+}
+
+static bool is_read_last(uint64_t file) {
+    return file + 1 == files_count;
+}
+
+/* What counts is to be in all files so far. */
+static enum fate meet_in_all(struct tally *tally, bool fresh, uint64_t file) {
+    (void)fresh;
+    if (tally->count != file) return NOT_PRINTED;
+    tally->count++;
+    return is_read_last(file) ? TO_OUTPUT : NOT_PRINTED;
+}
+
+static enum fate absent(uint64_t file) {
+    (void)file;
+    return NOT_PRINTED;
+}
+
+/* ---- The rule for some ----------------------------------------------------
+ */
+
+/* A key that is first met later cannot be in enough files. */
+static bool takes(uint64_t file) {
+    return file + at_least <= files_count;
+}
+
+static enum fate meet_in_some(struct tally *tally, bool fresh, uint64_t file) {
+    if (fresh || tally->file != file) tally->count++;
+    tally->file = file & FILES_MASK;
+    return NOT_PRINTED;
+}
+
+static bool keeps(const struct tally *tally) {
+    return tally->count >= at_least;
+}
+
+/* ---- The chain of filters -------------------------------------------------
+ */
+
+struct operand {
+    char *file;
+    bool is_first; /* of the command line: to be read last */
+    struct sample is;
+};
+
+static int by_size(const void *a, const void *b) {
+    const uint64_t x = ((const struct operand *)a)->is.bytes;
+    const uint64_t y = ((const struct operand *)b)->is.bytes;
+    return (x > y) - (x < y);
+}
+
+/* There are two while the second is made. */
+static uint64_t memory_of_sieve(void) {
+    return budget() / 8 * 3;
+}
+
+static bool fits(uint64_t keys) {
+    return sieve_bytes_for(keys, UINT64_MAX) <= memory_of_sieve();
+}
+
+/* In the order of the chain: by size, but the first file does not come last if
+ * a filter of it fits, since that saves one reading. */
+static struct operand *look_at(int n, char **files, struct sample *sum) {
+    struct operand *const operands = take_memory((size_t)n * sizeof *operands);
+    *sum = (struct sample){.rereadable = true};
+    for (int i = 0; i < n; i++) {
+        operands[i] = (struct operand){files[i], i == 0, sample_file(files[i])};
+        sample_add(sum, &operands[i].is);
+    }
+    qsort(operands, (size_t)n, sizeof *operands, by_size);
+    const struct operand last = operands[n - 1];
+    if (last.is_first && fits(last.is.lines)) {
+        operands[n - 1] = operands[n - 2];
+        operands[n - 2] = last;
+    }
+    return operands;
+}
+
+/* Filters of all files but one at least, the smallest first; `*next` is then
+ * the file to be read through the last of them, and not the first of the
+ * command line. If there was too little memory for the keys of a filter, it
+ * lets too many strangers through, and they are sieved once more. */
+static calyx_filter *chain(const struct operand *operands, int n, int *next) {
+    calyx_filter *sieve = NULL;
+    uint64_t keys = operands[0].is.lines;
+    bool cramped = false;
+    int i = 0;
+    for (; i < n - 1 || (cramped && i < 2 * n) || operands[i % n].is_first;
+         i++) {
+        cramped = !fits(keys);
+        calyx_filter *const of_both =
+            sieve_of(operands[i % n].file, sieve, keys, memory_of_sieve());
+        calyx_free(sieve);
+        sieve = of_both;
+        keys = sieve_keys(sieve) + 1;
+    }
+    *next = i % n;
+    return sieve;
+}
+
+/* One file is read for both, for its filter and for its keys; then the others;
+ * and the first of the command line last. */
+static void settle_with_sieve(int n, struct operand *operands,
+                              const struct rule *rule) {
+    int start;
+    calyx_filter *const sieve = chain(operands, n, &start);
+    /* those that pass are few; and if not, a filter would not help */
+    const struct sample *const is = &operands[start].is;
+    const uint64_t keys = sieve_keys(sieve);
+    const uint64_t most = keys < is->lines ? keys : is->lines;
+    calyx_filter *const passed = sieve_new(most / 2, budget() / 8);
+    const struct sample expected = {.bytes =
+                                        is->bytes / (is->lines + 1) * most};
+    settle_start(rule, budget_without(sieve_bytes(sieve) + sieve_bytes(passed)),
+                 &expected);
+    settle_files(1, &operands[start].file, sieve, passed);
+    calyx_free(sieve);
+    int first = 0;
+    for (int i = 0; i < n; i++)
+        if (operands[i].is_first)
+            first = i;
+        else if (i != start)
+            settle_files(1, &operands[i].file, passed, NULL);
+    settle_files(1, &operands[first].file, passed, NULL);
+    calyx_free(passed);
+}
+
+/* ---- With filters alone ---------------------------------------------------
+ */
+
+static int run_approx(int n, char **files) {
+    if (count || at_least)
+        fail("--approx does not go with --count and --at-least: filters know "
+             "only of all files");
+    char text[TEXT_SIZE];
+    warn("approximate: up to %s of the lines that are not common are printed, "
+         "and a line that %s repeats is printed again",
+         rate_text(approx_rate(), text), files[0]);
+    struct output *const output =
+        output_open(result_path_of_lines(), result_replaces());
+    calyx_filter *f = NULL;
+    for (int i = 1; i < n; i++) {
+        calyx_filter *const next = approx_filter();
+        approx_add(next, 1, files + i, f, budget());
+        calyx_free(f);
+        f = next;
+    }
+    struct totals totals;
+    const uint64_t printed =
+        approx_print(f, 1, files, true, false, budget(), output, &totals);
+    output_close(output);
+    calyx_info info;
+    calyx_describe(f, &info);
+    /* of all strangers, the rest was not printed */
+    const double wrong =
+        (double)(totals.lines - printed) * info.fpr_now / (1 - info.fpr_now);
+    warn("about %s of the lines printed are not common",
+         count_text((uint64_t)(wrong + 0.5), text));
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"printed", (double)printed, true},
+            {"expected_rate", info.fpr_now, false},
+            {"filter_bytes", (double)info.bytes, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    calyx_free(f);
+    return printed ? EXIT_YES : EXIT_NO;
+}
+
+/* ---- The verb ------------------------------------------------------------ */
+
+static int run(int n, char **files) {
+    expect_one_standard_input(n, files);
+    if (approx_rate() > 0) return run_approx(n, files);
+    if (at_least > (uint64_t)n)
+        fail("option --at-least wants a number from 1 to %d, the number of "
+             "files, not %" PRIu64,
+             n, at_least);
+    if (n > FILES_MASK) fail("at most %d files can be compared", FILES_MASK);
+    files_count = (uint64_t)n;
+    if (!at_least) at_least = files_count;
+
+    const double started = seconds_now();
+    const bool of_all = at_least == files_count;
+    struct rule rule = {.tallies = true,
+                        .takes = of_all ? is_read_first : takes,
+                        .prints = of_all ? is_read_last : takes,
+                        .meet = of_all ? meet_in_all : meet_in_some,
+                        .absent = at_least > 1 ? absent : NULL,
+                        .keeps = of_all ? NULL : keeps,
+                        .counts = count};
+    struct sample sum;
+    struct operand *const operands = look_at(n, files, &sum);
+    const bool sieved =
+        sum.rereadable && of_all && sieve_pays(operands[0].is.bytes, budget());
+    if (only_plans()) {
+        const struct sample least = operands[0].is;
+        print_plan(&(struct outlook){
+            .rule = &rule,
+            .sum = sum,
+            .sieved = least,
+            .sieve =
+                sieved ? sieve_bytes_for(least.lines, memory_of_sieve()) : 0,
+            .what_remains = "are common",
+            .passes = 1 + sieved,
+            .known = sum.rereadable});
+        return EXIT_YES;
+    }
+
+    rule.output = output_open(result_path_of_lines(), result_replaces());
+    note_files(n, files);
+    if (sieved) {
+        settle_with_sieve(n, operands, &rule);
+    } else {
+        settle_start(&rule, budget(),
+                     sum.rereadable ? &sum : &(struct sample){0});
+        for (int i = of_all; i < n; i++) settle_files(1, files + i, NULL, NULL);
+        if (of_all) settle_files(1, files, NULL, NULL);
+    }
+    expect_same_files(sieved);
+    const struct figures f = settle_end();
+    output_close(rule.output);
+    free(operands);
+    if (wants_report()) {
+        const struct totals totals = {.lines = f.lines,
+                                      .bytes = f.bytes,
+                                      .seconds = seconds_now() - started};
+        const struct figure figures[] = {
+            {"distinct", (double)f.keys, true},
+            {"common", (double)f.printed, true},
+            {"candidates", (double)f.candidates, true},
+            {"false_candidates", (double)(f.keys - f.printed), true},
+            {"spilled_bytes", (double)f.spilled, true},
+            {"passes", 1 + sieved, true},
+            {"rounds", (double)f.rounds, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    return f.printed ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "at-least", "K",
+         "Print the lines that at least K of the files have, instead of all.",
+         take_some, &at_least},
+        {'c', "count", NULL,
+         "Print before each line how many files have it, and a tab.", take_flag,
+         &count},
+        APPROX_OPTION(
+            "Print with filters alone, in one pass and a few bits a line: up "
+            "to RATE of the lines that are not common, 1% if it is not given, "
+            "are printed, too. None is lost."),
+        {0},
+    },
+};
+
+const struct verb verb_common = {
+    .name = "common",
+    .summary = "print the lines that all files have, exactly",
+    .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
+    .prose =
+        (const char *const[]){
+            "Prints the different lines that all files have, each once, in the "
+            "order of the first file; or with --at-least those that so many "
+            "of them have, in the order in which they are first met. The files "
+            "need not be sorted, and may be larger than memory. Equality is "
+            "decided by all bytes of the key.",
+            "The first file is read last. Regular files are read twice, but "
+            "for one of them: first into filters, which know nearly exactly "
+            "what is common, then to settle the rest; and more often if there "
+            "is too little memory for the filters. Pipes are read once. What "
+            "does not fit into memory goes to temporary files.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &result_group,
+                                            &budget_group, &key_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx common -S 4G monday.txt tuesday.txt -o both.txt",
+             "what two huge lists share, in 4 GB of memory"},
+            {"calyx common --at-least 3 -c day-*.txt.zst",
+             "lines of at least three files, and of how many"},
+            {"calyx common -k 1 -t , a.csv b.csv",
+             "lines of a.csv whose first field b.csv has, too"},
+            {0},
+        },
+    .status = "0 if a line was printed, 1 if none was, 2 in trouble, which is "
+              "told on standard error.",
+    .least = 2,
+    .most = -1,
+    .run = run,
+};

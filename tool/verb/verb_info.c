@@ -1,0 +1,141 @@
+/*
+ * calyx info: what a filter is, how full, and what to expect of it.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "files/filter_file.h"
+#include "frame/json.h"
+#include "input/key_options.h"
+#include "tool.h"
+
+static bool as_json;
+
+/* ---- For people --------------------------------------------------------- */
+
+/* Somebody else's words: nothing in them may move the cursor. */
+static void print_text(const char *name, const char *text) {
+    printf("  %-9s ", name);
+    for (; *text; text++) putchar(iscntrl((unsigned char)*text) ? ' ' : *text);
+    printf("\n");
+}
+
+static void print_info(const char *name, const calyx_filter *f,
+                       const calyx_info *is) {
+    const char *const comment = calyx_comment(f);
+    const char *const keyed_by = key_options_of(f);
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    printf("%s\n", name);
+    printf("  kind      %s", is->kind);
+    if (is->growth > 0)
+        printf(", grows by %g: %u part%s so far", is->growth, is->parts,
+               is->parts == 1 ? "" : "s");
+    printf("%s\n", is->strict ? ", strict: no key past its capacity" : "");
+    printf("  keys      %s of %s\n", count_text(is->items, a),
+           count_text(is->capacity, b));
+    printf("  distinct  about %s, judged by the bits\n",
+           count_text((uint64_t)is->distinct, a));
+    printf("  rate      %s now, %s promised\n", rate_text(is->fpr_now, a),
+           rate_text(is->fpr, b));
+    printf("  size      %s, %.2f bits a key at capacity\n",
+           size_text(is->bytes, a),
+           8 * (double)is->bytes / (double)is->capacity);
+    printf("  bits      %s, %s set; %u probes a key\n", count_text(is->bits, a),
+           rate_text(is->fill, b), is->probes);
+    if (strcmp(is->hash, "siphash") == 0)
+        printf("  hash      siphash, with a secret key\n");
+    else
+        printf("  hash      %s, seed %llu\n", is->hash,
+               (unsigned long long)is->seed);
+    if (keyed_by && *keyed_by) print_text("keyed by", keyed_by);
+    if (*comment) print_text("comment", comment);
+    if (is->fpr_now > is->fpr)
+        printf("  note      it holds more keys than it was made for, so its "
+               "rate is over the promised one\n");
+}
+
+/* ---- For programs ------------------------------------------------------- */
+
+static void write_info(const char *name, const calyx_filter *f,
+                       const calyx_info *is) {
+    const char *const keyed_by = key_options_of(f);
+    json_open(NULL, '{');
+    json_text("file", name);
+    json_text("kind", is->kind);
+    json_count("keys", is->items);
+    json_count("capacity", is->capacity);
+    json_number("distinct", is->distinct);
+    json_number("rate", is->fpr_now);
+    json_number("rate_promised", is->fpr);
+    json_count("bytes", is->bytes);
+    json_count("bits", is->bits);
+    json_number("fill", is->fill);
+    json_count("probes", is->probes);
+    json_count("parts", is->parts);
+    json_number("growth", is->growth);
+    json_answer("strict", is->strict);
+    json_text("hash", is->hash);
+    json_count("seed", is->seed);
+    json_text("comment", calyx_comment(f));
+    if (keyed_by) json_text("key_options", keyed_by);
+    json_close();
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static int run(int count, char **operands) {
+    if (as_json) json_open(NULL, '[');
+    for (int i = 0; i < count; i++) {
+        calyx_filter *const f = filter_open_whole(operands[i]);
+        calyx_info is;
+        calyx_describe(f, &is);
+        if (as_json) {
+            write_info(operands[i], f, &is);
+        } else {
+            if (i > 0) printf("\n");
+            print_info(operands[i], f, &is);
+        }
+        calyx_free(f);
+    }
+    if (as_json) json_close();
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "json", NULL,
+         "Print an array with one object for each FILE, for programs.",
+         take_flag, &as_json},
+        {0},
+    },
+};
+
+const struct verb verb_info = {
+    .name = "info",
+    .summary = "tell what filters are, how full, and what to expect of them",
+    .synopsis = "[--json] FILE...",
+    .prose =
+        (const char *const[]){
+            "Tells of each filter its kind, keys, size and hash; the rate that "
+            "was promised, up to so many keys; and the rate to expect now, "
+            "judged by the bits that are set. FILE may be packed by gzip or "
+            "zstd; - is standard input.",
+            "Keys are counted as they are added, and a false positive is not "
+            "counted: the number of distinct keys that the bits suggest is an "
+            "independent guess. The whole filter is read for it, and compared "
+            "with its checksums: a damaged one is trouble.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &secret_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx info seen.calyx", "tell about one filter"},
+            {"calyx info --json *.calyx | jq '.[] | select(.rate > .01)'",
+             "those with a rate over 1 % now"},
+            {0},
+        },
+    .least = 1,
+    .most = -1,
+    .run = run,
+};

@@ -1,0 +1,255 @@
+/*
+ * calyx minus: the lines of one file that no other file has, exactly and in the
+ * memory that it is given.
+ *
+ * The other files are read first. Their lines that the first one certainly does
+ * not have, by a filter of it, are dropped at once. Then the lines of the first
+ * are printed as they are read, unless keys of the others had to be put off.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exact/approx.h"
+#include "exact/engine.h"
+#include "exact/prefilter.h"
+#include "files/filter_file.h"
+#include "files/result.h"
+#include "input/source.h"
+
+static bool unique;
+static uint64_t first; /* the number of the first file: it is read last */
+
+/* ---- The rule ------------------------------------------------------------ */
+
+static bool is_first(uint64_t file) {
+    return file == first;
+}
+
+static bool takes(uint64_t file) {
+    return unique || !is_first(file);
+}
+
+static enum fate meet(struct tally *tally, bool fresh, uint64_t file) {
+    (void)tally;
+    return fresh && is_first(file) ? TO_OUTPUT : NOT_PRINTED;
+}
+
+static enum fate absent(uint64_t file) {
+    return is_first(file) ? TO_OUTPUT : NOT_PRINTED;
+}
+
+/* ---- Lists and filters among the others ------------------------------------
+ */
+
+static char **lists;
+static calyx_filter **filters;
+static int list_count, filter_count;
+
+/* By its name, so that a damaged one is not taken for a list; or by its bytes.
+ * Those of a pipe can't be put back: if they are a filter's, they are refused
+ * when they are read as lines. */
+static bool is_filter(const char *path) {
+    const char *const dot = strrchr(path, '.');
+    struct stat is;
+    if (takes_any_bytes()) return false;
+    if (dot && strcmp(dot, ".calyx") == 0) return true;
+    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
+    struct source *const source = source_open(path);
+    const bool filter = source_is_filter(source);
+    source_close(source);
+    return filter;
+}
+
+static void tell_apart(int n, char **files) {
+    lists = take_memory((size_t)n * sizeof *lists);
+    filters = take_memory((size_t)n * sizeof *filters);
+    const char **const names = take_memory((size_t)n * sizeof *names);
+    for (int i = 1; i < n; i++) {
+        if (!is_filter(files[i])) {
+            lists[list_count++] = files[i];
+            continue;
+        }
+        calyx_filter *const f = filter_open_whole(files[i]);
+        calyx_info info;
+        char text[TEXT_SIZE];
+        calyx_describe(f, &info);
+        warn("%s is a filter: about %s of the lines that it does not have are "
+             "dropped, too; none that it has is printed",
+             files[i], rate_text(info.fpr_now, text));
+        names[filter_count] = files[i];
+        filters[filter_count++] = f;
+    }
+    key_options_use((size_t)filter_count, names, filters);
+    free(names);
+}
+
+static void drop(const calyx_key *keys, size_t n, bool *dropped) {
+    bool found[BATCH_ROOM];
+    for (int f = 0; f < filter_count; f++) {
+        calyx_has_many(filters[f], keys, n, found);
+        for (size_t i = 0; i < n; i++) dropped[i] |= found[i];
+    }
+}
+
+/* ---- With a filter alone ---------------------------------------------------
+ */
+
+static int run_approx(char *file) {
+    if (unique || filter_count)
+        fail("--approx does not go with --unique, nor with filters; 'calyx "
+             "check -v' asks a filter");
+    char text[TEXT_SIZE];
+    warn("approximate: up to %s of the lines of %s that no other file has are "
+         "lost",
+         rate_text(approx_rate(), text), file);
+    struct output *const output =
+        output_open(result_path_of_lines(), result_replaces());
+    calyx_filter *const f = approx_filter();
+    approx_add(f, list_count, lists, NULL, budget());
+    struct totals totals;
+    const uint64_t printed =
+        approx_print(f, 1, &file, false, false, budget(), output, &totals);
+    output_close(output);
+    calyx_info info;
+    calyx_describe(f, &info);
+    const double lost = (double)printed * info.fpr_now / (1 - info.fpr_now);
+    warn("about %s lines were lost", count_text((uint64_t)(lost + 0.5), text));
+    if (wants_report()) {
+        const struct figure figures[] = {
+            {"printed", (double)printed, true},
+            {"lost", lost, false},
+            {"filter_bytes", (double)info.bytes, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    calyx_free(f);
+    return printed ? EXIT_YES : EXIT_NO;
+}
+
+static uint64_t memory_of_sieve(void) {
+    return budget() / 4;
+}
+
+/* ---- The verb ------------------------------------------------------------ */
+
+static int run(int n, char **files) {
+    expect_one_standard_input(n, files);
+    tell_apart(n, files);
+    if (approx_rate() > 0) return run_approx(files[0]);
+    first = (uint64_t)list_count;
+
+    const double started = seconds_now();
+    struct rule rule = {.takes = takes,
+                        .prints = is_first,
+                        .meet = meet,
+                        .absent = unique ? NULL : absent,
+                        .drop = filter_count ? drop : NULL};
+    const struct sample of_first = sample_file(files[0]);
+    struct sample sum = sample_files(list_count, lists);
+    /* it costs one reading of the first file, and may save keeping the others
+     */
+    const bool sieved = of_first.rereadable &&
+                        sieve_pays(sum.bytes, budget()) &&
+                        sum.bytes >= of_first.bytes / 2;
+    const bool known = sum.rereadable && of_first.rereadable;
+    if (only_plans()) {
+        sample_add(&sum, &of_first);
+        print_plan(&(struct outlook){
+            .rule = &rule,
+            .sum = sum,
+            .sieved = of_first,
+            .sieve =
+                sieved ? sieve_bytes_for(of_first.lines, memory_of_sieve()) : 0,
+            .what_remains = "are in other files",
+            .passes = 1 + sieved,
+            .known = known});
+        return EXIT_YES;
+    }
+
+    rule.output = output_open(result_path_of_lines(), result_replaces());
+    note_files(n, files);
+    calyx_filter *const sieve =
+        sieved ? sieve_of(files[0], NULL, of_first.lines, memory_of_sieve())
+               : NULL;
+    const struct sample nothing = {0};
+    settle_start(&rule, budget_without(sieve_bytes(sieve)),
+                 sieved || !known ? &nothing : &sum);
+    for (int i = 0; i < list_count; i++)
+        settle_files(1, lists + i, sieve, NULL);
+    settle_files(1, files, NULL, NULL);
+    expect_same_files(sieved);
+    calyx_free(sieve);
+    const struct figures f = settle_end();
+    output_close(rule.output);
+    if (wants_report()) {
+        const struct totals totals = {.lines = f.lines,
+                                      .bytes = f.bytes,
+                                      .seconds = seconds_now() - started};
+        const struct figure figures[] = {
+            {"distinct", (double)f.keys, true},
+            {"printed", (double)f.printed, true},
+            {"candidates", (double)f.candidates, true},
+            {"spilled_bytes", (double)f.spilled, true},
+            {"passes", 1 + sieved, true},
+            {"rounds", (double)f.rounds, true},
+        };
+        report(&totals, figures, sizeof figures / sizeof *figures);
+    }
+    for (int i = 0; i < filter_count; i++) calyx_free(filters[i]);
+    free(filters);
+    free(lists);
+    return f.printed ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {'u', "unique", NULL,
+         "Print each line once, even if the first file has it several times.",
+         take_flag, &unique},
+        APPROX_OPTION(
+            "Print with a filter of the other files alone, in one pass and a "
+            "few bits a line: up to RATE of the lines that would be printed, "
+            "1% if it is not given, are lost."),
+        {0},
+    },
+};
+
+const struct verb verb_minus = {
+    .name = "minus",
+    .summary = "print the lines of one file that no other has, exactly",
+    .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
+    .prose =
+        (const char *const[]){
+            "Prints the lines of the first file that are in none of the "
+            "others, in their order, as often as they are there. The files "
+            "need not be sorted, and may be larger than memory. Equality is "
+            "decided by all bytes of the key.",
+            "A file that is a filter, or whose name ends in .calyx, stands for "
+            "the list that the filter was made of: then a few lines that are "
+            "not in "
+            "that list are missing in the result, which is said on standard "
+            "error. Pipes are read once. What does not fit into memory goes to "
+            "temporary files.",
+            NULL},
+    .groups =
+        (const struct group *const[]){&options, &result_group, &budget_group,
+                                      &key_group, &secret_group, &work_group,
+                                      &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx minus new.txt seen.txt -o fresh.txt",
+             "what was never seen, in its order"},
+            {"calyx minus -S 1G a.txt.gz b.txt.gz c.txt.gz",
+             "huge lists in a gigabyte of memory"},
+            {"calyx minus new.txt seen.calyx",
+             "a filter instead of a list: nearly exact, and small"},
+            {0},
+        },
+    .status = "0 if a line was printed, 1 if none was, 2 in trouble, which is "
+              "told on standard error.",
+    .least = 2,
+    .most = -1,
+    .run = run,
+};

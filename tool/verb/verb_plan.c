@@ -1,0 +1,532 @@
+/*
+ * calyx plan: what a filter would take, before it is made. A table over all
+ * kinds, beside what is exact; what a filter in front of a slow store saves;
+ * and the lines that make it.
+ */
+#include "verb/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "frame/json.h"
+
+static uint64_t keys, memory, key_bytes = 8;
+static double rate, store_time, filter_time = 100e-9, present = 0.5;
+static const char *kind, *plot;
+static bool as_json, force;
+
+static bool solves_keys(void) {
+    return keys == 0;
+}
+
+/* ---- Kinds -------------------------------------------------------------- */
+
+/* A number of bits is asked for, and counters come on top: take fewer until all
+ * fits. */
+static calyx_status plan_memory(calyx_options *want, calyx_info *is,
+                                calyx_error *why) {
+    want->bits = 8 * memory;
+    calyx_status status;
+    while ((status = calyx_plan(want, is, why)) == CALYX_OK &&
+           is->bytes > memory) {
+        const double share = (double)memory / (double)is->bytes;
+        const uint64_t fewer = (uint64_t)((double)want->bits * share);
+        want->bits = fewer < want->bits ? fewer : want->bits - 1;
+    }
+    return status;
+}
+
+static void plan_kind(struct planned *p) {
+    calyx_options want = {.kind = p->kind, .capacity = keys, .fpr = rate};
+    calyx_error why;
+    calyx_status status = memory ? plan_memory(&want, &p->is, &why)
+                                 : calyx_plan(&want, &p->is, &why);
+    if (status == CALYX_OK)
+        status = calyx_rate_at(&want, p->is.capacity, &p->rate, &why);
+    p->possible = status == CALYX_OK;
+    if (!p->possible) memcpy(p->why_not, why.text, sizeof why.text);
+}
+
+static struct plan plan_kinds(void) {
+    struct plan plan = {.kinds = 0};
+    for (const char *const *name = calyx_kinds(); *name; name++) {
+        if (plan.kinds == MOST_KINDS) break;
+        plan.kind[plan.kinds].kind = *name;
+        plan_kind(&plan.kind[plan.kinds++]);
+    }
+    return plan;
+}
+
+/* The one that was asked for, or else the first that is possible. */
+static const struct planned *choose(const struct plan *plan) {
+    for (int i = 0; i < plan->kinds; i++) {
+        const struct planned *const p = &plan->kind[i];
+        if (kind && strcmp(kind, p->kind) != 0) continue;
+        if (p->possible) return p;
+        if (kind) fail("%s", p->why_not);
+    }
+    if (!kind) fail("no kind will do: %s", plan->kind[0].why_not);
+    const char *const near = nearest(kind, calyx_kinds());
+    fail("there is no kind '%s'; did you mean '%s'?", kind,
+         near ? near : calyx_kinds()[0]);
+}
+
+/* What a kind can do is found out by trying, on small filters. */
+struct abilities {
+    bool remove, merge, grow, share;
+};
+
+static struct abilities abilities_of(const char *name) {
+    const calyx_options want = {.kind = name, .capacity = 10};
+    calyx_options growing = want, shared = want;
+    growing.growth = 2;
+    shared.concurrent = true;
+    calyx_filter *a, *b;
+    calyx_error why;
+    calyx_info is;
+    if (calyx_new(&want, &a, &why) != CALYX_OK ||
+        calyx_new(&want, &b, &why) != CALYX_OK)
+        fail_with(&why);
+    const struct abilities can = {
+        .remove = calyx_remove(a, "", 0, NULL) == CALYX_OK,
+        .merge = calyx_merge(a, b, NULL) == CALYX_OK,
+        .grow = calyx_plan(&growing, &is, NULL) == CALYX_OK,
+        .share = calyx_plan(&shared, &is, NULL) == CALYX_OK,
+    };
+    calyx_free(a);
+    calyx_free(b);
+    return can;
+}
+
+static void print_abilities(const char *name) {
+    const struct abilities can = abilities_of(name);
+    const char *between = "  ";
+    const struct {
+        bool is;
+        const char *text;
+    } all[] = {{can.remove, "remove"},
+               {can.merge, "merge"},
+               {can.grow, "grow"},
+               {can.share, "add from many threads"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].is) continue;
+        printf("%s%s", between, all[i].text);
+        between = ", ";
+    }
+    printf("\n");
+}
+
+static double bits_a_key(const calyx_info *is) {
+    return 8 * (double)is->bytes / (double)is->capacity;
+}
+
+/* ---- What is exact ------------------------------------------------------ */
+
+struct exact {
+    const char *name;
+    double bytes;  /* a key */
+    double probes; /* a question */
+    uint64_t keys, memory;
+    const char *text;
+};
+
+/* A table that is half full takes two slots a key, and looks at 1.5 of them for
+ * a key that is there; a sorted list halves until one is left. */
+static void weigh_exact(struct exact *table, struct exact *list) {
+    const double size = (double)key_bytes;
+    *table = (struct exact){.name = "hash table",
+                            .bytes = 2 * size,
+                            .probes = 1.5,
+                            .text = "half full"};
+    *list = (struct exact){.name = "sorted list",
+                           .bytes = size,
+                           .text = "add only by making it anew"};
+    struct exact *const both[] = {table, list};
+    for (int i = 0; i < 2; i++) {
+        struct exact *const e = both[i];
+        e->keys = keys ? keys : (uint64_t)((double)memory / e->bytes);
+        e->memory = (uint64_t)(e->bytes * (double)e->keys);
+    }
+    list->probes = ceil(log2(fmax(2, (double)list->keys)));
+}
+
+/* ---- The table ---------------------------------------------------------- */
+
+static void print_goal(void) {
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    if (solves_keys())
+        printf("%s, at a rate of %s:\n\n", size_text(memory, a),
+               rate_text(rate, b));
+    else if (memory)
+        printf("%s keys in %s:\n\n", count_text(keys, a), size_text(memory, b));
+    else
+        printf("%s keys, at a rate of %s:\n\n", count_text(keys, a),
+               rate_text(rate, b));
+}
+
+/* The third of keys, rate and memory; a size is always told. */
+static void print_amount(uint64_t held, uint64_t bytes) {
+    char text[TEXT_SIZE];
+    if (solves_keys())
+        printf("  %17s", count_text(held, text));
+    else
+        printf("  %9s", size_text(bytes, text));
+}
+
+static void print_exact(const struct exact *e) {
+    printf("%-12s", e->name);
+    print_amount(e->keys, e->memory);
+    printf("  %10.2f  %6g  %14s  %s; keys of %llu bytes\n", 8 * e->bytes,
+           e->probes, "exact", e->text, (unsigned long long)key_bytes);
+}
+
+static void print_table(const struct plan *plan, const struct exact *table,
+                        const struct exact *list) {
+    print_goal();
+    printf("%-12s  %*s  %10s  %6s  %14s  %s\n", "kind", solves_keys() ? 17 : 9,
+           solves_keys() ? "keys" : "memory", "bits a key", "probes", "rate",
+           "can");
+    for (int i = 0; i < plan->kinds; i++) {
+        const struct planned *const p = &plan->kind[i];
+        printf("%-12s", p->kind);
+        if (!p->possible) {
+            printf("  not so: %s\n", p->why_not);
+            continue;
+        }
+        char text[TEXT_SIZE];
+        print_amount(p->is.capacity, p->is.bytes);
+        printf("  %10.2f  %6u  %14s", bits_a_key(&p->is), p->is.probes,
+               rate_text(p->rate, text));
+        print_abilities(p->kind);
+    }
+    print_exact(table);
+    print_exact(list);
+}
+
+/* ---- In front of a store ------------------------------------------------ */
+
+struct saving {
+    calyx_costs costs;
+    double pays_below; /* the rate from which on a filter costs more than it
+                          saves; not above 0 if it never pays */
+    double worth;      /* where false positives take 1 % of the time */
+};
+
+/* A question costs filter + (present + (1 - present) rate) store. */
+static struct saving weigh(const struct planned *p) {
+    const double absent = 1 - present;
+    const calyx_options made = {.kind = p->kind,
+                                .capacity = p->is.capacity,
+                                .bits = p->is.bits,
+                                .probes = p->is.probes};
+    const calyx_workload load = {.filter_time = filter_time,
+                                 .store_time = store_time,
+                                 .present = present,
+                                 .key_bytes = (double)key_bytes};
+    struct saving s;
+    calyx_error why;
+    if (calyx_weigh(&made, &load, &s.costs, &why) != CALYX_OK) fail_with(&why);
+    const double strangers = absent * store_time;
+    s.pays_below = strangers > 0 ? 1 - filter_time / strangers : 0;
+    s.worth = strangers > 0
+                  ? 0.01 * (filter_time + present * store_time) / strangers
+                  : 1;
+    return s;
+}
+
+static char *time_text(double seconds, char *buffer) {
+    static const char *const units[] = {"s", "ms", "us", "ns"};
+    int unit = 0;
+    for (; unit < 3 && seconds < 0.9995; unit++) seconds *= 1000;
+    snprintf(buffer, TEXT_SIZE, "%.3g %s", seconds, units[unit]);
+    return buffer;
+}
+
+static void print_cost(const char *name, const calyx_cost *cost) {
+    char time[TEXT_SIZE], size[TEXT_SIZE], rounds[TEXT_SIZE];
+    printf("%-12s  %9s  %12s  %12s\n", name,
+           cost->bytes ? size_text(cost->bytes, size) : "",
+           time_text(cost->time, time),
+           count_text((uint64_t)round(1 / cost->time), rounds));
+}
+
+static void print_verdict(const struct planned *p, const struct saving *s) {
+    char text[TEXT_SIZE];
+    const double times = s->costs.nothing.time / s->costs.filter.time;
+    if (!(s->pays_below > 0)) {
+        printf(
+            "\nNo filter pays here: it would save less than its own time.\n");
+        return;
+    }
+    printf("\nThe filter makes look-ups %.3g times as fast.", times);
+    if (s->pays_below < 0.95)
+        printf(" It pays at rates below %s.", rate_text(s->pays_below, text));
+    printf("\n");
+    if (s->worth >= 1) {
+        printf("Any rate will do: false positives never take 1 %% of the "
+               "time.\n");
+        return;
+    }
+    printf("The rate worth paying for is %s: there false positives take 1 %% "
+           "of the time,\nand a lower rate can save no more than that",
+           rate_text(s->worth, text));
+    const calyx_options want = {
+        .kind = p->kind, .capacity = p->is.capacity, .fpr = s->worth};
+    calyx_info is;
+    if (calyx_plan(&want, &is, NULL) == CALYX_OK)
+        printf(". It takes %.2f bits a key, or %s", bits_a_key(&is),
+               size_text(is.bytes, text));
+    printf(".\n");
+}
+
+static void print_saving(const struct planned *p) {
+    char time[TEXT_SIZE], share[TEXT_SIZE], asked[TEXT_SIZE], name[TEXT_SIZE];
+    const struct saving s = weigh(p);
+    printf("\nBefore a store that takes %s, where %s of the keys asked for "
+           "are there,\nand a filter or a table that takes %s:\n\n",
+           time_text(store_time, time), rate_text(present, share),
+           time_text(filter_time, asked));
+    printf("%-12s  %9s  %12s  %12s\n", "", "memory", "mean time", "a second");
+    print_cost("store alone", &s.costs.nothing);
+    snprintf(name, sizeof name, "%.24s", p->kind);
+    print_cost(name, &s.costs.filter);
+    print_cost("hash table", &s.costs.table);
+    print_verdict(p, &s);
+}
+
+/* ---- The lines that make it --------------------------------------------- */
+
+enum { COMMAND_SIZE = 200 };
+
+static void write_build(const struct planned *p, char *command) {
+    char goal[80];
+    if (solves_keys())
+        snprintf(goal, sizeof goal, "--memory %llu -p %g",
+                 (unsigned long long)memory, rate);
+    else if (memory)
+        snprintf(goal, sizeof goal, "-n %llu --memory %llu",
+                 (unsigned long long)keys, (unsigned long long)memory);
+    else
+        snprintf(goal, sizeof goal, "-n %llu -p %g", (unsigned long long)keys,
+                 rate);
+    const bool usual = strcmp(p->kind, calyx_kinds()[0]) == 0;
+    snprintf(command, COMMAND_SIZE,
+             "calyx build %s%s%.20s -o seen.calyx "
+             "keys.txt",
+             goal, usual ? "" : " --kind ", usual ? "" : p->kind);
+}
+
+static void write_reserve(const struct planned *p, char *command) {
+    snprintf(command, COMMAND_SIZE, "BF.RESERVE seen %.6g %llu NONSCALING",
+             p->is.fpr, (unsigned long long)p->is.capacity);
+}
+
+static void print_commands(const struct planned *p) {
+    char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
+    write_build(p, build);
+    write_reserve(p, reserve);
+    printf("\nTo make it, at the shell or in a server:\n\n  %s\n  %s\n", build,
+           reserve);
+}
+
+/* ---- For programs ------------------------------------------------------- */
+
+static void write_kind(const struct planned *p) {
+    const struct abilities can = abilities_of(p->kind);
+    json_open(NULL, '{');
+    json_text("kind", p->kind);
+    json_answer("possible", p->possible);
+    if (p->possible) {
+        json_count("keys", p->is.capacity);
+        json_count("bytes", p->is.bytes);
+        json_number("bits_a_key", bits_a_key(&p->is));
+        json_count("probes", p->is.probes);
+        json_number("rate", p->rate);
+    } else {
+        json_text("why_not", p->why_not);
+    }
+    json_answer("can_remove", can.remove);
+    json_answer("can_merge", can.merge);
+    json_answer("can_grow", can.grow);
+    json_answer("can_add_from_many_threads", can.share);
+    json_close();
+}
+
+static void write_exact(const char *name, const struct exact *e) {
+    json_open(name, '{');
+    json_count("keys", e->keys);
+    json_count("bytes", e->memory);
+    json_number("bits_a_key", 8 * e->bytes);
+    json_number("probes", e->probes);
+    json_close();
+}
+
+static void write_saving(const struct planned *p) {
+    const struct saving s = weigh(p);
+    json_open("store", '{');
+    json_number("store_seconds", store_time);
+    json_number("filter_seconds", filter_time);
+    json_number("present", present);
+    json_number("mean_seconds_store_alone", s.costs.nothing.time);
+    json_number("mean_seconds_with_filter", s.costs.filter.time);
+    json_number("mean_seconds_with_hash_table", s.costs.table.time);
+    json_number("pays_below_rate", s.pays_below);
+    json_number("rate_worth_paying_for", fmin(1, s.worth));
+    json_close();
+}
+
+static void write_json(const struct plan *plan, const struct exact *table,
+                       const struct exact *list) {
+    char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
+    write_build(plan->chosen, build);
+    write_reserve(plan->chosen, reserve);
+    json_open(NULL, '{');
+    json_open("kinds", '[');
+    for (int i = 0; i < plan->kinds; i++) write_kind(&plan->kind[i]);
+    json_close();
+    write_exact("hash_table", table);
+    write_exact("sorted_list", list);
+    json_text("chosen", plan->chosen->kind);
+    if (store_time > 0) write_saving(plan->chosen);
+    json_text("build", build);
+    json_text("reserve", reserve);
+    json_close();
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static void check_options(void) {
+    const int given = (keys > 0) + (rate > 0) + (memory > 0);
+    if (given == 3)
+        fail("--keys, --rate and --memory are all given; any two of them "
+             "decide the third");
+    if (given == 0 || (given == 1 && rate > 0))
+        fail("--keys or --memory is wanted, such as -n 1e9 -p 1%%; or both, "
+             "to learn the rate");
+    if (given == 1) rate = 0.01;
+    if (key_bytes == 0 || key_bytes > 1000000)
+        fail("option --key-bytes wants 1 to 1000000, not %llu",
+             (unsigned long long)key_bytes);
+    if (memory > UINT64_C(1) << 41)
+        fail("option --memory wants at most 2 TiB, not %llu bytes",
+             (unsigned long long)memory);
+}
+
+static void draw(const struct plan *plan) {
+    if (strcmp(plot, "-") == 0)
+        fail("option --plot wants the name of a file, not -");
+    struct output *const to = output_open(plot, force);
+    plot_plan(plan, to);
+    output_close(to);
+}
+
+static int run(int count, char **operands) {
+    (void)count, (void)operands;
+    check_options();
+    struct plan plan = plan_kinds();
+    plan.chosen = choose(&plan);
+    struct exact table, list;
+    weigh_exact(&table, &list);
+    if (plot) draw(&plan);
+    if (as_json) {
+        write_json(&plan, &table, &list);
+        return EXIT_YES;
+    }
+    print_table(&plan, &table, &list);
+    if (store_time > 0) print_saving(plan.chosen);
+    print_commands(plan.chosen);
+    return EXIT_YES;
+}
+
+static const struct group goal_group = {
+    "Any two of these",
+    (const struct option[]){
+        {'n', "keys", "COUNT", "Keys to hold, such as 5000, 10M or 1e9.",
+         take_some, &keys},
+        {'p', "rate", "RATE",
+         "Share of strangers that may pass, such as 0.01, 1%, 1e-6 or 1/1000. "
+         "If only one of the others is given, the default is 1 %.",
+         take_rate, &rate},
+        {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
+         take_size, &memory},
+        {0},
+    },
+};
+
+static const struct group store_group = {
+    "A slow store behind the filter",
+    (const struct option[]){
+        {0, "store-time", "TIME",
+         "The store takes TIME a question, such as 80us or 1ms: tell the mean "
+         "time of a look-up with a filter and without.",
+         take_time, &store_time},
+        {0, "present", "SHARE",
+         "This share of the keys asked for is in the store, such as 0.2 or "
+         "20%. The default is 50 %.",
+         take_share, &present},
+        {0, "filter-time", "TIME",
+         "The filter takes TIME a question. The default is 100ns.", take_time,
+         &filter_time},
+        {0, "key-bytes", "SIZE",
+         "A key takes SIZE in an exact table or list. The default is 8, as "
+         "much as a good fingerprint.",
+         take_size, &key_bytes},
+        {0},
+    },
+};
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "kind", "KIND",
+         "Weigh, draw and make a filter of this kind. The default is the first "
+         "in the "
+         "table that will do.",
+         take_text, &kind},
+        {0, "plot", "FILE",
+         "Draw into FILE, as SVG: the rate against the bits a key, for each "
+         "kind, and for the kind above with each number of probes; and the "
+         "rate against the fill.",
+         take_text, &plot},
+        {0, "force", NULL, "Replace the FILE of --plot if it exists.",
+         take_flag, &force},
+        {0, "json", NULL, "Print one object, for programs.", take_flag,
+         &as_json},
+        {0},
+    },
+};
+
+const struct verb verb_plan = {
+    .name = "plan",
+    .summary = "tell what a filter would take, before it is made",
+    .synopsis = "[-n KEYS] [-p RATE] [--memory SIZE] [OPTION]...",
+    .prose =
+        (const char *const[]){
+            "Of keys, rate and memory, any two decide the third. The table "
+            "tells of each kind how many bits a key it takes, how many bits a "
+            "key sets, the rate to expect once all the keys are in, and what "
+            "can be done with it; and beside them what an exact hash table and "
+            "a sorted list of the same keys would take. The last lines make "
+            "the filter, with calyx at the shell or in a server.",
+            "With --store-time it also tells what the filter saves in front of "
+            "a slow store. A look-up takes the time of the filter, and that of "
+            "the store for the keys that are there and for the strangers that "
+            "pass. The rate worth paying for is the one where those strangers "
+            "take 1 % of the mean time; a lower one can save no more than "
+            "that.",
+            NULL},
+    .groups = (const struct group *const[]){&goal_group, &store_group, &options,
+                                            NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
+            {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},
+            {"calyx plan -n 1e9 -p 1% --store-time 1ms --present 20%",
+             "is it worth it, before a disk?"},
+            {"calyx plan -n 1e9 -p 1% --plot rates.svg", "draw the curves"},
+            {0},
+        },
+    .most = 0,
+    .run = run,
+};

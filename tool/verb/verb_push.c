@@ -1,0 +1,481 @@
+/*
+ * calyx push: a filter, from a file into a server.
+ *
+ * It goes in chunks, each with a checksum, and the server keeps those that have
+ * come. So whatever breaks, the connection, the server or this process, what
+ * remains to be done is asked of the server, and done; there is nothing to be
+ * kept here. A filter is asked only when all of it is there and verified.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/filter_file.h"
+#include "server/chunks.h"
+#include "server/cluster.h"
+#include "server/shards.h"
+
+static bool swap;
+static uint64_t shards;
+
+/* ---- What is pushed, and where to ---------------------------------------- */
+
+static struct address address;
+static struct server *server;
+static struct call call; /* its memory serves all commands */
+
+static struct load {
+    const char *file;
+    const calyx_filter *filter;
+    uint8_t *head;
+    size_t head_size;
+    uint64_t bytes, chunks;
+    struct name target; /* the key of the filter, and */
+    struct name key;    /* the key that it is loaded under, perhaps the same */
+    uint64_t done;      /* chunks that the server has */
+    uint64_t sum;       /* of those */
+    uint64_t furthest;  /* chunks that it had when it was asked */
+    int tries;          /* since it had more than before */
+} load;
+
+static struct progress progress;
+static uint64_t bytes_before; /* this filter */
+
+static double share(void *all) {
+    return (double)progress.bytes / (double)*(const uint64_t *)all;
+}
+
+static void note_progress(void) {
+    const uint64_t here = load.done * CHUNK_BYTES;
+    progress.bytes = bytes_before + (here < load.bytes ? here : load.bytes);
+}
+
+static void start_call(const char *command, const struct name *key) {
+    call_start(&call, command);
+    call_add(&call, key->text, key->size);
+}
+
+static void start_load(const char *step) {
+    start_call("BF.LOAD", &load.key);
+    call_text(&call, step);
+}
+
+/* An answer that must not be an error. */
+static struct reply *demand(void) {
+    struct reply *const reply = server_ask(server, &call, false);
+    const char *const error = reply_error(reply);
+    if (error) fail_reply(&address, &call, error);
+    return reply;
+}
+
+static _Noreturn void fail_strange(void) {
+    fail("%s: the server answers %s in a way that is not understood",
+         address.shown, call.words[0]);
+}
+
+/* Whatever breaks is tried again, but not for ever. */
+static void note_try(void) {
+    enum { MOST_TRIES = 100 };
+    if (++load.tries > MOST_TRIES)
+        fail("%s: tried %d times, and %s is still not loaded; does another "
+             "push throw it away, or the server lose it?",
+             address.shown, MOST_TRIES, load.target.text);
+}
+
+/* ---- Chunks -------------------------------------------------------------- */
+
+static void read_chunk(uint64_t number, uint8_t *bytes) {
+    calyx_get_bits(load.filter, number * CHUNK_BYTES, bytes,
+                   chunk_size(load.bytes, number));
+}
+
+/* The sum of the first chunks of the file. */
+static uint64_t sum_of_first(uint64_t count) {
+    uint8_t *const bytes = take_memory(CHUNK_BYTES);
+    uint64_t sum = 0;
+    for (uint64_t n = 0; n < count; n++) {
+        read_chunk(n, bytes);
+        sum = sum_with(sum, sum_of(bytes, chunk_size(load.bytes, n)));
+    }
+    free(bytes);
+    return sum;
+}
+
+/* The command for a chunk; the bytes and texts must stay until it is sent. */
+struct parcel {
+    uint8_t *bytes;
+    uint64_t sum;
+    char number[24];
+    struct digits digits;
+};
+
+static void call_chunk(struct parcel *parcel, uint64_t number) {
+    const size_t size = chunk_size(load.bytes, number);
+    read_chunk(number, parcel->bytes);
+    parcel->sum = sum_of(parcel->bytes, size);
+    parcel->digits = sum_text(parcel->sum);
+    snprintf(parcel->number, sizeof parcel->number, "%" PRIu64, number);
+    start_load("CHUNK");
+    call_text(&call, parcel->number);
+    call_text(&call, parcel->digits.text);
+    call_add(&call, parcel->bytes, size);
+}
+
+static void chunk_arrived(const struct parcel *parcel) {
+    load.done++;
+    load.sum = sum_with(load.sum, parcel->sum);
+    note_progress();
+}
+
+/* So many are on their way at a time. */
+enum { AHEAD = 8 };
+static struct parcel parcels[AHEAD];
+
+/* Send the next few; false if the server should be asked what it has. */
+static bool send_some(void) {
+    const uint64_t left = load.chunks - load.done;
+    const uint64_t some = left < AHEAD ? left : AHEAD;
+    int nodes[AHEAD];
+    bool good = true;
+    for (uint64_t i = 0; i < some; i++) {
+        call_chunk(&parcels[i], load.done + i);
+        nodes[i] = server_post(server, &call);
+    }
+    for (uint64_t i = 0; i < some; i++) {
+        struct reply *const reply = server_take(server, nodes[i]);
+        long long here;
+        good = good && reply && reply_number(reply, &here) &&
+               here == (long long)load.done + 1;
+        if (good) chunk_arrived(&parcels[i]);
+        reply_free(reply);
+    }
+    return good;
+}
+
+/* Send the next one at leisure: this finds the node that has the key now, and
+ * tells what is wrong if something is. Another push of the same file may have
+ * brought more meanwhile; that is seen when the server is asked again. */
+static void send_one(void) {
+    if (load.done == load.chunks) return;
+    call_chunk(&parcels[0], load.done);
+    struct reply *const reply = demand();
+    long long here;
+    if (reply_number(reply, &here) && here == (long long)load.done + 1)
+        chunk_arrived(&parcels[0]);
+    reply_free(reply);
+}
+
+/* ---- Beginning and going on ---------------------------------------------- */
+
+static void read_status(const struct reply *reply) {
+    long long here, all;
+    size_t size;
+    const char *sum;
+    if (reply_parts(reply) != 3 || !reply_number(reply_part(reply, 0), &here) ||
+        !reply_number(reply_part(reply, 1), &all) ||
+        !(sum = reply_text(reply_part(reply, 2), &size)) ||
+        !sum_from(sum, size, &load.sum) || here < 0 || here > all ||
+        (uint64_t)all != load.chunks)
+        fail_strange();
+    load.done = (uint64_t)here;
+    if (load.done > load.furthest) {
+        load.furthest = load.done;
+        load.tries = 0;
+    }
+    note_progress();
+}
+
+static void throw_away(void) {
+    start_call("UNLINK", &load.key);
+    reply_free(demand());
+}
+
+/* Equal bits may mean other keys, by another hash or seed. */
+static bool has_this_head(void) {
+    start_call("BF.DUMP", &load.key);
+    call_text(&call, "0");
+    struct reply *const reply = demand();
+    size_t size = 0;
+    const char *const head = reply_parts(reply) == 3
+                                 ? reply_text(reply_part(reply, 2), &size)
+                                 : NULL;
+    if (!head) fail_strange();
+    const bool has = are_heads_of_one((const uint8_t *)head, size, load.head,
+                                      load.head_size);
+    reply_free(reply);
+    return has;
+}
+
+/* The server has a whole filter there. Is it this one, whose push ended before
+ * it heard so? Then to commit it again does nothing. */
+static bool is_there_already(void) {
+    const struct digits whole = sum_text(sum_of_first(load.chunks));
+    start_load("COMMIT");
+    call_text(&call, whole.text);
+    struct reply *const reply = server_ask(server, &call, false);
+    const bool is = !reply_error(reply);
+    reply_free(reply);
+    return is && has_this_head();
+}
+
+enum found { GOES_ON, IS_THERE };
+
+/* Ask for the state of the load, which begins if it has not. */
+static enum found begin(void) {
+    const struct digits sum = sum_text(sum_of(load.head, load.head_size));
+    for (;;) {
+        note_try();
+        start_load("BEGIN");
+        call_text(&call, sum.text);
+        call_add(&call, load.head, load.head_size);
+        struct reply *const reply = server_ask(server, &call, false);
+        const char *const error = reply_error(reply);
+        if (!error) {
+            read_status(reply);
+            reply_free(reply);
+            if (load.sum == sum_of_first(load.done)) return GOES_ON;
+        } else if (strcmp(error, "ERR item exists") == 0) {
+            reply_free(reply);
+            if (is_there_already()) return IS_THERE;
+            if (load.key.text == load.target.text)
+                fail("%s: there is a filter under %s already; --swap puts "
+                     "this one in its place",
+                     address.shown, load.target.text);
+        } else if (!strstr(error, "another filter is being loaded")) {
+            fail_reply(&address, &call, error);
+        } else {
+            reply_free(reply);
+        }
+        warn("%s: what another push left half done under %s is thrown away",
+             address.shown, load.key.text);
+        throw_away();
+    }
+}
+
+static void commit(void) {
+    const struct digits sum = sum_text(load.sum);
+    start_load("COMMIT");
+    call_text(&call, sum.text);
+    reply_free(demand());
+}
+
+/* ---- Swapping ------------------------------------------------------------ */
+
+static bool exists(const struct name *key) {
+    long long number = 0;
+    start_call("EXISTS", key);
+    struct reply *const reply = demand();
+    reply_number(reply, &number);
+    reply_free(reply);
+    return number > 0;
+}
+
+/* If the answer is lost, it was done if the staged key is gone. */
+static void take_the_place(void) {
+    for (load.tries = 0;;) {
+        note_try();
+        start_call("BF.SWAP", &load.target);
+        call_add(&call, load.key.text, load.key.size);
+        struct reply *const reply = server_ask(server, &call, true);
+        const char *const error = reply ? reply_error(reply) : NULL;
+        if (error) fail_reply(&address, &call, error);
+        reply_free(reply);
+        if (reply || !exists(&load.key)) return;
+    }
+}
+
+/* A key in the same slot of a cluster as this one. */
+static struct name staged_of(const struct name *key) {
+    const char *const open = memchr(key->text, '{', key->size);
+    const char *const close =
+        open ? memchr(open, '}', key->size - (size_t)(open - key->text)) : NULL;
+    const bool tagged = close && close > open + 1;
+    struct name staged = {take_memory(key->size + 16), 0};
+    char *at = staged.text;
+    if (!tagged) *at++ = '{';
+    memcpy(at, key->text, key->size);
+    at += key->size;
+    strcpy(at, tagged ? ":staged" : "}:staged");
+    staged.size = (size_t)(at - staged.text) + strlen(at);
+    return staged;
+}
+
+/* ---- One filter ---------------------------------------------------------- */
+
+static void push(const char *file, struct name target) {
+    calyx_filter *const f = filter_open_whole(file);
+    calyx_info info;
+    calyx_outline(f, &info);
+    load = (struct load){.file = file,
+                         .filter = f,
+                         .bytes = info.bytes,
+                         .chunks = chunk_count(info.bytes),
+                         .target = target,
+                         .key = swap ? staged_of(&target) : target};
+    load.head = head_of(f, &load.head_size);
+    while (begin() == GOES_ON) {
+        send_one();
+        while (load.done < load.chunks && send_some()) {}
+        if (load.done < load.chunks) continue; /* what has arrived, then? */
+        commit();
+        break;
+    }
+    if (swap) take_the_place();
+    bytes_before += load.bytes;
+    free(load.head);
+    if (swap) free(load.key.text);
+    free(target.text);
+    calyx_free(f);
+}
+
+/* ---- Shards -------------------------------------------------------------- */
+
+/* Clients learn from a key beside the shards how many there are. It must not
+ * change: a key that is in shard 3 of 16 may be in shard 19 of 32. */
+static void expect_count(void) {
+    if (memchr(address.key, '{', address.key_size))
+        fail("%s: with a { in its name, all shards would be in one slot",
+             address.shown);
+    const uint64_t there = shards_there(server, &address);
+    if (there && there != shards)
+        fail("%s: it has %" PRIu64 " shards, not %" PRIu64
+             "; push under another name, and let clients change over",
+             address.shown, there, shards);
+}
+
+static void push_shards(const char *stem) {
+    expect_count();
+    for (uint64_t i = 0; i < shards; i++) {
+        char *const file = shard_file(stem, i, shards);
+        push(file, shard_name(&address, i, shards));
+        free(file);
+    }
+    shards_note(server, &address, shards);
+}
+
+/* ---- The verb ------------------------------------------------------------ */
+
+static uint64_t bytes_of(const char *file) {
+    calyx_info info;
+    calyx_filter *const f = filter_open(file);
+    calyx_outline(f, &info);
+    calyx_free(f);
+    return info.bytes;
+}
+
+static uint64_t bytes_in_all(const char *file) {
+    uint64_t bytes = 0;
+    if (!shards) return bytes_of(file);
+    for (uint64_t i = 0; i < shards; i++) {
+        char *const shard = shard_file(file, i, shards);
+        bytes += bytes_of(shard);
+        free(shard);
+    }
+    return bytes;
+}
+
+static int run(int count, char **operands) {
+    (void)count;
+    const char *const file = operands[0];
+    address = address_of(operands[1]);
+    if (shards) look_for_shards(file, shards);
+    uint64_t all = bytes_in_all(file);
+    server = server_open(&address);
+    for (int i = 0; i < AHEAD; i++) parcels[i].bytes = take_memory(CHUNK_BYTES);
+    progress.share = share;
+    progress.context = &all;
+    progress.of_bytes = true;
+    progress_begin(&progress);
+    if (shards)
+        push_shards(file);
+    else
+        push(file, shard_name(&address, 0, 0));
+    progress_end();
+    for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
+    server_close(server);
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "swap", NULL,
+         "Load the filter under a key beside, {KEY}:staged, and when it is "
+         "complete let it take the place of what is under KEY, in one step, "
+         "by BF.SWAP. Who asks meanwhile is answered by the old filter, then "
+         "by the new one. The server needs memory for both.",
+         take_flag, &swap},
+        {0, "shards", "N",
+         "Push the N shards that 'calyx build --shards N -o FILE' made, one "
+         "after the other, to the keys KEY:{0}, KEY:{1} and so on. FILE is the "
+         "name that was given there.",
+         take_shards, &shards},
+        {0},
+    },
+};
+
+const struct verb verb_push = {
+    .name = "push",
+    .summary = "load a filter into a Redis or Valkey server",
+    .synopsis = "[--swap] [--shards N] [OPTION]... FILE URL",
+    .prose =
+        (const char *const[]){
+            "Loads the filter in FILE into a server that has the calyx module, "
+            "in chunks of 1 MiB with checksums; it may be larger than 512 MB, "
+            "and the server does other things between two chunks. Until all of "
+            "it is there the key answers with an error, never with no.",
+            "If the connection breaks or the server goes away, push goes on "
+            "when it is back. If push itself is ended, the same command goes "
+            "on where the last one stopped. What it left is a key that is not "
+            "yet asked; UNLINK takes it away.",
+            "URL is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, or rediss:// "
+            "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] "
+            "for a UNIX socket. A KEY that begins with a number and a slash "
+            "needs the DB before it. Bytes that a URL cannot have are written "
+            "as %2F, and so is an @ in KEY, as %40. A word without :// is a "
+            "KEY at the server that $CALYX_REDIS_URL names. The node of a "
+            "cluster will do: push finds the right one.",
+            "User and password may stand in the URL, in $CALYX_REDIS_USER and "
+            "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
+            "are "
+            "overwritten in the list of processes at once, and no message "
+            "shows them.",
+            "With rediss:// nothing is sent before the server has proved who "
+            "it is: its certificate must be for the HOST in the URL, by name "
+            "or by IP address, and for a node of a cluster for the host that "
+            "the cluster announces. It must be signed by an authority that the "
+            "system trusts, or, if $CALYX_TLS_CA is set, by one in that file, "
+            "or in that folder, which 'openssl rehash' has prepared. If the "
+            "server wants a certificate of the client, as Redis does unless "
+            "told otherwise, $CALYX_TLS_CERT names its file, and "
+            "$CALYX_TLS_KEY that of its key, without a pass phrase; both may "
+            "be in the first. Versions of TLS before 1.2 are not used.",
+            "With --shards one logical filter of any size is spread over the "
+            "nodes of a cluster; doc/COMMANDS.md tells how clients find the "
+            "shard of a key. A filter that was made as one cannot be split, "
+            "since it does not know its keys: make the shards from the list. "
+            "With --swap each shard is swapped when it is loaded, so that the "
+            "server needs memory for one more shard only.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &server_group,
+                                            &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx push seen.calyx redis://localhost:6379/seen",
+             "load a filter under the key 'seen'"},
+            {"calyx push --swap tonight.calyx redis://cache.example/allowed",
+             "replace one that clients are asking"},
+            {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
+             "rediss://cache.example/seen",
+             "by TLS, to a server whose certificate comes from an authority of "
+             "one's own"},
+            {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push "
+             "--shards 16 ids.calyx redis://node1.example/ids",
+             "one filter over a cluster"},
+            {0},
+        },
+    .least = 2,
+    .most = 2,
+    .run = run,
+};

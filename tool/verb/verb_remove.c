@@ -1,0 +1,101 @@
+/*
+ * calyx remove: make a counting filter forget lines.
+ */
+#include <string.h>
+
+#include "files/change.h"
+#include "files/filter_file.h"
+#include "frame/lock.h"
+#include "input/pipeline.h"
+
+static bool missing_only;
+static calyx_filter *filter;
+static uint64_t removed;
+
+static bool turn(struct block *block, struct batch *batch) {
+    const char end = record_end();
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        block->lines += batch->count;
+        for (size_t i = 0; i < batch->count; i++) {
+            bool found = false;
+            const calyx_status status = calyx_remove(
+                filter, batch->keys[i].data, batch->keys[i].size, &found);
+            if (status != CALYX_OK) fail("%s", calyx_status_text(status));
+            removed += found;
+            if (found || !missing_only) continue;
+            block_output(block, batch->lines[i].data, batch->lines[i].size);
+            block_output(block, &end, 1);
+        }
+    }
+    return true;
+}
+
+static int run(int count, char **operands) {
+    filter = change_load(operands[0]);
+    key_options_use(1, (const char *const *)operands, &filter);
+    calyx_info info;
+    calyx_describe(filter, &info);
+    if (!(info.can & CALYX_CAN_REMOVE))
+        fail_at(operands[0], 0,
+                "a filter of kind counting is wanted, found %s, which cannot "
+                "forget",
+                info.kind);
+    const struct work todo = {
+        .turn = turn,
+        .output = missing_only ? output_open(NULL, false) : NULL,
+    };
+    const struct totals totals = stream(&todo, count - 1, operands + 1);
+    output_close(todo.output);
+    calyx_describe(filter, &info);
+    change_close();
+    const struct figure figures[] = {
+        {"keys", (double)totals.lines, true},
+        {"removed", (double)removed, true},
+        {"expected_rate", info.fpr_now, false},
+    };
+    report(&totals, figures, sizeof figures / sizeof *figures);
+    return removed ? EXIT_YES : EXIT_NO;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "missing", NULL, "Print the lines that certainly were not there.",
+         take_flag, &missing_only},
+        WAIT_OPTION,
+        {0},
+    },
+};
+
+const struct verb verb_remove = {
+    .name = "remove",
+    .summary = "make a counting filter forget lines",
+    .synopsis = "FILTER [--missing] [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Removes the lines of the files, or of standard input, from the "
+            "filter in the file FILTER, which must be of kind counting. A line "
+            "that was added twice must be removed twice.",
+            "Remove only what was added. A line that was never added but seems "
+            "to be there, as one in so many strangers does, makes the filter "
+            "forget others.",
+            "The file is replaced when the input has ended; if that does not "
+            "come about, it stays as it was. One process at a time can change "
+            "or replace a filter.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx build --kind counting -o members.calyx all.txt",
+             "a filter that can forget"},
+            {"calyx remove members.calyx left.txt", "forget some of it"},
+            {0},
+        },
+    .status = "0 if a line was there to remove, 1 if none was, 2 in trouble, "
+              "which is told on standard error.",
+    .least = 1,
+    .most = -1,
+    .run = run,
+};

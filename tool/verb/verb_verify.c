@@ -1,0 +1,251 @@
+/*
+ * calyx verify: is a filter what it should be? Its bytes against its checksums;
+ * and, beside a list, that it lost none of the keys, and lets no more strangers
+ * pass than was promised.
+ *
+ * A measured rate differs from the true one by chance. It is called wrong only
+ * if chance would do as much less than once in 10^9 times, by Chernoff's bound:
+ * of n strangers that pass with odds p each, a share q > p or more does so with
+ * odds of at most e^(-n D), where D = q ln(q/p) + (1-q) ln((1-q)/(1-p)).
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/filter_file.h"
+#include "input/pipeline.h"
+#include "input/source.h"
+
+static struct texts lists;
+static uint64_t strangers;
+
+/* ---- The bytes ---------------------------------------------------------- */
+
+/* All bytes of a source, where calyx_view wants them. */
+static uint8_t *read_all(struct source *source, size_t *size) {
+    enum { ALIGNMENT = 64, FIRST = 1 << 20 };
+    size_t room = FIRST;
+    uint8_t *bytes = aligned_alloc(ALIGNMENT, room);
+    *size = 0;
+    while (bytes) {
+        const ssize_t n = source_read(source, bytes + *size, room - *size);
+        if (n < 0)
+            fail_at(source_name(source), 0, "%s", source_trouble(source));
+        if (n == 0) return bytes;
+        *size += (size_t)n;
+        if (*size < room) continue;
+        room *= 2;
+        uint8_t *const larger = aligned_alloc(ALIGNMENT, room);
+        if (larger) memcpy(larger, bytes, *size);
+        free(bytes);
+        bytes = larger;
+    }
+    fail("out of memory: %zu bytes more are wanted", room);
+}
+
+/* A view has its checksums beside it; a filter that was read has not, and one
+ * that was left unsealed could not be told from others. */
+static calyx_filter *open_with_sums(const char *path) {
+    struct source *const source = source_open(path);
+    if (strcmp(path, "-") != 0 && source_is_plain_file(source)) {
+        source_close(source);
+        return filter_open(path);
+    }
+    source_expect_filter(source);
+    size_t size;
+    static const uint8_t *bytes; /* they must stay as long as the filter */
+    bytes = read_all(source, &size);
+    const calyx_opening how = {.key = secret_key()};
+    calyx_filter *f;
+    calyx_error why;
+    if (calyx_view(bytes, size, &how, &f, &why) != CALYX_OK)
+        fail_at(source_name(source), 0, "%s", why.text);
+    source_close(source);
+    return f;
+}
+
+/* ---- The keys ----------------------------------------------------------- */
+
+static const calyx_filter *filter;
+static uint64_t missing;
+enum { MOST_NAMED = 10 };
+
+static void name_missing(struct block *block, uint64_t number) {
+    char text[64];
+    const int size = snprintf(text, sizeof text, ":%" PRIu64 "\n", number);
+    if (block->selected++ >= MOST_NAMED) return;
+    block_output(block, "  missing     ", 14);
+    block_output(block, block->file, strlen(block->file));
+    block_output(block, text, (size_t)size);
+}
+
+static void look_for(struct block *block, struct batch *batch) {
+    bool found[BATCH_ROOM];
+    uint64_t number = block->line;
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        calyx_has_many(filter, batch->keys, batch->count, found);
+        for (size_t i = 0; i < batch->count; i++) {
+            if (!found[i]) name_missing(block, number);
+            number += ends_of(&batch->lines[i]);
+        }
+        block->lines += batch->count;
+    }
+}
+
+static bool count_missing(struct block *block, struct batch *batch) {
+    (void)batch;
+    if (missing) block->out_size = 0; /* enough were named */
+    missing += block->selected;
+    return true;
+}
+
+static void look_for_keys(void) {
+    fflush(stdout); /* the stream has its own way there */
+    const struct work todo = {.work = look_for,
+                              .turn = count_missing,
+                              .numbered = true,
+                              .output = output_open(NULL, false)};
+    const struct totals totals =
+        stream(&todo, (int)lists.count, (char **)lists.text);
+    output_close(todo.output);
+    char lines[TEXT_SIZE], lost[TEXT_SIZE];
+    printf("  keys        %s, %s missing\n", count_text(totals.lines, lines),
+           missing ? count_text(missing, lost) : "none");
+}
+
+/* ---- Strangers ---------------------------------------------------------- */
+
+/* Enough for the rate to show, in seconds. */
+static uint64_t stranger_count(double promised) {
+    if (strangers) return strangers;
+    return (uint64_t)fmin(1e8, fmax(1e6, 100 / promised));
+}
+
+/* Keys that no line can be, since they have a newline and a NUL in them. */
+static uint64_t count_passing(uint64_t n) {
+    enum { SIZE = 2 + sizeof(uint64_t) };
+    char bytes[BATCH][SIZE];
+    calyx_key keys[BATCH];
+    uint64_t passed = 0;
+    for (uint64_t number = 0; number < n;) {
+        size_t count = 0;
+        for (; count < BATCH && number < n; count++, number++) {
+            memcpy(bytes[count], "\n", 2);
+            memcpy(bytes[count] + 2, &number, sizeof number);
+            keys[count] = (calyx_key){bytes[count], SIZE};
+        }
+        passed += calyx_has_many(filter, keys, count, NULL);
+    }
+    return passed;
+}
+
+static double part(double share, double of) {
+    return share > 0 ? share * log(share / of) : 0;
+}
+
+/* Is it beyond chance that so many passed, if the rate is kept? */
+static bool is_beyond_chance(uint64_t passed, uint64_t n, double p) {
+    const double q = (double)passed / (double)n;
+    if (q <= p) return false;
+    return (double)n * (part(q, p) + part(1 - q, 1 - p)) > log(1e9);
+}
+
+static bool ask_strangers(const calyx_info *is) {
+    const uint64_t n = stranger_count(is->fpr);
+    const uint64_t passed = count_passing(n);
+    const bool beyond = is_beyond_chance(passed, n, is->fpr);
+    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+    printf("  strangers   %s of %s pass: %s\n", count_text(passed, a),
+           count_text(n, b), rate_text((double)passed / (double)n, c));
+    printf("  rate        %s promised, %s expected at this fill\n",
+           rate_text(is->fpr, a), rate_text(is->fpr_now, b));
+    return !beyond;
+}
+
+/* ---- The verb ----------------------------------------------------------- */
+
+static int run(int count, char **operands) {
+    (void)count;
+    const char *const path = operands[0];
+    calyx_filter *const f = open_with_sums(path);
+    calyx_error why;
+    if (calyx_verify(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
+    printf("%s\n  checksums   right\n", path);
+    if (!lists.count) {
+        calyx_free(f);
+        return EXIT_YES;
+    }
+
+    filter = f;
+    key_options_use(1, &path, &f);
+    calyx_info is;
+    calyx_describe(f, &is);
+    look_for_keys();
+    const bool keeps_rate = ask_strangers(&is);
+    fflush(stdout);
+    if (missing)
+        fail_at(path, 0,
+                "%" PRIu64 " keys of the list are not in it; were they added "
+                "with the same options for keys?",
+                missing);
+    if (!keeps_rate && is.fpr_now > is.fpr)
+        fail_at(path, 0,
+                "more strangers pass than was promised: it holds more keys "
+                "than it was made for");
+    if (!keeps_rate)
+        fail_at(path, 0,
+                "more strangers pass than was promised; by chance so many do "
+                "less than once in 10^9 times");
+    calyx_free(f);
+    return EXIT_YES;
+}
+
+static const struct group options = {
+    "Options",
+    (const struct option[]){
+        {0, "against", "LIST",
+         "Also look for every key of LIST, and ask for strangers. May be given "
+         "several times; - is standard input.",
+         take_texts, &lists},
+        {0, "strangers", "COUNT",
+         "Ask for so many strangers. The default is a million, and more if the "
+         "rate is low, up to a hundred million.",
+         take_some, &strangers},
+        {0},
+    },
+};
+
+const struct verb verb_verify = {
+    .name = "verify",
+    .summary = "check a filter against its checksums, and against a list",
+    .synopsis = "[--against LIST]... [OPTION]... FILE",
+    .prose =
+        (const char *const[]){
+            "Checks every byte of the filter against its checksum. With "
+            "--against also looks for every key of the list, of which none may "
+            "be missing, and asks for keys that were never added, of which no "
+            "more may pass than the filter promised. Lines whose key is "
+            "missing are named, up to ten.",
+            "The strangers are made up, and have a newline and a NUL in them, "
+            "so that they are in no list. By chance a few more of them may "
+            "pass than the rate says; it is called trouble only if chance "
+            "would do as much less than once in 10^9 times (a bound on the "
+            "binomial distribution).",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx verify seen.calyx", "is the file undamaged?"},
+            {"calyx verify seen.calyx --against urls.txt",
+             "does it have every line, and does it keep its rate?"},
+            {0},
+        },
+    .status = "0 if all is right, 2 if anything is not.",
+    .least = 1,
+    .most = 1,
+    .run = run,
+};
