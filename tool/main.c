@@ -97,7 +97,7 @@ static bool is_one_of(const char *word, const char *name, const char *letter) {
 int main(int count, char **words) {
     hide_passwords(count, words);
     occupy_standard_streams();
-    hold_signals();
+    block_signals();
     share_heap();
     if (count < 2) {
         print_overview();
@@ -121,9 +121,9 @@ int main(int count, char **words) {
 
     const struct verb *const verb = verb_named(word);
     verb_name = verb->name;
-    watch_mappings();
+    guard_mappings();
     const int operands = read_options(verb, count - 2, words + 2);
-    start_watch();
+    start_signal_thread();
     if (operands < verb->least)
         fail("at least %d operand%s wanted, found %d: calyx %s %s", verb->least,
              verb->least == 1 ? " is" : "s are", operands, verb->name,

@@ -23,13 +23,13 @@ enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
 
 /* One option. `take` stores its value in `into`; see below for those there
  * are. */
-struct option {
+struct verb_option {
     char letter;          /* 0: it has none                           */
     const char *name;     /* long name, without the dashes            */
     const char *argument; /* such as "FILE"; NULL: it takes none; in brackets,
                              "[=RATE]": may be left out, then take gets NULL */
     const char *text;     /* one or two sentences, in one long string */
-    void (*take)(const struct option *option, const char *value);
+    void (*parse)(const struct verb_option *option, const char *value);
     void *into;
 };
 
@@ -37,7 +37,7 @@ struct option {
  * with one that has no name. */
 struct group {
     const char *title; /* "Options", "The key in a line" */
-    const struct option *options;
+    const struct verb_option *options;
 };
 
 struct example {
@@ -76,16 +76,22 @@ struct texts {
     const char **text;
     size_t count;
 };
-void take_flag(const struct option *, const char *);  /* bool, made true    */
-void take_text(const struct option *, const char *);  /* const char *       */
-void take_texts(const struct option *, const char *); /* struct texts       */
-void take_byte(const struct option *, const char *);  /* int: "," or "\t"   */
-void take_count(const struct option *, const char *); /* uint64_t, from 0   */
-void take_some(const struct option *, const char *);  /* uint64_t, from 1   */
-void take_size(const struct option *, const char *);  /* uint64_t, bytes, 1 */
-void take_rate(const struct option *, const char *);  /* double, in (0, 1)  */
-void take_time(const struct option *, const char *);  /* double, seconds    */
-void take_share(const struct option *, const char *); /* double, in [0, 1]  */
+void parse_flag(const struct verb_option *, const char *); /* bool, made true */
+void parse_text(const struct verb_option *, const char *); /* const char * */
+void parse_texts(const struct verb_option *, const char *); /* struct texts */
+void parse_byte(const struct verb_option *,
+                const char *); /* int: "," or "\t"   */
+void parse_count(const struct verb_option *,
+                 const char *); /* uint64_t, from 0   */
+void parse_positive(const struct verb_option *,
+                    const char *); /* uint64_t, from 1   */
+void parse_size(const struct verb_option *,
+                const char *); /* uint64_t, bytes, 1 */
+void parse_rate(const struct verb_option *,
+                const char *); /* double, in (0, 1)  */
+void parse_time(const struct verb_option *, const char *); /* double, seconds */
+void parse_share(const struct verb_option *,
+                 const char *); /* double, in [0, 1]  */
 
 /* The name that is most like `name`, if one is, else NULL. */
 const char *nearest(const char *name, const char *const *names);
@@ -153,7 +159,7 @@ _Noreturn void end_by(int signal_number);
 
 /* From here on a SIGBUS, for a mapped file that was cut, ends the process with
  * a message that names it. */
-void watch_mappings(void);
+void guard_mappings(void);
 
 /* Have the disk reserve the blocks of a file that is to be changed in place, so
  * that it is not full when a hole is written to. Fails if it is full now. Reads
@@ -164,9 +170,9 @@ void reserve_blocks(const char *path);
 
 /* A thread that waits for SIGINT, SIGTERM and SIGHUP, which it turns into
  * end_by, and draws the progress bar. The signals are blocked in all others. */
-void hold_signals(void); /* before any thread is made */
-void start_watch(void);  /* when options have been read */
-void free_signals(void); /* before exec, for the program to come */
+void block_signals(void);       /* before any thread is made */
+void start_signal_thread(void); /* when options have been read */
+void unblock_signals(void);     /* before exec, for the program to come */
 
 /* --progress, --no-progress */
 extern const struct group progress_group;
@@ -185,8 +191,8 @@ void progress_end(void);
 double seconds_now(void);
 
 /* malloc and realloc that fail() when there is no memory. */
-void *take_memory(size_t size);
-void *more_memory(void *old, size_t size);
+void *alloc_memory(size_t size);
+void *resize_memory(void *old, size_t size);
 char *copy_text(const char *text);
 
 /* ---- Output (output.c) -------------------------------------------------- */

@@ -4,10 +4,10 @@
 
 static double rate;
 
-void take_approx(const struct option *o, const char *value) {
-    struct option with_place = *o;
+void parse_approx(const struct verb_option *o, const char *value) {
+    struct verb_option with_place = *o;
     with_place.into = &rate;
-    take_rate(&with_place, value ? value : "1%");
+    parse_rate(&with_place, value ? value : "1%");
 }
 
 double approx_rate(void) {
@@ -50,11 +50,11 @@ static void expect_memory(void) {
 /* ---- Lines into a filter --------------------------------------------------
  */
 
-static void hash_all(struct block *block, struct batch *batch) {
+static void hash_all(struct text_block *block, struct key_batch *batch) {
     hash_block(block, batch, filter, true);
 }
 
-static bool put_in(struct block *block, struct batch *batch) {
+static bool put_in(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     bool found[BATCH];
     for (size_t at = 0; at < block->lines; at += BATCH) {
@@ -81,14 +81,14 @@ void approx_add(calyx_filter *f, int count, char **files,
     filter = f;
     asked = before;
     most_memory = memory;
-    const struct work todo = {.work = hash_all, .turn = put_in};
-    stream(&todo, count, files);
+    const struct stages stages = {.in_parallel = hash_all, .in_order = put_in};
+    run_pipeline(&stages, count, files);
 }
 
 /* ---- Lines out ------------------------------------------------------------
  */
 
-static bool pass(struct block *block, struct batch *batch) {
+static bool pass(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     const char end = record_end();
     bool known[BATCH];
@@ -119,12 +119,13 @@ static bool pass(struct block *block, struct batch *batch) {
 
 uint64_t approx_print(calyx_filter *f, int count, char **files, bool wanted,
                       bool adds, uint64_t memory, struct output *output,
-                      struct totals *totals) {
+                      struct input_totals *totals) {
     filter = f;
     wants_known = wanted;
     adds_new = adds;
     most_memory = memory;
-    const struct work todo = {.work = hash_all, .turn = pass, .output = output};
-    *totals = stream(&todo, count, files);
+    const struct stages stages = {
+        .in_parallel = hash_all, .in_order = pass, .output = output};
+    *totals = run_pipeline(&stages, count, files);
     return printed;
 }

@@ -7,10 +7,10 @@
 #include "input/pipeline.h"
 
 /* --approx[=RATE] */
-void take_approx(const struct option *option, const char *value);
+void parse_approx(const struct verb_option *option, const char *value);
 double approx_rate(void); /* 0: not asked for */
 #define APPROX_OPTION(text) \
-    { 0, "approx", "[=RATE]", text, take_approx, NULL }
+    { 0, "approx", "[=RATE]", text, parse_approx, NULL }
 
 /* An empty filter at that rate, which grows, but not beyond `memory`. */
 calyx_filter *approx_filter(void);
@@ -24,6 +24,6 @@ void approx_add(calyx_filter *f, int count, char **files,
  * `adds`, put in each that it lacks. Returns how many were printed. */
 uint64_t approx_print(calyx_filter *f, int count, char **files, bool wanted,
                       bool adds, uint64_t memory, struct output *output,
-                      struct totals *totals);
+                      struct input_totals *totals);
 
 #endif

@@ -18,21 +18,21 @@ static bool dry;
 
 const struct group budget_group = {
     "Memory and temporary files",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'S', "memory", "SIZE",
          "Keep to SIZE of memory, at least 16M, and up to 32 MiB more for "
          "threads and buffers; a single line longer than that is still taken. "
          "The default is half of what the machine or its control group has "
          "left.",
-         take_size, &given},
+         parse_size, &given},
         {'T', "temporary", "FOLDER",
          "Put what does not fit into temporary files in FOLDER; the default is "
          "$TMPDIR, or /tmp. They have no names, and go with the process.",
-         take_spill_folder, NULL},
+         parse_spill_folder, NULL},
         {0, "dry-run", NULL,
          "Print what would be done, in which passes, and what it would take; "
          "do nothing.",
-         take_flag, &dry},
+         parse_flag, &dry},
         {0},
     },
 };
@@ -101,8 +101,8 @@ struct sample sample_file(const char *path) {
         return sample;
     sample.rereadable = true;
     const double started = seconds_now();
-    struct source *const source = source_open(path);
-    char *const text = take_memory(SIZE);
+    struct byte_source *const source = source_open(path);
+    char *const text = alloc_memory(SIZE);
     uint64_t size = 0, ends = 0;
     for (ssize_t n;
          size < SIZE && (n = source_read(source, text, SIZE - size)) > 0;) {
@@ -149,7 +149,7 @@ static struct noted {
 static int noted_count;
 
 void note_files(int count, char **files) {
-    noted = take_memory((size_t)(count ? count : 1) * sizeof *noted);
+    noted = alloc_memory((size_t)(count ? count : 1) * sizeof *noted);
     for (int i = 0; i < count; i++) {
         struct noted *const n = &noted[noted_count];
         n->path = files[i];

@@ -51,17 +51,17 @@ static struct {
          .changed = PTHREAD_COND_INITIALIZER};
 
 /* A round, which one thread works on. */
-struct round {
+struct partition {
     uint64_t memory;
-    struct exact *keys;
+    struct key_set *keys;
     unsigned level;
-    calyx_filter *hasher, *put_off; /* put_off: the keys in spills */
+    calyx_filter *hasher, *spilled_keys; /* spilled_keys: a filter */
     bool full, direct;
     struct spill *runs[2]; /* for each lane; NULL: none yet */
     struct spill *spills[MOST_SPILLS];
     unsigned spill_count;
 };
-static struct round first_round;
+static struct partition first_partition;
 
 /* ---- Hashes ------------------------------------------------------------- */
 
@@ -106,12 +106,12 @@ static void make_first_hasher(void) {
     if (!first_hasher) first_hasher = make_hasher(0);
 }
 
-calyx_options sieve_options(void) {
+calyx_options prefilter_options(void) {
     make_first_hasher();
     return hash_options(0);
 }
 
-void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
+void prefilter_hashes(const calyx_key *keys, size_t n, uint64_t *hashes) {
     hash_keys(first_hasher, keys, n, hashes);
 }
 
@@ -174,17 +174,17 @@ static void print(struct lane *lane, const calyx_key *line, uint64_t count) {
     put_text(lane, &end, 1);
 }
 
-static void put_line(struct round *round, enum fate fate, const calyx_key *line,
-                     uint64_t sequence, uint64_t count) {
-    if (fate == NOT_PRINTED) return;
+static void put_line(struct partition *partition, enum destination destination,
+                     const calyx_key *line, uint64_t sequence, uint64_t count) {
+    if (destination == NOT_PRINTED) return;
     if (all.rule->marks) {
-        if (fate == TO_SECOND) marks_set(all.rule->marks, sequence);
+        if (destination == TO_SECOND) marks_set(all.rule->marks, sequence);
         return;
     }
-    struct lane *const lane = &all.lanes[fate - TO_OUTPUT];
-    struct spill **const run = &round->runs[fate - TO_OUTPUT];
+    struct lane *const lane = &all.lanes[destination - TO_OUTPUT];
+    struct spill **const run = &partition->runs[destination - TO_OUTPUT];
     if (!lane->output) return;
-    if (round->direct) {
+    if (partition->direct) {
         print(lane, line, count);
         return;
     }
@@ -210,7 +210,7 @@ static bool read_on(struct reader *r) {
     r->next++;
     if (r->next < r->count) return true;
     r->next = 0;
-    r->count = spill_take(r->run, r->records, AT_ONCE);
+    r->count = spill_read(r->run, r->records, AT_ONCE);
     return r->count > 0;
 }
 
@@ -233,7 +233,7 @@ static void merge(struct lane *lane, struct spill *to) {
     struct reader *heap[MOST_RUNS];
     size_t count = 0;
     for (size_t i = 0; i < lane->run_count; i++) {
-        struct reader *const r = take_memory(sizeof *r);
+        struct reader *const r = alloc_memory(sizeof *r);
         r->run = lane->runs[i];
         r->next = r->count = 0;
         if (read_on(r)) heap[count++] = r;
@@ -259,9 +259,9 @@ static void merge(struct lane *lane, struct spill *to) {
 
 static void end_run(struct lane *lane, struct spill *run) {
     const uint64_t share = all.memory / 4 / MOST_RUNS;
-    spill_turn(run, share < 1 << 14   ? 1 << 14
-                    : share > 1 << 18 ? 1 << 18
-                                      : (size_t)share);
+    spill_rewind(run, share < 1 << 14   ? 1 << 14
+                      : share > 1 << 18 ? 1 << 18
+                                        : (size_t)share);
     lane->runs[lane->run_count++] = run;
 }
 
@@ -277,123 +277,124 @@ static void keep_run(struct lane *lane, struct spill *run) {
 /* ---- A record in a round ------------------------------------------------- */
 
 /* What is printed from now on stands behind lines that are not known yet. */
-static void begin_to_put_off(struct round *round) {
-    round->full = true;
-    round->direct = false;
+static void begin_spilling(struct partition *partition) {
+    partition->full = true;
+    partition->direct = false;
     if (all.rule->absent) {
-        calyx_options want = hash_options(round->level);
-        want.bits = 8 * memory_of_filter(round->memory);
+        calyx_options want = hash_options(partition->level);
+        want.bits = 8 * memory_of_filter(partition->memory);
         want.capacity = want.bits / 10;
-        round->put_off = make(&want);
+        partition->spilled_keys = make(&want);
     }
-    for (unsigned i = 0; i < round->spill_count; i++)
-        round->spills[i] =
-            spill_new(memory_of_spill(round->memory, round->spill_count));
+    for (unsigned i = 0; i < partition->spill_count; i++)
+        partition->spills[i] = spill_new(
+            memory_of_spill(partition->memory, partition->spill_count));
 }
 
-static void put_off(struct round *round, uint64_t hash,
-                    const struct record *r) {
-    if (!round->full) begin_to_put_off(round);
-    const unsigned at = (unsigned)(hash >> 57) & (round->spill_count - 1);
-    spill_put(round->spills[at], r);
+static void spill_record(struct partition *partition, uint64_t hash,
+                         const struct record *r) {
+    if (!partition->full) begin_spilling(partition);
+    const unsigned at = (unsigned)(hash >> 57) & (partition->spill_count - 1);
+    spill_put(partition->spills[at], r);
 }
 
 /* All lines before were of files that are read whole; so was their key put
  * off, or is it new? */
-static bool may_be_put_off(const struct round *round, uint64_t hash) {
+static bool may_be_spilled(const struct partition *partition, uint64_t hash) {
     bool found;
-    return round->full && calyx_has_hashes(round->put_off, &hash, 1, &found);
+    return partition->full &&
+           calyx_has_hashes(partition->spilled_keys, &hash, 1, &found);
 }
 
-static void meet(struct round *round, uint64_t hash, const struct record *r,
-                 uint64_t file) {
+static void meet(struct partition *partition, uint64_t hash,
+                 const struct record *r, uint64_t file) {
     const struct rule *const rule = all.rule;
-    struct entry *e = exact_find(round->keys, &r->key, hash);
+    struct entry *e = set_find(partition->keys, &r->key, hash);
     const bool fresh = !e;
     if (!e && !rule->takes(file)) {
-        if (may_be_put_off(round, hash))
-            put_off(round, hash, r);
+        if (may_be_spilled(partition, hash))
+            spill_record(partition, hash, r);
         else
-            put_line(round, rule->absent(file), &r->line, r->sequence, 0);
+            put_line(partition, rule->absent(file), &r->line, r->sequence, 0);
         return;
     }
     if (!e) {
         const bool keeps_line = rule->keeps && r->has_line;
-        if (!round->full)
-            e = exact_put(round->keys, &r->key, hash,
-                          keeps_line ? &r->line : NULL);
+        if (!partition->full)
+            e = set_insert(partition->keys, &r->key, hash,
+                           keeps_line ? &r->line : NULL);
         if (!e) {
-            put_off(round, hash, r);
-            if (round->put_off)
-                calyx_add_hashes(round->put_off, &hash, 1, NULL, NULL);
+            spill_record(partition, hash, r);
+            if (partition->spilled_keys)
+                calyx_add_hashes(partition->spilled_keys, &hash, 1, NULL, NULL);
             return;
         }
     }
-    struct tally *const tally = exact_beside(round->keys, e);
+    struct tally *const tally = set_payload(partition->keys, e);
     if (fresh && rule->tallies) tally->first = r->sequence;
-    const enum fate fate = rule->meet(tally, fresh, file);
-    put_line(round, fate, &r->line, r->sequence,
-             rule->counts && fate == TO_OUTPUT ? tally->count : 0);
+    const enum destination destination = rule->meet(tally, fresh, file);
+    put_line(partition, destination, &r->line, r->sequence,
+             rule->counts && destination == TO_OUTPUT ? tally->count : 0);
 }
 
 /* Memory is asked for before it is needed. */
 enum { AHEAD_SLOT = 24, AHEAD_ENTRY = 10 };
 
-static void fetch(const struct exact *keys, uint64_t slot, uint64_t entry) {
-    exact_fetch_slot(keys, slot);
-    exact_fetch_entry(keys, entry);
+static void fetch(const struct key_set *keys, uint64_t slot, uint64_t entry) {
+    set_prefetch_slot(keys, slot);
+    set_prefetch_entry(keys, entry);
 }
 
-static struct exact *new_keys(uint64_t memory) {
-    return exact_new(memory_of_keys(memory),
-                     all.rule->tallies ? sizeof(struct tally) : 0);
+static struct key_set *new_keys(uint64_t memory) {
+    return set_new(memory_of_keys(memory),
+                   all.rule->tallies ? sizeof(struct tally) : 0);
 }
 
 /* ---- Rounds -------------------------------------------------------------- */
 
-static void start_round(struct round *round, unsigned level,
-                        uint64_t expected) {
-    round->level = level;
-    round->full = false;
-    round->spill_count = spills_for(round->memory, expected);
+static void start_partition(struct partition *partition, unsigned level,
+                            uint64_t expected) {
+    partition->level = level;
+    partition->full = false;
+    partition->spill_count = spills_for(partition->memory, expected);
 }
 
-static void judge(struct round *round) {
-    for (const struct entry *e = NULL; (e = exact_next(round->keys, e));) {
-        const struct tally *const tally = exact_beside(round->keys, e);
+static void judge(struct partition *partition) {
+    for (const struct entry *e = NULL; (e = set_next(partition->keys, e));) {
+        const struct tally *const tally = set_payload(partition->keys, e);
         if (!all.rule->keeps(tally)) continue;
-        const calyx_key line = exact_line(round->keys, e);
-        put_line(round, TO_OUTPUT, &line, tally->first,
+        const calyx_key line = set_line(partition->keys, e);
+        put_line(partition, TO_OUTPUT, &line, tally->first,
                  all.rule->counts ? tally->count : 0);
     }
 }
 
-static void leave_spills(struct round *round) {
-    all.pending =
-        more_memory(all.pending, (all.pending_count + round->spill_count) *
-                                     sizeof *all.pending);
-    for (unsigned i = 0; i < round->spill_count; i++) {
-        if (!spill_size(round->spills[i])) {
-            spill_close(round->spills[i]);
+static void leave_spills(struct partition *partition) {
+    all.pending = resize_memory(all.pending,
+                                (all.pending_count + partition->spill_count) *
+                                    sizeof *all.pending);
+    for (unsigned i = 0; i < partition->spill_count; i++) {
+        if (!spill_size(partition->spills[i])) {
+            spill_close(partition->spills[i]);
             continue;
         }
-        spill_turn(round->spills[i], 1 << 18);
+        spill_rewind(partition->spills[i], 1 << 18);
         all.pending[all.pending_count++] =
-            (struct pending){round->spills[i], round->level + 1};
+            (struct pending){partition->spills[i], partition->level + 1};
     }
 }
 
-static void end_round(struct round *round) {
-    if (all.rule->keeps) judge(round);
-    calyx_free(round->put_off);
-    round->put_off = NULL;
+static void end_partition(struct partition *partition) {
+    if (all.rule->keeps) judge(partition);
+    calyx_free(partition->spilled_keys);
+    partition->spilled_keys = NULL;
     pthread_mutex_lock(&all.lock);
-    all.figures.rounds++;
-    all.figures.keys += exact_count(round->keys);
-    if (round->full) leave_spills(round);
+    all.figures.partitions++;
+    all.figures.keys += set_count(partition->keys);
+    if (partition->full) leave_spills(partition);
     for (int i = 0; i < 2; i++) {
-        keep_run(&all.lanes[i], round->runs[i]);
-        round->runs[i] = NULL;
+        keep_run(&all.lanes[i], partition->runs[i]);
+        partition->runs[i] = NULL;
     }
     pthread_mutex_unlock(&all.lock);
 }
@@ -404,20 +405,20 @@ static uint64_t file_of(uint64_t sequence, uint64_t file) {
     return file;
 }
 
-static void settle_spill(struct round *round, struct spill *spill) {
+static void read_spill(struct partition *partition, struct spill *spill) {
     enum { BATCH_SIZE = 512 };
     struct record records[BATCH_SIZE];
     calyx_key keys[BATCH_SIZE];
     uint64_t hashes[BATCH_SIZE], file = 0;
-    for (size_t n; (n = spill_take(spill, records, BATCH_SIZE)) > 0;) {
+    for (size_t n; (n = spill_read(spill, records, BATCH_SIZE)) > 0;) {
         for (size_t i = 0; i < n; i++) keys[i] = records[i].key;
-        hash_keys(round->hasher, keys, n, hashes);
+        hash_keys(partition->hasher, keys, n, hashes);
         for (size_t i = 0; i < n; i++) {
             const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
-            fetch(round->keys, hashes[slot < n ? slot : n - 1],
+            fetch(partition->keys, hashes[slot < n ? slot : n - 1],
                   hashes[entry < n ? entry : n - 1]);
             file = file_of(records[i].sequence, file);
-            meet(round, hashes[i], &records[i], file);
+            meet(partition, hashes[i], &records[i], file);
         }
     }
 }
@@ -444,27 +445,27 @@ static void end_pending(void) {
 }
 
 static void *work_on_pending(void *memory) {
-    struct round *const round = take_memory(sizeof *round);
-    *round = (struct round){.memory = *(const uint64_t *)memory};
-    round->keys = new_keys(round->memory);
+    struct partition *const partition = alloc_memory(sizeof *partition);
+    *partition = (struct partition){.memory = *(const uint64_t *)memory};
+    partition->keys = new_keys(partition->memory);
     for (struct pending next; take_pending(&next);) {
-        exact_clear(round->keys, memory_of_keys(round->memory));
-        exact_expect(round->keys, spill_records(next.spill));
-        round->hasher = make_hasher(next.level);
-        start_round(round, next.level, spill_size(next.spill));
-        settle_spill(round, next.spill);
+        set_clear(partition->keys, memory_of_keys(partition->memory));
+        set_expect(partition->keys, spill_records(next.spill));
+        partition->hasher = make_hasher(next.level);
+        start_partition(partition, next.level, spill_size(next.spill));
+        read_spill(partition, next.spill);
         spill_close(next.spill);
-        end_round(round);
-        calyx_free(round->hasher);
+        end_partition(partition);
+        calyx_free(partition->hasher);
         end_pending();
     }
-    exact_free(round->keys);
-    free(round);
+    set_free(partition->keys);
+    free(partition);
     return NULL;
 }
 
 /* More threads would leave each too little memory for one spill. */
-static void later_rounds(void) {
+static void run_pending_partitions(void) {
     enum { MOST_WORKERS = 2 };
     if (!all.pending_count) return;
     const size_t threads = thread_count();
@@ -482,31 +483,32 @@ static void later_rounds(void) {
 
 /* ---- The first round: files ---------------------------------------------- */
 
-static const calyx_filter *sieve;
-static calyx_filter *passed_sieve;
+static const calyx_filter *prefilter;
+static calyx_filter *passed_keys;
 
-static bool stands_in(const struct block *block, const void *bytes) {
+static bool stands_in(const struct text_block *block, const void *bytes) {
     const uintptr_t at = (uintptr_t)bytes, text = (uintptr_t)block->text;
     return at >= text && at <= text + block->size;
 }
 
 /* Keys that stand elsewhere are copied; they are offsets until all are there,
  * since the bytes may move. */
-static void add_candidate(struct block *block, uint64_t hash, size_t number,
-                          const calyx_key *key, const calyx_key *line) {
+static void add_candidate(struct text_block *block, uint64_t hash,
+                          size_t number, const calyx_key *key,
+                          const calyx_key *line) {
     if (block->candidate_count == block->candidate_room) {
         block->candidate_room =
             block->candidate_room ? 2 * block->candidate_room : 1024;
         block->candidates =
-            more_memory(block->candidates,
-                        block->candidate_room * sizeof *block->candidates);
+            resize_memory(block->candidates,
+                          block->candidate_room * sizeof *block->candidates);
     }
     struct candidate *const c = &block->candidates[block->candidate_count++];
     *c = (struct candidate){hash, number, *key, *line};
     if (stands_in(block, key->data)) return;
     if (key->size > block->key_room - block->key_size) {
         block->key_room = 2 * block->key_room + key->size + 4096;
-        block->key_bytes = more_memory(block->key_bytes, block->key_room);
+        block->key_bytes = resize_memory(block->key_bytes, block->key_room);
     }
     if (key->size)
         memcpy(block->key_bytes + block->key_size, key->data, key->size);
@@ -520,18 +522,18 @@ static bool is_of_part(uint64_t hash) {
 }
 
 /* The keys of a batch that are of interest: their numbers in it, and hashes. */
-static size_t choose(const struct batch *batch, size_t *chosen,
+static size_t choose(const struct key_batch *batch, size_t *chosen,
                      uint64_t *hashes) {
     bool found[BATCH_ROOM];
     size_t n = 0;
-    sieve_hashes(batch->keys, batch->count, hashes);
+    prefilter_hashes(batch->keys, batch->count, hashes);
     for (size_t i = 0; i < batch->count; i++) {
         chosen[n] = i;
         hashes[n] = hashes[i];
         n += is_of_part(hashes[i]);
     }
-    if (!sieve) return n;
-    calyx_has_hashes(sieve, hashes, n, found);
+    if (!prefilter) return n;
+    calyx_has_hashes(prefilter, hashes, n, found);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         chosen[kept] = chosen[i];
@@ -541,7 +543,7 @@ static size_t choose(const struct batch *batch, size_t *chosen,
     return kept;
 }
 
-static void work(struct block *block, struct batch *batch) {
+static void in_parallel(struct text_block *block, struct key_batch *batch) {
     uint64_t hashes[BATCH_ROOM];
     size_t chosen[BATCH_ROOM];
     bool dropped[BATCH_ROOM] = {false};
@@ -578,11 +580,11 @@ static void add_passed(const struct candidate *c, size_t n) {
     for (size_t at = 0, some; at < n; at += some) {
         some = n - at < BATCH ? n - at : BATCH;
         for (size_t i = 0; i < some; i++) hashes[i] = c[at + i].hash;
-        calyx_add_hashes(passed_sieve, hashes, some, NULL, NULL);
+        calyx_add_hashes(passed_keys, hashes, some, NULL, NULL);
     }
 }
 
-static bool turn(struct block *block, struct batch *batch) {
+static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     const struct candidate *const c = block->candidates;
     const size_t n = block->candidate_count;
@@ -592,7 +594,7 @@ static bool turn(struct block *block, struct batch *batch) {
         fail_at(block->file, 0, "changed while it was read");
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
-        fetch(first_round.keys, c[slot < n ? slot : n - 1].hash,
+        fetch(first_partition.keys, c[slot < n ? slot : n - 1].hash,
               c[entry < n ? entry : n - 1].hash);
         const struct record record = {
             .sequence = all.sequence + c[i].number,
@@ -601,58 +603,59 @@ static bool turn(struct block *block, struct batch *batch) {
             .has_line = prints && (c[i].key.data != c[i].line.data ||
                                    c[i].key.size != c[i].line.size),
         };
-        meet(&first_round, c[i].hash, &record, all.file - 1);
+        meet(&first_partition, c[i].hash, &record, all.file - 1);
     }
-    if (passed_sieve) add_passed(c, n);
+    if (passed_keys) add_passed(c, n);
     all.sequence += block->lines;
     all.figures.candidates += n;
     for (int i = 0; i < 2; i++) flush(&all.lanes[i]);
     return true;
 }
 
-void settle_start(const struct rule *rule, uint64_t memory,
+void engine_start(const struct rule *rule, uint64_t memory,
                   const struct sample *expected) {
     enum { ROOM = 1 << 17 };
     expect_spill();
     make_first_hasher();
     all.rule = rule;
     all.memory = memory;
-    first_round = (struct round){.memory = memory, .direct = true};
+    first_partition = (struct partition){.memory = memory, .direct = true};
     for (int i = 0; i < 2; i++) {
         struct lane *const lane = &all.lanes[i];
         lane->output = i == 0 ? rule->output : rule->second;
         if (rule->marks) lane->output = NULL;
         if (!lane->output) continue;
         lane->room = ROOM;
-        lane->bytes = take_memory(ROOM);
-        lane->runs = take_memory(MOST_RUNS * sizeof(struct spill *));
+        lane->bytes = alloc_memory(ROOM);
+        lane->runs = alloc_memory(MOST_RUNS * sizeof(struct spill *));
     }
-    first_round.keys = new_keys(memory);
-    exact_expect(first_round.keys, expected->lines);
-    start_round(&first_round, 0, expected->bytes);
+    first_partition.keys = new_keys(memory);
+    set_expect(first_partition.keys, expected->lines);
+    start_partition(&first_partition, 0, expected->bytes);
 }
 
-void settle_files(int count, char **files, const calyx_filter *through,
-                  calyx_filter *passed) {
+void engine_read(int count, char **files, const calyx_filter *through,
+                 calyx_filter *passed) {
     if (all.file == all.file_room) {
         all.file_room = 2 * all.file_room + 8;
         all.starts =
-            more_memory(all.starts, all.file_room * sizeof *all.starts);
+            resize_memory(all.starts, all.file_room * sizeof *all.starts);
     }
     all.starts[all.file++] = all.sequence;
-    sieve = through;
-    passed_sieve = passed;
-    const struct work todo = {.work = work, .turn = turn};
-    const struct totals totals = stream(&todo, count, files);
+    prefilter = through;
+    passed_keys = passed;
+    const struct stages stages = {.in_parallel = in_parallel,
+                                  .in_order = in_order};
+    const struct input_totals totals = run_pipeline(&stages, count, files);
     all.figures.lines += totals.lines;
     all.figures.bytes += totals.bytes;
 }
 
 /* ---- In parts, with marks ------------------------------------------------ */
 
-static bool turn_and_print(struct block *block, struct batch *batch) {
-    turn(block, batch);
-    if (!first_round.full && !all.pending_count)
+static bool visit_and_print(struct text_block *block, struct key_batch *batch) {
+    in_order(block, batch);
+    if (!first_partition.full && !all.pending_count)
         marks_print_block(all.rule->marks, block);
     return true;
 }
@@ -666,30 +669,32 @@ static unsigned parts_for(const struct sample *expected) {
     return parts > MOST_PARTS ? 1 : (unsigned)parts;
 }
 
-unsigned settle_in_parts(int count, char **files, const calyx_filter *through,
-                         const struct sample *expected) {
-    sieve = through;
+unsigned engine_read_in_passes(int count, char **files,
+                               const calyx_filter *through,
+                               const struct sample *expected) {
+    prefilter = through;
     all.file = 1;
     all.parts = parts_for(expected);
     for (all.part = 0;; all.part++) {
         const bool last = all.part + 1 == all.parts;
-        const struct work todo = {.work = work,
-                                  .turn = last ? turn_and_print : turn,
-                                  .output = all.rule->output};
-        exact_expect(first_round.keys, expected->lines / all.parts);
+        const struct stages stages = {.in_parallel = in_parallel,
+                                      .in_order =
+                                          last ? visit_and_print : in_order,
+                                      .output = all.rule->output};
+        set_expect(first_partition.keys, expected->lines / all.parts);
         all.sequence = 0;
-        stream(&todo, count, files);
+        run_pipeline(&stages, count, files);
         if (last) return all.parts;
-        end_round(&first_round);
-        exact_clear(first_round.keys, memory_of_keys(all.memory));
-        start_round(&first_round, 0, expected->bytes / all.parts);
+        end_partition(&first_partition);
+        set_clear(first_partition.keys, memory_of_keys(all.memory));
+        start_partition(&first_partition, 0, expected->bytes / all.parts);
     }
 }
 
-struct figures settle_end(void) {
-    end_round(&first_round);
-    exact_free(first_round.keys);
-    later_rounds();
+struct figures engine_end(void) {
+    end_partition(&first_partition);
+    set_free(first_partition.keys);
+    run_pending_partitions();
     for (int i = 0; i < 2; i++) {
         struct lane *const lane = &all.lanes[i];
         if (!lane->output) continue;
@@ -713,17 +718,17 @@ struct figures settle_end(void) {
 
 /* How many lines a sieve lets through is known when it is made. So with one,
  * what can be told is how many may be let through. */
-static void print_spills(const struct outlook *o, uint64_t memory) {
+static void print_spills(const struct engine_plan *o, uint64_t memory) {
     char text[TEXT_SIZE];
-    const uint64_t kept = kept_bytes(o->sieve ? &o->sieved : &o->sum);
-    const uint64_t room =
-        memory_of_keys(budget_without(o->sieve)) * (o->parts ? MOST_PARTS : 1);
+    const uint64_t kept = kept_bytes(o->prefilter ? &o->prefiltered : &o->sum);
+    const uint64_t room = memory_of_keys(budget_without(o->prefilter)) *
+                          (o->parts ? MOST_PARTS : 1);
     if (kept <= room) {
         printf("spills         none\n");
         return;
     }
     printf("spills         ");
-    if (o->sieve)
+    if (o->prefilter)
         printf("none if at most %.0f %% of these %s, else ",
                100 * (double)room / (double)kept, o->what_remains);
     printf("up to %u in %s\n", spills_for(memory, o->sum.bytes),
@@ -731,10 +736,10 @@ static void print_spills(const struct outlook *o, uint64_t memory) {
     /* what is put off is written once, and what is printed then, too */
     const uint64_t most = o->parts ? o->sum.bytes : 2 * o->sum.bytes;
     printf("temporary      up to %s%s\n", size_text(most, text),
-           o->sieve ? ", if all do" : "");
+           o->prefilter ? ", if all do" : "");
 }
 
-void print_plan(const struct outlook *o) {
+void print_plan(const struct engine_plan *o) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
     const uint64_t memory = budget();
     all.rule = o->rule;
@@ -751,9 +756,10 @@ void print_plan(const struct outlook *o) {
     printf("passes         %d", o->passes);
     if (o->parts) printf(" to %d", o->passes + MOST_PARTS - 1);
     printf("\n");
-    if (o->sieve)
+    if (o->prefilter)
         printf("filter         of about %s lines, first, in %s\n",
-               count_text(o->sieved.lines, text), size_text(o->sieve, more));
+               count_text(o->prefiltered.lines, text),
+               size_text(o->prefilter, more));
     print_spills(o, memory);
     /* a line costs about 100 ns beside its reading */
     printf("expected time  about %.1f s\n",

@@ -31,7 +31,7 @@ struct tally {
 };
 
 /* What becomes of a line at once. */
-enum fate { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
+enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 
 /* What makes one verb differ from another. Files are numbered in the order in
  * which they are read. */
@@ -42,10 +42,10 @@ struct rule {
     bool (*takes)(uint64_t file);
     bool (*prints)(uint64_t file); /* may a line of this file be printed? */
     /* A line was met; `fresh`: its key for the first time. */
-    enum fate (*meet)(struct tally *tally, bool fresh, uint64_t file);
+    enum destination (*meet)(struct tally *tally, bool fresh, uint64_t file);
     /* A line of a file that is not taken from, whose key nobody has. NULL if
      * all files are taken from. */
-    enum fate (*absent)(uint64_t file);
+    enum destination (*absent)(uint64_t file);
     /* At the end of a round: is the first line of this key to be printed? NULL:
      * none is that was not by then. */
     bool (*keeps)(const struct tally *tally);
@@ -56,56 +56,57 @@ struct rule {
     struct output *output, *second;
     /* If given, no line is printed or kept, and those that go to the second
      * output get a mark. */
-    struct marks *marks;
+    struct line_marks *marks;
 };
 
 struct figures {
-    uint64_t lines, bytes;    /* read, by settle_file */
-    uint64_t candidates;      /* lines that the sieve let through */
-    uint64_t keys;            /* that were kept: different ones */
-    uint64_t printed, second; /* lines */
-    uint64_t rounds, spilled; /* spilled: bytes */
-    uint64_t passes;          /* over the files; the verb's business */
+    uint64_t lines, bytes;        /* read, by engine_read */
+    uint64_t candidates;          /* lines that the sieve let through */
+    uint64_t keys;                /* that were kept: different ones */
+    uint64_t printed, second;     /* lines */
+    uint64_t partitions, spilled; /* spilled: bytes */
+    uint64_t passes;              /* over the files; the verb's business */
 };
 
 /* `memory` is what all of this may take; `expected`, what will come: zeros if
  * nobody knows. */
-void settle_start(const struct rule *rule, uint64_t memory,
+void engine_start(const struct rule *rule, uint64_t memory,
                   const struct sample *expected);
 
 /* Read a file, or several as one; only lines whose keys `sieve` may have, if
  * there is one. Their keys are added to `passed`, if that is given. Both must
- * be made by sieve_options. */
-void settle_files(int count, char **files, const calyx_filter *sieve,
-                  calyx_filter *passed);
+ * be made by prefilter_options. */
+void engine_read(int count, char **files, const calyx_filter *prefilter,
+                 calyx_filter *passed);
 
 /* With marks: read files that can be read again, and only lines whose keys
  * `sieve` may have, of which there are about as many as expected. If these do
  * not fit at once, the files are read several times, for one part of the keys
  * after the other, or keys are put off, whichever is sooner done. Lines are put
  * out the last time unless some were put off. Returns how often was read. */
-unsigned settle_in_parts(int count, char **files, const calyx_filter *sieve,
-                         const struct sample *expected);
+unsigned engine_read_in_passes(int count, char **files,
+                               const calyx_filter *prefilter,
+                               const struct sample *expected);
 
 /* The rounds that are left, and the merge. */
-struct figures settle_end(void);
+struct figures engine_end(void);
 
 /* For filters that take the hashes of these keys. */
-calyx_options sieve_options(void);
-void sieve_hashes(const calyx_key *keys, size_t n, uint64_t *hashes);
+calyx_options prefilter_options(void);
+void prefilter_hashes(const calyx_key *keys, size_t n, uint64_t *hashes);
 
 /* ---- --dry-run ----------------------------------------------------------- */
 
-struct outlook {
+struct engine_plan {
     const struct rule *rule;
-    struct sample sum;        /* of all files */
-    struct sample sieved;     /* of what a sieve is made of, if one is */
-    uint64_t sieve;           /* its bytes */
-    const char *what_remains; /* those of its lines that must be kept */
-    int passes;               /* over the files */
-    bool parts;               /* and more, if need be, as settle_in_parts */
-    bool known;               /* no file is a pipe */
+    struct sample sum;         /* of all files */
+    struct sample prefiltered; /* of what a sieve is made of, if one is */
+    uint64_t prefilter;        /* its bytes */
+    const char *what_remains;  /* those of its lines that must be kept */
+    int passes;                /* over the files */
+    bool parts; /* and more, if need be, as engine_read_in_passes */
+    bool known; /* no file is a pipe */
 };
-void print_plan(const struct outlook *outlook);
+void print_plan(const struct engine_plan *outlook);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { BITS = 64 };
 
-struct marks {
+struct line_marks {
     uint64_t lines;
     uint64_t next; /* line to be printed */
     bool marked;   /* those with a mark are printed */
@@ -22,33 +22,33 @@ uint64_t marks_bytes(uint64_t lines) {
     return words_for(lines) * sizeof(uint64_t);
 }
 
-struct marks *marks_new(uint64_t lines) {
-    const size_t size = sizeof(struct marks) + marks_bytes(lines);
-    struct marks *const m = take_memory(size);
+struct line_marks *marks_new(uint64_t lines) {
+    const size_t size = sizeof(struct line_marks) + marks_bytes(lines);
+    struct line_marks *const m = alloc_memory(size);
     memset(m, 0, size);
     m->lines = lines;
     return m;
 }
 
-void marks_free(struct marks *m) {
+void marks_free(struct line_marks *m) {
     free(m);
 }
 
-uint64_t marks_lines(const struct marks *m) {
+uint64_t marks_lines(const struct line_marks *m) {
     return m->lines;
 }
 
-void marks_set(struct marks *m, uint64_t line) {
+void marks_set(struct line_marks *m, uint64_t line) {
     const uint64_t bit = UINT64_C(1) << line % BITS;
     atomic_fetch_or_explicit(&m->bits[line / BITS], bit, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->count, 1, memory_order_relaxed);
 }
 
-uint64_t marks_count(const struct marks *m) {
+uint64_t marks_count(const struct line_marks *m) {
     return m->count;
 }
 
-static bool is_marked(const struct marks *m, uint64_t line) {
+static bool is_marked(const struct line_marks *m, uint64_t line) {
     return atomic_load_explicit(&m->bits[line / BITS], memory_order_relaxed) >>
                line % BITS &
            1;
@@ -56,7 +56,8 @@ static bool is_marked(const struct marks *m, uint64_t line) {
 
 /* ---- Printing ------------------------------------------------------------ */
 
-static void print_from(struct marks *m, struct block *block, size_t first) {
+static void print_from(struct line_marks *m, struct text_block *block,
+                       size_t first) {
     if (block->lines - first > m->lines - m->next)
         fail_at(block->file, 0, "changed while it was read");
     size_t from = first ? block->ends[first - 1] + 1 : 0;
@@ -68,19 +69,19 @@ static void print_from(struct marks *m, struct block *block, size_t first) {
     }
 }
 
-void marks_print_block(struct marks *m, struct block *block) {
+void marks_print_block(struct line_marks *m, struct text_block *block) {
     print_from(m, block, 0);
 }
 
-static struct marks *printing;
+static struct line_marks *printing;
 static uint64_t lines; /* before the block whose turn it is */
 
-static void cut(struct block *block, struct batch *batch) {
+static void cut(struct text_block *block, struct key_batch *batch) {
     batch_start(batch, block);
     while (batch_next(batch, block)) note_ends(block, batch);
 }
 
-static bool print(struct block *block, struct batch *batch) {
+static bool print(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     const uint64_t first = lines;
     lines += block->lines;
@@ -89,17 +90,18 @@ static bool print(struct block *block, struct batch *batch) {
     return true;
 }
 
-bool marks_print(struct marks *m, int count, char **files,
+bool marks_print(struct line_marks *m, int count, char **files,
                  struct output *output) {
     if (m->next == m->lines) return false;
     printing = m;
     lines = 0;
-    const struct work todo = {.work = cut, .turn = print, .output = output};
-    stream(&todo, count, files);
+    const struct stages stages = {
+        .in_parallel = cut, .in_order = print, .output = output};
+    run_pipeline(&stages, count, files);
     return true;
 }
 
-bool marks_print_marked(struct marks *m, int count, char **files,
+bool marks_print_marked(struct line_marks *m, int count, char **files,
                         struct output *output) {
     m->marked = true;
     m->next = 0;

@@ -10,28 +10,28 @@
 
 #include "input/pipeline.h"
 
-struct marks;
+struct line_marks;
 
-struct marks *marks_new(uint64_t lines);
-void marks_free(struct marks *marks);
+struct line_marks *marks_new(uint64_t lines);
+void marks_free(struct line_marks *marks);
 uint64_t marks_bytes(uint64_t lines); /* of memory */
-uint64_t marks_lines(const struct marks *marks);
+uint64_t marks_lines(const struct line_marks *marks);
 
 /* Mark a line, once. Any thread. */
-void marks_set(struct marks *marks, uint64_t line);
-uint64_t marks_count(const struct marks *marks);
+void marks_set(struct line_marks *marks, uint64_t line);
+uint64_t marks_count(const struct line_marks *marks);
 
 /* Put out the lines of a block that has block->ends, behind those that were
  * put out before; for a turn. */
-void marks_print_block(struct marks *marks, struct block *block);
+void marks_print_block(struct line_marks *marks, struct text_block *block);
 
 /* Print all lines that have not been put out yet; false if there are none, and
  * nothing had to be read. */
-bool marks_print(struct marks *marks, int count, char **files,
+bool marks_print(struct line_marks *marks, int count, char **files,
                  struct output *output);
 
 /* Print all lines with a mark, instead. */
-bool marks_print_marked(struct marks *marks, int count, char **files,
+bool marks_print_marked(struct line_marks *marks, int count, char **files,
                         struct output *output);
 
 #endif

@@ -10,7 +10,7 @@ enum {
     FIRST_ROOM = 1 << 16,
 };
 
-struct exact {
+struct key_set {
     uint64_t budget;
     size_t beside;
     uint64_t *slots; /* 0: free; else the place counts words, from 1 */
@@ -34,34 +34,34 @@ static void *take_pages(uint64_t size) {
     return pages;
 }
 
-static void take_slots(struct exact *set, uint64_t count) {
+static void alloc_slots(struct key_set *set, uint64_t count) {
     set->slot_count = count;
     set->slots = take_pages(count * sizeof *set->slots);
 }
 
-static void give_slots(struct exact *set) {
+static void free_slots(struct key_set *set) {
     munmap(set->slots, set->slot_count * sizeof *set->slots);
 }
 
-struct exact *exact_new(uint64_t budget, size_t beside) {
-    struct exact *const set = take_memory(sizeof *set);
-    *set =
-        (struct exact){.budget = budget, .beside = beside, .room = FIRST_ROOM};
+struct key_set *set_new(uint64_t budget, size_t beside) {
+    struct key_set *const set = alloc_memory(sizeof *set);
+    *set = (struct key_set){
+        .budget = budget, .beside = beside, .room = FIRST_ROOM};
     set->entries = take_pages(set->room);
-    take_slots(set, FIRST_SLOTS);
+    alloc_slots(set, FIRST_SLOTS);
     return set;
 }
 
-void exact_free(struct exact *set) {
+void set_free(struct key_set *set) {
     if (!set) return;
-    give_slots(set);
+    free_slots(set);
     munmap(set->entries, set->room);
     free(set);
 }
 
-void exact_clear(struct exact *set, uint64_t budget) {
-    give_slots(set);
-    take_slots(set, FIRST_SLOTS);
+void set_clear(struct key_set *set, uint64_t budget) {
+    free_slots(set);
+    alloc_slots(set, FIRST_SLOTS);
     /* entries of the next round will stand on the same pages, but for a budget
      * that has shrunk */
     if (budget < set->budget) madvise(set->entries, set->room, MADV_DONTNEED);
@@ -71,37 +71,37 @@ void exact_clear(struct exact *set, uint64_t budget) {
 
 /* ---- Entries ------------------------------------------------------------ */
 
-static struct entry *entry_at(const struct exact *set, uint64_t place) {
+static struct entry *entry_at(const struct key_set *set, uint64_t place) {
     return (struct entry *)(void *)(set->entries + 8 * (place - 1));
 }
 
-static uint64_t size_of(const struct exact *set, uint64_t key_size,
+static uint64_t size_of(const struct key_set *set, uint64_t key_size,
                         uint64_t line_behind) {
     const uint64_t size =
         sizeof(struct entry) + set->beside + key_size + line_behind;
     return (size + 7) & ~UINT64_C(7);
 }
 
-void *exact_beside(const struct exact *set, const struct entry *e) {
+void *set_payload(const struct key_set *set, const struct entry *e) {
     (void)set;
     return (char *)(uintptr_t)e + sizeof *e;
 }
 
-static calyx_key key_of(const struct exact *set, const struct entry *e) {
+static calyx_key key_of(const struct key_set *set, const struct entry *e) {
     return (calyx_key){(const char *)e + sizeof *e + set->beside, e->key_size};
 }
 
-calyx_key exact_line(const struct exact *set, const struct entry *e) {
+calyx_key set_line(const struct key_set *set, const struct entry *e) {
     const calyx_key key = key_of(set, e);
     if (!e->line_behind) return key;
     return (calyx_key){(const char *)key.data + key.size, e->line_behind - 1};
 }
 
-uint64_t exact_count(const struct exact *set) {
+uint64_t set_count(const struct key_set *set) {
     return set->count;
 }
 
-struct entry *exact_next(const struct exact *set, const struct entry *e) {
+struct entry *set_next(const struct key_set *set, const struct entry *e) {
     const char *const next =
         e ? (const char *)e + size_of(set, e->key_size, e->line_behind)
           : set->entries;
@@ -120,11 +120,11 @@ static uint64_t place_in(uint64_t slot) {
     return slot & ((UINT64_C(1) << TAG_SHIFT) - 1);
 }
 
-void exact_fetch_slot(const struct exact *set, uint64_t hash) {
+void set_prefetch_slot(const struct key_set *set, uint64_t hash) {
     __builtin_prefetch(&set->slots[hash & (set->slot_count - 1)]);
 }
 
-void exact_fetch_entry(const struct exact *set, uint64_t hash) {
+void set_prefetch_entry(const struct key_set *set, uint64_t hash) {
     const uint64_t slot = set->slots[hash & (set->slot_count - 1)];
     if (!slot || tag_of(slot) != tag_of(hash)) return;
     const char *const e = (const char *)entry_at(set, place_in(slot));
@@ -132,14 +132,14 @@ void exact_fetch_entry(const struct exact *set, uint64_t hash) {
     __builtin_prefetch(e + 64);
 }
 
-static bool is_key(const struct exact *set, const struct entry *e,
+static bool is_key(const struct key_set *set, const struct entry *e,
                    const calyx_key *key, uint64_t hash) {
     return e->hash == hash && e->key_size == key->size &&
            memcmp(key_of(set, e).data, key->data, key->size) == 0;
 }
 
-struct entry *exact_find(const struct exact *set, const calyx_key *key,
-                         uint64_t hash) {
+struct entry *set_find(const struct key_set *set, const calyx_key *key,
+                       uint64_t hash) {
     for (uint64_t at = hash;; at++) {
         const uint64_t slot = set->slots[at & (set->slot_count - 1)];
         if (!slot) return NULL;
@@ -149,7 +149,7 @@ struct entry *exact_find(const struct exact *set, const calyx_key *key,
     }
 }
 
-static void point_to(struct exact *set, const struct entry *e) {
+static void point_to(struct key_set *set, const struct entry *e) {
     uint64_t at = e->hash;
     while (set->slots[at & (set->slot_count - 1)]) at++;
     const uint64_t words = (uint64_t)((const char *)e - set->entries) / 8;
@@ -157,50 +157,50 @@ static void point_to(struct exact *set, const struct entry *e) {
 }
 
 /* Entries stand in order, and slots do not: they are fetched ahead. */
-static void point_to_all(struct exact *set) {
+static void point_to_all(struct key_set *set) {
     enum { AHEAD = 16 };
     const struct entry *ahead = NULL;
-    for (int i = 0; i < AHEAD && (ahead = exact_next(set, ahead)); i++)
-        exact_fetch_slot(set, ahead->hash);
-    for (const struct entry *e = NULL; (e = exact_next(set, e));) {
-        if (ahead && (ahead = exact_next(set, ahead)))
-            exact_fetch_slot(set, ahead->hash);
+    for (int i = 0; i < AHEAD && (ahead = set_next(set, ahead)); i++)
+        set_prefetch_slot(set, ahead->hash);
+    for (const struct entry *e = NULL; (e = set_next(set, e));) {
+        if (ahead && (ahead = set_next(set, ahead)))
+            set_prefetch_slot(set, ahead->hash);
         point_to(set, e);
     }
 }
 
 /* ---- Putting ------------------------------------------------------------ */
 
-static bool within_budget(const struct exact *set, uint64_t slots,
+static bool within_budget(const struct key_set *set, uint64_t slots,
                           uint64_t used) {
     return slots * sizeof *set->slots + used <= set->budget;
 }
 
 /* Slots for one more: at most 2 of 3 are taken, or 9 of 10 when there is no
  * memory for more. */
-static bool room_in_slots(struct exact *set, uint64_t used) {
+static bool room_in_slots(struct key_set *set, uint64_t used) {
     if (3 * set->count < 2 * set->slot_count) return true;
     if (!within_budget(set, 2 * set->slot_count, used))
         return 10 * set->count < 9 * set->slot_count;
     const uint64_t twice = 2 * set->slot_count;
-    give_slots(set);
-    take_slots(set, twice);
+    free_slots(set);
+    alloc_slots(set, twice);
     point_to_all(set);
     return true;
 }
 
 /* Slots beyond an eighth of the budget must be earned: the guess may be far too
  * high, if many keys are equal. */
-void exact_expect(struct exact *set, uint64_t keys) {
+void set_expect(struct key_set *set, uint64_t keys) {
     uint64_t slots = set->slot_count;
     while (2 * slots < 3 * keys && 2 * slots <= set->budget / 8 / sizeof slots)
         slots *= 2;
     if (slots == set->slot_count) return;
-    give_slots(set);
-    take_slots(set, slots);
+    free_slots(set);
+    alloc_slots(set, slots);
 }
 
-static void make_room(struct exact *set, uint64_t used) {
+static void make_room(struct key_set *set, uint64_t used) {
     if (used <= set->room) return;
     uint64_t room = set->room;
     while (room < used) room *= 2;
@@ -213,8 +213,8 @@ static void make_room(struct exact *set, uint64_t used) {
     set->room = room;
 }
 
-struct entry *exact_put(struct exact *set, const calyx_key *key, uint64_t hash,
-                        const calyx_key *line) {
+struct entry *set_insert(struct key_set *set, const calyx_key *key,
+                         uint64_t hash, const calyx_key *line) {
     const size_t longest =
         line && line->size > key->size ? line->size : key->size;
     if (longest >= UINT32_MAX)

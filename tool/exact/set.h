@@ -16,7 +16,7 @@
 
 #include "tool.h"
 
-struct exact;
+struct key_set;
 
 struct entry {
     uint64_t hash;
@@ -28,36 +28,36 @@ struct entry {
 /* `beside`: bytes that the caller keeps with each key, a multiple of 8. The
  * budget is for all memory of the set; the first key is taken whatever its
  * size. */
-struct exact *exact_new(uint64_t budget, size_t beside);
-void exact_free(struct exact *set);
+struct key_set *set_new(uint64_t budget, size_t beside);
+void set_free(struct key_set *set);
 
 /* Forget all keys, and keep to another budget from now on. */
-void exact_clear(struct exact *set, uint64_t budget);
+void set_clear(struct key_set *set, uint64_t budget);
 
 /* About so many keys will be put: saves growing. For an empty set. */
-void exact_expect(struct exact *set, uint64_t keys);
+void set_expect(struct key_set *set, uint64_t keys);
 
 /* NULL if it is not there. An entry stays in its place until the next put. */
-struct entry *exact_find(const struct exact *set, const calyx_key *key,
-                         uint64_t hash);
+struct entry *set_find(const struct key_set *set, const calyx_key *key,
+                       uint64_t hash);
 
 /* Put a key that is not there; what is kept beside it is zeros. `line`, if any,
  * is kept with it. NULL if there is no room. */
-struct entry *exact_put(struct exact *set, const calyx_key *key, uint64_t hash,
-                        const calyx_key *line);
+struct entry *set_insert(struct key_set *set, const calyx_key *key,
+                         uint64_t hash, const calyx_key *line);
 
 /* For those who know what they will ask for: two steps ahead of it. */
-void exact_fetch_slot(const struct exact *set, uint64_t hash);
-void exact_fetch_entry(const struct exact *set, uint64_t hash);
+void set_prefetch_slot(const struct key_set *set, uint64_t hash);
+void set_prefetch_entry(const struct key_set *set, uint64_t hash);
 
-uint64_t exact_count(const struct exact *set);
+uint64_t set_count(const struct key_set *set);
 
 /* All entries in the order in which they were put: start with NULL. */
-struct entry *exact_next(const struct exact *set, const struct entry *entry);
+struct entry *set_next(const struct key_set *set, const struct entry *entry);
 
 /* Parts of an entry: what the caller keeps beside it, and the line, which is
  * the key if none was given. */
-void *exact_beside(const struct exact *set, const struct entry *entry);
-calyx_key exact_line(const struct exact *set, const struct entry *entry);
+void *set_payload(const struct key_set *set, const struct entry *entry);
+calyx_key set_line(const struct key_set *set, const struct entry *entry);
 
 #endif

@@ -20,7 +20,7 @@ struct spill {
 static const char *folder;
 static _Atomic uint64_t written;
 
-void take_spill_folder(const struct option *o, const char *value) {
+void parse_spill_folder(const struct verb_option *o, const char *value) {
     (void)o;
     folder = value;
 }
@@ -55,7 +55,7 @@ uint64_t spill_records(const struct spill *s) {
 /* ---- Writing ------------------------------------------------------------ */
 
 struct spill *spill_new(size_t buffer) {
-    struct spill *const s = take_memory(sizeof *s);
+    struct spill *const s = alloc_memory(sizeof *s);
     *s = (struct spill){.fd = -1, .room = buffer};
     return s;
 }
@@ -65,7 +65,7 @@ int spill_file(void) {
     if (fd >= 0) return fd;
     const char *const pattern = "/calyx-XXXXXX"; /* not every system has them */
     const size_t size = strlen(spill_folder());
-    char *const path = take_memory(size + strlen(pattern) + 1);
+    char *const path = alloc_memory(size + strlen(pattern) + 1);
     memcpy(path, spill_folder(), size);
     memcpy(path + size, pattern, strlen(pattern) + 1);
     const int named = mkostemp(path, O_CLOEXEC);
@@ -119,7 +119,7 @@ static void put_piece(struct spill *s, const calyx_key *piece) {
 }
 
 void spill_put(struct spill *s, const struct record *r) {
-    if (!s->bytes) s->bytes = take_memory(s->room);
+    if (!s->bytes) s->bytes = alloc_memory(s->room);
     char head[20];
     char *end = put_number(head, r->sequence - s->last);
     end = put_number(end, r->number << 1 | r->has_line);
@@ -133,11 +133,11 @@ void spill_put(struct spill *s, const struct record *r) {
 
 /* ---- Reading ------------------------------------------------------------ */
 
-void spill_turn(struct spill *s, size_t buffer) {
+void spill_rewind(struct spill *s, size_t buffer) {
     s->last = 0;
     if (s->fd < 0) {
         s->ended = true;
-        if (s->bytes) s->bytes = more_memory(s->bytes, s->size);
+        if (s->bytes) s->bytes = resize_memory(s->bytes, s->size);
         return;
     }
     write_out(s);
@@ -149,14 +149,14 @@ void spill_turn(struct spill *s, size_t buffer) {
 }
 
 static void read_more(struct spill *s) {
-    if (!s->bytes) s->bytes = take_memory(s->room);
+    if (!s->bytes) s->bytes = alloc_memory(s->room);
     const size_t left = s->size - s->at;
     if (s->at) memmove(s->bytes, s->bytes + s->at, left);
     s->at = 0;
     s->size = left;
     if (left == s->room) { /* one record is larger */
         s->room *= 2;
-        s->bytes = more_memory(s->bytes, s->room);
+        s->bytes = resize_memory(s->bytes, s->room);
     }
     while (!s->ended && s->size < s->room) {
         const ssize_t n = read(s->fd, s->bytes + s->size, s->room - s->size);
@@ -200,7 +200,7 @@ static const char *take_record(const char *at, const char *end,
     return r->has_line ? take_piece(at, end, &r->line) : at;
 }
 
-size_t spill_take(struct spill *s, struct record *records, size_t most) {
+size_t spill_read(struct spill *s, struct record *records, size_t most) {
     size_t count = 0;
     while (count < most) {
         const char *const at = s->bytes + s->at;

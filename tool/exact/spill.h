@@ -19,7 +19,7 @@ struct record {
 };
 
 /* -T DIR */
-void take_spill_folder(const struct option *option, const char *value);
+void parse_spill_folder(const struct verb_option *option, const char *value);
 const char *spill_folder(void);
 
 /* A new file without a name in it, for reading and writing; -1 and errno if
@@ -34,11 +34,11 @@ struct spill *spill_new(size_t buffer);
 void spill_put(struct spill *spill, const struct record *record);
 
 /* From writing to reading. */
-void spill_turn(struct spill *spill, size_t buffer);
+void spill_rewind(struct spill *spill, size_t buffer);
 
 /* The next records, at most `most`, at least one; 0 at the end. They stand in
  * the buffer until the next call. */
-size_t spill_take(struct spill *spill, struct record *records, size_t most);
+size_t spill_read(struct spill *spill, struct record *records, size_t most);
 
 uint64_t spill_size(const struct spill *spill);    /* bytes put into it */
 uint64_t spill_records(const struct spill *spill); /* and records */

@@ -78,10 +78,10 @@ double spool_distinct(const struct spool *s) {
 /* ---- The hashes --------------------------------------------------------- */
 
 struct spool *spool_open(void) {
-    struct spool *const s = take_memory(sizeof *s);
+    struct spool *const s = alloc_memory(sizeof *s);
     memset(s, 0, sizeof *s);
     s->fd = -1;
-    s->hashes = take_memory(ROOM * sizeof *s->hashes);
+    s->hashes = alloc_memory(ROOM * sizeof *s->hashes);
     return s;
 }
 

@@ -75,7 +75,7 @@ static bool is_missing(void) {
 static char *name_beside(void) {
     const char *const slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) + 1 : 0;
-    char *const name = take_memory(strlen(path) + 40);
+    char *const name = alloc_memory(strlen(path) + 40);
     sprintf(name, "%.*s.%ld.new.%s", folder, path, (long)getpid(),
             path + folder);
     return name;
@@ -101,7 +101,7 @@ static void create(calyx_filter *f) {
 /* ---- Opening ------------------------------------------------------------ */
 
 static bool is_packed(void) {
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     const bool packed = !source_is_plain_file(source);
     if (!packed) source_expect_filter(source);
     source_close(source);

@@ -20,12 +20,12 @@ static uint8_t key[KEY_BYTES];
 
 const struct group secret_group = {
     "A secret key",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "key-file", "FILE",
          "Hash with the secret key in FILE: 16 bytes, or 32 hexadecimal "
          "digits. Nobody without it can tell which keys collide. The filter "
          "does not contain it; every later use wants the same option.",
-         take_text, &key_file},
+         parse_text, &key_file},
         {0},
     },
 };
@@ -77,7 +77,7 @@ const uint8_t *secret_key(void) {
 /* ---- Reading ------------------------------------------------------------ */
 
 static bool get(void *context, void *buffer, size_t size) {
-    struct source *const source = context;
+    struct byte_source *const source = context;
     for (char *at = buffer; size > 0;) {
         const ssize_t n = source_read(source, at, size);
         if (n < 0)
@@ -95,7 +95,7 @@ calyx_filter *filter_load(const char *path, bool concurrent) {
     const calyx_opening how = {.key = secret_key(), .concurrent = concurrent};
     calyx_error why;
     calyx_filter *f;
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     source_expect_filter(source);
     if (calyx_read(get, source, &how, &f, &why) != CALYX_OK)
         fail_at(source_name(source), 0, "%s", why.text);
@@ -104,7 +104,7 @@ calyx_filter *filter_load(const char *path, bool concurrent) {
 }
 
 static bool can_be_mapped(const char *path) {
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     const bool plain = source_is_plain_file(source);
     if (plain) source_expect_filter(source);
     source_close(source);

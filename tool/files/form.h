@@ -8,7 +8,7 @@
 #include "input/source.h"
 #include "tool.h"
 
-struct form {
+struct foreign_form {
     const char *name;
 
     /* Write a filter in this form. `path` is its file, for messages. */
@@ -16,16 +16,16 @@ struct form {
 
     /* Read the header. Fills `is` with what it tells of the filter, `bits`
      * included. */
-    void (*read)(struct source *from, calyx_options *is);
+    void (*read)(struct byte_source *from, calyx_options *is);
 };
 
-extern const struct form form_parquet, form_raw;
+extern const struct foreign_form form_parquet, form_raw;
 
 /* The bits of a filter, of which there must be one row; fails if not. */
-const void *bare_bits(const calyx_filter *f, const char *path, size_t *size);
+const void *raw_bits(const calyx_filter *f, const char *path, size_t *size);
 
 /* The next `size` bytes of a source, or fail: "WHAT ends too early". */
-void read_bytes(struct source *from, void *bytes, size_t size,
+void read_bytes(struct byte_source *from, void *bytes, size_t size,
                 const char *what);
 
 #endif

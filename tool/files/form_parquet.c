@@ -57,7 +57,7 @@ static void check_fit(const calyx_filter *f, const char *path, size_t size) {
 static void write_parquet(const calyx_filter *f, const char *path,
                           struct output *to) {
     size_t size;
-    const void *const bits = bare_bits(f, path, &size);
+    const void *const bits = raw_bits(f, path, &size);
     check_fit(f, path, size);
 
     uint8_t header[32];
@@ -77,18 +77,19 @@ static void write_parquet(const calyx_filter *f, const char *path,
 
 /* ---- In ----------------------------------------------------------------- */
 
-static _Noreturn void fail_header(const struct source *from, const char *what) {
+static _Noreturn void fail_header(const struct byte_source *from,
+                                  const char *what) {
     fail_at(source_name(from), 0,
             "not the header of a Bloom filter in Parquet: %s", what);
 }
 
-static uint8_t get_byte(struct source *from) {
+static uint8_t get_byte(struct byte_source *from) {
     uint8_t byte;
     read_bytes(from, &byte, 1, "the header of a Bloom filter in Parquet");
     return byte;
 }
 
-static int64_t get_number(struct source *from) {
+static int64_t get_number(struct byte_source *from) {
     uint64_t folded = 0;
     for (int shift = 0; shift < 63; shift += 7) {
         const uint8_t byte = get_byte(from);
@@ -101,7 +102,7 @@ static int64_t get_number(struct source *from) {
 }
 
 /* The start of a field: its type, or STOP. Numbers it in `*field`. */
-static int get_field(struct source *from, int64_t *field) {
+static int get_field(struct byte_source *from, int64_t *field) {
     const uint8_t byte = get_byte(from);
     if (byte == STOP) return STOP;
     const int step = byte >> 4;
@@ -110,14 +111,14 @@ static int get_field(struct source *from, int64_t *field) {
 }
 
 /* A union must have chosen the one thing that calyx knows, an empty struct. */
-static void get_choice(struct source *from, const char *unknown) {
+static void get_choice(struct byte_source *from, const char *unknown) {
     int64_t field = 0;
     if (get_field(from, &field) != STRUCT || field != 1 ||
         get_byte(from) != STOP || get_byte(from) != STOP)
         fail_header(from, unknown);
 }
 
-static void read_parquet(struct source *from, calyx_options *is) {
+static void read_parquet(struct byte_source *from, calyx_options *is) {
     static const char *const unknown[] = {
         "its algorithm is not BLOCK", "its hash is not XXHASH",
         "its compression is not UNCOMPRESSED"};
@@ -144,4 +145,5 @@ static void read_parquet(struct source *from, calyx_options *is) {
     is->bits = 8 * (uint64_t)size;
 }
 
-const struct form form_parquet = {"parquet", write_parquet, read_parquet};
+const struct foreign_form form_parquet = {"parquet", write_parquet,
+                                          read_parquet};

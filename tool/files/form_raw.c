@@ -26,7 +26,7 @@ static const char first_line[] = "calyx raw 2\n";
 static void write_raw(const calyx_filter *f, const char *path,
                       struct output *to) {
     size_t size;
-    const void *const bits = bare_bits(f, path, &size);
+    const void *const bits = raw_bits(f, path, &size);
     calyx_info is;
     calyx_describe(f, &is);
     char header[HEADER_BYTES];
@@ -45,7 +45,7 @@ static void write_raw(const calyx_filter *f, const char *path,
 /* ---- In ----------------------------------------------------------------- */
 
 /* The line "NAME=VALUE" that must stand here; moves on to the next. */
-static const char *value_of(const struct source *from, const char *name,
+static const char *value_of(const struct byte_source *from, const char *name,
                             char **at) {
     const size_t size = strlen(name);
     char *const line = *at, *const end = strchr(line, '\n');
@@ -57,7 +57,7 @@ static const char *value_of(const struct source *from, const char *name,
     return line + size + 1;
 }
 
-static uint64_t number_of(const struct source *from, const char *name,
+static uint64_t number_of(const struct byte_source *from, const char *name,
                           char **at) {
     const char *const text = value_of(from, name, at);
     const size_t digits = strspn(text, "0123456789");
@@ -70,7 +70,7 @@ static uint64_t number_of(const struct source *from, const char *name,
     return number;
 }
 
-static const char *one_of(const struct source *from, const char *name,
+static const char *one_of(const struct byte_source *from, const char *name,
                           const char *const *choices, char **at) {
     const char *const text = value_of(from, name, at);
     for (; *choices; choices++)
@@ -79,7 +79,7 @@ static const char *one_of(const struct source *from, const char *name,
             "not a raw filter that this calyx knows: it has %s=%s", name, text);
 }
 
-static void read_raw(struct source *from, calyx_options *is) {
+static void read_raw(struct byte_source *from, calyx_options *is) {
     char header[HEADER_BYTES + 1] = {0};
     read_bytes(from, header, HEADER_BYTES, "the header of a raw filter");
     if (strncmp(header, first_line, strlen(first_line)) != 0)
@@ -100,4 +100,4 @@ static void read_raw(struct source *from, calyx_options *is) {
     is->key = secret_key();
 }
 
-const struct form form_raw = {"raw", write_raw, read_raw};
+const struct foreign_form form_raw = {"raw", write_raw, read_raw};

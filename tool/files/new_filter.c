@@ -9,14 +9,14 @@
 
 struct wanted wanted;
 
-void take_growth(const struct option *o, const char *value) {
+void parse_growth(const struct verb_option *o, const char *value) {
     if (!rate_from(value, &wanted.growth) ||
         !(wanted.growth >= 1.25 && wanted.growth <= 16))
         fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
              value);
 }
 
-void take_probes(const struct option *o, const char *value) {
+void parse_probes(const struct verb_option *o, const char *value) {
     uint64_t number;
     if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
         fail("option --%s wants a number of bits such as 6, not '%s'", o->name,

@@ -13,18 +13,18 @@ extern struct wanted {
     bool strict;
 } wanted;
 
-void take_growth(const struct option *option, const char *value);
-void take_probes(const struct option *option, const char *value);
+void parse_growth(const struct verb_option *option, const char *value);
+void parse_probes(const struct verb_option *option, const char *value);
 
 /* Rows of a group. */
 #define NEW_FILTER_OPTIONS(keys_text)                                          \
-    {'n', "keys", "KEYS", keys_text, take_some, &wanted.keys},                 \
+    {'n', "keys", "KEYS", keys_text, parse_positive, &wanted.keys},            \
         {'p',                                                                  \
          "rate",                                                               \
          "RATE",                                                               \
          "The share of strangers that may pass: 0.01, 1%, 1e-6 or "            \
          "1/1000000. The default is 1%.",                                      \
-         take_rate,                                                            \
+         parse_rate,                                                           \
          &wanted.rate},                                                        \
         {0,                                                                    \
          "memory",                                                             \
@@ -32,7 +32,7 @@ void take_probes(const struct option *option, const char *value);
          "Make the filter this large, such as 10M or 64KiB, with whatever "    \
          "rate that gives; or with --rate, for whatever number of keys. K, M " \
          "and G are powers of 1000, Ki, Mi and Gi of 1024.",                   \
-         take_size,                                                            \
+         parse_size,                                                           \
          &wanted.memory},                                                      \
         {0,                                                                    \
          "kind",                                                               \
@@ -40,33 +40,36 @@ void take_probes(const struct option *option, const char *value);
          "The kind of filter: line (the default), line2 for rates below "      \
          "0.1%, split for Parquet, flat for the textbook's, counting for one " \
          "that can forget. 'calyx --version' lists those there are.",          \
-         take_text,                                                            \
+         parse_text,                                                           \
          &wanted.kind},                                                        \
-        {0,           "probes",                                                \
-         "N",         "Bits to set for a key, instead of the best number.",    \
-         take_probes, NULL},                                                   \
+        {0,                                                                    \
+         "probes",                                                             \
+         "N",                                                                  \
+         "Bits to set for a key, instead of the best number.",                 \
+         parse_probes,                                                         \
+         NULL},                                                                \
         {0,                                                                    \
          "growth",                                                             \
          "FACTOR",                                                             \
          "Let the filter grow when more is added than was planned, to FACTOR " \
          "times the keys, from 1.25 to 16.",                                   \
-         take_growth,                                                          \
+         parse_growth,                                                         \
          NULL},                                                                \
         {0,                                                                    \
          "strict",                                                             \
          NULL,                                                                 \
          "Take it for an error when more keys come than were planned.",        \
-         take_flag,                                                            \
+         parse_flag,                                                           \
          &wanted.strict},                                                      \
         {0,                                                                    \
          "seed",                                                               \
          "SEED",                                                               \
          "Seed of the hash: a number, or 'random'. The default is 0. Filters " \
          "can be merged if their seeds are equal.",                            \
-         take_text,                                                            \
+         parse_text,                                                           \
          &wanted.seed},                                                        \
     {                                                                          \
-        0, "comment", "TEXT", "Keep TEXT with the filter.", take_text,         \
+        0, "comment", "TEXT", "Keep TEXT with the filter.", parse_text,        \
             &wanted.comment                                                    \
     }
 

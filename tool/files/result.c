@@ -11,13 +11,13 @@ static bool replace;
 
 const struct group result_group = {
     "The result",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'o', "output", "FILE",
          "Write to FILE, which appears only when it is complete; packed if its "
          "name ends in .gz or .zst. Without this option, or with -, write to "
          "standard output.",
-         take_text, &path},
-        {0, "force", NULL, "Replace FILE if it exists.", take_flag, &replace},
+         parse_text, &path},
+        {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &replace},
         {0},
     },
 };

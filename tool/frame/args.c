@@ -47,11 +47,11 @@ const char *nearest(const char *name, const char *const *names) {
 }
 
 /* The option with this letter, or else with this name of `size` bytes. */
-static const struct option *find(const struct verb *verb, char letter,
-                                 const char *name, size_t size) {
+static const struct verb_option *find(const struct verb *verb, char letter,
+                                      const char *name, size_t size) {
     for (const struct group *const *group = verb->groups; group && *group;
          group++)
-        for (const struct option *o = (*group)->options; o->name; o++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++)
             if (name ? strlen(o->name) == size && !memcmp(o->name, name, size)
                      : o->letter == letter)
                 return o;
@@ -64,7 +64,7 @@ static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
     size_t n = 0;
     for (const struct group *const *group = verb->groups; group && *group;
          group++)
-        for (const struct option *o = (*group)->options; o->name; o++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++)
             if (n < MOST) names[n++] = o->name;
     names[n] = NULL;
 
@@ -75,12 +75,13 @@ static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
 
 /* ---- Reading them ------------------------------------------------------- */
 
-struct words {
+struct arguments {
     char **word;
     int count, next;
 };
 
-static const char *next_word(struct words *words, const struct option *o) {
+static const char *next_word(struct arguments *words,
+                             const struct verb_option *o) {
     if (words->next == words->count)
         fail("option --%s wants a value: --%s %s", o->name, o->name,
              o->argument);
@@ -94,12 +95,12 @@ static _Noreturn void show_help(const struct verb *verb) {
 
 /* --name, --name value, --name=value; `word` is what follows the dashes. */
 static void read_long(const struct verb *verb, const char *word,
-                      struct words *words) {
+                      struct arguments *words) {
     const size_t size = strcspn(word, "=");
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
     if (size == 4 && memcmp(word, "help", 4) == 0) show_help(verb);
 
-    const struct option *const o = find(verb, 0, word, size);
+    const struct verb_option *const o = find(verb, 0, word, size);
     if (!o) {
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)size, word);
@@ -109,29 +110,29 @@ static void read_long(const struct verb *verb, const char *word,
         fail("option --%s takes no value, but got '%s'", o->name, value);
     if (o->argument && !value && *o->argument != '[')
         value = next_word(words, o);
-    o->take(o, value);
+    o->parse(o, value);
 }
 
 /* -abc, -n5, -n 5; `letters` is what follows the dash. */
 static void read_letters(const struct verb *verb, const char *letters,
-                         struct words *words) {
+                         struct arguments *words) {
     for (; *letters; letters++) {
-        const struct option *const o = find(verb, *letters, NULL, 0);
+        const struct verb_option *const o = find(verb, *letters, NULL, 0);
         if (!o && *letters == 'h') show_help(verb);
         if (!o)
             fail("there is no option -%c; see 'calyx help %s'", *letters,
                  verb->name);
         if (!o->argument) {
-            o->take(o, NULL);
+            o->parse(o, NULL);
             continue;
         }
-        o->take(o, letters[1] ? letters + 1 : next_word(words, o));
+        o->parse(o, letters[1] ? letters + 1 : next_word(words, o));
         return;
     }
 }
 
 int read_options(const struct verb *verb, int count, char **word) {
-    struct words words = {word, count, 0};
+    struct arguments words = {word, count, 0};
     int operands = 0;
     while (words.next < count) {
         char *const w = word[words.next++];
@@ -149,28 +150,28 @@ int read_options(const struct verb *verb, int count, char **word) {
 
 /* ---- Taking values ------------------------------------------------------ */
 
-void take_flag(const struct option *o, const char *value) {
+void parse_flag(const struct verb_option *o, const char *value) {
     (void)value;
     *(bool *)o->into = true;
 }
 
-void take_text(const struct option *o, const char *value) {
+void parse_text(const struct verb_option *o, const char *value) {
     *(const char **)o->into = value;
 }
 
-void take_texts(const struct option *o, const char *value) {
+void parse_texts(const struct verb_option *o, const char *value) {
     struct texts *const texts = o->into;
     texts->text =
-        more_memory(texts->text, (texts->count + 1) * sizeof *texts->text);
+        resize_memory(texts->text, (texts->count + 1) * sizeof *texts->text);
     texts->text[texts->count++] = value;
 }
 
-static _Noreturn void fail_value(const struct option *o, const char *wanted,
-                                 const char *found) {
+static _Noreturn void fail_value(const struct verb_option *o,
+                                 const char *wanted, const char *found) {
     fail("option --%s wants %s, not '%s'", o->name, wanted, found);
 }
 
-void take_byte(const struct option *o, const char *value) {
+void parse_byte(const struct verb_option *o, const char *value) {
     int *const byte = o->into;
     if (strcmp(value, "\\t") == 0)
         *byte = '\t';
@@ -182,23 +183,23 @@ void take_byte(const struct option *o, const char *value) {
         fail_value(o, "one byte, or \\t for a tab", value);
 }
 
-void take_count(const struct option *o, const char *value) {
+void parse_count(const struct verb_option *o, const char *value) {
     if (!count_from(value, o->into))
         fail_value(o, "a whole number below 2^63, such as 5000, 10M or 1e9",
                    value);
 }
 
-void take_some(const struct option *o, const char *value) {
-    take_count(o, value);
+void parse_positive(const struct verb_option *o, const char *value) {
+    parse_count(o, value);
     if (*(uint64_t *)o->into == 0) fail_value(o, "at least 1", value);
 }
 
-void take_size(const struct option *o, const char *value) {
+void parse_size(const struct verb_option *o, const char *value) {
     if (!size_from(value, o->into) || *(uint64_t *)o->into == 0)
         fail_value(o, "a size such as 10M, 64KiB or 1G", value);
 }
 
-void take_rate(const struct option *o, const char *value) {
+void parse_rate(const struct verb_option *o, const char *value) {
     double rate;
     if (!rate_from(value, &rate) || !(rate > 0 && rate < 1))
         fail_value(o,
@@ -208,14 +209,14 @@ void take_rate(const struct option *o, const char *value) {
     *(double *)o->into = rate;
 }
 
-void take_share(const struct option *o, const char *value) {
+void parse_share(const struct verb_option *o, const char *value) {
     double share;
     if (!rate_from(value, &share) || !(share >= 0 && share <= 1))
         fail_value(o, "a share from 0 to 1, such as 0.2 or 20%", value);
     *(double *)o->into = share;
 }
 
-void take_time(const struct option *o, const char *value) {
+void parse_time(const struct verb_option *o, const char *value) {
     if (!time_from(value, o->into))
         fail_value(o, "a time such as 50ns, 3us, 1ms or 2s", value);
 }

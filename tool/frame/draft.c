@@ -59,7 +59,7 @@ static mode_t without_group(mode_t mode) {
            (mode & 070 & (mode & 07) << 3);
 }
 
-void take_access(int fd, const struct stat *of, bool owner, const char *name) {
+void copy_access(int fd, const struct stat *of, bool owner, const char *name) {
     mode_t mode = of->st_mode & 07777;
     if (!owner || fchown(fd, of->st_uid, of->st_gid) != 0) {
         mode &= ~(mode_t)S_ISUID;
@@ -71,11 +71,11 @@ void take_access(int fd, const struct stat *of, bool owner, const char *name) {
 /* ---- The draft ----------------------------------------------------------- */
 
 /* Try names that nobody else has, until `take` does not find one taken. */
-static bool take_name(struct draft *d, int (*take)(struct draft *d)) {
+static bool take_name(struct draft_file *d, int (*take)(struct draft_file *d)) {
     enum { MOST_TRIES = 1000 };
     const int folder = folder_size(d->path);
     const size_t room = strlen(d->path) + 64;
-    d->temporary = take_memory(room);
+    d->temporary = alloc_memory(room);
     for (int i = 0; i < MOST_TRIES; i++) {
         snprintf(d->temporary, room, "%.*s.%.200s.%ld.%d.new", folder, d->path,
                  d->path + folder, (long)getpid(), i);
@@ -92,21 +92,21 @@ static bool take_name(struct draft *d, int (*take)(struct draft *d)) {
 
 /* Until it has its owner and group, a file that replaces another is for nobody
  * else. What the umask says is taken away by the system. */
-static mode_t first_mode(const struct draft *d) {
+static mode_t first_mode(const struct draft_file *d) {
     return d->replaces ? 0600 : 0666;
 }
 
-static int open_named(struct draft *d) {
+static int open_named(struct draft_file *d) {
     return d->fd = open(d->temporary,
                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                         first_mode(d));
 }
 
-static void link_of(const struct draft *d, char link[static 64]) {
+static void link_of(const struct draft_file *d, char link[static 64]) {
     snprintf(link, 64, "/proc/self/fd/%d", d->fd);
 }
 
-static bool open_nameless(struct draft *d) {
+static bool open_nameless(struct draft_file *d) {
     char *const folder = folder_of(d->path);
     char link[64];
     d->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, first_mode(d));
@@ -118,13 +118,13 @@ static bool open_nameless(struct draft *d) {
     return false;
 }
 
-static int link_to(const struct draft *d, const char *path) {
+static int link_to(const struct draft_file *d, const char *path) {
     char link[64];
     link_of(d, link);
     return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-static int link_temporary(struct draft *d) {
+static int link_temporary(struct draft_file *d) {
     return link_to(d, d->temporary);
 }
 
@@ -145,22 +145,22 @@ static void expect_no_other(const char *path, const char *name) {
             strcmp(taken[i].file, now.file) == 0)
             fail_at(name, 0, "two results are to be written to this file");
     now.file = copy_text(now.file);
-    taken = more_memory(taken, (count + 1) * sizeof *taken);
+    taken = resize_memory(taken, (count + 1) * sizeof *taken);
     taken[count++] = now;
 }
 
-struct draft *draft_open(const char *path, const struct stat *old,
-                         bool may_replace, const char *name) {
-    struct draft *const d = take_memory(sizeof *d);
-    *d = (struct draft){.path = copy_text(path),
-                        .name = name,
-                        .replaces = old != NULL,
-                        .may_replace = may_replace};
+struct draft_file *draft_open(const char *path, const struct stat *old,
+                              bool may_replace, const char *name) {
+    struct draft_file *const d = alloc_memory(sizeof *d);
+    *d = (struct draft_file){.path = copy_text(path),
+                             .name = name,
+                             .replaces = old != NULL,
+                             .may_replace = may_replace};
     expect_no_other(path, name);
     look_for_leftovers(path);
     if (!open_nameless(d) && !take_name(d, open_named))
         fail_os(name, "make a new file beside it");
-    if (old) take_access(d->fd, old, true, name);
+    if (old) copy_access(d->fd, old, true, name);
     return d;
 }
 
@@ -181,7 +181,7 @@ void sync_folder(const char *path) {
 
 /* Only a file with a name can take the place of another. An early end between
  * the two steps removes it. */
-static void put_in_place(struct draft *d) {
+static void put_in_place(struct draft_file *d) {
     if (!d->temporary && !take_name(d, link_temporary))
         fail_os(d->name, "name the new file beside it");
     if (rename(d->temporary, d->path) != 0)
@@ -190,7 +190,7 @@ static void put_in_place(struct draft *d) {
 }
 
 /* False if there is a file now, which may be replaced. */
-static bool link_to_new(const struct draft *d) {
+static bool link_to_new(const struct draft_file *d) {
     if (link_to(d, d->path) == 0) return true;
     if (errno != EEXIST) fail_os(d->name, "give the new file its name");
     if (!d->may_replace)
@@ -199,7 +199,7 @@ static bool link_to_new(const struct draft *d) {
     return false;
 }
 
-void draft_publish(struct draft *d) {
+void draft_publish(struct draft_file *d) {
     if (!sync_file(d->fd)) fail_os(d->name, "bring it to the disk");
     /* closing tells of errors too, but the last of it must wait for the name */
     const int twin = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);

@@ -11,7 +11,7 @@
 
 #include "tool.h"
 
-struct draft {
+struct draft_file {
     char *path;       /* that it gets in the end */
     char *temporary;  /* NULL: it has no name    */
     const char *name; /* for messages            */
@@ -23,12 +23,12 @@ struct draft {
 /* A draft for `path`, links followed; to replace the file `old`, if that is not
  * NULL, with its permissions, group and owner as far as they can be given. All
  * fail(), also if a path is to be written twice. */
-struct draft *draft_open(const char *path, const struct stat *old,
-                         bool may_replace, const char *name);
+struct draft_file *draft_open(const char *path, const struct stat *old,
+                              bool may_replace, const char *name);
 
 /* On the disk, and under its name. Unless it may replace one, a file that has
  * come to be there meanwhile is trouble. */
-void draft_publish(struct draft *draft);
+void draft_publish(struct draft_file *draft);
 
 /* Bring the name of this file to the disk. */
 void sync_folder(const char *path);
@@ -39,6 +39,6 @@ char *folder_of(const char *path);
 /* Give an open file the permissions of another, and its group; and its owner,
  * if `owner`. What can't be given leaves it with less access, never with more.
  */
-void take_access(int fd, const struct stat *of, bool owner, const char *name);
+void copy_access(int fd, const struct stat *of, bool owner, const char *name);
 
 #endif

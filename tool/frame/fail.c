@@ -172,17 +172,17 @@ _Noreturn void fail_with(const calyx_error *why) {
 
 /* ---- Memory ------------------------------------------------------------- */
 
-void *more_memory(void *old, size_t size) {
+void *resize_memory(void *old, size_t size) {
     void *const memory = realloc(old, size);
     if (!memory) fail("out of memory: %zu bytes more are wanted", size);
     return memory;
 }
 
-void *take_memory(size_t size) {
-    return more_memory(NULL, size);
+void *alloc_memory(size_t size) {
+    return resize_memory(NULL, size);
 }
 
 char *copy_text(const char *text) {
     const size_t size = strlen(text) + 1;
-    return memcpy(take_memory(size), text, size);
+    return memcpy(alloc_memory(size), text, size);
 }

@@ -74,7 +74,7 @@ static void wrap(const char *text, int at, int indent) {
     printf("\n");
 }
 
-static void print_option(const struct option *o) {
+static void print_option(const struct verb_option *o) {
     enum { COLUMN = 24 };
     int at = o->letter ? printf("  -%c, ", o->letter) : printf("      ");
     at += printf("--%s", o->name);
@@ -107,7 +107,7 @@ void print_help(const struct verb *verb) {
     for (const struct group *const *group = verb->groups; group && *group;
          group++) {
         printf("\n%s:\n", (*group)->title);
-        for (const struct option *o = (*group)->options; o->name; o++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++)
             print_option(o);
     }
     if (verb->examples) print_examples(verb->examples);
@@ -165,7 +165,7 @@ static void header(const char *page, const char *summary) {
     printf("\n");
 }
 
-static void roff_option(const struct option *o) {
+static void roff_option(const struct verb_option *o) {
     printf(".TP\n");
     if (o->letter) printf("\\fB\\-%c\\fR, ", o->letter);
     printf("\\fB\\-\\-");
@@ -235,7 +235,7 @@ void print_manual(const struct verb *verb) {
     for (const struct group *const *group = verb->groups; group && *group;
          group++) {
         section((*group)->title);
-        for (const struct option *o = (*group)->options; o->name; o++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++)
             roff_option(o);
     }
     if (verb->examples) roff_examples(verb->examples);

@@ -10,7 +10,7 @@
 
 static double patience; /* seconds */
 
-void take_wait(const struct option *o, const char *value) {
+void parse_wait(const struct verb_option *o, const char *value) {
     patience = INFINITY;
     if (value && !time_from(value, &patience))
         fail("option --%s wants a time such as 10s, 5min or 1h, not '%s'",

@@ -11,14 +11,14 @@
 #include "tool.h"
 
 /* --wait[=TIME] */
-void take_wait(const struct option *option, const char *value);
+void parse_wait(const struct verb_option *option, const char *value);
 #define WAIT_OPTION                                                          \
     {                                                                        \
         0, "wait", "[=TIME]",                                                \
             "If another process changes FILTER now, wait until it is done, " \
             "at most TIME, such as 10s or 5min, if that is given. Without "  \
             "this option that is trouble.",                                  \
-            take_wait, NULL                                                  \
+            parse_wait, NULL                                                 \
     }
 
 /* Another process has the lock: sleep for a moment, or fail if --wait was not

@@ -88,7 +88,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
     _exit(EXIT_TROUBLE);
 }
 
-void watch_mappings(void) {
+void guard_mappings(void) {
     struct sigaction action = {.sa_sigaction = on_bus_error,
                                .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);

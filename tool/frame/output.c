@@ -20,14 +20,14 @@
 #include "frame/draft.h"
 #include "tool.h"
 
-enum form { PLAIN, GZIP, ZSTD };
+enum output_packing { PLAIN, GZIP, ZSTD };
 enum { PACKED_SIZE = 1 << 17 };
 
 struct output {
-    const char *name;    /* for messages           */
-    struct draft *draft; /* NULL: written directly */
+    const char *name;         /* for messages           */
+    struct draft_file *draft; /* NULL: written directly */
     int fd;
-    enum form form;
+    enum output_packing packing;
     uint8_t *packed;
 #ifdef CALYX_HAVE_ZLIB
     z_stream gzip;
@@ -50,7 +50,7 @@ static void put(struct output *o, const void *bytes, size_t size) {
     }
 }
 
-enum step { GO_ON, END };
+enum pack_step { GO_ON, END };
 
 #ifdef CALYX_HAVE_ZLIB
 static void start_gzip(struct output *o) {
@@ -60,7 +60,7 @@ static void start_gzip(struct output *o) {
 }
 
 static void pack_gzip(struct output *o, const void *bytes, size_t size,
-                      enum step step) {
+                      enum pack_step step) {
     static const int flushes[] = {Z_NO_FLUSH, Z_FINISH};
     const uint8_t *at = bytes;
     do { /* in pieces that zlib can count */
@@ -83,7 +83,8 @@ static void start_gzip(struct output *o) {
     (void)o;
 }
 
-static void pack_gzip(struct output *o, const void *b, size_t n, enum step s) {
+static void pack_gzip(struct output *o, const void *b, size_t n,
+                      enum pack_step s) {
     (void)o, (void)b, (void)n, (void)s;
 }
 #endif
@@ -96,7 +97,7 @@ static void start_zstd(struct output *o) {
 }
 
 static void pack_zstd(struct output *o, const void *bytes, size_t size,
-                      enum step step) {
+                      enum pack_step step) {
     static const ZSTD_EndDirective ends[] = {ZSTD_e_continue, ZSTD_e_end};
     ZSTD_inBuffer in = {bytes, size, 0};
     size_t left;
@@ -114,16 +115,17 @@ static void start_zstd(struct output *o) {
     (void)o;
 }
 
-static void pack_zstd(struct output *o, const void *b, size_t n, enum step s) {
+static void pack_zstd(struct output *o, const void *b, size_t n,
+                      enum pack_step s) {
     (void)o, (void)b, (void)n, (void)s;
 }
 #endif
 
 static void pack(struct output *o, const void *bytes, size_t size,
-                 enum step step) {
-    if (o->form == GZIP)
+                 enum pack_step step) {
+    if (o->packing == GZIP)
         pack_gzip(o, bytes, size, step);
-    else if (o->form == ZSTD)
+    else if (o->packing == ZSTD)
         pack_zstd(o, bytes, size, step);
     else
         put(o, bytes, size);
@@ -131,7 +133,7 @@ static void pack(struct output *o, const void *bytes, size_t size,
 
 /* ---- Files -------------------------------------------------------------- */
 
-static enum form form_named(const char *path) {
+static enum output_packing packing_named(const char *path) {
     const char *const dot = strrchr(path, '.');
     if (dot && strcmp(dot, ".gz") == 0) return GZIP;
     if (dot && strcmp(dot, ".zst") == 0) return ZSTD;
@@ -139,16 +141,16 @@ static enum form form_named(const char *path) {
 }
 
 static void refuse_what_cannot_be_packed(const char *path) {
-    const enum form form = form_named(path);
-    (void)form;
+    const enum output_packing packing = packing_named(path);
+    (void)packing;
 #ifndef CALYX_HAVE_ZLIB
-    if (form == GZIP)
+    if (packing == GZIP)
         fail_at(path, 0,
                 "its name asks for gzip, and this calyx was built "
                 "without zlib");
 #endif
 #ifndef CALYX_HAVE_ZSTD
-    if (form == ZSTD)
+    if (packing == ZSTD)
         fail_at(path, 0,
                 "its name asks for zstd, and this calyx was built "
                 "without libzstd");
@@ -198,15 +200,15 @@ static void open_file(struct output *o, const char *path, bool replace) {
 }
 
 struct output *output_open(const char *path, bool replace) {
-    struct output *const o = take_memory(sizeof *o);
+    struct output *const o = alloc_memory(sizeof *o);
     const bool standard = !path || strcmp(path, "-") == 0;
     *o = (struct output){.name = standard ? "standard output" : path,
                          .fd = STDOUT_FILENO,
-                         .form = standard ? PLAIN : form_named(path)};
+                         .packing = standard ? PLAIN : packing_named(path)};
     if (!standard) open_file(o, path, replace);
-    if (o->form == GZIP) start_gzip(o);
-    if (o->form == ZSTD) start_zstd(o);
-    if (o->form != PLAIN) o->packed = take_memory(PACKED_SIZE);
+    if (o->packing == GZIP) start_gzip(o);
+    if (o->packing == ZSTD) start_zstd(o);
+    if (o->packing != PLAIN) o->packed = alloc_memory(PACKED_SIZE);
     return o;
 }
 
@@ -229,6 +231,6 @@ void output_close(struct output *o) {
 
 bool is_plain_name(const char *path) {
     struct stat is;
-    return strcmp(path, "-") != 0 && form_named(path) == PLAIN &&
+    return strcmp(path, "-") != 0 && packing_named(path) == PLAIN &&
            (stat(path, &is) != 0 || S_ISREG(is.st_mode));
 }

@@ -35,10 +35,10 @@ static void hide(char **word) {
     const size_t size = secret_size(rest);
     if (!size) return;
 
-    hidden = more_memory(hidden, (hidden_count + 1) * sizeof *hidden);
+    hidden = resize_memory(hidden, (hidden_count + 1) * sizeof *hidden);
     const char *const full = copy_text(*word);
     memset(rest, '*', size);
-    char *const shown = take_memory(strlen(full) + 4);
+    char *const shown = alloc_memory(strlen(full) + 4);
     sprintf(shown, "%.*s***%s", (int)(rest - *word), full, rest + size);
     hidden[hidden_count++] = (struct hidden){shown, strlen(shown), full};
     *word = shown;

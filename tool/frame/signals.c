@@ -19,12 +19,12 @@ static bool draws; /* a bar, once the work takes over a second */
 
 const struct group progress_group = {
     "Progress",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "progress", NULL,
          "Show progress on standard error, even if that is no terminal.",
-         take_flag, &always},
+         parse_flag, &always},
         {0, "no-progress", NULL,
-         "Show no progress. SIGUSR1 still prints one line of it.", take_flag,
+         "Show no progress. SIGUSR1 still prints one line of it.", parse_flag,
          &never},
         {0},
     },
@@ -123,7 +123,7 @@ static void tell(void) {
 /* Writes that cannot be done fail, instead of ending us; what was before. */
 static void (*old_pipe)(int), (*old_size)(int);
 
-void hold_signals(void) {
+void block_signals(void) {
     const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
@@ -137,7 +137,7 @@ void hold_signals(void) {
     old_size = signal(SIGXFSZ, SIG_IGN); /* and EFBIG          */
 }
 
-void free_signals(void) {
+void unblock_signals(void) {
     signal(SIGPIPE, old_pipe);
     signal(SIGXFSZ, old_size);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
@@ -161,7 +161,7 @@ static void *watch(void *unused) {
     return NULL;
 }
 
-void start_watch(void) {
+void start_signal_thread(void) {
     draws = !never && (always || isatty(STDERR_FILENO));
     pthread_t thread;
     const int failed = pthread_create(&thread, NULL, watch, NULL);

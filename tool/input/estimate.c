@@ -20,7 +20,7 @@ static const uint64_t least_size = UINT64_C(8) * PIECES * PIECE;
 static const double most_doubt = 0.025;
 
 static bool is_plain(const char *path, uint64_t *size) {
-    struct source *const source = source_try(path);
+    struct byte_source *const source = source_try(path);
     if (!source) return false; /* which is told when it is its turn */
     const bool plain = source_is_plain_file(source);
     *size = source_size(source);
@@ -70,9 +70,9 @@ static double upper_mean(const double *densities) {
     return 3 * error <= most_doubt * mean ? mean + 3 * error : 0;
 }
 
-bool guess_lines(int count, char **files, uint64_t *lines) {
+bool estimate_lines(int count, char **files, uint64_t *lines) {
     if (count == 0 || !record_ends_are_plain()) return false;
-    uint64_t *const sizes = take_memory((size_t)count * sizeof *sizes);
+    uint64_t *const sizes = alloc_memory((size_t)count * sizeof *sizes);
     uint64_t total = 0;
     bool plain = true;
     for (int i = 0; i < count && plain; i++) {

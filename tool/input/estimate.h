@@ -14,6 +14,6 @@
  * if nobody can say: one of them is not a regular file, or packed, or standard
  * input; they are too small for a sample, or too mixed; or a line may contain
  * what ends it, as in CSV. */
-bool guess_lines(int count, char **files, uint64_t *lines);
+bool estimate_lines(int count, char **files, uint64_t *lines);
 
 #endif

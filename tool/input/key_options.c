@@ -12,7 +12,7 @@ static const char *adopted; /* what the filters were built with */
 
 static const char *const PROPERTY = "key-options";
 
-bool takes_any_bytes(void) {
+bool accepts_any_bytes(void) {
     return any_bytes;
 }
 
@@ -31,14 +31,14 @@ static bool field_number(const char **at, int64_t *number) {
 }
 
 /* Told only of two numbers that count from the same end. */
-static bool is_backwards(struct range r) {
+static bool is_backwards(struct field_range r) {
     return (r.first < 0) == (r.last < 0) && r.last < r.first;
 }
 
 /* 1,3  2-4  2-  -1 */
 static bool add_fields(struct key_options *to, const char *at) {
     do {
-        struct range r;
+        struct field_range r;
         if (!field_number(&at, &r.first)) break;
         r.last = r.first;
         if (*at == '-') {
@@ -48,15 +48,15 @@ static bool add_fields(struct key_options *to, const char *at) {
             else if (!field_number(&at, &r.last) || is_backwards(r))
                 break;
         }
-        to->ranges = more_memory(to->ranges,
-                                 (to->ranges_count + 1) * sizeof *to->ranges);
+        to->ranges = resize_memory(to->ranges,
+                                   (to->ranges_count + 1) * sizeof *to->ranges);
         to->ranges[to->ranges_count++] = r;
         if (*at == '\0') return true;
     } while (*at++ == ',');
     return false;
 }
 
-static void take_fields(const struct option *o, const char *value) {
+static void parse_fields(const struct verb_option *o, const char *value) {
     (void)o;
     if (add_fields(&key_form, value)) return;
     fail("option --fields wants numbers from 1 such as 2, 1,3, 2-4 or 2-, or "
@@ -66,41 +66,41 @@ static void take_fields(const struct option *o, const char *value) {
 
 const struct group key_group = {
     "The key in a line",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'z', "null", NULL,
          "Lines end with a NUL byte instead of a newline, in and out.",
-         take_flag, &key_form.nul},
-        {'0', "nul", NULL, "The same as -z.", take_flag, &key_form.nul},
+         parse_flag, &key_form.nul},
+        {'0', "nul", NULL, "The same as -z.", parse_flag, &key_form.nul},
         {0, "crlf", NULL,
          "A carriage return before the end of a line belongs to the end.",
-         take_flag, &key_form.crlf},
+         parse_flag, &key_form.crlf},
         {'i', "ignore-case", NULL,
          "Keys are taken in lower case; this knows the letters A to Z only.",
-         take_flag, &key_form.fold},
+         parse_flag, &key_form.fold},
         {'k', "fields", "FIELDS",
          "The key is these fields of the line, such as 2, 1,3, 2-4, 2- or -1, "
          "the last one. A line that lacks one is an error. A single field "
          "equals a line with the same bytes.",
-         take_fields, NULL},
+         parse_fields, NULL},
         {'t', "separator", "BYTE",
          "Fields are separated by BYTE; the default is a tab, or a comma with "
          "--csv. \\t is a tab.",
-         take_byte, &key_form.separator},
+         parse_byte, &key_form.separator},
         {0, "csv", NULL,
          "Fields may be quoted as in CSV, and then contain separators and "
          "newlines; a quote within is doubled.",
-         take_flag, &key_form.csv},
+         parse_flag, &key_form.csv},
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
          "in the filter hold; any of them on the command line replaces all.",
-         take_flag, &whole_line},
+         parse_flag, &whole_line},
         {0, "text", NULL,
          "Take the bytes of every file for lines, as they are after gzip and "
          "zstd, also if they look like a filter, a packed file, UTF-16 or "
          "UTF-32, which are refused else; and keep the byte order mark of "
          "UTF-8, which is no part of the first line else.",
-         take_flag, &any_bytes},
+         parse_flag, &any_bytes},
         {0},
     },
 };
@@ -150,7 +150,7 @@ static void put_separator(struct text *t, const struct key_options *o) {
 
 static void put_fields(struct text *t, const struct key_options *o) {
     for (size_t i = 0; i < o->ranges_count; i++) {
-        const struct range r = o->ranges[i];
+        const struct field_range r = o->ranges[i];
         if (i == 0) put_word(t, "-k ");
         put(t, "%s%" PRId64, i ? "," : "", r.first);
         if (r.last == r.first) continue;
@@ -181,7 +181,7 @@ static bool separator_from(const char *word, int *byte) {
     return true;
 }
 
-static bool take_word(struct key_options *o, const char *word, char **rest) {
+static bool parse_word(struct key_options *o, const char *word, char **rest) {
     if (strcmp(word, "-z") == 0)
         o->nul = true;
     else if (strcmp(word, "--crlf") == 0)
@@ -205,7 +205,7 @@ static bool options_from(const char *text, struct key_options *o) {
     *o = (struct key_options){.separator = -1};
     char *const words = copy_text(text), *rest = *text ? words : NULL;
     bool good = true;
-    while (good && rest) good = take_word(o, strsep(&rest, " "), &rest);
+    while (good && rest) good = parse_word(o, strsep(&rest, " "), &rest);
     free(words);
     struct text again;
     if (good) options_text(o, &again);

@@ -12,14 +12,14 @@
 extern const struct group key_group;
 
 /* Fields first to last; numbers below 0 count from the end of the line. */
-struct range {
+struct field_range {
     int64_t first, last;
 };
 
 struct key_options {
     bool nul, crlf, fold, csv;
     int separator; /* -1: that of the format */
-    struct range *ranges;
+    struct field_range *ranges;
     size_t ranges_count;
 };
 
@@ -27,7 +27,7 @@ struct key_options {
 extern struct key_options key_form;
 
 /* --text: are lines taken of a file whatever it looks like? */
-bool takes_any_bytes(void);
+bool accepts_any_bytes(void);
 
 /* Store those of the command line with a filter that is being made. */
 void key_options_store(calyx_filter *f);

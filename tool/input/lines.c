@@ -10,13 +10,13 @@
 #include "input/records.h"
 #include "input/source.h"
 
-struct input {
+struct line_input {
     char **names;
     int count, next;
     bool counted;
     size_t block_size;
 
-    struct source *source; /* NULL between files */
+    struct byte_source *source; /* NULL between files */
     bool starts_file;
     uint64_t line;
     char *carry; /* the start of a line whose end has not come */
@@ -42,19 +42,19 @@ static uint64_t size_of_all(int count, char **names) {
     return total;
 }
 
-struct input *input_open(int count, char **names, bool counted,
-                         size_t block_size) {
+struct line_input *input_open(int count, char **names, bool counted,
+                              size_t block_size) {
     static char *standard[] = {"-"};
-    struct input *const in = take_memory(sizeof *in);
-    *in = (struct input){.names = count ? names : standard,
-                         .count = count ? count : 1,
-                         .counted = counted,
-                         .block_size = block_size};
+    struct line_input *const in = alloc_memory(sizeof *in);
+    *in = (struct line_input){.names = count ? names : standard,
+                              .count = count ? count : 1,
+                              .counted = counted,
+                              .block_size = block_size};
     in->total_size = size_of_all(in->count, in->names);
     return in;
 }
 
-static bool next_file(struct input *in) {
+static bool next_file(struct line_input *in) {
     in->source = source_try(in->names[in->next]);
     in->starts_file = true;
     in->line = 1;
@@ -62,13 +62,13 @@ static bool next_file(struct input *in) {
     return in->source != NULL;
 }
 
-static void end_file(struct input *in) {
+static void end_file(struct line_input *in) {
     in->size_before += source_size(in->source);
     source_close(in->source);
     in->source = NULL;
 }
 
-double input_share(const struct input *in) {
+double input_share(const struct line_input *in) {
     if (!in->total_size) return -1;
     const uint64_t done = in->done;
     return done < in->total_size ? (double)done / (double)in->total_size : 1;
@@ -76,23 +76,23 @@ double input_share(const struct input *in) {
 
 /* ---- Blocks ------------------------------------------------------------- */
 
-static void set_room(struct block *b, size_t room) {
-    b->text = more_memory(b->text, room + BLOCK_MARGIN);
+static void set_room(struct text_block *b, size_t room) {
+    b->text = resize_memory(b->text, room + BLOCK_MARGIN);
     memset(b->text + room, 0, BLOCK_MARGIN);
     b->room = room;
 }
 
-static void keep(struct input *in, const char *bytes, size_t size) {
+static void keep(struct line_input *in, const char *bytes, size_t size) {
     if (size > in->carry_room) {
         free(in->carry);
         in->carry_room = size + size / 2;
-        in->carry = take_memory(in->carry_room);
+        in->carry = alloc_memory(in->carry_room);
     }
     if (size) memcpy(in->carry, bytes, size);
     in->carried = size;
 }
 
-static uint64_t count_lines(const struct block *b) {
+static uint64_t count_lines(const struct text_block *b) {
     uint64_t lines = 0;
     const char *at = b->text, *const end = b->text + b->size;
     while (at < end && (at = memchr(at, record_end(), (size_t)(end - at)))) {
@@ -102,7 +102,7 @@ static uint64_t count_lines(const struct block *b) {
     return lines;
 }
 
-static bool hand_out(struct input *in, struct block *b, size_t size) {
+static bool hand_out(struct line_input *in, struct text_block *b, size_t size) {
     keep(in, b->text + size, b->size - size);
     b->size = size;
     b->text[size] = record_end(); /* if its last line has none */
@@ -115,7 +115,7 @@ static bool hand_out(struct input *in, struct block *b, size_t size) {
     return true;
 }
 
-static void start(struct input *in, struct block *b) {
+static void start(struct line_input *in, struct text_block *b) {
     size_t room = in->block_size;
     while (room < in->carried * 2) room *= 2;
     if (room != b->room) set_room(b, room);
@@ -130,8 +130,8 @@ static void start(struct input *in, struct block *b) {
 
 /* Trouble is handed out like lines, so that it comes to pass when all lines
  * before it are done. */
-static bool hand_out_trouble(struct input *in, struct block *b, size_t whole,
-                             const char *trouble) {
+static bool hand_out_trouble(struct line_input *in, struct text_block *b,
+                             size_t whole, const char *trouble) {
     snprintf(b->trouble, sizeof b->trouble, "%s", trouble);
     hand_out(in, b, whole);
     if (in->source) end_file(in);
@@ -140,7 +140,7 @@ static bool hand_out_trouble(struct input *in, struct block *b, size_t whole,
     return true;
 }
 
-bool input_next(struct input *in, struct block *b) {
+bool input_next(struct line_input *in, struct text_block *b) {
     start(in, b);
 
     size_t whole = 0; /* bytes of whole lines */
@@ -155,7 +155,7 @@ bool input_next(struct input *in, struct block *b) {
                 return hand_out_trouble(in, b, 0, why);
             }
             b->file = source_name(in->source);
-            if (!takes_any_bytes() && !source_expect_lines(in->source))
+            if (!accepts_any_bytes() && !source_expect_lines(in->source))
                 return hand_out_trouble(in, b, 0, source_trouble(in->source));
         }
         b->file = source_name(in->source);
@@ -180,33 +180,33 @@ bool input_next(struct input *in, struct block *b) {
     }
 }
 
-void input_close(struct input *in) {
+void input_close(struct line_input *in) {
     if (in->source) source_close(in->source);
     free(in->carry);
     free(in);
 }
 
-static void put(struct block *b, const void *bytes, size_t size) {
+static void put(struct text_block *b, const void *bytes, size_t size) {
     if (size > b->out_room - b->out_size) {
         while (size > b->out_room - b->out_size)
             b->out_room = b->out_room ? 2 * b->out_room : 4096;
-        b->out = more_memory(b->out, b->out_room);
+        b->out = resize_memory(b->out, b->out_room);
     }
     memcpy(b->out + b->out_size, bytes, size);
     b->out_size += size;
 }
 
-static void end_stretch(struct block *b) {
+static void end_stretch(struct text_block *b) {
     if (b->stretch_size) put(b, b->text + b->stretch, b->stretch_size);
     b->stretch_size = 0;
 }
 
-void block_output(struct block *b, const void *bytes, size_t size) {
+void block_output(struct text_block *b, const void *bytes, size_t size) {
     end_stretch(b);
     put(b, bytes, size);
 }
 
-void block_output_lines(struct block *b, const char *from, size_t size) {
+void block_output_lines(struct text_block *b, const char *from, size_t size) {
     const size_t start = (size_t)(from - b->text);
     if (b->stretch_size && start != b->stretch + b->stretch_size)
         end_stretch(b);
@@ -214,7 +214,7 @@ void block_output_lines(struct block *b, const char *from, size_t size) {
     b->stretch_size += size;
 }
 
-void block_free(struct block *b) {
+void block_free(struct text_block *b) {
     free(b->text);
     free(b->out);
     free(b->hashes);

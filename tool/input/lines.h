@@ -14,7 +14,7 @@
 /* Bytes that may be read, but mean nothing, behind the text of a block. */
 enum { BLOCK_MARGIN = 64 };
 
-struct block {
+struct text_block {
     char *text;
     size_t size, room;
     const char *file;  /* its name, for messages                      */
@@ -44,27 +44,28 @@ struct candidate {
     calyx_key key, line;
 };
 
-void block_output(struct block *block, const void *bytes, size_t size);
+void block_output(struct text_block *block, const void *bytes, size_t size);
 
 /* The same for whole lines as they stand in its text, each with its end, which
  * the last line of a file is given too. Neighbours are put together, and not
  * copied unless something else follows. */
-void block_output_lines(struct block *block, const char *from, size_t size);
+void block_output_lines(struct text_block *block, const char *from,
+                        size_t size);
 
-struct input;
+struct line_input;
 
 /* No names: standard input. With `counted`, blocks tell their line. */
-struct input *input_open(int count, char **names, bool counted,
-                         size_t block_size);
+struct line_input *input_open(int count, char **names, bool counted,
+                              size_t block_size);
 
 /* Fill a block; false at the end. One thread at a time. Behind a block that
  * tells of trouble come those of the next file. */
-bool input_next(struct input *input, struct block *block);
+bool input_next(struct line_input *input, struct text_block *block);
 
 /* Share of the bytes that have been read, or -1 if nobody knows. Any thread. */
-double input_share(const struct input *input);
+double input_share(const struct line_input *input);
 
-void input_close(struct input *input);
-void block_free(struct block *block);
+void input_close(struct line_input *input);
+void block_free(struct text_block *block);
 
 #endif

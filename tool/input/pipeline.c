@@ -17,20 +17,20 @@ static const char *json_stats;
 
 const struct group work_group = {
     "Threads and figures",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'j', "jobs", "N",
          "Work with N threads; the default, and 0, is one for each processor. "
          "Results and their order do not depend on it, and memory hardly does.",
-         take_count, &jobs},
+         parse_count, &jobs},
         {0, "stats", NULL,
          "When done, print figures on standard error: lines, bytes, seconds "
          "and "
          "what else this verb counts.",
-         take_flag, &stats},
+         parse_flag, &stats},
         {0, "json-stats", "FILE",
          "Write the same figures to FILE as a JSON object; - is standard "
          "error. An existing FILE is replaced.",
-         take_text, &json_stats},
+         parse_text, &json_stats},
         {0},
     },
 };
@@ -59,9 +59,9 @@ static size_t block_size(size_t threads) {
 
 /* ---- The threads -------------------------------------------------------- */
 
-struct stream {
-    const struct work *work;
-    struct input *input;
+struct pipeline {
+    const struct stages *stages;
+    struct line_input *input;
     struct progress progress;
 
     pthread_mutex_t reading;
@@ -74,10 +74,10 @@ struct stream {
 
     /* For the one whose turn it is: */
     uint64_t line; /* number of the last line of this file */
-    struct totals totals;
+    struct input_totals totals;
 };
 
-static bool read_block(struct stream *s, struct block *block,
+static bool read_block(struct pipeline *s, struct text_block *block,
                        uint64_t *number) {
     pthread_mutex_lock(&s->reading);
     const bool more = !s->over && input_next(s->input, block);
@@ -86,13 +86,13 @@ static bool read_block(struct stream *s, struct block *block,
     return more;
 }
 
-static void await_turn(struct stream *s, uint64_t number) {
+static void await_order(struct pipeline *s, uint64_t number) {
     pthread_mutex_lock(&s->order);
     while (s->done != number) pthread_cond_wait(&s->order_moved, &s->order);
     pthread_mutex_unlock(&s->order);
 }
 
-static void end_turn(struct stream *s) {
+static void end_order(struct pipeline *s) {
     pthread_mutex_lock(&s->order);
     s->done++;
     pthread_cond_broadcast(&s->order_moved);
@@ -100,32 +100,33 @@ static void end_turn(struct stream *s) {
 }
 
 /* Reading ends here. */
-static _Noreturn void fail_in(const struct stream *s, const struct block *block,
-                              uint64_t line, const char *text) {
-    const char *const so_far = s->work->so_far;
+static _Noreturn void fail_in(const struct pipeline *s,
+                              const struct text_block *block, uint64_t line,
+                              const char *text) {
+    const char *const so_far = s->stages->so_far;
     fail_at(block->file, line, "%s%s%s", text, so_far ? "; " : "",
             so_far ? so_far : "");
 }
 
-static void take_turn(struct stream *s, struct block *block,
-                      struct batch *batch) {
+static void run_in_order(struct pipeline *s, struct text_block *block,
+                         struct key_batch *batch) {
     if (block->starts_file) s->line = 0;
-    if (s->work->turn) {
-        if (!s->work->unguarded) begin_change();
-        const bool goes_on = s->work->turn(block, batch);
-        if (!s->work->unguarded) end_change();
+    if (s->stages->in_order) {
+        if (!s->stages->unguarded) begin_change();
+        const bool goes_on = s->stages->in_order(block, batch);
+        if (!s->stages->unguarded) end_change();
         if (!goes_on) s->over = true;
     }
     if (block->out_size)
-        output_write(s->work->output, block->out, block->out_size);
+        output_write(s->stages->output, block->out, block->out_size);
     if (block->stretch_size)
-        output_write(s->work->output, block->text + block->stretch,
+        output_write(s->stages->output, block->text + block->stretch,
                      block->stretch_size);
     s->line += block->ended;
     if (block->error[0] && !s->over)
         fail_in(s, block, s->line + 1, block->error);
     if (block->trouble[0] && !s->over) {
-        if (!s->work->goes_on) fail_in(s, block, 0, block->trouble);
+        if (!s->stages->goes_on) fail_in(s, block, 0, block->trouble);
         warn_at(block->file, "%s", block->trouble);
         s->totals.unread++;
     }
@@ -136,15 +137,15 @@ static void take_turn(struct stream *s, struct block *block,
 }
 
 static void *run(void *context) {
-    struct stream *const s = context;
-    struct block block = {0};
-    struct batch *const batch = take_memory(sizeof *batch);
+    struct pipeline *const s = context;
+    struct text_block block = {0};
+    struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     for (uint64_t number; read_block(s, &block, &number);) {
-        if (s->work->work) s->work->work(&block, batch);
-        await_turn(s, number);
-        if (!s->over) take_turn(s, &block, batch);
-        end_turn(s);
+        if (s->stages->in_parallel) s->stages->in_parallel(&block, batch);
+        await_order(s, number);
+        if (!s->over) run_in_order(s, &block, batch);
+        end_order(s);
     }
     batch_free(batch);
     free(batch);
@@ -156,15 +157,16 @@ static double share(void *input) {
     return input_share(input);
 }
 
-struct totals stream(const struct work *work, int count, char **files) {
+struct input_totals run_pipeline(const struct stages *stages, int count,
+                                 char **files) {
     const size_t threads = thread_count();
-    struct stream s = {
-        .work = work,
-        .input = input_open(count, files, work->numbered, block_size(threads)),
-        .reading = PTHREAD_MUTEX_INITIALIZER,
-        .order = PTHREAD_MUTEX_INITIALIZER,
-        .order_moved = PTHREAD_COND_INITIALIZER,
-        .progress = {.share = share}};
+    struct pipeline s = {.stages = stages,
+                         .input = input_open(count, files, stages->numbered,
+                                             block_size(threads)),
+                         .reading = PTHREAD_MUTEX_INITIALIZER,
+                         .order = PTHREAD_MUTEX_INITIALIZER,
+                         .order_moved = PTHREAD_COND_INITIALIZER,
+                         .progress = {.share = share}};
     const double started = seconds_now();
     s.progress.context = s.input;
     progress_begin(&s.progress);
@@ -191,25 +193,25 @@ static size_t grown(size_t room, size_t least) {
     return room;
 }
 
-uint64_t *room_for_hashes(struct block *block, size_t lines) {
+uint64_t *room_for_hashes(struct text_block *block, size_t lines) {
     if (lines > block->hash_room) {
         block->hash_room = grown(block->hash_room, lines);
-        block->hashes = more_memory(block->hashes,
-                                    block->hash_room * sizeof *block->hashes);
+        block->hashes = resize_memory(block->hashes,
+                                      block->hash_room * sizeof *block->hashes);
     }
     return block->hashes;
 }
 
-size_t *room_for_ends(struct block *block, size_t lines) {
+size_t *room_for_ends(struct text_block *block, size_t lines) {
     if (lines > block->end_room) {
         block->end_room = grown(block->end_room, lines);
         block->ends =
-            more_memory(block->ends, block->end_room * sizeof *block->ends);
+            resize_memory(block->ends, block->end_room * sizeof *block->ends);
     }
     return block->ends;
 }
 
-void note_ends(struct block *block, const struct batch *batch) {
+void note_ends(struct text_block *block, const struct key_batch *batch) {
     const size_t lines = block->lines + batch->count;
     room_for_ends(block, lines);
     for (size_t i = 0; i < batch->count; i++) {
@@ -220,8 +222,8 @@ void note_ends(struct block *block, const struct batch *batch) {
     block->lines = lines;
 }
 
-void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
-                bool ends) {
+void hash_block(struct text_block *block, struct key_batch *batch,
+                const calyx_filter *f, bool ends) {
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         calyx_hash_many(f, batch->keys, batch->count,
@@ -277,7 +279,7 @@ bool wants_report(void) {
     return stats || json_stats;
 }
 
-void report(const struct totals *totals, const struct figure *figures,
+void report(const struct input_totals *totals, const struct figure *figures,
             size_t count) {
     enum { MOST = 16 };
     struct figure all[MOST] = {

@@ -18,13 +18,13 @@
 extern const struct group work_group;
 size_t thread_count(void);
 
-struct work {
+struct stages {
     /* Beside the others. NULL: nothing. */
-    void (*work)(struct block *block, struct batch *batch);
+    void (*in_parallel)(struct text_block *block, struct key_batch *batch);
     /* In its turn, within begin_change and end_change unless `unguarded`. After
      * it, what was put out is written, and what is wrong in the block ends the
      * process. NULL: nothing. Returns false to end the stream here. */
-    bool (*turn)(struct block *block, struct batch *batch);
+    bool (*in_order)(struct text_block *block, struct key_batch *batch);
     bool unguarded;     /* the turn may wait, and guards what it must itself */
     bool numbered;      /* blocks tell the number of their first line */
     bool goes_on;       /* behind a file that cannot be read */
@@ -32,27 +32,28 @@ struct work {
     struct output *output; /* for block->out; NULL if there is none */
 };
 
-struct totals {
+struct input_totals {
     uint64_t lines, bytes;
     double seconds;
     uint64_t unread; /* files that could not be read to their end */
 };
 
 /* Until the input ends, or a turn says so. */
-struct totals stream(const struct work *work, int count, char **files);
+struct input_totals run_pipeline(const struct stages *stages, int count,
+                                 char **files);
 
 /* Hash the keys of all lines into block->hashes, which block->lines counts; and
  * where lines end into block->ends, if `ends`. `f` says how. */
-void hash_block(struct block *block, struct batch *batch, const calyx_filter *f,
-                bool ends);
+void hash_block(struct text_block *block, struct key_batch *batch,
+                const calyx_filter *f, bool ends);
 
 /* The lines of a batch, counted in block->lines, and where they end, in
  * block->ends. */
-void note_ends(struct block *block, const struct batch *batch);
+void note_ends(struct text_block *block, const struct key_batch *batch);
 
 /* block->hashes and block->ends, with room for so many. */
-uint64_t *room_for_hashes(struct block *block, size_t lines);
-size_t *room_for_ends(struct block *block, size_t lines);
+uint64_t *room_for_hashes(struct text_block *block, size_t lines);
+size_t *room_for_ends(struct text_block *block, size_t lines);
 
 /* ---- What --stats and --json-stats tell --------------------------------- */
 
@@ -64,7 +65,7 @@ struct figure {
 
 /* Print them, if that is asked for: totals first, then figures. */
 bool wants_report(void);
-void report(const struct totals *totals, const struct figure *figures,
+void report(const struct input_totals *totals, const struct figure *figures,
             size_t count);
 
 #endif

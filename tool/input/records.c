@@ -64,15 +64,15 @@ size_t last_record_end(struct record_state *state, const char *text,
 /* Cut lines off `at` until there are BATCH, or `end` is reached. The last line
  * may lack its end. Returns where the next line starts. */
 typedef const char *cut_lines(const char *at, const char *end, char ender,
-                              struct batch *batch);
+                              struct key_batch *batch);
 
-static inline void put_line(struct batch *batch, const char *from,
+static inline void put_line(struct key_batch *batch, const char *from,
                             const char *to) {
     batch->lines[batch->count++] = (calyx_key){from, (size_t)(to - from)};
 }
 
 static const char *cut_plain(const char *at, const char *end, char ender,
-                             struct batch *batch) {
+                             struct key_batch *batch) {
     while (at < end && batch->count < BATCH) {
         const char *const stop = memchr(at, ender, (size_t)(end - at));
         put_line(batch, at, stop ? stop : end);
@@ -86,7 +86,7 @@ static const char *cut_plain(const char *at, const char *end, char ender,
  * the look. Reads up to 63 bytes behind the end, and makes up to 63 lines more
  * than BATCH; there is room for both. */
 __attribute__((target("avx2"))) static const char *cut_avx2(
-    const char *at, const char *end, char ender, struct batch *batch) {
+    const char *at, const char *end, char ender, struct key_batch *batch) {
     const __m256i enders = _mm256_set1_epi8(ender);
     for (const char *p = at; p < end && batch->count < BATCH; p += 64) {
         const __m256i low = _mm256_loadu_si256((const __m256i *)p);
@@ -120,7 +120,7 @@ static cut_lines *best_cut(void) {
 #endif
 
 static const char *cut_csv(const char *at, const char *end, char ender,
-                           struct batch *batch) {
+                           struct key_batch *batch) {
     const char sep = separator();
     while (at < end && batch->count < BATCH) {
         int place = FIELD_START;
@@ -143,12 +143,12 @@ uint64_t ends_of(const calyx_key *line) {
 
 /* ---- Fields ------------------------------------------------------------- */
 
-static void put_field(struct batch *batch, size_t n, const char *from,
+static void put_field(struct key_batch *batch, size_t n, const char *from,
                       const char *to) {
     if (n == batch->field_room) {
         batch->field_room = n ? 2 * n : 16;
         batch->fields =
-            more_memory(batch->fields, batch->field_room * sizeof(calyx_key));
+            resize_memory(batch->fields, batch->field_room * sizeof(calyx_key));
     }
     batch->fields[n] = (calyx_key){from, (size_t)(to - from)};
 }
@@ -165,7 +165,7 @@ static const char *behind_quotes(const char *at, const char *end) {
 }
 
 /* Split a line into batch->fields. Returns how many, 0 on an error. */
-static size_t split(struct batch *batch, const char *at, const char *end,
+static size_t split(struct key_batch *batch, const char *at, const char *end,
                     char *error, size_t error_size) {
     const char sep = separator();
     for (size_t n = 0;; n++) {
@@ -194,19 +194,19 @@ static size_t split(struct batch *batch, const char *at, const char *end,
     }
 }
 
-static void put_bytes(struct batch *batch, const void *bytes, size_t size) {
+static void put_bytes(struct key_batch *batch, const void *bytes, size_t size) {
     if (size > batch->bytes_room - batch->bytes_size) {
         while (size > batch->bytes_room - batch->bytes_size)
             batch->bytes_room =
                 batch->bytes_room ? 2 * batch->bytes_room : 4096;
-        batch->bytes = more_memory(batch->bytes, batch->bytes_room);
+        batch->bytes = resize_memory(batch->bytes, batch->bytes_room);
     }
     if (size) memcpy(batch->bytes + batch->bytes_size, bytes, size);
     batch->bytes_size += size;
 }
 
 /* The bytes of a field, without its quotes. */
-static void put_value(struct batch *batch, const calyx_key *field) {
+static void put_value(struct key_batch *batch, const calyx_key *field) {
     const char *at = field->data, *end = at + field->size;
     if (!key_form.csv || at == end || *at != '"') {
         put_bytes(batch, at, field->size);
@@ -221,14 +221,14 @@ static void put_value(struct batch *batch, const calyx_key *field) {
 }
 
 /* A length, seven bits a byte, the last below 128: no length starts another. */
-static void put_length(struct batch *batch, uint64_t length) {
+static void put_length(struct key_batch *batch, uint64_t length) {
     for (; length > 127; length >>= 7)
         put_bytes(batch, &(uint8_t){(uint8_t)(length | 128)}, 1);
     put_bytes(batch, &(uint8_t){(uint8_t)length}, 1);
 }
 
 /* Put the length of what stands behind `from`, before it. */
-static void put_length_before(struct batch *batch, size_t from) {
+static void put_length_before(struct key_batch *batch, size_t from) {
     const size_t size = batch->bytes_size - from;
     put_length(batch, size);
     const size_t length = batch->bytes_size - from - size;
@@ -238,8 +238,8 @@ static void put_length_before(struct batch *batch, size_t from) {
     memcpy(batch->bytes + from, bytes, length);
 }
 
-static bool put_range(struct batch *batch, struct range r, size_t count,
-                      bool single, struct block *block) {
+static bool put_range(struct key_batch *batch, struct field_range r,
+                      size_t count, bool single, struct text_block *block) {
     const int64_t fields = (int64_t)count;
     const int64_t first = r.first < 0 ? r.first + fields + 1 : r.first;
     const int64_t last = r.last < 0 ? r.last + fields + 1 : r.last;
@@ -266,8 +266,8 @@ static bool put_range(struct batch *batch, struct range r, size_t count,
 }
 
 /* The key of a line, put behind batch->bytes. */
-static bool put_key(struct batch *batch, const calyx_key *line,
-                    struct block *block) {
+static bool put_key(struct key_batch *batch, const calyx_key *line,
+                    struct text_block *block) {
     size_t count = 0;
     if (key_form.ranges_count ||
         key_form.csv) { /* all CSV is looked at for errors */
@@ -287,7 +287,7 @@ static bool put_key(struct batch *batch, const calyx_key *line,
 
 /* ---- Batches ------------------------------------------------------------ */
 
-void batch_start(struct batch *batch, const struct block *block) {
+void batch_start(struct key_batch *batch, const struct text_block *block) {
     batch->next = block->text;
 }
 
@@ -304,7 +304,7 @@ static void lower(char *at, const char *end) {
 
 /* Keys that must be put together. They are offsets until all are there, since
  * the bytes may move. */
-static void make_keys(struct batch *batch, struct block *block) {
+static void make_keys(struct key_batch *batch, struct text_block *block) {
     batch->bytes_size = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const size_t from = batch->bytes_size;
@@ -326,7 +326,7 @@ static void make_keys(struct batch *batch, struct block *block) {
     batch->keys = batch->made;
 }
 
-bool batch_next(struct batch *batch, struct block *block) {
+bool batch_next(struct key_batch *batch, struct text_block *block) {
     const char *const end = block->text + block->size;
     if (block->error[0] || batch->next == end) return false;
     cut_lines *const cut = key_form.csv ? cut_csv : best_cut();
@@ -348,7 +348,7 @@ bool batch_next(struct batch *batch, struct block *block) {
     return batch->count > 0;
 }
 
-void batch_free(struct batch *batch) {
+void batch_free(struct key_batch *batch) {
     free(batch->bytes);
     free(batch->fields);
 }

@@ -31,7 +31,7 @@ size_t last_record_end(struct record_state *state, const char *text,
 
 /* Some lines of a block, and their keys. */
 enum { BATCH = 1024, BATCH_ROOM = BATCH + 64 };
-struct batch {
+struct key_batch {
     size_t count;
     const calyx_key *keys;
     calyx_key lines[BATCH_ROOM]; /* without their ends */
@@ -44,15 +44,15 @@ struct batch {
     size_t field_room;
 };
 
-void batch_start(struct batch *batch, const struct block *block);
+void batch_start(struct key_batch *batch, const struct text_block *block);
 
 /* The next lines and keys. False behind the last; a line without the key that
  * is asked for ends the block early, with block->error. Counts block->ended. */
-bool batch_next(struct batch *batch, struct block *block);
+bool batch_next(struct key_batch *batch, struct text_block *block);
 
 /* Line ends within a line and at its end: 1, or more in CSV. */
 uint64_t ends_of(const calyx_key *line);
 
-void batch_free(struct batch *batch);
+void batch_free(struct key_batch *batch);
 
 #endif

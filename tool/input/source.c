@@ -18,13 +18,13 @@
 #include "input/look.h"
 #include "tool.h"
 
-enum form { UNKNOWN, PLAIN, GZIP, ZSTD };
+enum source_packing { UNKNOWN, PLAIN, GZIP, ZSTD };
 enum { PACKED_SIZE = 1 << 17 };
 
-struct source {
+struct byte_source {
     const char *name;
     int fd;
-    enum form form;
+    enum source_packing packing;
     bool ended;     /* the file has no more bytes                  */
     bool in_middle; /* of a packed stream, so it must not end here */
     bool regular;
@@ -46,30 +46,31 @@ struct source {
 
 /* ---- The file ----------------------------------------------------------- */
 
-struct source *source_try(const char *path) {
+struct byte_source *source_try(const char *path) {
     const bool standard = strcmp(path, "-") == 0;
     const int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return NULL;
 
-    struct source *const s = take_memory(sizeof *s);
-    *s = (struct source){.name = standard ? "standard input" : path, .fd = fd};
+    struct byte_source *const s = alloc_memory(sizeof *s);
+    *s = (struct byte_source){.name = standard ? "standard input" : path,
+                              .fd = fd};
     s->regular = fstat(fd, &s->was) == 0 && S_ISREG(s->was.st_mode);
     if (s->regular) {
         const off_t at = lseek(fd, 0, SEEK_CUR);
         s->start = at > 0 ? (uint64_t)at : 0;
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
-    s->packed = take_memory(PACKED_SIZE);
+    s->packed = alloc_memory(PACKED_SIZE);
     return s;
 }
 
-struct source *source_open(const char *path) {
-    struct source *const s = source_try(path);
+struct byte_source *source_open(const char *path) {
+    struct byte_source *const s = source_try(path);
     if (!s) fail_os(path, "open it");
     return s;
 }
 
-static ssize_t trouble(struct source *s, const char *what) {
+static ssize_t trouble(struct byte_source *s, const char *what) {
     snprintf(s->trouble, sizeof s->trouble, "%s", what);
     return -1;
 }
@@ -97,7 +98,7 @@ bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
 /* 0, or -1 if what was read is not all that there was. A file may also have
  * shrunk and grown again; not that it ends before its size says so, as those of
  * /sys do. */
-static ssize_t end_of_file(struct source *s) {
+static ssize_t end_of_file(struct byte_source *s) {
     struct stat is;
     s->ended = true;
     if (!s->regular) return 0;
@@ -106,7 +107,7 @@ static ssize_t end_of_file(struct source *s) {
     return file_changed(&s->was, &is, !early, s->trouble) ? -1 : 0;
 }
 
-static ssize_t read_file(struct source *s, void *buffer, size_t size) {
+static ssize_t read_file(struct byte_source *s, void *buffer, size_t size) {
     if (s->ended) return 0;
     ssize_t n;
     do n = read(s->fd, buffer, size);
@@ -126,38 +127,39 @@ static ssize_t read_file(struct source *s, void *buffer, size_t size) {
 /* The magic numbers of RFC 1952 and RFC 8878; a zstd file may also start with a
  * frame to be skipped. `mask` tells which bits count. */
 static const struct {
-    enum form form;
+    enum source_packing packing;
     uint8_t bytes, magic[4], mask[4];
-} forms[] = {
+} packings[] = {
     {GZIP, 2, {0x1f, 0x8b}, {0xff, 0xff}},
     {ZSTD, 4, {0x28, 0xb5, 0x2f, 0xfd}, {0xff, 0xff, 0xff, 0xff}},
     {ZSTD, 4, {0x50, 0x2a, 0x4d, 0x18}, {0xf0, 0xff, 0xff, 0xff}},
 };
 
 /* UNKNOWN: more bytes must tell. */
-static enum form form_of(const uint8_t *bytes, size_t size) {
-    enum form form = PLAIN;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+static enum source_packing packing_of(const uint8_t *bytes, size_t size) {
+    enum source_packing packing = PLAIN;
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
         size_t same = 0;
-        while (same < size && same < forms[i].bytes &&
-               (bytes[same] & forms[i].mask[same]) == forms[i].magic[same])
+        while (same < size && same < packings[i].bytes &&
+               (bytes[same] & packings[i].mask[same]) ==
+                   packings[i].magic[same])
             same++;
-        if (same == forms[i].bytes) return forms[i].form;
-        if (same == size) form = UNKNOWN;
+        if (same == packings[i].bytes) return packings[i].packing;
+        if (same == size) packing = UNKNOWN;
     }
-    return form;
+    return packing;
 }
 
 /* Reads no more than it needs to, so that lines that come slowly are seen as
  * soon as they are there. */
-static bool find_form(struct source *s) {
-    if (s->form != UNKNOWN) return true;
-    while ((s->form = form_of(s->packed, s->packed_size)) == UNKNOWN) {
+static bool find_packing(struct byte_source *s) {
+    if (s->packing != UNKNOWN) return true;
+    while ((s->packing = packing_of(s->packed, s->packed_size)) == UNKNOWN) {
         const ssize_t n = read_file(s, s->packed + s->packed_size,
                                     PACKED_SIZE - s->packed_size);
         if (n < 0) return false;
         if (n == 0) {
-            s->form = PLAIN;
+            s->packing = PLAIN;
             break;
         }
         s->packed_size += (size_t)n;
@@ -169,7 +171,7 @@ static bool find_form(struct source *s) {
 
 #if defined CALYX_HAVE_ZLIB || defined CALYX_HAVE_ZSTD
 /* Have packed bytes at hand. Returns 1, 0 at the end, -1 in trouble. */
-static ssize_t refill(struct source *s) {
+static ssize_t refill(struct byte_source *s) {
     if (s->at < s->packed_size) return 1;
     const ssize_t n = read_file(s, s->packed, PACKED_SIZE);
     if (n > 0) {
@@ -184,7 +186,7 @@ static ssize_t refill(struct source *s) {
 #endif
 
 #ifdef CALYX_HAVE_ZLIB
-static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+static ssize_t read_gzip(struct byte_source *s, void *buffer, size_t size) {
     const uInt room = size < (1u << 30) ? (uInt)size : 1u << 30;
     for (;;) {
         const ssize_t more = refill(s);
@@ -212,7 +214,7 @@ static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
     }
 }
 #else
-static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
+static ssize_t read_gzip(struct byte_source *s, void *buffer, size_t size) {
     (void)buffer, (void)size;
     return trouble(s, "this is gzip data, and this calyx was built without "
                       "zlib; pipe it through 'gzip -dc'");
@@ -220,7 +222,7 @@ static ssize_t read_gzip(struct source *s, void *buffer, size_t size) {
 #endif
 
 #ifdef CALYX_HAVE_ZSTD
-static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+static ssize_t read_zstd(struct byte_source *s, void *buffer, size_t size) {
     if (!s->zstd && !(s->zstd = ZSTD_createDStream()))
         return trouble(s, "no memory to unpack it");
     for (;;) {
@@ -241,7 +243,7 @@ static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
     }
 }
 #else
-static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
+static ssize_t read_zstd(struct byte_source *s, void *buffer, size_t size) {
     (void)buffer, (void)size;
     return trouble(s, "this is zstd data, and this calyx was built without "
                       "libzstd; pipe it through 'zstd -dc'");
@@ -250,10 +252,10 @@ static ssize_t read_zstd(struct source *s, void *buffer, size_t size) {
 
 /* ---- Reading ------------------------------------------------------------ */
 
-static ssize_t read_unpacked(struct source *s, void *buffer, size_t size) {
-    if (!find_form(s)) return -1;
-    if (s->form == GZIP) return read_gzip(s, buffer, size);
-    if (s->form == ZSTD) return read_zstd(s, buffer, size);
+static ssize_t read_unpacked(struct byte_source *s, void *buffer, size_t size) {
+    if (!find_packing(s)) return -1;
+    if (s->packing == GZIP) return read_gzip(s, buffer, size);
+    if (s->packing == ZSTD) return read_zstd(s, buffer, size);
     if (s->at == s->packed_size) return read_file(s, buffer, size);
 
     const size_t left = s->packed_size - s->at;
@@ -263,7 +265,7 @@ static ssize_t read_unpacked(struct source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
-ssize_t source_read(struct source *s, void *buffer, size_t size) {
+ssize_t source_read(struct byte_source *s, void *buffer, size_t size) {
     if (s->head_at == s->head_size)
         return s->trouble[0] ? -1 : read_unpacked(s, buffer, size);
     const size_t left = s->head_size - s->head_at;
@@ -273,7 +275,7 @@ ssize_t source_read(struct source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
-bool source_ready(const struct source *s) {
+bool source_ready(const struct byte_source *s) {
     if (s->regular || s->head_at < s->head_size || s->at < s->packed_size)
         return true;
     struct pollfd wait = {.fd = s->fd, .events = POLLIN};
@@ -282,9 +284,9 @@ bool source_ready(const struct source *s) {
 
 /* ---- What it is, unpacked ------------------------------------------------ */
 
-/* As find_form, reads no more than it needs to. Trouble is kept for the next
+/* As find_packing, reads no more than it needs to. Trouble is kept for the next
  * source_read. */
-static const struct look *look(struct source *s) {
+static const struct look *look(struct byte_source *s) {
     for (bool more;;) {
         const struct look *const found = look_at(s->head, s->head_size, &more);
         if (!more) return found;
@@ -295,7 +297,7 @@ static const struct look *look(struct source *s) {
     }
 }
 
-bool source_expect_lines(struct source *s) {
+bool source_expect_lines(struct byte_source *s) {
     const struct look *const is = look(s);
     if (!is) return true;
     if (is->kind == UTF8_MARK) {
@@ -315,12 +317,12 @@ bool source_expect_lines(struct source *s) {
     return false;
 }
 
-bool source_is_filter(struct source *s) {
+bool source_is_filter(struct byte_source *s) {
     const struct look *const is = look(s);
     return is && is->kind == A_FILTER;
 }
 
-void source_expect_filter(struct source *s) {
+void source_expect_filter(struct byte_source *s) {
     const struct look *const is = look(s);
     if (is && is->kind == A_FILTER) return;
     if (is && is->pipe)
@@ -334,27 +336,27 @@ void source_expect_filter(struct source *s) {
 
 /* ---- About it ------------------------------------------------------------ */
 
-const char *source_name(const struct source *s) {
+const char *source_name(const struct byte_source *s) {
     return s->name;
 }
 
-const char *source_trouble(const struct source *s) {
+const char *source_trouble(const struct byte_source *s) {
     return s->trouble;
 }
 
-uint64_t source_done(const struct source *s) {
+uint64_t source_done(const struct byte_source *s) {
     return s->done;
 }
 
-uint64_t source_size(const struct source *s) {
+uint64_t source_size(const struct byte_source *s) {
     return s->regular ? (uint64_t)s->was.st_size : 0;
 }
 
-bool source_is_plain_file(struct source *s) {
-    return s->regular && find_form(s) && s->form == PLAIN;
+bool source_is_plain_file(struct byte_source *s) {
+    return s->regular && find_packing(s) && s->packing == PLAIN;
 }
 
-void source_close(struct source *s) {
+void source_close(struct byte_source *s) {
 #ifdef CALYX_HAVE_ZLIB
     if (s->gzip.state) inflateEnd(&s->gzip);
 #endif

@@ -11,47 +11,47 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-struct source;
+struct byte_source;
 
 /* "-" is standard input. If it cannot be opened, source_try returns NULL and
  * sets errno, and source_open fails. */
-struct source *source_try(const char *path);
-struct source *source_open(const char *path);
+struct byte_source *source_try(const char *path);
+struct byte_source *source_open(const char *path);
 
 /* Look at the first bytes, unpacked, before any is read. A list is none if it
  * is a filter, is packed in a way that source_read does not know, or is UTF-16
  * or UTF-32: false, with source_trouble. The byte order mark of UTF-8 is no
  * part of the first line, and skipped. */
-bool source_expect_lines(struct source *source);
+bool source_expect_lines(struct byte_source *source);
 
 /* Is it a filter? */
-bool source_is_filter(struct source *source);
+bool source_is_filter(struct byte_source *source);
 
 /* Fails if it is not, and says what it looks like. */
-void source_expect_filter(struct source *source);
+void source_expect_filter(struct byte_source *source);
 
 /* For messages: the path, or "standard input". */
-const char *source_name(const struct source *source);
+const char *source_name(const struct byte_source *source);
 
 /* The next bytes, as many as are there without waiting, at most `size`; 0 at
  * the end. -1 in trouble, which source_trouble puts into words. A regular file
  * that became shorter or was written over since it was opened is trouble, which
  * shows at its end; one that has grown is not. */
-ssize_t source_read(struct source *source, void *buffer, size_t size);
-const char *source_trouble(const struct source *source);
+ssize_t source_read(struct byte_source *source, void *buffer, size_t size);
+const char *source_trouble(const struct byte_source *source);
 
 /* Would source_read return at once? */
-bool source_ready(const struct source *source);
+bool source_ready(const struct byte_source *source);
 
 /* How many bytes of the file have been read, packed as they are, and of how
  * many; 0 if nobody knows. */
-uint64_t source_done(const struct source *source);
-uint64_t source_size(const struct source *source);
+uint64_t source_done(const struct byte_source *source);
+uint64_t source_size(const struct byte_source *source);
 
 /* A regular file that is read as it is: it can be mapped, or read twice. */
-bool source_is_plain_file(struct source *source);
+bool source_is_plain_file(struct byte_source *source);
 
-void source_close(struct source *source);
+void source_close(struct byte_source *source);
 
 /* Is the file another one than it `was`? It may have grown if `may_grow`. Tells
  * how in `text`, of SOURCE_TEXT bytes. */

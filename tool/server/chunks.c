@@ -33,8 +33,8 @@ uint64_t sum_with(uint64_t sum, uint64_t of_chunk) {
     return sum_of(both, sizeof both);
 }
 
-struct digits sum_text(uint64_t sum) {
-    struct digits digits;
+struct sum_digits sum_text(uint64_t sum) {
+    struct sum_digits digits;
     snprintf(digits.text, sizeof digits.text, "%016" PRIx64, sum);
     return digits;
 }
@@ -61,7 +61,7 @@ uint8_t *head_of(const calyx_filter *f, size_t *size) {
     calyx_info info;
     calyx_error why;
     const size_t inner = calyx_head_size(f);
-    uint8_t *const head = take_memory(HEAD_START + inner);
+    uint8_t *const head = alloc_memory(HEAD_START + inner);
     memset(head, 0, HEAD_START);
     calyx_outline(f, &info);
     memcpy(head, MAGIC, sizeof MAGIC);

@@ -17,10 +17,10 @@ uint64_t sum_of(const void *bytes, size_t size);
 uint64_t sum_with(uint64_t sum, uint64_t of_chunk);
 
 /* As 16 hexadecimal digits. */
-struct digits {
+struct sum_digits {
     char text[17];
 };
-struct digits sum_text(uint64_t sum);
+struct sum_digits sum_text(uint64_t sum);
 bool sum_from(const char *text, size_t size, uint64_t *sum);
 
 /* The head as a server wants it, in memory of its own; and the filter that such

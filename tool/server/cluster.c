@@ -9,12 +9,12 @@ static double patience = 30;
 
 const struct group server_group = {
     "The server",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "wait", "TIME",
          "Try for so long to reach a server that went away, such as 2s or "
          "600s; the default is 30s. A connection on which nothing moves for "
          "30s has broken.",
-         take_time, &patience},
+         parse_time, &patience},
         {0},
     },
 };
@@ -51,13 +51,13 @@ static int slot_of(const char *key, size_t size) {
 struct node {
     char *host;
     int port;
-    struct link *link; /* NULL: not connected */
+    struct connection *link; /* NULL: not connected */
 };
 
 enum { NOWHERE = -1 };
 
-struct server {
-    const struct address *address;
+struct cluster {
+    const struct url *address;
     struct node *nodes; /* the first is that of the address */
     int node_count;
     int entry; /* the one to ask when it is not known where to */
@@ -66,7 +66,7 @@ struct server {
     char trouble[1024]; /* why a node could not be asked */
 };
 
-static int node_at(struct server *s, const char *host, size_t host_size,
+static int node_at(struct cluster *s, const char *host, size_t host_size,
                    int port) {
     for (int i = 0; i < s->node_count; i++)
         if (s->nodes[i].port == port && strlen(s->nodes[i].host) == host_size &&
@@ -74,8 +74,8 @@ static int node_at(struct server *s, const char *host, size_t host_size,
             return i;
     if (s->node_count == INT16_MAX) fail("the cluster has too many nodes");
     s->nodes =
-        more_memory(s->nodes, ((size_t)s->node_count + 1) * sizeof *s->nodes);
-    char *const name = take_memory(host_size + 1);
+        resize_memory(s->nodes, ((size_t)s->node_count + 1) * sizeof *s->nodes);
+    char *const name = alloc_memory(host_size + 1);
     memcpy(name, host, host_size);
     name[host_size] = '\0';
     s->nodes[s->node_count] = (struct node){.host = name, .port = port};
@@ -83,7 +83,7 @@ static int node_at(struct server *s, const char *host, size_t host_size,
 }
 
 /* Fails if to try again is of no use, or if there never was a connection. */
-static void note_trouble(struct server *s, int node, const char *what,
+static void note_trouble(struct cluster *s, int node, const char *what,
                          const struct trouble *trouble) {
     const struct node *const n = &s->nodes[node];
     char name[300] = ""; /* of a node that the address does not name */
@@ -95,19 +95,19 @@ static void note_trouble(struct server *s, int node, const char *what,
 }
 
 /* A node that broke may not be the right one any more, and another may know. */
-static void drop(struct server *s, int node) {
-    struct link *const link = s->nodes[node].link;
-    if (link && link_trouble(link))
+static void drop(struct cluster *s, int node) {
+    struct connection *const link = s->nodes[node].link;
+    if (link && connection_trouble(link))
         note_trouble(s, node, "the connection is closed again and again: ",
-                     link_trouble(link));
-    if (link) link_close(link);
+                     connection_trouble(link));
+    if (link) connection_close(link);
     s->nodes[node].link = NULL;
     for (int i = 0; i < SLOTS; i++)
         if (s->where[i] == node) s->where[i] = NOWHERE;
     if (s->entry == node) s->entry = (node + 1) % s->node_count;
 }
 
-static void read_map(struct server *s, const struct reply *map, int from) {
+static void read_map(struct cluster *s, const struct reply *map, int from) {
     for (size_t i = 0; i < reply_parts(map); i++) {
         const struct reply *const range = reply_part(map, i);
         long long first, last, port;
@@ -138,13 +138,13 @@ static void read_map(struct server *s, const struct reply *map, int from) {
 
 /* Learn all nodes of a cluster, and which has what; of another server, nothing.
  */
-static void learn(struct server *s, int node) {
+static void learn(struct cluster *s, int node) {
     struct call call = {0};
     call_start(&call, "CLUSTER");
     call_text(&call, "SLOTS");
-    link_post(s->nodes[node].link, &call);
+    connection_post(s->nodes[node].link, &call);
     call_free(&call);
-    struct reply *const map = link_take(s->nodes[node].link);
+    struct reply *const map = connection_receive(s->nodes[node].link);
     if (map) {
         s->was_heard = true;
         read_map(s, map, node);
@@ -154,20 +154,20 @@ static void learn(struct server *s, int node) {
     reply_free(map);
 }
 
-static bool reach(struct server *s, int node) {
+static bool reach(struct cluster *s, int node) {
     struct node *const n = &s->nodes[node];
     struct trouble trouble;
     if (n->link) return true;
-    n->link = link_open(s->address, n->host, n->port, &trouble);
+    n->link = connection_open(s->address, n->host, n->port, &trouble);
     if (n->link) return true;
     note_trouble(s, node, "", &trouble);
     drop(s, node);
     return false;
 }
 
-struct server *server_open(const struct address *address) {
-    struct server *const s = take_memory(sizeof *s);
-    *s = (struct server){.address = address};
+struct cluster *cluster_open(const struct url *address) {
+    struct cluster *const s = alloc_memory(sizeof *s);
+    *s = (struct cluster){.address = address};
     for (int i = 0; i < SLOTS; i++) s->where[i] = NOWHERE;
     const char *const host = address->host ? address->host : "";
     node_at(s, host, strlen(host), address->port);
@@ -176,9 +176,9 @@ struct server *server_open(const struct address *address) {
     return s;
 }
 
-void server_close(struct server *s) {
+void cluster_close(struct cluster *s) {
     for (int i = 0; i < s->node_count; i++) {
-        if (s->nodes[i].link) link_close(s->nodes[i].link);
+        if (s->nodes[i].link) connection_close(s->nodes[i].link);
         free(s->nodes[i].host);
     }
     free(s->nodes);
@@ -193,7 +193,8 @@ static bool starts(const char *text, const char *with) {
 
 /* "MOVED 3999 127.0.0.1:6381": the node, or NOWHERE. No host means the one that
  * answered. */
-static int node_told(struct server *s, const char *error, int from, int *slot) {
+static int node_told(struct cluster *s, const char *error, int from,
+                     int *slot) {
     const char *const number = strchr(error, ' ');
     const char *const place = strrchr(error, ' ');
     const char *const colon = strrchr(error, ':');
@@ -228,8 +229,8 @@ static bool will_pass(const char *error) {
     return false;
 }
 
-_Noreturn void fail_reply(const struct address *address,
-                          const struct call *call, const char *error) {
+_Noreturn void fail_reply(const struct url *address, const struct call *call,
+                          const char *error) {
     if (starts(error, "ERR unknown command"))
         fail("%s: the server does not know %s: load the calyx module there, "
              "by redis-server --loadmodule /path/to/calyx.so",
@@ -257,7 +258,7 @@ struct waiting {
     double until, pause;
 };
 
-static void await(struct server *s, struct waiting *w, const char *trouble) {
+static void await(struct cluster *s, struct waiting *w, const char *trouble) {
     const double now = seconds_now();
     if (w->until == 0) *w = (struct waiting){now + patience, 0.02};
     if (now >= w->until)
@@ -267,33 +268,34 @@ static void await(struct server *s, struct waiting *w, const char *trouble) {
     if (w->pause < 1) w->pause *= 1.5;
 }
 
-static int node_for(const struct server *s, const struct call *call) {
+static int node_for(const struct cluster *s, const struct call *call) {
     const int node = s->where[slot_of(call->words[1], call->sizes[1])];
     return node == NOWHERE ? s->entry : node;
 }
 
-static void post_asking(struct link *link) {
+static void post_asking(struct connection *link) {
     struct call call = {0};
     call_start(&call, "ASKING");
-    link_post(link, &call);
+    connection_post(link, &call);
     call_free(&call);
 }
 
 /* One try. NULL: the connection broke. */
-static struct reply *try(struct server *s, int node, const struct call *call,
+static struct reply *try(struct cluster *s, int node, const struct call *call,
                          bool asking) {
-    struct link *const link = s->nodes[node].link;
+    struct connection *const link = s->nodes[node].link;
     if (asking) post_asking(link);
-    link_post(link, call);
+    connection_post(link, call);
     if (asking) {
-        struct reply *const leave = link_take(link);
+        struct reply *const leave = connection_receive(link);
         if (!leave) return NULL;
         reply_free(leave);
     }
-    return link_take(link);
+    return connection_receive(link);
 }
 
-struct reply *server_ask(struct server *s, const struct call *call, bool once) {
+struct reply *cluster_query(struct cluster *s, const struct call *call,
+                            bool once) {
     enum { MOST_HOPS = 4 }; /* at once; more are a map that is changing */
     struct waiting waiting = {0};
     int told = NOWHERE, hops = 0; /* by ASK */
@@ -331,20 +333,20 @@ struct reply *server_ask(struct server *s, const struct call *call, bool once) {
     }
 }
 
-int server_post(struct server *s, const struct call *call) {
+int cluster_post(struct cluster *s, const struct call *call) {
     const int node = node_for(s, call);
-    if (reach(s, node)) link_post(s->nodes[node].link, call);
+    if (reach(s, node)) connection_post(s->nodes[node].link, call);
     return node;
 }
 
-void server_send(struct server *s) {
+void cluster_send(struct cluster *s) {
     for (int i = 0; i < s->node_count; i++)
-        if (s->nodes[i].link) link_send(s->nodes[i].link);
+        if (s->nodes[i].link) connection_send(s->nodes[i].link);
 }
 
-struct reply *server_take(struct server *s, int node) {
+struct reply *cluster_receive(struct cluster *s, int node) {
     if (!s->nodes[node].link) return NULL;
-    struct reply *const reply = link_take(s->nodes[node].link);
+    struct reply *const reply = connection_receive(s->nodes[node].link);
     if (!reply) {
         drop(s, node);
         return NULL;

@@ -13,28 +13,28 @@
 /* --wait TIME */
 extern const struct group server_group;
 
-struct server;
+struct cluster;
 
 /* Fails if it cannot be reached, or does not want us. */
-struct server *server_open(const struct address *address);
-void server_close(struct server *server);
+struct cluster *cluster_open(const struct url *address);
+void cluster_close(struct cluster *server);
 
 /* The reply to a command, which may be an error; waits for a server that is
  * away, and fails when that takes too long. The command may be sent more than
  * once; with `once` it is not if it may have been done already: then NULL. */
-struct reply *server_ask(struct server *server, const struct call *call,
-                         bool once);
+struct reply *cluster_query(struct cluster *server, const struct call *call,
+                            bool once);
 
 /* Many commands at a time: post some, send them all, then take as many replies,
  * in the same order. NULL stands for a connection that broke, a node that is
- * not the right one any more, and the like: ask again by server_ask when all
+ * not the right one any more, and the like: ask again by cluster_query when all
  * are taken. */
-int server_post(struct server *server, const struct call *call);
-void server_send(struct server *server);
-struct reply *server_take(struct server *server, int node);
+int cluster_post(struct cluster *server, const struct call *call);
+void cluster_send(struct cluster *server);
+struct reply *cluster_receive(struct cluster *server, int node);
 
 /* Fail with an error of the server, in words for people. */
-_Noreturn void fail_reply(const struct address *address,
-                          const struct call *call, const char *error);
+_Noreturn void fail_reply(const struct url *address, const struct call *call,
+                          const char *error);
 
 #endif

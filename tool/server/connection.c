@@ -19,10 +19,10 @@
 void call_add(struct call *call, const void *word, size_t size) {
     if (call->count == call->room) {
         call->room = call->room ? 2 * call->room : 16;
-        call->words =
-            more_memory(call->words, (size_t)call->room * sizeof *call->words);
-        call->sizes =
-            more_memory(call->sizes, (size_t)call->room * sizeof *call->sizes);
+        call->words = resize_memory(call->words,
+                                    (size_t)call->room * sizeof *call->words);
+        call->sizes = resize_memory(call->sizes,
+                                    (size_t)call->room * sizeof *call->sizes);
     }
     call->words[call->count] = word;
     call->sizes[call->count++] = size;
@@ -84,7 +84,7 @@ void reply_free(struct reply *reply) {
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-struct link {
+struct connection {
     int fd;
     struct tls *tls; /* NULL: plain */
     redisReader *reader;
@@ -96,14 +96,14 @@ struct link {
 };
 
 /* Nothing may be read from or written to it any more. */
-static void break_link(struct link *l, const char *why) {
+static void break_link(struct connection *l, const char *why) {
     l->is_broken = true;
     if (l->trouble.text[0]) return; /* TLS knows better */
     snprintf(l->trouble.text, sizeof l->trouble.text, "%s%s", why, l->hint);
 }
 
 /* One try to move bytes, as those of tls.h. */
-typedef ssize_t attempt(struct link *l, char *bytes, size_t size,
+typedef ssize_t attempt(struct connection *l, char *bytes, size_t size,
                         short *events);
 
 static ssize_t plain(ssize_t moved, short way, short *events) {
@@ -113,26 +113,26 @@ static ssize_t plain(ssize_t moved, short way, short *events) {
     return moved;
 }
 
-static ssize_t try_receive(struct link *l, char *bytes, size_t size,
+static ssize_t try_receive(struct connection *l, char *bytes, size_t size,
                            short *events) {
     return l->tls ? tls_receive(l->tls, bytes, size, events)
                   : plain(recv(l->fd, bytes, size, 0), POLLIN, events);
 }
 
-static ssize_t try_send(struct link *l, char *bytes, size_t size,
+static ssize_t try_send(struct connection *l, char *bytes, size_t size,
                         short *events) {
     return l->tls
                ? tls_send(l->tls, bytes, size, events)
                : plain(send(l->fd, bytes, size, MSG_NOSIGNAL), POLLOUT, events);
 }
 
-static ssize_t try_shake(struct link *l, char *bytes, size_t size,
+static ssize_t try_shake(struct connection *l, char *bytes, size_t size,
                          short *events) {
     (void)bytes, (void)size;
     return tls_shake(l->tls, events);
 }
 
-static bool await(const struct link *l, short events, int seconds) {
+static bool await(const struct connection *l, short events, int seconds) {
     struct pollfd socket = {.fd = l->fd, .events = events};
     int ready;
     do {
@@ -142,8 +142,8 @@ static bool await(const struct link *l, short events, int seconds) {
 }
 
 /* The number of bytes moved, from 1 on; -1 if the link is broken now. */
-static ssize_t move(struct link *l, attempt *once, char *bytes, size_t size,
-                    int seconds) {
+static ssize_t move(struct connection *l, attempt *once, char *bytes,
+                    size_t size, int seconds) {
     char why[128];
     short events;
     for (;;) {
@@ -165,7 +165,7 @@ static ssize_t move(struct link *l, attempt *once, char *bytes, size_t size,
 
 enum { ANSWER_SECONDS = 30 };
 
-void link_send(struct link *l) {
+void connection_send(struct connection *l) {
     while (!l->is_broken && l->out_sent < l->out_size) {
         const ssize_t sent = move(l, try_send, l->out + l->out_sent,
                                   l->out_size - l->out_sent, ANSWER_SECONDS);
@@ -174,7 +174,7 @@ void link_send(struct link *l) {
     l->out_size = l->out_sent = 0;
 }
 
-static void feed(struct link *l) {
+static void feed(struct connection *l) {
     char bytes[64 << 10];
     const ssize_t size =
         move(l, try_receive, bytes, sizeof bytes, ANSWER_SECONDS);
@@ -183,9 +183,9 @@ static void feed(struct link *l) {
         break_link(l, l->reader->errstr);
 }
 
-struct reply *link_take(struct link *l) {
+struct reply *connection_receive(struct connection *l) {
     void *reply = NULL;
-    link_send(l);
+    connection_send(l);
     while (!l->is_broken && !reply) {
         if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
             break_link(l, l->reader->errstr);
@@ -196,23 +196,23 @@ struct reply *link_take(struct link *l) {
     return reply;
 }
 
-const struct trouble *link_trouble(const struct link *l) {
+const struct trouble *connection_trouble(const struct connection *l) {
     return l->is_broken ? &l->trouble : NULL;
 }
 
 /* ---- Commands that are posted -------------------------------------------- */
 
-static void put(struct link *l, const void *bytes, size_t size) {
+static void put(struct connection *l, const void *bytes, size_t size) {
     if (!l->out || size > l->out_room - l->out_size) {
         l->out_room = 2 * (l->out_size + size) + 64;
-        l->out = more_memory(l->out, l->out_room);
+        l->out = resize_memory(l->out, l->out_room);
     }
     if (size) memcpy(l->out + l->out_size, bytes, size);
     l->out_size += size;
 }
 
 /* "*2\r\n$6\r\nEXISTS\r\n$4\r\nseen\r\n" */
-void link_post(struct link *l, const struct call *call) {
+void connection_post(struct connection *l, const struct call *call) {
     char head[32];
     put(l, head, (size_t)sprintf(head, "*%d\r\n", call->count));
     for (int i = 0; i < call->count; i++) {
@@ -225,7 +225,7 @@ void link_post(struct link *l, const struct call *call) {
 /* ---- Connections --------------------------------------------------------- */
 
 /* A socket, or -1. */
-static int connect_to(const struct address *a, const char *host, int port,
+static int connect_to(const struct url *a, const char *host, int port,
                       struct trouble *trouble) {
     static const struct timeval patience = {.tv_sec = 5};
     redisContext *const c =
@@ -243,7 +243,7 @@ static int connect_to(const struct address *a, const char *host, int port,
 
 /* A server without TLS may wait for the rest of what looks to it like a
  * command, so silence ends sooner here than elsewhere. */
-static bool secure(struct link *l, const char *host) {
+static bool secure(struct connection *l, const char *host) {
     enum { SHAKE_SECONDS = 5 };
     l->hint = "; if it has no TLS at this port, write redis://";
     l->tls = tls_new(l->fd, host, &l->trouble);
@@ -253,9 +253,9 @@ static bool secure(struct link *l, const char *host) {
 }
 
 /* One command while connecting, which the server must take. */
-static bool settle(struct link *l, const struct call *call) {
-    link_post(l, call);
-    struct reply *const reply = link_take(l);
+static bool settle(struct connection *l, const struct call *call) {
+    connection_post(l, call);
+    struct reply *const reply = connection_receive(l);
     if (!reply) return false;
     const char *const error = reply_error(reply);
     if (error) {
@@ -266,7 +266,7 @@ static bool settle(struct link *l, const struct call *call) {
     return !error;
 }
 
-static bool introduce(struct link *l, const struct address *a) {
+static bool introduce(struct connection *l, const struct url *a) {
     struct call call = {0};
     char db[16];
     bool is_welcome = true;
@@ -286,17 +286,18 @@ static bool introduce(struct link *l, const struct address *a) {
     return is_welcome;
 }
 
-struct link *link_open(const struct address *a, const char *host, int port,
-                       struct trouble *trouble) {
+struct connection *connection_open(const struct url *a, const char *host,
+                                   int port, struct trouble *trouble) {
     *trouble = (struct trouble){0};
     if (a->tls) tls_prepare();
     const int fd = connect_to(a, host, port, trouble);
     if (fd < 0) return NULL;
 
-    struct link *const l = take_memory(sizeof *l);
-    *l = (struct link){.fd = fd,
-                       .reader = redisReaderCreate(),
-                       .hint = a->socket ? ""
+    struct connection *const l = alloc_memory(sizeof *l);
+    *l = (struct connection){.fd = fd,
+                             .reader = redisReaderCreate(),
+                             .hint = a->socket
+                                         ? ""
                                          : "; if it wants TLS at this port, "
                                            "write rediss://"};
     if (!l->reader) fail("out of memory for a connection");
@@ -305,11 +306,11 @@ struct link *link_open(const struct address *a, const char *host, int port,
         fail_os(a->shown, "prepare the connection");
     if ((!a->tls || secure(l, host)) && introduce(l, a)) return l;
     *trouble = l->trouble;
-    link_close(l);
+    connection_close(l);
     return NULL;
 }
 
-void link_close(struct link *l) {
+void connection_close(struct connection *l) {
     if (l->tls) tls_free(l->tls);
     close(l->fd);
     redisReaderFree(l->reader);
@@ -319,8 +320,8 @@ void link_close(struct link *l) {
 
 #else
 
-struct link *link_open(const struct address *a, const char *host, int port,
-                       struct trouble *trouble) {
+struct connection *connection_open(const struct url *a, const char *host,
+                                   int port, struct trouble *trouble) {
     (void)a, (void)host, (void)port, (void)trouble;
     fail("this calyx was built without hiredis, and cannot talk to servers; "
          "install it (Debian: libhiredis-dev) and build again");
@@ -355,24 +356,24 @@ void reply_free(struct reply *reply) {
     (void)reply;
 }
 
-void link_close(struct link *link) {
+void connection_close(struct connection *link) {
     (void)link;
 }
 
-void link_post(struct link *link, const struct call *call) {
+void connection_post(struct connection *link, const struct call *call) {
     (void)link, (void)call;
 }
 
-void link_send(struct link *link) {
+void connection_send(struct connection *link) {
     (void)link;
 }
 
-struct reply *link_take(struct link *link) {
+struct reply *connection_receive(struct connection *link) {
     (void)link;
     return NULL;
 }
 
-const struct trouble *link_trouble(const struct link *link) {
+const struct trouble *connection_trouble(const struct connection *link) {
     (void)link;
     return NULL;
 }

@@ -31,7 +31,7 @@ const struct reply *reply_part(const struct reply *reply, size_t number);
 size_t reply_parts(const struct reply *reply); /* 0 if it is no array */
 void reply_free(struct reply *reply);
 
-struct link;
+struct connection;
 
 /* Why a connection failed. Final: the server does not want us, or we do not
  * trust it, so another try would end the same way. */
@@ -43,15 +43,16 @@ struct trouble {
 /* Connect, to the host and port given or to the socket of the address; verify
  * the host if the address wants TLS; say who we are. NULL, and why, if that
  * fails. */
-struct link *link_open(const struct address *address, const char *host,
-                       int port, struct trouble *trouble);
-void link_close(struct link *link);
+struct connection *connection_open(const struct url *address, const char *host,
+                                   int port, struct trouble *trouble);
+void connection_close(struct connection *link);
 
 /* Put commands together, send them all, then take the replies in order; NULL if
  * the connection broke. Taking sends, too. */
-void link_post(struct link *link, const struct call *call);
-void link_send(struct link *link);
-struct reply *link_take(struct link *link);
-const struct trouble *link_trouble(const struct link *link); /* why NULL */
+void connection_post(struct connection *link, const struct call *call);
+void connection_send(struct connection *link);
+struct reply *connection_receive(struct connection *link);
+const struct trouble *connection_trouble(
+    const struct connection *link); /* why NULL */
 
 #endif

@@ -9,10 +9,10 @@
 #include "server/chunks.h"
 #include "server/shards.h"
 
-static struct address address;
+static struct url address;
 static uint64_t shards; /* 0: one filter, under the key itself */
 
-const char *remote_name(void) {
+const char *query_name(void) {
     return address.shown;
 }
 
@@ -21,25 +21,25 @@ const char *remote_name(void) {
 /* Each thread at work takes one. All are made at the start: later the node that
  * the address names may be gone, and who has been there knows others. */
 enum { MOST_IDLE = 256 };
-static struct server *idle[MOST_IDLE];
+static struct cluster *idle[MOST_IDLE];
 static size_t idle_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct server *take_server(void) {
+static struct cluster *take_server(void) {
     pthread_mutex_lock(&lock);
-    struct server *const server = idle[--idle_count];
+    struct cluster *const server = idle[--idle_count];
     pthread_mutex_unlock(&lock);
     return server;
 }
 
-static void give_server(struct server *server) {
+static void give_server(struct cluster *server) {
     pthread_mutex_lock(&lock);
     idle[idle_count++] = server;
     pthread_mutex_unlock(&lock);
 }
 
-void remote_close(void) {
-    while (idle_count) server_close(idle[--idle_count]);
+void query_close(void) {
+    while (idle_count) cluster_close(idle[--idle_count]);
 }
 
 /* ---- The keys of the server ---------------------------------------------- */
@@ -63,12 +63,12 @@ static void demand_existence(const struct reply *reply, const struct call *call,
              (int)name->size, name->text);
 }
 
-static void look_for_all(struct server *server) {
+static void look_for_all(struct cluster *server) {
     struct call call = {0};
     for (uint64_t i = 0; i < (shards ? shards : 1); i++) {
         const struct name name = name_of(i);
         call_exists(&call, &name);
-        struct reply *const reply = server_ask(server, &call, false);
+        struct reply *const reply = cluster_query(server, &call, false);
         demand_existence(reply, &call, &name);
         reply_free(reply);
         free(name.text);
@@ -76,9 +76,9 @@ static void look_for_all(struct server *server) {
     call_free(&call);
 }
 
-void remote_open(const char *url, uint64_t count) {
-    address = address_of(url);
-    struct server *const server = server_open(&address);
+void query_open(const char *url, uint64_t count) {
+    address = parse_url(url);
+    struct cluster *const server = cluster_open(&address);
     shards = shards_there(server, &address);
     if (count && shards && count != shards) /* keys would seem to be absent */
         fail("%s: it has %" PRIu64 " shards, not %" PRIu64, address.shown,
@@ -87,19 +87,19 @@ void remote_open(const char *url, uint64_t count) {
     look_for_all(server);
     give_server(server);
     for (size_t i = 1; i < thread_count(); i++)
-        give_server(server_open(&address));
+        give_server(cluster_open(&address));
 }
 
 /* They are in the head, which is what BF.DUMP begins with. Not every filter has
  * one, nor may everybody ask for it. */
-char *remote_key_options(void) {
+char *query_key_options(void) {
     struct call call = {0};
     const struct name name = name_of(0);
-    struct server *const server = take_server();
+    struct cluster *const server = take_server();
     call_start(&call, "BF.DUMP");
     call_add(&call, name.text, name.size);
     call_text(&call, "0");
-    struct reply *const reply = server_ask(server, &call, false);
+    struct reply *const reply = cluster_query(server, &call, false);
     size_t size;
     const char *const head = !reply_error(reply) && reply_parts(reply) == 3
                                  ? reply_text(reply_part(reply, 2), &size)
@@ -122,16 +122,16 @@ char *remote_key_options(void) {
 
 /* ---- Questions ----------------------------------------------------------- */
 
-void question_add(struct question *q, const calyx_key *keys, size_t n) {
+void key_list_add(struct key_list *q, const calyx_key *keys, size_t n) {
     size_t size = q->size;
     for (size_t i = 0; i < n; i++) size += keys[i].size;
     if (size > q->byte_room) {
         q->byte_room = 2 * size;
-        q->bytes = more_memory(q->bytes, q->byte_room);
+        q->bytes = resize_memory(q->bytes, q->byte_room);
     }
     if (q->count + n > q->room) {
         q->room = 2 * (q->count + n);
-        q->ends = more_memory(q->ends, q->room * sizeof *q->ends);
+        q->ends = resize_memory(q->ends, q->room * sizeof *q->ends);
     }
     for (size_t i = 0; i < n; i++) {
         if (keys[i].size)
@@ -141,7 +141,7 @@ void question_add(struct question *q, const calyx_key *keys, size_t n) {
     }
 }
 
-static calyx_key key_of(const struct question *q, size_t i) {
+static calyx_key key_of(const struct key_list *q, size_t i) {
     const size_t from = i ? q->ends[i - 1] : 0;
     return (calyx_key){q->bytes ? q->bytes + from : "", q->ends[i] - from};
 }
@@ -156,7 +156,7 @@ struct ask {
 };
 
 static void call_ask(struct call *call, const struct ask *ask,
-                     const struct question *q, const struct name *name) {
+                     const struct key_list *q, const struct name *name) {
     call_start(call, "BF.MEXISTS");
     call_add(call, name->text, name->size);
     for (size_t i = 0; i < ask->count; i++) {
@@ -182,11 +182,11 @@ static void read_answers(const struct reply *reply, const struct call *call,
 }
 
 /* The numbers of the keys, sorted by shard and cut into commands. */
-static struct ask *plan(const struct question *q, size_t *order,
+static struct ask *plan(const struct key_list *q, size_t *order,
                         size_t *count) {
     const uint64_t n = shards ? shards : 1;
     size_t next[MOST_SHARDS + 1] = {0};
-    uint16_t *const shard = take_memory(q->count * sizeof *shard + 1);
+    uint16_t *const shard = alloc_memory(q->count * sizeof *shard + 1);
     for (size_t i = 0; i < q->count; i++) {
         const calyx_key key = key_of(q, i);
         shard[i] = shards ? (uint16_t)shard_of(&key, shards) : 0;
@@ -197,7 +197,7 @@ static struct ask *plan(const struct question *q, size_t *order,
     free(shard);
 
     struct ask *const asks =
-        take_memory((q->count / MOST_KEYS + n + 1) * sizeof *asks);
+        alloc_memory((q->count / MOST_KEYS + n + 1) * sizeof *asks);
     *count = 0;
     for (uint64_t s = 0; s < n; s++)
         for (size_t at = s ? next[s - 1] : 0; at < next[s];) {
@@ -210,19 +210,19 @@ static struct ask *plan(const struct question *q, size_t *order,
 }
 
 /* The question, and whether the filter was there to answer it. */
-static void post(struct server *server, struct ask *ask,
-                 const struct question *q, struct call *call) {
+static void post(struct cluster *server, struct ask *ask,
+                 const struct key_list *q, struct call *call) {
     const struct name name = name_of(ask->shard);
     call_ask(call, ask, q, &name);
-    ask->node = server_post(server, call);
+    ask->node = cluster_post(server, call);
     call_exists(call, &name);
-    ask->exists_node = server_post(server, call);
+    ask->exists_node = cluster_post(server, call);
     free(name.text);
 }
 
 /* Without the answer to both, ask once more, one thing at a time. */
-static void settle(struct server *server, struct ask *ask,
-                   const struct question *q, struct call *call,
+static void settle(struct cluster *server, struct ask *ask,
+                   const struct key_list *q, struct call *call,
                    struct reply *answers, struct reply *existence,
                    bool *found) {
     const struct name name = name_of(ask->shard);
@@ -230,34 +230,34 @@ static void settle(struct server *server, struct ask *ask,
     call_ask(call, ask, q, &name);
     if (again) {
         reply_free(answers);
-        answers = server_ask(server, call, false);
+        answers = cluster_query(server, call, false);
     }
     read_answers(answers, call, ask, found);
     reply_free(answers);
     call_exists(call, &name);
     if (again) {
         reply_free(existence);
-        existence = server_ask(server, call, false);
+        existence = cluster_query(server, call, false);
     }
     demand_existence(existence, call, &name);
     reply_free(existence);
     free(name.text);
 }
 
-bool *remote_ask(struct question *q) {
-    bool *const found = take_memory(q->count + 1);
-    size_t *const order = take_memory(q->count * sizeof *order + 1);
+bool *query_keys(struct key_list *q) {
+    bool *const found = alloc_memory(q->count + 1);
+    size_t *const order = alloc_memory(q->count * sizeof *order + 1);
     size_t count;
     struct ask *const asks = plan(q, order, &count);
     struct reply **const replies =
-        take_memory(2 * count * sizeof(struct reply *) + 1);
-    struct server *const server = take_server();
+        alloc_memory(2 * count * sizeof(struct reply *) + 1);
+    struct cluster *const server = take_server();
     struct call call = {0};
     for (size_t i = 0; i < count; i++) post(server, &asks[i], q, &call);
-    server_send(server);
+    cluster_send(server);
     for (size_t i = 0; i < count; i++) {
-        replies[2 * i] = server_take(server, asks[i].node);
-        replies[2 * i + 1] = server_take(server, asks[i].exists_node);
+        replies[2 * i] = cluster_receive(server, asks[i].node);
+        replies[2 * i + 1] = cluster_receive(server, asks[i].exists_node);
     }
     for (size_t i = 0; i < count; i++)
         settle(server, &asks[i], q, &call, replies[2 * i], replies[2 * i + 1],
@@ -269,6 +269,6 @@ bool *remote_ask(struct question *q) {
     free(order);
     free(q->ends);
     free(q->bytes);
-    *q = (struct question){0};
+    *q = (struct key_list){0};
     return found;
 }

@@ -12,25 +12,25 @@
 #include "tool.h"
 
 /* `shards` 0: as the server says. Fails if there is no such filter. */
-void remote_open(const char *url, uint64_t shards);
-void remote_close(void);
-const char *remote_name(void); /* the URL, without a password */
+void query_open(const char *url, uint64_t shards);
+void query_close(void);
+const char *query_name(void); /* the URL, without a password */
 
 /* The options for keys that it was built with, in memory for free(); NULL if
  * the server does not say. */
-char *remote_key_options(void);
+char *query_key_options(void);
 
 /* Keys, copied one behind the other. Starts as zeros. */
-struct question {
+struct key_list {
     size_t *ends; /* of each key */
     size_t count, room;
     char *bytes;
     size_t size, byte_room;
 };
-void question_add(struct question *question, const calyx_key *keys, size_t n);
+void key_list_add(struct key_list *question, const calyx_key *keys, size_t n);
 
 /* Which of them the filter may have, in memory for free(); the question is
  * empty then. Any thread. */
-bool *remote_ask(struct question *question);
+bool *query_keys(struct key_list *question);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "server/chunks.h"
 
-void take_shards(const struct option *o, const char *value) {
+void parse_shards(const struct verb_option *o, const char *value) {
     uint64_t *const shards = o->into;
     if (!count_from(value, shards) || *shards == 0 || *shards > MOST_SHARDS)
         fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
@@ -32,13 +32,13 @@ static void more_lines(struct lines *lines, size_t count) {
     if (lines->count + count <= lines->room) return;
     lines->room = 2 * (lines->count + count);
     lines->hashes =
-        more_memory(lines->hashes, lines->room * sizeof *lines->hashes);
+        resize_memory(lines->hashes, lines->room * sizeof *lines->hashes);
     lines->shards =
-        more_memory(lines->shards, lines->room * sizeof *lines->shards);
+        resize_memory(lines->shards, lines->room * sizeof *lines->shards);
 }
 
 /* Count those of each shard, tell where each begins, put them there. */
-static void sort_by_shard(const struct lines *lines, struct block *block,
+static void sort_by_shard(const struct lines *lines, struct text_block *block,
                           uint64_t shards) {
     size_t *const ends = room_for_ends(block, shards);
     size_t next[MOST_SHARDS] = {0}, at = 0;
@@ -53,7 +53,7 @@ static void sort_by_shard(const struct lines *lines, struct block *block,
         hashes[next[lines->shards[i]]++] = lines->hashes[i];
 }
 
-void hash_for_shards(struct block *block, struct batch *batch,
+void hash_for_shards(struct text_block *block, struct key_batch *batch,
                      const calyx_filter *f, uint64_t shards) {
     struct lines lines = {0};
     batch_start(batch, block);
@@ -84,7 +84,7 @@ static size_t ending_at(const char *path) {
 
 char *shard_file(const char *stem, uint64_t number, uint64_t shards) {
     const size_t at = ending_at(stem);
-    char *const file = take_memory(strlen(stem) + 64);
+    char *const file = alloc_memory(strlen(stem) + 64);
     sprintf(file, "%.*s.%" PRIu64 "-of-%" PRIu64 "%s", (int)at, stem, number,
             shards, stem + at);
     return file;
@@ -104,9 +104,10 @@ void look_for_shards(const char *stem, uint64_t shards) {
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-struct name shard_name(const struct address *address, uint64_t number,
+struct name shard_name(const struct url *address, uint64_t number,
                        uint64_t shards) {
-    struct name name = {take_memory(address->key_size + 32), address->key_size};
+    struct name name = {alloc_memory(address->key_size + 32),
+                        address->key_size};
     memcpy(name.text, address->key, address->key_size);
     char *const end = name.text + name.size;
     *end = '\0';
@@ -114,17 +115,17 @@ struct name shard_name(const struct address *address, uint64_t number,
     return name;
 }
 
-static struct reply *ask_count(struct server *server,
-                               const struct address *address,
-                               const char *command, const char *value) {
+static struct reply *ask_count(struct cluster *server,
+                               const struct url *address, const char *command,
+                               const char *value) {
     struct call call = {0};
-    char *const key = take_memory(address->key_size + 8);
+    char *const key = alloc_memory(address->key_size + 8);
     memcpy(key, address->key, address->key_size);
     memcpy(key + address->key_size, ":shards", 8);
     call_start(&call, command);
     call_add(&call, key, address->key_size + 7);
     if (value) call_text(&call, value);
-    struct reply *const reply = server_ask(server, &call, false);
+    struct reply *const reply = cluster_query(server, &call, false);
     const char *const error = reply_error(reply);
     if (error && strncmp(error, "WRONGTYPE", 9) == 0)
         fail("%s: the key %s holds something else than a number of shards",
@@ -135,7 +136,7 @@ static struct reply *ask_count(struct server *server,
     return reply;
 }
 
-uint64_t shards_there(struct server *server, const struct address *address) {
+uint64_t shards_there(struct cluster *server, const struct url *address) {
     struct reply *const reply = ask_count(server, address, "GET", NULL);
     const char *const text = reply_text(reply, NULL);
     uint64_t shards = 0;
@@ -147,7 +148,7 @@ uint64_t shards_there(struct server *server, const struct address *address) {
     return shards;
 }
 
-void shards_note(struct server *server, const struct address *address,
+void shards_note(struct cluster *server, const struct url *address,
                  uint64_t shards) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, shards);

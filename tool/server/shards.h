@@ -14,13 +14,13 @@
 enum { MOST_SHARDS = 1024 };
 
 /* A number from 1 to MOST_SHARDS, into a uint64_t. */
-void take_shards(const struct option *option, const char *value);
+void parse_shards(const struct verb_option *option, const char *value);
 
 uint32_t shard_of(const calyx_key *key, uint64_t shards);
 
 /* As hash_block, but with the hashes of each shard together, in the order of
  * the lines; block->ends[i] tells where those of shard i end. */
-void hash_for_shards(struct block *block, struct batch *batch,
+void hash_for_shards(struct text_block *block, struct key_batch *batch,
                      const calyx_filter *f, uint64_t shards);
 
 /* The shard of a file: seen.calyx becomes seen.3-of-16.calyx. */
@@ -35,12 +35,12 @@ struct name {
     char *text; /* ends with a zero that does not count */
     size_t size;
 };
-struct name shard_name(const struct address *address, uint64_t number,
+struct name shard_name(const struct url *address, uint64_t number,
                        uint64_t shards);
 
 /* How many shards the server has by this name; 0 if it does not say. */
-uint64_t shards_there(struct server *server, const struct address *address);
-void shards_note(struct server *server, const struct address *address,
+uint64_t shards_there(struct cluster *server, const struct url *address);
+void shards_note(struct cluster *server, const struct url *address,
                  uint64_t shards);
 
 #endif

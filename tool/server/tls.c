@@ -219,7 +219,7 @@ static bool set_host(SSL *ssl, const char *host) {
 }
 
 struct tls *tls_new(int fd, const char *host, struct trouble *trouble) {
-    struct tls *const t = take_memory(sizeof *t);
+    struct tls *const t = alloc_memory(sizeof *t);
     ERR_clear_error();
     *t = (struct tls){.ssl = SSL_new(shared), .trouble = trouble};
     if (!t->ssl || !SSL_set_fd(t->ssl, fd) || !SSL_set_app_data(t->ssl, t))

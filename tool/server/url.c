@@ -26,7 +26,7 @@ static bool is_address(const char *word) {
 }
 
 static char *copy_part(const char *from, size_t size) {
-    char *const text = take_memory(size + 1);
+    char *const text = alloc_memory(size + 1);
     memcpy(text, from, size);
     text[size] = '\0';
     return text;
@@ -54,7 +54,7 @@ static int digit(char c) {
 
 /* Text in which %2F stands for a byte. */
 static char *decode(const char *text, size_t size, size_t *decoded) {
-    char *const out = take_memory(size + 1);
+    char *const out = alloc_memory(size + 1);
     size_t n = 0;
     for (size_t i = 0; i < size; i++) {
         const bool coded = text[i] == '%' && i + 2 < size &&
@@ -85,15 +85,15 @@ static bool small_number(const char *text, size_t size, int most, int *number) {
     return *number <= most;
 }
 
-static void take_credentials(struct address *a, const char *text, size_t size) {
+static void parse_credentials(struct url *a, const char *text, size_t size) {
     const char *const colon = memchr(text, ':', size);
     const size_t user = colon ? (size_t)(colon - text) : size;
     if (user) a->user = decode_text(a->shown, text, user);
     if (colon) a->password = decode_text(a->shown, colon + 1, size - user - 1);
 }
 
-static void take_host(struct address *a, const char *shown, const char *text,
-                      size_t size) {
+static void parse_host(struct url *a, const char *shown, const char *text,
+                       size_t size) {
     const char *port = NULL;
     size_t host = size;
     if (size && *text == '[') { /* [::1]:6379 */
@@ -120,7 +120,7 @@ static void take_host(struct address *a, const char *shown, const char *text,
 
 /* /KEY or /DB/KEY: what begins with a number and a slash has both. Where only
  * the server is wanted, /DB. */
-static void take_path(struct address *a, const char *path, bool keyless) {
+static void parse_path(struct url *a, const char *path, bool keyless) {
     if (*path == '/') path++;
     const size_t first = strspn(path, "0123456789");
     if ((path[first] == '/' || (keyless && !path[first])) &&
@@ -130,8 +130,7 @@ static void take_path(struct address *a, const char *path, bool keyless) {
 }
 
 /* ?key=KEY&db=DB */
-static void take_query(struct address *a, const char *shown,
-                       const char *query) {
+static void parse_query(struct url *a, const char *shown, const char *query) {
     while (*query) {
         const size_t size = strcspn(query, "&");
         const char *const value = memchr(query, '=', size);
@@ -151,42 +150,42 @@ static void take_query(struct address *a, const char *shown,
 static char *without_credentials(const char *url, const char *rest) {
     const size_t size = secret_size(rest);
     const char *const behind = rest + size + (size > 0);
-    char *const shown = take_memory(strlen(url) + 1);
+    char *const shown = alloc_memory(strlen(url) + 1);
     sprintf(shown, "%.*s%s", (int)(rest - url), url, behind);
     return shown;
 }
 
-static struct address parse(const char *url, bool keyless) {
+static struct url parse(const char *url, bool keyless) {
     const struct scheme *const scheme = scheme_of(url);
     if (!scheme) fail_address("this", "it does not begin with redis://");
     const char *rest = url + strlen(scheme->start);
-    struct address a = {.tls = scheme->tls,
-                        .shown = without_credentials(url, rest)};
+    struct url a = {.tls = scheme->tls,
+                    .shown = without_credentials(url, rest)};
     const size_t credentials = credentials_size(rest);
     if (credentials != secret_size(rest))
         fail_address(a.shown, "it has an @ behind a / or ?, so that it is not "
                               "clear where the password ends: write those of "
                               "user, password and key as %40, %2F and %3F");
     if (credentials) {
-        take_credentials(&a, rest, credentials);
+        parse_credentials(&a, rest, credentials);
         rest += credentials + 1;
     }
     if (scheme->socket) {
         const size_t path = strcspn(rest, "?");
         a.socket = decode_text(a.shown, rest, path);
         if (!*a.socket) fail_address(a.shown, "it names no socket");
-        if (rest[path]) take_query(&a, a.shown, rest + path + 1);
+        if (rest[path]) parse_query(&a, a.shown, rest + path + 1);
     } else {
         const size_t authority = strcspn(rest, "/");
-        take_host(&a, a.shown, rest, authority);
-        take_path(&a, rest + authority, keyless);
+        parse_host(&a, a.shown, rest, authority);
+        parse_path(&a, rest + authority, keyless);
     }
     return a;
 }
 
-struct address address_of(const char *word) {
+struct url parse_url(const char *word) {
     const char *const full = as_given(word);
-    struct address a;
+    struct url a;
     if (is_address(full)) {
         a = parse(full, false);
         if (!a.key || !a.key_size) fail_address(a.shown, "it names no key");
@@ -199,7 +198,7 @@ struct address address_of(const char *word) {
         free(a.key); /* what the URL may have behind its DB */
         a.key = copy_text(word);
         a.key_size = strlen(word);
-        char *const shown = take_memory(strlen(a.shown) + a.key_size + 3);
+        char *const shown = alloc_memory(strlen(a.shown) + a.key_size + 3);
         sprintf(shown, "%s, %s", a.shown, word);
         free(a.shown);
         a.shown = shown;

@@ -14,7 +14,7 @@
 
 #include "tool.h"
 
-struct address {
+struct url {
     char *host;   /* NULL: */
     char *socket; /*   the path of a UNIX socket */
     int port, db;
@@ -26,6 +26,6 @@ struct address {
 };
 
 /* What such a word says; fails if it is none. */
-struct address address_of(const char *word);
+struct url parse_url(const char *word);
 
 #endif

@@ -16,7 +16,7 @@ static bool new_only, at_most_once, create;
 static calyx_filter *filter;
 static uint64_t fresh_lines;
 
-static void work(struct block *block, struct batch *batch) {
+static void in_parallel(struct text_block *block, struct key_batch *batch) {
     hash_block(block, batch, filter, new_only);
 }
 
@@ -24,7 +24,7 @@ static _Noreturn void fail_full(void) {
     fail("the filter is full, and was made to let no more in");
 }
 
-static void add(const struct block *block, size_t from, size_t to,
+static void add(const struct text_block *block, size_t from, size_t to,
                 bool *fresh) {
     const calyx_status status =
         calyx_add_hashes(filter, block->hashes + from, to - from, fresh, NULL);
@@ -41,12 +41,12 @@ static bool *room_for_answers(size_t lines) {
     static size_t room;
     if (lines > room) {
         room = 2 * lines;
-        answers = more_memory(answers, room * sizeof *answers);
+        answers = resize_memory(answers, room * sizeof *answers);
     }
     return answers;
 }
 
-static bool add_all(struct block *block, struct batch *batch) {
+static bool add_all(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     bool *const fresh = room_for_answers(block->lines);
     change_check();
@@ -59,13 +59,13 @@ static bool add_all(struct block *block, struct batch *batch) {
 
 /* Of lines with one hash, which no filter can tell apart, keep the first. The
  * table has the numbers of lines, from 1; 0 is an empty slot. */
-static void drop_repeated(const struct block *block, bool *fresh) {
+static void drop_repeated(const struct text_block *block, bool *fresh) {
     static size_t *table;
     static size_t room;
     size_t size = 64;
     while (size < 2 * block->lines) size *= 2;
     if (size > room) {
-        table = more_memory(table, size * sizeof *table);
+        table = resize_memory(table, size * sizeof *table);
         room = size;
     }
     memset(table, 0, size * sizeof *table);
@@ -84,7 +84,7 @@ static void drop_repeated(const struct block *block, bool *fresh) {
 
 /* Which lines are new, each the first time it comes. Only this process changes
  * the filter, so it can be queried for a whole block before any is added. */
-static bool *find_fresh(const struct block *block) {
+static bool *find_fresh(const struct text_block *block) {
     bool *const fresh = room_for_answers(block->lines);
     begin_change();
     calyx_has_hashes(filter, block->hashes, block->lines, fresh);
@@ -119,13 +119,13 @@ static void choose_batches(void) {
 }
 
 /* Where line i of a block starts. */
-static size_t start_of(const struct block *block, size_t i) {
+static size_t start_of(const struct text_block *block, size_t i) {
     return i ? block->ends[i - 1] + 1 : 0;
 }
 
 /* Lines up to the one whose number is returned, from `from` on, are a batch: as
  * many as fit, one at least, and no more new ones than there is room for. */
-static size_t batch_end(const struct block *block, const bool *fresh,
+static size_t batch_end(const struct text_block *block, const bool *fresh,
                         size_t from, uint64_t room) {
     size_t bytes = 0, i = from;
     for (; i < block->lines; i++) {
@@ -139,8 +139,8 @@ static size_t batch_end(const struct block *block, const bool *fresh,
 }
 
 /* The new lines of a batch, neighbours together. */
-static void print_fresh(struct block *block, const bool *fresh, size_t from,
-                        size_t to) {
+static void print_fresh(struct text_block *block, const bool *fresh,
+                        size_t from, size_t to) {
     const char end = record_end();
     block->out_size = 0;
     for (size_t i = from; i < to; i++) {
@@ -158,7 +158,7 @@ static void print_fresh(struct block *block, const bool *fresh, size_t from,
     block->out_size = 0;
 }
 
-static void remember(const struct block *block, size_t from, size_t to) {
+static void remember(const struct text_block *block, size_t from, size_t to) {
     begin_change();
     add(block, from, to, NULL);
     end_change();
@@ -167,7 +167,7 @@ static void remember(const struct block *block, size_t from, size_t to) {
 /* A write may wait, and must not keep a signal from ending the process: so it
  * is not within begin_change. All that uses the filter is: an early end closes
  * it. */
-static bool print_and_add(struct block *block, struct batch *batch) {
+static bool print_and_add(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     const bool *const fresh = find_fresh(block);
     for (size_t from = 0; from < block->lines;) {
@@ -216,13 +216,14 @@ static int run(int count, char **operands) {
     key_options_use(1, (const char *const *)operands, &filter);
     output = new_only ? output_open(NULL, false) : NULL;
     choose_batches();
-    const struct work todo = {
-        .work = work,
-        .turn = new_only ? print_and_add : add_all,
+    const struct stages stages = {
+        .in_parallel = in_parallel,
+        .in_order = new_only ? print_and_add : add_all,
         .unguarded = new_only,
         .so_far = "the lines before that were added",
     };
-    const struct totals totals = stream(&todo, count - 1, operands + 1);
+    const struct input_totals totals =
+        run_pipeline(&stages, count - 1, operands + 1);
     output_close(output);
     const calyx_info info = change_outline();
     change_close();
@@ -238,27 +239,27 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "new", NULL,
          "Print the lines that the filter did not seem to have, each the first "
          "time it comes, as soon as they come.",
-         take_flag, &new_only},
+         parse_flag, &new_only},
         {0, "at-most-once", NULL,
          "With --new: remember a line before it is printed, and not after. "
          "Only for a filter that is changed in place.",
-         take_flag, &at_most_once},
+         parse_flag, &at_most_once},
         WAIT_OPTION,
         {0, "create", NULL,
          "Make FILTER if it is missing, for the number of keys that --keys "
          "tells. Processes that do so at once all add to one file.",
-         take_flag, &create},
+         parse_flag, &create},
         {0},
     },
 };
 
 static const struct group new_options = {
     "A new filter",
-    (const struct option[]){
+    (const struct verb_option[]){
         NEW_FILTER_OPTIONS("Plan for so many different keys, such as 10M or "
                            "1e9. If more come, the rate rises."),
         {0},

@@ -27,14 +27,14 @@ static const char *beside(void) {
 
 static int run(int count, char **operands) {
     char name[] = "calyx-bench", quick[] = "--quick";
-    char **const words = take_memory(((size_t)count + 3) * sizeof *words);
+    char **const words = alloc_memory(((size_t)count + 3) * sizeof *words);
     int n = 0;
     words[n++] = name;
     if (count == 0) words[n++] = quick;
     for (int i = 0; i < count; i++) words[n++] = operands[i];
     words[n] = NULL;
 
-    free_signals();
+    unblock_signals();
     const char *const path = beside();
     if (path) execv(path, words);
     if (!path || errno == ENOENT) execvp(program, words);

@@ -95,7 +95,7 @@ static void add(uint64_t number, const uint64_t *hashes, size_t n) {
     if (status != CALYX_OK) fail("%s", calyx_status_text(status));
 }
 
-static void work(struct block *block, struct batch *batch) {
+static void in_parallel(struct text_block *block, struct key_batch *batch) {
     if (shards)
         hash_for_shards(block, batch, filters[0], shards);
     else
@@ -126,7 +126,7 @@ static void put(uint64_t number, const uint64_t *hashes, size_t n) {
     spool_put(spool, hashes, n);
 }
 
-static bool turn(struct block *block, struct batch *batch) {
+static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     if (!shards) put(0, block->hashes, block->lines);
     for (uint64_t i = 0; i < shards; i++) {
@@ -155,7 +155,8 @@ static void take_back(void *context, const uint64_t *words, size_t n) {
     }
 }
 
-static const struct work todo = {.work = work, .turn = turn};
+static const struct stages stages = {.in_parallel = in_parallel,
+                                     .in_order = in_order};
 
 /* ---- Without --keys ----------------------------------------------------- */
 
@@ -180,14 +181,14 @@ static void look_for_errors(calyx_options want) {
 }
 
 static bool make_guessed(calyx_options want, int count, char **files,
-                         struct totals *totals) {
+                         struct input_totals *totals) {
     if (wanted.strict || wanted.growth > 0)
         return false; /* they go by the number */
-    if (!guess_lines(count, files, &guess.keys)) return false;
+    if (!estimate_lines(count, files, &guess.keys)) return false;
     want.capacity = guess.keys;
     make(want);
     note_files(count, files);
-    *totals = stream(&todo, count, files);
+    *totals = run_pipeline(&stages, count, files);
     guess.keys = 0;
     const bool good = !guess.wrong && fits();
     if (!good) free_filters();
@@ -197,7 +198,7 @@ static bool make_guessed(calyx_options want, int count, char **files,
 /* The filter for the number of keys in the spool, and a little more than the
  * estimate may be wrong by. */
 static void make_counted(calyx_options want, int count, char **files,
-                         struct totals *totals) {
+                         struct input_totals *totals) {
     const double margin = 1.016;
     const calyx_options least = {.kind = want.kind,
                                  .hash = want.hash,
@@ -206,7 +207,7 @@ static void make_counted(calyx_options want, int count, char **files,
     calyx_error why;
     if (calyx_new(&least, &filters[0], &why) != CALYX_OK) fail_with(&why);
     spool = spool_open();
-    *totals = stream(&todo, count, files);
+    *totals = run_pipeline(&stages, count, files);
     expect_same_files(false); /* if they were read before */
     calyx_free(filters[0]);
     want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
@@ -236,7 +237,7 @@ static void warn_of_fullest_shard(void) {
     free(file);
 }
 
-static void tell(const struct totals *totals) {
+static void tell(const struct input_totals *totals) {
     calyx_info info = describe_all(false); /* more takes reading it */
     if (wants_report() || info.items > info.capacity) info = describe_all(true);
     warn_if_overfull(out ? out : "the filter", &info);
@@ -280,10 +281,10 @@ static int run(int count, char **files) {
 
     const calyx_options want = options_wanted();
     const double started = seconds_now();
-    struct totals totals;
+    struct input_totals totals;
     if (wanted.keys || (wanted.memory && wanted.rate > 0)) {
         make(want);
-        totals = stream(&todo, count, files);
+        totals = run_pipeline(&stages, count, files);
     } else {
         look_for_errors(want);
         if (!make_guessed(want, count, files, &totals))
@@ -298,12 +299,12 @@ static int run(int count, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'o', "output", "FILE",
          "Write the filter to FILE; the default is standard output. It appears "
          "when it is complete. Packed if the name ends in .gz or .zst.",
-         take_text, &out},
-        {0, "force", NULL, "Replace FILE if it exists.", take_flag, &force},
+         parse_text, &out},
+        {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &force},
         NEW_FILTER_OPTIONS(
             "Plan for so many different keys, such as 10M or 1e9. Without it "
             "they are guessed or counted, and the rate is kept all the same."),
@@ -311,7 +312,7 @@ static const struct group options = {
          "Make N filters instead of one, each for its share of the keys, up to "
          "1024: -o ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push "
          "--shards' spreads them over a cluster.",
-         take_shards, &shards},
+         parse_shards, &shards},
         {0},
     },
 };

@@ -29,7 +29,7 @@ enum { MOST_FILTERS = 64 };
 static calyx_filter *filters[MOST_FILTERS], *except;
 static bool shares_hash[MOST_FILTERS]; /* with the first */
 static _Atomic uint64_t lines_in[MOST_FILTERS];
-static struct exact *allowed;
+static struct key_set *allowed;
 
 static bool is_standard(const char *name) {
     return strcmp(name, "-") == 0;
@@ -58,15 +58,15 @@ static bool limited(void) {
 static void open_remote(void) {
     if (names.count)
         fail("--server does not go with -f: ask one, then the other");
-    remote_open(server_url, shards);
+    query_open(server_url, shards);
     const calyx_options plain = {0};
     calyx_error why;
     if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
-    char *const options = remote_key_options();
+    char *const options = query_key_options();
     key_options_set(filters[0], options);
     free(options);
     static const char *name;
-    name = remote_name();
+    name = query_name();
     names = (struct texts){&name, 1};
 }
 
@@ -108,13 +108,14 @@ struct answers {
 };
 
 /* Ask for all keys of a block at once: it takes as long as for one. */
-static struct answers ask_remote(struct block *block, struct batch *batch) {
-    struct question question = {0};
+static struct answers query_remote(struct text_block *block,
+                                   struct key_batch *batch) {
+    struct key_list question = {0};
     batch_start(batch, block);
     while (batch_next(batch, block))
-        question_add(&question, batch->keys, batch->count);
+        key_list_add(&question, batch->keys, batch->count);
     block->ended = 0; /* they are gone through once more */
-    return (struct answers){remote_ask(&question), 0};
+    return (struct answers){query_keys(&question), 0};
 }
 
 /* Which filters have each key. It is hashed once for all that hash alike. */
@@ -138,8 +139,8 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
         if (!sets[i]) continue;
         const calyx_key *const key = &keys[i];
         if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
-        if (allowed && exact_find(allowed, key,
-                                  calyx_hash(filters[0], key->data, key->size)))
+        if (allowed && set_find(allowed, key,
+                                calyx_hash(filters[0], key->data, key->size)))
             sets[i] = 0;
     }
 }
@@ -163,23 +164,23 @@ static void select_lines(const calyx_key *keys, size_t n,
     for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
 }
 
-static bool allow(struct block *block, struct batch *batch) {
+static bool allow(struct text_block *block, struct key_batch *batch) {
     batch_start(batch, block);
     while (batch_next(batch, block))
         for (size_t i = 0; i < batch->count; i++) {
             const calyx_key *const key = &batch->keys[i];
             const uint64_t hash = calyx_hash(filters[0], key->data, key->size);
-            if (!exact_find(allowed, key, hash))
-                exact_put(allowed, key, hash, NULL);
+            if (!set_find(allowed, key, hash))
+                set_insert(allowed, key, hash, NULL);
         }
     return true;
 }
 
 static void read_allowed(void) {
     if (!allow_lists.count) return;
-    allowed = exact_new(UINT64_MAX, 0);
-    const struct work todo = {.turn = allow};
-    stream(&todo, (int)allow_lists.count, (char **)allow_lists.text);
+    allowed = set_new(UINT64_MAX, 0);
+    const struct stages stages = {.in_order = allow};
+    run_pipeline(&stages, (int)allow_lists.count, (char **)allow_lists.text);
 }
 
 /* ---- The lines ---------------------------------------------------------- */
@@ -187,12 +188,12 @@ static void read_allowed(void) {
 static bool many_files;
 static uint64_t selected;
 
-static void put_text(struct block *block, const char *text) {
+static void put_text(struct text_block *block, const char *text) {
     block_output(block, text, strlen(text));
     block_output(block, ":", 1);
 }
 
-static void put_number(struct block *block, uint64_t number) {
+static void put_number(struct text_block *block, uint64_t number) {
     char digits[24], *at = digits + sizeof digits;
     *--at = ':';
     do *--at = (char)('0' + number % 10);
@@ -200,7 +201,7 @@ static void put_number(struct block *block, uint64_t number) {
     block_output(block, at, (size_t)(digits + sizeof digits - at));
 }
 
-static void put_line(struct block *block, const calyx_key *line,
+static void put_line(struct text_block *block, const calyx_key *line,
                      uint64_t number, const char *filter) {
     const char end = record_end();
     if (filter) put_text(block, filter);
@@ -211,7 +212,7 @@ static void put_line(struct block *block, const calyx_key *line,
 }
 
 /* Once for each filter that has it, if they are to be named. */
-static void put_lines(struct block *block, const calyx_key *line,
+static void put_lines(struct text_block *block, const calyx_key *line,
                       uint64_t number, filter_set set) {
     if (!show_filter || !set) {
         put_line(block, line, number, NULL);
@@ -222,18 +223,18 @@ static void put_lines(struct block *block, const calyx_key *line,
 }
 
 /* To cut the output at the last line that is wanted. */
-static void note_end(struct block *block) {
+static void note_end(struct text_block *block) {
     if (block->selected >= block->end_room) {
         block->end_room = block->end_room ? 2 * block->end_room : 1024;
         block->ends =
-            more_memory(block->ends, block->end_room * sizeof *block->ends);
+            resize_memory(block->ends, block->end_room * sizeof *block->ends);
     }
     block->ends[block->selected] = block->out_size;
 }
 
-static void put_selected(struct block *block, const struct batch *batch,
-                         const bool *chosen, const filter_set *sets,
-                         uint64_t *number) {
+static void put_selected(struct text_block *block,
+                         const struct key_batch *batch, const bool *chosen,
+                         const filter_set *sets, uint64_t *number) {
     for (size_t i = 0; i < batch->count; i++) {
         if (chosen[i]) {
             put_lines(block, &batch->lines[i], *number,
@@ -252,7 +253,7 @@ static size_t next_of(bool which, const bool *chosen, size_t from, size_t n) {
 }
 
 /* The same for bare lines: neighbours together, as they stand in the block. */
-static void put_bare(struct block *block, const struct batch *batch,
+static void put_bare(struct text_block *block, const struct key_batch *batch,
                      const bool *chosen) {
     const size_t n = batch->count;
     for (size_t from = 0, to; from < n; from = to) {
@@ -268,8 +269,8 @@ static void put_bare(struct block *block, const struct batch *batch,
     }
 }
 
-static void count_selected(struct block *block, size_t n, const bool *chosen,
-                           const filter_set *sets) {
+static void count_selected(struct text_block *block, size_t n,
+                           const bool *chosen, const filter_set *sets) {
     for (size_t i = 0; i < n; i++) block->selected += chosen[i];
     if (!show_filter) return;
     for (size_t f = 0; f < names.count; f++) {
@@ -279,12 +280,12 @@ static void count_selected(struct block *block, size_t n, const bool *chosen,
     }
 }
 
-static void work(struct block *block, struct batch *batch) {
+static void in_parallel(struct text_block *block, struct key_batch *batch) {
     bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
     uint64_t number = block->line;
     struct answers answers = {0};
-    if (server_url) answers = ask_remote(block, batch);
+    if (server_url) answers = query_remote(block, batch);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         select_lines(batch->keys, batch->count, &answers, chosen, sets);
@@ -306,7 +307,7 @@ static void expect_health(void) {
     if (except) filter_expect_health(except, except_name);
 }
 
-static bool turn(struct block *block, struct batch *batch) {
+static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     expect_health();
     if (block->selected >= most - selected) {
@@ -357,15 +358,15 @@ static int run(int count, char **files) {
     }
     read_allowed();
     many_files = count > 1;
-    const struct work todo = {
-        .work = work,
-        .turn = turn,
+    const struct stages stages = {
+        .in_parallel = in_parallel,
+        .in_order = in_order,
         .numbered = numbered,
         .goes_on = true,
         .output = quiet || count_only ? NULL : output_open(NULL, false),
     };
-    const struct totals totals = stream(&todo, count, files);
-    output_close(todo.output);
+    const struct input_totals totals = run_pipeline(&stages, count, files);
+    output_close(stages.output);
     if (count_only && !quiet) print_counts();
     if (wants_report()) {
         const struct figure figures[] = {
@@ -375,55 +376,55 @@ static int run(int count, char **files) {
         };
         report(&totals, figures, server_url ? 2 : 3);
     }
-    if (server_url) remote_close();
+    if (server_url) query_close();
     if (totals.unread && !(quiet && selected)) return EXIT_TROUBLE;
     return selected ? EXIT_YES : EXIT_NO;
 }
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'f', "filter", "FILTER",
          "Ask this filter. May be given several times: a line is selected if "
          "any of them may have it.",
-         take_texts, &names},
+         parse_texts, &names},
         {0, "server", "URL",
          "Ask the filter that is in a server under this key, as 'calyx help "
          "push' tells: many lines at a time, and each of the shard that it "
          "belongs to, if there are several. The options for keys are those of "
          "the filter, if this user may call BF.DUMP.",
-         take_text, &server_url},
+         parse_text, &server_url},
         {0, "shards", "N",
          "The filter in the server has N shards. By default the server says "
          "so, in KEY:shards.",
-         take_shards, &shards},
+         parse_shards, &shards},
         {'v', "invert", NULL,
          "Select the lines that certainly are in none of the filters.",
-         take_flag, &invert},
+         parse_flag, &invert},
         {'c', "count", NULL,
          "Print the number of selected lines instead; with -H, for each "
          "filter.",
-         take_flag, &count_only},
+         parse_flag, &count_only},
         {'n', "line-number", NULL,
          "Print the number of the line before it; if there are several files, "
          "the name of the file before that.",
-         take_flag, &numbered},
+         parse_flag, &numbered},
         {'q', "quiet", NULL,
-         "Print nothing, and stop at the first selected line.", take_flag,
+         "Print nothing, and stop at the first selected line.", parse_flag,
          &quiet},
-        {'m', "max-count", "N", "Stop after N selected lines.", take_count,
+        {'m', "max-count", "N", "Stop after N selected lines.", parse_count,
          &most},
         {'H', "filter-name", NULL,
          "Print before a line the name of the filter that may have it, and the "
          "line once for each such filter.",
-         take_flag, &show_filter},
+         parse_flag, &show_filter},
         {0, "allow", "LIST",
          "Answer no for the lines of LIST, an exact list of known false "
          "positives. Its lines have the form of the input.",
-         take_texts, &allow_lists},
+         parse_texts, &allow_lists},
         {0, "except", "FILTER",
          "Answer no for what this filter may have, whatever the others say.",
-         take_text, &except_name},
+         parse_text, &except_name},
         {0},
     },
 };

@@ -35,14 +35,15 @@ static bool is_read_last(uint64_t file) {
 }
 
 /* What counts is to be in all files so far. */
-static enum fate meet_in_all(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination meet_in_all(struct tally *tally, bool fresh,
+                                    uint64_t file) {
     (void)fresh;
     if (tally->count != file) return NOT_PRINTED;
     tally->count++;
     return is_read_last(file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
-static enum fate absent(uint64_t file) {
+static enum destination absent(uint64_t file) {
     (void)file;
     return NOT_PRINTED;
 }
@@ -55,7 +56,8 @@ static bool takes(uint64_t file) {
     return file + at_least <= files_count;
 }
 
-static enum fate meet_in_some(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination meet_in_some(struct tally *tally, bool fresh,
+                                     uint64_t file) {
     if (fresh || tally->file != file) tally->count++;
     tally->file = file & FILES_MASK;
     return NOT_PRINTED;
@@ -81,18 +83,18 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* There are two while the second is made. */
-static uint64_t memory_of_sieve(void) {
+static uint64_t memory_of_prefilter(void) {
     return budget() / 8 * 3;
 }
 
 static bool fits(uint64_t keys) {
-    return sieve_bytes_for(keys, UINT64_MAX) <= memory_of_sieve();
+    return prefilter_bytes_for(keys, UINT64_MAX) <= memory_of_prefilter();
 }
 
 /* In the order of the chain: by size, but the first file does not come last if
  * a filter of it fits, since that saves one reading. */
 static struct operand *look_at(int n, char **files, struct sample *sum) {
-    struct operand *const operands = take_memory((size_t)n * sizeof *operands);
+    struct operand *const operands = alloc_memory((size_t)n * sizeof *operands);
     *sum = (struct sample){.rereadable = true};
     for (int i = 0; i < n; i++) {
         operands[i] = (struct operand){files[i], i == 0, sample_file(files[i])};
@@ -112,47 +114,49 @@ static struct operand *look_at(int n, char **files, struct sample *sum) {
  * command line. If there was too little memory for the keys of a filter, it
  * lets too many strangers through, and they are sieved once more. */
 static calyx_filter *chain(const struct operand *operands, int n, int *next) {
-    calyx_filter *sieve = NULL;
+    calyx_filter *prefilter = NULL;
     uint64_t keys = operands[0].is.lines;
     bool cramped = false;
     int i = 0;
     for (; i < n - 1 || (cramped && i < 2 * n) || operands[i % n].is_first;
          i++) {
         cramped = !fits(keys);
-        calyx_filter *const of_both =
-            sieve_of(operands[i % n].file, sieve, keys, memory_of_sieve());
-        calyx_free(sieve);
-        sieve = of_both;
-        keys = sieve_keys(sieve) + 1;
+        calyx_filter *const of_both = prefilter_of(
+            operands[i % n].file, prefilter, keys, memory_of_prefilter());
+        calyx_free(prefilter);
+        prefilter = of_both;
+        keys = prefilter_keys(prefilter) + 1;
     }
     *next = i % n;
-    return sieve;
+    return prefilter;
 }
 
 /* One file is read for both, for its filter and for its keys; then the others;
  * and the first of the command line last. */
-static void settle_with_sieve(int n, struct operand *operands,
-                              const struct rule *rule) {
+static void run_with_prefilter(int n, struct operand *operands,
+                               const struct rule *rule) {
     int start;
-    calyx_filter *const sieve = chain(operands, n, &start);
+    calyx_filter *const prefilter = chain(operands, n, &start);
     /* those that pass are few; and if not, a filter would not help */
     const struct sample *const is = &operands[start].is;
-    const uint64_t keys = sieve_keys(sieve);
+    const uint64_t keys = prefilter_keys(prefilter);
     const uint64_t most = keys < is->lines ? keys : is->lines;
-    calyx_filter *const passed = sieve_new(most / 2, budget() / 8);
+    calyx_filter *const passed = prefilter_new(most / 2, budget() / 8);
     const struct sample expected = {.bytes =
                                         is->bytes / (is->lines + 1) * most};
-    settle_start(rule, budget_without(sieve_bytes(sieve) + sieve_bytes(passed)),
-                 &expected);
-    settle_files(1, &operands[start].file, sieve, passed);
-    calyx_free(sieve);
+    engine_start(
+        rule,
+        budget_without(prefilter_bytes(prefilter) + prefilter_bytes(passed)),
+        &expected);
+    engine_read(1, &operands[start].file, prefilter, passed);
+    calyx_free(prefilter);
     int first = 0;
     for (int i = 0; i < n; i++)
         if (operands[i].is_first)
             first = i;
         else if (i != start)
-            settle_files(1, &operands[i].file, passed, NULL);
-    settle_files(1, &operands[first].file, passed, NULL);
+            engine_read(1, &operands[i].file, passed, NULL);
+    engine_read(1, &operands[first].file, passed, NULL);
     calyx_free(passed);
 }
 
@@ -176,7 +180,7 @@ static int run_approx(int n, char **files) {
         calyx_free(f);
         f = next;
     }
-    struct totals totals;
+    struct input_totals totals;
     const uint64_t printed =
         approx_print(f, 1, files, true, false, budget(), output, &totals);
     output_close(output);
@@ -223,48 +227,49 @@ static int run(int n, char **files) {
                         .counts = count};
     struct sample sum;
     struct operand *const operands = look_at(n, files, &sum);
-    const bool sieved =
-        sum.rereadable && of_all && sieve_pays(operands[0].is.bytes, budget());
+    const bool prefiltered = sum.rereadable && of_all &&
+                             prefilter_pays(operands[0].is.bytes, budget());
     if (only_plans()) {
         const struct sample least = operands[0].is;
-        print_plan(&(struct outlook){
+        print_plan(&(struct engine_plan){
             .rule = &rule,
             .sum = sum,
-            .sieved = least,
-            .sieve =
-                sieved ? sieve_bytes_for(least.lines, memory_of_sieve()) : 0,
+            .prefiltered = least,
+            .prefilter = prefiltered ? prefilter_bytes_for(
+                                           least.lines, memory_of_prefilter())
+                                     : 0,
             .what_remains = "are common",
-            .passes = 1 + sieved,
+            .passes = 1 + prefiltered,
             .known = sum.rereadable});
         return EXIT_YES;
     }
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
-    if (sieved) {
-        settle_with_sieve(n, operands, &rule);
+    if (prefiltered) {
+        run_with_prefilter(n, operands, &rule);
     } else {
-        settle_start(&rule, budget(),
+        engine_start(&rule, budget(),
                      sum.rereadable ? &sum : &(struct sample){0});
-        for (int i = of_all; i < n; i++) settle_files(1, files + i, NULL, NULL);
-        if (of_all) settle_files(1, files, NULL, NULL);
+        for (int i = of_all; i < n; i++) engine_read(1, files + i, NULL, NULL);
+        if (of_all) engine_read(1, files, NULL, NULL);
     }
-    expect_same_files(sieved);
-    const struct figures f = settle_end();
+    expect_same_files(prefiltered);
+    const struct figures f = engine_end();
     output_close(rule.output);
     free(operands);
     if (wants_report()) {
-        const struct totals totals = {.lines = f.lines,
-                                      .bytes = f.bytes,
-                                      .seconds = seconds_now() - started};
+        const struct input_totals totals = {.lines = f.lines,
+                                            .bytes = f.bytes,
+                                            .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"common", (double)f.printed, true},
             {"candidates", (double)f.candidates, true},
             {"false_candidates", (double)(f.keys - f.printed), true},
             {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1 + sieved, true},
-            {"rounds", (double)f.rounds, true},
+            {"passes", 1 + prefiltered, true},
+            {"rounds", (double)f.partitions, true},
         };
         report(&totals, figures, sizeof figures / sizeof *figures);
     }
@@ -273,13 +278,13 @@ static int run(int n, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "at-least", "K",
          "Print the lines that at least K of the files have, instead of all.",
-         take_some, &at_least},
+         parse_positive, &at_least},
         {'c', "count", NULL,
-         "Print before each line how many files have it, and a tab.", take_flag,
-         &count},
+         "Print before each line how many files have it, and a tab.",
+         parse_flag, &count},
         APPROX_OPTION(
             "Print with filters alone, in one pass and a few bits a line: up "
             "to RATE of the lines that are not common, 1% if it is not given, "

@@ -12,7 +12,7 @@
 static bool as_json;
 
 /* Keys of each and of both; what is only in one follows. */
-struct overlap {
+struct comparison {
     double a, b, either, both, jaccard;
 };
 
@@ -33,7 +33,7 @@ static void print_row(const char *what, int width, double keys) {
            count_text((uint64_t)round(fmax(0, keys)), text));
 }
 
-static void print(const struct overlap *o, char **names) {
+static void print(const struct comparison *o, char **names) {
     const size_t longest = strlen(names[0]) > strlen(names[1])
                                ? strlen(names[0])
                                : strlen(names[1]);
@@ -52,7 +52,7 @@ static void print(const struct overlap *o, char **names) {
     printf("%-*s  %15.4f  both / either\n", width, "Jaccard", o->jaccard);
 }
 
-static void write_json(const struct overlap *o, char **names) {
+static void write_json(const struct comparison *o, char **names) {
     json_open(NULL, '{');
     json_text("a", names[0]);
     json_text("b", names[1]);
@@ -74,8 +74,8 @@ static int run(int count, char **operands) {
     calyx_error why;
     if (calyx_compare(a, b, &found, &why) != CALYX_OK)
         fail("%s and %s: %s", operands[0], operands[1], why.text);
-    const struct overlap o = {distinct(a), distinct(b), found.either,
-                              found.both, found.jaccard};
+    const struct comparison o = {distinct(a), distinct(b), found.either,
+                                 found.both, found.jaccard};
     (as_json ? write_json : print)(&o, operands);
     calyx_free(a);
     calyx_free(b);
@@ -84,8 +84,8 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
-        {0, "json", NULL, "Print one object, for programs.", take_flag,
+    (const struct verb_option[]){
+        {0, "json", NULL, "Print one object, for programs.", parse_flag,
          &as_json},
         {0},
     },

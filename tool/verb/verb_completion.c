@@ -68,12 +68,12 @@ static bool takes_operands(const struct verb *verb) {
     return verb->most != 0;
 }
 
-typedef void each_option(const struct verb *verb, const struct option *o);
+typedef void each_option(const struct verb *verb, const struct verb_option *o);
 
 static void for_options(const struct verb *verb, each_option *each) {
     for (const struct group *const *group = verb->groups; group && *group;
          group++)
-        for (const struct option *o = (*group)->options; o->name; o++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++)
             each(verb, o);
 }
 
@@ -99,13 +99,13 @@ static void print_gist(const char *text) {
 
 /* ---- bash --------------------------------------------------------------- */
 
-static void bash_name(const struct verb *verb, const struct option *o) {
+static void bash_name(const struct verb *verb, const struct verb_option *o) {
     (void)verb;
     printf(" --%s", o->name);
     if (o->letter) printf(" -%c", o->letter);
 }
 
-static void bash_value(const struct verb *verb, const struct option *o) {
+static void bash_value(const struct verb *verb, const struct verb_option *o) {
     if (!o->argument) return;
     printf("    %s:--%s", verb->name, o->name);
     if (o->letter) printf(" | %s:-%c", verb->name, o->letter);
@@ -176,7 +176,7 @@ static void zsh_value(const char *argument) {
         printf(" ");
 }
 
-static void zsh_option(const struct verb *verb, const struct option *o) {
+static void zsh_option(const struct verb *verb, const struct verb_option *o) {
     (void)verb;
     const char *const equals = o->argument ? "=" : "";
     printf(" \\\n            ");
@@ -234,7 +234,7 @@ static void zsh(void) {
 
 /* ---- fish --------------------------------------------------------------- */
 
-static void fish_option(const struct verb *verb, const struct option *o) {
+static void fish_option(const struct verb *verb, const struct verb_option *o) {
     printf("complete -c calyx -n '__fish_seen_subcommand_from %s' -l %s",
            verb->name, o->name);
     if (o->letter) printf(" -s %c", o->letter);

@@ -8,20 +8,22 @@
 #include "files/form.h"
 #include "files/result.h"
 
-static const struct form *const forms[] = {&form_parquet, &form_raw, NULL};
+static const struct foreign_form *const forms[] = {&form_parquet, &form_raw,
+                                                   NULL};
 
 static const char *to_name, *from_name;
 static uint64_t offset, keys;
 static bool has_offset;
 static double rate;
 
-static const struct form *form_named(const char *option, const char *name) {
-    for (const struct form *const *form = forms; *form; form++)
+static const struct foreign_form *form_named(const char *option,
+                                             const char *name) {
+    for (const struct foreign_form *const *form = forms; *form; form++)
         if (strcmp((*form)->name, name) == 0) return *form;
     fail("option --%s wants parquet or raw, not '%s'", option, name);
 }
 
-static void take_offset(const struct option *o, const char *value) {
+static void parse_offset(const struct verb_option *o, const char *value) {
     has_offset = true;
     if (!size_from(value, &offset))
         fail("option --%s wants a number of bytes, not '%s'", o->name, value);
@@ -29,7 +31,7 @@ static void take_offset(const struct option *o, const char *value) {
 
 /* ---- Out ---------------------------------------------------------------- */
 
-const void *bare_bits(const calyx_filter *f, const char *path, size_t *size) {
+const void *raw_bits(const calyx_filter *f, const char *path, size_t *size) {
     calyx_info is;
     calyx_describe(f, &is);
     uint64_t bytes;
@@ -47,7 +49,7 @@ const void *bare_bits(const calyx_filter *f, const char *path, size_t *size) {
     return bits;
 }
 
-static void convert_to(const struct form *form, const char *path) {
+static void convert_to(const struct foreign_form *form, const char *path) {
     const char *const result = result_path();
     calyx_filter *const f = filter_open_whole(path);
     struct output *const output = output_open(result, result_replaces());
@@ -59,7 +61,7 @@ static void convert_to(const struct form *form, const char *path) {
 /* ---- In ----------------------------------------------------------------- */
 
 /* As many as there are, up to `size`. */
-static size_t read_some(struct source *from, void *bytes, size_t size) {
+static size_t read_some(struct byte_source *from, void *bytes, size_t size) {
     size_t done = 0;
     while (done < size) {
         const ssize_t n = source_read(from, (char *)bytes + done, size - done);
@@ -70,13 +72,13 @@ static size_t read_some(struct source *from, void *bytes, size_t size) {
     return done;
 }
 
-void read_bytes(struct source *from, void *bytes, size_t size,
+void read_bytes(struct byte_source *from, void *bytes, size_t size,
                 const char *what) {
     if (read_some(from, bytes, size) != size)
         fail_at(source_name(from), 0, "%s ends too early", what);
 }
 
-static void skip(struct source *from, uint64_t size) {
+static void skip(struct byte_source *from, uint64_t size) {
     char bytes[4096];
     while (size > 0) {
         const size_t n = size < sizeof bytes ? (size_t)size : sizeof bytes;
@@ -86,7 +88,7 @@ static void skip(struct source *from, uint64_t size) {
 }
 
 /* The header may promise more than there is: take memory only as it fills. */
-static uint8_t *read_bits(struct source *from, uint64_t wanted) {
+static uint8_t *read_bits(struct byte_source *from, uint64_t wanted) {
     enum { PIECE = 1 << 20 };
     uint8_t *bits = NULL;
     uint64_t room = 0, size = 0;
@@ -94,7 +96,7 @@ static uint8_t *read_bits(struct source *from, uint64_t wanted) {
         if (size == room) {
             room = room ? 2 * room : PIECE;
             if (room > wanted) room = wanted;
-            bits = more_memory(bits, (size_t)room);
+            bits = resize_memory(bits, (size_t)room);
         }
         const size_t n = read_some(from, bits + size, (size_t)(room - size));
         size += n;
@@ -107,9 +109,9 @@ static uint8_t *read_bits(struct source *from, uint64_t wanted) {
     return bits;
 }
 
-static void convert_from(const struct form *form, const char *path) {
+static void convert_from(const struct foreign_form *form, const char *path) {
     result_path(); /* fails before the work, if it must */
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     skip(source, offset);
     calyx_options is = {.capacity = keys, .fpr = rate};
     form->read(source, &is);
@@ -152,23 +154,23 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "to", "parquet|raw", "Make this form of the filter FILE.",
-         take_text, &to_name},
+         parse_text, &to_name},
         {0, "from", "parquet|raw",
-         "Make a filter of FILE, which has this form.", take_text, &from_name},
+         "Make a filter of FILE, which has this form.", parse_text, &from_name},
         {0, "offset", "BYTES",
          "With --from: where in FILE the header begins. What follows behind "
          "the filter is left alone then. Of a Parquet file, give the "
          "bloom_filter_offset of a column chunk.",
-         take_offset, NULL},
+         parse_offset, NULL},
         {'n', "keys", "COUNT",
          "With --from: note that the filter was made for so many keys.",
-         take_some, &keys},
+         parse_positive, &keys},
         {'p', "rate", "RATE",
          "With --from: note that it was made for this rate, such as 0.01, 1% "
          "or 1/1000. Without either, 1 % is noted.",
-         take_rate, &rate},
+         parse_rate, &rate},
         {0},
     },
 };

@@ -22,13 +22,14 @@ static bool always(uint64_t file) {
     return true;
 }
 
-static enum fate meet_once(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination meet_once(struct tally *tally, bool fresh,
+                                  uint64_t file) {
     (void)tally, (void)file;
     return fresh ? TO_OUTPUT : TO_SECOND;
 }
 
-static enum fate meet_and_count(struct tally *tally, bool fresh,
-                                uint64_t file) {
+static enum destination meet_and_count(struct tally *tally, bool fresh,
+                                       uint64_t file) {
     (void)file;
     tally->count++;
     return fresh ? NOT_PRINTED : TO_SECOND;
@@ -55,7 +56,7 @@ static int run_approx(int files_count, char **files) {
          "duplicates, and lost",
          rate_text(approx_rate(), text));
     calyx_filter *const f = approx_filter();
-    struct totals totals;
+    struct input_totals totals;
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     const uint64_t printed = approx_print(f, files_count, files, false, true,
@@ -83,17 +84,17 @@ static int run_approx(int files_count, char **files) {
 
 /* A quarter of the memory goes to a filter of all lines, while it is made, and
  * an eighth to the one that remains. */
-static uint64_t memory_of_sieve(void) {
+static uint64_t memory_of_prefilter(void) {
     return budget() / 8;
 }
 
 static struct figures run_in_one_pass(int files_count, char **files,
                                       const struct rule *rule,
                                       const struct sample *sum) {
-    settle_start(rule, budget(), sum);
-    settle_files(files_count, files, NULL, NULL);
+    engine_start(rule, budget(), sum);
+    engine_read(files_count, files, NULL, NULL);
     expect_same_files(false);
-    struct figures f = settle_end();
+    struct figures f = engine_end();
     f.passes = 1;
     return f;
 }
@@ -103,27 +104,28 @@ static struct figures run_in_one_pass(int files_count, char **files,
 static struct figures run_with_marks(int files_count, char **files,
                                      struct rule *rule,
                                      const struct sample *sum) {
-    const struct repeats repeats =
-        sieve_of_repeats(files_count, files, sum->lines, memory_of_sieve());
+    const struct repeats repeats = prefilter_of_repeats(
+        files_count, files, sum->lines, memory_of_prefilter());
     const uint64_t lines = repeats.totals.lines;
     /* lines may be shorter than they seemed */
     if (marks_bytes(lines) > budget() / 4) {
-        calyx_free(repeats.sieve);
+        calyx_free(repeats.prefilter);
         return run_in_one_pass(files_count, files, rule, &(struct sample){0});
     }
-    const uint64_t keys = sieve_keys(repeats.sieve);
+    const uint64_t keys = prefilter_keys(repeats.prefilter);
     const struct sample expected = {
         .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
                             (double)keys),
         .lines = keys};
     rule->marks = marks_new(lines);
-    settle_start(
-        rule, budget_without(sieve_bytes(repeats.sieve) + marks_bytes(lines)),
+    engine_start(
+        rule,
+        budget_without(prefilter_bytes(repeats.prefilter) + marks_bytes(lines)),
         &(struct sample){.bytes = 2 * expected.bytes});
     const unsigned parts =
-        settle_in_parts(files_count, files, repeats.sieve, &expected);
-    calyx_free(repeats.sieve);
-    struct figures f = settle_end();
+        engine_read_in_passes(files_count, files, repeats.prefilter, &expected);
+    calyx_free(repeats.prefilter);
+    struct figures f = engine_end();
     f.passes = 1 + parts;
     f.passes += marks_print(rule->marks, files_count, files, rule->output);
     if (rule->second)
@@ -156,15 +158,17 @@ static int run(int files_count, char **files) {
     const bool known = sum.rereadable && files_count > 0;
     /* marks take an eighth of the memory at most */
     const bool by_marks = known && sum.plain && !tallies() &&
-                          sieve_pays(sum.bytes, budget()) &&
+                          prefilter_pays(sum.bytes, budget()) &&
                           sum.lines <= budget();
     if (only_plans()) {
         const uint64_t repeats = sum.lines / 2;
-        print_plan(&(struct outlook){
+        print_plan(&(struct engine_plan){
             .rule = &rule,
             .sum = sum,
-            .sieved = sum,
-            .sieve = by_marks ? sieve_bytes_for(repeats, memory_of_sieve()) : 0,
+            .prefiltered = sum,
+            .prefilter =
+                by_marks ? prefilter_bytes_for(repeats, memory_of_prefilter())
+                         : 0,
             .what_remains = "come again",
             .passes = 1 + by_marks,
             .parts = by_marks,
@@ -182,9 +186,9 @@ static int run(int files_count, char **files) {
     output_close(rule.output);
     output_close(rule.second);
     if (wants_report()) {
-        const struct totals totals = {.lines = f.lines,
-                                      .bytes = f.bytes,
-                                      .seconds = seconds_now() - started};
+        const struct input_totals totals = {.lines = f.lines,
+                                            .bytes = f.bytes,
+                                            .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},
@@ -192,7 +196,7 @@ static int run(int files_count, char **files) {
             {"candidates", (double)f.candidates, true},
             {"spilled_bytes", (double)f.spilled, true},
             {"passes", (double)f.passes, true},
-            {"rounds", (double)f.rounds, true},
+            {"rounds", (double)f.partitions, true},
         };
         report(&totals, figures, sizeof figures / sizeof *figures);
     }
@@ -201,19 +205,19 @@ static int run(int files_count, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'c', "count", NULL,
          "Print before each line how often its key is there, and a tab.",
-         take_flag, &count},
+         parse_flag, &count},
         {'d', "only-dups", NULL,
          "Print the lines only whose key is there more than once; each once.",
-         take_flag, &only_dups},
+         parse_flag, &only_dups},
         {'u', "only-unique", NULL,
-         "Print the lines only whose key is there once.", take_flag,
+         "Print the lines only whose key is there once.", parse_flag,
          &only_unique},
         {0, "dups", "FILE",
          "Write all lines but the first of each key to FILE, in their order.",
-         take_text, &dups},
+         parse_text, &dups},
         APPROX_OPTION(
             "Read and print with a filter alone, in one pass and a few bits a "
             "line: up to RATE of the different lines, 1% if it is not given, "

@@ -18,10 +18,10 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "man", NULL,
          "Print the manual page in roff instead; without VERB, that of calyx.",
-         take_flag, &manual},
+         parse_flag, &manual},
         {0},
     },
 };

@@ -104,10 +104,10 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "json", NULL,
          "Print an array with one object for each FILE, for programs.",
-         take_flag, &as_json},
+         parse_flag, &as_json},
         {0},
     },
 };

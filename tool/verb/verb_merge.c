@@ -27,13 +27,13 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "intersect", NULL,
          "Keep the keys that all of them have, instead of those that any has. "
          "The result may also have strangers that pass in each for another "
          "reason: its rate is at most the smallest of theirs, but higher than "
          "that of a filter made of the common keys.",
-         take_flag, &intersect},
+         parse_flag, &intersect},
         {0},
     },
 };

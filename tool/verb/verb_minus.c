@@ -30,12 +30,12 @@ static bool takes(uint64_t file) {
     return unique || !is_first(file);
 }
 
-static enum fate meet(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination meet(struct tally *tally, bool fresh, uint64_t file) {
     (void)tally;
     return fresh && is_first(file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
-static enum fate absent(uint64_t file) {
+static enum destination absent(uint64_t file) {
     return is_first(file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
@@ -52,19 +52,19 @@ static int list_count, filter_count;
 static bool is_filter(const char *path) {
     const char *const dot = strrchr(path, '.');
     struct stat is;
-    if (takes_any_bytes()) return false;
+    if (accepts_any_bytes()) return false;
     if (dot && strcmp(dot, ".calyx") == 0) return true;
     if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     const bool filter = source_is_filter(source);
     source_close(source);
     return filter;
 }
 
-static void tell_apart(int n, char **files) {
-    lists = take_memory((size_t)n * sizeof *lists);
-    filters = take_memory((size_t)n * sizeof *filters);
-    const char **const names = take_memory((size_t)n * sizeof *names);
+static void sort_operands(int n, char **files) {
+    lists = alloc_memory((size_t)n * sizeof *lists);
+    filters = alloc_memory((size_t)n * sizeof *filters);
+    const char **const names = alloc_memory((size_t)n * sizeof *names);
     for (int i = 1; i < n; i++) {
         if (!is_filter(files[i])) {
             lists[list_count++] = files[i];
@@ -107,7 +107,7 @@ static int run_approx(char *file) {
         output_open(result_path_of_lines(), result_replaces());
     calyx_filter *const f = approx_filter();
     approx_add(f, list_count, lists, NULL, budget());
-    struct totals totals;
+    struct input_totals totals;
     const uint64_t printed =
         approx_print(f, 1, &file, false, false, budget(), output, &totals);
     output_close(output);
@@ -127,7 +127,7 @@ static int run_approx(char *file) {
     return printed ? EXIT_YES : EXIT_NO;
 }
 
-static uint64_t memory_of_sieve(void) {
+static uint64_t memory_of_prefilter(void) {
     return budget() / 4;
 }
 
@@ -135,7 +135,7 @@ static uint64_t memory_of_sieve(void) {
 
 static int run(int n, char **files) {
     expect_one_standard_input(n, files);
-    tell_apart(n, files);
+    sort_operands(n, files);
     if (approx_rate() > 0) return run_approx(files[0]);
     first = (uint64_t)list_count;
 
@@ -149,50 +149,53 @@ static int run(int n, char **files) {
     struct sample sum = sample_files(list_count, lists);
     /* it costs one reading of the first file, and may save keeping the others
      */
-    const bool sieved = of_first.rereadable &&
-                        sieve_pays(sum.bytes, budget()) &&
-                        sum.bytes >= of_first.bytes / 2;
+    const bool prefiltered = of_first.rereadable &&
+                             prefilter_pays(sum.bytes, budget()) &&
+                             sum.bytes >= of_first.bytes / 2;
     const bool known = sum.rereadable && of_first.rereadable;
     if (only_plans()) {
         sample_add(&sum, &of_first);
-        print_plan(&(struct outlook){
+        print_plan(&(struct engine_plan){
             .rule = &rule,
             .sum = sum,
-            .sieved = of_first,
-            .sieve =
-                sieved ? sieve_bytes_for(of_first.lines, memory_of_sieve()) : 0,
+            .prefiltered = of_first,
+            .prefilter =
+                prefiltered
+                    ? prefilter_bytes_for(of_first.lines, memory_of_prefilter())
+                    : 0,
             .what_remains = "are in other files",
-            .passes = 1 + sieved,
+            .passes = 1 + prefiltered,
             .known = known});
         return EXIT_YES;
     }
 
     rule.output = output_open(result_path_of_lines(), result_replaces());
     note_files(n, files);
-    calyx_filter *const sieve =
-        sieved ? sieve_of(files[0], NULL, of_first.lines, memory_of_sieve())
-               : NULL;
+    calyx_filter *const prefilter =
+        prefiltered ? prefilter_of(files[0], NULL, of_first.lines,
+                                   memory_of_prefilter())
+                    : NULL;
     const struct sample nothing = {0};
-    settle_start(&rule, budget_without(sieve_bytes(sieve)),
-                 sieved || !known ? &nothing : &sum);
+    engine_start(&rule, budget_without(prefilter_bytes(prefilter)),
+                 prefiltered || !known ? &nothing : &sum);
     for (int i = 0; i < list_count; i++)
-        settle_files(1, lists + i, sieve, NULL);
-    settle_files(1, files, NULL, NULL);
-    expect_same_files(sieved);
-    calyx_free(sieve);
-    const struct figures f = settle_end();
+        engine_read(1, lists + i, prefilter, NULL);
+    engine_read(1, files, NULL, NULL);
+    expect_same_files(prefiltered);
+    calyx_free(prefilter);
+    const struct figures f = engine_end();
     output_close(rule.output);
     if (wants_report()) {
-        const struct totals totals = {.lines = f.lines,
-                                      .bytes = f.bytes,
-                                      .seconds = seconds_now() - started};
+        const struct input_totals totals = {.lines = f.lines,
+                                            .bytes = f.bytes,
+                                            .seconds = seconds_now() - started};
         const struct figure figures[] = {
             {"distinct", (double)f.keys, true},
             {"printed", (double)f.printed, true},
             {"candidates", (double)f.candidates, true},
             {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1 + sieved, true},
-            {"rounds", (double)f.rounds, true},
+            {"passes", 1 + prefiltered, true},
+            {"rounds", (double)f.partitions, true},
         };
         report(&totals, figures, sizeof figures / sizeof *figures);
     }
@@ -204,10 +207,10 @@ static int run(int n, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'u', "unique", NULL,
          "Print each line once, even if the first file has it several times.",
-         take_flag, &unique},
+         parse_flag, &unique},
         APPROX_OPTION(
             "Print with a filter of the other files alone, in one pass and a "
             "few bits a line: up to RATE of the lines that would be printed, "

@@ -123,7 +123,7 @@ static double bits_a_key(const calyx_info *is) {
 
 /* ---- What is exact ------------------------------------------------------ */
 
-struct exact {
+struct exact_table {
     const char *name;
     double bytes;  /* a key */
     double probes; /* a question */
@@ -133,18 +133,18 @@ struct exact {
 
 /* A table that is half full takes two slots a key, and looks at 1.5 of them for
  * a key that is there; a sorted list halves until one is left. */
-static void weigh_exact(struct exact *table, struct exact *list) {
+static void weigh_exact(struct exact_table *table, struct exact_table *list) {
     const double size = (double)key_bytes;
-    *table = (struct exact){.name = "hash table",
-                            .bytes = 2 * size,
-                            .probes = 1.5,
-                            .text = "half full"};
-    *list = (struct exact){.name = "sorted list",
-                           .bytes = size,
-                           .text = "add only by making it anew"};
-    struct exact *const both[] = {table, list};
+    *table = (struct exact_table){.name = "hash table",
+                                  .bytes = 2 * size,
+                                  .probes = 1.5,
+                                  .text = "half full"};
+    *list = (struct exact_table){.name = "sorted list",
+                                 .bytes = size,
+                                 .text = "add only by making it anew"};
+    struct exact_table *const both[] = {table, list};
     for (int i = 0; i < 2; i++) {
-        struct exact *const e = both[i];
+        struct exact_table *const e = both[i];
         e->keys = keys ? keys : (uint64_t)((double)memory / e->bytes);
         e->memory = (uint64_t)(e->bytes * (double)e->keys);
     }
@@ -174,15 +174,16 @@ static void print_amount(uint64_t held, uint64_t bytes) {
         printf("  %9s", size_text(bytes, text));
 }
 
-static void print_exact(const struct exact *e) {
+static void print_exact(const struct exact_table *e) {
     printf("%-12s", e->name);
     print_amount(e->keys, e->memory);
     printf("  %10.2f  %6g  %14s  %s; keys of %llu bytes\n", 8 * e->bytes,
            e->probes, "exact", e->text, (unsigned long long)key_bytes);
 }
 
-static void print_table(const struct plan *plan, const struct exact *table,
-                        const struct exact *list) {
+static void print_table(const struct plan *plan,
+                        const struct exact_table *table,
+                        const struct exact_table *list) {
     print_goal();
     printf("%-12s  %*s  %10s  %6s  %14s  %s\n", "kind", solves_keys() ? 17 : 9,
            solves_keys() ? "keys" : "memory", "bits a key", "probes", "rate",
@@ -244,11 +245,11 @@ static char *time_text(double seconds, char *buffer) {
 }
 
 static void print_cost(const char *name, const calyx_cost *cost) {
-    char time[TEXT_SIZE], size[TEXT_SIZE], rounds[TEXT_SIZE];
+    char time[TEXT_SIZE], size[TEXT_SIZE], partitions[TEXT_SIZE];
     printf("%-12s  %9s  %12s  %12s\n", name,
            cost->bytes ? size_text(cost->bytes, size) : "",
            time_text(cost->time, time),
-           count_text((uint64_t)round(1 / cost->time), rounds));
+           count_text((uint64_t)round(1 / cost->time), partitions));
 }
 
 static void print_verdict(const struct planned *p, const struct saving *s) {
@@ -353,7 +354,7 @@ static void write_kind(const struct planned *p) {
     json_close();
 }
 
-static void write_exact(const char *name, const struct exact *e) {
+static void write_exact(const char *name, const struct exact_table *e) {
     json_open(name, '{');
     json_count("keys", e->keys);
     json_count("bytes", e->memory);
@@ -376,8 +377,8 @@ static void write_saving(const struct planned *p) {
     json_close();
 }
 
-static void write_json(const struct plan *plan, const struct exact *table,
-                       const struct exact *list) {
+static void write_json(const struct plan *plan, const struct exact_table *table,
+                       const struct exact_table *list) {
     char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
     write_build(plan->chosen, build);
     write_reserve(plan->chosen, reserve);
@@ -426,7 +427,7 @@ static int run(int count, char **operands) {
     check_options();
     struct plan plan = plan_kinds();
     plan.chosen = choose(&plan);
-    struct exact table, list;
+    struct exact_table table, list;
     weigh_exact(&table, &list);
     if (plot) draw(&plan);
     if (as_json) {
@@ -441,57 +442,57 @@ static int run(int count, char **operands) {
 
 static const struct group goal_group = {
     "Any two of these",
-    (const struct option[]){
+    (const struct verb_option[]){
         {'n', "keys", "COUNT", "Keys to hold, such as 5000, 10M or 1e9.",
-         take_some, &keys},
+         parse_positive, &keys},
         {'p', "rate", "RATE",
          "Share of strangers that may pass, such as 0.01, 1%, 1e-6 or 1/1000. "
          "If only one of the others is given, the default is 1 %.",
-         take_rate, &rate},
+         parse_rate, &rate},
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
-         take_size, &memory},
+         parse_size, &memory},
         {0},
     },
 };
 
 static const struct group store_group = {
     "A slow store behind the filter",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "store-time", "TIME",
          "The store takes TIME a question, such as 80us or 1ms: tell the mean "
          "time of a look-up with a filter and without.",
-         take_time, &store_time},
+         parse_time, &store_time},
         {0, "present", "SHARE",
          "This share of the keys asked for is in the store, such as 0.2 or "
          "20%. The default is 50 %.",
-         take_share, &present},
+         parse_share, &present},
         {0, "filter-time", "TIME",
-         "The filter takes TIME a question. The default is 100ns.", take_time,
+         "The filter takes TIME a question. The default is 100ns.", parse_time,
          &filter_time},
         {0, "key-bytes", "SIZE",
          "A key takes SIZE in an exact table or list. The default is 8, as "
          "much as a good fingerprint.",
-         take_size, &key_bytes},
+         parse_size, &key_bytes},
         {0},
     },
 };
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "kind", "KIND",
          "Weigh, draw and make a filter of this kind. The default is the first "
          "in the "
          "table that will do.",
-         take_text, &kind},
+         parse_text, &kind},
         {0, "plot", "FILE",
          "Draw into FILE, as SVG: the rate against the bits a key, for each "
          "kind, and for the kind above with each number of probes; and the "
          "rate against the fill.",
-         take_text, &plot},
+         parse_text, &plot},
         {0, "force", NULL, "Replace the FILE of --plot if it exists.",
-         take_flag, &force},
-        {0, "json", NULL, "Print one object, for programs.", take_flag,
+         parse_flag, &force},
+        {0, "json", NULL, "Print one object, for programs.", parse_flag,
          &as_json},
         {0},
     },

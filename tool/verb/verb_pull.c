@@ -28,8 +28,8 @@
 #include "server/chunks.h"
 #include "server/cluster.h"
 
-static struct address address;
-static struct server *server;
+static struct url address;
+static struct cluster *server;
 
 /* ---- The part ------------------------------------------------------------ */
 
@@ -95,7 +95,7 @@ static bool take_head(const uint8_t *head, size_t size, calyx_error *why) {
     calyx_outline(f, &info);
     calyx_free(f);
     free(part.head);
-    part.head = take_memory(size);
+    part.head = alloc_memory(size);
     memcpy(part.head, head, size);
     part.head_size = size;
     part.bytes = info.bytes;
@@ -162,7 +162,7 @@ static void open_named_part(const char *out) {
     if (!made) expect_own_part();
     if (!try_lock(part.fd, part.path))
         fail_at(part.path, 0, "another pull is writing it");
-    if (replaces) take_access(part.fd, &old, false, part.path);
+    if (replaces) copy_access(part.fd, &old, false, part.path);
     if (made) put_at(0, MARK, sizeof MARK - 1); /* from now on it is ours */
 }
 
@@ -174,7 +174,7 @@ static void open_part(const char *out) {
                                     "folder in TMPDIR");
         return;
     }
-    part.path = take_memory(strlen(out) + 6);
+    part.path = alloc_memory(strlen(out) + 6);
     sprintf(part.path, "%s.part", out);
     open_named_part(out);
 }
@@ -206,7 +206,7 @@ static bool ask(const char *cursor, struct answer *a) {
     call_start(&call, "BF.DUMP");
     call_add(&call, address.key, address.key_size);
     call_text(&call, cursor);
-    a->reply = server_ask(server, &call, false);
+    a->reply = cluster_query(server, &call, false);
     const char *const error = reply_error(a->reply);
     if (error && strstr(error, "begin again with cursor 0")) {
         reply_free(a->reply);
@@ -292,7 +292,7 @@ static calyx_filter *read_back(void) {
     bool fits = true;
     if (filter_of_head(part.head, part.head_size, &f, &why) != CALYX_OK)
         fail_at(part_name(), 0, "%s", why.text);
-    uint8_t *const chunk = take_memory(CHUNK_BYTES);
+    uint8_t *const chunk = alloc_memory(CHUNK_BYTES);
     for (uint64_t n = 0; n < part.done; n++) {
         const size_t size = chunk_size(part.bytes, n);
         if (!get_at(CHUNKS_AT + n * CHUNK_BYTES, chunk, size)) break;
@@ -313,15 +313,15 @@ static calyx_filter *read_back(void) {
 static int run(int count, char **operands) {
     (void)count;
     const char *const out = result_path();
-    address = address_of(operands[0]);
-    server = server_open(&address);
+    address = parse_url(operands[0]);
+    server = cluster_open(&address);
     open_part(out);
     progress.share = share;
     progress.of_bytes = true;
     progress_begin(&progress);
     take_all(resume());
     progress_end();
-    server_close(server);
+    cluster_close(server);
     call_free(&call);
     calyx_filter *const f = read_back();
     result_save(f);

@@ -21,8 +21,8 @@ static uint64_t shards;
 
 /* ---- What is pushed, and where to ---------------------------------------- */
 
-static struct address address;
-static struct server *server;
+static struct url address;
+static struct cluster *server;
 static struct call call; /* its memory serves all commands */
 
 static struct load {
@@ -63,7 +63,7 @@ static void start_load(const char *step) {
 
 /* An answer that must not be an error. */
 static struct reply *demand(void) {
-    struct reply *const reply = server_ask(server, &call, false);
+    struct reply *const reply = cluster_query(server, &call, false);
     const char *const error = reply_error(reply);
     if (error) fail_reply(&address, &call, error);
     return reply;
@@ -92,7 +92,7 @@ static void read_chunk(uint64_t number, uint8_t *bytes) {
 
 /* The sum of the first chunks of the file. */
 static uint64_t sum_of_first(uint64_t count) {
-    uint8_t *const bytes = take_memory(CHUNK_BYTES);
+    uint8_t *const bytes = alloc_memory(CHUNK_BYTES);
     uint64_t sum = 0;
     for (uint64_t n = 0; n < count; n++) {
         read_chunk(n, bytes);
@@ -107,7 +107,7 @@ struct parcel {
     uint8_t *bytes;
     uint64_t sum;
     char number[24];
-    struct digits digits;
+    struct sum_digits digits;
 };
 
 static void call_chunk(struct parcel *parcel, uint64_t number) {
@@ -140,10 +140,10 @@ static bool send_some(void) {
     bool good = true;
     for (uint64_t i = 0; i < some; i++) {
         call_chunk(&parcels[i], load.done + i);
-        nodes[i] = server_post(server, &call);
+        nodes[i] = cluster_post(server, &call);
     }
     for (uint64_t i = 0; i < some; i++) {
-        struct reply *const reply = server_take(server, nodes[i]);
+        struct reply *const reply = cluster_receive(server, nodes[i]);
         long long here;
         good = good && reply && reply_number(reply, &here) &&
                here == (long long)load.done + 1;
@@ -210,10 +210,10 @@ static bool has_this_head(void) {
 /* The server has a whole filter there. Is it this one, whose push ended before
  * it heard so? Then to commit it again does nothing. */
 static bool is_there_already(void) {
-    const struct digits whole = sum_text(sum_of_first(load.chunks));
+    const struct sum_digits whole = sum_text(sum_of_first(load.chunks));
     start_load("COMMIT");
     call_text(&call, whole.text);
-    struct reply *const reply = server_ask(server, &call, false);
+    struct reply *const reply = cluster_query(server, &call, false);
     const bool is = !reply_error(reply);
     reply_free(reply);
     return is && has_this_head();
@@ -223,13 +223,13 @@ enum found { GOES_ON, IS_THERE };
 
 /* Ask for the state of the load, which begins if it has not. */
 static enum found begin(void) {
-    const struct digits sum = sum_text(sum_of(load.head, load.head_size));
+    const struct sum_digits sum = sum_text(sum_of(load.head, load.head_size));
     for (;;) {
         note_try();
         start_load("BEGIN");
         call_text(&call, sum.text);
         call_add(&call, load.head, load.head_size);
-        struct reply *const reply = server_ask(server, &call, false);
+        struct reply *const reply = cluster_query(server, &call, false);
         const char *const error = reply_error(reply);
         if (!error) {
             read_status(reply);
@@ -254,7 +254,7 @@ static enum found begin(void) {
 }
 
 static void commit(void) {
-    const struct digits sum = sum_text(load.sum);
+    const struct sum_digits sum = sum_text(load.sum);
     start_load("COMMIT");
     call_text(&call, sum.text);
     reply_free(demand());
@@ -277,7 +277,7 @@ static void take_the_place(void) {
         note_try();
         start_call("BF.SWAP", &load.target);
         call_add(&call, load.key.text, load.key.size);
-        struct reply *const reply = server_ask(server, &call, true);
+        struct reply *const reply = cluster_query(server, &call, true);
         const char *const error = reply ? reply_error(reply) : NULL;
         if (error) fail_reply(&address, &call, error);
         reply_free(reply);
@@ -291,7 +291,7 @@ static struct name staged_of(const struct name *key) {
     const char *const close =
         open ? memchr(open, '}', key->size - (size_t)(open - key->text)) : NULL;
     const bool tagged = close && close > open + 1;
-    struct name staged = {take_memory(key->size + 16), 0};
+    struct name staged = {alloc_memory(key->size + 16), 0};
     char *at = staged.text;
     if (!tagged) *at++ = '{';
     memcpy(at, key->text, key->size);
@@ -378,11 +378,12 @@ static uint64_t bytes_in_all(const char *file) {
 static int run(int count, char **operands) {
     (void)count;
     const char *const file = operands[0];
-    address = address_of(operands[1]);
+    address = parse_url(operands[1]);
     if (shards) look_for_shards(file, shards);
     uint64_t all = bytes_in_all(file);
-    server = server_open(&address);
-    for (int i = 0; i < AHEAD; i++) parcels[i].bytes = take_memory(CHUNK_BYTES);
+    server = cluster_open(&address);
+    for (int i = 0; i < AHEAD; i++)
+        parcels[i].bytes = alloc_memory(CHUNK_BYTES);
     progress.share = share;
     progress.context = &all;
     progress.of_bytes = true;
@@ -393,24 +394,24 @@ static int run(int count, char **operands) {
         push(file, shard_name(&address, 0, 0));
     progress_end();
     for (int i = 0; i < AHEAD; i++) free(parcels[i].bytes);
-    server_close(server);
+    cluster_close(server);
     return EXIT_YES;
 }
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "swap", NULL,
          "Load the filter under a key beside, {KEY}:staged, and when it is "
          "complete let it take the place of what is under KEY, in one step, "
          "by BF.SWAP. Who asks meanwhile is answered by the old filter, then "
          "by the new one. The server needs memory for both.",
-         take_flag, &swap},
+         parse_flag, &swap},
         {0, "shards", "N",
          "Push the N shards that 'calyx build --shards N -o FILE' made, one "
          "after the other, to the keys KEY:{0}, KEY:{1} and so on. FILE is the "
          "name that was given there.",
-         take_shards, &shards},
+         parse_shards, &shards},
         {0},
     },
 };

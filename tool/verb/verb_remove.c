@@ -12,7 +12,7 @@ static bool missing_only;
 static calyx_filter *filter;
 static uint64_t removed;
 
-static bool turn(struct block *block, struct batch *batch) {
+static bool in_order(struct text_block *block, struct key_batch *batch) {
     const char end = record_end();
     batch_start(batch, block);
     while (batch_next(batch, block)) {
@@ -41,12 +41,13 @@ static int run(int count, char **operands) {
                 "a filter of kind counting is wanted, found %s, which cannot "
                 "forget",
                 info.kind);
-    const struct work todo = {
-        .turn = turn,
+    const struct stages stages = {
+        .in_order = in_order,
         .output = missing_only ? output_open(NULL, false) : NULL,
     };
-    const struct totals totals = stream(&todo, count - 1, operands + 1);
-    output_close(todo.output);
+    const struct input_totals totals =
+        run_pipeline(&stages, count - 1, operands + 1);
+    output_close(stages.output);
     calyx_describe(filter, &info);
     change_close();
     const struct figure figures[] = {
@@ -60,9 +61,9 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "missing", NULL, "Print the lines that certainly were not there.",
-         take_flag, &missing_only},
+         parse_flag, &missing_only},
         WAIT_OPTION,
         {0},
     },

@@ -24,7 +24,7 @@ static uint64_t strangers;
 /* ---- The bytes ---------------------------------------------------------- */
 
 /* All bytes of a source, where calyx_view wants them. */
-static uint8_t *read_all(struct source *source, size_t *size) {
+static uint8_t *read_all(struct byte_source *source, size_t *size) {
     enum { ALIGNMENT = 64, FIRST = 1 << 20 };
     size_t room = FIRST;
     uint8_t *bytes = aligned_alloc(ALIGNMENT, room);
@@ -48,7 +48,7 @@ static uint8_t *read_all(struct source *source, size_t *size) {
 /* A view has its checksums beside it; a filter that was read has not, and one
  * that was left unsealed could not be told from others. */
 static calyx_filter *open_with_sums(const char *path) {
-    struct source *const source = source_open(path);
+    struct byte_source *const source = source_open(path);
     if (strcmp(path, "-") != 0 && source_is_plain_file(source)) {
         source_close(source);
         return filter_open(path);
@@ -72,7 +72,7 @@ static const calyx_filter *filter;
 static uint64_t missing;
 enum { MOST_NAMED = 10 };
 
-static void name_missing(struct block *block, uint64_t number) {
+static void name_missing(struct text_block *block, uint64_t number) {
     char text[64];
     const int size = snprintf(text, sizeof text, ":%" PRIu64 "\n", number);
     if (block->selected++ >= MOST_NAMED) return;
@@ -81,7 +81,7 @@ static void name_missing(struct block *block, uint64_t number) {
     block_output(block, text, (size_t)size);
 }
 
-static void look_for(struct block *block, struct batch *batch) {
+static void look_for(struct text_block *block, struct key_batch *batch) {
     bool found[BATCH_ROOM];
     uint64_t number = block->line;
     batch_start(batch, block);
@@ -95,7 +95,7 @@ static void look_for(struct block *block, struct batch *batch) {
     }
 }
 
-static bool count_missing(struct block *block, struct batch *batch) {
+static bool count_missing(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     if (missing) block->out_size = 0; /* enough were named */
     missing += block->selected;
@@ -104,13 +104,13 @@ static bool count_missing(struct block *block, struct batch *batch) {
 
 static void look_for_keys(void) {
     fflush(stdout); /* the stream has its own way there */
-    const struct work todo = {.work = look_for,
-                              .turn = count_missing,
-                              .numbered = true,
-                              .output = output_open(NULL, false)};
-    const struct totals totals =
-        stream(&todo, (int)lists.count, (char **)lists.text);
-    output_close(todo.output);
+    const struct stages stages = {.in_parallel = look_for,
+                                  .in_order = count_missing,
+                                  .numbered = true,
+                                  .output = output_open(NULL, false)};
+    const struct input_totals totals =
+        run_pipeline(&stages, (int)lists.count, (char **)lists.text);
+    output_close(stages.output);
     char lines[TEXT_SIZE], lost[TEXT_SIZE];
     printf("  keys        %s, %s missing\n", count_text(totals.lines, lines),
            missing ? count_text(missing, lost) : "none");
@@ -153,7 +153,7 @@ static bool is_beyond_chance(uint64_t passed, uint64_t n, double p) {
     return (double)n * (part(q, p) + part(1 - q, 1 - p)) > log(1e9);
 }
 
-static bool ask_strangers(const calyx_info *is) {
+static bool query_absent_keys(const calyx_info *is) {
     const uint64_t n = stranger_count(is->fpr);
     const uint64_t passed = count_passing(n);
     const bool beyond = is_beyond_chance(passed, n, is->fpr);
@@ -184,7 +184,7 @@ static int run(int count, char **operands) {
     calyx_info is;
     calyx_describe(f, &is);
     look_for_keys();
-    const bool keeps_rate = ask_strangers(&is);
+    const bool keeps_rate = query_absent_keys(&is);
     fflush(stdout);
     if (missing)
         fail_at(path, 0,
@@ -205,15 +205,15 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct option[]){
+    (const struct verb_option[]){
         {0, "against", "LIST",
          "Also look for every key of LIST, and ask for strangers. May be given "
          "several times; - is standard input.",
-         take_texts, &lists},
+         parse_texts, &lists},
         {0, "strangers", "COUNT",
          "Ask for so many strangers. The default is a million, and more if the "
          "rate is low, up to a hundred million.",
-         take_some, &strangers},
+         parse_positive, &strangers},
         {0},
     },
 };
