@@ -35,6 +35,7 @@ check:
 	@dev/install-packages build test amalgamation web check bench
 	@dev/check-format
 	@dev/check-layers
+	@dev/check-names
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-spare
