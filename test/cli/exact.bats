@@ -69,7 +69,7 @@ exactly() {
 spills() {
     run_calyx "$@" --json-stats figures
     [ "$(jq .spilled_bytes figures)" -gt 0 ]
-    [ "$(jq .rounds figures)" -gt 1 ]
+    [ "$(jq .partitions figures)" -gt 1 ]
 }
 
 @test "common: lines of all files, each once, in the order of the first" {
@@ -404,7 +404,7 @@ PYTHON
         .false_candidates == .distinct - .common' figures
     run_calyx dedup --json-stats figures a b
     jq -e '.lines == 410000 and .distinct == 400000 and .duplicates == 10000 and
-        .spilled_bytes == 0 and .rounds == 1' figures
+        .spilled_bytes == 0 and .partitions == 1' figures
 }
 
 @test "options that make no sense are refused" {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "exact/budget.h"
+
 static double rate;
 
 void parse_approx(const struct verb_option *o, const char *value) {
@@ -14,11 +16,12 @@ double approx_rate(void) {
     return rate;
 }
 
-/* One at a time. */
-static calyx_filter *filter;
-static const calyx_filter *asked;
-static bool wants_known, adds_new;
-static uint64_t most_memory, printed;
+struct approx_job {
+    calyx_filter *filter;
+    const calyx_filter *before;
+    enum approx_print what;
+    uint64_t memory, printed;
+};
 
 calyx_filter *approx_filter(void) {
     const calyx_options want = {.kind = rate < 1e-3 ? "line2" : "line",
@@ -31,65 +34,60 @@ calyx_filter *approx_filter(void) {
     return f;
 }
 
-static void add(const uint64_t *hashes, size_t n, bool *fresh) {
-    const calyx_status status =
-        calyx_add_hashes(filter, hashes, n, fresh, NULL);
+static void add(calyx_filter *f, const uint64_t *hashes, size_t n,
+                bool *fresh) {
+    const calyx_status status = calyx_add_hashes(f, hashes, n, fresh, NULL);
     if (status != CALYX_OK)
         fail("the filter cannot grow: %s", calyx_status_text(status));
 }
 
-static void expect_memory(void) {
+static void expect_memory(const struct approx_job *job) {
     calyx_info info;
-    calyx_outline(filter, &info);
-    if (info.bytes > most_memory)
+    calyx_outline(job->filter, &info);
+    if (info.bytes > job->memory)
         fail("the filter would take more than --memory allows, %llu bytes; "
              "allow a higher rate, or more memory",
-             (unsigned long long)most_memory);
+             (unsigned long long)job->memory);
 }
 
-/* ---- Lines into a filter --------------------------------------------------
- */
-
-static void hash_all(struct text_block *block, struct key_batch *batch) {
-    hash_block(block, batch, filter, true);
+static void hash_lines(struct text_block *block, struct key_batch *batch) {
+    const struct approx_job *const job = block->context;
+    hash_block(block, batch, job->filter, true);
 }
 
-static bool put_in(struct text_block *block, struct key_batch *batch) {
+/* ---- Lines into a filter ------------------------------------------------- */
+
+static bool add_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
+    const struct approx_job *const job = block->context;
     bool found[BATCH];
     for (size_t at = 0; at < block->lines; at += BATCH) {
         uint64_t *const hashes = block->hashes + at;
         const size_t left = block->lines - at;
         size_t n = left < BATCH ? left : BATCH;
-        if (asked) {
-            calyx_has_hashes(asked, hashes, n, found);
-            size_t kept = 0;
-            for (size_t i = 0; i < n; i++) {
-                hashes[kept] = hashes[i];
-                kept += found[i];
-            }
-            n = kept;
+        if (job->before) {
+            calyx_has_hashes(job->before, hashes, n, found);
+            n = select_hashes(hashes, found, n);
         }
-        add(hashes, n, NULL);
+        add(job->filter, hashes, n, NULL);
     }
-    expect_memory();
+    expect_memory(job);
     return true;
 }
 
 void approx_add(calyx_filter *f, int count, char **files,
-                const calyx_filter *before, uint64_t memory) {
-    filter = f;
-    asked = before;
-    most_memory = memory;
-    const struct stages stages = {.in_parallel = hash_all, .in_order = put_in};
+                const calyx_filter *before) {
+    struct approx_job job = {.filter = f, .before = before, .memory = budget()};
+    const struct stages stages = {
+        .in_parallel = hash_lines, .in_order = add_lines, .context = &job};
     run_pipeline(&stages, count, files);
 }
 
-/* ---- Lines out ------------------------------------------------------------
- */
+/* ---- Lines out ----------------------------------------------------------- */
 
-static bool pass(struct text_block *block, struct key_batch *batch) {
+static bool print_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
+    struct approx_job *const job = block->context;
     const char end = record_end();
     bool known[BATCH];
     size_t from = 0;
@@ -97,35 +95,34 @@ static bool pass(struct text_block *block, struct key_batch *batch) {
         const uint64_t *const hashes = block->hashes + at;
         const size_t left = block->lines - at;
         const size_t n = left < BATCH ? left : BATCH;
-        if (adds_new) {
-            add(hashes, n, known);
+        if (job->what == PRINT_AND_ADD_ABSENT) {
+            add(job->filter, hashes, n, known);
             for (size_t i = 0; i < n; i++) known[i] = !known[i];
         } else {
-            calyx_has_hashes(filter, hashes, n, known);
+            calyx_has_hashes(job->filter, hashes, n, known);
         }
         for (size_t i = 0; i < n; i++) {
             const size_t to = block->ends[at + i];
-            if (known[i] == wants_known) {
+            if (known[i] == (job->what == PRINT_PRESENT)) {
                 block_output(block, block->text + from, to - from);
                 block_output(block, &end, 1);
-                printed++;
+                job->printed++;
             }
             from = to + 1;
         }
     }
-    expect_memory();
+    expect_memory(job);
     return true;
 }
 
-uint64_t approx_print(calyx_filter *f, int count, char **files, bool wanted,
-                      bool adds, uint64_t memory, struct output *output,
+uint64_t approx_print(calyx_filter *f, int count, char **files,
+                      enum approx_print what, struct output *output,
                       struct input_totals *totals) {
-    filter = f;
-    wants_known = wanted;
-    adds_new = adds;
-    most_memory = memory;
-    const struct stages stages = {
-        .in_parallel = hash_all, .in_order = pass, .output = output};
+    struct approx_job job = {.filter = f, .what = what, .memory = budget()};
+    const struct stages stages = {.in_parallel = hash_lines,
+                                  .in_order = print_lines,
+                                  .output = output,
+                                  .context = &job};
     *totals = run_pipeline(&stages, count, files);
-    return printed;
+    return job.printed;
 }

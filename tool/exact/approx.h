@@ -1,5 +1,6 @@
 /*
- * --approx: one pass with filters alone, for streams that nothing else holds.
+ * --approx: one pass with filters alone, for streams that do not fit anywhere.
+ * All within the budget of --memory.
  */
 #ifndef CALYX_TOOL_APPROX_H
 #define CALYX_TOOL_APPROX_H
@@ -8,22 +9,21 @@
 
 /* --approx[=RATE] */
 void parse_approx(const struct verb_option *option, const char *value);
-double approx_rate(void); /* 0: not asked for */
+double approx_rate(void); /* 0: without --approx */
 #define APPROX_OPTION(text) \
     { 0, "approx", "[=RATE]", text, parse_approx, NULL }
 
-/* An empty filter at that rate, which grows, but not beyond `memory`. */
+/* An empty filter at that rate, which grows. */
 calyx_filter *approx_filter(void);
 
-/* Put the keys of files into a filter, of those only that `before` may have,
- * if it is given. */
+/* Add the keys of files to a filter; only those that `before` has, if given. */
 void approx_add(calyx_filter *f, int count, char **files,
-                const calyx_filter *before, uint64_t memory);
+                const calyx_filter *before);
 
-/* Print the lines that `f` seems to have (`wanted`), or certainly lacks; with
- * `adds`, put in each that it lacks. Returns how many were printed. */
-uint64_t approx_print(calyx_filter *f, int count, char **files, bool wanted,
-                      bool adds, uint64_t memory, struct output *output,
+/* Print lines by what the filter says of their keys. Returns their number. */
+enum approx_print { PRINT_PRESENT, PRINT_ABSENT, PRINT_AND_ADD_ABSENT };
+uint64_t approx_print(calyx_filter *f, int count, char **files,
+                      enum approx_print what, struct output *output,
                       struct input_totals *totals);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * Which lines are equal, exactly, in the memory that there is.
+ * The exact engine: decides which lines have equal keys, in bounded memory.
  *
- * Work is done in rounds. A round reads records in the order of the input and
- * keeps their keys in an exact set. When that is full, keys that it lacks are
- * put off: they go into one of several spills, by their hash. So all records of
- * one key are met in one round, in their order. At the end of a round its keys
- * are settled, and each spill becomes the input of a round of its own, with
- * another seed. Lines to be printed go straight to the output as long as
- * nothing was put off, and from then on into runs, which are merged by their
- * sequence numbers in the end.
+ * It works like a Grace hash join. A partition is a sequence of records in the
+ * order of the input; the first partition is the input itself. The engine reads
+ * a partition and stores its keys in an exact set. When the set is full,
+ * records of other keys are spilled to one of several files, chosen by hash, so
+ * all records of a key stay together and in order. Each spill file then becomes
+ * a partition of its own, hashed with another seed. Lines are printed directly
+ * until the first record is spilled. From then on they go to runs, which are
+ * merged by sequence number at the end.
  *
- * Every round settles at least one key. So this ends, with the right answer,
- * even for a hash that gives all keys one value; good hashes only make it fast.
- * Input that fits is one round, and no file is made.
+ * Every partition resolves at least one key. So the engine terminates with the
+ * right answer even if all keys have the same hash; a good hash only makes it
+ * fast. Input that fits into memory is one partition, and no file is created.
  */
 #ifndef CALYX_TOOL_ENGINE_H
 #define CALYX_TOOL_ENGINE_H
@@ -21,92 +21,87 @@
 #include "exact/marks.h"
 #include "input/pipeline.h"
 
-/* What is kept of a key. */
+/* Stored with a key. */
 enum { FILE_BITS = 20, FILES_MASK = (1 << FILE_BITS) - 1 };
 struct tally {
-    uint64_t first; /* sequence number of its first line */
-    uint64_t count : 64 -
-        FILE_BITS;             /* of lines, or files: the verb's business */
-    uint64_t file : FILE_BITS; /* that had it last */
+    uint64_t first;                  /* sequence number of its first line */
+    uint64_t count : 64 - FILE_BITS; /* lines or files; the verb decides */
+    uint64_t file : FILE_BITS;       /* the last file that had the key */
 };
 
-/* What becomes of a line at once. */
+/* Where a line goes as soon as it is read. */
 enum destination { NOT_PRINTED, TO_OUTPUT, TO_SECOND };
 
-/* What makes one verb differ from another. Files are numbered in the order in
- * which they are read. */
+/* What distinguishes the verbs. Files are numbered in reading order. */
 struct rule {
-    bool tallies; /* are kept; else meet must not touch them */
-    /* May a key be met here first? If not, it is of no interest unless an
-     * earlier file had it. */
-    bool (*takes)(uint64_t file);
-    bool (*prints)(uint64_t file); /* may a line of this file be printed? */
-    /* A line was met; `fresh`: its key for the first time. */
-    enum destination (*meet)(struct tally *tally, bool fresh, uint64_t file);
-    /* A line of a file that is not taken from, whose key nobody has. NULL if
-     * all files are taken from. */
+    bool tallies; /* store a tally with each key; else visit must not use it */
+    /* Are new keys of this file inserted? If not, only keys that an earlier
+     * file inserted matter. */
+    bool (*inserts)(uint64_t file);
+    bool (*may_print)(uint64_t file); /* may its lines be printed? */
+    /* Called for each line whose key is in the set; `fresh`: it is new. */
+    enum destination (*visit)(struct tally *tally, bool fresh, uint64_t file);
+    /* Called for a line of a file that does not insert, if its key is absent.
+     * NULL if all files insert. */
     enum destination (*absent)(uint64_t file);
-    /* At the end of a round: is the first line of this key to be printed? NULL:
-     * none is that was not by then. */
-    bool (*keeps)(const struct tally *tally);
-    /* Which lines of files that may be printed are not to be, whatever others
-     * have. Called from many threads. NULL: none. */
+    /* At the end of a partition: print the first line of this key? NULL: all
+     * lines were printed before. */
+    bool (*selects)(const struct tally *tally);
+    /* Marks lines that are never printed, among those of files that may print.
+     * Called from many threads. NULL: none. */
     void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
     bool counts; /* print tally->count before lines of the first output */
     struct output *output, *second;
-    /* If given, no line is printed or kept, and those that go to the second
-     * output get a mark. */
+    /* If set, no line is printed or stored. Lines for the second output are
+     * marked instead. */
     struct line_marks *marks;
 };
 
 struct figures {
-    uint64_t lines, bytes;        /* read, by engine_read */
-    uint64_t candidates;          /* lines that the sieve let through */
-    uint64_t keys;                /* that were kept: different ones */
+    uint64_t lines, bytes;        /* read by engine_read */
+    uint64_t candidates;          /* lines that passed the prefilter */
+    uint64_t keys;                /* distinct keys stored */
     uint64_t printed, second;     /* lines */
     uint64_t partitions, spilled; /* spilled: bytes */
-    uint64_t passes;              /* over the files; the verb's business */
+    uint64_t passes;              /* over the files; set by the verb */
 };
 
-/* `memory` is what all of this may take; `expected`, what will come: zeros if
- * nobody knows. */
-void engine_start(const struct rule *rule, uint64_t memory,
-                  const struct sample *expected);
+struct engine;
 
-/* Read a file, or several as one; only lines whose keys `sieve` may have, if
- * there is one. Their keys are added to `passed`, if that is given. Both must
- * be made by prefilter_options. */
-void engine_read(int count, char **files, const calyx_filter *prefilter,
-                 calyx_filter *passed);
+/* `memory` bounds the engine. `expected` is the estimated input; zeros if
+ * unknown. `rule` must outlive the engine. */
+struct engine *engine_start(const struct rule *rule, uint64_t memory,
+                            const struct sample *expected);
 
-/* With marks: read files that can be read again, and only lines whose keys
- * `sieve` may have, of which there are about as many as expected. If these do
- * not fit at once, the files are read several times, for one part of the keys
- * after the other, or keys are put off, whichever is sooner done. Lines are put
- * out the last time unless some were put off. Returns how often was read. */
-unsigned engine_read_in_passes(int count, char **files,
+/* Read one file, or several as one. If there is a `prefilter`, skip lines whose
+ * keys it lacks. Add the keys of the others to `passed`, if given. Both filters
+ * must be made by prefilter_new. */
+void engine_read(struct engine *engine, int count, char **files,
+                 const calyx_filter *prefilter, calyx_filter *passed);
+
+/* With marks, for files that can be read again: read lines whose keys the
+ * prefilter has, about as many as expected. If their keys do not fit, read the
+ * files several times, for a share of the keys each time, or spill, whichever
+ * costs less. The last pass prints, unless records were spilled. Returns the
+ * number of passes. */
+unsigned engine_read_in_passes(struct engine *engine, int count, char **files,
                                const calyx_filter *prefilter,
                                const struct sample *expected);
 
-/* The rounds that are left, and the merge. */
-struct figures engine_end(void);
+/* Process the remaining partitions, merge the runs, free the engine. */
+struct figures engine_end(struct engine *engine);
 
-/* For filters that take the hashes of these keys. */
-calyx_options prefilter_options(void);
-void prefilter_hashes(const calyx_key *keys, size_t n, uint64_t *hashes);
-
-/* ---- --dry-run ----------------------------------------------------------- */
+/* ---- --dry-run (dry_run.c) ----------------------------------------------- */
 
 struct engine_plan {
-    const struct rule *rule;
     struct sample sum;         /* of all files */
-    struct sample prefiltered; /* of what a sieve is made of, if one is */
-    uint64_t prefilter;        /* its bytes */
-    const char *what_remains;  /* those of its lines that must be kept */
+    struct sample prefiltered; /* what the prefilter is built from, if any */
+    uint64_t prefilter;        /* its bytes; 0: none */
+    const char *what_remains;  /* which of its lines must be stored */
     int passes;                /* over the files */
-    bool parts; /* and more, if need be, as engine_read_in_passes */
-    bool known; /* no file is a pipe */
+    bool more_passes;          /* if needed, as engine_read_in_passes does */
+    bool known;                /* no file is a pipe */
 };
-void print_plan(const struct engine_plan *outlook);
+void print_plan(const struct rule *rule, const struct engine_plan *plan);
 
 #endif

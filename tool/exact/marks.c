@@ -8,8 +8,9 @@ enum { BITS = 64 };
 
 struct line_marks {
     uint64_t lines;
-    uint64_t next; /* line to be printed */
-    bool marked;   /* those with a mark are printed */
+    uint64_t next; /* the first line that was not considered yet */
+    uint64_t read; /* lines before the current block */
+    bool marked;   /* print the marked lines, not the others */
     _Atomic uint64_t count;
     _Atomic uint64_t bits[];
 };
@@ -73,9 +74,6 @@ void marks_print_block(struct line_marks *m, struct text_block *block) {
     print_from(m, block, 0);
 }
 
-static struct line_marks *printing;
-static uint64_t lines; /* before the block whose turn it is */
-
 static void cut(struct text_block *block, struct key_batch *batch) {
     batch_start(batch, block);
     while (batch_next(batch, block)) note_ends(block, batch);
@@ -83,20 +81,19 @@ static void cut(struct text_block *block, struct key_batch *batch) {
 
 static bool print(struct text_block *block, struct key_batch *batch) {
     (void)batch;
-    const uint64_t first = lines;
-    lines += block->lines;
-    if (lines > printing->next)
-        print_from(printing, block, (size_t)(printing->next - first));
+    struct line_marks *const m = block->context;
+    const uint64_t first = m->read;
+    m->read += block->lines;
+    if (m->read > m->next) print_from(m, block, (size_t)(m->next - first));
     return true;
 }
 
 bool marks_print(struct line_marks *m, int count, char **files,
                  struct output *output) {
     if (m->next == m->lines) return false;
-    printing = m;
-    lines = 0;
+    m->read = 0;
     const struct stages stages = {
-        .in_parallel = cut, .in_order = print, .output = output};
+        .in_parallel = cut, .in_order = print, .output = output, .context = m};
     run_pipeline(&stages, count, files);
     return true;
 }

@@ -1,41 +1,42 @@
 #include "exact/prefilter.h"
 
-#include "exact/engine.h"
+#include "exact/key_hash.h"
 
-static const calyx_filter *asked;
-static calyx_filter *made;
+struct prefilter_job {
+    const calyx_filter *before; /* NULL: all keys pass */
+    calyx_filter *made, *seen;
+};
 
-static void in_parallel(struct text_block *block, struct key_batch *batch) {
+/* Hash the keys of a block, and leave those that `before` has. */
+static void hash_passing_keys(struct text_block *block,
+                              struct key_batch *batch) {
+    const struct prefilter_job *const job = block->context;
     bool found[BATCH_ROOM];
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         const size_t n = batch->count;
         uint64_t *const hashes =
             room_for_hashes(block, block->selected + n) + block->selected;
-        prefilter_hashes(batch->keys, n, hashes);
+        hash_keys(job->made, batch->keys, n, hashes);
         block->lines += n;
-        if (!asked) {
+        if (!job->before) {
             block->selected += n;
             continue;
         }
-        calyx_has_hashes(asked, hashes, n, found);
-        size_t kept = 0;
-        for (size_t i = 0; i < n; i++) {
-            hashes[kept] = hashes[i];
-            kept += found[i];
-        }
-        block->selected += kept;
+        calyx_has_hashes(job->before, hashes, n, found);
+        block->selected += select_hashes(hashes, found, n);
     }
 }
 
-static bool in_order(struct text_block *block, struct key_batch *batch) {
+static bool add_keys(struct text_block *block, struct key_batch *batch) {
     (void)batch;
-    calyx_add_hashes(made, block->hashes, block->selected, NULL, NULL);
+    const struct prefilter_job *const job = block->context;
+    calyx_add_hashes(job->made, block->hashes, block->selected, NULL, NULL);
     return true;
 }
 
 calyx_filter *prefilter_new(uint64_t keys, uint64_t memory) {
-    calyx_options want = prefilter_options();
+    calyx_options want = key_hash_options(0);
     calyx_error why;
     calyx_filter *f;
     want.capacity = keys ? keys : 1;
@@ -44,7 +45,7 @@ calyx_filter *prefilter_new(uint64_t keys, uint64_t memory) {
     return f;
 }
 
-/* Ten bits a key, or as many as there may be. */
+/* 10 bits for each key if memory allows. */
 uint64_t prefilter_bytes_for(uint64_t keys, uint64_t memory) {
     const uint64_t least = 1 << 13, wanted = keys + keys / 4;
     const uint64_t bytes = wanted < memory ? wanted : memory;
@@ -53,52 +54,49 @@ uint64_t prefilter_bytes_for(uint64_t keys, uint64_t memory) {
 
 calyx_filter *prefilter_of(char *file, const calyx_filter *before,
                            uint64_t keys, uint64_t memory) {
-    made = prefilter_new(keys, memory);
-    asked = before;
-    const struct stages stages = {.in_parallel = in_parallel,
-                                  .in_order = in_order};
+    struct prefilter_job job = {.before = before,
+                                .made = prefilter_new(keys, memory)};
+    const struct stages stages = {.in_parallel = hash_passing_keys,
+                                  .in_order = add_keys,
+                                  .context = &job};
     run_pipeline(&stages, 1, &file);
-    return made;
+    return job.made;
 }
 
-/* ---- Keys that come again ------------------------------------------------ */
+/* ---- Repeated keys ------------------------------------------------------- */
 
-static calyx_filter *seen;
-
-/* In turns: of two equal lines that are added at once, both might be taken for
- * the first. */
-static bool note_repeats(struct text_block *block, struct key_batch *batch) {
+/* In order: if two equal lines were added at once, both might count as the
+ * first. */
+static bool add_repeats(struct text_block *block, struct key_batch *batch) {
     (void)batch;
+    const struct prefilter_job *const job = block->context;
     bool fresh[BATCH];
     for (size_t at = 0; at < block->selected; at += BATCH) {
         uint64_t *const hashes = block->hashes + at;
         const size_t left = block->selected - at;
         const size_t n = left < BATCH ? left : BATCH;
-        calyx_add_hashes(seen, hashes, n, fresh, NULL);
-        size_t again = 0;
-        for (size_t i = 0; i < n; i++) {
-            hashes[again] = hashes[i];
-            again += !fresh[i];
-        }
-        calyx_add_hashes(made, hashes, again, NULL, NULL);
+        calyx_add_hashes(job->seen, hashes, n, fresh, NULL);
+        for (size_t i = 0; i < n; i++) fresh[i] = !fresh[i];
+        calyx_add_hashes(job->made, hashes, select_hashes(hashes, fresh, n),
+                         NULL, NULL);
     }
     return true;
 }
 
-/* A key that comes again has two lines. */
+/* At most half of the lines can have distinct repeated keys. */
 struct repeats prefilter_of_repeats(int count, char **files, uint64_t lines,
                                     uint64_t memory) {
-    seen = prefilter_new(lines, 2 * memory);
-    made = prefilter_new(lines / 2, memory);
-    asked = NULL;
-    const struct stages stages = {.in_parallel = in_parallel,
-                                  .in_order = note_repeats};
+    struct prefilter_job job = {.seen = prefilter_new(lines, 2 * memory),
+                                .made = prefilter_new(lines / 2, memory)};
+    const struct stages stages = {.in_parallel = hash_passing_keys,
+                                  .in_order = add_repeats,
+                                  .context = &job};
     const struct input_totals totals = run_pipeline(&stages, count, files);
-    calyx_free(seen);
-    return (struct repeats){made, totals};
+    calyx_free(job.seen);
+    return (struct repeats){job.made, totals};
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Facts --------------------------------------------------------------- */
 
 bool prefilter_pays(uint64_t bytes, uint64_t memory) {
     const uint64_t few = (uint64_t)4 << 20;

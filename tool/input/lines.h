@@ -22,6 +22,8 @@ struct text_block {
     uint64_t line;     /* number of its first line, if lines are counted */
     char trouble[200]; /* why reading failed behind it, "" if it did not */
 
+    void *context; /* of the stages that work on it */
+
     /* For those who work on it: */
     char *out; /* bytes to be written when it is its turn */
     size_t out_size, out_room;

@@ -138,7 +138,7 @@ static void run_in_order(struct pipeline *s, struct text_block *block,
 
 static void *run(void *context) {
     struct pipeline *const s = context;
-    struct text_block block = {0};
+    struct text_block block = {.context = s->stages->context};
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     for (uint64_t number; read_block(s, &block, &number);) {
@@ -234,6 +234,15 @@ void hash_block(struct text_block *block, struct key_batch *batch,
         else
             block->lines += batch->count;
     }
+}
+
+size_t select_hashes(uint64_t *hashes, const bool *chosen, size_t n) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        hashes[count] = hashes[i];
+        count += chosen[i];
+    }
+    return count;
 }
 
 /* ---- Figures ------------------------------------------------------------ */

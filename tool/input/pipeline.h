@@ -30,6 +30,7 @@ struct stages {
     bool goes_on;       /* behind a file that cannot be read */
     const char *so_far; /* what stays if reading fails, for the message */
     struct output *output; /* for block->out; NULL if there is none */
+    void *context;         /* for block->context */
 };
 
 struct input_totals {
@@ -50,6 +51,9 @@ void hash_block(struct text_block *block, struct key_batch *batch,
 /* The lines of a batch, counted in block->lines, and where they end, in
  * block->ends. */
 void note_ends(struct text_block *block, const struct key_batch *batch);
+
+/* Move the hashes with `chosen[i]` to the front. Returns their number. */
+size_t select_hashes(uint64_t *hashes, const bool *chosen, size_t n);
 
 /* block->hashes and block->ends, with room for so many. */
 uint64_t *room_for_hashes(struct text_block *block, size_t lines);

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "exact/approx.h"
-#include "exact/engine.h"
 #include "exact/prefilter.h"
 #include "files/result.h"
+#include "verb/exact_run.h"
 
 static bool count;
 static uint64_t at_least, files_count;
@@ -35,8 +35,8 @@ static bool is_read_last(uint64_t file) {
 }
 
 /* What counts is to be in all files so far. */
-static enum destination meet_in_all(struct tally *tally, bool fresh,
-                                    uint64_t file) {
+static enum destination visit_in_all(struct tally *tally, bool fresh,
+                                     uint64_t file) {
     (void)fresh;
     if (tally->count != file) return NOT_PRINTED;
     tally->count++;
@@ -52,18 +52,18 @@ static enum destination absent(uint64_t file) {
  */
 
 /* A key that is first met later cannot be in enough files. */
-static bool takes(uint64_t file) {
+static bool inserts(uint64_t file) {
     return file + at_least <= files_count;
 }
 
-static enum destination meet_in_some(struct tally *tally, bool fresh,
-                                     uint64_t file) {
+static enum destination visit_in_some(struct tally *tally, bool fresh,
+                                      uint64_t file) {
     if (fresh || tally->file != file) tally->count++;
     tally->file = file & FILES_MASK;
     return NOT_PRINTED;
 }
 
-static bool keeps(const struct tally *tally) {
+static bool selects(const struct tally *tally) {
     return tally->count >= at_least;
 }
 
@@ -93,7 +93,8 @@ static bool fits(uint64_t keys) {
 
 /* In the order of the chain: by size, but the first file does not come last if
  * a filter of it fits, since that saves one reading. */
-static struct operand *look_at(int n, char **files, struct sample *sum) {
+static struct operand *sample_operands(int n, char **files,
+                                       struct sample *sum) {
     struct operand *const operands = alloc_memory((size_t)n * sizeof *operands);
     *sum = (struct sample){.rereadable = true};
     for (int i = 0; i < n; i++) {
@@ -131,33 +132,69 @@ static calyx_filter *chain(const struct operand *operands, int n, int *next) {
     return prefilter;
 }
 
-/* One file is read for both, for its filter and for its keys; then the others;
- * and the first of the command line last. */
-static void run_with_prefilter(int n, struct operand *operands,
-                               const struct rule *rule) {
+/* What is read: the operands in the order of the chain, and the sum. */
+struct common_input {
+    struct operand *operands;
+    const struct sample *sum;
+    bool of_all, prefiltered;
+};
+
+/* Read one file through the prefilter, then the others, then the first of the
+ * command line. */
+static struct engine *read_with_prefilter(const struct exact_run *run,
+                                          struct operand *operands) {
     int start;
-    calyx_filter *const prefilter = chain(operands, n, &start);
-    /* those that pass are few; and if not, a filter would not help */
+    calyx_filter *const prefilter = chain(operands, run->count, &start);
+    /* few keys pass; and if many do, a filter would not help */
     const struct sample *const is = &operands[start].is;
     const uint64_t keys = prefilter_keys(prefilter);
     const uint64_t most = keys < is->lines ? keys : is->lines;
     calyx_filter *const passed = prefilter_new(most / 2, budget() / 8);
     const struct sample expected = {.bytes =
                                         is->bytes / (is->lines + 1) * most};
-    engine_start(
-        rule,
-        budget_without(prefilter_bytes(prefilter) + prefilter_bytes(passed)),
-        &expected);
-    engine_read(1, &operands[start].file, prefilter, passed);
+    const uint64_t taken = prefilter_bytes(prefilter) + prefilter_bytes(passed);
+    struct engine *const engine =
+        engine_start(&run->rule, budget_without(taken), &expected);
+    engine_read(engine, 1, &operands[start].file, prefilter, passed);
     calyx_free(prefilter);
     int first = 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < run->count; i++)
         if (operands[i].is_first)
             first = i;
         else if (i != start)
-            engine_read(1, &operands[i].file, passed, NULL);
-    engine_read(1, &operands[first].file, passed, NULL);
+            engine_read(engine, 1, &operands[i].file, passed, NULL);
+    engine_read(engine, 1, &operands[first].file, passed, NULL);
     calyx_free(passed);
+    return engine;
+}
+
+static struct engine *read_directly(const struct exact_run *run,
+                                    const struct common_input *in) {
+    const struct sample nothing = {0};
+    struct engine *const engine = engine_start(
+        &run->rule, budget(), in->sum->rereadable ? in->sum : &nothing);
+    for (int i = in->of_all; i < run->count; i++)
+        engine_read(engine, 1, run->files + i, NULL, NULL);
+    if (in->of_all) engine_read(engine, 1, run->files, NULL, NULL);
+    return engine;
+}
+
+static struct figures find_common(struct exact_run *run) {
+    const struct common_input *const in = run->context;
+    struct engine *const engine = in->prefiltered
+                                      ? read_with_prefilter(run, in->operands)
+                                      : read_directly(run, in);
+    expect_same_files(in->prefiltered);
+    struct figures f = engine_end(engine);
+    f.passes = 1 + in->prefiltered;
+    return f;
+}
+
+static size_t own_figures(const struct figures *f, struct figure *own) {
+    own[0] = (struct figure){"common", (double)f->printed, true};
+    own[1] = (struct figure){"false_candidates", (double)(f->keys - f->printed),
+                             true};
+    return 2;
 }
 
 /* ---- With filters alone ---------------------------------------------------
@@ -176,13 +213,13 @@ static int run_approx(int n, char **files) {
     calyx_filter *f = NULL;
     for (int i = 1; i < n; i++) {
         calyx_filter *const next = approx_filter();
-        approx_add(next, 1, files + i, f, budget());
+        approx_add(next, 1, files + i, f);
         calyx_free(f);
         f = next;
     }
     struct input_totals totals;
     const uint64_t printed =
-        approx_print(f, 1, files, true, false, budget(), output, &totals);
+        approx_print(f, 1, files, PRINT_PRESENT, output, &totals);
     output_close(output);
     calyx_info info;
     calyx_describe(f, &info);
@@ -205,7 +242,7 @@ static int run_approx(int n, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static int run(int n, char **files) {
+static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
     if (approx_rate() > 0) return run_approx(n, files);
     if (at_least > (uint64_t)n)
@@ -217,63 +254,40 @@ static int run(int n, char **files) {
     if (!at_least) at_least = files_count;
 
     const double started = seconds_now();
-    const bool of_all = at_least == files_count;
-    struct rule rule = {.tallies = true,
-                        .takes = of_all ? is_read_first : takes,
-                        .prints = of_all ? is_read_last : takes,
-                        .meet = of_all ? meet_in_all : meet_in_some,
-                        .absent = at_least > 1 ? absent : NULL,
-                        .keeps = of_all ? NULL : keeps,
-                        .counts = count};
     struct sample sum;
-    struct operand *const operands = look_at(n, files, &sum);
-    const bool prefiltered = sum.rereadable && of_all &&
-                             prefilter_pays(operands[0].is.bytes, budget());
-    if (only_plans()) {
-        const struct sample least = operands[0].is;
-        print_plan(&(struct engine_plan){
-            .rule = &rule,
-            .sum = sum,
-            .prefiltered = least,
-            .prefilter = prefiltered ? prefilter_bytes_for(
-                                           least.lines, memory_of_prefilter())
-                                     : 0,
-            .what_remains = "are common",
-            .passes = 1 + prefiltered,
-            .known = sum.rereadable});
-        return EXIT_YES;
-    }
-
-    rule.output = output_open(result_path_of_lines(), result_replaces());
-    note_files(n, files);
-    if (prefiltered) {
-        run_with_prefilter(n, operands, &rule);
-    } else {
-        engine_start(&rule, budget(),
-                     sum.rereadable ? &sum : &(struct sample){0});
-        for (int i = of_all; i < n; i++) engine_read(1, files + i, NULL, NULL);
-        if (of_all) engine_read(1, files, NULL, NULL);
-    }
-    expect_same_files(prefiltered);
-    const struct figures f = engine_end();
-    output_close(rule.output);
+    struct operand *const operands = sample_operands(n, files, &sum);
+    const struct sample least = operands[0].is;
+    const bool of_all = at_least == files_count;
+    const bool prefiltered =
+        sum.rereadable && of_all && prefilter_pays(least.bytes, budget());
+    struct common_input in = {operands, &sum, of_all, prefiltered};
+    struct exact_run run = {
+        .rule = {.tallies = true,
+                 .inserts = of_all ? is_read_first : inserts,
+                 .may_print = of_all ? is_read_last : inserts,
+                 .visit = of_all ? visit_in_all : visit_in_some,
+                 .absent = at_least > 1 ? absent : NULL,
+                 .selects = of_all ? NULL : selects,
+                 .counts = count},
+        .plan = {.sum = sum,
+                 .prefiltered = least,
+                 .prefilter = prefiltered
+                                  ? prefilter_bytes_for(least.lines,
+                                                        memory_of_prefilter())
+                                  : 0,
+                 .what_remains = "are common",
+                 .passes = 1 + prefiltered,
+                 .known = sum.rereadable},
+        .count = n,
+        .files = files,
+        .started = started,
+        .run = find_common,
+        .context = &in,
+        .own_figures = own_figures,
+    };
+    const int status = exact_run(&run);
     free(operands);
-    if (wants_report()) {
-        const struct input_totals totals = {.lines = f.lines,
-                                            .bytes = f.bytes,
-                                            .seconds = seconds_now() - started};
-        const struct figure figures[] = {
-            {"distinct", (double)f.keys, true},
-            {"common", (double)f.printed, true},
-            {"candidates", (double)f.candidates, true},
-            {"false_candidates", (double)(f.keys - f.printed), true},
-            {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1 + prefiltered, true},
-            {"rounds", (double)f.partitions, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
-    return f.printed ? EXIT_YES : EXIT_NO;
+    return status;
 }
 
 static const struct group options = {
@@ -327,5 +341,5 @@ const struct verb verb_common = {
               "told on standard error.",
     .least = 2,
     .most = -1,
-    .run = run,
+    .run = run_verb,
 };

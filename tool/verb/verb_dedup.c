@@ -1,16 +1,14 @@
 /*
  * calyx dedup: the first line of each key, in the order of the input, exactly
- * and in the memory that it is given. settle.h tells how.
+ * and in the memory that it is given. exact/engine.h explains how.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "exact/approx.h"
-#include "exact/budget.h"
-#include "exact/engine.h"
 #include "exact/prefilter.h"
-#include "exact/spill.h"
 #include "files/result.h"
+#include "verb/exact_run.h"
 
 static const char *dups;
 static bool count, only_dups, only_unique;
@@ -22,20 +20,20 @@ static bool always(uint64_t file) {
     return true;
 }
 
-static enum destination meet_once(struct tally *tally, bool fresh,
-                                  uint64_t file) {
+static enum destination visit_once(struct tally *tally, bool fresh,
+                                   uint64_t file) {
     (void)tally, (void)file;
     return fresh ? TO_OUTPUT : TO_SECOND;
 }
 
-static enum destination meet_and_count(struct tally *tally, bool fresh,
-                                       uint64_t file) {
+static enum destination visit_and_count(struct tally *tally, bool fresh,
+                                        uint64_t file) {
     (void)file;
     tally->count++;
     return fresh ? NOT_PRINTED : TO_SECOND;
 }
 
-static bool keeps(const struct tally *tally) {
+static bool selects(const struct tally *tally) {
     return tally->count > 1 ? !only_unique : !only_dups;
 }
 
@@ -59,8 +57,8 @@ static int run_approx(int files_count, char **files) {
     struct input_totals totals;
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
-    const uint64_t printed = approx_print(f, files_count, files, false, true,
-                                          budget(), output, &totals);
+    const uint64_t printed = approx_print(
+        f, files_count, files, PRINT_AND_ADD_ABSENT, output, &totals);
     output_close(output);
     calyx_info info;
     calyx_describe(f, &info);
@@ -88,49 +86,47 @@ static uint64_t memory_of_prefilter(void) {
     return budget() / 8;
 }
 
-static struct figures run_in_one_pass(int files_count, char **files,
-                                      const struct rule *rule,
-                                      const struct sample *sum) {
-    engine_start(rule, budget(), sum);
-    engine_read(files_count, files, NULL, NULL);
+static struct figures run_in_one_pass(const struct exact_run *run,
+                                      const struct sample *expected) {
+    struct engine *const engine = engine_start(&run->rule, budget(), expected);
+    engine_read(engine, run->count, run->files, NULL, NULL);
     expect_same_files(false);
-    struct figures f = engine_end();
+    struct figures f = engine_end(engine);
     f.passes = 1;
     return f;
 }
 
-/* A filter tells which keys come again. All other lines are printed as they
- * are, and of the rest it is marked which were there before. */
-static struct figures run_with_marks(int files_count, char **files,
-                                     struct rule *rule,
-                                     const struct sample *sum) {
+/* A filter tells which keys occur again. All other lines are printed as they
+ * are. The engine marks the repeated lines among the rest. */
+static struct figures run_with_marks(struct exact_run *run) {
+    struct rule *const rule = &run->rule;
     const struct repeats repeats = prefilter_of_repeats(
-        files_count, files, sum->lines, memory_of_prefilter());
+        run->count, run->files, run->plan.sum.lines, memory_of_prefilter());
     const uint64_t lines = repeats.totals.lines;
-    /* lines may be shorter than they seemed */
+    /* lines may be shorter than estimated */
     if (marks_bytes(lines) > budget() / 4) {
-        calyx_free(repeats.prefilter);
-        return run_in_one_pass(files_count, files, rule, &(struct sample){0});
+        calyx_free(repeats.filter);
+        return run_in_one_pass(run, &(struct sample){0});
     }
-    const uint64_t keys = prefilter_keys(repeats.prefilter);
+    const uint64_t keys = prefilter_keys(repeats.filter);
     const struct sample expected = {
         .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
                             (double)keys),
         .lines = keys};
+    const uint64_t taken = prefilter_bytes(repeats.filter) + marks_bytes(lines);
     rule->marks = marks_new(lines);
-    engine_start(
-        rule,
-        budget_without(prefilter_bytes(repeats.prefilter) + marks_bytes(lines)),
-        &(struct sample){.bytes = 2 * expected.bytes});
-    const unsigned parts =
-        engine_read_in_passes(files_count, files, repeats.prefilter, &expected);
-    calyx_free(repeats.prefilter);
-    struct figures f = engine_end();
-    f.passes = 1 + parts;
-    f.passes += marks_print(rule->marks, files_count, files, rule->output);
+    struct engine *const engine =
+        engine_start(rule, budget_without(taken),
+                     &(struct sample){.bytes = 2 * expected.bytes});
+    const unsigned passes = engine_read_in_passes(
+        engine, run->count, run->files, repeats.filter, &expected);
+    calyx_free(repeats.filter);
+    struct figures f = engine_end(engine);
+    f.passes = 1 + passes;
+    f.passes += marks_print(rule->marks, run->count, run->files, rule->output);
     if (rule->second)
-        f.passes +=
-            marks_print_marked(rule->marks, files_count, files, rule->second);
+        f.passes += marks_print_marked(rule->marks, run->count, run->files,
+                                       rule->second);
     expect_same_files(true);
     f.lines = lines;
     f.bytes = repeats.totals.bytes;
@@ -139,67 +135,56 @@ static struct figures run_with_marks(int files_count, char **files,
     return f;
 }
 
-static int run(int files_count, char **files) {
+static struct figures deduplicate(struct exact_run *run) {
+    if (run->plan.more_passes) return run_with_marks(run);
+    const struct sample nothing = {0};
+    return run_in_one_pass(run, run->plan.known ? &run->plan.sum : &nothing);
+}
+
+static size_t own_figures(const struct figures *f, struct figure *own) {
+    own[0] = (struct figure){"printed", (double)f->printed, true};
+    own[1] = (struct figure){"duplicates", (double)(f->lines - f->keys), true};
+    return 2;
+}
+
+static int run_verb(int n, char **files) {
     if (only_dups && only_unique)
         fail("--only-dups and --only-unique together leave nothing");
-    expect_one_standard_input(files_count, files);
-    if (approx_rate() > 0) return run_approx(files_count, files);
+    expect_one_standard_input(n, files);
+    if (approx_rate() > 0) return run_approx(n, files);
 
     const double started = seconds_now();
-    struct rule rule = {
-        .tallies = tallies(),
-        .takes = always,
-        .prints = always,
-        .meet = tallies() ? meet_and_count : meet_once,
-        .keeps = tallies() ? keeps : NULL,
-        .counts = count,
-    };
-    const struct sample sum = sample_files(files_count, files);
-    const bool known = sum.rereadable && files_count > 0;
+    const struct sample sum = sample_files(n, files);
+    const bool known = sum.rereadable && n > 0;
     /* marks take an eighth of the memory at most */
     const bool by_marks = known && sum.plain && !tallies() &&
                           prefilter_pays(sum.bytes, budget()) &&
                           sum.lines <= budget();
-    if (only_plans()) {
-        const uint64_t repeats = sum.lines / 2;
-        print_plan(&(struct engine_plan){
-            .rule = &rule,
-            .sum = sum,
-            .prefiltered = sum,
-            .prefilter =
-                by_marks ? prefilter_bytes_for(repeats, memory_of_prefilter())
-                         : 0,
-            .what_remains = "come again",
-            .passes = 1 + by_marks,
-            .parts = by_marks,
-            .known = known});
-        return EXIT_YES;
-    }
-    expect_output(dups, result_replaces());
-    rule.output = output_open(result_path_of_lines(), result_replaces());
-    if (dups) rule.second = output_open(dups, result_replaces());
-    note_files(files_count, files);
-    const struct figures f =
-        by_marks ? run_with_marks(files_count, files, &rule, &sum)
-                 : run_in_one_pass(files_count, files, &rule,
-                                   known ? &sum : &(struct sample){0});
-    output_close(rule.output);
-    output_close(rule.second);
-    if (wants_report()) {
-        const struct input_totals totals = {.lines = f.lines,
-                                            .bytes = f.bytes,
-                                            .seconds = seconds_now() - started};
-        const struct figure figures[] = {
-            {"distinct", (double)f.keys, true},
-            {"printed", (double)f.printed, true},
-            {"duplicates", (double)(f.lines - f.keys), true},
-            {"candidates", (double)f.candidates, true},
-            {"spilled_bytes", (double)f.spilled, true},
-            {"passes", (double)f.passes, true},
-            {"rounds", (double)f.partitions, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
+    struct exact_run run = {
+        .rule = {.tallies = tallies(),
+                 .inserts = always,
+                 .may_print = always,
+                 .visit = tallies() ? visit_and_count : visit_once,
+                 .selects = tallies() ? selects : NULL,
+                 .counts = count},
+        .plan = {.sum = sum,
+                 .prefiltered = sum,
+                 .prefilter = by_marks
+                                  ? prefilter_bytes_for(sum.lines / 2,
+                                                        memory_of_prefilter())
+                                  : 0,
+                 .what_remains = "come again",
+                 .passes = 1 + by_marks,
+                 .more_passes = by_marks,
+                 .known = known},
+        .count = n,
+        .files = files,
+        .second = dups,
+        .started = started,
+        .run = deduplicate,
+        .own_figures = own_figures,
+    };
+    exact_run(&run);
     return EXIT_YES;
 }
 
@@ -261,5 +246,5 @@ const struct verb verb_dedup = {
             {0},
         },
     .most = -1,
-    .run = run,
+    .run = run_verb,
 };

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 
 #include "exact/approx.h"
-#include "exact/engine.h"
 #include "exact/prefilter.h"
 #include "files/filter_file.h"
 #include "files/result.h"
 #include "input/source.h"
+#include "verb/exact_run.h"
 
 static bool unique;
 static uint64_t first; /* the number of the first file: it is read last */
@@ -26,11 +26,11 @@ static bool is_first(uint64_t file) {
     return file == first;
 }
 
-static bool takes(uint64_t file) {
+static bool inserts(uint64_t file) {
     return unique || !is_first(file);
 }
 
-static enum destination meet(struct tally *tally, bool fresh, uint64_t file) {
+static enum destination visit(struct tally *tally, bool fresh, uint64_t file) {
     (void)tally;
     return fresh && is_first(file) ? TO_OUTPUT : NOT_PRINTED;
 }
@@ -106,10 +106,10 @@ static int run_approx(char *file) {
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     calyx_filter *const f = approx_filter();
-    approx_add(f, list_count, lists, NULL, budget());
+    approx_add(f, list_count, lists, NULL);
     struct input_totals totals;
     const uint64_t printed =
-        approx_print(f, 1, &file, false, false, budget(), output, &totals);
+        approx_print(f, 1, &file, PRINT_ABSENT, output, &totals);
     output_close(output);
     calyx_info info;
     calyx_describe(f, &info);
@@ -133,76 +133,78 @@ static uint64_t memory_of_prefilter(void) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static int run(int n, char **files) {
+struct minus_input {
+    struct sample of_first, of_others;
+    bool prefiltered;
+};
+
+static struct figures subtract(struct exact_run *run) {
+    const struct minus_input *const in = run->context;
+    calyx_filter *const prefilter =
+        in->prefiltered ? prefilter_of(run->files[0], NULL, in->of_first.lines,
+                                       memory_of_prefilter())
+                        : NULL;
+    const struct sample nothing = {0};
+    struct engine *const engine = engine_start(
+        &run->rule, budget_without(prefilter_bytes(prefilter)),
+        in->prefiltered || !run->plan.known ? &nothing : &in->of_others);
+    for (int i = 0; i < list_count; i++)
+        engine_read(engine, 1, lists + i, prefilter, NULL);
+    engine_read(engine, 1, run->files, NULL, NULL);
+    expect_same_files(in->prefiltered);
+    calyx_free(prefilter);
+    struct figures f = engine_end(engine);
+    f.passes = 1 + in->prefiltered;
+    return f;
+}
+
+static size_t own_figures(const struct figures *f, struct figure *own) {
+    own[0] = (struct figure){"printed", (double)f->printed, true};
+    return 1;
+}
+
+static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
     sort_operands(n, files);
     if (approx_rate() > 0) return run_approx(files[0]);
     first = (uint64_t)list_count;
 
     const double started = seconds_now();
-    struct rule rule = {.takes = takes,
-                        .prints = is_first,
-                        .meet = meet,
-                        .absent = unique ? NULL : absent,
-                        .drop = filter_count ? drop : NULL};
-    const struct sample of_first = sample_file(files[0]);
-    struct sample sum = sample_files(list_count, lists);
-    /* it costs one reading of the first file, and may save keeping the others
-     */
-    const bool prefiltered = of_first.rereadable &&
-                             prefilter_pays(sum.bytes, budget()) &&
-                             sum.bytes >= of_first.bytes / 2;
-    const bool known = sum.rereadable && of_first.rereadable;
-    if (only_plans()) {
-        sample_add(&sum, &of_first);
-        print_plan(&(struct engine_plan){
-            .rule = &rule,
-            .sum = sum,
-            .prefiltered = of_first,
-            .prefilter =
-                prefiltered
-                    ? prefilter_bytes_for(of_first.lines, memory_of_prefilter())
-                    : 0,
-            .what_remains = "are in other files",
-            .passes = 1 + prefiltered,
-            .known = known});
-        return EXIT_YES;
-    }
-
-    rule.output = output_open(result_path_of_lines(), result_replaces());
-    note_files(n, files);
-    calyx_filter *const prefilter =
-        prefiltered ? prefilter_of(files[0], NULL, of_first.lines,
-                                   memory_of_prefilter())
-                    : NULL;
-    const struct sample nothing = {0};
-    engine_start(&rule, budget_without(prefilter_bytes(prefilter)),
-                 prefiltered || !known ? &nothing : &sum);
-    for (int i = 0; i < list_count; i++)
-        engine_read(1, lists + i, prefilter, NULL);
-    engine_read(1, files, NULL, NULL);
-    expect_same_files(prefiltered);
-    calyx_free(prefilter);
-    const struct figures f = engine_end();
-    output_close(rule.output);
-    if (wants_report()) {
-        const struct input_totals totals = {.lines = f.lines,
-                                            .bytes = f.bytes,
-                                            .seconds = seconds_now() - started};
-        const struct figure figures[] = {
-            {"distinct", (double)f.keys, true},
-            {"printed", (double)f.printed, true},
-            {"candidates", (double)f.candidates, true},
-            {"spilled_bytes", (double)f.spilled, true},
-            {"passes", 1 + prefiltered, true},
-            {"rounds", (double)f.partitions, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
+    struct minus_input in = {.of_first = sample_file(files[0]),
+                             .of_others = sample_files(list_count, lists)};
+    /* it costs a pass over the first file, and may save storing the others */
+    in.prefiltered = in.of_first.rereadable &&
+                     prefilter_pays(in.of_others.bytes, budget()) &&
+                     in.of_others.bytes >= in.of_first.bytes / 2;
+    struct sample sum = in.of_others;
+    sample_add(&sum, &in.of_first);
+    struct exact_run run = {
+        .rule = {.inserts = inserts,
+                 .may_print = is_first,
+                 .visit = visit,
+                 .absent = unique ? NULL : absent,
+                 .drop = filter_count ? drop : NULL},
+        .plan = {.sum = sum,
+                 .prefiltered = in.of_first,
+                 .prefilter = in.prefiltered
+                                  ? prefilter_bytes_for(in.of_first.lines,
+                                                        memory_of_prefilter())
+                                  : 0,
+                 .what_remains = "are in other files",
+                 .passes = 1 + in.prefiltered,
+                 .known = sum.rereadable},
+        .count = n,
+        .files = files,
+        .started = started,
+        .run = subtract,
+        .context = &in,
+        .own_figures = own_figures,
+    };
+    const int status = exact_run(&run);
     for (int i = 0; i < filter_count; i++) calyx_free(filters[i]);
     free(filters);
     free(lists);
-    return f.printed ? EXIT_YES : EXIT_NO;
+    return status;
 }
 
 static const struct group options = {
@@ -254,5 +256,5 @@ const struct verb verb_minus = {
               "told on standard error.",
     .least = 2,
     .most = -1,
-    .run = run,
+    .run = run_verb,
 };

@@ -1,0 +1,121 @@
+/* What the files of the exact engine share. */
+#ifndef CALYX_TOOL_ENGINE_INTERNAL_H
+#define CALYX_TOOL_ENGINE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "exact/engine.h"
+#include "exact/set.h"
+#include "exact/spill.h"
+
+enum {
+    MOST_SPILLS = 128,
+    MOST_RUNS = 128, /* then they are merged into one */
+    MOST_PASSES = 6, /* of engine_read_in_passes */
+};
+
+/* ---- Output lanes and their runs (lanes.c) ------------------------------- */
+
+/* One of the two outputs. */
+struct lane {
+    struct output *output;
+    char *bytes; /* buffer for the output */
+    size_t size, room;
+    struct spill **runs; /* sorted by sequence number */
+    size_t run_count, run_buffer;
+    uint64_t printed;
+};
+
+/* `memory` is the engine's. */
+void lane_open(struct lane *lane, struct output *output, uint64_t memory);
+void lane_print(struct lane *lane, const calyx_key *line, uint64_t count);
+void lane_flush(struct lane *lane);
+
+struct spill *run_new(void);
+
+/* Add a finished run; NULL is fine. */
+void lane_add_run(struct lane *lane, struct spill *run);
+
+/* Print all runs in order, and free the lane's memory. */
+void lane_close(struct lane *lane);
+
+/* ---- Partitions (partition.c) -------------------------------------------- */
+
+/* One thread works on a partition. */
+struct partition {
+    struct engine *engine;
+    uint64_t memory;
+    struct key_set *keys;
+    unsigned level; /* 0 for the input; each spill adds 1 */
+    calyx_filter *hasher;
+    calyx_filter *spilled_keys; /* a filter of them; NULL if not needed */
+    bool full;                  /* records are spilled */
+    bool direct;                /* lines are printed, not put into runs */
+    struct spill *runs[2];      /* for each lane; NULL: none yet */
+    struct spill *spills[MOST_SPILLS];
+    unsigned spill_count;
+};
+
+struct engine {
+    const struct rule *rule;
+    uint64_t memory;
+    struct figures figures;
+    struct lane lanes[2];
+    struct partition input; /* the first partition */
+
+    const calyx_filter *prefilter;
+    calyx_filter *passed;
+    uint64_t sequence; /* of the next line */
+    uint64_t *starts;  /* of each file: sequence number of its first line */
+    uint64_t file, file_room;
+    unsigned pass, passes; /* of engine_read_in_passes; 0: one for all keys */
+
+    /* Partitions to process, last in first out, so that files are freed soon.
+     * Once the input is read, the lock guards these, the lanes and figures. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct pending {
+        struct spill *spill;
+        unsigned level;
+    } * pending;
+    size_t pending_count, busy; /* busy: partitions being processed */
+};
+
+/* An empty set for the keys of a partition. */
+struct key_set *partition_keys(const struct rule *rule, uint64_t memory);
+
+/* `expected`: bytes. */
+void partition_start(struct partition *partition, unsigned level,
+                     uint64_t expected);
+
+/* Process the next record, of this file. */
+void partition_visit(struct partition *partition, uint64_t hash,
+                     const struct record *record, uint64_t file);
+
+/* Prefetch for records that will be visited soon. */
+enum { AHEAD_SLOT = 24, AHEAD_ENTRY = 10 };
+static inline void partition_prefetch(const struct partition *partition,
+                                      uint64_t slot, uint64_t entry) {
+    set_prefetch_slot(partition->keys, slot);
+    set_prefetch_entry(partition->keys, entry);
+}
+
+/* Select lines, and queue the spills. */
+void partition_end(struct partition *partition);
+
+/* Process all spills, and the spills that they leave. */
+void run_pending(struct engine *engine);
+
+/* ---- Shares of the memory (shares.c) ------------------------------------- */
+
+uint64_t memory_of_keys(const struct rule *rule, uint64_t memory);
+uint64_t memory_of_spilled_keys(uint64_t memory);
+size_t memory_of_spill(uint64_t memory, unsigned spills);
+
+/* Bytes that the exact set takes for a sample. */
+uint64_t set_bytes(const struct rule *rule, const struct sample *sample);
+
+/* Number of spills for a partition of this many bytes; 0: unknown. */
+unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes);
+
+#endif

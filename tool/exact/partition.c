@@ -1,0 +1,238 @@
+/* One partition of the exact engine, and the queue of those to come. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exact/engine_internal.h"
+#include "exact/key_hash.h"
+
+struct key_set *partition_keys(const struct rule *rule, uint64_t memory) {
+    return set_new(memory_of_keys(rule, memory),
+                   rule->tallies ? sizeof(struct tally) : 0);
+}
+
+void partition_start(struct partition *p, unsigned level, uint64_t expected) {
+    p->level = level;
+    p->full = false;
+    p->spill_count = spills_for(p->engine->rule, p->memory, expected);
+}
+
+/* ---- Records ------------------------------------------------------------- */
+
+static void put_line(struct partition *p, enum destination destination,
+                     const calyx_key *line, uint64_t sequence, uint64_t count) {
+    const struct rule *const rule = p->engine->rule;
+    if (destination == NOT_PRINTED) return;
+    if (rule->marks) {
+        if (destination == TO_SECOND) marks_set(rule->marks, sequence);
+        return;
+    }
+    struct lane *const lane = &p->engine->lanes[destination - TO_OUTPUT];
+    struct spill **const run = &p->runs[destination - TO_OUTPUT];
+    if (!lane->output) return;
+    if (p->direct) {
+        lane_print(lane, line, count);
+        return;
+    }
+    if (!*run) *run = run_new();
+    spill_put(*run, &(struct record){
+                        .sequence = sequence, .number = count, .key = *line});
+}
+
+/* From now on lines go to runs: they follow lines that are not known yet. */
+static void begin_spilling(struct partition *p) {
+    p->full = true;
+    p->direct = false;
+    if (p->engine->rule->absent) {
+        calyx_options want = key_hash_options(p->level);
+        calyx_error why;
+        want.bits = 8 * memory_of_spilled_keys(p->memory);
+        want.capacity = want.bits / 10;
+        if (calyx_new(&want, &p->spilled_keys, &why) != CALYX_OK)
+            fail_with(&why);
+    }
+    for (unsigned i = 0; i < p->spill_count; i++)
+        p->spills[i] = spill_new(memory_of_spill(p->memory, p->spill_count));
+}
+
+static void spill_record(struct partition *p, uint64_t hash,
+                         const struct record *r) {
+    if (!p->full) begin_spilling(p);
+    const unsigned at = (unsigned)(hash >> 57) & (p->spill_count - 1);
+    spill_put(p->spills[at], r);
+}
+
+static bool may_be_spilled(const struct partition *p, uint64_t hash) {
+    bool found;
+    return p->full && calyx_has_hashes(p->spilled_keys, &hash, 1, &found);
+}
+
+/* A record of a file that does not insert. All files that insert were read
+ * before, so the filter of spilled keys is complete. */
+static void visit_absent(struct partition *p, uint64_t hash,
+                         const struct record *r, uint64_t file) {
+    if (may_be_spilled(p, hash))
+        spill_record(p, hash, r);
+    else
+        put_line(p, p->engine->rule->absent(file), &r->line, r->sequence, 0);
+}
+
+void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
+                     uint64_t file) {
+    const struct rule *const rule = p->engine->rule;
+    struct entry *e = set_find(p->keys, &r->key, hash);
+    const bool fresh = !e;
+    if (!e && !rule->inserts(file)) {
+        visit_absent(p, hash, r, file);
+        return;
+    }
+    if (!e) {
+        const bool with_line = rule->selects && r->has_line;
+        if (!p->full)
+            e = set_insert(p->keys, &r->key, hash, with_line ? &r->line : NULL);
+        if (!e) {
+            spill_record(p, hash, r);
+            if (p->spilled_keys)
+                calyx_add_hashes(p->spilled_keys, &hash, 1, NULL, NULL);
+            return;
+        }
+    }
+    struct tally *const tally = set_payload(p->keys, e);
+    if (fresh && rule->tallies) tally->first = r->sequence;
+    const enum destination destination = rule->visit(tally, fresh, file);
+    put_line(p, destination, &r->line, r->sequence,
+             rule->counts && destination == TO_OUTPUT ? tally->count : 0);
+}
+
+/* ---- The end of a partition ---------------------------------------------- */
+
+static void select_lines(struct partition *p) {
+    const struct rule *const rule = p->engine->rule;
+    for (const struct entry *e = NULL; (e = set_next(p->keys, e));) {
+        const struct tally *const tally = set_payload(p->keys, e);
+        if (!rule->selects(tally)) continue;
+        const calyx_key line = set_line(p->keys, e);
+        put_line(p, TO_OUTPUT, &line, tally->first,
+                 rule->counts ? tally->count : 0);
+    }
+}
+
+static void queue_spills(struct partition *p) {
+    struct engine *const e = p->engine;
+    e->pending = resize_memory(e->pending, (e->pending_count + p->spill_count) *
+                                               sizeof *e->pending);
+    for (unsigned i = 0; i < p->spill_count; i++) {
+        if (!spill_size(p->spills[i])) {
+            spill_close(p->spills[i]);
+            continue;
+        }
+        spill_rewind(p->spills[i], 1 << 18);
+        e->pending[e->pending_count++] =
+            (struct pending){p->spills[i], p->level + 1};
+    }
+}
+
+void partition_end(struct partition *p) {
+    struct engine *const e = p->engine;
+    if (e->rule->selects) select_lines(p);
+    calyx_free(p->spilled_keys);
+    p->spilled_keys = NULL;
+    pthread_mutex_lock(&e->lock);
+    e->figures.partitions++;
+    e->figures.keys += set_count(p->keys);
+    if (p->full) queue_spills(p);
+    for (int i = 0; i < 2; i++) {
+        lane_add_run(&e->lanes[i], p->runs[i]);
+        p->runs[i] = NULL;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- Spills as partitions ------------------------------------------------ */
+
+/* The file of a record. Records come in order, so the search starts at the file
+ * of the last one. */
+static uint64_t file_of(const struct engine *e, uint64_t sequence,
+                        uint64_t file) {
+    while (file + 1 < e->file && e->starts[file + 1] <= sequence) file++;
+    return file;
+}
+
+static void read_spill(struct partition *p, struct spill *spill) {
+    enum { BATCH_SIZE = 512 };
+    struct record records[BATCH_SIZE];
+    calyx_key keys[BATCH_SIZE];
+    uint64_t hashes[BATCH_SIZE], file = 0;
+    for (size_t n; (n = spill_read(spill, records, BATCH_SIZE)) > 0;) {
+        for (size_t i = 0; i < n; i++) keys[i] = records[i].key;
+        hash_keys(p->hasher, keys, n, hashes);
+        for (size_t i = 0; i < n; i++) {
+            const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
+            partition_prefetch(p, hashes[slot < n ? slot : n - 1],
+                               hashes[entry < n ? entry : n - 1]);
+            file = file_of(p->engine, records[i].sequence, file);
+            partition_visit(p, hashes[i], &records[i], file);
+        }
+    }
+}
+
+/* False when the queue is empty and no partition at work could add to it. */
+static bool next_pending(struct engine *e, struct pending *next) {
+    pthread_mutex_lock(&e->lock);
+    while (!e->pending_count && e->busy)
+        pthread_cond_wait(&e->changed, &e->lock);
+    const bool found = e->pending_count > 0;
+    if (found) {
+        *next = e->pending[--e->pending_count];
+        e->busy++;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return found;
+}
+
+static void end_pending(struct engine *e) {
+    pthread_mutex_lock(&e->lock);
+    e->busy--;
+    pthread_cond_broadcast(&e->changed);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* More threads would leave each too little memory for one spill. */
+enum { MOST_WORKERS = 2 };
+
+static size_t worker_count(void) {
+    const size_t threads = thread_count();
+    return threads < MOST_WORKERS ? threads : MOST_WORKERS;
+}
+
+static void *work_on_pending(void *engine) {
+    struct engine *const e = engine;
+    struct partition *const p = alloc_memory(sizeof *p);
+    *p = (struct partition){.engine = e, .memory = e->memory / worker_count()};
+    p->keys = partition_keys(e->rule, p->memory);
+    for (struct pending next; next_pending(e, &next);) {
+        set_clear(p->keys, memory_of_keys(e->rule, p->memory));
+        set_expect(p->keys, spill_records(next.spill));
+        p->hasher = key_hasher(next.level);
+        partition_start(p, next.level, spill_size(next.spill));
+        read_spill(p, next.spill);
+        spill_close(next.spill);
+        partition_end(p);
+        calyx_free(p->hasher);
+        end_pending(e);
+    }
+    set_free(p->keys);
+    free(p);
+    return NULL;
+}
+
+void run_pending(struct engine *e) {
+    if (!e->pending_count) return;
+    pthread_t other;
+    const bool two = worker_count() == 2;
+    if (two) {
+        const int failed = pthread_create(&other, NULL, work_on_pending, e);
+        if (failed) fail("cannot start a thread: %s", strerror(failed));
+    }
+    work_on_pending(e);
+    if (two) pthread_join(other, NULL);
+}
