@@ -27,7 +27,7 @@ static void add_numbers(struct filter *f, unsigned n) {
         calyx_error why;
         filter_add(f, &key, 1, &fresh, f->repeats_matter ? &changed : &fresh,
                    &done, &why);
-        if (is_window(f) && i % 100 == 99) window_turn(f, 1, 1000 * i);
+        if (is_window(f) && i % 100 == 99) window_rotate(f, 1, 1000 * i);
     }
 }
 
@@ -130,10 +130,10 @@ static void use(struct filter *f) {
     RM_Free(f->layout->dump_head(f).owned);
     RM_Free(f->layout->dump_from(f, 1).owned);
     if (!is_window(f)) return;
-    window_turn(f, 1, 5);
+    window_rotate(f, 1, 5);
     const bool kept = f->window->panes > 1;
     DEMAND(f->layout->has_many(f, keys, 3, found) == 3 || !kept || done < 3);
-    window_turn(f, f->window->panes, 6);
+    window_rotate(f, f->window->panes, 6);
     f->layout->tell(f, &facts);
     DEMAND(facts.items == 0);
 }

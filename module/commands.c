@@ -138,14 +138,14 @@ static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
     if (wish->window &&
-        !turning_may_begin(ctx, wish->began,
-                           span_of(wish->window, wish->generations)))
+        !rotation_may_begin(ctx, wish->began,
+                            span_of(wish->window, wish->generations)))
         return NULL;
     memory_judge(ctx, 0);
     const calyx_status status = filter_new(wish, &f, &why);
     memory_trust();
     if (status == CALYX_OK) {
-        if (is_window(f)) turning_listen(ctx);
+        if (is_window(f)) rotation_listen(ctx);
         type_put(key, f);
         return f;
     }
@@ -285,7 +285,7 @@ static bool add_step(RedisModuleCtx *ctx, struct job *job) {
     struct filter *const f = steps_open(ctx, job->argv[1], j->life);
     j->gone = !f;
     if (!f) return true;
-    if (f->repeats_matter) turning_do(ctx, job->argv[1], f);
+    if (f->repeats_matter) rotation_run(ctx, job->argv[1], f);
     struct items some = next_items(j, f);
     add_items(ctx, job->argv[1], f, j->made, &some, false, &j->added);
     j->made = NULL;
@@ -390,7 +390,7 @@ static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     if (!single && is_long(f, &items) && steps_can_wait(ctx)) {
         add_in_steps(ctx, argv, argc, first_item, f, made);
     } else {
-        if (f->repeats_matter) turning_do(ctx, argv[1], f);
+        if (f->repeats_matter) rotation_run(ctx, argv[1], f);
         add_items(ctx, argv[1], f, made, &items, true, &added);
         reply_added(ctx, &items, &added, single);
     }

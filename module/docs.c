@@ -131,16 +131,16 @@ static RedisModuleCommandArg merge_part_args[] = {
     END};
 static RedisModuleCommandArg pair_args[] = {NAMED_KEY("first", 0),
                                             NAMED_KEY("second", 0), END};
-static RedisModuleCommandArg turn_args[] = {KEY,
-                                            {.name = "turns",
-                                             .type = RM_ARG_INTEGER,
-                                             .key_spec_index = -1,
-                                             .flags = RM_ARG_OPTIONAL},
-                                            {.name = "began",
-                                             .type = RM_ARG_UNIX_TIME,
-                                             .key_spec_index = -1,
-                                             .flags = RM_ARG_OPTIONAL},
-                                            END};
+static RedisModuleCommandArg rotate_args[] = {KEY,
+                                              {.name = "rotations",
+                                               .type = RM_ARG_INTEGER,
+                                               .key_spec_index = -1,
+                                               .flags = RM_ARG_OPTIONAL},
+                                              {.name = "began",
+                                               .type = RM_ARG_UNIX_TIME,
+                                               .key_spec_index = -1,
+                                               .flags = RM_ARG_OPTIONAL},
+                                              END};
 static RedisModuleCommandArg swap_args[] = {
     NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
     OPTION(INTEGER, "GENERATION", "generation"), END};
@@ -314,12 +314,12 @@ static const struct doc {
       .arity = 2,
       .key_specs = writes,
       .args = key_args}},
-    {"bf.turn",
+    {"bf.rotate",
      {.summary = "Makes a window forget its oldest generation.",
       .complexity = "O(1); what is large is freed in the background",
       .arity = -2,
       .key_specs = writes,
-      .args = turn_args}},
+      .args = rotate_args}},
     {"bf.guard",
      {.summary = "Tells that an item is certainly absent, or its cached value, "
                  "or to ask the database.",

@@ -17,7 +17,7 @@
  *     stream.c        streams and AOFs, as RedisBloom has them
  *     settings.c    the configuration
  *     type.c        the types of values
- *     turning.c     when windows turn, and BF.TURN
+ *     rotation.c    when windows rotate, and BF.ROTATE
  *     filter.c      a filter, in any layout:
  *     native.c        ours, of the library
  *     window.c        several of them, that forget in turn
@@ -51,7 +51,7 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"items_deleted", counts.deleted},
         {"memory_refusals", counts.refused},
         {"loads_refused", loads_refused},
-        {"window_turns", turns_done},
+        {"window_rotations", rotations_done},
         {"steps", step_counts.steps},
         {"step_lines_most", step_counts.most_lines},
         {"guard_absent", counts.guarded[ABSENT]},
@@ -73,7 +73,7 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
     memory_start(ctx);
-    turning_start(ctx);
+    rotation_start(ctx);
     return settings_load(ctx, argv, argc);
 }
 

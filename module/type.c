@@ -37,7 +37,7 @@ static void name_it(struct filter *f, const RedisModuleString *name) {
     if (!is_window(f) || !name) return;
     size_t size;
     const char *text = RM_StringPtrLen(name, &size);
-    turning_name(f->window, text, size);
+    rotation_name(f->window, text, size);
 }
 
 static void *refuse_encoding(RedisModuleIO *io, int encoding, int most) {

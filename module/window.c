@@ -38,7 +38,7 @@ static void note_bytes(struct filter *f) {
 static void free_window(struct filter *f) {
     struct window *const w = f->window;
     if (!w) return; /* hollow */
-    turning_remove(w);
+    rotation_remove(w);
     for (uint32_t i = 0; i < w->panes; i++) {
         if (w->pane[i].native) native_layout.free(&w->pane[i]);
         if (w->pane[i].rare) RM_Free(w->pane[i].rare);
@@ -64,7 +64,7 @@ static void take_window(struct filter *f, const struct window *like) {
     }
     f->window = w;
     f->repeats_matter = true;
-    turning_add(w);
+    rotation_add(w);
 }
 
 /* The last step of making: on failure, undo the others. */
@@ -106,7 +106,7 @@ static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
                             calyx_error *why) {
     take_window(to, f->window);
     if (f->window->name)
-        turning_name(to->window, f->window->name, f->window->name_size);
+        rotation_name(to->window, f->window->name, f->window->name_size);
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < f->window->panes && status == CALYX_OK; i++) {
         rare_for(&to->window->pane[i])->rewrites =
@@ -126,9 +126,10 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
     return copy_by(native_layout.make_like, 1, f, to, why);
 }
 
-/* ---- Turning ------------------------------------------------------------- */
+/* ---- Rotation -------------------------------------------------------------
+ */
 
-/* In place: while a window turns no memory is taken, so that it cannot be
+/* In place: while a window rotates no memory is taken, so that it cannot be
  * refused, and none is evicted for it. */
 static void empty(struct filter *pane) {
     calyx_info info;
@@ -137,10 +138,10 @@ static void empty(struct filter *pane) {
     pane->bytes = pane->arrived = info.bytes;
 }
 
-void window_turn(struct filter *f, uint64_t turns, uint64_t began) {
+void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
     struct window *const w = f->window;
-    if (turns > w->panes) turns = w->panes;
-    for (uint64_t i = 0; i < turns; i++) {
+    if (rotations > w->panes) rotations = w->panes;
+    for (uint64_t i = 0; i < rotations; i++) {
         w->newest = (w->newest + 1) % w->panes;
         empty(&w->pane[w->newest]);
     }
@@ -154,7 +155,7 @@ void window_turn(struct filter *f, uint64_t turns, uint64_t began) {
 /* ---- Items --------------------------------------------------------------- */
 
 /* Is it in one of the panes but for the newest? Those that are overdue are not
- * asked: turning them may have to wait, the answer need not. */
+ * asked: rotating them may have to wait, the answer need not. */
 static bool in_older(const struct window *w, uint64_t hash, uint64_t due) {
     for (uint32_t age = 1; age + due < w->panes; age++) {
         const uint32_t i = (w->newest + w->panes - age) % w->panes;
@@ -171,12 +172,12 @@ static bool has_hash(const struct window *w, uint64_t hash, uint64_t due) {
 
 static bool has(const struct filter *f, const void *key, size_t size) {
     const struct window *w = f->window;
-    return has_hash(w, calyx_hash(w->pane->native, key, size), turning_due(w));
+    return has_hash(w, calyx_hash(w->pane->native, key, size), rotation_due(w));
 }
 
 static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found) {
-    const uint64_t due = turning_due(f->window);
+    const uint64_t due = rotation_due(f->window);
     size_t total = 0;
     for (size_t at = 0; at < n; at += FEW) {
         uint64_t hashes[FEW];
@@ -459,7 +460,7 @@ static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
 }
 
 static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
-    turning_remove(f->window); /* the list has its old place */
+    rotation_remove(f->window); /* the list has its old place */
     void *moved = RM_DefragAlloc(ctx, f->window);
     if (moved) f->window = moved;
     struct window *const w = f->window;
@@ -473,7 +474,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
         if (moved) *rare = moved;
         native_layout.move(&w->pane[i], ctx);
     }
-    turning_add(w);
+    rotation_add(w);
 }
 
 const struct layout window_layout = {

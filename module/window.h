@@ -1,7 +1,7 @@
 /*
  * A sliding window: a filter that forgets what was added long ago. It is a ring
  * of panes, each a native filter; items are added to the newest. When that is
- * old enough the window turns: the oldest pane is emptied, and is the newest
+ * old enough the window rotates: the oldest pane is emptied, and is the newest
  * then.
  *
  *     g = 3    | pane | pane | pane | newest |
@@ -12,7 +12,7 @@
  * / g. Panes have the same seed, so an item is hashed once. Each has a part of
  * the error rate, for an answer is yes if any pane says so.
  *
- * turning.c decides when to turn.
+ * rotation.c decides when to rotate.
  */
 #ifndef CALYX_MODULE_WINDOW_H
 #define CALYX_MODULE_WINDOW_H
@@ -30,8 +30,8 @@ struct window {
     struct filter *pane;   /* native; not known to the statistics          */
     char *name;            /* of its key, as far as is known               */
     size_t name_size;
-    uint64_t looked; /* turns that were due when the timer last sought it  */
-    struct window *before, *after; /* in the list of turning.c             */
+    uint64_t looked; /* rotations that were due when the timer last sought it */
+    struct window *before, *after; /* in the list of rotation.c             */
 };
 
 static inline bool is_window(const struct filter *f) {
@@ -43,36 +43,37 @@ uint64_t span_of(uint64_t milliseconds, uint64_t generations);
 uint64_t window_span(const struct window *w);
 
 /* Empty so many panes, one after the other. The newest began then. */
-void window_turn(struct filter *f, uint64_t turns, uint64_t began);
+void window_rotate(struct filter *f, uint64_t rotations, uint64_t began);
 
-/* ---- turning.c ----------------------------------------------------------- */
+/* ---- rotation.c ---------------------------------------------------------- */
 
 /* Windows that there are; freeing may be done by another thread. */
-void turning_add(struct window *w);
-void turning_remove(struct window *w);
+void rotation_add(struct window *w);
+void rotation_remove(struct window *w);
 
 /* It is under a key of this name now. */
-void turning_name(struct window *w, const char *name, size_t size);
+void rotation_name(struct window *w, const char *name, size_t size);
 
-/* How many turns are due by this server's clock. None if another decides: the
- * primary, or the AOF that is being loaded. */
-uint64_t turning_due(const struct window *w);
+/* How many rotations are due by this server's clock. None if another decides:
+ * the primary, or the AOF that is being loaded. */
+uint64_t rotation_due(const struct window *w);
 
-/* Before a window is changed: turn it if that is due, and replicate it. */
-void turning_do(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f);
+/* Before a window is changed: rotate it if that is due, and replicate it. */
+void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,
+                  struct filter *f);
 
 /* May a client say that a generation begins at this time? Else replies: nothing
  * is forgotten before that time, so one far ahead would never forget. What the
  * primary or the AOF says is obeyed. */
-bool turning_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span);
+bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span);
 
-void turning_start(RedisModuleCtx *ctx);
+void rotation_start(RedisModuleCtx *ctx);
 
 /* For the new names of keys; only once there are windows, as every event of the
  * server costs those who listen, and BF.ADD makes one. */
-void turning_listen(RedisModuleCtx *ctx);
+void rotation_listen(RedisModuleCtx *ctx);
 
-/* How often windows turned here. */
-extern uint64_t turns_done;
+/* How often windows rotated here. */
+extern uint64_t rotations_done;
 
 #endif

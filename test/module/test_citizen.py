@@ -11,11 +11,11 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load "
-            "merge mergepart similarity clear turn").split()
+            "merge mergepart similarity clear rotate").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
                    "load", "merge"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "clear",
-                            "turn"}
+                            "rotate"}
 SLOW = {"similarity", "dump", "mexists"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
         "mergepart": [1, 2, 1],

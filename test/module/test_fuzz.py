@@ -34,7 +34,7 @@ COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
             "BF.LOADCHUNK", "BF.DUMP", "BF.LOAD", "BF.GUARD", "BF.SWAP",
             "BF.DEL", "BF.MDEL", "BF.COUNT", "BF.MERGE", "BF.SIMILARITY",
-            "BF.CLEAR", "BF.TURN"]
+            "BF.CLEAR", "BF.ROTATE"]
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def mutated(generator, data):
 
 
 PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.GUARD", "k", "a", "c"),
-          ("BF.MDEL", "k", "1", "2"), ("BF.TURN", "k", 1, 9 * 10**12),
+          ("BF.MDEL", "k", "1", "2"), ("BF.ROTATE", "k", 1, 9 * 10**12),
           ("BF.INFO", "k"),
           ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
           ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),

@@ -45,7 +45,7 @@ def random_command(random):
         return ("BF.RESERVE", key, 0.01, random.randrange(1, 200), "WINDOW",
                 10**6, "GENERATIONS", random.randrange(1, 6))
     if draw < 0.962:
-        return ("BF.TURN", key)
+        return ("BF.ROTATE", key)
     if draw < 0.965:
         return ("BF.SWAP", key, f"k{random.randrange(60)}")
     if draw < 0.97:

@@ -174,7 +174,7 @@ static struct filter *make_window(uint64_t capacity, uint32_t generations) {
     return f;
 }
 
-static void a_window_turns_without_taking_memory(void **state) {
+static void rotating_a_window_allocates_no_memory(void **state) {
     (void)state;
     /* Panes that are written to, whose pages are renewed, and that have grown.
      */
@@ -185,12 +185,12 @@ static void a_window_turns_without_taking_memory(void **state) {
         const uint64_t takes = memory_takes();
         const size_t blocks = mock_blocks;
         mock_takes_left = 0;
-        window_turn(f, 2, 0);
+        window_rotate(f, 2, 0);
         assert_true(has_numbers(f, 9000));
-        window_turn(f, 1, 0);
+        window_rotate(f, 1, 0);
         for (unsigned n = 0; n < 9000; n++)
             assert_false(f->layout->has(f, &n, sizeof n));
-        window_turn(f, 65, 0);
+        window_rotate(f, 65, 0);
         assert_int_equal(memory_takes(), takes);
         assert_true(mock_blocks <= blocks);
         mock_takes_left = SIZE_MAX;
@@ -343,7 +343,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_stream_that_ends_early_is_refused_at_every_byte),
         cmocka_unit_test(without_memory_nothing_changes_and_nothing_leaks),
         cmocka_unit_test(loading_without_memory_is_refused),
-        cmocka_unit_test(a_window_turns_without_taking_memory),
+        cmocka_unit_test(rotating_a_window_allocates_no_memory),
         cmocka_unit_test(a_window_of_generations_that_differ_is_refused),
         cmocka_unit_test(a_renewed_block_is_zeros_and_others_stay),
         cmocka_unit_test(a_child_does_not_wait_for_threads_it_has_not),

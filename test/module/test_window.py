@@ -50,13 +50,13 @@ def test_items_are_known_for_the_window_and_not_much_longer(r, generations):
 def test_what_is_added_again_is_known_for_the_window_from_then_on(r):
     reserve(r, "k", 100, 4)
     assert r("BF.ADD", "k", "a") == 1
-    assert r("BF.TURN", "k", 3) == "OK"
+    assert r("BF.ROTATE", "k", 3) == "OK"
     assert r("BF.ADD", "k", "a") == 0  # it was there, and is young again
-    r("BF.TURN", "k", 2)
+    r("BF.ROTATE", "k", 2)
     assert r("BF.EXISTS", "k", "a") == 1
-    r("BF.TURN", "k", 2)
+    r("BF.ROTATE", "k", 2)
     assert r("BF.EXISTS", "k", "a") == 1
-    r("BF.TURN", "k")
+    r("BF.ROTATE", "k")
     assert r("BF.EXISTS", "k", "a") == 0
     assert r("BF.ADD", "k", "a") == 1
 
@@ -66,27 +66,27 @@ def test_each_turn_forgets_one_generation(r):
     for n in range(4):
         r("BF.MADD", "k", *(f"{n}:{i}" for i in range(100)))
         if n < 3:
-            r("BF.TURN", "k")
+            r("BF.ROTATE", "k")
     for n in range(4):
         assert [sum(r("BF.MEXISTS", "k", *(f"{m}:{i}" for i in range(100)))) > 90
                 for m in range(4)] == [m >= n for m in range(4)]
-        r("BF.TURN", "k")
+        r("BF.ROTATE", "k")
     assert r("BF.CARD", "k") == 0
 
 
 @pytest.mark.parametrize("spans, there", [(1.5, 1), (3.5, 1), (4.5, 0), (900, 0)])
 def test_what_is_overdue_is_not_there(r, spans, there):
-    """As after a long time without commands: one turn has been done, others are
+    """As after a long time without commands: one rotation has been done, others are
     due. Who asks does not wait for them, who adds does them first."""
     reserve(r, "k", 100, 4)
     r("BF.MADD", "k", "a", "b")
-    r("BF.TURN", "k", 1, now() - int(25000 * spans))
+    r("BF.ROTATE", "k", 1, now() - int(25000 * spans))
     assert r("BF.EXISTS", "k", "a") == there
     r("BF.ADD", "k", "c")
     assert r("BF.MEXISTS", "k", "a", "b", "c") == [there, there, 1]
 
 
-def test_a_window_turns_by_itself(start):
+def test_a_window_rotates_by_itself(start):
     server = start(appendonly="yes", appendfsync="always")
     r = server.client()
     reserve(r, "k", 0.4, 2)
@@ -99,13 +99,13 @@ def test_a_window_turns_by_itself(start):
     for db, key in ((3, "n"), (0, "l"), (0, "m")):
         r("SELECT", db)
         until(lambda: r("BF.CARD", key) == 0)  # which does not look at the clock
-    assert int(info(r, "bf_calyx")["bf_window_turns"]) >= 3
+    assert int(info(r, "bf_calyx")["bf_window_rotations"]) >= 3
 
 
 def test_a_clock_that_is_ahead_forgets_nothing(r):
     reserve(r, "k", 100, 4)
     r("BF.ADD", "k", "a")
-    assert r("BF.TURN", "k", 1, now() + 20000) == "OK"  # of spans of 25 s
+    assert r("BF.ROTATE", "k", 1, now() + 20000) == "OK"  # of spans of 25 s
     r("BF.ADD", "k", "b")
     assert r("BF.MEXISTS", "k", "a", "b") == [1, 1]
 
@@ -116,7 +116,7 @@ def test_clients_cannot_begin_a_generation_far_ahead(start):
     reserve(p, "k", 100, 4)
     before = digest(p, "k")
     for ahead in (26000, 10**9, 2**62):
-        answer = p("BF.TURN", "k", 1, now() + ahead)
+        answer = p("BF.ROTATE", "k", 1, now() + ahead)
         assert isinstance(answer, Error)
         assert "milliseconds after this server's clock" in answer
         assert answer.endswith("at most 25000 after it")
@@ -130,7 +130,7 @@ def test_clients_cannot_begin_a_generation_far_ahead(start):
     primary.restart()
     with open(next(pathlib.Path(primary.folder).glob(
             "appendonlydir/*.incr.aof")), "ab") as aof:
-        aof.write(encode("SELECT", 0) + encode("BF.TURN", "k", 1, ahead) +
+        aof.write(encode("SELECT", 0) + encode("BF.ROTATE", "k", 1, ahead) +
                   encode("BF.RESERVE", "l", 0.01, 100, "WINDOW", 5, "BEGAN",
                          ahead))
     primary.restart(kill=True)
@@ -165,7 +165,7 @@ def nothing_was_evicted(r, most):
     assert int(info(r, "memory")["used_memory_peak"]) <= most
 
 
-def test_turning_by_hand_takes_no_memory(start):
+def test_rotating_by_hand_takes_no_memory(start):
     primary, replica = start(), start()
     p, r = primary.client(), follow(replica, primary)
     used = fill_memory(p, 3600, "GENERATIONS", 8)
@@ -176,7 +176,7 @@ def test_turning_by_hand_takes_no_memory(start):
     used_there = int(info(r, "memory")["used_memory_peak"])
     for _ in range(3):
         p("BF.MADD", "w", *range(1000))
-        assert p("BF.TURN", "w", 9) == "OK"
+        assert p("BF.ROTATE", "w", 9) == "OK"
         assert sum(p("BF.MEXISTS", "w", *range(1000))) == 0
     caught_up(p, r)
     nothing_was_evicted(p, used + (4 << 20))
@@ -184,15 +184,15 @@ def test_turning_by_hand_takes_no_memory(start):
     assert digest(p, "w") == digest(r, "w")
 
 
-def test_turning_by_the_timer_takes_no_memory(start):
+def test_rotating_by_the_timer_takes_no_memory(start):
     """All generations are due at once, as after an idle time, then one by one."""
     r = start().client()
-    turns = lambda: int(info(r, "bf_calyx")["bf_window_turns"])  # noqa: E731
+    rotations = lambda: int(info(r, "bf_calyx")["bf_window_rotations"])  # noqa: E731
     used = fill_memory(r, 1.6, "GENERATIONS", 8, "BEGAN", now() - 10**6)
-    until(lambda: turns() >= 1)
+    until(lambda: rotations() >= 1)
     r("BF.MADD", "w", *range(1000))
-    so_far = turns()
-    until(lambda: turns() >= so_far + 12)
+    so_far = rotations()
+    until(lambda: rotations() >= so_far + 12)
     nothing_was_evicted(r, used + (4 << 20))
     assert r("EXISTS", "w") == 1
 
@@ -204,19 +204,19 @@ def test_the_rate_is_kept_over_all_generations(r):
     for n in range(9):
         r("BF.MADD", "k", *(f"{n}:{i}" for i in range(5000)))
         if n < 8:
-            r("BF.TURN", "k")
+            r("BF.ROTATE", "k")
     wrong = sum(r("BF.MEXISTS", "k", *(f"x{i}" for i in range(20000))))
     assert wrong / 20000 < 0.013
 
 
 def test_no_item_of_the_window_is_missing(r):
-    """A thousand random turns against the truth; the filter has to grow."""
+    """A thousand random steps against the truth; the filter has to grow."""
     reserve(r, "k", 1000, 5, capacity=100)
     generator = random.Random(5)
     generations = [set()]
     for _ in range(1000):
         if generator.random() < 0.2:
-            r("BF.TURN", "k")
+            r("BF.ROTATE", "k")
             generations.append(set())
         else:
             items = [generator.randrange(3000) for _ in range(30)]
@@ -260,7 +260,7 @@ def test_a_full_generation_refuses(r):
     answers = r("BF.MADD", "k", *range(50))
     assert answers[-1] == "ERR non scaling filter is full"
     assert len(answers) == 11
-    r("BF.TURN", "k")
+    r("BF.ROTATE", "k")
     assert isinstance(r("BF.ADD", "k", "more"), int)
 
 
@@ -287,14 +287,14 @@ def test_errors(r, layout):
     assert "it is a window" in r("BF.DEL", "k", "a")
     assert "is a window" in r("BF.MERGE", "new", "k")
     assert "is a window" in r("BF.SIMILARITY", "k", "k")
-    assert r("BF.TURN", "none") == "ERR not found"
-    assert r("BF.TURN", "string").startswith("WRONGTYPE")
-    assert r("BF.TURN", "plain").startswith("ERR the filter is no window")
+    assert r("BF.ROTATE", "none") == "ERR not found"
+    assert r("BF.ROTATE", "string").startswith("WRONGTYPE")
+    assert r("BF.ROTATE", "plain").startswith("ERR the filter is no window")
     for words in ((0,), (66,), ("x",), (1, -1), (1, "x")):
-        assert r("BF.TURN", "k", *words).startswith("ERR bad ")
-    assert "wrong number" in r("BF.TURN", "k", 1, 1, 1)
+        assert r("BF.ROTATE", "k", *words).startswith("ERR bad ")
+    assert "wrong number" in r("BF.ROTATE", "k", 1, 1, 1)
     r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 0))
-    assert "still being loaded" in r("BF.TURN", "half")
+    assert "still being loaded" in r("BF.ROTATE", "half")
 
 
 def test_large_generations_turn_at_once(start):
@@ -302,8 +302,8 @@ def test_large_generations_turn_at_once(start):
     reserve(r, "k", 1000, 2, capacity=100000000)
     r("BF.MADD", "k", *range(10000))
     whole = work_to_read(r, "k")
-    turns = [work_of(r, "BF.TURN", "k") for _ in range(3)]
-    assert min(turns) < whole / 25 or SANITIZED, (turns, whole)
+    rotations = [work_of(r, "BF.ROTATE", "k") for _ in range(3)]
+    assert min(rotations) < whole / 25 or SANITIZED, (rotations, whole)
     assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
 
 
@@ -312,14 +312,14 @@ def test_all_generations_turn_at_once(start):
     reserve(r, "k", 1000, 64, capacity=64 * 1000000)
     r("BF.ADD", "k", "x")
     used = resident(r)
-    assert r("BF.TURN", "k", 65) == "OK"
+    assert r("BF.ROTATE", "k", 65) == "OK"
     assert r("BF.EXISTS", "k", "x") == 0
     # To clear them would touch all of their 160 MB, which takes as long.
     assert resident(r) < used + (50 << 20) or SANITIZED
 
 
 def test_many_windows_turn_in_several_rounds(start):
-    """Clients are served between rounds. What one round turned is one transaction
+    """Clients are served between rounds. What one round rotated is one transaction
     of the AOF."""
     server = start("calyx-touch-ahead", "no", appendonly="yes",
                    appendfsync="always")
@@ -327,13 +327,13 @@ def test_many_windows_turn_in_several_rounds(start):
     many = 800
     for i in range(many):  # of 200 kB each, which are cleared in place
         reserve(r, i, 1000, 1, capacity=130000)
-    due = [("BF.TURN", i, 1, now() - 1500000) for i in range(many)]
+    due = [("BF.ROTATE", i, 1, now() - 1500000) for i in range(many)]
 
-    def turns():
-        return int(info(r, "bf_calyx")["bf_window_turns"])
+    def rotations():
+        return int(info(r, "bf_calyx")["bf_window_rotations"])
 
     r.pipeline([("MULTI",), *due, ("EXEC",)])  # then all are due at once
-    until(lambda: turns() == 2 * many)
+    until(lambda: rotations() == 2 * many)
     path, = glob.glob(server.folder + "/appendonlydir/*.incr.aof")
     with open(path, "rb") as aof:
         assert aof.read().count(b"\r\nMULTI\r\n") >= 1 + 2
@@ -355,7 +355,7 @@ def fill(r):
     reserve(r, "k", 1000, 3, capacity=50)
     for n in range(6):
         r("BF.MADD", "k", *(f"{n}:{i}" for i in range(100)))
-        r("BF.TURN", "k")
+        r("BF.ROTATE", "k")
     r("BF.INSERT", "l", "WINDOW", 1000, "ITEMS", "a")
     r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 0))
     r("BF.LOADCHUNK", "half", *r("BF.SCANDUMP", "k", 1))
@@ -378,12 +378,12 @@ def test_dump_load_copy_restore(r):
     for key in ("back", "restored", "copy"):
         assert digest(r, key) == digest(r, "k")
         assert r("BF.MEXISTS", key, "5:1", "0:1") == [1, 0]
-        r("BF.TURN", key)
+        r("BF.ROTATE", key)
         assert digest(r, key) != digest(r, "k")
     r("BF.LOADCHUNK", "torn", *pieces[0])
     assert isinstance(r("BF.LOADCHUNK", "torn", *pieces[2]), Error)
     r("BF.LOADCHUNK", "torn", *pieces[1])
-    r("BF.TURN", "k")
+    r("BF.ROTATE", "k")
     answer = r("BF.LOADCHUNK", "torn", *r("BF.SCANDUMP", "k", pieces[1][0]))
     assert isinstance(answer, Error)
     assert r("BF.GUARD", "torn", "never", "c") == ["maybe", None]
@@ -434,26 +434,26 @@ def server_down(server, r):
 
 
 def test_replicas_turn_when_the_primary_does(start):
-    """Windows that turn several times a second, commands in between, a replica
+    """Windows that rotate several times a second, commands in between, a replica
     that comes late: equal in the end, and nothing was replicated by others."""
     primary, replica, late = start(), start(), start()
     p, r = primary.client(), follow(replica, primary)
     generator = random.Random(8)
     for i in range(4):
         reserve(p, f"w{i}", 0.2 + 0.1 * i, 1 + i, capacity=50)
-    turns, s = 0, None
-    while turns <= 20:
+    rotations, s = 0, None
+    while rotations <= 20:
         key = f"w{generator.randrange(4)}"
         p(generator.choice(["BF.MADD", "BF.MEXISTS"]), key,
           *(generator.randrange(10**6) for _ in range(10)))
         p("BF.INSERT", "made", "WINDOW", 0.3, "ITEMS", generator.random())
-        turns = int(info(p, "bf_calyx")["bf_window_turns"])
-        if not s and turns > 10:
+        rotations = int(info(p, "bf_calyx")["bf_window_rotations"])
+        if not s and rotations > 10:
             s = follow(late, primary)
         time.sleep(0.002)
     for i in range(4):  # so that they stand still while they are compared
-        p("BF.TURN", f"w{i}", 1, now() + 10**8)
-    p("BF.TURN", "made", 1, now() + 10**8)
+        p("BF.ROTATE", f"w{i}", 1, now() + 10**8)
+    p("BF.ROTATE", "made", 1, now() + 10**8)
     are_equal(p, r, s)
 
 
@@ -463,8 +463,8 @@ def test_a_replica_waits_for_its_primary(start):
     reserve(p, "k", 100, 1)
     p("BF.ADD", "k", "a")
     caught_up(p, r)
-    assert p.pipeline([  # overdue, and the primary cannot turn it
-        ("MULTI",), ("BF.TURN", "k", 1, now() - 150000),
+    assert p.pipeline([  # overdue, and the primary cannot rotate it
+        ("MULTI",), ("BF.ROTATE", "k", 1, now() - 150000),
         ("CLIENT", "PAUSE", 10**6, "WRITE"), ("EXEC",)])[-1] == ["OK", "OK"]
     caught_up(p, r)
     assert p("BF.EXISTS", "k", "a") == 0
@@ -475,7 +475,7 @@ def test_a_replica_waits_for_its_primary(start):
     primary.kill()
     assert r("REPLICAOF", "NO", "ONE") == "OK"  # now it decides
     assert r("BF.ADD", "k", "b") == 1
-    r("BF.TURN", "k", 1, now() - 99800)
+    r("BF.ROTATE", "k", 1, now() - 99800)
     until(lambda: r("BF.CARD", "k") == 0)
 
 
@@ -485,7 +485,7 @@ def test_nothing_turns_while_clients_are_paused(start):
     r = server.client()
     reserve(r, "k", 100, 1)
     r("BF.ADD", "k", "a")
-    r.pipeline([("MULTI",), ("BF.TURN", "k", 1, now() - 150000),
+    r.pipeline([("MULTI",), ("BF.ROTATE", "k", 1, now() - 150000),
                 ("CLIENT", "PAUSE", 10**6, "WRITE"), ("EXEC",)])
 
     def uptime():
@@ -513,7 +513,7 @@ def test_what_is_replicated(start):
     assert seen("BF.ADD", "k", "a") == []
     assert seen("BF.MADD", "k", "a", "b") == [["BF.MADD", "k", "b"]]
     began = now()
-    assert seen("BF.TURN", "k", 1, began) == [["BF.TURN", "k", "1", str(began)]]
+    assert seen("BF.ROTATE", "k", 1, began) == [["BF.ROTATE", "k", "1", str(began)]]
     assert seen("BF.ADD", "k", "a") == [["BF.ADD", "k", "a"]]  # young again
     assert seen("BF.EXISTS", "k", "a") == []
     words, = seen("BF.INSERT", "l", "WINDOW", 1.5, "BEGAN", began, "ITEMS", "x")
@@ -521,9 +521,9 @@ def test_what_is_replicated(start):
                      "EXPANSION", "2", "LAYOUT", "native", "KIND", "line",
                      "SEED", "5", "WINDOW", "1.500", "GENERATIONS", "4", "BEGAN",
                      str(began), "ITEMS", "x"]
-    r("BF.TURN", "k", 1, now() - 60000)  # of spans of 50 s
-    turned, added = seen("BF.ADD", "k", "y")
-    assert turned[:3] == ["BF.TURN", "k", "1"] and added == ["BF.ADD", "k", "y"]
+    r("BF.ROTATE", "k", 1, now() - 60000)  # of spans of 50 s
+    rotated, added = seen("BF.ADD", "k", "y")
+    assert rotated[:3] == ["BF.ROTATE", "k", "1"] and added == ["BF.ADD", "k", "y"]
 
 
 def test_acl_and_events(server, r):
@@ -531,10 +531,10 @@ def test_acl_and_events(server, r):
     r("CONFIG", "SET", "notify-keyspace-events", "Eg")
     listener = server.client()
     listener("PSUBSCRIBE", "__keyevent*__:bloom.*")
-    r("BF.TURN", "k")
-    assert listener.read()[2:] == [b"__keyevent@0__:bloom.turn", b"k"]
+    r("BF.ROTATE", "k")
+    assert listener.read()[2:] == [b"__keyevent@0__:bloom.rotate", b"k"]
     listener.close()
     r("CONFIG", "SET", "notify-keyspace-events", "")
-    r("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~k", "+bf.turn")
+    r("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~k", "+bf.rotate")
     r("AUTH", "reader", "p")
-    assert r("BF.TURN", "k").startswith("NOPERM")
+    assert r("BF.ROTATE", "k").startswith("NOPERM")

@@ -1,13 +1,13 @@
 /*
- * When windows turn. Only one server decides that: the primary, by its clock.
+ * When windows rotate. Only one server decides that: the primary, by its clock.
  * It looks before a window is added to, and every 100 ms at all windows, and
- * tells replicas and the AOF by BF.TURN what it did. So they hold the same,
+ * tells replicas and the AOF by BF.ROTATE what it did. So they hold the same,
  * whatever their clocks say. Questions change nothing: they leave out what is
  * overdue.
  *
  * A window does not know its key, and a timer needs one, to replicate. So each
  * window has the name that it was last seen under; the timer looks for it
- * there, in every database. Where that name is out of date, the window turns
+ * there, in every database. Where that name is out of date, the window rotates
  * when it is added to next.
  */
 #include <pthread.h>
@@ -22,14 +22,14 @@
 
 enum { PERIOD = 100 }; /* milliseconds */
 
-uint64_t turns_done;
+uint64_t rotations_done;
 
 /* ---- The list ------------------------------------------------------------ */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct window *first, *next; /* at which the timer goes on */
 
-void turning_add(struct window *w) {
+void rotation_add(struct window *w) {
     pthread_mutex_lock(&mutex);
     w->before = NULL;
     w->after = first;
@@ -38,7 +38,7 @@ void turning_add(struct window *w) {
     pthread_mutex_unlock(&mutex);
 }
 
-void turning_remove(struct window *w) {
+void rotation_remove(struct window *w) {
     pthread_mutex_lock(&mutex);
     if (w->after) w->after->before = w->before;
     if (w->before)
@@ -49,7 +49,7 @@ void turning_remove(struct window *w) {
     pthread_mutex_unlock(&mutex);
 }
 
-void turning_name(struct window *w, const char *name, size_t size) {
+void rotation_name(struct window *w, const char *name, size_t size) {
     char *copy = RM_Alloc(size + 1);
     memcpy(copy, name, size);
     pthread_mutex_lock(&mutex);
@@ -73,30 +73,32 @@ static uint64_t due_at(const struct window *w, uint64_t now) {
     return now > w->began ? (now - w->began) / window_span(w) : 0;
 }
 
-uint64_t turning_due(const struct window *w) {
+uint64_t rotation_due(const struct window *w) {
     return due_at(w, clock_now());
 }
 
-/* Turn, and tell the replicas and whoever listens. */
-static void turn(RedisModuleCtx *ctx, RedisModuleString *name, struct filter *f,
-                 uint64_t turns, uint64_t began) {
-    char turns_text[24], began_text[24];
-    window_turn(f, turns, began);
-    turns_done++;
-    snprintf(turns_text, sizeof turns_text, "%llu", (unsigned long long)turns);
+/* Rotate, and tell the replicas and whoever listens. */
+static void rotate(RedisModuleCtx *ctx, RedisModuleString *name,
+                   struct filter *f, uint64_t rotations, uint64_t began) {
+    char count_text[24], began_text[24];
+    window_rotate(f, rotations, began);
+    rotations_done++;
+    snprintf(count_text, sizeof count_text, "%llu",
+             (unsigned long long)rotations);
     snprintf(began_text, sizeof began_text, "%llu", (unsigned long long)began);
-    RM_Replicate(ctx, "BF.TURN", "scc", name, turns_text, began_text);
-    note_change(ctx, name, "bloom.turn");
+    RM_Replicate(ctx, "BF.ROTATE", "scc", name, count_text, began_text);
+    note_change(ctx, name, "bloom.rotate");
 }
 
-void turning_do(RedisModuleCtx *ctx, RedisModuleString *name,
-                struct filter *f) {
+void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,
+                  struct filter *f) {
     if (!is_window(f) || filter_is_partial(f)) return;
     if (RM_GetContextFlags(ctx) & RM_CTX_REPLICATED) return;
-    const uint64_t due = turning_due(f->window);
+    const uint64_t due = rotation_due(f->window);
     if (due == 0) return;
     const uint64_t began = f->window->began + due * window_span(f->window);
-    turn(ctx, name, f, due < f->window->panes ? due : f->window->panes, began);
+    rotate(ctx, name, f, due < f->window->panes ? due : f->window->panes,
+           began);
 }
 
 /* ---- The timer ----------------------------------------------------------- */
@@ -118,19 +120,19 @@ static RedisModuleString *find_due(RedisModuleCtx *ctx, size_t *steps) {
     return name;
 }
 
-static void turn_under(RedisModuleCtx *ctx, RedisModuleString *name) {
+static void rotate_at(RedisModuleCtx *ctx, RedisModuleString *name) {
     for (int db = 0; RM_SelectDb(ctx, db) == RM_OK; db++) {
         struct filter *f = NULL;
         RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
-        if (type_of(key, &f) == FILTER) turning_do(ctx, name, f);
+        if (type_of(key, &f) == FILTER) rotation_run(ctx, name, f);
         RM_CloseKey(key);
     }
 }
 
 /* From where it ended last time to the end of the list, but not for longer than
- * clients may wait. What is overdue is not known anyhow, so to turn all of many
- * windows may take some rounds. */
-static void turn_some(RedisModuleCtx *ctx) {
+ * clients may wait. What is overdue is not known anyhow, so to rotate all of
+ * many windows may take some ticks. */
+static void rotate_some(RedisModuleCtx *ctx) {
     enum { MOST_STEPS = 10000, MOST_MILLISECONDS = 2 };
     const long long began = RM_Milliseconds();
     size_t steps = MOST_STEPS;
@@ -140,7 +142,7 @@ static void turn_some(RedisModuleCtx *ctx) {
     pthread_mutex_unlock(&mutex);
     while (RM_Milliseconds() - began < MOST_MILLISECONDS &&
            (name = find_due(ctx, &steps))) {
-        turn_under(ctx, name);
+        rotate_at(ctx, name);
         RM_FreeString(ctx, name);
     }
 }
@@ -148,12 +150,12 @@ static void turn_some(RedisModuleCtx *ctx) {
 static void look(RedisModuleCtx *ctx, void *unused) {
     (void)unused;
     /* While clients are paused for a failover nothing may be replicated. */
-    if (first) turning_listen(ctx);
-    if (first && !RM_AvoidReplicaTraffic()) turn_some(ctx);
+    if (first) rotation_listen(ctx);
+    if (first && !RM_AvoidReplicaTraffic()) rotate_some(ctx);
     RM_CreateTimer(ctx, PERIOD, look, NULL);
 }
 
-void turning_start(RedisModuleCtx *ctx) {
+void rotation_start(RedisModuleCtx *ctx) {
     RM_CreateTimer(ctx, PERIOD, look, NULL);
 }
 
@@ -169,13 +171,13 @@ static int see_event(RedisModuleCtx *ctx, int type, const char *event,
     if (type_of(key, &f) == FILTER && is_window(f)) {
         size_t size;
         const char *text = RM_StringPtrLen(name, &size);
-        turning_name(f->window, text, size);
+        rotation_name(f->window, text, size);
     }
     if (key) RM_CloseKey(key);
     return RM_OK;
 }
 
-void turning_listen(RedisModuleCtx *ctx) {
+void rotation_listen(RedisModuleCtx *ctx) {
     static bool listens;
     if (!listens)
         listens = RM_SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC,
@@ -186,7 +188,7 @@ void turning_listen(RedisModuleCtx *ctx) {
 
 /* One generation ahead is what clocks may differ by: items are known for that
  * much longer. */
-bool turning_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
+bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
     const uint64_t now = (uint64_t)RM_Milliseconds();
     if (began <= now + span ||
         RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING))
@@ -200,16 +202,16 @@ bool turning_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
     return false;
 }
 
-/* ---- BF.TURN ------------------------------------------------------------- */
+/* ---- BF.ROTATE ----------------------------------------------------------- */
 
-static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
-                        int argc) {
-    long long turns = 1, began = RM_Milliseconds();
+static int run_rotate(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    long long rotations = 1, began = RM_Milliseconds();
     if (argc < 2 || argc > 4) return RM_WrongArity(ctx);
     if (argc > 2 &&
-        parse_whole(argv[2], 1, MOST_GENERATIONS + 1, &turns) != NUMBER)
+        parse_whole(argv[2], 1, MOST_GENERATIONS + 1, &rotations) != NUMBER)
         return RM_ReplyWithError(
-            ctx, "ERR bad number of turns: it is a whole number from 1 to 65");
+            ctx,
+            "ERR bad number of rotations: it is a whole number from 1 to 65");
     if (argc > 3 && parse_whole(argv[3], 0, INT64_MAX, &began) != NUMBER)
         return RM_ReplyWithError(
             ctx, "ERR bad time: it is a number of milliseconds from 0");
@@ -225,9 +227,9 @@ static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
                                "BF.RESERVE … WINDOW");
     } else if (filter_is_partial(f)) {
         reply_partial(ctx, f);
-    } else if (turning_may_begin(ctx, (uint64_t)began,
-                                 window_span(f->window))) {
-        turn(ctx, argv[1], f, (uint64_t)turns, (uint64_t)began);
+    } else if (rotation_may_begin(ctx, (uint64_t)began,
+                                  window_span(f->window))) {
+        rotate(ctx, argv[1], f, (uint64_t)rotations, (uint64_t)began);
         RM_ReplyWithSimpleString(ctx, "OK");
     }
     RM_CloseKey(key);
@@ -235,4 +237,4 @@ static int turn_by_hand(RedisModuleCtx *ctx, RedisModuleString **argv,
 }
 
 const struct command window_commands[] = {
-    {"bf.turn", turn_by_hand, "write", "write bloom"}, {0}};
+    {"bf.rotate", run_rotate, "write", "write bloom"}, {0}};
