@@ -5,9 +5,9 @@ if(CALYX_SANITIZE MATCHES "thread|fuzzer")
     return() # the server is not built so
 endif()
 
-file(GLOB module_sources CONFIGURE_DEPENDS module/*.c)
+file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
 add_library(calyx_module MODULE ${module_sources})
-target_include_directories(calyx_module PRIVATE ${XXHASH_INCLUDE})
+target_include_directories(calyx_module PRIVATE module ${XXHASH_INCLUDE})
 target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES
@@ -51,7 +51,7 @@ list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
 add_executable(module_types test/module/test_types.c test/module/mock_server.c
     test/unit/support.c ${module_sources})
 target_include_directories(module_types PRIVATE
-    src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+    module src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
 target_link_libraries(module_types PRIVATE calyx_objects m ${CMOCKA_LIBRARY})
 set_target_properties(module_types PROPERTIES
     C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)

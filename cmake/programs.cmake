@@ -100,11 +100,12 @@ add_executable(calyx-lines EXCLUDE_FROM_ALL bench/command/lines.c)
 set_target_properties(calyx-lines PROPERTIES C_EXTENSIONS ON)
 
 # RedisBloom's layout knows no server, so that it can be tried without one.
-set(redisbloom module/redisbloom.c module/redisbloom_data.c)
+set(redisbloom module/layout/redisbloom_chain.c
+    module/layout/redisbloom_rdb.c)
 
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(fuzz_redisbloom_needs ${redisbloom})
-file(GLOB fuzz_module_needs CONFIGURE_DEPENDS module/*.c)
+file(GLOB fuzz_module_needs CONFIGURE_DEPENDS module/*.c module/*/*.c)
 list(FILTER fuzz_module_needs EXCLUDE REGEX "/module\\.c$")
 list(APPEND fuzz_module_needs test/module/mock_server.c)
 set(fuzz_module_options --mutate=500)
@@ -114,7 +115,7 @@ if(CALYX_SANITIZE MATCHES fuzzer)
     foreach(source IN LISTS fuzzers)
         cmake_path(GET source STEM name)
         add_executable(${name} ${source} ${${name}_needs})
-        target_include_directories(${name} PRIVATE src ${XXHASH_INCLUDE})
+        target_include_directories(${name} PRIVATE module src ${XXHASH_INCLUDE})
         target_link_libraries(${name} PRIVATE calyx_objects)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         set_target_properties(${name} PROPERTIES C_EXTENSIONS ON)

@@ -182,7 +182,8 @@ foreach(source IN LISTS fuzzers)
     string(REPLACE fuzz_ "" name ${name})
     add_executable(replay_${name}
         ${source} fuzz/replay.c ${fuzz_${name}_needs})
-    target_include_directories(replay_${name} PRIVATE src ${XXHASH_INCLUDE})
+    target_include_directories(replay_${name} PRIVATE
+        module src ${XXHASH_INCLUDE})
     target_link_libraries(replay_${name} PRIVATE calyx_objects Threads::Threads m)
     set_target_properties(replay_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY test)

@@ -8,8 +8,8 @@
  * format is fuzzed by fuzz_decode, which mends checksums; this is about what is
  * around it.
  */
-#include "../module/filter.h"
-#include "../module/window.h"
+#include "../module/layout/layout.h"
+#include "../module/layout/window.h"
 #include "../test/module/mock_server.h"
 #include "fuzz.h"
 

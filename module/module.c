@@ -1,38 +1,20 @@
 /*
  * calyx.so: Bloom filters for Valkey and Redis, by the commands, replies and
- * data of RedisBloom. Start reading at commands.c.
+ * data of RedisBloom. Start reading in command/.
  *
- *     module.c      loading; the INFO section
- *     commands.c    the commands of RedisBloom, and the table of all
- *     counting.c      BF.DEL, BF.MDEL, BF.COUNT
- *     guard.c         BF.GUARD
- *     swap.c          BF.SWAP
- *     whole.c         BF.MERGE, BF.SIMILARITY, BF.CLEAR
- *     items.c         the items they are given
- *     steps.c         long ones in steps, beside other clients
- *     docs.c          what the server tells of them
- *     transfer.c      BF.DUMP and BF.LOAD
- *     options.c       their options
- *     reply.c         their replies and errors
- *     stream.c        streams and AOFs, as RedisBloom has them
- *     settings.c    the configuration
- *     type.c        the types of values
- *     rotation.c    when windows rotate, and BF.ROTATE
- *     filter.c      a filter, in any layout:
- *     native.c        ours, of the library
- *     window.c        several of them, that forget in turn
- *     compat.c        RedisBloom's, by redisbloom.c
- *     memory.c      the server's memory, and whether it may be taken
- *     pages.c       the pages it lies on
- *     thread.c      threads beside the server's
- *     server_api.h  what is used of the server
+ *     command/   the commands: options, handlers, replies, replication
+ *     layout/    what a key holds: native filters, windows, RedisBloom's chains
+ *     server/    what is used of the server: API, memory, replies, steps
+ *     type.c     the types of values
+ *     settings.c the configuration
+ *     module.c   loading; the INFO section
  */
-#include "commands.h"
-#include "memory.h"
+#include "command/commands.h"
+#include "layout/window.h"
+#include "server/allocator.h"
+#include "server/steps.h"
 #include "settings.h"
-#include "steps.h"
 #include "type.h"
-#include "window.h"
 
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "options.h"
+#include "command/options.h"
 
 struct settings settings = {
     .error = 0.01,

@@ -3,8 +3,8 @@
 #ifndef CALYX_MODULE_SETTINGS_H
 #define CALYX_MODULE_SETTINGS_H
 
-#include "filter.h"
-#include "server_api.h"
+#include "layout/layout.h"
+#include "server/api.h"
 
 /* Huge pages make answers quicker, but the first touch of one takes long, and
  * so does the first write after a fork. Loading touches everything anyway. */

@@ -5,10 +5,10 @@
  */
 #include "type.h"
 
-#include "memory.h"
-#include "redisbloom.h"
-#include "transfer.h"
-#include "window.h"
+#include "command/transfer.h"
+#include "layout/redisbloom_chain.h"
+#include "layout/window.h"
+#include "server/allocator.h"
 
 static RedisModuleType *native_type, *redisbloom_type, *window_type;
 enum { WINDOW_ENCODING = 1 };

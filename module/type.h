@@ -2,8 +2,8 @@
 #ifndef CALYX_MODULE_TYPE_H
 #define CALYX_MODULE_TYPE_H
 
-#include "filter.h"
-#include "server_api.h"
+#include "layout/layout.h"
+#include "server/api.h"
 
 int type_register(RedisModuleCtx *ctx);
 

@@ -6,7 +6,7 @@
 #ifndef CALYX_MOCK_SERVER_H
 #define CALYX_MOCK_SERVER_H
 
-#include "../../module/server_api.h"
+#include "../../module/server/api.h"
 
 /* Values as 8 bytes, little-endian; strings with their length before them. */
 struct RedisModuleIO {

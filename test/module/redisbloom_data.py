@@ -4,7 +4,7 @@
 Written from the description of its bytes: a chain of links, as RDB values in
 the encodings 0 to 4, as DUMP payloads (which RESTORE takes), and as the header
 and chunks of SCANDUMP. It is slow and short, so that it can be compared with
-the description line by line; module/redisbloom*.c is compared with it, bit for
+the description line by line; module/layout/redisbloom_*.c is compared with it, bit for
 bit, and servers are given its payloads.
 
     for case in cases():

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../module/filter.h"
-#include "../../module/memory.h"
-#include "../../module/pages.h"
-#include "../../module/window.h"
+#include "../../module/layout/layout.h"
+#include "../../module/layout/window.h"
+#include "../../module/server/allocator.h"
+#include "../../module/server/pages.h"
 #include "mock_server.h"
 #include "support.h"
 

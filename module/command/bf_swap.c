@@ -1,0 +1,112 @@
+/*
+ * BF.SWAP: a filter that was made under another key takes the place of the one
+ * that is asked, in one step. What RENAME would not do: the time to live stays
+ * that of the key, the number of its generation goes up, what was counted of it
+ * goes on, and the old filter is freed by another thread whatever the server's
+ * configuration.
+ *
+ * A server gives a value out of a key's hands only in exchange for another of
+ * its type. So the staged key gets a hollow one for it, and goes with that.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "command/commands.h"
+#include "command/handlers.h"
+#include "command/options.h"
+#include "command/replicate.h"
+#include "server/reply.h"
+#include "type.h"
+
+struct place {
+    RedisModuleKey *key;
+    enum standing is;
+    struct filter *f; /* NULL if there is none */
+};
+
+static struct place open_place(RedisModuleCtx *ctx, RedisModuleString *name) {
+    struct place place = {RM_OpenKey(ctx, name, RM_READ | RM_WRITE), MISSING,
+                          NULL};
+    place.is = type_of(place.key, &place.f);
+    return place;
+}
+
+/* Put the staged filter in the place of the live one. */
+static void exchange(struct place *live, struct place *staged) {
+    const long long expires =
+        RM_GetAbsExpire(live->f ? live->key : staged->key);
+    if (live->f) {
+        memcpy(rare_for(staged->f)->guarded, rare_of(live->f)->guarded,
+               sizeof live->f->rare->guarded);
+        RM_UnlinkKey(live->key);
+    }
+    type_take(staged->key, staged->f);
+    type_put(live->key, staged->f);
+    RM_SetAbsExpire(live->key, expires);
+    RM_UnlinkKey(staged->key);
+}
+
+/* A filter of RedisBloom's layout is moved by words that its server knows; the
+ * number of the generation is lost on that way. */
+static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
+                           const struct place *live, const struct filter *f,
+                           uint64_t generation) {
+    char text[24];
+    if (f->layout == &redisbloom_layout) {
+        stream_swap(ctx, argv[1], argv[2], RM_GetAbsExpire(live->key));
+        return;
+    }
+    snprintf(text, sizeof text, "%llu", (unsigned long long)generation);
+    RM_Replicate(ctx, "BF.SWAP", "sscc", argv[1], argv[2], "GENERATION", text);
+}
+
+/* A filter may have come with any number, and clients may give any that can be
+ * told: there it stays, since replicas would refuse a greater one. */
+static uint64_t generation_after(const struct filter *f) {
+    const uint64_t last = f ? rare_of(f)->generation : 0;
+    return last < INT64_MAX ? last + 1 : INT64_MAX;
+}
+
+/* `generation` 0 stands for the next. */
+static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
+                       struct place *live, struct place *staged,
+                       uint64_t generation) {
+    if (live->is == OTHER || staged->is == OTHER) return reply_wrong_type(ctx);
+    if (staged->is == MISSING)
+        return RM_ReplyWithError(
+            ctx, "ERR not found: there is no filter under the staged key");
+    if (filter_is_partial(staged->f)) return reply_partial(ctx, staged->f);
+
+    if (generation == 0) generation = generation_after(live->f);
+    exchange(live, staged);
+    rare_for(staged->f)->generation = generation;
+    replicate_swap(ctx, argv, live, staged->f, generation);
+    note_change(ctx, argv[1], "bloom.swap");
+    RM_SignalModifiedKey(ctx, argv[2]);
+    RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "del", argv[2]);
+    return RM_ReplyWithLongLong(ctx, (long long)generation);
+}
+
+static int swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    long long generation = 0;
+    if (argc != 3 && argc != 5) return RM_WrongArity(ctx);
+    if (argc == 5 && !is_word(argv[3], "GENERATION"))
+        return RM_ReplyWithError(ctx, "ERR unknown argument; there is "
+                                      "GENERATION");
+    if (argc == 5 && parse_whole(argv[4], 1, INT64_MAX, &generation) != NUMBER)
+        return RM_ReplyWithError(
+            ctx, "ERR bad generation: it is a whole number from 1");
+    if (RM_StringCompare(argv[1], argv[2]) == 0)
+        return RM_ReplyWithError(
+            ctx, "ERR the live and the staged key are the same");
+
+    struct place live = open_place(ctx, argv[1]);
+    struct place staged = open_place(ctx, argv[2]);
+    swap_places(ctx, argv, &live, &staged, (uint64_t)generation);
+    RM_CloseKey(live.key);
+    RM_CloseKey(staged.key);
+    return RM_OK;
+}
+
+const struct command swap_commands[] = {
+    {"bf.swap", swap, "write", "write bloom"}, {0}};

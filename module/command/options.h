@@ -1,0 +1,31 @@
+/* The options of the commands that make filters: a table of words. */
+#ifndef CALYX_MODULE_OPTIONS_H
+#define CALYX_MODULE_OPTIONS_H
+
+#include "layout/layout.h"
+#include "server/api.h"
+
+struct options {
+    struct wish wish;
+    bool no_create;
+    int items; /* index of the first item; 0 if there is none */
+};
+
+/* NULL, or the text of an error; "" for a wrong number of arguments. The texts
+ * are RedisBloom's, and stay valid until the next call. */
+const char *parse_reserve(RedisModuleString **argv, int argc,
+                          struct options *out);
+const char *parse_insert(RedisModuleString **argv, int argc,
+                         struct options *out);
+
+/* Is it this word, in any case? */
+bool is_word(RedisModuleString *text, const char *word);
+
+/* Numbers, as the commands and the configuration take them. */
+enum number { NUMBER, NO_NUMBER, OUT_OF_RANGE };
+enum number parse_error_rate(RedisModuleString *text, double *error);
+enum number parse_whole(RedisModuleString *text, long long least,
+                        long long most, long long *number);
+bool parse_seed(const char *text, size_t size, uint64_t *seed);
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * Reading. RedisBloom accepts more than we do from clients: options by their
+ * first letters, words that mean nothing, and in 2.8 rates above 0.25. What it
+ * does not write down are its settings. Two rules make up for that:
+ *
+ * - A filter that may be larger or better there than here must not be full
+ *   here. So NONSCALING is taken literally only where the stream tells all that
+ *   decides about the size; elsewhere the filter grows instead.
+ * - A rate above 0.25 is taken as it is given. That is what 2.8 does; 8 makes
+ *   it 0.25. Which of them wrote the stream is not known.
+ *
+ * Writing. BF.RESERVE and BF.INSERT with every parameter make the same filter
+ * in all versions. A filter that they do not make alike goes as it would by
+ * BF.SCANDUMP: its header, then a body of zeros.
+ */
+#include "command/replicate.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "settings.h"
+
+bool is_replayed(RedisModuleCtx *ctx) {
+    return RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING);
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+/* What a command tells; 0 for what it does not. */
+struct told {
+    double error;
+    long long capacity, expansion;
+    bool has_expansion, non_scaling;
+};
+
+static bool read_rate(RedisModuleString *text, double *rate) {
+    return RM_StringToDouble(text, rate) == RM_OK && *rate > 0 && *rate < 1;
+}
+
+static bool read_whole(RedisModuleString *text, long long least,
+                       long long *number) {
+    return RM_StringToLongLong(text, number) == RM_OK && *number >= least;
+}
+
+static bool read_expansion(RedisModuleString *text, struct told *told) {
+    told->has_expansion = true;
+    return read_whole(text, 0, &told->expansion);
+}
+
+static uint32_t settings_growth(void) {
+    enum { USUAL = 2 };
+    return settings.expansion > 0 ? (uint32_t)settings.expansion : USUAL;
+}
+
+static struct wish wish_for(const struct told *told) {
+    struct wish wish = settings_wish();
+    const bool is_sure =
+        told->error > 0 && told->error <= CHAIN_MOST_ERROR && told->capacity;
+    const bool fixed =
+        told->non_scaling || (told->has_expansion && !told->expansion);
+    wish.layout = &redisbloom_layout;
+    if (told->error > 0) wish.error = told->error;
+    if (told->capacity) wish.capacity = (uint64_t)told->capacity;
+    if (told->has_expansion)
+        wish.unused_growth = told->expansion < UINT32_MAX
+                                 ? (uint32_t)told->expansion
+                                 : UINT32_MAX;
+    wish.expansion =
+        wish.unused_growth ? wish.unused_growth : settings_growth();
+    if (fixed && is_sure) wish.expansion = 0;
+    return wish;
+}
+
+struct wish stream_wish(void) {
+    return wish_for(&(struct told){0});
+}
+
+/* RedisBloom looks for the words everywhere, in the key, too, and passes over
+ * those that it does not know. */
+static int find_word(RedisModuleString **argv, int argc, const char *word) {
+    int at = 1;
+    while (at < argc && !is_word(argv[at], word)) at++;
+    return at < argc ? at : 0;
+}
+
+bool stream_reserve(RedisModuleString **argv, int argc, struct options *out) {
+    enum { MOST_WORDS = 7 };
+    struct told told = {0};
+    if (argc < 4 || argc > MOST_WORDS ||
+        find_word(argv + 3, argc - 3, "LAYOUT"))
+        return false;
+    const int expansion = find_word(argv, argc, "EXPANSION");
+    if (!read_rate(argv[2], &told.error) ||
+        !read_whole(argv[3], 1, &told.capacity) ||
+        (expansion && (expansion + 1 == argc ||
+                       !read_expansion(argv[expansion + 1], &told))))
+        return false;
+    told.non_scaling = find_word(argv, argc, "NONSCALING");
+    *out = (struct options){.wish = wish_for(&told)};
+    return true;
+}
+
+/* One option, by its first letters: how many words it takes, or 0 if it is
+ * none. */
+static int read_option(RedisModuleString **argv, int left, struct told *told,
+                       bool *no_create) {
+    size_t size;
+    const char *word = RM_StringPtrLen(argv[0], &size);
+    const int first = size > 0 ? tolower((unsigned char)word[0]) : 0;
+    const int second = size > 1 ? tolower((unsigned char)word[1]) : 0;
+    const int third = size > 2 ? tolower((unsigned char)word[2]) : 0;
+    if (first == 'n') {
+        *(third == 'c' ? no_create : &told->non_scaling) = true;
+        return 1;
+    }
+    if (left < 2) return 0;
+    const bool good = first == 'c'    ? read_whole(argv[1], 1, &told->capacity)
+                      : first != 'e'  ? false
+                      : second == 'r' ? read_rate(argv[1], &told->error)
+                                      : read_expansion(argv[1], told);
+    return good ? 2 : 0;
+}
+
+static bool begins_items(RedisModuleString *text) {
+    size_t size;
+    const char *word = RM_StringPtrLen(text, &size);
+    return size > 0 && tolower((unsigned char)word[0]) == 'i';
+}
+
+bool stream_insert(RedisModuleString **argv, int argc, struct options *out) {
+    struct told told = {0};
+    bool no_create = false;
+    int at = 2;
+    while (at < argc && !begins_items(argv[at])) {
+        const int words = read_option(argv + at, argc - at, &told, &no_create);
+        if (words == 0) return false;
+        at += words;
+    }
+    if (at + 1 >= argc) return false;
+    *out = (struct options){wish_for(&told), no_create, at + 1};
+    return true;
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+void stream_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
+                  const struct chain *c, int64_t at, size_t size) {
+    int64_t from = at - (int64_t)size;
+    while (from < at) {
+        size_t some = 0;
+        int64_t to = from;
+        const char *bytes = chain_dump_chunk(c, CHAIN_MOST_CHUNK, &to, &some);
+        if (!bytes) return;
+        if (to > at) some = (size_t)(at - from), to = at;
+        RM_Replicate(ctx, "BF.LOADCHUNK", "slb", name, (long long)to, bytes,
+                     some);
+        from = to;
+    }
+}
+
+void stream_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                   const struct chain *c) {
+    const size_t size = chain_header_size(c);
+    char *header = RM_Alloc(size);
+    chain_dump_header(c, header);
+    RM_Replicate(ctx, "BF.LOADCHUNK", "slb", name, 1LL, header, size);
+    RM_Free(header);
+}
+
+/* Do BF.RESERVE and BF.INSERT make its first link, in every version? Not under
+ * a name that BF.RESERVE takes for an option. Only 2.8 takes a capacity above
+ * 2^30; but a body of zeros of that size would be no help to 8 either. */
+static bool is_usual(RedisModuleString *name, const struct chain *c,
+                     double rate) {
+    const bool fixed = c->options == CHAIN_FIXED;
+    return (fixed || c->options == CHAIN_GROWS) && c->link[0].n2 == 0 &&
+           rate <= CHAIN_MOST_ERROR && (fixed || c->growth <= MOST_EXPANSION) &&
+           !is_word(name, "EXPANSION") && !is_word(name, "NONSCALING");
+}
+
+static void write_usual(RedisModuleCtx *ctx, RedisModuleString *name,
+                        const struct chain *c, double rate,
+                        RedisModuleString **more, size_t n) {
+    char error[40], capacity[24], growth[24];
+    const bool fixed = c->options == CHAIN_FIXED;
+    snprintf(error, sizeof error, "%.17g", rate);
+    snprintf(capacity, sizeof capacity, "%llu",
+             (unsigned long long)c->link[0].entries);
+    snprintf(growth, sizeof growth, "%u", c->growth);
+    if (n == 0 && fixed)
+        RM_Replicate(ctx, "BF.RESERVE", "sccc", name, error, capacity,
+                     "NONSCALING");
+    else if (n == 0)
+        RM_Replicate(ctx, "BF.RESERVE", "scccc", name, error, capacity,
+                     "EXPANSION", growth);
+    else if (fixed)
+        RM_Replicate(ctx, "BF.INSERT", "sccccccv", name, "ERROR", error,
+                     "CAPACITY", capacity, "NONSCALING", "ITEMS", more, n);
+    else
+        RM_Replicate(ctx, "BF.INSERT", "scccccccv", name, "ERROR", error,
+                     "CAPACITY", capacity, "EXPANSION", growth, "ITEMS", more,
+                     n);
+}
+
+/* As a dump of it when it was new. */
+static void write_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                         const struct chain *c) {
+    static const char zeros[1 << 20];
+    struct link first = c->link[0];
+    struct chain empty = *c;
+    first.items = 0;
+    empty.link = &first;
+    empty.links = 1;
+    empty.items = 0;
+    stream_header(ctx, name, &empty);
+    for (uint64_t done = 0; done < first.bytes;) {
+        const uint64_t left = first.bytes - done;
+        const size_t some = left < sizeof zeros ? (size_t)left : sizeof zeros;
+        done += some;
+        RM_Replicate(ctx, "BF.LOADCHUNK", "slb", name, (long long)done + 1,
+                     zeros, some);
+    }
+}
+
+void stream_new(RedisModuleCtx *ctx, RedisModuleString *name,
+                const struct chain *c, RedisModuleString **more, size_t n) {
+    const bool fixed = c->options & CHAIN_NO_SCALING;
+    const double rate = c->link[0].error * (fixed ? 1 : 2);
+    if (is_usual(name, c, rate)) {
+        write_usual(ctx, name, c, rate, more, n);
+        return;
+    }
+    write_header(ctx, name, c);
+    if (n > 0) RM_Replicate(ctx, "BF.MADD", "sv", name, more, n);
+}
+
+static void write_expiry(RedisModuleCtx *ctx, RedisModuleString *name,
+                         long long expires) {
+    if (expires >= 0)
+        RM_Replicate(ctx, "PEXPIREAT", "sl", name, expires);
+    else
+        RM_Replicate(ctx, "PERSIST", "s", name);
+}
+
+void stream_clear(RedisModuleCtx *ctx, RedisModuleString *name,
+                  const struct chain *c, long long expires) {
+    RM_Replicate(ctx, "UNLINK", "s", name);
+    stream_new(ctx, name, c, NULL, 0);
+    if (expires >= 0) write_expiry(ctx, name, expires);
+}
+
+void stream_swap(RedisModuleCtx *ctx, RedisModuleString *live,
+                 RedisModuleString *staged, long long expires) {
+    RM_Replicate(ctx, "UNLINK", "s", live); /* in the background */
+    RM_Replicate(ctx, "RENAME", "ss", staged, live);
+    write_expiry(ctx, live, expires);
+}

@@ -1,0 +1,51 @@
+/*
+ * Commands of a replication stream or an AOF, in the words of RedisBloom: read
+ * as it reads them, and written so that it understands them.
+ *
+ * A stream does not say which module wrote it. But filters of our own layouts
+ * are made in it by words that RedisBloom does not have (LAYOUT, KIND, SEED).
+ * Where these are missing, the filter is one of RedisBloom's, or one of its
+ * layout that was made here, which is the same. So both sides can be replaced
+ * by the other, with any settings.
+ */
+#ifndef CALYX_MODULE_REPLICATE_H
+#define CALYX_MODULE_REPLICATE_H
+
+#include "command/items.h"
+#include "command/options.h"
+#include "layout/layout.h"
+#include "server/api.h"
+
+/* Does the command come from the primary or the AOF? Then it has been accepted
+ * there, and is obeyed here. */
+bool is_replayed(RedisModuleCtx *ctx);
+
+/* Read BF.RESERVE or BF.INSERT by RedisBloom's grammar, as all its versions
+ * together accept it. False if that is not possible: then it is one of ours. */
+bool stream_reserve(RedisModuleString **argv, int argc, struct options *out);
+bool stream_insert(RedisModuleString **argv, int argc, struct options *out);
+
+/* What BF.ADD or BF.MADD makes in a stream, where it makes a filter. */
+struct wish stream_wish(void);
+
+/* Tell how a filter of the redisbloom layout was made, and what items were
+ * added to it since. `more` are n of them. */
+void stream_new(RedisModuleCtx *ctx, RedisModuleString *name,
+                const struct chain *c, RedisModuleString **more, size_t n);
+
+/* Tell that such a filter was emptied, or put in the place of another. The key
+ * expires then, in Unix time in milliseconds; never if that is negative. */
+void stream_clear(RedisModuleCtx *ctx, RedisModuleString *name,
+                  const struct chain *c, long long expires);
+void stream_swap(RedisModuleCtx *ctx, RedisModuleString *live,
+                 RedisModuleString *staged, long long expires);
+
+/* Tell of what was loaded into such a filter: its header, and the bytes of its
+ * bodies that end at iterator `at`, with all bits that are set there.
+ * RedisBloom puts them in the place of those that it has. */
+void stream_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                   const struct chain *c);
+void stream_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
+                  const struct chain *c, int64_t at, size_t size);
+
+#endif

@@ -1,0 +1,408 @@
+#include "command/transfer.h"
+
+#include <stdio.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "command/handlers.h"
+#include "command/options.h"
+#include "layout/bytes.h"
+#include "server/allocator.h"
+#include "server/reply.h"
+#include "type.h"
+
+/* Small enough that no command takes a millisecond, though each of its pages
+ * may be touched for the first time. */
+enum { CHUNK = 1 << 20 };
+
+/* ---- Chunks -------------------------------------------------------------- */
+
+static uint64_t chunks_in(uint64_t bytes) {
+    return bytes / CHUNK + (bytes % CHUNK != 0);
+}
+
+static size_t chunk_size(const struct filter *f, uint64_t number) {
+    const uint64_t left = filter_bytes(f) - number * CHUNK;
+    return left < CHUNK ? (size_t)left : CHUNK;
+}
+
+static uint64_t sum_of(const void *bytes, size_t size) {
+    return XXH64(bytes, size, 0);
+}
+
+static uint64_t next_sum(uint64_t sum, uint64_t of_chunk) {
+    uint8_t both[16];
+    store_u64(both, sum);
+    store_u64(both + 8, of_chunk);
+    return sum_of(both, sizeof both);
+}
+
+struct chunk {
+    uint8_t *bytes; /* for RM_Free */
+    size_t size;
+    uint64_t sum;
+};
+
+static struct chunk take_chunk(const struct filter *f, uint64_t number) {
+    struct chunk chunk = {.size = chunk_size(f, number)};
+    calyx_room room;
+    chunk.bytes = RM_Alloc(chunk.size);
+    calyx_get_bits(native_of(f, &room), number * CHUNK, chunk.bytes,
+                   chunk.size);
+    chunk.sum = sum_of(chunk.bytes, chunk.size);
+    return chunk;
+}
+
+/* ---- Numbers in words ---------------------------------------------------- */
+
+enum { DIGITS = 16 };
+struct digits {
+    char text[DIGITS + 1];
+};
+
+static struct digits write_sum(uint64_t sum) {
+    struct digits digits;
+    snprintf(digits.text, sizeof digits.text, "%016llx",
+             (unsigned long long)sum);
+    return digits;
+}
+
+static bool read_digits(const char *text, uint64_t *sum) {
+    *sum = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        const char *const digits = "0123456789abcdefABCDEF";
+        const char *const at = text[i] ? strchr(digits, text[i]) : NULL;
+        if (!at) return false;
+        const int value = (int)(at - digits);
+        *sum = *sum << 4 | (uint64_t)(value < 16 ? value : value - 6);
+    }
+    return true;
+}
+
+static bool read_sum(RedisModuleString *word, uint64_t *sum) {
+    size_t size;
+    const char *text = RM_StringPtrLen(word, &size);
+    return size == DIGITS && read_digits(text, sum);
+}
+
+static int reply_bad_sum(RedisModuleCtx *ctx) {
+    return RM_ReplyWithError(
+        ctx, "ERR a checksum of 16 hexadecimal digits is wanted");
+}
+
+static int refuse(RedisModuleCtx *ctx, const char *what, uint64_t promised,
+                  uint64_t found) {
+    loads_refused++;
+    return reply_text(ctx,
+                      "ERR %s is damaged: its checksum should be %s, and is %s",
+                      what, write_sum(promised).text, write_sum(found).text);
+}
+
+/* ---- BF.DUMP ------------------------------------------------------------- */
+
+/*
+ * A cursor tells of which filter, in which state, the next chunk is to be, its
+ * number, and the sum of those before: LIFE.NUMBER.SUM. So the server keeps
+ * nothing of a dump, and a filter that was replaced or emptied since is not
+ * taken for the one of which half is dumped already.
+ */
+struct cursor {
+    uint64_t life, number, sum;
+};
+
+/* Other after each change that a dump of before does not stand: see native.c;
+ * and after growth, since its head tells how many chunks there are. */
+static uint64_t life_of(const struct filter *f) {
+    calyx_room room;
+    calyx_info info;
+    calyx_outline(native_of(f, &room), &info);
+    const uint64_t life = next_sum(filter_life(f), rare_of(f)->rewrites);
+    return next_sum(life, info.parts);
+}
+
+static void write_cursor(const struct cursor *at, char *text, size_t room) {
+    snprintf(text, room, "%s.%llu.%s", write_sum(at->life).text,
+             (unsigned long long)at->number, write_sum(at->sum).text);
+}
+
+static bool read_cursor(RedisModuleString *word, struct cursor *at) {
+    enum { MOST = 2 * DIGITS + 2 + 20 };
+    size_t size;
+    const char *given = RM_StringPtrLen(word, &size);
+    char text[MOST + 1], again[MOST + 1];
+    if (size > MOST || size < 2 * DIGITS + 3) return false;
+    memcpy(text, given, size);
+    text[size] = '\0';
+    unsigned long long number;
+    if (!read_digits(text, &at->life) ||
+        sscanf(text + DIGITS, ".%llu", &number) != 1 ||
+        !read_digits(text + size - DIGITS, &at->sum))
+        return false;
+    at->number = number;
+    write_cursor(at, again, sizeof again);
+    return strcmp(text, again) == 0;
+}
+
+static int reply_chunk(RedisModuleCtx *ctx, const char *cursor, uint64_t sum,
+                       const void *bytes, size_t size) {
+    RM_ReplyWithArray(ctx, 3);
+    RM_ReplyWithStringBuffer(ctx, cursor, strlen(cursor));
+    RM_ReplyWithStringBuffer(ctx, write_sum(sum).text, DIGITS);
+    return RM_ReplyWithStringBuffer(ctx, bytes, size);
+}
+
+static void dump_head(RedisModuleCtx *ctx, const struct filter *f) {
+    char cursor[64];
+    const struct piece head = f->layout->dump_head(f);
+    write_cursor(&(struct cursor){.life = life_of(f)}, cursor, sizeof cursor);
+    reply_chunk(ctx, cursor, sum_of(head.bytes, head.size), head.bytes,
+                head.size);
+    RM_Free(head.owned);
+}
+
+static void dump_chunk(RedisModuleCtx *ctx, const struct filter *f,
+                       struct cursor at) {
+    char cursor[64];
+    const struct chunk chunk = take_chunk(f, at.number);
+    at.number++;
+    at.sum = next_sum(at.sum, chunk.sum);
+    write_cursor(&at, cursor, sizeof cursor);
+    reply_chunk(ctx, cursor, chunk.sum, chunk.bytes, chunk.size);
+    RM_Free(chunk.bytes);
+}
+
+static void dump(RedisModuleCtx *ctx, const struct filter *f,
+                 RedisModuleString *word) {
+    struct cursor at;
+    if (f->layout != &native_layout)
+        RM_ReplyWithError(ctx, "ERR only native filters are dumped so; "
+                               "BF.SCANDUMP dumps this one");
+    else if (filter_is_partial(f))
+        reply_partial(ctx, f);
+    else if (is_word(word, "0"))
+        dump_head(ctx, f);
+    else if (!read_cursor(word, &at))
+        RM_ReplyWithError(ctx, "ERR the cursor must be 0, or that of the last "
+                               "reply");
+    else if (at.life != life_of(f))
+        RM_ReplyWithError(ctx, "ERR the filter is not the one that was being "
+                               "dumped, or not as it was; begin again with "
+                               "cursor 0");
+    else if (at.number < chunks_in(filter_bytes(f)))
+        dump_chunk(ctx, f, at);
+    else
+        reply_chunk(ctx, "0", at.sum, "", 0);
+}
+
+static int run_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 3) return RM_WrongArity(ctx);
+    RedisModuleKey *key;
+    const struct filter *f = open_there(ctx, argv[1], &key);
+    if (!f) return RM_OK;
+    dump(ctx, f, argv[2]);
+    RM_CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- BF.LOAD ------------------------------------------------------------- */
+
+static uint64_t chunks_here(const struct filter *f) {
+    return chunks_in(f->arrived);
+}
+
+static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
+    RM_ReplyWithArray(ctx, 3);
+    RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
+    RM_ReplyWithLongLong(ctx, (long long)chunks_in(f->bytes));
+    return RM_ReplyWithStringBuffer(ctx, write_sum(rare_of(f)->loaded_sum).text,
+                                    DIGITS);
+}
+
+static bool has_head(const struct filter *f, const char *bytes, size_t size) {
+    const struct piece head = f->layout->dump_head(f);
+    const bool same = head.size == size && memcmp(head.bytes, bytes, size) == 0;
+    RM_Free(head.owned);
+    return same;
+}
+
+static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
+                 RedisModuleKey *key, struct filter *f) {
+    uint64_t promised;
+    size_t size;
+    const char *bytes = RM_StringPtrLen(argv[4], &size);
+    if (!read_sum(argv[3], &promised)) return reply_bad_sum(ctx);
+    if (sum_of(bytes, size) != promised)
+        return refuse(ctx, "the head", promised, sum_of(bytes, size));
+    if (f && !f->uncommitted) return RM_ReplyWithError(ctx, "ERR item exists");
+    if (f && !has_head(f, bytes, size))
+        return RM_ReplyWithError(ctx, "ERR another filter is being loaded "
+                                      "under this key; delete it, or wait");
+    if (f) return reply_status(ctx, f);
+    if (!native_layout.is_head(bytes, size)) {
+        loads_refused++;
+        return RM_ReplyWithError(
+            ctx, "ERR received bad data: the bytes are not the head of a "
+                 "native filter");
+    }
+    memory_in_steps(true);
+    f = make_of_head(ctx, key, bytes, size);
+    memory_in_steps(false);
+    if (!f) return RM_OK;
+    f->uncommitted = true;
+    RM_ReplicateVerbatim(ctx);
+    RM_SignalModifiedKey(ctx, argv[1]);
+    return reply_status(ctx, f);
+}
+
+/* A chunk that came before, as after a broken connection. */
+static int repeat_chunk(RedisModuleCtx *ctx, const struct filter *f,
+                        uint64_t number, uint64_t sum) {
+    const struct chunk here = take_chunk(f, number);
+    RM_Free(here.bytes);
+    if (here.sum == sum)
+        return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
+    loads_refused++;
+    return reply_text(ctx,
+                      "ERR chunk %llu is here already, and differs: its "
+                      "checksum is %s, not %s",
+                      (unsigned long long)number, write_sum(here.sum).text,
+                      write_sum(sum).text);
+}
+
+static int take_next(RedisModuleCtx *ctx, RedisModuleString *name,
+                     struct filter *f, const char *bytes, size_t size,
+                     uint64_t sum) {
+    if (calyx_put_bits(f->native, f->arrived, bytes, size) != CALYX_OK) {
+        loads_refused++;
+        return RM_ReplyWithError(ctx, "ERR received bad data: bits behind the "
+                                      "last");
+    }
+    f->arrived += size;
+    rare_for(f)->loaded_sum = next_sum(rare_of(f)->loaded_sum, sum);
+    RM_ReplicateVerbatim(ctx);
+    RM_SignalModifiedKey(ctx, name);
+    return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
+}
+
+static int take(RedisModuleCtx *ctx, RedisModuleString **argv,
+                struct filter *f) {
+    long long given;
+    uint64_t promised;
+    size_t size;
+    const char *bytes = RM_StringPtrLen(argv[5], &size);
+    if (parse_whole(argv[3], 0, INT64_MAX, &given) != NUMBER)
+        return RM_ReplyWithError(ctx, "ERR the number of the chunk must be 0 "
+                                      "or more");
+    if (!read_sum(argv[4], &promised)) return reply_bad_sum(ctx);
+
+    const uint64_t number = (uint64_t)given, all = chunks_in(f->bytes);
+    if (number >= all)
+        return reply_text(ctx,
+                          "ERR there is no chunk %lld: the filter has "
+                          "%llu, from 0 on",
+                          given, (unsigned long long)all);
+    if (size != chunk_size(f, number))
+        return reply_text(ctx, "ERR chunk %lld has %zu bytes; it must have %zu",
+                          given, size, chunk_size(f, number));
+    const uint64_t sum = sum_of(bytes, size);
+    if (sum != promised) return refuse(ctx, "the chunk", promised, sum);
+    if (number < chunks_here(f)) return repeat_chunk(ctx, f, number, sum);
+    if (number > chunks_here(f))
+        return reply_text(ctx, "ERR the next chunk must be %llu, not %lld",
+                          (unsigned long long)chunks_here(f), given);
+    return take_next(ctx, argv[1], f, bytes, size, sum);
+}
+
+static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
+                  struct filter *f) {
+    uint64_t promised;
+    if (!read_sum(argv[3], &promised)) return reply_bad_sum(ctx);
+    if (filter_is_partial(f) && f->arrived < f->bytes)
+        return reply_text(ctx,
+                          "ERR %llu of %llu chunks are here; all are "
+                          "wanted before the commit",
+                          (unsigned long long)chunks_here(f),
+                          (unsigned long long)chunks_in(f->bytes));
+    if (promised != rare_of(f)->loaded_sum)
+        return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
+    if (f->uncommitted) { /* and not only asked for again */
+        f->uncommitted = false;
+        filter_settle(f);
+        RM_ReplicateVerbatim(ctx);
+        note_change(ctx, argv[1], "bloom.load");
+    }
+    return RM_ReplyWithSimpleString(ctx, "OK");
+}
+
+enum step { BEGIN, TAKE, COMMIT, STATUS, STEPS };
+static const struct {
+    const char *word;
+    int argc;
+} steps[STEPS] = {{"BEGIN", 5}, {"CHUNK", 6}, {"COMMIT", 4}, {"STATUS", 3}};
+
+static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
+                RedisModuleKey *key) {
+    struct filter *f = NULL;
+    const enum standing is = type_of(key, &f);
+    if (is == OTHER) return reply_wrong_type(ctx);
+    if (f && filter_is_partial(f) && !f->uncommitted)
+        return reply_partial(ctx, f); /* BF.LOADCHUNK's */
+    if (step == BEGIN) return begin(ctx, argv, key, f);
+    if (is == MISSING) return reply_not_found(ctx);
+    if (step == COMMIT && (f->uncommitted || rare_of(f)->loaded_sum))
+        return commit(ctx, argv, f);
+    if (!f->uncommitted)
+        return RM_ReplyWithError(ctx, "ERR the filter is complete, and not "
+                                      "being loaded");
+    return step == TAKE ? take(ctx, argv, f) : reply_status(ctx, f);
+}
+
+static int run_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    int step = 0;
+    if (argc < 3) return RM_WrongArity(ctx);
+    while (step < STEPS && !is_word(argv[2], steps[step].word)) step++;
+    if (step == STEPS)
+        return RM_ReplyWithError(ctx, "ERR unknown step; there are BEGIN, "
+                                      "CHUNK, COMMIT and STATUS");
+    if (argc != steps[step].argc) return RM_WrongArity(ctx);
+    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    load(ctx, (enum step)step, argv, key);
+    RM_CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- Persistence --------------------------------------------------------- */
+
+void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
+                      const struct filter *f) {
+    const struct piece head = f->layout->dump_head(f);
+    RM_EmitAOF(io, "BF.LOAD", "sccb", key, "BEGIN",
+               write_sum(sum_of(head.bytes, head.size)).text,
+               (const char *)head.bytes, head.size);
+    RM_Free(head.owned);
+    for (uint64_t n = 0; n < chunks_here(f); n++) {
+        const struct chunk chunk = take_chunk(f, n);
+        RM_EmitAOF(io, "BF.LOAD", "sclcb", key, "CHUNK", (long long)n,
+                   write_sum(chunk.sum).text, (const char *)chunk.bytes,
+                   chunk.size);
+        RM_Free(chunk.bytes);
+    }
+}
+
+bool transfer_resume(struct filter *f) {
+    if (!f->uncommitted) return true;
+    if (f->arrived % CHUNK && f->arrived != f->bytes) return false;
+    rare_for(f)->loaded_sum = 0;
+    for (uint64_t n = 0; n < chunks_here(f); n++) {
+        const struct chunk chunk = take_chunk(f, n);
+        f->rare->loaded_sum = next_sum(f->rare->loaded_sum, chunk.sum);
+        RM_Free(chunk.bytes);
+    }
+    return true;
+}
+
+const struct command transfer_commands[] = {
+    {"bf.dump", run_dump, "readonly", "read bloom"},
+    {"bf.load", run_load, "write deny-oom", "write bloom"},
+    {0}};

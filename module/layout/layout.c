@@ -1,0 +1,324 @@
+/* What is the same for filters of both layouts: birth, death, and counting. */
+#include "layout/layout.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "server/allocator.h"
+#include "server/steps.h"
+#include "server/thread.h"
+
+const struct layout *const layouts[] = {&native_layout, &redisbloom_layout,
+                                        NULL};
+
+const struct layout *layout_named(const char *name, size_t size) {
+    for (const struct layout *const *l = layouts; *l; l++)
+        if (strlen((*l)->name) == size &&
+            strncasecmp((*l)->name, name, size) == 0)
+            return *l;
+    return NULL;
+}
+
+bool wish_counts(const struct wish *wish) {
+    return wish->kind && calyx_kind_can(wish->kind) & CALYX_CAN_COUNT;
+}
+
+/* ---- Totals -------------------------------------------------------------- */
+
+/* Filters are freed by another thread, too; but only one adds, for which an
+ * atomic addition would take longer than the rest of the counting. */
+static struct totals totals;
+static uint64_t items_added;
+
+static void add_to(uint64_t *total, uint64_t more) {
+    __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
+}
+
+struct totals filter_totals(void) {
+    return (struct totals){
+        .filters = __atomic_load_n(&totals.filters, __ATOMIC_RELAXED),
+        .bytes = __atomic_load_n(&totals.bytes, __ATOMIC_RELAXED),
+        .items = items_added + __atomic_load_n(&totals.items, __ATOMIC_RELAXED),
+    };
+}
+
+/* Of a small one they have what it tells itself. */
+static void count(struct filter *f, uint64_t items, uint64_t bytes) {
+    add_to(&totals.items, items - f->counted_items);
+    add_to(&totals.bytes, bytes - f->counted_bytes);
+    f->counted_items = items;
+    f->counted_bytes = bytes;
+}
+
+void filter_count(struct filter *f) {
+    struct facts facts;
+    if (f->is_small) return;
+    f->layout->tell(f, &facts);
+    count(f, facts.items, facts.size);
+}
+
+/* ---- Birth and death ----------------------------------------------------- */
+
+/* Numbers that no other filter has, nor one of this server before a restart. */
+static uint64_t next_life(void) {
+    static uint64_t lives;
+    if (!lives) RM_GetRandomBytes((unsigned char *)&lives, sizeof lives);
+    return ++lives;
+}
+
+static struct filter *take_filter(const struct layout *layout) {
+    struct filter *f = RM_Calloc(1, sizeof *f);
+    f->layout = layout;
+    add_to(&totals.filters, 1);
+    return f;
+}
+
+static void give_filter(struct filter *f) {
+    add_to(&totals.filters, (uint64_t)-1);
+    if (f->rare) RM_Free(f->rare);
+    RM_Free(f);
+}
+
+const struct rare *rare_of(const struct filter *f) {
+    static const struct rare none;
+    return f->rare ? f->rare : &none;
+}
+
+struct rare *rare_for(struct filter *f) {
+    if (!f->rare) f->rare = RM_Calloc(1, sizeof *f->rare);
+    return f->rare;
+}
+
+/* Given when it is first asked for, which changes nothing that can be seen. */
+uint64_t filter_life(const struct filter *f) {
+    struct rare *const rare = rare_for((struct filter *)(uintptr_t)f);
+    if (!rare->life) rare->life = next_life();
+    return rare->life;
+}
+
+struct filter *filter_hollow(const struct layout *layout) {
+    return take_filter(layout);
+}
+
+/* ---- Small ones ---------------------------------------------------------- */
+
+/* Bytes: what is spared is under 1 % of more. */
+enum { MOST_SMALL = 32 << 10 };
+
+static uint64_t size_of(const struct filter *f) {
+    struct facts facts;
+    f->layout->tell(f, &facts);
+    return facts.size;
+}
+
+void filter_settle(struct filter *f) {
+    calyx_small small;
+    void *bits;
+    if (f->layout != &native_layout || f->is_small || filter_is_partial(f) ||
+        filter_bytes(f) > MOST_SMALL ||
+        !calyx_make_small(f->native, &small, &bits))
+        return;
+    const struct filter before = *f;
+    f->bits = bits;
+    f->small = small;
+    f->is_small = true;
+    add_to(&totals.bytes, size_of(f) - before.counted_bytes);
+}
+
+calyx_filter *native_for(struct filter *f) {
+    calyx_filter *native;
+    if (!f->is_small) return f->native;
+    const struct filter before = *f;
+    const uint64_t size = size_of(f), bytes = filter_bytes(f);
+    if (calyx_from_small(&f->small, f->bits, &aligned_memory, &native) !=
+        CALYX_OK)
+        return NULL;
+    f->is_small = false;
+    f->native = native;
+    f->bytes = f->arrived = bytes;
+    f->counted_items = before.small.items;
+    f->counted_bytes = size;
+    filter_count(f);
+    return native;
+}
+
+calyx_filter *native_of(const struct filter *f, calyx_room *room) {
+    return f->is_small
+               ? calyx_open_small(&f->small, f->bits, &aligned_memory, room)
+               : f->native;
+}
+
+static calyx_status keep(struct filter *f, calyx_status status,
+                         struct filter **out) {
+    if (status != CALYX_OK) {
+        give_filter(f);
+        return status;
+    }
+    if (f->layout == &native_layout) {
+        calyx_info info;
+        calyx_outline(f->native, &info);
+        f->counts = f->repeats_matter = (info.can & CALYX_CAN_COUNT) != 0;
+    }
+    filter_count(f);
+    filter_settle(f);
+    *out = f;
+    return CALYX_OK;
+}
+
+calyx_status filter_new(struct wish *wish, struct filter **out,
+                        calyx_error *why) {
+    struct filter *f = take_filter(wish->layout);
+    return keep(f, f->layout->make(wish, f, why), out);
+}
+
+calyx_status filter_copy(const struct filter *f, struct filter **out,
+                         calyx_error *why) {
+    struct filter *copy = take_filter(f->layout);
+    if (rare_of(f)->generation || rare_of(f)->rewrites) {
+        rare_for(copy)->generation = f->rare->generation;
+        rare_for(copy)->rewrites = f->rare->rewrites;
+    }
+    return keep(copy, f->layout->copy(f, copy, why), out);
+}
+
+static calyx_status filter_like(const struct filter *f, struct filter **out,
+                                calyx_error *why) {
+    struct filter *like = take_filter(f->layout);
+    return keep(like, f->layout->make_like(f, like, why), out);
+}
+
+calyx_status filter_alike(const struct filter *f, struct filter **out,
+                          calyx_error *why) {
+    struct filter *made = take_filter(&native_layout);
+    calyx_room room;
+    made->expansion = f->expansion;
+    if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
+    made->bytes = made->arrived = filter_bytes(f);
+    made->uncommitted = true;
+    return keep(made, calyx_new_alike(native_of(f, &room), &made->native, why),
+                out);
+}
+
+calyx_status filter_load_head(const void *bytes, size_t size,
+                              struct filter **out, calyx_error *why) {
+    const struct layout *const *l = layouts;
+    while (l[1] && !(*l)->is_head(bytes, size)) l++;
+    const bool window = window_layout.is_head(bytes, size);
+    struct filter *f = take_filter(window ? &window_layout : *l);
+    return keep(f, f->layout->load_head(bytes, size, f, why), out);
+}
+
+calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
+                         int encoding, struct filter **out, calyx_error *why) {
+    struct filter *f = take_filter(layout);
+    return keep(f, layout->load(io, encoding, f, why), out);
+}
+
+static void uncount(struct filter *f) {
+    if (!f->is_small) {
+        count(f, 0, 0);
+        return;
+    }
+    add_to(&totals.items, -(uint64_t)f->small.items);
+    add_to(&totals.bytes, -size_of(f));
+}
+
+void filter_free(struct filter *f) {
+    uncount(f);
+    f->layout->free(f);
+    give_filter(f);
+}
+
+static void *free_it(void *f) {
+    filter_free(f);
+    return NULL;
+}
+
+/* In a thread of its own, unless that is more trouble than freeing it here. */
+static void free_later(struct filter *f) {
+    static const uint64_t LARGE = 4 << 20;
+    if (filter_bytes(f) < LARGE || !thread_start(free_it, f)) filter_free(f);
+}
+
+calyx_status filter_clear(struct filter *f, calyx_error *why) {
+    struct filter *old = NULL;
+    const calyx_status status = filter_like(f, &old, why);
+    if (status != CALYX_OK) return status;
+    /* The key keeps its struct: what is within goes over. */
+    struct filter empty = *old;
+    *old = *f;
+    old->rare = empty.rare;
+    empty.rare = f->rare;
+    *f = empty;
+    rare_for(f)->rewrites++;
+    f->rare->life = next_life(); /* to those who ask in steps it is another */
+    f->rare->loaded_sum = 0;     /* it is not what was loaded any more */
+    free_later(old);
+    return CALYX_OK;
+}
+
+/* ---- Change -------------------------------------------------------------- */
+
+calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
+                        bool *fresh, bool *changed, size_t *done,
+                        calyx_error *why) {
+    const uint64_t takes = memory_takes();
+    const uint64_t items = filter_items(f);
+    const calyx_status status =
+        f->layout->add_many(f, keys, n, fresh, changed, done, why);
+    uint64_t news = 0;
+    for (size_t i = 0; i < *done; i++) news += changed[i];
+    if (!f->is_small) f->counted_items = items + news;
+    items_added += news;
+    if (f->counts) rare_for(f)->rewrites += *done;
+    if (memory_takes() != takes) filter_count(f);
+    return status;
+}
+
+size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found) {
+    size_t removed = 0;
+    calyx_remove_many(f->native, keys, n, found, &removed);
+    if (removed) rare_for(f)->rewrites += removed;
+    if (removed) filter_count(f);
+    return removed;
+}
+
+bool filter_take_as_whole(struct filter *f) {
+    if (f->layout != &redisbloom_layout || !filter_is_partial(f)) return false;
+    f->chain->arrived = f->arrived = f->bytes;
+    return true;
+}
+
+calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why) {
+    if (!filter_is_partial(f)) steps_see_change(f);
+    if (f->layout == &native_layout && !native_for(f))
+        return why->status = CALYX_NO_MEMORY;
+    const calyx_status status =
+        f->layout->load_piece(f, at, bytes, size, changed, why);
+    filter_settle(f);
+    return status;
+}
+
+/* ---- Guessing ------------------------------------------------------------ */
+
+static struct {
+    calyx_aim aim;
+    const struct filter *at; /* only compared: it may be gone */
+    uint64_t takes;
+} guess;
+
+void filter_guess(const void *item, size_t size) {
+    calyx_prefetch(&guess.aim, item, size);
+}
+
+void filter_aim(const struct filter *f) {
+    if (guess.at == f && guess.takes == memory_takes()) return;
+    guess.at = f;
+    guess.takes = memory_takes();
+    guess.aim = (calyx_aim){{0}};
+    calyx_room room;
+    if (f->layout == &native_layout)
+        calyx_take_aim(native_of(f, &room), &guess.aim);
+}

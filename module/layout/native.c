@@ -1,0 +1,616 @@
+/*
+ * The native layout: a filter of the library, which grows. Its RDB form is the
+ * library's file format, cut into strings of at most 1 MiB.
+ *
+ * A dump is a head and pieces:
+ *
+ *     head    "CALYXBF\2", u64 expansion, u64 generation, u64 rewrites,
+ *             the head of the filter; once, when there were no generations,
+ *             "CALYXBF\1", u64 expansion, the head of the filter
+ *     piece   u64 where it begins, u64 hash of what follows, bits
+ *
+ * The hash of a piece is that of the filter's own keys, with its seed. Bits
+ * that come to be set while a dump is taken do no harm: it has whatever was
+ * there when it began. But bits that were cleared meanwhile would leave half of
+ * a key that is there; and a counter is spread over the row, so that one that
+ * changed meanwhile would be half old and half new. `rewrites` counts such
+ * changes, and goes into the hash: pieces of before and after do not fit
+ * together.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command/transfer.h"
+#include "layout/bytes.h"
+#include "layout/layout.h"
+#include "server/allocator.h"
+
+static const char MAGIC[8] = "CALYXBF\2", OLD_MAGIC[8] = "CALYXBF\1";
+
+enum {
+    HEAD_START = 32,     /* before the head of the filter */
+    OLD_HEAD_START = 16, /* the same of an old dump       */
+    PIECE_START = 16,    /* before the bits of a piece    */
+    MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
+};
+
+static calyx_status damaged(calyx_error *why, const char *text) {
+    why->status = CALYX_DAMAGED;
+    snprintf(why->text, sizeof why->text, "%s", text);
+    return CALYX_DAMAGED;
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+/* RedisBloom's expansion makes each part so many times larger than the last;
+ * growth here makes the whole larger. Less of it wastes less: a filter that is
+ * just behind a step has that much room to spare. Eight tenths keep a filter
+ * that has to grow tenfold within 20 bits a key at 1 %, where 2 takes 30. */
+static double growth_of(uint32_t expansion) {
+    const double growth = 0.8 * expansion;
+    if (expansion == 0) return 0;
+    return growth < 1.25 ? 1.25 : growth > 16 ? 16 : growth;
+}
+
+/* One cache line a key as long as that costs little memory; see README.md. */
+static const char *usual_kind(const struct wish *wish) {
+    const double least_line2 = wish->expansion ? 1e-10 : 1e-14;
+    if (wish->error >= 1e-3) return "line";
+    return wish->error >= least_line2 ? "line2" : "flat";
+}
+
+/*
+ * The first part of a small filter that grows. The library would leave most of
+ * the rate to the parts to come. But filters for more than a few items are
+ * mostly reserved at about the right size; so here the first part takes what it
+ * can use. Those for a few items are mostly made by BF.ADD, and may become
+ * large; their first part takes a tenth.
+ *
+ * The part is as large as a block of the server's allocator, which has four
+ * sizes to each doubling: what lies between would be lost.
+ */
+enum { FEW = 512, MANY = 50000 };
+
+static uint64_t next_block(uint64_t bytes) {
+    uint64_t unit = 64;
+    while (8 * unit <= bytes) unit *= 2;
+    return (bytes / unit + 1) * unit;
+}
+
+/* The smallest such block, and the rate that it gives; 0: none. */
+static uint64_t first_block(const struct wish *wish, const char *kind,
+                            double *rate) {
+    const double share = wish->capacity < FEW ? 0.1 : 0.95;
+    const uint64_t most = 4 * wish->capacity; /* bytes */
+    for (uint64_t bytes = 64; bytes <= most + 64; bytes = next_block(bytes)) {
+        const calyx_options want = {
+            .kind = kind, .capacity = wish->capacity, .bits = 8 * bytes};
+        if (8 * bytes < wish->capacity * 4 || /* far too few: spare the work */
+            calyx_rate_at(&want, wish->capacity, rate, NULL) != CALYX_OK)
+            continue;
+        *rate *= 1 + 1e-9; /* the library would not find it by the bit */
+        if (*rate <= share * wish->error) return bytes;
+    }
+    return 0;
+}
+
+/* Kind and rate of the first part of a growing filter, if the client leaves
+ * them to us; 0 leaves the rate to the library. In the cache a second line
+ * costs nothing: `line2` where it saves a size. */
+static double choose_first(struct wish *wish) {
+    const char *const usual = usual_kind(wish);
+    double rate = 0, rate2;
+    const bool free = !wish->kind;
+    if (free) wish->kind = usual;
+    if (!wish->expansion || wish->capacity >= MANY || wish_counts(wish))
+        return 0;
+    const uint64_t block = first_block(wish, wish->kind, &rate);
+    if (block && free && wish->capacity >= FEW && strcmp(usual, "line") == 0) {
+        const uint64_t block2 = first_block(wish, "line2", &rate2);
+        if (block2 && block2 < block) {
+            wish->kind = "line2";
+            return rate2;
+        }
+    }
+    return block ? rate : 0;
+}
+
+/* Most filters are made like the last one, and choosing takes longer than
+ * making. A kind that was chosen leads to the same rate. */
+static double first_rate(struct wish *wish) {
+    static struct {
+        double error, rate;
+        uint64_t capacity;
+        uint32_t expansion;
+        const char *kind;
+    } last;
+    if (!wish->kind && last.kind && wish->error == last.error &&
+        wish->capacity == last.capacity && wish->expansion == last.expansion) {
+        wish->kind = last.kind;
+        return last.rate;
+    }
+    const bool free = !wish->kind;
+    const double rate = choose_first(wish);
+    if (free) {
+        last.error = wish->error;
+        last.rate = rate;
+        last.capacity = wish->capacity;
+        last.expansion = wish->expansion;
+        last.kind = wish->kind;
+    }
+    return rate;
+}
+
+static void note_bytes(struct filter *f) {
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    f->bytes = f->arrived = info.bytes;
+}
+
+static calyx_status make(struct wish *wish, struct filter *f,
+                         calyx_error *why) {
+    const double rate = first_rate(wish);
+    if (wish->random_seed)
+        RM_GetRandomBytes((unsigned char *)&wish->seed, sizeof wish->seed);
+    wish->random_seed = false;
+    const calyx_options want = {
+        .kind = wish->kind,
+        .capacity = wish->capacity,
+        .fpr = wish->error,
+        .growth = growth_of(wish->expansion),
+        .strict = wish->expansion == 0,
+        .seed = wish->seed,
+        .memory = &aligned_memory,
+        .first_fpr = rate,
+    };
+    const calyx_status status = calyx_new(&want, &f->native, why);
+    if (status != CALYX_OK) return status;
+    f->expansion = (uint16_t)wish->expansion;
+    note_bytes(f);
+    return CALYX_OK;
+}
+
+static calyx_status copy(const struct filter *f, struct filter *to,
+                         calyx_error *why) {
+    calyx_room room;
+    to->expansion = f->expansion;
+    to->bytes = filter_bytes(f);
+    to->arrived = f->is_small ? to->bytes : f->arrived;
+    to->uncommitted = f->uncommitted;
+    if (rare_of(f)->loaded_sum)
+        rare_for(to)->loaded_sum = rare_of(f)->loaded_sum;
+    return calyx_copy(native_of(f, &room), &to->native, why);
+}
+
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    calyx_room room;
+    const calyx_status status =
+        calyx_new_like(native_of(f, &room), &to->native, why);
+    if (status != CALYX_OK) return status;
+    to->expansion = f->expansion;
+    note_bytes(to);
+    return CALYX_OK;
+}
+
+static void free_filter(struct filter *f) {
+    if (f->is_small)
+        aligned_memory.give(NULL, f->bits, (size_t)filter_bytes(f));
+    else
+        calyx_free(f->native);
+}
+
+/* ---- Keys ---------------------------------------------------------------- */
+
+static bool has(const struct filter *f, const void *key, size_t size) {
+    calyx_room room;
+    return calyx_has(native_of(f, &room), key, size);
+}
+
+static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
+                       bool *found) {
+    calyx_room room;
+    return calyx_has_many(native_of(f, &room), keys, n, found);
+}
+
+static calyx_status explain_add(const struct filter *f, calyx_status status,
+                                calyx_error *why) {
+    if (status == CALYX_OK) return status;
+    why->status = status;
+    if (status == CALYX_FULL && f->expansion > 0) {
+        why->status = CALYX_CANNOT;
+        snprintf(why->text, sizeof why->text, "it cannot grow any further");
+    } else {
+        snprintf(why->text, sizeof why->text, "%s", calyx_status_text(status));
+    }
+    return why->status;
+}
+
+static calyx_status add_keys(calyx_filter *native, const calyx_key *keys,
+                             size_t n, bool *fresh, size_t *done) {
+    if (n != 1) return calyx_add_many(native, keys, n, fresh, done);
+    const calyx_status status =
+        calyx_add(native, keys->data, keys->size, fresh);
+    *done = status == CALYX_OK;
+    return status;
+}
+
+/* Until it has to grow: then it is not small any more. */
+static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
+                                 size_t n, bool *fresh, size_t *done) {
+    calyx_room room;
+    calyx_filter *native = native_of(f, &room);
+    size_t more = 0;
+    calyx_status status = add_keys(native, keys, n, fresh, done);
+    calyx_close_small(native, &f->small);
+    if (status != CALYX_FULL || f->expansion == 0) return status;
+    native = native_for(f);
+    if (!native) return CALYX_NO_MEMORY;
+    status = add_keys(native, keys + *done, n - *done, fresh + *done, &more);
+    *done += more;
+    return status;
+}
+
+static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
+    const uint64_t takes = memory_takes();
+    const calyx_status status = f->is_small
+                                    ? add_to_small(f, keys, n, fresh, done)
+                                    : add_keys(f->native, keys, n, fresh, done);
+    if (f->counts) memset(changed, true, *done);
+    if (memory_takes() != takes && !f->is_small) note_bytes(f);
+    return explain_add(f, status, why);
+}
+
+/* ---- Telling ------------------------------------------------------------- */
+
+/* These are calyx_moves that leave everything where it is. */
+static void *add_asked(void *sum, void *block, size_t size) {
+    *(uint64_t *)sum += size;
+    return block;
+}
+
+static void *add_taken(void *sum, void *block, size_t size) {
+    (void)size;
+    *(uint64_t *)sum += memory_of(block);
+    return block;
+}
+
+static uint64_t sum_blocks(const struct filter *f, calyx_move *add) {
+    uint64_t sum = sizeof *f;
+    if (f->is_small)
+        add(&sum, f->bits, (size_t)filter_bytes(f));
+    else
+        calyx_relocate(f->native, add, &sum);
+    return sum;
+}
+
+static uint64_t memory_taken(const struct filter *f) {
+    return sum_blocks(f, add_taken);
+}
+
+static void tell(const struct filter *f, struct facts *facts) {
+    calyx_room room;
+    calyx_info info;
+    calyx_outline(native_of(f, &room), &info);
+    *facts = (struct facts){
+        .capacity = info.capacity,
+        .size = sum_blocks(f, add_asked),
+        .parts = info.parts,
+        .items = info.items,
+        .expansion = f->expansion,
+    };
+}
+
+static bool tell_part(const struct filter *f, uint32_t number,
+                      struct part_facts *facts) {
+    calyx_part part;
+    calyx_room room;
+    if (!calyx_outline_part(native_of(f, &room), number, &part)) return false;
+    *facts = (struct part_facts){
+        .bytes = part.bytes,
+        .bits = part.bits,
+        .capacity = part.capacity,
+        .items = part.items,
+        .hashes = part.probes,
+        .hash_bits = 64,
+        .error = part.fpr,
+    };
+    return true;
+}
+
+/* ---- Dumps --------------------------------------------------------------- */
+
+/* Without memory for a piece the process ends, as it would for any reply of
+ * that size. In the child that saves that is right: the old file stays. */
+static struct piece dump_head(const struct filter *f) {
+    calyx_room room;
+    const calyx_filter *const native = native_of(f, &room);
+    const size_t size = calyx_head_size(native);
+    uint8_t *head = RM_Alloc(HEAD_START + size);
+    memcpy(head, MAGIC, sizeof MAGIC);
+    store_u64(head + 8, f->expansion);
+    store_u64(head + 16, rare_of(f)->generation);
+    store_u64(head + 24, rare_of(f)->rewrites);
+    calyx_encode_head(native, head + HEAD_START, size, NULL);
+    return (struct piece){1, head, HEAD_START + size, head};
+}
+
+static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
+                           uint64_t size) {
+    static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
+    calyx_room room;
+    return calyx_hash(native_of(f, &room), bits, (size_t)size) ^
+           rare_of(f)->rewrites * GOLDEN;
+}
+
+static struct piece dump_from(const struct filter *f, int64_t at) {
+    const uint64_t from = (uint64_t)at - 1;
+    const uint64_t arrived = f->is_small ? filter_bytes(f) : f->arrived;
+    calyx_room room;
+    if (at < 1 || from >= arrived) return (struct piece){0};
+    const uint64_t left = arrived - from;
+    const size_t size = left < MOST_PIECE ? (size_t)left : MOST_PIECE;
+    uint8_t *bytes = RM_Alloc(PIECE_START + size);
+    calyx_get_bits(native_of(f, &room), from, bytes + PIECE_START, size);
+    store_u64(bytes, from);
+    store_u64(bytes + 8, hash_piece(f, bytes + PIECE_START, size));
+    return (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
+}
+
+static bool is_old_head(const void *bytes, size_t size) {
+    return size >= OLD_HEAD_START &&
+           memcmp(bytes, OLD_MAGIC, sizeof OLD_MAGIC) == 0;
+}
+
+static bool is_head(const void *bytes, size_t size) {
+    return is_old_head(bytes, size) ||
+           (size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0);
+}
+
+static void note_changes(struct filter *f, uint64_t generation,
+                         uint64_t rewrites) {
+    if (!generation && !rewrites && !f->rare) return;
+    rare_for(f)->generation = generation;
+    rare_for(f)->rewrites = rewrites;
+}
+
+static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
+                              calyx_error *why) {
+    const uint8_t *const head = bytes;
+    const calyx_opening how = {.memory = &aligned_memory};
+    const bool old = is_old_head(bytes, size);
+    const size_t start = old ? OLD_HEAD_START : HEAD_START;
+    const uint64_t expansion =
+        size < start ? UINT64_MAX : load_u64(head + sizeof MAGIC);
+    if (!is_head(bytes, size) || expansion > MOST_EXPANSION)
+        return damaged(why, "the bytes are not the head of a filter");
+    const calyx_status status =
+        calyx_decode_head(head + start, size - start, &how, &f->native, why);
+    if (status != CALYX_OK) return status;
+    f->expansion = (uint16_t)expansion;
+    if (!old) note_changes(f, load_u64(head + 16), load_u64(head + 24));
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    if ((info.growth > 0) != (expansion > 0)) {
+        calyx_free(f->native);
+        return damaged(why, "the head says both that it grows and that it does "
+                            "not");
+    }
+    f->bytes = info.bytes;
+    return CALYX_OK;
+}
+
+static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why) {
+    const uint8_t *const piece = bytes;
+    *changed = false;
+    if (size < PIECE_START)
+        return damaged(why, "received bad data: a piece has at least 16 bytes");
+    const uint64_t n = size - PIECE_START;
+    if (at < 1 || (uint64_t)at - 1 < n)
+        return damaged(why, "received bad data: it would begin before byte 0");
+    const uint64_t end = (uint64_t)at - 1, from = end - n;
+    if (end > f->bytes)
+        return damaged(why, "invalid offset - no link found: it would end "
+                            "behind the filter");
+    if (load_u64(piece) != from ||
+        load_u64(piece + 8) != hash_piece(f, piece + PIECE_START, n))
+        return damaged(why, "received bad data: a piece that is damaged, of "
+                            "another filter, with another iterator, or from "
+                            "after it was changed");
+    if (from > f->arrived) {
+        why->status = CALYX_DAMAGED;
+        snprintf(why->text, sizeof why->text,
+                 "received bad data: the next piece must begin at byte %llu, "
+                 "not at %llu",
+                 (unsigned long long)f->arrived, (unsigned long long)from);
+        return CALYX_DAMAGED;
+    }
+    if (calyx_put_bits(f->native, from, piece + PIECE_START, (size_t)n) !=
+        CALYX_OK)
+        return damaged(why, "received bad data: bits behind the last");
+    if (end > f->arrived) f->arrived = end;
+    *changed = true;
+    return CALYX_OK;
+}
+
+/* ---- Saving and loading -------------------------------------------------- */
+
+static bool put_string(void *io, const void *bytes, size_t size) {
+    RM_SaveStringBuffer(io, bytes, size);
+    return true;
+}
+
+static void save_partial(const struct filter *f, RedisModuleIO *io) {
+    struct piece piece = dump_head(f);
+    while (piece.at) {
+        RM_SaveStringBuffer(io, piece.bytes, piece.size);
+        RM_Free(piece.owned);
+        piece = dump_from(f, piece.at);
+    }
+}
+
+/* Beside the expansion, which is smaller. */
+enum { UNCOMMITTED = 1 << 16 };
+
+static void save(const struct filter *f, RedisModuleIO *io) {
+    RM_SaveUnsigned(io, f->expansion | (f->uncommitted ? UNCOMMITTED : 0));
+    const uint64_t bytes = filter_bytes(f);
+    calyx_room room;
+    RM_SaveUnsigned(io, f->is_small ? bytes : f->arrived);
+    RM_SaveUnsigned(io, bytes);
+    RM_SaveUnsigned(io, rare_of(f)->generation);
+    RM_SaveUnsigned(io, rare_of(f)->rewrites);
+    if (filter_is_partial(f))
+        save_partial(f, io);
+    else if (calyx_write(native_of(f, &room), put_string, io, NULL) != CALYX_OK)
+        abort(); /* no memory, as for a piece: better none than half of one */
+}
+
+/* Strings from the server, handed on in whatever amounts are asked for. */
+struct source {
+    RedisModuleIO *io;
+    char *string;
+    size_t size, used;
+};
+
+static bool next_string(struct source *from) {
+    static const size_t MOST = MOST_PIECE + PIECE_START;
+    if (from->string) RM_Free(from->string);
+    from->used = from->size = 0;
+    from->string = RM_LoadStringBuffer(from->io, &from->size);
+    return from->string && !RM_IsIOError(from->io) && from->size > 0 &&
+           from->size <= MOST;
+}
+
+static bool get_bytes(void *context, void *buffer, size_t size) {
+    struct source *from = context;
+    uint8_t *to = buffer;
+    while (size > 0) {
+        if (from->used == from->size && !next_string(from)) return false;
+        const size_t left = from->size - from->used;
+        const size_t n = size < left ? size : left;
+        memcpy(to, from->string + from->used, n);
+        from->used += n;
+        to += n;
+        size -= n;
+    }
+    return true;
+}
+
+static calyx_status load_whole(struct source *from, struct filter *f,
+                               calyx_error *why) {
+    const calyx_opening how = {.memory = &aligned_memory};
+    const calyx_status status =
+        calyx_read(get_bytes, from, &how, &f->native, why);
+    if (status != CALYX_OK) return status;
+    if (from->used == from->size) return CALYX_OK;
+    calyx_free(f->native);
+    return damaged(why, "there are bytes behind the end of the filter");
+}
+
+static calyx_status load_partial(struct source *from, struct filter *f,
+                                 calyx_error *why) {
+    const uint64_t arrived = f->arrived;
+    if (!next_string(from)) return damaged(why, "the head is missing");
+    calyx_status status = load_head(from->string, from->size, f, why);
+    if (status != CALYX_OK) return status;
+    f->arrived = 0;
+    while (status == CALYX_OK && f->arrived < arrived) {
+        const uint64_t before = f->arrived;
+        bool changed;
+        if (!next_string(from) || from->size < PIECE_START)
+            status = damaged(why, "a piece is missing");
+        else
+            status =
+                load_piece(f, (int64_t)(before + from->size - PIECE_START + 1),
+                           from->string, from->size, &changed, why);
+        if (status == CALYX_OK && f->arrived == before)
+            status = damaged(why, "a piece is empty");
+    }
+    if (status == CALYX_OK && f->arrived != arrived)
+        status = damaged(why, "there are more pieces than were promised");
+    if (status != CALYX_OK) calyx_free(f->native);
+    return status;
+}
+
+static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
+                         calyx_error *why) {
+    const uint64_t first = RM_LoadUnsigned(io);
+    const bool uncommitted = first & UNCOMMITTED;
+    const uint64_t expansion = first & ~(uint64_t)UNCOMMITTED;
+    const uint64_t arrived = RM_LoadUnsigned(io);
+    const uint64_t bytes = RM_LoadUnsigned(io);
+    const uint64_t generation = encoding > 1 ? RM_LoadUnsigned(io) : 0;
+    const uint64_t rewrites = encoding > 1 ? RM_LoadUnsigned(io) : 0;
+    if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
+        return damaged(why, "its first numbers are missing or impossible");
+    struct source from = {.io = io};
+    f->arrived = arrived;
+    const bool whole = arrived == bytes && !uncommitted;
+    const calyx_status status =
+        whole ? load_whole(&from, f, why) : load_partial(&from, f, why);
+    if (from.string) RM_Free(from.string);
+    if (status != CALYX_OK) return status;
+
+    calyx_info info;
+    calyx_outline(f->native, &info);
+    f->expansion = (uint16_t)expansion;
+    note_changes(f, generation, rewrites);
+    f->bytes = info.bytes;
+    f->uncommitted = uncommitted;
+    if (info.bytes == bytes && (info.growth > 0) == (expansion > 0) &&
+        transfer_resume(f))
+        return CALYX_OK;
+    calyx_free(f->native);
+    return damaged(why, "its first numbers do not fit the filter");
+}
+
+static bool add_to_digest(void *digest, const void *bytes, size_t size) {
+    RM_DigestAddStringBuffer(digest, bytes, size);
+    return true;
+}
+
+static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
+    const uint64_t arrived = f->is_small ? filter_bytes(f) : f->arrived;
+    calyx_room room;
+    RM_DigestAddLongLong(digest, f->expansion);
+    RM_DigestAddLongLong(digest, (long long)arrived);
+    RM_DigestAddLongLong(digest, (long long)rare_of(f)->generation);
+    RM_DigestAddLongLong(digest, (long long)rare_of(f)->rewrites);
+    RM_DigestAddLongLong(digest, f->uncommitted);
+    calyx_write(native_of(f, &room), add_to_digest, digest, NULL);
+}
+
+static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
+    if (f->is_small)
+        f->bits = memory_move(ctx, f->bits, (size_t)filter_bytes(f));
+    else
+        f->native = calyx_relocate(f->native, memory_move, ctx);
+}
+
+const struct layout native_layout = {
+    .name = "native",
+    .make = make,
+    .copy = copy,
+    .free = free_filter,
+    .make_like = make_like,
+    .has = has,
+    .has_many = has_many,
+    .add_many = add_many,
+    .tell = tell,
+    .memory = memory_taken,
+    .tell_part = tell_part,
+    .dump_head = dump_head,
+    .dump_from = dump_from,
+    .is_head = is_head,
+    .load_head = load_head,
+    .load_piece = load_piece,
+    .save = save,
+    .load = load,
+    .digest = digest_filter,
+    .move = move,
+};

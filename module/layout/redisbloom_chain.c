@@ -1,0 +1,562 @@
+/*
+ * Chains of links: made, grown, added to and asked. (How they look outside, in
+ * files and dumps, is in redisbloom_data.c.)
+ *
+ * A key has two hashes, a and b, the second seeded with the first. Its bits in
+ * a link are at
+ *
+ *     (a + i * b) mod 2^64, mod modulus        for i = 0, 1, .. hashes - 1
+ *
+ * where bit x is bit x % 8 of byte x / 8. So a key touches as many lines of
+ * memory as it has bits, all over the body. For one key nothing can be done
+ * about that, and calling lines in before they are looked at did not help. Of
+ * many keys, a few bits of each are called into the cache before the first is
+ * looked at, and keys that are out after these are not asked again: that takes
+ * half the time. And the division is a multiplication.
+ *
+ * The first filters of RedisBloom, in 2017, had hashes of 32 bits, and i * b
+ * was computed in 32 bits. Where n2 is 0 that leads to other bits than the
+ * rule above, by which later versions of RedisBloom look for the same keys, in
+ * vain. Here the keys of such links are looked for by both rules.
+ */
+#include "layout/redisbloom_chain.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout/murmur.h"
+
+enum {
+    BATCH = 32,        /* keys that are worked on together         */
+    STRIDE = 4,        /* bits of each that are called in together */
+    CACHED = 256 << 10 /* bytes of a body that needs no calling in */
+};
+
+static const uint64_t first_seed = UINT64_C(0xC6A4A7935BD1E995);
+static const uint32_t first_seed32 = 0x9747B28C;
+
+/* Digits as RedisBloom has them: its numbers are to come out to the bit. */
+static const double ln2 = 0.693147180559945;
+static const double ln2_squared = 0.480453013918201;
+
+static const double tightening = 0.5;
+
+void chain_tell(calyx_error *why, calyx_status status, const char *format,
+                ...) {
+    if (!why) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    why->status = status;
+    why->os_code = 0;
+}
+
+/* ---- Where the bits are -------------------------------------------------- */
+
+struct hash {
+    uint64_t a, b;
+};
+
+static struct hash hash_key(const struct chain *c, const void *key,
+                            size_t size) {
+    if (c->options & CHAIN_FORCE64) {
+        const uint64_t a = murmur64(key, size, first_seed);
+        return (struct hash){a, murmur64(key, size, a)};
+    }
+    const uint32_t a = murmur32(key, size, first_seed32);
+    return (struct hash){a, murmur32(key, size, a)};
+}
+
+void link_derive(struct link *l) {
+    l->modulus = l->n2 ? UINT64_C(1) << l->n2 : l->bits;
+    l->inverse = UINT64_MAX / l->modulus;
+}
+
+/* sum mod modulus. The quotient by way of the inverse is right, or one less. */
+static inline uint64_t position(const struct link *l, uint64_t sum) {
+    const uint64_t quotient =
+        (uint64_t)((unsigned __int128)sum * l->inverse >> 64);
+    const uint64_t rest = sum - quotient * l->modulus;
+    return rest < l->modulus ? rest : rest - l->modulus;
+}
+
+static inline uint32_t bit_at(const struct link *l, uint64_t at) {
+    return (uint32_t)l->body[at >> 3] >> (at & 7) & 1;
+}
+
+static inline void call(const struct link *l, uint64_t at) {
+    __builtin_prefetch(l->body + (at >> 3));
+}
+
+static inline uint32_t bit_of(const struct link *l, uint64_t sum) {
+    return bit_at(l, position(l, sum));
+}
+
+/* ---- One key ------------------------------------------------------------- */
+
+static bool link_has(const struct link *l, struct hash h) {
+    for (uint32_t i = 0; i < l->hashes; i++, h.a += h.b)
+        if (!bit_of(l, h.a)) return false;
+    return true;
+}
+
+/* The same by the rule of 2017. */
+static bool link_has_by_32(const struct link *l, struct hash h) {
+    uint32_t sum = (uint32_t)h.a;
+    for (uint32_t i = 0; i < l->hashes; i++, sum += (uint32_t)h.b)
+        if (!bit_of(l, sum)) return false;
+    return true;
+}
+
+/* May keys have been added by the rule of 2017? */
+static bool may_be_by_32(const struct chain *c, const struct link *l) {
+    return !(c->options & CHAIN_FORCE64) && l->n2 == 0;
+}
+
+static bool one_has(const struct chain *c, const struct link *l,
+                    struct hash h) {
+    return link_has(l, h) || (may_be_by_32(c, l) && link_has_by_32(l, h));
+}
+
+/* In any link from the newest down to `oldest`? The newest are the largest, and
+ * hold most of the keys. */
+static bool any_has(const struct chain *c, uint32_t oldest, struct hash h) {
+    for (uint32_t i = c->links; i > oldest; i--)
+        if (one_has(c, &c->link[i - 1], h)) return true;
+    return false;
+}
+
+bool chain_has(const struct chain *c, const void *key, size_t size) {
+    return any_has(c, 0, hash_key(c, key, size));
+}
+
+static void link_add(struct link *l, struct hash h) {
+    for (uint32_t i = 0; i < l->hashes; i++, h.a += h.b) {
+        const uint64_t at = position(l, h.a);
+        l->body[at >> 3] = (uint8_t)(l->body[at >> 3] | 1u << (at & 7));
+    }
+    l->items++;
+}
+
+/* ---- Sizes --------------------------------------------------------------- */
+
+double link_bpe(double error) {
+    return fabs(log(error) / ln2_squared);
+}
+
+double link_hashes(double bpe) {
+    return ceil(ln2 * bpe);
+}
+
+/* The smallest power of two above `need`, and room for more entries in it. */
+static void round_up(struct link *l, double need) {
+    const int above = ilogb(need) + 1;
+    l->n2 = (uint8_t)(above > 0 ? above : 0);
+    l->bits = UINT64_C(1) << l->n2;
+    const uint64_t spare = (uint64_t)((double)l->bits - need);
+    l->entries += (uint64_t)((double)spare / l->bpe);
+}
+
+/* The numbers of a link for `size` entries, or with 2^size bits. */
+static calyx_status plan(uint64_t size, double error, uint32_t options,
+                         struct link *l, calyx_error *why) {
+    if (!(error > 0 && error < 1))
+        return chain_fail(why, CALYX_CANNOT,
+                          "a link must have an error rate above 0 and below "
+                          "1, not %g",
+                          error);
+    *l = (struct link){.entries = size, .error = error, .bpe = link_bpe(error)};
+    const double hashes = link_hashes(l->bpe);
+    const double need = (options & CHAIN_ENTS_IS_BITS)
+                            ? ldexp(1, size < 64 ? (int)size : 64)
+                            : (double)size * l->bpe;
+    if (size < 1 || size > MOST_ENTRIES || !(need < (double)MOST_BITS) ||
+        hashes > MOST_HASHES)
+        return chain_fail(why, CALYX_CANNOT,
+                          "a link for %llu entries at the error rate %g would "
+                          "have %g bits and %g hashes; there can be less than "
+                          "%g bits and at most %d hashes",
+                          (unsigned long long)size, error, need, hashes,
+                          (double)MOST_BITS, MOST_HASHES);
+    l->hashes = (uint32_t)hashes;
+
+    if (options & CHAIN_ENTS_IS_BITS) {
+        l->n2 = (uint8_t)size;
+        l->bits = UINT64_C(1) << size;
+        l->entries = (uint64_t)(need / l->bpe);
+    } else if (options & CHAIN_NOROUND) {
+        l->bits = need < 1 ? 1 : (uint64_t)need;
+    } else {
+        round_up(l, need);
+    }
+    if (l->entries < 1)
+        return chain_fail(why, CALYX_CANNOT,
+                          "a link of %llu bits has no room for an entry of %g",
+                          (unsigned long long)l->bits, l->bpe);
+    l->bytes = (l->bits + 63) / 64 * 8;
+    l->bits = l->bytes * 8;
+    link_derive(l);
+    return CALYX_OK;
+}
+
+static calyx_status plan_first(uint64_t capacity, double error,
+                               uint32_t options, struct link *l,
+                               calyx_error *why) {
+    if (capacity < 1)
+        return chain_fail(why, CALYX_BAD_ARGUMENT,
+                          "capacity must be at least 1, not 0");
+    if (!(error > 0 && error < 1))
+        return chain_fail(why, CALYX_BAD_ARGUMENT,
+                          "error rate must be above 0 and below 1, not %g",
+                          error);
+    if (!(options & CHAIN_NO_SCALING)) error *= tightening;
+    return plan(capacity, error, options, l, why);
+}
+
+static calyx_status plan_next(const struct chain *c, struct link *l,
+                              calyx_error *why) {
+    const struct link *last = &c->link[c->links - 1];
+    uint64_t size;
+    if (c->links >= MOST_LINKS ||
+        __builtin_mul_overflow(last->entries, c->growth, &size))
+        return chain_fail(why, CALYX_CANNOT,
+                          "a filter of %u links, the last for %llu entries, "
+                          "cannot grow %u times",
+                          c->links, (unsigned long long)last->entries,
+                          c->growth);
+    return plan(size, last->error * tightening, c->options, l, why);
+}
+
+/* Does a key that is new need a new link? */
+static bool newest_is_full(const struct chain *c) {
+    const struct link *last = &c->link[c->links - 1];
+    return last->items >= last->entries;
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+enum { ALIGNMENT = 16 }; /* what malloc gives; a body has no need of more */
+
+static void *take_plain(void *context, size_t size, size_t alignment) {
+    (void)context, (void)alignment;
+    return calloc(1, size);
+}
+
+static void give_plain(void *context, void *block, size_t size) {
+    (void)context, (void)size;
+    free(block);
+}
+
+static const calyx_memory plain = {take_plain, give_plain, NULL};
+
+static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
+    void *block = size <= SIZE_MAX
+                      ? memory->take(memory->context, (size_t)size, ALIGNMENT)
+                      : NULL;
+    if (!block)
+        chain_tell(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+                   (unsigned long long)size);
+    return block;
+}
+
+calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
+                         calyx_error *why) {
+    if (!memory) memory = &plain;
+    struct chain *c = take(memory, sizeof *c, why);
+    if (!c) return CALYX_NO_MEMORY;
+    c->memory = *memory;
+    *out = c;
+    return CALYX_OK;
+}
+
+static calyx_status make_room(struct chain *c, calyx_error *why) {
+    if (c->links < c->room) return CALYX_OK;
+    const uint32_t room = c->room ? 2 * c->room : 1;
+    struct link *link = take(&c->memory, room * sizeof *link, why);
+    if (!link) return CALYX_NO_MEMORY;
+    if (c->room) {
+        memcpy(link, c->link, c->links * sizeof *link);
+        c->memory.give(c->memory.context, c->link, c->room * sizeof *link);
+    }
+    c->link = link;
+    c->room = room;
+    return CALYX_OK;
+}
+
+calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why) {
+    if (make_room(c, why) != CALYX_OK) return CALYX_NO_MEMORY;
+    if (!l->body) l->body = take(&c->memory, l->bytes, why);
+    if (!l->body) return CALYX_NO_MEMORY;
+    c->link[c->links++] = *l;
+    c->bytes += l->bytes;
+    c->items += l->items;
+    return CALYX_OK;
+}
+
+calyx_status chain_new(uint64_t capacity, double error, uint32_t options,
+                       uint32_t growth, const calyx_memory *memory,
+                       struct chain **out, calyx_error *why) {
+    struct link first;
+    struct chain *c;
+    *out = NULL;
+    if (growth < 1 && !(options & CHAIN_NO_SCALING))
+        return chain_fail(why, CALYX_BAD_ARGUMENT,
+                          "expansion of a filter that grows must be at least "
+                          "1, not 0");
+    calyx_status status = plan_first(capacity, error, options, &first, why);
+    if (status == CALYX_OK) status = chain_blank(memory, &c, why);
+    if (status != CALYX_OK) return status;
+    c->options = options;
+    c->growth = growth;
+    status = chain_push(c, &first, why);
+    if (status != CALYX_OK) {
+        chain_free(c);
+        return status;
+    }
+    c->arrived = c->bytes;
+    *out = c;
+    return CALYX_OK;
+}
+
+/* A chain with the first n links of another, which are empty. */
+static calyx_status copy_links(const struct chain *c, uint32_t n,
+                               struct chain **out, calyx_error *why) {
+    struct chain *copy;
+    *out = NULL;
+    if (chain_blank(&c->memory, &copy, why) != CALYX_OK) return CALYX_NO_MEMORY;
+    copy->options = c->options;
+    copy->growth = c->growth;
+    for (uint32_t i = 0; i < n; i++) {
+        struct link l = c->link[i];
+        l.body = NULL;
+        l.items = 0;
+        if (chain_push(copy, &l, why) != CALYX_OK) {
+            chain_free(copy);
+            return CALYX_NO_MEMORY;
+        }
+    }
+    copy->arrived = copy->bytes;
+    *out = copy;
+    return CALYX_OK;
+}
+
+calyx_status chain_new_like(const struct chain *c, struct chain **out,
+                            calyx_error *why) {
+    return copy_links(c, 1, out, why);
+}
+
+calyx_status chain_copy(const struct chain *c, struct chain **out,
+                        calyx_error *why) {
+    const calyx_status status = copy_links(c, c->links, out, why);
+    if (status != CALYX_OK) return status;
+    struct chain *const copy = *out;
+    for (uint32_t i = 0; i < c->links; i++) {
+        memcpy(copy->link[i].body, c->link[i].body, (size_t)c->link[i].bytes);
+        copy->link[i].items = c->link[i].items;
+    }
+    copy->items = c->items;
+    copy->arrived = c->arrived;
+    return CALYX_OK;
+}
+
+void chain_free(struct chain *c) {
+    if (!c) return;
+    const calyx_memory memory = c->memory;
+    for (uint32_t i = 0; i < c->links; i++)
+        memory.give(memory.context, c->link[i].body, (size_t)c->link[i].bytes);
+    if (c->room)
+        memory.give(memory.context, c->link, c->room * sizeof *c->link);
+    memory.give(memory.context, c, sizeof *c);
+}
+
+struct chain_info chain_describe(const struct chain *c) {
+    /* RedisBloom counts the structs of a chain and of a link, as it has them */
+    enum { THEIR_CHAIN = 32, THEIR_LINK = 64 };
+    struct chain_info info = {
+        .size = THEIR_CHAIN + c->links * (uint64_t)THEIR_LINK + c->bytes,
+        .memory = sizeof *c + c->room * sizeof *c->link + c->bytes,
+        .items = c->items,
+        .links = c->links,
+        .growth = (c->options & CHAIN_NO_SCALING) ? 0 : c->growth,
+        .hash_bits = (c->options & CHAIN_FORCE64) ? 64 : 32,
+    };
+    for (uint32_t i = 0; i < c->links; i++) info.capacity += c->link[i].entries;
+    return info;
+}
+
+/* ---- Adding -------------------------------------------------------------- */
+
+static calyx_status grow(struct chain *c, calyx_error *why) {
+    struct link next;
+    if (c->options & CHAIN_NO_SCALING)
+        return chain_fail(why, CALYX_FULL, "non scaling filter is full");
+    const calyx_status status = plan_next(c, &next, why);
+    if (status != CALYX_OK) return status;
+    if (chain_push(c, &next, why) != CALYX_OK) return CALYX_NO_MEMORY;
+    c->arrived = c->bytes;
+    return CALYX_OK;
+}
+
+/* Add a key that is in no link older than `oldest`. */
+static calyx_status add_hash(struct chain *c, uint32_t oldest, struct hash h,
+                             bool *fresh, calyx_error *why) {
+    *fresh = false;
+    if (any_has(c, oldest, h)) return CALYX_OK;
+    if (newest_is_full(c)) {
+        const calyx_status status = grow(c, why);
+        if (status != CALYX_OK) return status;
+    }
+    link_add(&c->link[c->links - 1], h);
+    c->items++;
+    *fresh = true;
+    return CALYX_OK;
+}
+
+static calyx_status refuse_partial(const struct chain *c, calyx_error *why) {
+    if (!chain_is_partial(c)) return CALYX_OK;
+    return chain_fail(why, CALYX_CANNOT,
+                      "the filter is being loaded: %llu of its %llu bytes have "
+                      "arrived",
+                      (unsigned long long)c->arrived,
+                      (unsigned long long)c->bytes);
+}
+
+calyx_status chain_add(struct chain *c, const void *key, size_t size,
+                       bool *fresh, calyx_error *why) {
+    bool told;
+    const calyx_status status = refuse_partial(c, why);
+    if (status != CALYX_OK) return status;
+    return add_hash(c, 0, hash_key(c, key, size), fresh ? fresh : &told, why);
+}
+
+/* ---- Many keys ----------------------------------------------------------- */
+
+/* Of n keys, by their numbers in `ask`, keep those that the link has in all
+ * bits; a few bits of all of them at a time. */
+static size_t keep_those_in(const struct link *l, const struct hash *hashes,
+                            uint8_t *ask, size_t n) {
+    uint64_t at[BATCH][STRIDE];
+    for (uint32_t from = 0; from < l->hashes && n; from += STRIDE) {
+        const uint32_t left = l->hashes - from;
+        const uint32_t bits = left < STRIDE ? left : STRIDE;
+        for (size_t j = 0; j < n; j++) {
+            const struct hash h = hashes[ask[j]];
+            for (uint32_t i = 0; i < bits; i++) {
+                at[j][i] = position(l, h.a + (from + i) * h.b);
+                call(l, at[j][i]);
+            }
+        }
+        size_t kept = 0;
+        for (size_t j = 0; j < n; j++) {
+            uint32_t all = 1;
+            for (uint32_t i = 0; i < bits; i++) all &= bit_at(l, at[j][i]);
+            ask[kept] = ask[j];
+            kept += all;
+        }
+        n = kept;
+    }
+    return n;
+}
+
+static void ask_link(const struct chain *c, const struct link *l,
+                     const struct hash *hashes, const uint8_t *ask, size_t n,
+                     bool *found) {
+    if (l->bytes <= CACHED || may_be_by_32(c, l)) {
+        for (size_t j = 0; j < n; j++)
+            found[ask[j]] = one_has(c, l, hashes[ask[j]]);
+        return;
+    }
+    uint8_t in[BATCH];
+    memcpy(in, ask, n);
+    const size_t kept = keep_those_in(l, hashes, in, n);
+    for (size_t j = 0; j < kept; j++) found[in[j]] = true;
+}
+
+/* Which of up to BATCH keys are in one of the oldest `links`? */
+static void ask_links(const struct chain *c, uint32_t links,
+                      const struct hash *hashes, size_t n, bool *found) {
+    uint8_t ask[BATCH] = {0};
+    size_t left = n;
+    for (size_t j = 0; j < n; j++) ask[j] = (uint8_t)j, found[j] = false;
+    for (uint32_t i = links; i > 0 && left; i--) {
+        ask_link(c, &c->link[i - 1], hashes, ask, left, found);
+        size_t open = 0;
+        for (size_t j = 0; j < left; j++) {
+            ask[open] = ask[j];
+            open += !found[ask[j]];
+        }
+        left = open;
+    }
+}
+
+static size_t hash_batch(const struct chain *c, const calyx_key *keys, size_t n,
+                         struct hash *hashes) {
+    const size_t batch = n < BATCH ? n : BATCH;
+    for (size_t j = 0; j < batch; j++)
+        hashes[j] = hash_key(c, keys[j].data, keys[j].size);
+    return batch;
+}
+
+size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
+                      bool *found) {
+    struct hash hashes[BATCH];
+    bool told[BATCH];
+    size_t total = 0, batch;
+    for (size_t done = 0; done < n; done += batch) {
+        batch = hash_batch(c, keys + done, n - done, hashes);
+        bool *answers = found ? found + done : told;
+        ask_links(c, c->links, hashes, batch, answers);
+        for (size_t j = 0; j < batch; j++) total += answers[j];
+    }
+    return total;
+}
+
+/* Call in the lines that keys will change; not more than a cache can hold. */
+static void call_all(const struct link *l, const struct hash *hashes, size_t n,
+                     const bool *seen) {
+    enum { MOST = 32 };
+    const uint32_t bits = l->hashes < MOST ? l->hashes : MOST;
+    if (l->bytes <= CACHED) return;
+    for (size_t j = 0; j < n; j++)
+        for (uint32_t i = 0; i < bits && !seen[j]; i++)
+            call(l, position(l, hashes[j].a + i * hashes[j].b));
+}
+
+/* Adding goes on in the newest link alone, so that the older ones can be asked
+ * for a whole batch before. What is left is then done key by key. */
+static calyx_status add_batch(struct chain *c, const struct hash *hashes,
+                              size_t n, bool *fresh, size_t *done,
+                              calyx_error *why) {
+    const uint32_t older = c->links - 1;
+    bool seen[BATCH];
+    ask_links(c, older, hashes, n, seen);
+    call_all(&c->link[older], hashes, n, seen);
+
+    for (size_t j = 0; j < n; j++, ++*done) {
+        fresh[j] = false;
+        if (seen[j]) continue;
+        const calyx_status status =
+            add_hash(c, older, hashes[j], &fresh[j], why);
+        if (status != CALYX_OK) return status;
+    }
+    return CALYX_OK;
+}
+
+calyx_status chain_add_many(struct chain *c, const calyx_key *keys, size_t n,
+                            bool *fresh, size_t *done, calyx_error *why) {
+    struct hash hashes[BATCH];
+    bool told[BATCH];
+    size_t added = 0;
+    calyx_status status = refuse_partial(c, why);
+    while (status == CALYX_OK && added < n) {
+        const size_t batch = hash_batch(c, keys + added, n - added, hashes);
+        status = add_batch(c, hashes, batch, fresh ? fresh + added : told,
+                           &added, why);
+    }
+    if (done) *done = added;
+    return status;
+}

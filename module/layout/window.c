@@ -1,0 +1,501 @@
+/* The layout of windows: panes in a ring. window.h tells how they work. */
+#include "layout/window.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "layout/bytes.h"
+#include "server/allocator.h"
+
+static const char MAGIC[8] = "CALYXBW\1";
+
+enum { NUMBERS = 5, HEAD_START = 8 + 8 * NUMBERS, FEW = 64 };
+
+static calyx_status damaged(calyx_error *why, const char *text) {
+    why->status = CALYX_DAMAGED;
+    snprintf(why->text, sizeof why->text, "%s", text);
+    return CALYX_DAMAGED;
+}
+
+uint64_t span_of(uint64_t milliseconds, uint64_t generations) {
+    return (milliseconds + generations - 1) / generations;
+}
+
+uint64_t window_span(const struct window *w) {
+    return span_of(w->milliseconds, w->panes - 1);
+}
+
+static void note_bytes(struct filter *f) {
+    f->bytes = f->arrived = 0;
+    for (uint32_t i = 0; i < f->window->panes; i++) {
+        f->bytes += f->window->pane[i].bytes;
+        f->arrived += f->window->pane[i].arrived;
+    }
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+static void free_window(struct filter *f) {
+    struct window *const w = f->window;
+    if (!w) return; /* hollow */
+    rotation_remove(w);
+    for (uint32_t i = 0; i < w->panes; i++) {
+        if (w->pane[i].native) native_layout.free(&w->pane[i]);
+        if (w->pane[i].rare) RM_Free(w->pane[i].rare);
+    }
+    if (w->name) RM_Free(w->name);
+    RM_Free(w->pane);
+    RM_Free(w);
+}
+
+/* A window with panes that have no filters yet. */
+static void take_window(struct filter *f, const struct window *like) {
+    struct window *const w = RM_Calloc(1, sizeof *w);
+    *w = (struct window){
+        .milliseconds = like->milliseconds,
+        .began = like->began,
+        .panes = like->panes,
+        .newest = like->newest,
+    };
+    w->pane = RM_Calloc(w->panes, sizeof *w->pane);
+    for (uint32_t i = 0; i < w->panes; i++) {
+        w->pane[i].layout = &native_layout;
+        rare_for(&w->pane[i]); /* now: rotation takes no memory */
+    }
+    f->window = w;
+    f->repeats_matter = true;
+    rotation_add(w);
+}
+
+/* The last step of making: on failure, undo the others. */
+static calyx_status kept(struct filter *f, calyx_status status) {
+    if (status == CALYX_OK) {
+        note_bytes(f);
+        f->expansion = f->window->pane[0].expansion;
+    } else {
+        free_window(f);
+        f->window = NULL;
+    }
+    return status;
+}
+
+static calyx_status make(struct wish *wish, struct filter *f,
+                         calyx_error *why) {
+    const struct window like = {.milliseconds = wish->window,
+                                .began = wish->began,
+                                .panes = wish->generations + 1};
+    take_window(f, &like);
+    struct wish pane = *wish;
+    pane.error = wish->error / like.panes;
+    pane.capacity =
+        (wish->capacity + wish->generations - 1) / wish->generations;
+    calyx_status status = CALYX_OK;
+    for (uint32_t i = 0; i < like.panes && status == CALYX_OK; i++)
+        status = native_layout.make(&pane, &f->window->pane[i], why);
+    wish->kind = pane.kind; /* what was chosen for the first, and the others */
+    wish->seed = pane.seed;
+    wish->random_seed = false;
+    return kept(f, status);
+}
+
+typedef calyx_status copying(const struct filter *f, struct filter *to,
+                             calyx_error *why);
+
+static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
+                            const struct filter *f, struct filter *to,
+                            calyx_error *why) {
+    take_window(to, f->window);
+    if (f->window->name)
+        rotation_name(to->window, f->window->name, f->window->name_size);
+    calyx_status status = CALYX_OK;
+    for (uint32_t i = 0; i < f->window->panes && status == CALYX_OK; i++) {
+        rare_for(&to->window->pane[i])->rewrites =
+            rare_of(&f->window->pane[i])->rewrites + rewrites;
+        status = copy_pane(&f->window->pane[i], &to->window->pane[i], why);
+    }
+    return kept(to, status);
+}
+
+static calyx_status copy(const struct filter *f, struct filter *to,
+                         calyx_error *why) {
+    return copy_by(native_layout.copy, 0, f, to, why);
+}
+
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    return copy_by(native_layout.make_like, 1, f, to, why);
+}
+
+/* ---- Rotation -------------------------------------------------------------
+ */
+
+/* In place: while a window rotates no memory is taken, so that it cannot be
+ * refused, and none is evicted for it. */
+static void empty(struct filter *pane) {
+    calyx_info info;
+    calyx_clear_by(pane->native, memory_renew, NULL);
+    calyx_outline(pane->native, &info);
+    pane->bytes = pane->arrived = info.bytes;
+}
+
+void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
+    struct window *const w = f->window;
+    if (rotations > w->panes) rotations = w->panes;
+    for (uint64_t i = 0; i < rotations; i++) {
+        w->newest = (w->newest + 1) % w->panes;
+        empty(&w->pane[w->newest]);
+    }
+    w->began = began;
+    w->looked = 0;
+    for (uint32_t i = 0; i < w->panes; i++) rare_for(&w->pane[i])->rewrites++;
+    note_bytes(f);
+    filter_count(f);
+}
+
+/* ---- Items --------------------------------------------------------------- */
+
+/* Is it in one of the panes but for the newest? Those that are overdue are not
+ * asked: rotating them may have to wait, the answer need not. */
+static bool in_older(const struct window *w, uint64_t hash, uint64_t due) {
+    for (uint32_t age = 1; age + due < w->panes; age++) {
+        const uint32_t i = (w->newest + w->panes - age) % w->panes;
+        if (calyx_has_hashes(w->pane[i].native, &hash, 1, NULL)) return true;
+    }
+    return false;
+}
+
+static bool has_hash(const struct window *w, uint64_t hash, uint64_t due) {
+    return (due < w->panes &&
+            calyx_has_hashes(w->pane[w->newest].native, &hash, 1, NULL)) ||
+           in_older(w, hash, due);
+}
+
+static bool has(const struct filter *f, const void *key, size_t size) {
+    const struct window *w = f->window;
+    return has_hash(w, calyx_hash(w->pane->native, key, size), rotation_due(w));
+}
+
+static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
+                       bool *found) {
+    const uint64_t due = rotation_due(f->window);
+    size_t total = 0;
+    for (size_t at = 0; at < n; at += FEW) {
+        uint64_t hashes[FEW];
+        const size_t some = n - at < FEW ? n - at : FEW;
+        calyx_hash_many(f->window->pane->native, keys + at, some, hashes);
+        for (size_t i = 0; i < some; i++) {
+            found[at + i] = has_hash(f->window, hashes[i], due);
+            total += found[at + i];
+        }
+    }
+    return total;
+}
+
+/* Into the newest pane even if an older one has it, which will be gone sooner.
+ */
+static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
+    struct window *const w = f->window;
+    struct filter *const newest = &w->pane[w->newest];
+    calyx_status status = CALYX_OK;
+    for (*done = 0; *done < n; ++*done) {
+        const calyx_key *key = &keys[*done];
+        const uint64_t hash = calyx_hash(newest->native, key->data, key->size);
+        const bool seen = in_older(w, hash, 0);
+        size_t one;
+        status = native_layout.add_many(newest, key, 1, &fresh[*done],
+                                        &fresh[*done], &one, why);
+        if (status != CALYX_OK) break;
+        changed[*done] = fresh[*done];
+        if (seen) fresh[*done] = false;
+    }
+    note_bytes(f);
+    return status;
+}
+
+/* ---- Telling ------------------------------------------------------------- */
+
+static uint64_t memory_taken(const struct filter *f) {
+    struct window *const w = f->window;
+    /* The panes tell their structs, too. */
+    uint64_t sum = sizeof *f + RM_MallocSize(w) + RM_MallocSize(w->pane) -
+                   w->panes * sizeof *f;
+    if (w->name) sum += RM_MallocSize(w->name);
+    for (uint32_t i = 0; i < w->panes; i++)
+        sum +=
+            native_layout.memory(&w->pane[i]) + RM_MallocSize(w->pane[i].rare);
+    return sum;
+}
+
+static void tell(const struct filter *f, struct facts *facts) {
+    *facts = (struct facts){.size = sizeof *f + sizeof *f->window +
+                                    f->window->name_size,
+                            .expansion = f->expansion};
+    for (uint32_t i = 0; i < f->window->panes; i++) {
+        struct facts pane;
+        native_layout.tell(&f->window->pane[i], &pane);
+        facts->capacity += pane.capacity;
+        facts->size += pane.size;
+        facts->parts += pane.parts;
+        facts->items += pane.items;
+    }
+}
+
+static bool tell_part(const struct filter *f, uint32_t number,
+                      struct part_facts *facts) {
+    const struct window *w = f->window;
+    for (uint32_t i = 1; i <= w->panes; i++) {
+        const struct filter *pane = &w->pane[(w->newest + i) % w->panes];
+        struct facts all;
+        if (native_layout.tell_part(pane, number, facts)) return true;
+        native_layout.tell(pane, &all);
+        number -= (uint32_t)all.parts;
+    }
+    return false;
+}
+
+/* ---- Soundness ----------------------------------------------------------- */
+
+static bool is_possible(const struct window *w) {
+    return w->milliseconds >= 1 && w->milliseconds <= MOST_WINDOW &&
+           w->began <= INT64_MAX && w->panes >= 2 &&
+           w->panes <= MOST_GENERATIONS + 1 && w->newest < w->panes;
+}
+
+/* An item is hashed for all panes at once: another seed would be false
+ * negatives. And all are made by the same numbers, on which the rate of the
+ * whole rests. */
+static bool fit_together(const struct filter *a, const struct filter *b) {
+    calyx_info x, y;
+    calyx_part first, other;
+    calyx_outline(a->native, &x);
+    calyx_outline(b->native, &y);
+    return x.seed == y.seed && strcmp(x.hash, y.hash) == 0 &&
+           strcmp(x.kind, y.kind) == 0 && a->expansion == b->expansion &&
+           calyx_outline_part(a->native, 0, &first) &&
+           calyx_outline_part(b->native, 0, &other) &&
+           first.bits == other.bits && first.probes == other.probes &&
+           first.capacity == other.capacity;
+}
+
+static bool are_alike(const struct window *w) {
+    calyx_info info;
+    calyx_outline(w->pane->native, &info);
+    for (uint32_t i = 1; i < w->panes; i++)
+        if (!fit_together(w->pane, &w->pane[i])) return false;
+    return !(info.can & CALYX_CAN_COUNT);
+}
+
+static calyx_status checked(struct filter *f, calyx_status status,
+                            calyx_error *why) {
+    if (status == CALYX_OK && !are_alike(f->window))
+        status = damaged(why, "its generations do not fit together");
+    return kept(f, status);
+}
+
+/* ---- Dumps --------------------------------------------------------------- */
+/*
+ *     head    "CALYXBW\1", u64 milliseconds, u64 began, u64 panes, u64 newest,
+ *             u64 generation; then of each pane u64 size and its head
+ *     piece   as of a native filter; the panes follow each other
+ */
+
+static struct piece dump_head(const struct filter *f) {
+    const struct window *w = f->window;
+    const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
+                                       w->newest, rare_of(f)->generation};
+    size_t size = HEAD_START;
+    uint8_t *head = NULL;
+    struct piece heads[MOST_GENERATIONS + 1];
+    for (uint32_t i = 0; i < w->panes; i++) {
+        heads[i] = native_layout.dump_head(&w->pane[i]);
+        size += 8 + heads[i].size;
+    }
+    uint8_t *to = head = RM_Alloc(size);
+    memcpy(to, MAGIC, sizeof MAGIC);
+    to += sizeof MAGIC;
+    for (int i = 0; i < NUMBERS; i++, to += 8) store_u64(to, numbers[i]);
+    for (uint32_t i = 0; i < w->panes; i++) {
+        store_u64(to, heads[i].size);
+        memcpy(to + 8, heads[i].bytes, heads[i].size);
+        to += 8 + heads[i].size;
+        RM_Free(heads[i].owned);
+    }
+    return (struct piece){1, head, size, head};
+}
+
+/* The pane with the byte before `end`, and where it begins. */
+static struct filter *pane_before(const struct window *w, uint64_t end,
+                                  uint64_t *base) {
+    *base = 0;
+    for (uint32_t i = 0; i < w->panes; i++) {
+        if (end <= *base + w->pane[i].bytes) return &w->pane[i];
+        *base += w->pane[i].bytes;
+    }
+    return NULL;
+}
+
+static struct piece dump_from(const struct filter *f, int64_t at) {
+    uint64_t base;
+    if (at < 1 || (uint64_t)at > f->arrived) return (struct piece){0};
+    const struct filter *pane = pane_before(f->window, (uint64_t)at, &base);
+    struct piece piece = native_layout.dump_from(pane, at - (int64_t)base);
+    if (piece.at) piece.at += (int64_t)base;
+    return piece;
+}
+
+static bool is_head(const void *bytes, size_t size) {
+    return size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+}
+
+static calyx_status load_heads(struct filter *f, const uint8_t *from,
+                               size_t left, calyx_error *why) {
+    for (uint32_t i = 0; i < f->window->panes; i++) {
+        const uint64_t size = left < 8 ? UINT64_MAX : load_u64(from);
+        if (left < 8 || size > left - 8)
+            return damaged(why, "the head ends early");
+        struct filter *const pane = &f->window->pane[i];
+        const calyx_status status =
+            native_layout.load_head(from + 8, (size_t)size, pane, why);
+        if (status != CALYX_OK) {
+            pane->native = NULL;
+            return status;
+        }
+        from += 8 + size;
+        left -= 8 + (size_t)size;
+    }
+    return left == 0 ? CALYX_OK : damaged(why, "the head is too long");
+}
+
+static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
+                              calyx_error *why) {
+    const uint8_t *const head = bytes;
+    if (!is_head(bytes, size))
+        return damaged(why, "the bytes are not the head of a window");
+    const uint64_t panes = load_u64(head + 24), newest = load_u64(head + 32);
+    const struct window like = {
+        .milliseconds = load_u64(head + 8),
+        .began = load_u64(head + 16),
+        .panes = panes > UINT32_MAX ? 0 : (uint32_t)panes,
+        .newest = newest > UINT32_MAX ? UINT32_MAX : (uint32_t)newest};
+    if (!is_possible(&like))
+        return damaged(why, "the head of a window has impossible numbers");
+    take_window(f, &like);
+    if (load_u64(head + 40)) rare_for(f)->generation = load_u64(head + 40);
+    return checked(f, load_heads(f, head + HEAD_START, size - HEAD_START, why),
+                   why);
+}
+
+static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why) {
+    uint64_t base = 0;
+    struct filter *const pane =
+        at < 1 ? NULL : pane_before(f->window, (uint64_t)at - 1, &base);
+    *changed = false;
+    if (!pane)
+        return damaged(why, "invalid offset - no link found: it would end "
+                            "outside of the filter");
+    if (base > f->arrived)
+        return damaged(why, "received bad data: pieces before it are missing");
+    const calyx_status status = native_layout.load_piece(
+        pane, at - (int64_t)base, bytes, size, changed, why);
+    note_bytes(f);
+    return status;
+}
+
+/* ---- Saving and loading -------------------------------------------------- */
+
+static void save(const struct filter *f, RedisModuleIO *io) {
+    const struct window *w = f->window;
+    const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
+                                       w->newest, rare_of(f)->generation};
+    for (int i = 0; i < NUMBERS; i++) RM_SaveUnsigned(io, numbers[i]);
+    for (uint32_t i = 0; i < w->panes; i++) native_layout.save(&w->pane[i], io);
+}
+
+static calyx_status load_panes(RedisModuleIO *io, struct filter *f,
+                               calyx_error *why) {
+    bool complete = true;
+    for (uint32_t i = 0; i < f->window->panes; i++) {
+        struct filter *const pane = &f->window->pane[i];
+        const calyx_status status =
+            native_layout.load(io, NATIVE_ENCODING, pane, why);
+        if (status != CALYX_OK) {
+            pane->native = NULL;
+            return status;
+        }
+        if (!complete && pane->arrived)
+            return damaged(why, "its generations do not fit together");
+        complete = pane->arrived == pane->bytes;
+    }
+    return CALYX_OK;
+}
+
+static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
+                         calyx_error *why) {
+    (void)encoding;
+    uint64_t numbers[NUMBERS];
+    for (int i = 0; i < NUMBERS; i++) numbers[i] = RM_LoadUnsigned(io);
+    const struct window like = {
+        .milliseconds = numbers[0],
+        .began = numbers[1],
+        .panes = numbers[2] > UINT32_MAX ? 0 : (uint32_t)numbers[2],
+        .newest = numbers[3] > UINT32_MAX ? UINT32_MAX : (uint32_t)numbers[3]};
+    if (RM_IsIOError(io) || !is_possible(&like))
+        return damaged(why, "its first numbers are missing or impossible");
+    take_window(f, &like);
+    if (numbers[4]) rare_for(f)->generation = numbers[4];
+    return checked(f, load_panes(io, f, why), why);
+}
+
+static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
+    const struct window *w = f->window;
+    const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
+                                       w->newest, rare_of(f)->generation};
+    for (int i = 0; i < NUMBERS; i++)
+        RM_DigestAddLongLong(digest, (long long)numbers[i]);
+    for (uint32_t i = 0; i < w->panes; i++)
+        native_layout.digest(&w->pane[i], digest);
+}
+
+static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
+    rotation_remove(f->window); /* the list has its old place */
+    void *moved = RM_DefragAlloc(ctx, f->window);
+    if (moved) f->window = moved;
+    struct window *const w = f->window;
+    moved = RM_DefragAlloc(ctx, w->pane);
+    if (moved) w->pane = moved;
+    moved = w->name ? RM_DefragAlloc(ctx, w->name) : NULL;
+    if (moved) w->name = moved;
+    for (uint32_t i = 0; i < w->panes; i++) {
+        struct rare **const rare = &w->pane[i].rare;
+        moved = *rare ? RM_DefragAlloc(ctx, *rare) : NULL;
+        if (moved) *rare = moved;
+        native_layout.move(&w->pane[i], ctx);
+    }
+    rotation_add(w);
+}
+
+const struct layout window_layout = {
+    .name = "native", /* for whoever asks: RedisBloom has none */
+    .make = make,
+    .copy = copy,
+    .free = free_window,
+    .make_like = make_like,
+    .has = has,
+    .has_many = has_many,
+    .add_many = add_many,
+    .tell = tell,
+    .memory = memory_taken,
+    .tell_part = tell_part,
+    .dump_head = dump_head,
+    .dump_from = dump_from,
+    .is_head = is_head,
+    .load_head = load_head,
+    .load_piece = load_piece,
+    .save = save,
+    .load = load,
+    .digest = digest_window,
+    .move = move,
+};

@@ -1,0 +1,79 @@
+/*
+ * A sliding window: a filter that forgets what was added long ago. It is a ring
+ * of panes, each a native filter; items are added to the newest. When that is
+ * old enough the window rotates: the oldest pane is emptied, and is the newest
+ * then.
+ *
+ *     g = 3    | pane | pane | pane | newest |
+ *               oldest: emptied next   ^ items go here, for WINDOW / g
+ *
+ * With g + 1 panes an item that came in the last moment of a pane's time is
+ * known for WINDOW after it, and one that came in the first for WINDOW + WINDOW
+ * / g. Panes have the same seed, so an item is hashed once. Each has a part of
+ * the error rate, for an answer is yes if any pane says so.
+ *
+ * rotation.c decides when to rotate.
+ */
+#ifndef CALYX_MODULE_WINDOW_H
+#define CALYX_MODULE_WINDOW_H
+
+#include "layout/layout.h"
+
+enum { MOST_GENERATIONS = 64, USUAL_GENERATIONS = 4 };
+#define MOST_WINDOW UINT64_C(315360000000) /* ten years, in milliseconds */
+
+struct window {
+    uint64_t milliseconds; /* as asked for */
+    uint64_t began;        /* when the newest pane did, in Unix time       */
+    uint32_t panes;        /* one more than GENERATIONS                    */
+    uint32_t newest;       /* the others follow it, the oldest first       */
+    struct filter *pane;   /* native; not known to the statistics          */
+    char *name;            /* of its key, as far as is known               */
+    size_t name_size;
+    uint64_t looked; /* rotations that were due when the timer last sought it */
+    struct window *before, *after; /* in the list of rotation.c             */
+};
+
+static inline bool is_window(const struct filter *f) {
+    return f->layout == &window_layout;
+}
+
+/* For how long a pane is the newest, of a window of so many milliseconds. */
+uint64_t span_of(uint64_t milliseconds, uint64_t generations);
+uint64_t window_span(const struct window *w);
+
+/* Empty so many panes, one after the other. The newest began then. */
+void window_rotate(struct filter *f, uint64_t rotations, uint64_t began);
+
+/* ---- rotation.c ---------------------------------------------------------- */
+
+/* Windows that there are; freeing may be done by another thread. */
+void rotation_add(struct window *w);
+void rotation_remove(struct window *w);
+
+/* It is under a key of this name now. */
+void rotation_name(struct window *w, const char *name, size_t size);
+
+/* How many rotations are due by this server's clock. None if another decides:
+ * the primary, or the AOF that is being loaded. */
+uint64_t rotation_due(const struct window *w);
+
+/* Before a window is changed: rotate it if that is due, and replicate it. */
+void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,
+                  struct filter *f);
+
+/* May a client say that a generation begins at this time? Else replies: nothing
+ * is forgotten before that time, so one far ahead would never forget. What the
+ * primary or the AOF says is obeyed. */
+bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span);
+
+void rotation_start(RedisModuleCtx *ctx);
+
+/* For the new names of keys; only once there are windows, as every event of the
+ * server costs those who listen, and BF.ADD makes one. */
+void rotation_listen(RedisModuleCtx *ctx);
+
+/* How often windows rotated here. */
+extern uint64_t rotations_done;
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * Memory from the server.
+ *
+ * An allocator promises to align to 16 bytes; the library wants 64 for bits.
+ * Servers mostly have jemalloc, whose blocks lie at multiples of their size,
+ * and which has a size at each multiple of 64 that it has at all: there, a
+ * block of 64 bytes, or 128, and so on, is aligned by itself. Elsewhere an
+ * aligned block lies within a larger one, and the address of that one is kept
+ * in the word before it:
+ *
+ *     raw ... | raw | block, at a multiple of 64 ...
+ *
+ * Zeros: asking the system for fresh pages is free at any size, while clearing
+ * 1 GB would stop the server for a third of a second. So that is done here; the
+ * allocators of some servers clear what was in use before. Beyond Linux
+ * RM_Calloc at least knows pages that are fresh. It kills the server when there
+ * is no memory, so a first RM_TryAlloc tells whether there is.
+ */
+#include "server/allocator.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/pages.h"
+#include "settings.h"
+
+enum { ALIGNMENT = 64 };
+
+static const size_t LARGE = (size_t)1 << 20;
+static const size_t HUGE = (size_t)4 << 20;
+
+/* ---- Judgement ----------------------------------------------------------- */
+
+static bool judging;
+static RedisModuleCtx *judged; /* may be NULL: then of no command */
+static uint64_t has_bytes;
+static char refusal[160];
+
+void memory_judge(RedisModuleCtx *ctx, uint64_t has) {
+    judging = true;
+    judged = ctx;
+    has_bytes = has;
+    refusal[0] = '\0';
+}
+
+void memory_trust(void) {
+    judging = false;
+}
+
+const char *memory_refusal(void) {
+    return refusal;
+}
+
+void memory_explain(calyx_error *why) {
+    if (*refusal) snprintf(why->text, sizeof why->text, "%s", refusal);
+}
+
+static bool refuse(uint64_t need, uint64_t limit, const char *whose) {
+    snprintf(refusal, sizeof refusal, "it needs %llu bytes, and %s leaves %llu",
+             (unsigned long long)need, whose, (unsigned long long)limit);
+    return false;
+}
+
+/* Bytes until maxmemory is reached; UINT64_MAX if there is none. */
+static uint64_t headroom(void) {
+    RedisModuleServerInfoData *info = RM_GetServerInfo(judged, "memory");
+    if (!info) return UINT64_MAX;
+    const uint64_t most =
+        RM_ServerInfoGetFieldUnsigned(info, "maxmemory", NULL);
+    const uint64_t used =
+        RM_ServerInfoGetFieldUnsigned(info, "used_memory", NULL);
+    RM_FreeServerInfo(judged, info);
+    if (most == 0) return UINT64_MAX;
+    return used < most ? most - used : 0;
+}
+
+/* Is this the word of the primary, or of a file? Without a context only whether
+ * this server is a replica is known; who writes there is the primary. */
+static bool must_obey(void) {
+    const int flags = RM_GetContextFlags(judged);
+    return flags & (RM_CTX_REPLICATED | RM_CTX_LOADING) ||
+           (!judged && flags & RM_CTX_REPLICA);
+}
+
+/* Small amounts are left to the server, which checks before each command. */
+static bool is_allowed(size_t size) {
+    static const size_t SMALL = 64 << 10;
+    if (must_obey()) return true;
+    const uint64_t most = (uint64_t)settings.max_filter_bytes;
+    if (most && (has_bytes > most || size > most - has_bytes))
+        return refuse(size, has_bytes < most ? most - has_bytes : 0,
+                      "calyx-max-filter-bytes");
+    if (size < SMALL) return true;
+    const uint64_t room = headroom();
+    return size <= room || refuse(size, room, "maxmemory");
+}
+
+static uint64_t machine_bytes(void) {
+    static uint64_t bytes;
+    if (!bytes) {
+        const long pages = sysconf(_SC_PHYS_PAGES),
+                   size = sysconf(_SC_PAGESIZE);
+        bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size
+                                      : UINT64_MAX;
+    }
+    return bytes;
+}
+
+/* More than there is in the machine is never to be had: neither at once, nor by
+ * a window, generation by generation. */
+static bool is_possible(size_t size) {
+    const uint64_t has = judging ? has_bytes : 0, most = machine_bytes();
+    const uint64_t left = has < most ? most - has : 0;
+    return size <= left || refuse(size, left, "this machine");
+}
+
+/* ---- Taking and giving --------------------------------------------------- */
+
+static uint64_t takes;
+
+uint64_t memory_takes(void) {
+    return takes;
+}
+
+static void *take_zeros(size_t size) {
+    takes++;
+    if ((judging && !is_allowed(size)) || !is_possible(size)) return NULL;
+    has_bytes += size; /* a command may make a filter grow more than once */
+    void *block = RM_TryAlloc(size);
+    if (!block) return NULL;
+    if (size < LARGE) return memset(block, 0, size);
+    if (pages_clear(block, size)) return block;
+    RM_Free(block);
+    return RM_Calloc(1, size);
+}
+
+static bool loading, in_steps;
+
+void memory_loading(bool is_loading) {
+    loading = is_loading;
+}
+
+void memory_in_steps(bool is_in_steps) {
+    in_steps = is_in_steps;
+}
+
+/* What is loaded is written to at once: no use to touch it ahead. */
+static void care_for_pages(void *raw, size_t size) {
+    if (size < HUGE) return;
+    if (settings.huge_pages >= (loading ? HUGE_LOADED : HUGE_ALWAYS))
+        pages_ask_for_huge(raw, size);
+    if (!loading && !in_steps) pages_touch_ahead(raw, size);
+}
+
+static void give_raw(void *raw, size_t size) {
+    if (size >= HUGE) pages_give_back(raw, size);
+    RM_Free(raw);
+}
+
+/* ---- Alignment ----------------------------------------------------------- */
+
+static bool aligned_by_itself;
+
+static bool is_aligned(const void *block) {
+    return (uintptr_t)block % ALIGNMENT == 0;
+}
+
+static size_t whole_lines(size_t size) {
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Another allocator may have taken the place of the one that the server tells
+ * of, as a sanitizer's does, which keeps 16 bytes before small blocks and
+ * aligns large ones. So there are many blocks of each small size. */
+static bool try_alignment(void) {
+    enum { SIZES = 8, TRIED = 32 * SIZES };
+    void *block[TRIED];
+    bool aligned = true;
+    for (size_t i = 0; i < TRIED; i++) {
+        block[i] = RM_Alloc((i % SIZES + 1) * ALIGNMENT);
+        aligned &= is_aligned(block[i]);
+    }
+    for (size_t i = 0; i < TRIED; i++) RM_Free(block[i]);
+    return aligned;
+}
+
+void memory_start(RedisModuleCtx *ctx) {
+    RedisModuleServerInfoData *info = RM_GetServerInfo(ctx, "memory");
+    if (!info) return;
+    const char *allocator = RM_ServerInfoGetFieldC(info, "mem_allocator");
+    aligned_by_itself =
+        allocator && strncmp(allocator, "jemalloc", 8) == 0 && try_alignment();
+    RM_FreeServerInfo(ctx, info);
+}
+
+static void *raw_of(const void *block) {
+    void *raw;
+    memcpy(&raw, (const char *)block - sizeof raw, sizeof raw);
+    return raw;
+}
+
+static void *place_in(void *raw) {
+    const uintptr_t least = (uintptr_t)raw + sizeof raw;
+    const uintptr_t at = (least + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (char *)raw + (at - (uintptr_t)raw);
+}
+
+static void *keep_raw(void *block, void *raw) {
+    memcpy((char *)block - sizeof raw, &raw, sizeof raw);
+    return block;
+}
+
+/* For the place of a block in a raw one. */
+enum { MORE = ALIGNMENT + sizeof(void *) };
+
+static void *take_aligned(void *context, size_t size, size_t alignment) {
+    (void)context;
+    if (size > SIZE_MAX - MORE) return NULL;
+    const bool lines = alignment > 16;
+    const size_t taken = !aligned_by_itself ? size + MORE
+                         : lines            ? whole_lines(size)
+                                            : size;
+    void *raw = take_zeros(taken);
+    if (!raw) return NULL;
+    if (aligned_by_itself && lines && !is_aligned(raw)) {
+        RM_Free(raw);
+        return NULL;
+    }
+    care_for_pages(raw, taken);
+    return aligned_by_itself ? raw : keep_raw(place_in(raw), raw);
+}
+
+static void give_aligned(void *context, void *block, size_t size) {
+    (void)context;
+    if (aligned_by_itself)
+        give_raw(block, size);
+    else
+        give_raw(raw_of(block), size + MORE);
+}
+
+size_t memory_of(const void *block) {
+    return RM_MallocSize(aligned_by_itself ? (void *)(uintptr_t)block
+                                           : raw_of(block));
+}
+
+void memory_renew(void *context, void *block, size_t size) {
+    static const size_t FEW_PAGES = 256 << 10;
+    (void)context;
+    if (size < FEW_PAGES)
+        memset(block, 0, size);
+    else
+        pages_renew(block, size);
+    care_for_pages(block, size);
+}
+
+static void *take_plain(void *context, size_t size, size_t alignment) {
+    (void)context, (void)alignment;
+    void *block = take_zeros(size);
+    if (block) care_for_pages(block, size);
+    return block;
+}
+
+static void give_plain(void *context, void *block, size_t size) {
+    (void)context;
+    give_raw(block, size);
+}
+
+const calyx_memory aligned_memory = {take_aligned, give_aligned, NULL};
+const calyx_memory plain_memory = {take_plain, give_plain, NULL};
+
+/* The new place may be aligned otherwise than the old one was. */
+void *memory_move(void *context, void *block, size_t size) {
+    if (aligned_by_itself) {
+        void *const moved = RM_DefragAlloc(context, block);
+        return moved ? moved : block;
+    }
+    char *const old = raw_of(block);
+    const size_t was_at = (size_t)((char *)block - old);
+    char *const raw = RM_DefragAlloc(context, old);
+    if (!raw) return block;
+    char *const place = place_in(raw);
+    if (place != raw + was_at) memmove(place, raw + was_at, size);
+    return keep_raw(place, raw);
+}

@@ -1,0 +1,35 @@
+/* Replies, and the texts of errors, in the words of RedisBloom. */
+#ifndef CALYX_MODULE_REPLY_H
+#define CALYX_MODULE_REPLY_H
+
+#include "layout/layout.h"
+#include "server/api.h"
+
+/* All of these return RM_OK, as a command does that has replied. */
+int reply_wrong_type(RedisModuleCtx *ctx);
+int reply_not_found(RedisModuleCtx *ctx);
+int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
+int reply_text(RedisModuleCtx *ctx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Why a filter could not be made, or not be added to. */
+int reply_not_made(RedisModuleCtx *ctx, calyx_status status,
+                   const calyx_error *why);
+int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
+                    const calyx_error *why);
+
+/* OK. If touching of pages was `begun` since, then only when that is done: who
+ * adds to the filter before would wait for each page, and all clients with him.
+ * Until then the server serves the others. */
+int reply_ok_when_touched(RedisModuleCtx *ctx, uint64_t begun);
+
+int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
+
+/* BF.INFO: everything, or one field by its name. */
+int reply_facts(RedisModuleCtx *ctx, const struct filter *f);
+int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
+               RedisModuleString *field);
+int reply_parts(RedisModuleCtx *ctx, const struct filter *f);
+int reply_piece(RedisModuleCtx *ctx, const struct piece *piece);
+
+#endif

@@ -1,0 +1,136 @@
+/* The list of jobs, and the timer that takes a step off one after the other. */
+#include "server/steps.h"
+
+#include "type.h"
+
+struct step_counts step_counts;
+
+void steps_count(uint64_t lines) {
+    step_counts.steps++;
+    if (lines > step_counts.most_lines) step_counts.most_lines = lines;
+}
+
+/* ---- Jobs ---------------------------------------------------------------- */
+
+static struct job *first, **last = &first;
+
+static void append(struct job *job) {
+    job->next = NULL;
+    *last = job;
+    last = &job->next;
+}
+
+static struct job *take_first(void) {
+    struct job *const job = first;
+    first = job->next;
+    if (!first) last = &first;
+    return job;
+}
+
+static void free_job(RedisModuleCtx *ctx, void *data) {
+    struct job *const job = data;
+    (void)ctx;
+    if (job->end) job->end(job);
+    for (int i = 0; i < job->argc; i++) RM_FreeString(NULL, job->argv[i]);
+    RM_Free(job->argv);
+    RM_Free(job);
+}
+
+static int reply(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    (void)argv, (void)argc;
+    struct job *const job = RM_GetBlockedClientPrivateData(ctx);
+    return job->reply(ctx, job);
+}
+
+/* While the server loads, or while clients are paused for a failover, in which
+ * nothing may be replicated, a job waits. */
+static bool must_pause(RedisModuleCtx *ctx, const struct job *job) {
+    return RM_GetContextFlags(ctx) & RM_CTX_LOADING ||
+           (job->writes && RM_AvoidReplicaTraffic());
+}
+
+/* A server that became a replica has unblocked and disconnected the client, and
+ * must not change anything by itself. */
+static bool is_over(RedisModuleCtx *ctx, const struct job *job) {
+    return job->writes && !job->on_replica &&
+           RM_GetContextFlags(ctx) & RM_CTX_REPLICA;
+}
+
+static void take_step(RedisModuleCtx *ctx, void *unused) {
+    (void)unused;
+    struct job *const job = take_first();
+    bool done = is_over(ctx, job);
+    if (!done && !must_pause(ctx, job)) {
+        RM_SelectDb(ctx, job->db);
+        done = job->step(ctx, job);
+    }
+    if (done)
+        RM_UnblockClient(job->client, job);
+    else
+        append(job);
+    if (first) RM_CreateTimer(ctx, 1, take_step, NULL);
+}
+
+bool steps_can_wait(RedisModuleCtx *ctx) {
+    return !(RM_GetContextFlags(ctx) &
+             (RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING));
+}
+
+void steps_hold(RedisModuleCtx *ctx, struct job *job, RedisModuleString **argv,
+                int argc) {
+    job->argv = RM_Alloc((size_t)argc * sizeof *job->argv);
+    job->argc = argc;
+    job->db = RM_GetSelectedDb(ctx);
+    job->on_replica = RM_GetContextFlags(ctx) & RM_CTX_REPLICA;
+    for (int i = 0; i < argc; i++) job->argv[i] = RM_HoldString(NULL, argv[i]);
+}
+
+int steps_begin(RedisModuleCtx *ctx, struct job *job) {
+    if (job->step(ctx, job)) {
+        job->reply(ctx, job);
+        free_job(ctx, job);
+        return RM_OK;
+    }
+    job->client = RM_BlockClient(ctx, reply, NULL, free_job, 0);
+    if (!first) RM_CreateTimer(ctx, 1, take_step, NULL);
+    append(job);
+    return RM_OK;
+}
+
+struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,
+                          uint64_t life) {
+    struct filter *f = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
+    type_of(key, &f);
+    if (key) RM_CloseKey(key);
+    return f && rare_of(f)->life == life ? f : NULL;
+}
+
+void steps_see_change(const struct filter *f) {
+    const uint64_t life = rare_of(f)->life;
+    for (struct job *job = first; job && life; job = job->next)
+        job->changes_seen += job->sees[0] == life || job->sees[1] == life;
+}
+
+/* ---- Items --------------------------------------------------------------- */
+
+/* One in each part; more where an item has many bits all over a part. */
+uint64_t item_lines(const struct filter *f) {
+    struct facts facts;
+    struct part_facts newest;
+    f->layout->tell(f, &facts);
+    if (f->layout != &redisbloom_layout ||
+        !f->layout->tell_part(f, (uint32_t)facts.parts - 1, &newest))
+        return facts.parts;
+    return facts.parts + newest.hashes / 8;
+}
+
+size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
+    enum { HASHED_AS_FAST = 8 }; /* lines of an item, as one of a filter */
+    uint64_t work = 0;
+    size_t some = 0;
+    while (some < n && work < STEP_LINES)
+        work += lines + keys[some++].size / (LINE_BYTES * HASHED_AS_FAST);
+    if (some > 1 && work > STEP_LINES) some--;
+    return some;
+}

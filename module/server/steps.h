@@ -1,0 +1,71 @@
+/*
+ * Long commands in steps. A command with more to do than a step of STEP_LINES
+ * blocks its client and goes on from a timer, a step at a time, so that others
+ * are served between the steps. Where a client cannot be blocked (in MULTI, in
+ * a script, from the primary or the AOF) the handler does all at once.
+ *
+ * Anything may happen to a key between two steps. So a step opens its keys
+ * anew, by name, and compares the `life` of the filter with that of the one it
+ * began with; another one, or one that was emptied, has another number.
+ */
+#ifndef CALYX_MODULE_STEPS_H
+#define CALYX_MODULE_STEPS_H
+
+#include "layout/layout.h"
+#include "server/api.h"
+
+/* The most that is done in one step, in cache lines: of filters, or of items to
+ * hash. From memory that is one to two milliseconds. */
+enum { STEP_LINES = 16384, LINE_BYTES = 64 };
+
+/* Of a command: the first member of what it has to remember. It is RM_Alloc'ed,
+ * and freed at the end. */
+struct job {
+    bool (*step)(RedisModuleCtx *ctx, struct job *job); /* true: it was the last
+                                                         */
+    int (*reply)(RedisModuleCtx *ctx, struct job *job);
+    void (*end)(struct job *job); /* frees what it owns; may be NULL */
+    RedisModuleString **argv;     /* of the command; held by the job */
+    int argc;
+    bool writes;
+    uint64_t sees[2];      /* lives of filters; how often these came to have */
+    uint64_t changes_seen; /* more bits without more items                   */
+
+    int db;
+    bool on_replica;
+    RedisModuleBlockedClient *client;
+    struct job *next;
+};
+
+/* May the client of this command be blocked? */
+bool steps_can_wait(RedisModuleCtx *ctx);
+
+/* Hold the words of a command that is to be a job. */
+void steps_hold(RedisModuleCtx *ctx, struct job *job, RedisModuleString **argv,
+                int argc);
+
+/* Take the first step; unless that is the last, block the client and go on from
+ * a timer. Then `reply`, once. */
+int steps_begin(RedisModuleCtx *ctx, struct job *job);
+
+/* The filter under a key, if it is still that of `life`, else NULL. */
+struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,
+                          uint64_t life);
+
+/* The bits of a filter changed otherwise than by items. */
+void steps_see_change(const struct filter *f);
+
+/* Cache lines that one item takes. */
+uint64_t item_lines(const struct filter *f);
+
+/* How many of the items from `at` on are done in one step: at least 1. */
+size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines);
+
+/* For INFO: how many steps were done, and the lines of the longest. */
+struct step_counts {
+    uint64_t steps, most_lines;
+};
+extern struct step_counts step_counts;
+void steps_count(uint64_t lines);
+
+#endif
