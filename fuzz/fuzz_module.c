@@ -52,7 +52,7 @@ static struct filter *part_of(const struct filter *f, unsigned pieces) {
 
 /* Filters of each type, empty, filled and grown, whole and partly loaded. */
 size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
-    static const struct layout *const made[] = {
+    static const struct filter_layout *const made[] = {
         &native_layout, &redisbloom_layout, &window_layout};
     static const unsigned items[] = {0, 50, 600};
     enum { TYPES = 3, SIZES = 3, STATES = 3 };
@@ -60,16 +60,16 @@ size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
     if (!RM_Alloc) mock_start();
     mock_most_bytes = (size_t)1 << 20;
     const unsigned type = number % TYPES, state = number / TYPES / SIZES;
-    struct wish wish = {.layout = made[type],
-                        .error = 0.01,
-                        .capacity = 100,
-                        .expansion = state == 1 ? 0 : 2,
-                        .seed = number,
-                        .window = 1000,
-                        .generations = 1 + state};
+    struct filter_params params = {.layout = made[type],
+                                   .error = 0.01,
+                                   .capacity = 100,
+                                   .expansion = state == 1 ? 0 : 2,
+                                   .seed = number,
+                                   .window = 1000,
+                                   .generations = 1 + state};
     struct filter *f = NULL;
     calyx_error why;
-    DEMAND(filter_new(&wish, &f, &why) == CALYX_OK);
+    DEMAND(filter_new(&params, &f, &why) == CALYX_OK);
     add_numbers(f, items[number / TYPES % SIZES]);
     if (state == 2) {
         struct filter *const half = part_of(f, number % 2);
@@ -117,12 +117,12 @@ static void use(struct filter *f) {
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"iris", 4}};
     bool fresh[3], changed[3], found[3];
     size_t done = 0;
-    struct facts facts;
+    struct filter_facts facts;
     struct part_facts part;
     calyx_error why;
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     for (uint32_t i = 0; i < facts.parts; i++)
-        DEMAND(f->layout->tell_part(f, i, &part));
+        DEMAND(f->layout->describe_part(f, i, &part));
     if (filter_is_partial(f)) return;
     if (filter_add(f, keys, 3, fresh, f->repeats_matter ? changed : fresh,
                    &done, &why) == CALYX_OK)
@@ -134,7 +134,7 @@ static void use(struct filter *f) {
     const bool kept = f->window->panes > 1;
     DEMAND(f->layout->has_many(f, keys, 3, found) == 3 || !kept || done < 3);
     window_rotate(f, f->window->panes, 6);
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     DEMAND(facts.items == 0);
 }
 

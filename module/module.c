@@ -18,7 +18,7 @@
 
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
-    const struct totals totals = filter_totals();
+    const struct module_totals totals = filter_totals();
     const struct {
         const char *name;
         uint64_t value;
@@ -26,20 +26,20 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"filters", totals.filters},
         {"filter_bytes", totals.bytes},
         {"items", totals.items},
-        {"questions", counts.questions},
-        {"positive_answers", counts.positives},
-        {"items_given", counts.adds},
-        {"items_fresh", counts.fresh},
-        {"items_deleted", counts.deleted},
-        {"memory_refusals", counts.refused},
+        {"lookups", stats.lookups},
+        {"lookups_positive", stats.positives},
+        {"items_added", stats.adds},
+        {"items_new", stats.fresh},
+        {"items_deleted", stats.deleted},
+        {"memory_refusals", stats.refused},
         {"loads_refused", loads_refused},
         {"window_rotations", rotations_done},
         {"steps", step_counts.steps},
         {"step_lines_most", step_counts.most_lines},
-        {"guard_absent", counts.guarded[ABSENT]},
-        {"guard_cached", counts.guarded[CACHED]},
-        {"guard_maybe", counts.guarded[MAYBE]},
-        {"guard_without_filter", counts.guarded_blindly},
+        {"guard_absent", stats.guarded[ABSENT]},
+        {"guard_cached", stats.guarded[CACHED]},
+        {"guard_maybe", stats.guarded[MAYBE]},
+        {"guard_without_filter", stats.guarded_without_filter},
     };
     if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
     RM_InfoAddFieldCString(ctx, "version", calyx_version());

@@ -17,11 +17,11 @@ struct settings settings = {
     .expansion = 2,
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
-    .touch_ahead = 1,
+    .prefault = 1,
 };
 
-struct wish settings_wish(void) {
-    return (struct wish){
+struct filter_params settings_params(void) {
+    return (struct filter_params){
         .layout = layouts[settings.layout],
         .error = settings.error,
         .capacity = (uint64_t)settings.capacity,
@@ -37,7 +37,7 @@ struct wish settings_wish(void) {
 /* The server keeps no copy of a string that it gets; so it is kept here. */
 static RedisModuleString *error_text, *seed_text;
 
-static void keep_text(RedisModuleString **kept, const char *text) {
+static void store_text(RedisModuleString **kept, const char *text) {
     if (*kept) RM_FreeString(NULL, *kept);
     *kept = RM_CreateString(NULL, text, strlen(text));
 }
@@ -51,7 +51,7 @@ static RedisModuleString *get_error(const char *name, void *context) {
     (void)name, (void)context;
     char text[32];
     snprintf(text, sizeof text, "%.15g", settings.error);
-    keep_text(&error_text, text);
+    store_text(&error_text, text);
     return error_text;
 }
 
@@ -74,7 +74,7 @@ static RedisModuleString *get_seed(const char *name, void *context) {
     char text[32] = "random";
     if (!settings.random_seed)
         snprintf(text, sizeof text, "%llu", (unsigned long long)settings.seed);
-    keep_text(&seed_text, text);
+    store_text(&seed_text, text);
     return seed_text;
 }
 
@@ -148,8 +148,8 @@ static const struct choice_setting {
      "calyx-layout is native or redisbloom"},
     {"calyx-huge-pages", &settings.huge_pages, 3, huge_names,
      "calyx-huge-pages is no, loaded or yes"},
-    {"calyx-touch-ahead", &settings.touch_ahead, 2, no_or_yes,
-     "calyx-touch-ahead is no or yes"},
+    {"calyx-prefault", &settings.prefault, 2, no_or_yes,
+     "calyx-prefault is no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
@@ -190,7 +190,7 @@ static int set_foreign(const char *name, RedisModuleString *value,
     struct foreign_setting *const setting = context;
     const char *text = RM_StringPtrLen(value, NULL);
     (void)why;
-    keep_text(&setting->value, text);
+    store_text(&setting->value, text);
     if (*text)
         RM_Log(NULL, "warning",
                "the setting '%s' is ignored: it is of another module, for what "
@@ -211,7 +211,7 @@ static struct foreign_setting *foreign_named(const char *name) {
 /* A server that does not take one of these names does without it. */
 static void register_foreign(RedisModuleCtx *ctx, unsigned flags) {
     for (int i = 0; i < FOREIGN; i++) {
-        keep_text(&foreign[i].value, "");
+        store_text(&foreign[i].value, "");
         RM_RegisterStringConfig(ctx, foreign[i].name, "",
                                 flags | RM_CONFIG_HIDDEN, get_foreign,
                                 set_foreign, NULL, &foreign[i]);

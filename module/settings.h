@@ -19,7 +19,7 @@ struct settings {
     uint64_t seed;       /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
     int huge_pages;             /* calyx-huge-pages: for which filters */
-    int touch_ahead;            /* calyx-touch-ahead: 1 or 0 */
+    int prefault;               /* calyx-prefault: 1 or 0 */
 };
 
 extern struct settings settings;
@@ -29,6 +29,6 @@ extern struct settings settings;
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* What a new filter is made of when nobody says otherwise. */
-struct wish settings_wish(void);
+struct filter_params settings_params(void);
 
 #endif

@@ -17,7 +17,7 @@ uint64_t loads_refused;
 
 /* ---- Persistence --------------------------------------------------------- */
 
-static void *load(const struct layout *layout, RedisModuleIO *io,
+static void *load(const struct filter_layout *layout, RedisModuleIO *io,
                   int encoding) {
     struct filter *f = NULL;
     calyx_error why = {.text = "the file or payload ends early"};
@@ -33,7 +33,7 @@ static void *load(const struct layout *layout, RedisModuleIO *io,
     return NULL;
 }
 
-static void name_it(struct filter *f, const RedisModuleString *name) {
+static void set_window_name(struct filter *f, const RedisModuleString *name) {
     if (!is_window(f) || !name) return;
     size_t size;
     const char *text = RM_StringPtrLen(name, &size);
@@ -59,7 +59,7 @@ static void *load_window(RedisModuleIO *io, int encoding) {
     if (encoding != WINDOW_ENCODING)
         return refuse_encoding(io, encoding, WINDOW_ENCODING);
     struct filter *f = load(&window_layout, io, encoding);
-    if (f) name_it(f, RM_GetKeyNameFromIO(io));
+    if (f) set_window_name(f, RM_GetKeyNameFromIO(io));
     return f;
 }
 
@@ -124,7 +124,7 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
     memory_judge(NULL, 0);
     filter_copy(value, &f, NULL);
     memory_trust();
-    if (f) name_it(f, to);
+    if (f) set_window_name(f, to);
     return f;
 }
 
@@ -165,15 +165,15 @@ int type_register(RedisModuleCtx *ctx) {
     return native_type && redisbloom_type && window_type ? RM_OK : RM_ERR;
 }
 
-enum standing type_of(RedisModuleKey *key, struct filter **f) {
+enum key_type type_of(RedisModuleKey *key, struct filter **f) {
     const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
     if (type && (type == native_type || type == redisbloom_type ||
                  type == window_type)) {
         *f = RM_ModuleTypeGetValue(key);
-        return FILTER;
+        return KEY_FILTER;
     }
-    if (!key || RM_KeyType(key) == RM_KEYTYPE_EMPTY) return MISSING;
-    return OTHER;
+    if (!key || RM_KeyType(key) == RM_KEYTYPE_EMPTY) return KEY_MISSING;
+    return KEY_OTHER;
 }
 
 static RedisModuleType *type_for(const struct filter *f) {
@@ -181,13 +181,13 @@ static RedisModuleType *type_for(const struct filter *f) {
     return f->layout == &native_layout ? native_type : redisbloom_type;
 }
 
-void type_put(RedisModuleKey *key, struct filter *f) {
+void type_attach(RedisModuleKey *key, struct filter *f) {
     RM_ModuleTypeSetValue(key, type_for(f), f);
-    name_it(f, RM_GetKeyNameFromModuleKey(key));
+    set_window_name(f, RM_GetKeyNameFromModuleKey(key));
 }
 
-void type_take(RedisModuleKey *key, const struct filter *f) {
+void type_detach(RedisModuleKey *key, const struct filter *f) {
     void *taken;
-    RM_ModuleTypeReplaceValue(key, type_for(f), filter_hollow(f->layout),
+    RM_ModuleTypeReplaceValue(key, type_for(f), filter_placeholder(f->layout),
                               &taken);
 }

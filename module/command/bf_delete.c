@@ -36,12 +36,12 @@ static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
  * and returns false. */
 static bool may_delete(RedisModuleCtx *ctx, RedisModuleKey *key,
                        struct filter **f) {
-    const enum standing is = type_of(key, f);
-    if (is == OTHER)
+    const enum key_type type = type_of(key, f);
+    if (type == KEY_OTHER)
         reply_wrong_type(ctx);
-    else if (is == FILTER && !(*f)->counts)
+    else if (type == KEY_FILTER && !(*f)->can_remove)
         reply_cannot(ctx, *f);
-    else if (is == FILTER && filter_is_partial(*f))
+    else if (type == KEY_FILTER && filter_is_partial(*f))
         reply_partial(ctx, *f);
     else
         return true;
@@ -54,7 +54,7 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
                          struct filter *f, struct items *items) {
     const size_t deleted =
         filter_remove(f, items->keys, items->n, items->answers);
-    counts.deleted += deleted;
+    stats.deleted += deleted;
     if (deleted == 0) return;
     if (deleted == items->n)
         RM_ReplicateVerbatim(ctx);

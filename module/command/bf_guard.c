@@ -22,7 +22,7 @@ static const char *const words[] = {"absent", "cached", "maybe"};
 
 static void begin_answer(RedisModuleCtx *ctx, struct filter *f,
                          enum guard_answer answer) {
-    counts.guarded[answer]++;
+    stats.guarded[answer]++;
     if (f) rare_for(f)->guarded[answer]++;
     RM_ReplyWithArray(ctx, 2);
     RM_ReplyWithSimpleString(ctx, words[answer]);
@@ -56,23 +56,23 @@ static int answer_from_cache(RedisModuleCtx *ctx, struct filter *f,
 static int guard(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 4) return RM_WrongArity(ctx);
     if (RM_GetContextFlags(ctx) & RM_CTX_LOADING) {
-        counts.guarded_blindly++;
+        stats.guarded_without_filter++;
         return answer_nothing(ctx, NULL, MAYBE);
     }
     struct filter *f = NULL;
     size_t size;
     const char *item = RM_StringPtrLen(argv[2], &size);
-    filter_guess(item, size);
+    filter_prefetch(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    const enum standing is = type_of(key, &f);
-    const bool usable = is == FILTER && !filter_is_partial(f);
-    if (usable) filter_aim(f);
-    if (is == OTHER) {
+    const enum key_type type = type_of(key, &f);
+    const bool usable = type == KEY_FILTER && !filter_is_partial(f);
+    if (usable) filter_prefetch_next(f);
+    if (type == KEY_OTHER) {
         reply_wrong_type(ctx);
     } else if (usable && !f->layout->has(f, item, size)) {
         answer_nothing(ctx, f, ABSENT);
     } else {
-        counts.guarded_blindly += !usable;
+        stats.guarded_without_filter += !usable;
         answer_from_cache(ctx, f, argv[3]);
     }
     if (key) RM_CloseKey(key);

@@ -60,10 +60,10 @@ static struct filter *open_mergeable(RedisModuleCtx *ctx,
                                      RedisModuleKey **key) {
     struct filter *f = NULL;
     *key = RM_OpenKey(ctx, name, RM_READ);
-    const enum standing is = type_of(*key, &f);
-    if (is == OTHER)
+    const enum key_type type = type_of(*key, &f);
+    if (type == KEY_OTHER)
         reply_wrong_type(ctx);
-    else if (is == MISSING)
+    else if (type == KEY_MISSING)
         reply_text(ctx, "ERR not found: the %s", which);
     else if (is_mergeable(ctx, f, which))
         return f;
@@ -106,10 +106,10 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
     }
     if (status == CALYX_OK) {
         if (f->rare) f->rare->generation = 0;
-        type_put(key, f);
+        type_attach(key, f);
         return f;
     }
-    counts.refused += status == CALYX_NO_MEMORY;
+    stats.refused += status == CALYX_NO_MEMORY;
     reply_not_made(ctx, status, &why);
     return NULL;
 }
@@ -130,9 +130,9 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
         calyx_room room;
         calyx_merge(native, native_of(sources[i], &room), NULL);
     }
-    if (target->counts && missing < n) rare_for(target)->rewrites++;
+    if (target->can_remove && missing < n) rare_for(target)->rewrites++;
     filter_count(target);
-    filter_settle(target);
+    filter_compact(target);
     RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.merge");
     RM_ReplyWithSimpleString(ctx, "OK");
@@ -144,7 +144,7 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
  * four times as many counters. */
 static uint64_t step_bytes(const struct filter *f) {
     const uint64_t both = (uint64_t)STEP_LINES * LINE_BYTES / 2;
-    return f->counts ? both / 8 : both;
+    return f->can_remove ? both / 8 : both;
 }
 
 static uint64_t row_bytes(const struct filter *f) {
@@ -153,7 +153,7 @@ static uint64_t row_bytes(const struct filter *f) {
 }
 
 static void count_step(const struct filter *f, uint64_t bytes) {
-    const uint64_t bodies = f->counts ? 10 : 2;
+    const uint64_t bodies = f->can_remove ? 10 : 2;
     steps_count(bodies * bytes / LINE_BYTES);
 }
 
@@ -166,7 +166,7 @@ static calyx_status make_target(RedisModuleCtx *ctx, RedisModuleKey *key,
     memory_trust();
     if (status != CALYX_OK) return status;
     (*out)->uncommitted = true;
-    type_put(key, *out);
+    type_attach(key, *out);
     return CALYX_OK;
 }
 
@@ -183,7 +183,7 @@ static calyx_status merge_part(struct filter *target,
     if (status != CALYX_OK) return status;
     count_step(target, at->at - before);
     steps_see_change(target);
-    if (target->counts) rare_for(target)->rewrites++;
+    if (target->can_remove) rare_for(target)->rewrites++;
     filter_count(target);
     return CALYX_OK;
 }
@@ -258,7 +258,7 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
     const bool ends = j->at.at == j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
     if (last) target->uncommitted = false;
-    if (last) filter_settle(target);
+    if (last) filter_compact(target);
     replicate_part(ctx, j, &before, bytes, last);
     if (last)
         note_change(ctx, job->argv[1], "bloom.merge");
@@ -280,7 +280,7 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (missing) {
         const calyx_status status =
             make_target(ctx, key, sources[0], &target, &why);
-        counts.refused += status == CALYX_NO_MEMORY;
+        stats.refused += status == CALYX_NO_MEMORY;
         if (status != CALYX_OK) return reply_not_made(ctx, status, &why);
         if (!all_fit(ctx, target, sources, 0, n)) return RM_UnlinkKey(key);
     }
@@ -289,7 +289,7 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
                           .reply = reply_merged,
                           .end = end_merge,
                           .writes = true};
-    steps_hold(ctx, &j->job, argv, argc);
+    steps_keep_arguments(ctx, &j->job, argv, argc);
     j->made = missing;
     j->source = 2;
     j->lives = RM_Alloc((size_t)(n + 1) * sizeof *j->lives);
@@ -299,7 +299,7 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
         j->lives[i + 1] = filter_life(sources[i]);
         j->ends[i] = row_bytes(sources[i]);
     }
-    return steps_begin(ctx, &j->job);
+    return steps_start(ctx, &j->job);
 }
 
 /* Counters that have grown can be copied, but not merged. */
@@ -308,7 +308,7 @@ static bool is_grown_copy(const struct filter *target,
     calyx_room room;
     calyx_info info;
     calyx_outline(native_of(source, &room), &info);
-    return !target && source->counts && info.parts > 1;
+    return !target && source->can_remove && info.parts > 1;
 }
 
 static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
@@ -341,7 +341,7 @@ static int merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (there == n) {
         struct filter *target = NULL;
         RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-        if (type_of(key, &target) == OTHER)
+        if (type_of(key, &target) == KEY_OTHER)
             reply_wrong_type(ctx);
         else if (!target || is_mergeable(ctx, target, "target"))
             merge_into(ctx, argv, argc, key, target, sources);
@@ -378,18 +378,19 @@ static int replay_part(RedisModuleCtx *ctx, RedisModuleString **argv,
     calyx_progress from = {.at = (uint64_t)at, .bits = {(uint64_t)bits}};
     struct filter *target = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum standing is = type_of(key, &target);
+    const enum key_type type = type_of(key, &target);
     calyx_status status = CALYX_OK;
-    if (is == MISSING) status = make_target(ctx, key, source, &target, &why);
+    if (type == KEY_MISSING)
+        status = make_target(ctx, key, source, &target, &why);
     RM_CloseKey(key);
-    if (is == OTHER || (target && target->layout != &native_layout))
+    if (type == KEY_OTHER || (target && target->layout != &native_layout))
         return reply_wrong_type(ctx);
     if (status == CALYX_OK)
         status = merge_part(target, source, (uint64_t)bytes, &from, &why);
     if (status != CALYX_OK) return reply_text(ctx, "ERR %s", why.text);
     const bool last = is_word(argv[6], "LAST");
     if (last) target->uncommitted = false;
-    if (last) filter_settle(target);
+    if (last) filter_compact(target);
     RM_ReplicateVerbatim(ctx);
     if (last)
         note_change(ctx, argv[1], "bloom.merge");
@@ -508,12 +509,12 @@ static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
                             const struct filter *b) {
     struct compare_job *const j = RM_Calloc(1, sizeof *j);
     j->job = (struct job){.step = compare_step, .reply = reply_compared};
-    steps_hold(ctx, &j->job, argv, argc);
+    steps_keep_arguments(ctx, &j->job, argv, argc);
     j->versions[0] = version_of(a, &j->job);
     j->versions[1] = version_of(b, &j->job);
     j->job.sees[0] = filter_life(a);
     j->job.sees[1] = filter_life(b);
-    return steps_begin(ctx, &j->job);
+    return steps_start(ctx, &j->job);
 }
 
 static int compare(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -539,33 +540,33 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct filter *f, long long expires) {
     calyx_error why = {.text = ""};
     if (filter_is_partial(f)) return reply_partial(ctx, f);
-    const uint64_t begun = pages_begun();
+    const uint64_t begun = prefault_last();
     memory_judge(ctx, 0);
     const calyx_status status = filter_clear(f, &why);
     memory_trust();
     if (status != CALYX_OK) {
-        counts.refused += status == CALYX_NO_MEMORY;
+        stats.refused += status == CALYX_NO_MEMORY;
         return reply_not_made(ctx, status, &why);
     }
     if (f->layout == &redisbloom_layout)
-        stream_clear(ctx, name, f->chain, expires);
+        replicate_chain_clear(ctx, name, f->chain, expires);
     else
         RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.clear");
-    return reply_ok_when_touched(ctx, begun);
+    return reply_ok_when_prefaulted(ctx, begun);
 }
 
 static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum standing is = type_of(key, &f);
+    const enum key_type type = type_of(key, &f);
     const long long expires = RM_GetAbsExpire(key);
     RM_CloseKey(key); /* who is told of the event may delete it */
-    switch (is) {
-        case OTHER: return reply_wrong_type(ctx);
-        case MISSING: return reply_not_found(ctx);
-        case FILTER: return clear_filter(ctx, argv[1], f, expires);
+    switch (type) {
+        case KEY_OTHER: return reply_wrong_type(ctx);
+        case KEY_MISSING: return reply_not_found(ctx);
+        case KEY_FILTER: return clear_filter(ctx, argv[1], f, expires);
     }
     return RM_OK;
 }

@@ -27,9 +27,9 @@ uint64_t rotations_done;
 /* ---- The list ------------------------------------------------------------ */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct window *first, *next; /* at which the timer goes on */
+static struct time_window *first, *next; /* at which the timer goes on */
 
-void rotation_add(struct window *w) {
+void rotation_add(struct time_window *w) {
     pthread_mutex_lock(&mutex);
     w->before = NULL;
     w->after = first;
@@ -38,7 +38,7 @@ void rotation_add(struct window *w) {
     pthread_mutex_unlock(&mutex);
 }
 
-void rotation_remove(struct window *w) {
+void rotation_remove(struct time_window *w) {
     pthread_mutex_lock(&mutex);
     if (w->after) w->after->before = w->before;
     if (w->before)
@@ -49,7 +49,7 @@ void rotation_remove(struct window *w) {
     pthread_mutex_unlock(&mutex);
 }
 
-void rotation_name(struct window *w, const char *name, size_t size) {
+void rotation_name(struct time_window *w, const char *name, size_t size) {
     char *copy = RM_Alloc(size + 1);
     memcpy(copy, name, size);
     pthread_mutex_lock(&mutex);
@@ -69,11 +69,11 @@ static uint64_t clock_now(void) {
     return (uint64_t)RM_Milliseconds();
 }
 
-static uint64_t due_at(const struct window *w, uint64_t now) {
+static uint64_t due_at(const struct time_window *w, uint64_t now) {
     return now > w->began ? (now - w->began) / window_span(w) : 0;
 }
 
-uint64_t rotation_due(const struct window *w) {
+uint64_t rotation_due(const struct time_window *w) {
     return due_at(w, clock_now());
 }
 
@@ -124,7 +124,7 @@ static void rotate_at(RedisModuleCtx *ctx, RedisModuleString *name) {
     for (int db = 0; RM_SelectDb(ctx, db) == RM_OK; db++) {
         struct filter *f = NULL;
         RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
-        if (type_of(key, &f) == FILTER) rotation_run(ctx, name, f);
+        if (type_of(key, &f) == KEY_FILTER) rotation_run(ctx, name, f);
         RM_CloseKey(key);
     }
 }
@@ -168,7 +168,7 @@ static int see_event(RedisModuleCtx *ctx, int type, const char *event,
     if (strcmp(event, "rename_to") != 0) return RM_OK;
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
-    if (type_of(key, &f) == FILTER && is_window(f)) {
+    if (type_of(key, &f) == KEY_FILTER && is_window(f)) {
         size_t size;
         const char *text = RM_StringPtrLen(name, &size);
         rotation_name(f->window, text, size);
@@ -217,10 +217,10 @@ static int run_rotate(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
             ctx, "ERR bad time: it is a number of milliseconds from 0");
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum standing is = type_of(key, &f);
-    if (is == OTHER) {
+    const enum key_type type = type_of(key, &f);
+    if (type == KEY_OTHER) {
         reply_wrong_type(ctx);
-    } else if (is == MISSING) {
+    } else if (type == KEY_MISSING) {
         reply_not_found(ctx);
     } else if (!is_window(f)) {
         RM_ReplyWithError(ctx, "ERR the filter is no window: make one with "

@@ -18,21 +18,22 @@
 #include "server/reply.h"
 #include "type.h"
 
-struct place {
+struct swap_key {
     RedisModuleKey *key;
-    enum standing is;
+    enum key_type type;
     struct filter *f; /* NULL if there is none */
 };
 
-static struct place open_place(RedisModuleCtx *ctx, RedisModuleString *name) {
-    struct place place = {RM_OpenKey(ctx, name, RM_READ | RM_WRITE), MISSING,
-                          NULL};
-    place.is = type_of(place.key, &place.f);
+static struct swap_key open_place(RedisModuleCtx *ctx,
+                                  RedisModuleString *name) {
+    struct swap_key place = {RM_OpenKey(ctx, name, RM_READ | RM_WRITE),
+                             KEY_MISSING, NULL};
+    place.type = type_of(place.key, &place.f);
     return place;
 }
 
 /* Put the staged filter in the place of the live one. */
-static void exchange(struct place *live, struct place *staged) {
+static void exchange(struct swap_key *live, struct swap_key *staged) {
     const long long expires =
         RM_GetAbsExpire(live->f ? live->key : staged->key);
     if (live->f) {
@@ -40,8 +41,8 @@ static void exchange(struct place *live, struct place *staged) {
                sizeof live->f->rare->guarded);
         RM_UnlinkKey(live->key);
     }
-    type_take(staged->key, staged->f);
-    type_put(live->key, staged->f);
+    type_detach(staged->key, staged->f);
+    type_attach(live->key, staged->f);
     RM_SetAbsExpire(live->key, expires);
     RM_UnlinkKey(staged->key);
 }
@@ -49,11 +50,11 @@ static void exchange(struct place *live, struct place *staged) {
 /* A filter of RedisBloom's layout is moved by words that its server knows; the
  * number of the generation is lost on that way. */
 static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
-                           const struct place *live, const struct filter *f,
+                           const struct swap_key *live, const struct filter *f,
                            uint64_t generation) {
     char text[24];
     if (f->layout == &redisbloom_layout) {
-        stream_swap(ctx, argv[1], argv[2], RM_GetAbsExpire(live->key));
+        replicate_chain_swap(ctx, argv[1], argv[2], RM_GetAbsExpire(live->key));
         return;
     }
     snprintf(text, sizeof text, "%llu", (unsigned long long)generation);
@@ -69,10 +70,11 @@ static uint64_t generation_after(const struct filter *f) {
 
 /* `generation` 0 stands for the next. */
 static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
-                       struct place *live, struct place *staged,
+                       struct swap_key *live, struct swap_key *staged,
                        uint64_t generation) {
-    if (live->is == OTHER || staged->is == OTHER) return reply_wrong_type(ctx);
-    if (staged->is == MISSING)
+    if (live->type == KEY_OTHER || staged->type == KEY_OTHER)
+        return reply_wrong_type(ctx);
+    if (staged->type == KEY_MISSING)
         return RM_ReplyWithError(
             ctx, "ERR not found: there is no filter under the staged key");
     if (filter_is_partial(staged->f)) return reply_partial(ctx, staged->f);
@@ -100,8 +102,8 @@ static int swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         return RM_ReplyWithError(
             ctx, "ERR the live and the staged key are the same");
 
-    struct place live = open_place(ctx, argv[1]);
-    struct place staged = open_place(ctx, argv[2]);
+    struct swap_key live = open_place(ctx, argv[1]);
+    struct swap_key staged = open_place(ctx, argv[2]);
     swap_places(ctx, argv, &live, &staged, (uint64_t)generation);
     RM_CloseKey(live.key);
     RM_CloseKey(staged.key);

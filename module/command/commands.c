@@ -24,7 +24,7 @@
 #include "settings.h"
 #include "type.h"
 
-struct counts counts;
+struct stats stats;
 
 /* ---- Keys ---------------------------------------------------------------- */
 
@@ -32,10 +32,10 @@ struct filter *open_there(RedisModuleCtx *ctx, RedisModuleString *name,
                           RedisModuleKey **key) {
     struct filter *f = NULL;
     *key = RM_OpenKey(ctx, name, RM_READ);
-    const enum standing is = type_of(*key, &f);
-    if (is == FILTER) return f;
+    const enum key_type type = type_of(*key, &f);
+    if (type == KEY_FILTER) return f;
     if (*key) RM_CloseKey(*key);
-    if (is == MISSING)
+    if (type == KEY_MISSING)
         reply_not_found(ctx);
     else
         reply_wrong_type(ctx);
@@ -50,16 +50,15 @@ void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- Replication --------------------------------------------------------- */
 
-/* A wish in words, which are options that make the same filter again. */
-struct words {
+/* A params in words, which are options that make the same filter again. */
+struct argument_list {
     RedisModuleCtx *ctx;
     RedisModuleString *word[18];
     size_t n;
 };
 
-__attribute__((format(printf, 3, 4))) static void say(struct words *words,
-                                                      const char *option,
-                                                      const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void say(
+    struct argument_list *words, const char *option, const char *format, ...) {
     char value[40];
     va_list arguments;
     va_start(arguments, format);
@@ -70,40 +69,43 @@ __attribute__((format(printf, 3, 4))) static void say(struct words *words,
     words->word[words->n++] = RM_CreateString(words->ctx, value, strlen(value));
 }
 
-static void say_number(struct words *words, const char *option,
+static void say_number(struct argument_list *words, const char *option,
                        uint64_t number) {
     say(words, option, "%llu", (unsigned long long)number);
 }
 
-static struct words words_for(RedisModuleCtx *ctx, const struct wish *wish) {
-    struct words words = {.ctx = ctx};
-    say(&words, "ERROR", "%.17g", wish->error);
-    say_number(&words, "CAPACITY", wish->capacity);
-    say_number(&words, "EXPANSION", wish->expansion);
-    say(&words, "LAYOUT", "%s", wish->layout->name);
-    say(&words, "KIND", "%s", wish->kind);
-    say_number(&words, "SEED", wish->seed);
-    if (!wish->window) return words;
-    say(&words, "WINDOW", "%llu.%03u", (unsigned long long)wish->window / 1000,
-        (unsigned)(wish->window % 1000));
-    say_number(&words, "GENERATIONS", wish->generations);
-    say_number(&words, "BEGAN", wish->began);
+static struct argument_list words_for(RedisModuleCtx *ctx,
+                                      const struct filter_params *params) {
+    struct argument_list words = {.ctx = ctx};
+    say(&words, "ERROR", "%.17g", params->error);
+    say_number(&words, "CAPACITY", params->capacity);
+    say_number(&words, "EXPANSION", params->expansion);
+    say(&words, "LAYOUT", "%s", params->layout->name);
+    say(&words, "KIND", "%s", params->kind);
+    say_number(&words, "SEED", params->seed);
+    if (!params->window) return words;
+    say(&words, "WINDOW", "%llu.%03u",
+        (unsigned long long)params->window / 1000,
+        (unsigned)(params->window % 1000));
+    say_number(&words, "GENERATIONS", params->generations);
+    say_number(&words, "BEGAN", params->began);
     return words;
 }
 
-static void free_words(struct words *words) {
+static void free_words(struct argument_list *words) {
     while (words->n > 0) RM_FreeString(words->ctx, words->word[--words->n]);
 }
 
 static void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                          const struct filter *f, const struct wish *wish,
+                          const struct filter *f,
+                          const struct filter_params *params,
                           RedisModuleString **items, size_t n) {
     enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
     if (f->layout == &redisbloom_layout) {
-        stream_new(ctx, name, f->chain, items, n);
+        replicate_chain(ctx, name, f->chain, items, n);
         return;
     }
-    struct words words = words_for(ctx, wish);
+    struct argument_list words = words_for(ctx, params);
     if (n == 0)
         RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
                      words.word[CAPACITY], words.word + REST, words.n - REST);
@@ -116,7 +118,8 @@ static void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
 /* Those of the first `done` items that changed something: the others did not.
  */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                            const struct filter *f, const struct wish *made,
+                            const struct filter *f,
+                            const struct filter_params *made,
                             const struct items *items, const bool *changed,
                             size_t done) {
     if (!made) {
@@ -134,22 +137,22 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* Make a filter and put it under the key; else reply and return NULL. */
 static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
-                           struct wish *wish) {
+                           struct filter_params *params) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
-    if (wish->window &&
-        !rotation_may_begin(ctx, wish->began,
-                            span_of(wish->window, wish->generations)))
+    if (params->window &&
+        !rotation_may_begin(ctx, params->began,
+                            span_of(params->window, params->generations)))
         return NULL;
     memory_judge(ctx, 0);
-    const calyx_status status = filter_new(wish, &f, &why);
+    const calyx_status status = filter_new(params, &f, &why);
     memory_trust();
     if (status == CALYX_OK) {
         if (is_window(f)) rotation_listen(ctx);
-        type_put(key, f);
+        type_attach(key, f);
         return f;
     }
-    counts.refused += status == CALYX_NO_MEMORY;
+    stats.refused += status == CALYX_NO_MEMORY;
     reply_not_made(ctx, status, &why);
     return NULL;
 }
@@ -157,24 +160,24 @@ static struct filter *make(RedisModuleCtx *ctx, RedisModuleKey *key,
 static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct options options;
     const bool theirs =
-        is_replayed(ctx) && stream_reserve(argv, argc, &options);
+        is_replayed(ctx) && redisbloom_parse_reserve(argv, argc, &options);
     const char *wrong = theirs ? NULL : parse_reserve(argv, argc, &options);
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
 
     struct filter *f = NULL;
-    const uint64_t begun = pages_begun();
+    const uint64_t begun = prefault_last();
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     switch (type_of(key, &f)) {
-        case OTHER: reply_wrong_type(ctx); break;
-        case FILTER: RM_ReplyWithError(ctx, "ERR item exists"); break;
-        case MISSING:
-            f = make(ctx, key, &options.wish);
+        case KEY_OTHER: reply_wrong_type(ctx); break;
+        case KEY_FILTER: RM_ReplyWithError(ctx, "ERR item exists"); break;
+        case KEY_MISSING:
+            f = make(ctx, key, &options.params);
             if (!f) break;
             RM_CloseKey(key); /* who is told of the event may delete it */
-            replicate_new(ctx, argv[1], f, &options.wish, NULL, 0);
+            replicate_new(ctx, argv[1], f, &options.params, NULL, 0);
             note_change(ctx, argv[1], "bloom.reserve");
-            return reply_ok_when_touched(ctx, begun);
+            return reply_ok_when_prefaulted(ctx, begun);
     }
     RM_CloseKey(key);
     return RM_OK;
@@ -201,25 +204,25 @@ struct added {
 /* Add items to a filter, which was `made` by this command unless that is NULL,
  * and tell replicas. They may be `all` items of the command, or some. */
 static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                      struct filter *f, const struct wish *made,
+                      struct filter *f, const struct filter_params *made,
                       struct items *items, bool all, struct added *added) {
     added->done = 0;
     added->why.text[0] = '\0';
     memory_judge(ctx, filter_bytes(f));
-    if (items->n > 1) pages_hold(true);
+    if (items->n > 1) prefault_pause(true);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
     added->status = filter_add(f, items->keys, items->n, items->answers,
                                changed, &added->done, &added->why);
-    if (items->n > 1) pages_hold(false);
+    if (items->n > 1) prefault_pause(false);
     memory_trust();
     if (was_refused_there(ctx, f, added->status)) added->status = CALYX_OK;
     if (added->status != CALYX_OK) memory_explain(&added->why);
     size_t fresh = 0, changes = 0;
     for (size_t i = 0; i < added->done; i++) fresh += items->answers[i];
     for (size_t i = 0; i < added->done; i++) changes += changed[i];
-    counts.adds += added->done;
-    counts.fresh += fresh;
-    counts.refused += added->status == CALYX_NO_MEMORY;
+    stats.adds += added->done;
+    stats.fresh += fresh;
+    stats.refused += added->status == CALYX_NO_MEMORY;
 
     /* BF.INSERT may have words that RedisBloom does not know. */
     if (!made && all && changes == items->n && f->layout != &redisbloom_layout)
@@ -245,10 +248,10 @@ static int reply_added(RedisModuleCtx *ctx, const struct items *items,
 struct items_job {
     struct job job;
     struct items items;
-    size_t at;               /* items that are done */
-    uint64_t life;           /* of the filter       */
-    bool gone;               /* it is not there any more */
-    const struct wish *made; /* by the first step; then NULL */
+    size_t at;                        /* items that are done */
+    uint64_t life;                    /* of the filter       */
+    bool gone;                        /* it is not there any more */
+    const struct filter_params *made; /* by the first step; then NULL */
     struct added added;
 };
 
@@ -257,7 +260,7 @@ static struct items_job *new_items_job(RedisModuleCtx *ctx,
                                        RedisModuleString **argv, int argc,
                                        int first_item) {
     struct items_job *const j = RM_Calloc(1, sizeof *j);
-    steps_hold(ctx, &j->job, argv, argc);
+    steps_keep_arguments(ctx, &j->job, argv, argc);
     items_open(&j->items, j->job.argv + first_item, argc - first_item);
     j->life = filter_life(f);
     return j;
@@ -312,14 +315,14 @@ static int reply_adds(RedisModuleCtx *ctx, struct job *job) {
 
 static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                         int first_item, struct filter *f,
-                        const struct wish *made) {
+                        const struct filter_params *made) {
     struct items_job *const j = new_items_job(ctx, f, argv, argc, first_item);
     j->job.step = add_step;
     j->job.reply = reply_adds;
     j->job.end = end_items;
     j->job.writes = true;
     j->made = made;
-    return steps_begin(ctx, &j->job);
+    return steps_start(ctx, &j->job);
 }
 
 static bool ask_step(RedisModuleCtx *ctx, struct job *job) {
@@ -328,8 +331,8 @@ static bool ask_step(RedisModuleCtx *ctx, struct job *job) {
     j->gone = !f;
     if (!f) return true;
     const struct items some = next_items(j, f);
-    counts.positives += f->layout->has_many(f, some.keys, some.n, some.answers);
-    counts.questions += some.n;
+    stats.positives += f->layout->has_many(f, some.keys, some.n, some.answers);
+    stats.lookups += some.n;
     j->at += some.n;
     return j->at == j->items.n;
 }
@@ -348,7 +351,7 @@ static int ask_in_steps(RedisModuleCtx *ctx, const struct filter *f,
     j->job.step = ask_step;
     j->job.reply = reply_asked;
     j->job.end = end_items;
-    return steps_begin(ctx, &j->job);
+    return steps_start(ctx, &j->job);
 }
 
 /* ---- Adding -------------------------------------------------------------- */
@@ -368,12 +371,12 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
     if (status != CALYX_OK) {
         memory_explain(&why);
-        counts.refused += status == CALYX_NO_MEMORY;
+        stats.refused += status == CALYX_NO_MEMORY;
         return reply_not_added(ctx, status, &why);
     }
-    counts.adds++;
+    stats.adds++;
     if (fresh) {
-        counts.fresh++;
+        stats.fresh++;
         RM_ReplicateVerbatim(ctx);
         note_change(ctx, name, "bloom.add");
     }
@@ -382,8 +385,8 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* Items of which more are given than a step takes, or all at once. */
 static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                    int first_item, struct filter *f, const struct wish *made,
-                    bool single) {
+                    int first_item, struct filter *f,
+                    const struct filter_params *made, bool single) {
     struct items items;
     struct added added;
     items_open(&items, argv + first_item, argc - first_item);
@@ -402,35 +405,35 @@ static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                struct options *options, int first_item, bool single) {
     RedisModuleString *const name = argv[1];
     struct filter *f = NULL;
-    struct wish wish, *made = NULL;
+    struct filter_params params, *made = NULL;
     calyx_key item;
     if (single) {
         item.data = RM_StringPtrLen(argv[first_item], &item.size);
-        filter_guess(item.data, item.size);
+        filter_prefetch(item.data, item.size);
     }
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
-    const enum standing is = type_of(key, &f);
-    if (is == OTHER) {
+    const enum key_type type = type_of(key, &f);
+    if (type == KEY_OTHER) {
         reply_wrong_type(ctx);
-    } else if (is == MISSING && options && options->no_create) {
+    } else if (type == KEY_MISSING && options && options->no_create) {
         reply_not_found(ctx);
-    } else if (is == MISSING) {
-        wish = options            ? options->wish
-               : is_replayed(ctx) ? stream_wish()
-                                  : settings_wish();
-        made = &wish;
+    } else if (type == KEY_MISSING) {
+        params = options            ? options->params
+                 : is_replayed(ctx) ? redisbloom_params()
+                                    : settings_params();
+        made = &params;
         f = make(ctx, key, made);
     } else if (filter_is_partial(f) &&
-               !(is_replayed(ctx) && filter_take_as_whole(f))) {
+               !(is_replayed(ctx) && filter_accept_partial(f))) {
         reply_partial(ctx, f);
         f = NULL;
     }
     RM_CloseKey(key); /* now: meanwhile the line of the guess comes */
     if (f && single && !made && !f->repeats_matter) {
-        filter_aim(f);
+        filter_prefetch_next(f);
         add_single(ctx, name, f, &item);
     } else if (f) {
-        if (single) filter_aim(f);
+        if (single) filter_prefetch_next(f);
         add_all(ctx, argv, argc, first_item, f, made, single);
     }
     return RM_OK;
@@ -448,7 +451,8 @@ static int add_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct options options;
-    const bool theirs = is_replayed(ctx) && stream_insert(argv, argc, &options);
+    const bool theirs =
+        is_replayed(ctx) && redisbloom_parse_insert(argv, argc, &options);
     const char *wrong = theirs ? NULL : parse_insert(argv, argc, &options);
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
@@ -462,19 +466,19 @@ static int ask_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct filter *f = NULL;
     size_t size;
     const char *item = RM_StringPtrLen(argv[2], &size);
-    filter_guess(item, size);
+    filter_prefetch(item, size);
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    const enum standing is = type_of(key, &f);
+    const enum key_type type = type_of(key, &f);
     if (key) RM_CloseKey(key); /* now: meanwhile the line of the guess comes */
-    if (is == OTHER) {
+    if (type == KEY_OTHER) {
         reply_wrong_type(ctx);
-    } else if (is == FILTER && filter_is_partial(f)) {
+    } else if (type == KEY_FILTER && filter_is_partial(f)) {
         reply_partial(ctx, f);
     } else {
-        if (f) filter_aim(f);
-        const bool found = is == FILTER && f->layout->has(f, item, size);
-        counts.questions++;
-        counts.positives += found;
+        if (f) filter_prefetch_next(f);
+        const bool found = type == KEY_FILTER && f->layout->has(f, item, size);
+        stats.lookups++;
+        stats.positives += found;
         RM_ReplyWithBool(ctx, found);
     }
     return RM_OK;
@@ -488,11 +492,11 @@ static void ask_items(RedisModuleCtx *ctx, const struct filter *f,
         ask_in_steps(ctx, f, argv, argc);
     } else {
         if (f)
-            counts.positives +=
+            stats.positives +=
                 f->layout->has_many(f, items.keys, items.n, items.answers);
         else
             memset(items.answers, false, items.n);
-        counts.questions += items.n;
+        stats.lookups += items.n;
         RM_ReplyWithArray(ctx, argc - 2);
         reply_bools(ctx, items.answers, items.n);
     }
@@ -503,10 +507,10 @@ static int ask_many(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    const enum standing is = type_of(key, &f);
-    if (is == OTHER)
+    const enum key_type type = type_of(key, &f);
+    if (type == KEY_OTHER)
         reply_wrong_type(ctx);
-    else if (is == FILTER && filter_is_partial(f))
+    else if (type == KEY_FILTER && filter_is_partial(f))
         reply_partial(ctx, f);
     else
         ask_items(ctx, f, argv, argc);
@@ -520,12 +524,12 @@ static int card(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    const enum standing is = type_of(key, &f);
-    struct facts facts = {0};
-    if (f) f->layout->tell(f, &facts);
-    if (is == OTHER)
+    const enum key_type type = type_of(key, &f);
+    struct filter_facts facts = {0};
+    if (f) f->layout->describe(f, &facts);
+    if (type == KEY_OTHER)
         reply_wrong_type(ctx);
-    else if (is == FILTER && filter_is_partial(f))
+    else if (type == KEY_FILTER && filter_is_partial(f))
         reply_partial(ctx, f);
     else
         RM_ReplyWithLongLong(ctx, (long long)facts.items);
@@ -599,9 +603,9 @@ struct filter *make_of_head(RedisModuleCtx *ctx, RedisModuleKey *key,
     const calyx_status status = filter_load_head(bytes, size, &f, &why);
     memory_trust();
     if (status == CALYX_OK) {
-        type_put(key, f);
+        type_attach(key, f);
     } else if (status == CALYX_NO_MEMORY) {
-        counts.refused++;
+        stats.refused++;
         reply_not_made(ctx, status, &why);
     } else {
         loads_refused++;
@@ -615,7 +619,8 @@ static void load_head(RedisModuleCtx *ctx, RedisModuleString *name,
     const struct filter *f = make_of_head(ctx, key, bytes, size);
     if (!f) return;
     if (f->layout == &redisbloom_layout)
-        stream_header(ctx, name, f->chain); /* also of one in an old form */
+        replicate_chain_header(ctx, name,
+                               f->chain); /* also of one in an old form */
     else
         RM_ReplicateVerbatim(ctx);
     loaded(ctx, name, f);
@@ -627,7 +632,7 @@ static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
     calyx_error why = {.text = ""};
     bool changed = false;
     calyx_status status = filter_load_piece(f, at, bytes, size, &changed, &why);
-    if (status != CALYX_OK && is_replayed(ctx) && filter_take_as_whole(f))
+    if (status != CALYX_OK && is_replayed(ctx) && filter_accept_partial(f))
         status = filter_load_piece(f, at, bytes, size, &changed, &why);
     if (status != CALYX_OK) {
         loads_refused++;
@@ -635,7 +640,7 @@ static int load_piece(RedisModuleCtx *ctx, RedisModuleString *name,
     }
     if (!changed) return RM_ReplyWithSimpleString(ctx, "OK");
     if (f->layout == &redisbloom_layout)
-        stream_chunk(ctx, name, f->chain, at, size);
+        replicate_chain_chunk(ctx, name, f->chain, at, size);
     else
         RM_ReplicateVerbatim(ctx);
     return loaded(ctx, name, f);
@@ -651,12 +656,12 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
         return RM_ReplyWithError(ctx, "ERR Second argument must be numeric");
 
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum standing is = type_of(key, &f);
-    if (is == OTHER)
+    const enum key_type type = type_of(key, &f);
+    if (type == KEY_OTHER)
         reply_wrong_type(ctx);
-    else if (is == FILTER && f->uncommitted)
+    else if (type == KEY_FILTER && f->uncommitted)
         reply_partial(ctx, f);
-    else if (is == FILTER)
+    else if (type == KEY_FILTER)
         load_piece(ctx, argv[1], f, at, bytes, size);
     else if (at == 1)
         load_head(ctx, argv[1], key, bytes, size);

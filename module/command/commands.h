@@ -7,16 +7,16 @@
 
 int commands_register(RedisModuleCtx *ctx);
 
-struct counts {
-    uint64_t questions, positives; /* items asked for, and "yes" answers */
-    uint64_t adds, fresh;          /* items given, and those that were new */
-    uint64_t deleted;              /* items that were there to delete */
-    uint64_t refused;              /* filters not made or grown, for memory */
+struct stats {
+    uint64_t lookups, positives; /* items asked for, and "yes" answers */
+    uint64_t adds, fresh;        /* items given, and those that were new */
+    uint64_t deleted;            /* items that were there to delete */
+    uint64_t refused;            /* filters not made or grown, for memory */
     uint64_t
         guarded[GUARD_ANSWERS]; /* answers of BF.GUARD, and how many were */
-    uint64_t guarded_blindly;   /*   given without a filter to rely on    */
+    uint64_t guarded_without_filter; /*   given without a filter to rely on */
 };
-extern struct counts counts;
+extern struct stats stats;
 
 /* docs.c: what COMMAND DOCS tells of a command, or NULL. */
 const RedisModuleCommandInfo *docs_of(const char *command);

@@ -56,107 +56,111 @@ struct parsing {
     int expansions; /* how often it was said */
 };
 
-static enum number take_capacity(struct parsing *p, RedisModuleString *value) {
+static enum number option_capacity(struct parsing *p,
+                                   RedisModuleString *value) {
     long long n = 0;
     const enum number is = parse_whole(value, 1, MOST_CAPACITY, &n);
-    p->out->wish.capacity = (uint64_t)n;
+    p->out->params.capacity = (uint64_t)n;
     return is;
 }
 
-static enum number take_error(struct parsing *p, RedisModuleString *value) {
-    return parse_error_rate(value, &p->out->wish.error);
+static enum number option_error(struct parsing *p, RedisModuleString *value) {
+    return parse_error_rate(value, &p->out->params.error);
 }
 
-static enum number take_expansion(struct parsing *p, RedisModuleString *value) {
+static enum number option_expansion(struct parsing *p,
+                                    RedisModuleString *value) {
     long long n = 0;
     const enum number is = parse_whole(value, 0, MOST_EXPANSION, &n);
-    p->out->wish.expansion = p->out->wish.unused_growth = (uint32_t)n;
+    p->out->params.expansion = p->out->params.unused_growth = (uint32_t)n;
     p->has_expansion = n > 0;
     p->expansions++;
     return is;
 }
 
-static enum number take_non_scaling(struct parsing *p,
-                                    RedisModuleString *value) {
+static enum number option_non_scaling(struct parsing *p,
+                                      RedisModuleString *value) {
     (void)value;
     p->non_scaling = true;
     return NUMBER;
 }
 
-static enum number take_no_create(struct parsing *p, RedisModuleString *value) {
+static enum number option_no_create(struct parsing *p,
+                                    RedisModuleString *value) {
     (void)value;
     p->out->no_create = true;
     return NUMBER;
 }
 
-static enum number take_seed(struct parsing *p, RedisModuleString *value) {
+static enum number option_seed(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
-    p->out->wish.random_seed = false;
+    p->out->params.random_seed = false;
     p->has_seed_or_kind = true;
-    return parse_seed(text, size, &p->out->wish.seed) ? NUMBER : NO_NUMBER;
+    return parse_seed(text, size, &p->out->params.seed) ? NUMBER : NO_NUMBER;
 }
 
-static enum number take_kind(struct parsing *p, RedisModuleString *value) {
+static enum number option_kind(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     p->has_seed_or_kind = true;
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
         if (strlen(*kind) == size && strncasecmp(*kind, text, size) == 0) {
-            p->out->wish.kind = *kind;
+            p->out->params.kind = *kind;
             return NUMBER;
         }
     return NO_NUMBER;
 }
 
-static enum number take_counting(struct parsing *p, RedisModuleString *value) {
+static enum number option_counting(struct parsing *p,
+                                   RedisModuleString *value) {
     (void)value;
-    p->out->wish.kind = "counting";
+    p->out->params.kind = "counting";
     return NUMBER;
 }
 
-static enum number take_window(struct parsing *p, RedisModuleString *value) {
+static enum number option_window(struct parsing *p, RedisModuleString *value) {
     double seconds;
     if (RM_StringToDouble(value, &seconds) != RM_OK || isnan(seconds))
         return NO_NUMBER;
     if (!(seconds >= 0.001 && seconds <= (double)MOST_WINDOW / 1000))
         return OUT_OF_RANGE;
-    p->out->wish.window = (uint64_t)llround(1000 * seconds);
+    p->out->params.window = (uint64_t)llround(1000 * seconds);
     return NUMBER;
 }
 
-static enum number take_generations(struct parsing *p,
-                                    RedisModuleString *value) {
+static enum number option_generations(struct parsing *p,
+                                      RedisModuleString *value) {
     long long n = 0;
     const enum number is = parse_whole(value, 1, MOST_GENERATIONS, &n);
-    p->out->wish.generations = (uint32_t)n;
+    p->out->params.generations = (uint32_t)n;
     return is;
 }
 
-static enum number take_began(struct parsing *p, RedisModuleString *value) {
+static enum number option_began(struct parsing *p, RedisModuleString *value) {
     long long n = 0;
     const enum number is = parse_whole(value, 0, INT64_MAX, &n);
-    p->out->wish.began = (uint64_t)n;
+    p->out->params.began = (uint64_t)n;
     p->has_began = true;
     return is;
 }
 
-static enum number take_layout(struct parsing *p, RedisModuleString *value) {
+static enum number option_layout(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
-    p->out->wish.layout = layout_named(text, size);
+    p->out->params.layout = layout_named(text, size);
     p->has_layout = true;
-    return p->out->wish.layout ? NUMBER : NO_NUMBER;
+    return p->out->params.layout ? NUMBER : NO_NUMBER;
 }
 
 /* ---- The table ----------------------------------------------------------- */
 
 static const char WRONG_ARITY[] = "";
 
-struct option {
+struct option_row {
     const char *word;
     bool has_value, in_reserve;
-    enum number (*take)(struct parsing *p, RedisModuleString *value);
+    enum number (*parse)(struct parsing *p, RedisModuleString *value);
     const char *reserve_lacks, *reserve_no_number, *reserve_range;
     const char *insert_bad;
 };
@@ -175,24 +179,25 @@ static const char BAD_GENERATIONS[] =
 static const char BAD_BEGAN[] =
     "ERR bad time: it is a number of milliseconds from 0";
 
-static const struct option options[] = {
-    {"WINDOW", true, true, take_window, BAD_WINDOW, BAD_WINDOW, BAD_WINDOW,
+static const struct option_row options[] = {
+    {"WINDOW", true, true, option_window, BAD_WINDOW, BAD_WINDOW, BAD_WINDOW,
      BAD_WINDOW},
-    {"GENERATIONS", true, true, take_generations, BAD_GENERATIONS,
+    {"GENERATIONS", true, true, option_generations, BAD_GENERATIONS,
      BAD_GENERATIONS, BAD_GENERATIONS, BAD_GENERATIONS},
-    {"BEGAN", true, true, take_began, BAD_BEGAN, BAD_BEGAN, BAD_BEGAN,
+    {"BEGAN", true, true, option_began, BAD_BEGAN, BAD_BEGAN, BAD_BEGAN,
      BAD_BEGAN},
-    {"COUNTING", false, true, take_counting, NULL, NULL, NULL, NULL},
-    {"CAPACITY", true, false, take_capacity, NULL, NULL, NULL, "Bad capacity"},
-    {"ERROR", true, false, take_error, NULL, NULL, NULL, "Bad error rate"},
-    {"EXPANSION", true, true, take_expansion, "ERR no expansion",
+    {"COUNTING", false, true, option_counting, NULL, NULL, NULL, NULL},
+    {"CAPACITY", true, false, option_capacity, NULL, NULL, NULL,
+     "Bad capacity"},
+    {"ERROR", true, false, option_error, NULL, NULL, NULL, "Bad error rate"},
+    {"EXPANSION", true, true, option_expansion, "ERR no expansion",
      "ERR bad expansion", "ERR expansion must be in the range [0, 32768]",
      "Bad expansion"},
-    {"NOCREATE", false, false, take_no_create, NULL, NULL, NULL, NULL},
-    {"NONSCALING", false, true, take_non_scaling, NULL, NULL, NULL, NULL},
-    {"SEED", true, true, take_seed, BAD_SEED, BAD_SEED, BAD_SEED, BAD_SEED},
-    {"KIND", true, true, take_kind, BAD_KIND, BAD_KIND, BAD_KIND, BAD_KIND},
-    {"LAYOUT", true, true, take_layout, BAD_LAYOUT, BAD_LAYOUT, BAD_LAYOUT,
+    {"NOCREATE", false, false, option_no_create, NULL, NULL, NULL, NULL},
+    {"NONSCALING", false, true, option_non_scaling, NULL, NULL, NULL, NULL},
+    {"SEED", true, true, option_seed, BAD_SEED, BAD_SEED, BAD_SEED, BAD_SEED},
+    {"KIND", true, true, option_kind, BAD_KIND, BAD_KIND, BAD_KIND, BAD_KIND},
+    {"LAYOUT", true, true, option_layout, BAD_LAYOUT, BAD_LAYOUT, BAD_LAYOUT,
      BAD_LAYOUT},
 };
 
@@ -202,7 +207,7 @@ bool is_word(RedisModuleString *text, const char *word) {
     return size == strlen(word) && strncasecmp(chars, word, size) == 0;
 }
 
-static const struct option *option_named(RedisModuleString *text) {
+static const struct option_row *option_named(RedisModuleString *text) {
     const size_t n = sizeof options / sizeof *options;
     for (size_t i = 0; i < n; i++)
         if (is_word(text, options[i].word)) return &options[i];
@@ -212,35 +217,36 @@ static const struct option *option_named(RedisModuleString *text) {
 /* ---- The commands -------------------------------------------------------- */
 
 static struct parsing begin(struct options *out) {
-    *out = (struct options){.wish = settings_wish()};
+    *out = (struct options){.params = settings_params()};
     return (struct parsing){.out = out};
 }
 
 /* What the options say together, of a window. */
 static const char *complete_window(struct parsing *p) {
-    struct wish *const wish = &p->out->wish;
-    if (p->has_layout && wish->layout != &native_layout)
+    struct filter_params *const params = &p->out->params;
+    if (p->has_layout && params->layout != &native_layout)
         return "ERR the redisbloom layout has no windows; say LAYOUT native";
-    if (wish_counts(wish))
+    if (params_can_remove(params))
         return "ERR WINDOW and COUNTING exclude each other: a window forgets "
                "by itself";
-    if (!wish->generations) wish->generations = USUAL_GENERATIONS;
-    if (!p->has_began) wish->began = (uint64_t)RM_Milliseconds();
-    wish->layout = &window_layout;
+    if (!params->generations) params->generations = USUAL_GENERATIONS;
+    if (!p->has_began) params->began = (uint64_t)RM_Milliseconds();
+    params->layout = &window_layout;
     return NULL;
 }
 
 /* The same of any filter. The redisbloom layout has no kinds: unless it was
  * asked for, a kind that can do what it cannot is native. */
 static const char *complete(struct parsing *p) {
-    struct wish *const wish = &p->out->wish;
-    if (p->non_scaling) wish->expansion = 0;
-    if (wish->window) return complete_window(p);
-    if (wish->generations || p->has_began)
+    struct filter_params *const params = &p->out->params;
+    if (p->non_scaling) params->expansion = 0;
+    if (params->window) return complete_window(p);
+    if (params->generations || p->has_began)
         return "ERR GENERATIONS and BEGAN go with WINDOW";
-    if (!p->has_layout && wish_counts(wish)) wish->layout = &native_layout;
-    if (wish->layout != &redisbloom_layout) return NULL;
-    if (wish_counts(wish))
+    if (!p->has_layout && params_can_remove(params))
+        params->layout = &native_layout;
+    if (params->layout != &redisbloom_layout) return NULL;
+    if (params_can_remove(params))
         return "ERR could not create filter: the redisbloom layout has no room "
                "for counters; say LAYOUT native";
     if (p->has_seed_or_kind)
@@ -249,11 +255,11 @@ static const char *complete(struct parsing *p) {
     return NULL;
 }
 
-static const char *take_reserve_option(struct parsing *p,
-                                       RedisModuleString **argv, int argc,
-                                       int *at) {
+static const char *parse_reserve_option(struct parsing *p,
+                                        RedisModuleString **argv, int argc,
+                                        int *at) {
     static char text[200];
-    const struct option *option = option_named(argv[*at]);
+    const struct option_row *option = option_named(argv[*at]);
     if (!option || !option->in_reserve) {
         size_t size;
         const char *word = RM_StringPtrLen(argv[*at], &size);
@@ -265,7 +271,7 @@ static const char *take_reserve_option(struct parsing *p,
         return text;
     }
     if (option->has_value && *at + 1 >= argc) return option->reserve_lacks;
-    switch (option->take(p, option->has_value ? argv[*at + 1] : NULL)) {
+    switch (option->parse(p, option->has_value ? argv[*at + 1] : NULL)) {
         case NO_NUMBER: return option->reserve_no_number;
         case OUT_OF_RANGE: return option->reserve_range;
         case NUMBER: break;
@@ -279,11 +285,11 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
     static char text[80];
     struct parsing p = begin(out);
     if (argc < 4) return WRONG_ARITY;
-    const enum number error = take_error(&p, argv[2]);
+    const enum number error = option_error(&p, argv[2]);
     if (error == NO_NUMBER) return "ERR bad error rate";
     if (error == OUT_OF_RANGE)
         return "ERR error rate must be in the range (0.000000, 1.000000)";
-    const enum number capacity = take_capacity(&p, argv[3]);
+    const enum number capacity = option_capacity(&p, argv[3]);
     if (capacity == NO_NUMBER) return "ERR bad capacity";
     if (capacity == OUT_OF_RANGE) {
         snprintf(text, sizeof text,
@@ -292,7 +298,7 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
         return text;
     }
     for (int at = 4; at < argc;) {
-        const char *wrong = take_reserve_option(&p, argv, argc, &at);
+        const char *wrong = parse_reserve_option(&p, argv, argc, &at);
         if (wrong) return wrong;
     }
     if (p.expansions > 1) return WRONG_ARITY; /* as RedisBloom has it */
@@ -309,10 +315,11 @@ const char *parse_insert(RedisModuleString **argv, int argc,
             out->items = at + 1;
             break;
         }
-        const struct option *option = option_named(argv[at]);
+        const struct option_row *option = option_named(argv[at]);
         if (!option) return "Unknown argument received";
         if (option->has_value && at + 1 >= argc) return WRONG_ARITY;
-        if (option->take(&p, option->has_value ? argv[at + 1] : NULL) != NUMBER)
+        if (option->parse(&p, option->has_value ? argv[at + 1] : NULL) !=
+            NUMBER)
             return option->insert_bad;
         at += option->has_value ? 2 : 1;
     }

@@ -6,7 +6,7 @@
 #include "server/api.h"
 
 struct options {
-    struct wish wish;
+    struct filter_params params;
     bool no_create;
     int items; /* index of the first item; 0 if there is none */
 };

@@ -27,7 +27,7 @@ bool is_replayed(RedisModuleCtx *ctx) {
 /* ---- Reading ------------------------------------------------------------- */
 
 /* What a command tells; 0 for what it does not. */
-struct told {
+struct parsed_options {
     double error;
     long long capacity, expansion;
     bool has_expansion, non_scaling;
@@ -42,9 +42,10 @@ static bool read_whole(RedisModuleString *text, long long least,
     return RM_StringToLongLong(text, number) == RM_OK && *number >= least;
 }
 
-static bool read_expansion(RedisModuleString *text, struct told *told) {
-    told->has_expansion = true;
-    return read_whole(text, 0, &told->expansion);
+static bool read_expansion(RedisModuleString *text,
+                           struct parsed_options *parsed) {
+    parsed->has_expansion = true;
+    return read_whole(text, 0, &parsed->expansion);
 }
 
 static uint32_t settings_growth(void) {
@@ -52,27 +53,27 @@ static uint32_t settings_growth(void) {
     return settings.expansion > 0 ? (uint32_t)settings.expansion : USUAL;
 }
 
-static struct wish wish_for(const struct told *told) {
-    struct wish wish = settings_wish();
-    const bool is_sure =
-        told->error > 0 && told->error <= CHAIN_MOST_ERROR && told->capacity;
+static struct filter_params params_for(const struct parsed_options *parsed) {
+    struct filter_params params = settings_params();
+    const bool is_sure = parsed->error > 0 &&
+                         parsed->error <= CHAIN_MOST_ERROR && parsed->capacity;
     const bool fixed =
-        told->non_scaling || (told->has_expansion && !told->expansion);
-    wish.layout = &redisbloom_layout;
-    if (told->error > 0) wish.error = told->error;
-    if (told->capacity) wish.capacity = (uint64_t)told->capacity;
-    if (told->has_expansion)
-        wish.unused_growth = told->expansion < UINT32_MAX
-                                 ? (uint32_t)told->expansion
-                                 : UINT32_MAX;
-    wish.expansion =
-        wish.unused_growth ? wish.unused_growth : settings_growth();
-    if (fixed && is_sure) wish.expansion = 0;
-    return wish;
+        parsed->non_scaling || (parsed->has_expansion && !parsed->expansion);
+    params.layout = &redisbloom_layout;
+    if (parsed->error > 0) params.error = parsed->error;
+    if (parsed->capacity) params.capacity = (uint64_t)parsed->capacity;
+    if (parsed->has_expansion)
+        params.unused_growth = parsed->expansion < UINT32_MAX
+                                   ? (uint32_t)parsed->expansion
+                                   : UINT32_MAX;
+    params.expansion =
+        params.unused_growth ? params.unused_growth : settings_growth();
+    if (fixed && is_sure) params.expansion = 0;
+    return params;
 }
 
-struct wish stream_wish(void) {
-    return wish_for(&(struct told){0});
+struct filter_params redisbloom_params(void) {
+    return params_for(&(struct parsed_options){0});
 }
 
 /* RedisBloom looks for the words everywhere, in the key, too, and passes over
@@ -83,41 +84,42 @@ static int find_word(RedisModuleString **argv, int argc, const char *word) {
     return at < argc ? at : 0;
 }
 
-bool stream_reserve(RedisModuleString **argv, int argc, struct options *out) {
+bool redisbloom_parse_reserve(RedisModuleString **argv, int argc,
+                              struct options *out) {
     enum { MOST_WORDS = 7 };
-    struct told told = {0};
+    struct parsed_options parsed = {0};
     if (argc < 4 || argc > MOST_WORDS ||
         find_word(argv + 3, argc - 3, "LAYOUT"))
         return false;
     const int expansion = find_word(argv, argc, "EXPANSION");
-    if (!read_rate(argv[2], &told.error) ||
-        !read_whole(argv[3], 1, &told.capacity) ||
+    if (!read_rate(argv[2], &parsed.error) ||
+        !read_whole(argv[3], 1, &parsed.capacity) ||
         (expansion && (expansion + 1 == argc ||
-                       !read_expansion(argv[expansion + 1], &told))))
+                       !read_expansion(argv[expansion + 1], &parsed))))
         return false;
-    told.non_scaling = find_word(argv, argc, "NONSCALING");
-    *out = (struct options){.wish = wish_for(&told)};
+    parsed.non_scaling = find_word(argv, argc, "NONSCALING");
+    *out = (struct options){.params = params_for(&parsed)};
     return true;
 }
 
 /* One option, by its first letters: how many words it takes, or 0 if it is
  * none. */
-static int read_option(RedisModuleString **argv, int left, struct told *told,
-                       bool *no_create) {
+static int read_option(RedisModuleString **argv, int left,
+                       struct parsed_options *parsed, bool *no_create) {
     size_t size;
     const char *word = RM_StringPtrLen(argv[0], &size);
     const int first = size > 0 ? tolower((unsigned char)word[0]) : 0;
     const int second = size > 1 ? tolower((unsigned char)word[1]) : 0;
     const int third = size > 2 ? tolower((unsigned char)word[2]) : 0;
     if (first == 'n') {
-        *(third == 'c' ? no_create : &told->non_scaling) = true;
+        *(third == 'c' ? no_create : &parsed->non_scaling) = true;
         return 1;
     }
     if (left < 2) return 0;
-    const bool good = first == 'c'    ? read_whole(argv[1], 1, &told->capacity)
-                      : first != 'e'  ? false
-                      : second == 'r' ? read_rate(argv[1], &told->error)
-                                      : read_expansion(argv[1], told);
+    const bool good = first == 'c'   ? read_whole(argv[1], 1, &parsed->capacity)
+                      : first != 'e' ? false
+                      : second == 'r' ? read_rate(argv[1], &parsed->error)
+                                      : read_expansion(argv[1], parsed);
     return good ? 2 : 0;
 }
 
@@ -127,24 +129,26 @@ static bool begins_items(RedisModuleString *text) {
     return size > 0 && tolower((unsigned char)word[0]) == 'i';
 }
 
-bool stream_insert(RedisModuleString **argv, int argc, struct options *out) {
-    struct told told = {0};
+bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
+                             struct options *out) {
+    struct parsed_options parsed = {0};
     bool no_create = false;
     int at = 2;
     while (at < argc && !begins_items(argv[at])) {
-        const int words = read_option(argv + at, argc - at, &told, &no_create);
+        const int words =
+            read_option(argv + at, argc - at, &parsed, &no_create);
         if (words == 0) return false;
         at += words;
     }
     if (at + 1 >= argc) return false;
-    *out = (struct options){wish_for(&told), no_create, at + 1};
+    *out = (struct options){params_for(&parsed), no_create, at + 1};
     return true;
 }
 
 /* ---- Writing ------------------------------------------------------------- */
 
-void stream_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
-                  const struct chain *c, int64_t at, size_t size) {
+void replicate_chain_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct chain *c, int64_t at, size_t size) {
     int64_t from = at - (int64_t)size;
     while (from < at) {
         size_t some = 0;
@@ -158,8 +162,8 @@ void stream_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
     }
 }
 
-void stream_header(RedisModuleCtx *ctx, RedisModuleString *name,
-                   const struct chain *c) {
+void replicate_chain_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                            const struct chain *c) {
     const size_t size = chain_header_size(c);
     char *header = RM_Alloc(size);
     chain_dump_header(c, header);
@@ -206,13 +210,13 @@ static void write_usual(RedisModuleCtx *ctx, RedisModuleString *name,
 static void write_header(RedisModuleCtx *ctx, RedisModuleString *name,
                          const struct chain *c) {
     static const char zeros[1 << 20];
-    struct link first = c->link[0];
+    struct chain_link first = c->link[0];
     struct chain empty = *c;
     first.items = 0;
     empty.link = &first;
     empty.links = 1;
     empty.items = 0;
-    stream_header(ctx, name, &empty);
+    replicate_chain_header(ctx, name, &empty);
     for (uint64_t done = 0; done < first.bytes;) {
         const uint64_t left = first.bytes - done;
         const size_t some = left < sizeof zeros ? (size_t)left : sizeof zeros;
@@ -222,8 +226,9 @@ static void write_header(RedisModuleCtx *ctx, RedisModuleString *name,
     }
 }
 
-void stream_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                const struct chain *c, RedisModuleString **more, size_t n) {
+void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
+                     const struct chain *c, RedisModuleString **more,
+                     size_t n) {
     const bool fixed = c->options & CHAIN_NO_SCALING;
     const double rate = c->link[0].error * (fixed ? 1 : 2);
     if (is_usual(name, c, rate)) {
@@ -242,15 +247,15 @@ static void write_expiry(RedisModuleCtx *ctx, RedisModuleString *name,
         RM_Replicate(ctx, "PERSIST", "s", name);
 }
 
-void stream_clear(RedisModuleCtx *ctx, RedisModuleString *name,
-                  const struct chain *c, long long expires) {
+void replicate_chain_clear(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct chain *c, long long expires) {
     RM_Replicate(ctx, "UNLINK", "s", name);
-    stream_new(ctx, name, c, NULL, 0);
+    replicate_chain(ctx, name, c, NULL, 0);
     if (expires >= 0) write_expiry(ctx, name, expires);
 }
 
-void stream_swap(RedisModuleCtx *ctx, RedisModuleString *live,
-                 RedisModuleString *staged, long long expires) {
+void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
+                          RedisModuleString *staged, long long expires) {
     RM_Replicate(ctx, "UNLINK", "s", live); /* in the background */
     RM_Replicate(ctx, "RENAME", "ss", staged, live);
     write_expiry(ctx, live, expires);

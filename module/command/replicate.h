@@ -22,30 +22,32 @@ bool is_replayed(RedisModuleCtx *ctx);
 
 /* Read BF.RESERVE or BF.INSERT by RedisBloom's grammar, as all its versions
  * together accept it. False if that is not possible: then it is one of ours. */
-bool stream_reserve(RedisModuleString **argv, int argc, struct options *out);
-bool stream_insert(RedisModuleString **argv, int argc, struct options *out);
+bool redisbloom_parse_reserve(RedisModuleString **argv, int argc,
+                              struct options *out);
+bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
+                             struct options *out);
 
 /* What BF.ADD or BF.MADD makes in a stream, where it makes a filter. */
-struct wish stream_wish(void);
+struct filter_params redisbloom_params(void);
 
 /* Tell how a filter of the redisbloom layout was made, and what items were
  * added to it since. `more` are n of them. */
-void stream_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                const struct chain *c, RedisModuleString **more, size_t n);
+void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
+                     const struct chain *c, RedisModuleString **more, size_t n);
 
 /* Tell that such a filter was emptied, or put in the place of another. The key
  * expires then, in Unix time in milliseconds; never if that is negative. */
-void stream_clear(RedisModuleCtx *ctx, RedisModuleString *name,
-                  const struct chain *c, long long expires);
-void stream_swap(RedisModuleCtx *ctx, RedisModuleString *live,
-                 RedisModuleString *staged, long long expires);
+void replicate_chain_clear(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct chain *c, long long expires);
+void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
+                          RedisModuleString *staged, long long expires);
 
 /* Tell of what was loaded into such a filter: its header, and the bytes of its
  * bodies that end at iterator `at`, with all bits that are set there.
  * RedisBloom puts them in the place of those that it has. */
-void stream_header(RedisModuleCtx *ctx, RedisModuleString *name,
-                   const struct chain *c);
-void stream_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
-                  const struct chain *c, int64_t at, size_t size);
+void replicate_chain_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                            const struct chain *c);
+void replicate_chain_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
+                           const struct chain *c, int64_t at, size_t size);
 
 #endif

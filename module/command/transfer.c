@@ -44,7 +44,7 @@ struct chunk {
     uint64_t sum;
 };
 
-static struct chunk take_chunk(const struct filter *f, uint64_t number) {
+static struct chunk read_chunk(const struct filter *f, uint64_t number) {
     struct chunk chunk = {.size = chunk_size(f, number)};
     calyx_room room;
     chunk.bytes = RM_Alloc(chunk.size);
@@ -57,12 +57,12 @@ static struct chunk take_chunk(const struct filter *f, uint64_t number) {
 /* ---- Numbers in words ---------------------------------------------------- */
 
 enum { DIGITS = 16 };
-struct digits {
+struct sum_text {
     char text[DIGITS + 1];
 };
 
-static struct digits write_sum(uint64_t sum) {
-    struct digits digits;
+static struct sum_text write_sum(uint64_t sum) {
+    struct sum_text digits;
     snprintf(digits.text, sizeof digits.text, "%016llx",
              (unsigned long long)sum);
     return digits;
@@ -164,7 +164,7 @@ static void dump_head(RedisModuleCtx *ctx, const struct filter *f) {
 static void dump_chunk(RedisModuleCtx *ctx, const struct filter *f,
                        struct cursor at) {
     char cursor[64];
-    const struct chunk chunk = take_chunk(f, at.number);
+    const struct chunk chunk = read_chunk(f, at.number);
     at.number++;
     at.sum = next_sum(at.sum, chunk.sum);
     write_cursor(&at, cursor, sizeof cursor);
@@ -258,7 +258,7 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
 /* A chunk that came before, as after a broken connection. */
 static int repeat_chunk(RedisModuleCtx *ctx, const struct filter *f,
                         uint64_t number, uint64_t sum) {
-    const struct chunk here = take_chunk(f, number);
+    const struct chunk here = read_chunk(f, number);
     RM_Free(here.bytes);
     if (here.sum == sum)
         return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
@@ -328,7 +328,7 @@ static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
         return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
     if (f->uncommitted) { /* and not only asked for again */
         f->uncommitted = false;
-        filter_settle(f);
+        filter_compact(f);
         RM_ReplicateVerbatim(ctx);
         note_change(ctx, argv[1], "bloom.load");
     }
@@ -344,12 +344,12 @@ static const struct {
 static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
                 RedisModuleKey *key) {
     struct filter *f = NULL;
-    const enum standing is = type_of(key, &f);
-    if (is == OTHER) return reply_wrong_type(ctx);
+    const enum key_type type = type_of(key, &f);
+    if (type == KEY_OTHER) return reply_wrong_type(ctx);
     if (f && filter_is_partial(f) && !f->uncommitted)
         return reply_partial(ctx, f); /* BF.LOADCHUNK's */
     if (step == BEGIN) return begin(ctx, argv, key, f);
-    if (is == MISSING) return reply_not_found(ctx);
+    if (type == KEY_MISSING) return reply_not_found(ctx);
     if (step == COMMIT && (f->uncommitted || rare_of(f)->loaded_sum))
         return commit(ctx, argv, f);
     if (!f->uncommitted)
@@ -382,7 +382,7 @@ void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
                (const char *)head.bytes, head.size);
     RM_Free(head.owned);
     for (uint64_t n = 0; n < chunks_here(f); n++) {
-        const struct chunk chunk = take_chunk(f, n);
+        const struct chunk chunk = read_chunk(f, n);
         RM_EmitAOF(io, "BF.LOAD", "sclcb", key, "CHUNK", (long long)n,
                    write_sum(chunk.sum).text, (const char *)chunk.bytes,
                    chunk.size);
@@ -395,7 +395,7 @@ bool transfer_resume(struct filter *f) {
     if (f->arrived % CHUNK && f->arrived != f->bytes) return false;
     rare_for(f)->loaded_sum = 0;
     for (uint64_t n = 0; n < chunks_here(f); n++) {
-        const struct chunk chunk = take_chunk(f, n);
+        const struct chunk chunk = read_chunk(f, n);
         f->rare->loaded_sum = next_sum(f->rare->loaded_sum, chunk.sum);
         RM_Free(chunk.bytes);
     }

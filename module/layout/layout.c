@@ -8,34 +8,34 @@
 #include "server/steps.h"
 #include "server/thread.h"
 
-const struct layout *const layouts[] = {&native_layout, &redisbloom_layout,
-                                        NULL};
+const struct filter_layout *const layouts[] = {&native_layout,
+                                               &redisbloom_layout, NULL};
 
-const struct layout *layout_named(const char *name, size_t size) {
-    for (const struct layout *const *l = layouts; *l; l++)
+const struct filter_layout *layout_named(const char *name, size_t size) {
+    for (const struct filter_layout *const *l = layouts; *l; l++)
         if (strlen((*l)->name) == size &&
             strncasecmp((*l)->name, name, size) == 0)
             return *l;
     return NULL;
 }
 
-bool wish_counts(const struct wish *wish) {
-    return wish->kind && calyx_kind_can(wish->kind) & CALYX_CAN_COUNT;
+bool params_can_remove(const struct filter_params *params) {
+    return params->kind && calyx_kind_can(params->kind) & CALYX_CAN_REMOVE;
 }
 
 /* ---- Totals -------------------------------------------------------------- */
 
 /* Filters are freed by another thread, too; but only one adds, for which an
  * atomic addition would take longer than the rest of the counting. */
-static struct totals totals;
+static struct module_totals totals;
 static uint64_t items_added;
 
 static void add_to(uint64_t *total, uint64_t more) {
     __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
 }
 
-struct totals filter_totals(void) {
-    return (struct totals){
+struct module_totals filter_totals(void) {
+    return (struct module_totals){
         .filters = __atomic_load_n(&totals.filters, __ATOMIC_RELAXED),
         .bytes = __atomic_load_n(&totals.bytes, __ATOMIC_RELAXED),
         .items = items_added + __atomic_load_n(&totals.items, __ATOMIC_RELAXED),
@@ -51,9 +51,9 @@ static void count(struct filter *f, uint64_t items, uint64_t bytes) {
 }
 
 void filter_count(struct filter *f) {
-    struct facts facts;
+    struct filter_facts facts;
     if (f->is_small) return;
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     count(f, facts.items, facts.size);
 }
 
@@ -66,14 +66,14 @@ static uint64_t next_life(void) {
     return ++lives;
 }
 
-static struct filter *take_filter(const struct layout *layout) {
+static struct filter *allocate_filter(const struct filter_layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
     add_to(&totals.filters, 1);
     return f;
 }
 
-static void give_filter(struct filter *f) {
+static void release_filter(struct filter *f) {
     add_to(&totals.filters, (uint64_t)-1);
     if (f->rare) RM_Free(f->rare);
     RM_Free(f);
@@ -96,8 +96,8 @@ uint64_t filter_life(const struct filter *f) {
     return rare->life;
 }
 
-struct filter *filter_hollow(const struct layout *layout) {
-    return take_filter(layout);
+struct filter *filter_placeholder(const struct filter_layout *layout) {
+    return allocate_filter(layout);
 }
 
 /* ---- Small ones ---------------------------------------------------------- */
@@ -106,12 +106,12 @@ struct filter *filter_hollow(const struct layout *layout) {
 enum { MOST_SMALL = 32 << 10 };
 
 static uint64_t size_of(const struct filter *f) {
-    struct facts facts;
-    f->layout->tell(f, &facts);
+    struct filter_facts facts;
+    f->layout->describe(f, &facts);
     return facts.size;
 }
 
-void filter_settle(struct filter *f) {
+void filter_compact(struct filter *f) {
     calyx_small small;
     void *bits;
     if (f->layout != &native_layout || f->is_small || filter_is_partial(f) ||
@@ -151,29 +151,29 @@ calyx_filter *native_of(const struct filter *f, calyx_room *room) {
 static calyx_status keep(struct filter *f, calyx_status status,
                          struct filter **out) {
     if (status != CALYX_OK) {
-        give_filter(f);
+        release_filter(f);
         return status;
     }
     if (f->layout == &native_layout) {
         calyx_info info;
         calyx_outline(f->native, &info);
-        f->counts = f->repeats_matter = (info.can & CALYX_CAN_COUNT) != 0;
+        f->can_remove = f->repeats_matter = (info.can & CALYX_CAN_REMOVE) != 0;
     }
     filter_count(f);
-    filter_settle(f);
+    filter_compact(f);
     *out = f;
     return CALYX_OK;
 }
 
-calyx_status filter_new(struct wish *wish, struct filter **out,
+calyx_status filter_new(struct filter_params *params, struct filter **out,
                         calyx_error *why) {
-    struct filter *f = take_filter(wish->layout);
-    return keep(f, f->layout->make(wish, f, why), out);
+    struct filter *f = allocate_filter(params->layout);
+    return keep(f, f->layout->make(params, f, why), out);
 }
 
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why) {
-    struct filter *copy = take_filter(f->layout);
+    struct filter *copy = allocate_filter(f->layout);
     if (rare_of(f)->generation || rare_of(f)->rewrites) {
         rare_for(copy)->generation = f->rare->generation;
         rare_for(copy)->rewrites = f->rare->rewrites;
@@ -183,13 +183,13 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
 
 static calyx_status filter_like(const struct filter *f, struct filter **out,
                                 calyx_error *why) {
-    struct filter *like = take_filter(f->layout);
+    struct filter *like = allocate_filter(f->layout);
     return keep(like, f->layout->make_like(f, like, why), out);
 }
 
 calyx_status filter_alike(const struct filter *f, struct filter **out,
                           calyx_error *why) {
-    struct filter *made = take_filter(&native_layout);
+    struct filter *made = allocate_filter(&native_layout);
     calyx_room room;
     made->expansion = f->expansion;
     if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
@@ -201,16 +201,16 @@ calyx_status filter_alike(const struct filter *f, struct filter **out,
 
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why) {
-    const struct layout *const *l = layouts;
+    const struct filter_layout *const *l = layouts;
     while (l[1] && !(*l)->is_head(bytes, size)) l++;
     const bool window = window_layout.is_head(bytes, size);
-    struct filter *f = take_filter(window ? &window_layout : *l);
+    struct filter *f = allocate_filter(window ? &window_layout : *l);
     return keep(f, f->layout->load_head(bytes, size, f, why), out);
 }
 
-calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
+calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why) {
-    struct filter *f = take_filter(layout);
+    struct filter *f = allocate_filter(layout);
     return keep(f, layout->load(io, encoding, f, why), out);
 }
 
@@ -226,10 +226,10 @@ static void uncount(struct filter *f) {
 void filter_free(struct filter *f) {
     uncount(f);
     f->layout->free(f);
-    give_filter(f);
+    release_filter(f);
 }
 
-static void *free_it(void *f) {
+static void *free_in_thread(void *f) {
     filter_free(f);
     return NULL;
 }
@@ -237,7 +237,8 @@ static void *free_it(void *f) {
 /* In a thread of its own, unless that is more trouble than freeing it here. */
 static void free_later(struct filter *f) {
     static const uint64_t LARGE = 4 << 20;
-    if (filter_bytes(f) < LARGE || !thread_start(free_it, f)) filter_free(f);
+    if (filter_bytes(f) < LARGE || !thread_start(free_in_thread, f))
+        filter_free(f);
 }
 
 calyx_status filter_clear(struct filter *f, calyx_error *why) {
@@ -262,7 +263,7 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         bool *fresh, bool *changed, size_t *done,
                         calyx_error *why) {
-    const uint64_t takes = memory_takes();
+    const uint64_t takes = memory_allocations();
     const uint64_t items = filter_items(f);
     const calyx_status status =
         f->layout->add_many(f, keys, n, fresh, changed, done, why);
@@ -270,8 +271,8 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     for (size_t i = 0; i < *done; i++) news += changed[i];
     if (!f->is_small) f->counted_items = items + news;
     items_added += news;
-    if (f->counts) rare_for(f)->rewrites += *done;
-    if (memory_takes() != takes) filter_count(f);
+    if (f->can_remove) rare_for(f)->rewrites += *done;
+    if (memory_allocations() != takes) filter_count(f);
     return status;
 }
 
@@ -284,7 +285,7 @@ size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
     return removed;
 }
 
-bool filter_take_as_whole(struct filter *f) {
+bool filter_accept_partial(struct filter *f) {
     if (f->layout != &redisbloom_layout || !filter_is_partial(f)) return false;
     f->chain->arrived = f->arrived = f->bytes;
     return true;
@@ -297,7 +298,7 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
         return why->status = CALYX_NO_MEMORY;
     const calyx_status status =
         f->layout->load_piece(f, at, bytes, size, changed, why);
-    filter_settle(f);
+    filter_compact(f);
     return status;
 }
 
@@ -309,14 +310,14 @@ static struct {
     uint64_t takes;
 } guess;
 
-void filter_guess(const void *item, size_t size) {
+void filter_prefetch(const void *item, size_t size) {
     calyx_prefetch(&guess.aim, item, size);
 }
 
-void filter_aim(const struct filter *f) {
-    if (guess.at == f && guess.takes == memory_takes()) return;
+void filter_prefetch_next(const struct filter *f) {
+    if (guess.at == f && guess.takes == memory_allocations()) return;
     guess.at = f;
-    guess.takes = memory_takes();
+    guess.takes = memory_allocations();
     guess.aim = (calyx_aim){{0}};
     calyx_room room;
     if (f->layout == &native_layout)

@@ -19,8 +19,8 @@
 
 /* What to make. Everything that decides about the bits is in here, so that it
  * can be told to replicas. */
-struct wish {
-    const struct layout *layout;
+struct filter_params {
+    const struct filter_layout *layout;
     double error;
     uint64_t capacity;
     uint32_t expansion;     /* 0: it does not grow          */
@@ -33,7 +33,7 @@ struct wish {
     uint64_t began; /* Unix time in milliseconds    */
 };
 
-bool wish_counts(const struct wish *wish);
+bool params_can_remove(const struct filter_params *params);
 
 enum { MOST_EXPANSION = 32768 };
 #define MOST_CAPACITY (INT64_C(1) << 40)
@@ -53,16 +53,16 @@ struct rare {
 /* One for each key, and there may be millions, of a few items each: so it is
  * 64 bytes, and a native filter of one small part has no other struct. */
 struct filter {
-    const struct layout *layout;
+    const struct filter_layout *layout;
     union {
         calyx_filter *native; /* but see native_of */
         void *bits;           /* if it is small    */
         struct chain *chain;
-        struct window *window;
+        struct time_window *window;
     };
     struct rare *rare;   /* see rare_of, rare_for                   */
     uint16_t expansion;  /* as asked for; of a native one           */
-    bool counts;         /* items can be deleted from it            */
+    bool can_remove;     /* items can be deleted from it            */
     bool repeats_matter; /* adding what is there changes it         */
     bool uncommitted;    /* BF.LOAD began it, and was not told to end */
     bool is_small;
@@ -102,10 +102,10 @@ calyx_filter *native_of(const struct filter *f, calyx_room *room);
 calyx_filter *native_for(struct filter *f);
 
 /* Make a filter small that is complete and can be: it was made or loaded. */
-void filter_settle(struct filter *f);
+void filter_compact(struct filter *f);
 
 /* What BF.INFO tells. */
-struct facts {
+struct filter_facts {
     uint64_t capacity, size, parts, items;
     uint32_t expansion; /* 0: it does not grow */
 };
@@ -125,9 +125,10 @@ struct piece {
     void *owned; /* to be given to RM_Free; may be NULL */
 };
 
-struct layout {
+struct filter_layout {
     const char *name;
-    calyx_status (*make)(struct wish *wish, struct filter *f, calyx_error *why);
+    calyx_status (*make)(struct filter_params *params, struct filter *f,
+                         calyx_error *why);
     calyx_status (*copy)(const struct filter *f, struct filter *to,
                          calyx_error *why);
     void (*free)(struct filter *f);
@@ -141,11 +142,11 @@ struct layout {
     calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why);
-    void (*tell)(const struct filter *f, struct facts *facts);
+    void (*describe)(const struct filter *f, struct filter_facts *facts);
     /* What the server's allocator has taken for it, but for `rare`. */
     uint64_t (*memory)(const struct filter *f);
-    bool (*tell_part)(const struct filter *f, uint32_t number,
-                      struct part_facts *facts);
+    bool (*describe_part)(const struct filter *f, uint32_t number,
+                          struct part_facts *facts);
 
     /* A dump: its head, then what follows iterator `at`, an empty piece at 0 at
      * the end. */
@@ -164,13 +165,15 @@ struct layout {
     void (*move)(struct filter *f, RedisModuleDefragCtx *ctx);
 };
 
-extern const struct layout native_layout, redisbloom_layout, window_layout;
-extern const struct layout *const layouts[]; /* by name; ends with NULL */
+extern const struct filter_layout native_layout, redisbloom_layout,
+    window_layout;
+extern const struct filter_layout
+    *const layouts[];         /* by name; ends with NULL */
 enum { NATIVE_ENCODING = 2 }; /* what is written in RDB files; 1 is read, too */
-const struct layout *layout_named(const char *name, size_t size);
+const struct filter_layout *layout_named(const char *name, size_t size);
 
-/* Make a filter; on success `wish` is completed with what was chosen. */
-calyx_status filter_new(struct wish *wish, struct filter **out,
+/* Make a filter; on success `params` is completed with what was chosen. */
+calyx_status filter_new(struct filter_params *params, struct filter **out,
                         calyx_error *why);
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
@@ -185,7 +188,7 @@ calyx_status filter_alike(const struct filter *f, struct filter **out,
                           calyx_error *why);
 
 /* A filter without anything in it, to stand under a key that is about to go. */
-struct filter *filter_hollow(const struct layout *layout);
+struct filter *filter_placeholder(const struct filter_layout *layout);
 
 /* As calyx_add_many. `changed` tells which of the items changed something; it
  * is another array than `fresh` if repeats matter to the filter, else the same.
@@ -201,21 +204,21 @@ size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
 /* RedisBloom uses a filter whose dump has not arrived completely, and takes its
  * chunks in any order. If `f` is such a one, take it as complete: false if not.
  * Only where a stream does with it what we would refuse. */
-bool filter_take_as_whole(struct filter *f);
+bool filter_accept_partial(struct filter *f);
 
 /* Make a filter of the head of a dump, of any layout. */
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why);
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why);
-calyx_status filter_load(const struct layout *layout, RedisModuleIO *io,
+calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why);
 
 /* Most commands ask the filter that the last one asked. So before the key is
  * opened, which takes a while, the memory that the item needs there is called;
  * after that the guess is corrected, if need be. */
-void filter_guess(const void *item, size_t size);
-void filter_aim(const struct filter *f);
+void filter_prefetch(const void *item, size_t size);
+void filter_prefetch_next(const struct filter *f);
 
 static inline bool filter_is_partial(const struct filter *f) {
     return !f->is_small && (f->arrived < f->bytes || f->uncommitted);
@@ -225,9 +228,9 @@ static inline bool filter_is_partial(const struct filter *f) {
 void filter_count(struct filter *f);
 
 /* Of all filters there are. Freeing may be done by another thread. */
-struct totals {
+struct module_totals {
     uint64_t filters, bytes, items;
 };
-struct totals filter_totals(void);
+struct module_totals filter_totals(void);
 
 #endif

@@ -54,10 +54,10 @@ static double growth_of(uint32_t expansion) {
 }
 
 /* One cache line a key as long as that costs little memory; see README.md. */
-static const char *usual_kind(const struct wish *wish) {
-    const double least_line2 = wish->expansion ? 1e-10 : 1e-14;
-    if (wish->error >= 1e-3) return "line";
-    return wish->error >= least_line2 ? "line2" : "flat";
+static const char *usual_kind(const struct filter_params *params) {
+    const double least_line2 = params->expansion ? 1e-10 : 1e-14;
+    if (params->error >= 1e-3) return "line";
+    return params->error >= least_line2 ? "line2" : "flat";
 }
 
 /*
@@ -79,18 +79,19 @@ static uint64_t next_block(uint64_t bytes) {
 }
 
 /* The smallest such block, and the rate that it gives; 0: none. */
-static uint64_t first_block(const struct wish *wish, const char *kind,
-                            double *rate) {
-    const double share = wish->capacity < FEW ? 0.1 : 0.95;
-    const uint64_t most = 4 * wish->capacity; /* bytes */
+static uint64_t first_block(const struct filter_params *params,
+                            const char *kind, double *rate) {
+    const double share = params->capacity < FEW ? 0.1 : 0.95;
+    const uint64_t most = 4 * params->capacity; /* bytes */
     for (uint64_t bytes = 64; bytes <= most + 64; bytes = next_block(bytes)) {
         const calyx_options want = {
-            .kind = kind, .capacity = wish->capacity, .bits = 8 * bytes};
-        if (8 * bytes < wish->capacity * 4 || /* far too few: spare the work */
-            calyx_rate_at(&want, wish->capacity, rate, NULL) != CALYX_OK)
+            .kind = kind, .capacity = params->capacity, .bits = 8 * bytes};
+        if (8 * bytes <
+                params->capacity * 4 || /* far too few: spare the work */
+            calyx_rate_at(&want, params->capacity, rate, NULL) != CALYX_OK)
             continue;
         *rate *= 1 + 1e-9; /* the library would not find it by the bit */
-        if (*rate <= share * wish->error) return bytes;
+        if (*rate <= share * params->error) return bytes;
     }
     return 0;
 }
@@ -98,18 +99,20 @@ static uint64_t first_block(const struct wish *wish, const char *kind,
 /* Kind and rate of the first part of a growing filter, if the client leaves
  * them to us; 0 leaves the rate to the library. In the cache a second line
  * costs nothing: `line2` where it saves a size. */
-static double choose_first(struct wish *wish) {
-    const char *const usual = usual_kind(wish);
+static double choose_first(struct filter_params *params) {
+    const char *const usual = usual_kind(params);
     double rate = 0, rate2;
-    const bool free = !wish->kind;
-    if (free) wish->kind = usual;
-    if (!wish->expansion || wish->capacity >= MANY || wish_counts(wish))
+    const bool free = !params->kind;
+    if (free) params->kind = usual;
+    if (!params->expansion || params->capacity >= MANY ||
+        params_can_remove(params))
         return 0;
-    const uint64_t block = first_block(wish, wish->kind, &rate);
-    if (block && free && wish->capacity >= FEW && strcmp(usual, "line") == 0) {
-        const uint64_t block2 = first_block(wish, "line2", &rate2);
+    const uint64_t block = first_block(params, params->kind, &rate);
+    if (block && free && params->capacity >= FEW &&
+        strcmp(usual, "line") == 0) {
+        const uint64_t block2 = first_block(params, "line2", &rate2);
         if (block2 && block2 < block) {
-            wish->kind = "line2";
+            params->kind = "line2";
             return rate2;
         }
     }
@@ -118,26 +121,27 @@ static double choose_first(struct wish *wish) {
 
 /* Most filters are made like the last one, and choosing takes longer than
  * making. A kind that was chosen leads to the same rate. */
-static double first_rate(struct wish *wish) {
+static double first_rate(struct filter_params *params) {
     static struct {
         double error, rate;
         uint64_t capacity;
         uint32_t expansion;
         const char *kind;
     } last;
-    if (!wish->kind && last.kind && wish->error == last.error &&
-        wish->capacity == last.capacity && wish->expansion == last.expansion) {
-        wish->kind = last.kind;
+    if (!params->kind && last.kind && params->error == last.error &&
+        params->capacity == last.capacity &&
+        params->expansion == last.expansion) {
+        params->kind = last.kind;
         return last.rate;
     }
-    const bool free = !wish->kind;
-    const double rate = choose_first(wish);
+    const bool free = !params->kind;
+    const double rate = choose_first(params);
     if (free) {
-        last.error = wish->error;
+        last.error = params->error;
         last.rate = rate;
-        last.capacity = wish->capacity;
-        last.expansion = wish->expansion;
-        last.kind = wish->kind;
+        last.capacity = params->capacity;
+        last.expansion = params->expansion;
+        last.kind = params->kind;
     }
     return rate;
 }
@@ -148,25 +152,25 @@ static void note_bytes(struct filter *f) {
     f->bytes = f->arrived = info.bytes;
 }
 
-static calyx_status make(struct wish *wish, struct filter *f,
+static calyx_status make(struct filter_params *params, struct filter *f,
                          calyx_error *why) {
-    const double rate = first_rate(wish);
-    if (wish->random_seed)
-        RM_GetRandomBytes((unsigned char *)&wish->seed, sizeof wish->seed);
-    wish->random_seed = false;
+    const double rate = first_rate(params);
+    if (params->random_seed)
+        RM_GetRandomBytes((unsigned char *)&params->seed, sizeof params->seed);
+    params->random_seed = false;
     const calyx_options want = {
-        .kind = wish->kind,
-        .capacity = wish->capacity,
-        .fpr = wish->error,
-        .growth = growth_of(wish->expansion),
-        .strict = wish->expansion == 0,
-        .seed = wish->seed,
+        .kind = params->kind,
+        .capacity = params->capacity,
+        .fpr = params->error,
+        .growth = growth_of(params->expansion),
+        .strict = params->expansion == 0,
+        .seed = params->seed,
         .memory = &aligned_memory,
         .first_fpr = rate,
     };
     const calyx_status status = calyx_new(&want, &f->native, why);
     if (status != CALYX_OK) return status;
-    f->expansion = (uint16_t)wish->expansion;
+    f->expansion = (uint16_t)params->expansion;
     note_bytes(f);
     return CALYX_OK;
 }
@@ -255,24 +259,24 @@ static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why) {
-    const uint64_t takes = memory_takes();
+    const uint64_t takes = memory_allocations();
     const calyx_status status = f->is_small
                                     ? add_to_small(f, keys, n, fresh, done)
                                     : add_keys(f->native, keys, n, fresh, done);
-    if (f->counts) memset(changed, true, *done);
-    if (memory_takes() != takes && !f->is_small) note_bytes(f);
+    if (f->can_remove) memset(changed, true, *done);
+    if (memory_allocations() != takes && !f->is_small) note_bytes(f);
     return explain_add(f, status, why);
 }
 
 /* ---- Telling ------------------------------------------------------------- */
 
 /* These are calyx_moves that leave everything where it is. */
-static void *add_asked(void *sum, void *block, size_t size) {
+static void *sum_requested(void *sum, void *block, size_t size) {
     *(uint64_t *)sum += size;
     return block;
 }
 
-static void *add_taken(void *sum, void *block, size_t size) {
+static void *sum_allocated(void *sum, void *block, size_t size) {
     (void)size;
     *(uint64_t *)sum += memory_of(block);
     return block;
@@ -287,25 +291,25 @@ static uint64_t sum_blocks(const struct filter *f, calyx_move *add) {
     return sum;
 }
 
-static uint64_t memory_taken(const struct filter *f) {
-    return sum_blocks(f, add_taken);
+static uint64_t memory_used(const struct filter *f) {
+    return sum_blocks(f, sum_allocated);
 }
 
-static void tell(const struct filter *f, struct facts *facts) {
+static void describe(const struct filter *f, struct filter_facts *facts) {
     calyx_room room;
     calyx_info info;
     calyx_outline(native_of(f, &room), &info);
-    *facts = (struct facts){
+    *facts = (struct filter_facts){
         .capacity = info.capacity,
-        .size = sum_blocks(f, add_asked),
+        .size = sum_blocks(f, sum_requested),
         .parts = info.parts,
         .items = info.items,
         .expansion = f->expansion,
     };
 }
 
-static bool tell_part(const struct filter *f, uint32_t number,
-                      struct part_facts *facts) {
+static bool describe_part(const struct filter *f, uint32_t number,
+                          struct part_facts *facts) {
     calyx_part part;
     calyx_room room;
     if (!calyx_outline_part(native_of(f, &room), number, &part)) return false;
@@ -592,7 +596,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
         f->native = calyx_relocate(f->native, memory_move, ctx);
 }
 
-const struct layout native_layout = {
+const struct filter_layout native_layout = {
     .name = "native",
     .make = make,
     .copy = copy,
@@ -601,9 +605,9 @@ const struct layout native_layout = {
     .has = has,
     .has_many = has_many,
     .add_many = add_many,
-    .tell = tell,
-    .memory = memory_taken,
-    .tell_part = tell_part,
+    .describe = describe,
+    .memory = memory_used,
+    .describe_part = describe_part,
     .dump_head = dump_head,
     .dump_from = dump_from,
     .is_head = is_head,

@@ -14,12 +14,12 @@ static calyx_status noted(struct filter *f, calyx_status status) {
     return status;
 }
 
-static calyx_status make(struct wish *wish, struct filter *f,
+static calyx_status make(struct filter_params *params, struct filter *f,
                          calyx_error *why) {
-    const bool grows = wish->expansion > 0;
-    return noted(f, chain_new(wish->capacity, wish->error,
+    const bool grows = params->expansion > 0;
+    return noted(f, chain_new(params->capacity, params->error,
                               grows ? CHAIN_GROWS : CHAIN_FIXED,
-                              grows ? wish->expansion : wish->unused_growth,
+                              grows ? params->expansion : params->unused_growth,
                               &plain_memory, &f->chain, why));
 }
 
@@ -56,7 +56,7 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     return status;
 }
 
-static uint64_t memory_taken(const struct filter *f) {
+static uint64_t memory_used(const struct filter *f) {
     const struct chain *const c = f->chain;
     uint64_t sum = sizeof *f + RM_MallocSize(f->chain) + RM_MallocSize(c->link);
     for (uint32_t i = 0; i < c->links; i++)
@@ -64,9 +64,9 @@ static uint64_t memory_taken(const struct filter *f) {
     return sum;
 }
 
-static void tell(const struct filter *f, struct facts *facts) {
+static void describe(const struct filter *f, struct filter_facts *facts) {
     const struct chain_info info = chain_describe(f->chain);
-    *facts = (struct facts){
+    *facts = (struct filter_facts){
         .capacity = info.capacity,
         .size = info.size,
         .parts = info.links,
@@ -75,10 +75,10 @@ static void tell(const struct filter *f, struct facts *facts) {
     };
 }
 
-static bool tell_part(const struct filter *f, uint32_t number,
-                      struct part_facts *facts) {
+static bool describe_part(const struct filter *f, uint32_t number,
+                          struct part_facts *facts) {
     if (number >= f->chain->links) return false;
-    const struct link *link = &f->chain->link[number];
+    const struct chain_link *link = &f->chain->link[number];
     *facts = (struct part_facts){
         .bytes = link->bytes,
         .bits = link->bits,
@@ -184,7 +184,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
         move_block(ctx, &f->chain->link[i].body);
 }
 
-const struct layout redisbloom_layout = {
+const struct filter_layout redisbloom_layout = {
     .name = "redisbloom",
     .make = make,
     .copy = copy,
@@ -193,9 +193,9 @@ const struct layout redisbloom_layout = {
     .has = has,
     .has_many = has_many,
     .add_many = add_many,
-    .tell = tell,
-    .memory = memory_taken,
-    .tell_part = tell_part,
+    .describe = describe,
+    .memory = memory_used,
+    .describe_part = describe_part,
     .dump_head = dump_head,
     .dump_from = dump_from,
     .is_head = is_head,

@@ -44,8 +44,8 @@ static const double ln2_squared = 0.480453013918201;
 
 static const double tightening = 0.5;
 
-void chain_tell(calyx_error *why, calyx_status status, const char *format,
-                ...) {
+void chain_explain(calyx_error *why, calyx_status status, const char *format,
+                   ...) {
     if (!why) return;
     va_list args;
     va_start(args, format);
@@ -57,55 +57,55 @@ void chain_tell(calyx_error *why, calyx_status status, const char *format,
 
 /* ---- Where the bits are -------------------------------------------------- */
 
-struct hash {
+struct hash_pair {
     uint64_t a, b;
 };
 
-static struct hash hash_key(const struct chain *c, const void *key,
-                            size_t size) {
+static struct hash_pair hash_key(const struct chain *c, const void *key,
+                                 size_t size) {
     if (c->options & CHAIN_FORCE64) {
         const uint64_t a = murmur64(key, size, first_seed);
-        return (struct hash){a, murmur64(key, size, a)};
+        return (struct hash_pair){a, murmur64(key, size, a)};
     }
     const uint32_t a = murmur32(key, size, first_seed32);
-    return (struct hash){a, murmur32(key, size, a)};
+    return (struct hash_pair){a, murmur32(key, size, a)};
 }
 
-void link_derive(struct link *l) {
+void link_derive(struct chain_link *l) {
     l->modulus = l->n2 ? UINT64_C(1) << l->n2 : l->bits;
     l->inverse = UINT64_MAX / l->modulus;
 }
 
 /* sum mod modulus. The quotient by way of the inverse is right, or one less. */
-static inline uint64_t position(const struct link *l, uint64_t sum) {
+static inline uint64_t position(const struct chain_link *l, uint64_t sum) {
     const uint64_t quotient =
         (uint64_t)((unsigned __int128)sum * l->inverse >> 64);
     const uint64_t rest = sum - quotient * l->modulus;
     return rest < l->modulus ? rest : rest - l->modulus;
 }
 
-static inline uint32_t bit_at(const struct link *l, uint64_t at) {
+static inline uint32_t bit_at(const struct chain_link *l, uint64_t at) {
     return (uint32_t)l->body[at >> 3] >> (at & 7) & 1;
 }
 
-static inline void call(const struct link *l, uint64_t at) {
+static inline void call(const struct chain_link *l, uint64_t at) {
     __builtin_prefetch(l->body + (at >> 3));
 }
 
-static inline uint32_t bit_of(const struct link *l, uint64_t sum) {
+static inline uint32_t bit_of(const struct chain_link *l, uint64_t sum) {
     return bit_at(l, position(l, sum));
 }
 
 /* ---- One key ------------------------------------------------------------- */
 
-static bool link_has(const struct link *l, struct hash h) {
+static bool link_has(const struct chain_link *l, struct hash_pair h) {
     for (uint32_t i = 0; i < l->hashes; i++, h.a += h.b)
         if (!bit_of(l, h.a)) return false;
     return true;
 }
 
 /* The same by the rule of 2017. */
-static bool link_has_by_32(const struct link *l, struct hash h) {
+static bool link_has_by_32(const struct chain_link *l, struct hash_pair h) {
     uint32_t sum = (uint32_t)h.a;
     for (uint32_t i = 0; i < l->hashes; i++, sum += (uint32_t)h.b)
         if (!bit_of(l, sum)) return false;
@@ -113,18 +113,19 @@ static bool link_has_by_32(const struct link *l, struct hash h) {
 }
 
 /* May keys have been added by the rule of 2017? */
-static bool may_be_by_32(const struct chain *c, const struct link *l) {
+static bool may_be_by_32(const struct chain *c, const struct chain_link *l) {
     return !(c->options & CHAIN_FORCE64) && l->n2 == 0;
 }
 
-static bool one_has(const struct chain *c, const struct link *l,
-                    struct hash h) {
+static bool one_has(const struct chain *c, const struct chain_link *l,
+                    struct hash_pair h) {
     return link_has(l, h) || (may_be_by_32(c, l) && link_has_by_32(l, h));
 }
 
 /* In any link from the newest down to `oldest`? The newest are the largest, and
  * hold most of the keys. */
-static bool any_has(const struct chain *c, uint32_t oldest, struct hash h) {
+static bool any_has(const struct chain *c, uint32_t oldest,
+                    struct hash_pair h) {
     for (uint32_t i = c->links; i > oldest; i--)
         if (one_has(c, &c->link[i - 1], h)) return true;
     return false;
@@ -134,7 +135,7 @@ bool chain_has(const struct chain *c, const void *key, size_t size) {
     return any_has(c, 0, hash_key(c, key, size));
 }
 
-static void link_add(struct link *l, struct hash h) {
+static void link_add(struct chain_link *l, struct hash_pair h) {
     for (uint32_t i = 0; i < l->hashes; i++, h.a += h.b) {
         const uint64_t at = position(l, h.a);
         l->body[at >> 3] = (uint8_t)(l->body[at >> 3] | 1u << (at & 7));
@@ -153,7 +154,7 @@ double link_hashes(double bpe) {
 }
 
 /* The smallest power of two above `need`, and room for more entries in it. */
-static void round_up(struct link *l, double need) {
+static void round_up(struct chain_link *l, double need) {
     const int above = ilogb(need) + 1;
     l->n2 = (uint8_t)(above > 0 ? above : 0);
     l->bits = UINT64_C(1) << l->n2;
@@ -163,13 +164,14 @@ static void round_up(struct link *l, double need) {
 
 /* The numbers of a link for `size` entries, or with 2^size bits. */
 static calyx_status plan(uint64_t size, double error, uint32_t options,
-                         struct link *l, calyx_error *why) {
+                         struct chain_link *l, calyx_error *why) {
     if (!(error > 0 && error < 1))
         return chain_fail(why, CALYX_CANNOT,
                           "a link must have an error rate above 0 and below "
                           "1, not %g",
                           error);
-    *l = (struct link){.entries = size, .error = error, .bpe = link_bpe(error)};
+    *l = (struct chain_link){
+        .entries = size, .error = error, .bpe = link_bpe(error)};
     const double hashes = link_hashes(l->bpe);
     const double need = (options & CHAIN_ENTS_IS_BITS)
                             ? ldexp(1, size < 64 ? (int)size : 64)
@@ -204,7 +206,7 @@ static calyx_status plan(uint64_t size, double error, uint32_t options,
 }
 
 static calyx_status plan_first(uint64_t capacity, double error,
-                               uint32_t options, struct link *l,
+                               uint32_t options, struct chain_link *l,
                                calyx_error *why) {
     if (capacity < 1)
         return chain_fail(why, CALYX_BAD_ARGUMENT,
@@ -217,9 +219,9 @@ static calyx_status plan_first(uint64_t capacity, double error,
     return plan(capacity, error, options, l, why);
 }
 
-static calyx_status plan_next(const struct chain *c, struct link *l,
+static calyx_status plan_next(const struct chain *c, struct chain_link *l,
                               calyx_error *why) {
-    const struct link *last = &c->link[c->links - 1];
+    const struct chain_link *last = &c->link[c->links - 1];
     uint64_t size;
     if (c->links >= MOST_LINKS ||
         __builtin_mul_overflow(last->entries, c->growth, &size))
@@ -233,7 +235,7 @@ static calyx_status plan_next(const struct chain *c, struct link *l,
 
 /* Does a key that is new need a new link? */
 static bool newest_is_full(const struct chain *c) {
-    const struct link *last = &c->link[c->links - 1];
+    const struct chain_link *last = &c->link[c->links - 1];
     return last->items >= last->entries;
 }
 
@@ -241,25 +243,25 @@ static bool newest_is_full(const struct chain *c) {
 
 enum { ALIGNMENT = 16 }; /* what malloc gives; a body has no need of more */
 
-static void *take_plain(void *context, size_t size, size_t alignment) {
+static void *allocate_plain(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
     return calloc(1, size);
 }
 
-static void give_plain(void *context, void *block, size_t size) {
+static void release_plain(void *context, void *block, size_t size) {
     (void)context, (void)size;
     free(block);
 }
 
-static const calyx_memory plain = {take_plain, give_plain, NULL};
+static const calyx_memory plain = {allocate_plain, release_plain, NULL};
 
 static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
     void *block = size <= SIZE_MAX
                       ? memory->take(memory->context, (size_t)size, ALIGNMENT)
                       : NULL;
     if (!block)
-        chain_tell(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
-                   (unsigned long long)size);
+        chain_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+                      (unsigned long long)size);
     return block;
 }
 
@@ -276,7 +278,7 @@ calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
 static calyx_status make_room(struct chain *c, calyx_error *why) {
     if (c->links < c->room) return CALYX_OK;
     const uint32_t room = c->room ? 2 * c->room : 1;
-    struct link *link = take(&c->memory, room * sizeof *link, why);
+    struct chain_link *link = take(&c->memory, room * sizeof *link, why);
     if (!link) return CALYX_NO_MEMORY;
     if (c->room) {
         memcpy(link, c->link, c->links * sizeof *link);
@@ -287,7 +289,8 @@ static calyx_status make_room(struct chain *c, calyx_error *why) {
     return CALYX_OK;
 }
 
-calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why) {
+calyx_status chain_push(struct chain *c, struct chain_link *l,
+                        calyx_error *why) {
     if (make_room(c, why) != CALYX_OK) return CALYX_NO_MEMORY;
     if (!l->body) l->body = take(&c->memory, l->bytes, why);
     if (!l->body) return CALYX_NO_MEMORY;
@@ -300,7 +303,7 @@ calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why) {
 calyx_status chain_new(uint64_t capacity, double error, uint32_t options,
                        uint32_t growth, const calyx_memory *memory,
                        struct chain **out, calyx_error *why) {
-    struct link first;
+    struct chain_link first;
     struct chain *c;
     *out = NULL;
     if (growth < 1 && !(options & CHAIN_NO_SCALING))
@@ -331,7 +334,7 @@ static calyx_status copy_links(const struct chain *c, uint32_t n,
     copy->options = c->options;
     copy->growth = c->growth;
     for (uint32_t i = 0; i < n; i++) {
-        struct link l = c->link[i];
+        struct chain_link l = c->link[i];
         l.body = NULL;
         l.items = 0;
         if (chain_push(copy, &l, why) != CALYX_OK) {
@@ -391,7 +394,7 @@ struct chain_info chain_describe(const struct chain *c) {
 /* ---- Adding -------------------------------------------------------------- */
 
 static calyx_status grow(struct chain *c, calyx_error *why) {
-    struct link next;
+    struct chain_link next;
     if (c->options & CHAIN_NO_SCALING)
         return chain_fail(why, CALYX_FULL, "non scaling filter is full");
     const calyx_status status = plan_next(c, &next, why);
@@ -402,8 +405,9 @@ static calyx_status grow(struct chain *c, calyx_error *why) {
 }
 
 /* Add a key that is in no link older than `oldest`. */
-static calyx_status add_hash(struct chain *c, uint32_t oldest, struct hash h,
-                             bool *fresh, calyx_error *why) {
+static calyx_status add_hash(struct chain *c, uint32_t oldest,
+                             struct hash_pair h, bool *fresh,
+                             calyx_error *why) {
     *fresh = false;
     if (any_has(c, oldest, h)) return CALYX_OK;
     if (newest_is_full(c)) {
@@ -437,14 +441,15 @@ calyx_status chain_add(struct chain *c, const void *key, size_t size,
 
 /* Of n keys, by their numbers in `ask`, keep those that the link has in all
  * bits; a few bits of all of them at a time. */
-static size_t keep_those_in(const struct link *l, const struct hash *hashes,
-                            uint8_t *ask, size_t n) {
+static size_t keep_those_in(const struct chain_link *l,
+                            const struct hash_pair *hashes, uint8_t *ask,
+                            size_t n) {
     uint64_t at[BATCH][STRIDE];
     for (uint32_t from = 0; from < l->hashes && n; from += STRIDE) {
         const uint32_t left = l->hashes - from;
         const uint32_t bits = left < STRIDE ? left : STRIDE;
         for (size_t j = 0; j < n; j++) {
-            const struct hash h = hashes[ask[j]];
+            const struct hash_pair h = hashes[ask[j]];
             for (uint32_t i = 0; i < bits; i++) {
                 at[j][i] = position(l, h.a + (from + i) * h.b);
                 call(l, at[j][i]);
@@ -462,9 +467,9 @@ static size_t keep_those_in(const struct link *l, const struct hash *hashes,
     return n;
 }
 
-static void ask_link(const struct chain *c, const struct link *l,
-                     const struct hash *hashes, const uint8_t *ask, size_t n,
-                     bool *found) {
+static void ask_link(const struct chain *c, const struct chain_link *l,
+                     const struct hash_pair *hashes, const uint8_t *ask,
+                     size_t n, bool *found) {
     if (l->bytes <= CACHED || may_be_by_32(c, l)) {
         for (size_t j = 0; j < n; j++)
             found[ask[j]] = one_has(c, l, hashes[ask[j]]);
@@ -478,7 +483,7 @@ static void ask_link(const struct chain *c, const struct link *l,
 
 /* Which of up to BATCH keys are in one of the oldest `links`? */
 static void ask_links(const struct chain *c, uint32_t links,
-                      const struct hash *hashes, size_t n, bool *found) {
+                      const struct hash_pair *hashes, size_t n, bool *found) {
     uint8_t ask[BATCH] = {0};
     size_t left = n;
     for (size_t j = 0; j < n; j++) ask[j] = (uint8_t)j, found[j] = false;
@@ -494,7 +499,7 @@ static void ask_links(const struct chain *c, uint32_t links,
 }
 
 static size_t hash_batch(const struct chain *c, const calyx_key *keys, size_t n,
-                         struct hash *hashes) {
+                         struct hash_pair *hashes) {
     const size_t batch = n < BATCH ? n : BATCH;
     for (size_t j = 0; j < batch; j++)
         hashes[j] = hash_key(c, keys[j].data, keys[j].size);
@@ -503,7 +508,7 @@ static size_t hash_batch(const struct chain *c, const calyx_key *keys, size_t n,
 
 size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
                       bool *found) {
-    struct hash hashes[BATCH];
+    struct hash_pair hashes[BATCH];
     bool told[BATCH];
     size_t total = 0, batch;
     for (size_t done = 0; done < n; done += batch) {
@@ -516,8 +521,8 @@ size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
 }
 
 /* Call in the lines that keys will change; not more than a cache can hold. */
-static void call_all(const struct link *l, const struct hash *hashes, size_t n,
-                     const bool *seen) {
+static void call_all(const struct chain_link *l, const struct hash_pair *hashes,
+                     size_t n, const bool *seen) {
     enum { MOST = 32 };
     const uint32_t bits = l->hashes < MOST ? l->hashes : MOST;
     if (l->bytes <= CACHED) return;
@@ -528,7 +533,7 @@ static void call_all(const struct link *l, const struct hash *hashes, size_t n,
 
 /* Adding goes on in the newest link alone, so that the older ones can be asked
  * for a whole batch before. What is left is then done key by key. */
-static calyx_status add_batch(struct chain *c, const struct hash *hashes,
+static calyx_status add_batch(struct chain *c, const struct hash_pair *hashes,
                               size_t n, bool *fresh, size_t *done,
                               calyx_error *why) {
     const uint32_t older = c->links - 1;
@@ -548,7 +553,7 @@ static calyx_status add_batch(struct chain *c, const struct hash *hashes,
 
 calyx_status chain_add_many(struct chain *c, const calyx_key *keys, size_t n,
                             bool *fresh, size_t *done, calyx_error *why) {
-    struct hash hashes[BATCH];
+    struct hash_pair hashes[BATCH];
     bool told[BATCH];
     size_t added = 0;
     calyx_status status = refuse_partial(c, why);

@@ -45,7 +45,7 @@ enum {
 
 /* To be read by anybody, and written only by redisbloom*.c; except that whoever
  * moves memory (defragmentation) may put a moved `body` or `link` in place. */
-struct link {
+struct chain_link {
     uint8_t *body;
     uint64_t bytes;   /* of the body                                         */
     uint64_t bits;    /* as saved                                            */
@@ -60,7 +60,7 @@ struct link {
 };
 
 struct chain {
-    struct link *link; /* oldest first; keys are added to the last */
+    struct chain_link *link; /* oldest first; keys are added to the last */
     uint32_t links;
     uint32_t room; /* links that fit into the memory of `link` */
     uint32_t options;
@@ -172,7 +172,7 @@ calyx_status chain_load(const struct chain_reader *from, int encoding,
  *         ...                                          // iterator at
  *
  * A chunk never goes over the end of a link. Adding in between tears a dump:
- * newer bits, older counts. */
+ * newer bits, older stats. */
 size_t chain_header_size(const struct chain *c);
 void chain_dump_header(const struct chain *c, void *buffer);
 
@@ -209,19 +209,20 @@ double link_bpe(double error);
 double link_hashes(double bpe);
 
 /* Fill in what follows from n2 and bits. */
-void link_derive(struct link *l);
+void link_derive(struct chain_link *l);
 
 /* A chain with no links, which nobody may use yet; and one link more for it,
  * with a body of zeros if it has none. The chain owns the body then. */
 calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
                          calyx_error *why);
-calyx_status chain_push(struct chain *c, struct link *l, calyx_error *why);
+calyx_status chain_push(struct chain *c, struct chain_link *l,
+                        calyx_error *why);
 
 /* Tell why, if somebody wants to know; and return the status, which analyzers
  * see only in a macro. */
-void chain_tell(calyx_error *why, calyx_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void chain_explain(calyx_error *why, calyx_status status, const char *format,
+                   ...) __attribute__((format(printf, 3, 4)));
 #define chain_fail(why, status, ...) \
-    (chain_tell(why, status, __VA_ARGS__), (status))
+    (chain_explain(why, status, __VA_ARGS__), (status))
 
 #endif

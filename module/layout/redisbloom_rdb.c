@@ -78,7 +78,7 @@ static bool has_enough_bits(const struct claim *is, uint64_t modulus) {
 }
 
 static calyx_status check_link(const struct claim *is, uint32_t i,
-                               struct link *l, calyx_error *why) {
+                               struct chain_link *l, calyx_error *why) {
     const double bpe = link_bpe(is->error);
     if (!(is->error > 0 && is->error < 1))
         return damaged(why, i, "the error rate", is->error, "between 0 and 1");
@@ -111,7 +111,7 @@ static calyx_status check_link(const struct claim *is, uint32_t i,
         return damaged(why, i, "the number of items", (double)is->items,
                        "at most that of its entries");
 
-    *l = (struct link){
+    *l = (struct chain_link){
         .bytes = is->bytes,
         .bits = is->n2 ? is->bytes * 8 : is->bits,
         .entries = is->entries,
@@ -168,7 +168,7 @@ void chain_save(const struct chain *c, const struct chain_writer *to) {
     to->put_unsigned(context, c->options | (partial ? (uint32_t)PARTIAL : 0));
     to->put_unsigned(context, c->growth);
     for (uint32_t i = 0; i < c->links; i++) {
-        const struct link *l = &c->link[i];
+        const struct chain_link *l = &c->link[i];
         to->put_unsigned(context, l->entries);
         to->put_double(context, l->error);
         to->put_unsigned(context, l->hashes);
@@ -224,7 +224,7 @@ static uint64_t bits_of_oldest(const struct claim *is) {
 static calyx_status load_link(struct input *in, int encoding, struct chain *c,
                               calyx_error *why) {
     struct claim is = {0};
-    struct link l;
+    struct chain_link l;
     is.entries = get_unsigned(in);
     is.error = get_double(in);
     is.hashes = get_unsigned(in);
@@ -359,7 +359,7 @@ static void dump_head(const struct chain *c, uint32_t growth, uint8_t *p) {
     put(p, 4, growth);
 }
 
-static void dump_link(const struct link *l, uint8_t *p) {
+static void dump_link(const struct chain_link *l, uint8_t *p) {
     p = put(p, 8, l->bytes);
     p = put(p, 8, l->bits);
     p = put(p, 8, l->items);
@@ -424,7 +424,7 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
 }
 
 static calyx_status read_link(const struct header *h, uint32_t i,
-                              struct link *l, calyx_error *why) {
+                              struct chain_link *l, calyx_error *why) {
     const uint8_t *p = h->link + i * h->link_size;
     const size_t entries = h->link_size == LINK ? 8 : 4;
     const struct claim is = {
@@ -448,7 +448,7 @@ static calyx_status read_header(const void *header, size_t size,
     *bytes = 0;
     calyx_status status = read_head(header, size, h, why);
     for (uint32_t i = 0; status == CALYX_OK && i < h->is.links; i++) {
-        struct link l;
+        struct chain_link l;
         status = read_link(h, i, &l, why);
         if (status != CALYX_OK) return status;
         *bytes += l.bytes;
@@ -476,7 +476,7 @@ calyx_status chain_load_header(const void *header, size_t size,
     c->options = (uint32_t)h.is.options;
     c->growth = (uint32_t)h.is.growth;
     while (status == CALYX_OK && c->links < h.is.links) {
-        struct link l;
+        struct chain_link l;
         status = read_link(&h, c->links, &l, why);
         if (status == CALYX_OK) status = chain_push(c, &l, why);
     }
@@ -491,8 +491,8 @@ calyx_status chain_load_header(const void *header, size_t size,
 /* ---- The chunks of a dump ------------------------------------------------ */
 
 /* The link that has the byte at `from` of all bodies, and where it begins. */
-static struct link *link_with(const struct chain *c, uint64_t from,
-                              uint64_t *begin) {
+static struct chain_link *link_with(const struct chain *c, uint64_t from,
+                                    uint64_t *begin) {
     *begin = 0;
     for (uint32_t i = 0; i < c->links; i++) {
         if (from - *begin < c->link[i].bytes) return &c->link[i];
@@ -505,7 +505,7 @@ const void *chain_dump_chunk(const struct chain *c, size_t most, int64_t *at,
                              size_t *size) {
     uint64_t begin;
     const uint64_t from = (uint64_t)*at - 1;
-    const struct link *l =
+    const struct chain_link *l =
         *at > 0 && from < c->arrived ? link_with(c, from, &begin) : NULL;
     if (!l) {
         *at = 0;
@@ -546,7 +546,7 @@ calyx_status chain_load_chunk(struct chain *c, int64_t at, const void *bytes,
                           "at iterator %lld",
                           (number)size, (long long)at);
     const uint64_t from = (uint64_t)at - size - 1; /* or 2^64 - 1 */
-    const struct link *l = link_with(c, from, &begin);
+    const struct chain_link *l = link_with(c, from, &begin);
     if (!l)
         return chain_fail(why, CALYX_BAD_ARGUMENT,
                           "invalid offset - no link found");

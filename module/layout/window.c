@@ -21,7 +21,7 @@ uint64_t span_of(uint64_t milliseconds, uint64_t generations) {
     return (milliseconds + generations - 1) / generations;
 }
 
-uint64_t window_span(const struct window *w) {
+uint64_t window_span(const struct time_window *w) {
     return span_of(w->milliseconds, w->panes - 1);
 }
 
@@ -36,7 +36,7 @@ static void note_bytes(struct filter *f) {
 /* ---- Making -------------------------------------------------------------- */
 
 static void free_window(struct filter *f) {
-    struct window *const w = f->window;
+    struct time_window *const w = f->window;
     if (!w) return; /* hollow */
     rotation_remove(w);
     for (uint32_t i = 0; i < w->panes; i++) {
@@ -49,9 +49,9 @@ static void free_window(struct filter *f) {
 }
 
 /* A window with panes that have no filters yet. */
-static void take_window(struct filter *f, const struct window *like) {
-    struct window *const w = RM_Calloc(1, sizeof *w);
-    *w = (struct window){
+static void take_window(struct filter *f, const struct time_window *like) {
+    struct time_window *const w = RM_Calloc(1, sizeof *w);
+    *w = (struct time_window){
         .milliseconds = like->milliseconds,
         .began = like->began,
         .panes = like->panes,
@@ -79,22 +79,23 @@ static calyx_status kept(struct filter *f, calyx_status status) {
     return status;
 }
 
-static calyx_status make(struct wish *wish, struct filter *f,
+static calyx_status make(struct filter_params *params, struct filter *f,
                          calyx_error *why) {
-    const struct window like = {.milliseconds = wish->window,
-                                .began = wish->began,
-                                .panes = wish->generations + 1};
+    const struct time_window like = {.milliseconds = params->window,
+                                     .began = params->began,
+                                     .panes = params->generations + 1};
     take_window(f, &like);
-    struct wish pane = *wish;
-    pane.error = wish->error / like.panes;
+    struct filter_params pane = *params;
+    pane.error = params->error / like.panes;
     pane.capacity =
-        (wish->capacity + wish->generations - 1) / wish->generations;
+        (params->capacity + params->generations - 1) / params->generations;
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < like.panes && status == CALYX_OK; i++)
         status = native_layout.make(&pane, &f->window->pane[i], why);
-    wish->kind = pane.kind; /* what was chosen for the first, and the others */
-    wish->seed = pane.seed;
-    wish->random_seed = false;
+    params->kind =
+        pane.kind; /* what was chosen for the first, and the others */
+    params->seed = pane.seed;
+    params->random_seed = false;
     return kept(f, status);
 }
 
@@ -139,7 +140,7 @@ static void empty(struct filter *pane) {
 }
 
 void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
-    struct window *const w = f->window;
+    struct time_window *const w = f->window;
     if (rotations > w->panes) rotations = w->panes;
     for (uint64_t i = 0; i < rotations; i++) {
         w->newest = (w->newest + 1) % w->panes;
@@ -156,7 +157,7 @@ void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
 
 /* Is it in one of the panes but for the newest? Those that are overdue are not
  * asked: rotating them may have to wait, the answer need not. */
-static bool in_older(const struct window *w, uint64_t hash, uint64_t due) {
+static bool in_older(const struct time_window *w, uint64_t hash, uint64_t due) {
     for (uint32_t age = 1; age + due < w->panes; age++) {
         const uint32_t i = (w->newest + w->panes - age) % w->panes;
         if (calyx_has_hashes(w->pane[i].native, &hash, 1, NULL)) return true;
@@ -164,14 +165,14 @@ static bool in_older(const struct window *w, uint64_t hash, uint64_t due) {
     return false;
 }
 
-static bool has_hash(const struct window *w, uint64_t hash, uint64_t due) {
+static bool has_hash(const struct time_window *w, uint64_t hash, uint64_t due) {
     return (due < w->panes &&
             calyx_has_hashes(w->pane[w->newest].native, &hash, 1, NULL)) ||
            in_older(w, hash, due);
 }
 
 static bool has(const struct filter *f, const void *key, size_t size) {
-    const struct window *w = f->window;
+    const struct time_window *w = f->window;
     return has_hash(w, calyx_hash(w->pane->native, key, size), rotation_due(w));
 }
 
@@ -196,7 +197,7 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why) {
-    struct window *const w = f->window;
+    struct time_window *const w = f->window;
     struct filter *const newest = &w->pane[w->newest];
     calyx_status status = CALYX_OK;
     for (*done = 0; *done < n; ++*done) {
@@ -216,8 +217,8 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
 
 /* ---- Telling ------------------------------------------------------------- */
 
-static uint64_t memory_taken(const struct filter *f) {
-    struct window *const w = f->window;
+static uint64_t memory_used(const struct filter *f) {
+    struct time_window *const w = f->window;
     /* The panes tell their structs, too. */
     uint64_t sum = sizeof *f + RM_MallocSize(w) + RM_MallocSize(w->pane) -
                    w->panes * sizeof *f;
@@ -228,13 +229,13 @@ static uint64_t memory_taken(const struct filter *f) {
     return sum;
 }
 
-static void tell(const struct filter *f, struct facts *facts) {
-    *facts = (struct facts){.size = sizeof *f + sizeof *f->window +
-                                    f->window->name_size,
-                            .expansion = f->expansion};
+static void describe(const struct filter *f, struct filter_facts *facts) {
+    *facts = (struct filter_facts){.size = sizeof *f + sizeof *f->window +
+                                           f->window->name_size,
+                                   .expansion = f->expansion};
     for (uint32_t i = 0; i < f->window->panes; i++) {
-        struct facts pane;
-        native_layout.tell(&f->window->pane[i], &pane);
+        struct filter_facts pane;
+        native_layout.describe(&f->window->pane[i], &pane);
         facts->capacity += pane.capacity;
         facts->size += pane.size;
         facts->parts += pane.parts;
@@ -242,14 +243,14 @@ static void tell(const struct filter *f, struct facts *facts) {
     }
 }
 
-static bool tell_part(const struct filter *f, uint32_t number,
-                      struct part_facts *facts) {
-    const struct window *w = f->window;
+static bool describe_part(const struct filter *f, uint32_t number,
+                          struct part_facts *facts) {
+    const struct time_window *w = f->window;
     for (uint32_t i = 1; i <= w->panes; i++) {
         const struct filter *pane = &w->pane[(w->newest + i) % w->panes];
-        struct facts all;
-        if (native_layout.tell_part(pane, number, facts)) return true;
-        native_layout.tell(pane, &all);
+        struct filter_facts all;
+        if (native_layout.describe_part(pane, number, facts)) return true;
+        native_layout.describe(pane, &all);
         number -= (uint32_t)all.parts;
     }
     return false;
@@ -257,7 +258,7 @@ static bool tell_part(const struct filter *f, uint32_t number,
 
 /* ---- Soundness ----------------------------------------------------------- */
 
-static bool is_possible(const struct window *w) {
+static bool is_possible(const struct time_window *w) {
     return w->milliseconds >= 1 && w->milliseconds <= MOST_WINDOW &&
            w->began <= INT64_MAX && w->panes >= 2 &&
            w->panes <= MOST_GENERATIONS + 1 && w->newest < w->panes;
@@ -279,7 +280,7 @@ static bool fit_together(const struct filter *a, const struct filter *b) {
            first.capacity == other.capacity;
 }
 
-static bool are_alike(const struct window *w) {
+static bool are_alike(const struct time_window *w) {
     calyx_info info;
     calyx_outline(w->pane->native, &info);
     for (uint32_t i = 1; i < w->panes; i++)
@@ -302,7 +303,7 @@ static calyx_status checked(struct filter *f, calyx_status status,
  */
 
 static struct piece dump_head(const struct filter *f) {
-    const struct window *w = f->window;
+    const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
                                        w->newest, rare_of(f)->generation};
     size_t size = HEAD_START;
@@ -326,7 +327,7 @@ static struct piece dump_head(const struct filter *f) {
 }
 
 /* The pane with the byte before `end`, and where it begins. */
-static struct filter *pane_before(const struct window *w, uint64_t end,
+static struct filter *pane_before(const struct time_window *w, uint64_t end,
                                   uint64_t *base) {
     *base = 0;
     for (uint32_t i = 0; i < w->panes; i++) {
@@ -374,7 +375,7 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     if (!is_head(bytes, size))
         return damaged(why, "the bytes are not the head of a window");
     const uint64_t panes = load_u64(head + 24), newest = load_u64(head + 32);
-    const struct window like = {
+    const struct time_window like = {
         .milliseconds = load_u64(head + 8),
         .began = load_u64(head + 16),
         .panes = panes > UINT32_MAX ? 0 : (uint32_t)panes,
@@ -407,7 +408,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
 /* ---- Saving and loading -------------------------------------------------- */
 
 static void save(const struct filter *f, RedisModuleIO *io) {
-    const struct window *w = f->window;
+    const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
                                        w->newest, rare_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++) RM_SaveUnsigned(io, numbers[i]);
@@ -437,7 +438,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     (void)encoding;
     uint64_t numbers[NUMBERS];
     for (int i = 0; i < NUMBERS; i++) numbers[i] = RM_LoadUnsigned(io);
-    const struct window like = {
+    const struct time_window like = {
         .milliseconds = numbers[0],
         .began = numbers[1],
         .panes = numbers[2] > UINT32_MAX ? 0 : (uint32_t)numbers[2],
@@ -450,7 +451,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
 }
 
 static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
-    const struct window *w = f->window;
+    const struct time_window *w = f->window;
     const uint64_t numbers[NUMBERS] = {w->milliseconds, w->began, w->panes,
                                        w->newest, rare_of(f)->generation};
     for (int i = 0; i < NUMBERS; i++)
@@ -463,7 +464,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
     rotation_remove(f->window); /* the list has its old place */
     void *moved = RM_DefragAlloc(ctx, f->window);
     if (moved) f->window = moved;
-    struct window *const w = f->window;
+    struct time_window *const w = f->window;
     moved = RM_DefragAlloc(ctx, w->pane);
     if (moved) w->pane = moved;
     moved = w->name ? RM_DefragAlloc(ctx, w->name) : NULL;
@@ -477,7 +478,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
     rotation_add(w);
 }
 
-const struct layout window_layout = {
+const struct filter_layout window_layout = {
     .name = "native", /* for whoever asks: RedisBloom has none */
     .make = make,
     .copy = copy,
@@ -486,9 +487,9 @@ const struct layout window_layout = {
     .has = has,
     .has_many = has_many,
     .add_many = add_many,
-    .tell = tell,
-    .memory = memory_taken,
-    .tell_part = tell_part,
+    .describe = describe,
+    .memory = memory_used,
+    .describe_part = describe_part,
     .dump_head = dump_head,
     .dump_from = dump_from,
     .is_head = is_head,

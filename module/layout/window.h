@@ -22,7 +22,7 @@
 enum { MOST_GENERATIONS = 64, USUAL_GENERATIONS = 4 };
 #define MOST_WINDOW UINT64_C(315360000000) /* ten years, in milliseconds */
 
-struct window {
+struct time_window {
     uint64_t milliseconds; /* as asked for */
     uint64_t began;        /* when the newest pane did, in Unix time       */
     uint32_t panes;        /* one more than GENERATIONS                    */
@@ -31,7 +31,7 @@ struct window {
     char *name;            /* of its key, as far as is known               */
     size_t name_size;
     uint64_t looked; /* rotations that were due when the timer last sought it */
-    struct window *before, *after; /* in the list of rotation.c             */
+    struct time_window *before, *after; /* in the list of rotation.c */
 };
 
 static inline bool is_window(const struct filter *f) {
@@ -40,7 +40,7 @@ static inline bool is_window(const struct filter *f) {
 
 /* For how long a pane is the newest, of a window of so many milliseconds. */
 uint64_t span_of(uint64_t milliseconds, uint64_t generations);
-uint64_t window_span(const struct window *w);
+uint64_t window_span(const struct time_window *w);
 
 /* Empty so many panes, one after the other. The newest began then. */
 void window_rotate(struct filter *f, uint64_t rotations, uint64_t began);
@@ -48,15 +48,15 @@ void window_rotate(struct filter *f, uint64_t rotations, uint64_t began);
 /* ---- rotation.c ---------------------------------------------------------- */
 
 /* Windows that there are; freeing may be done by another thread. */
-void rotation_add(struct window *w);
-void rotation_remove(struct window *w);
+void rotation_add(struct time_window *w);
+void rotation_remove(struct time_window *w);
 
 /* It is under a key of this name now. */
-void rotation_name(struct window *w, const char *name, size_t size);
+void rotation_name(struct time_window *w, const char *name, size_t size);
 
 /* How many rotations are due by this server's clock. None if another decides:
  * the primary, or the AOF that is being loaded. */
-uint64_t rotation_due(const struct window *w);
+uint64_t rotation_due(const struct time_window *w);
 
 /* Before a window is changed: rotate it if that is due, and replicate it. */
 void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,

@@ -119,11 +119,11 @@ static bool is_possible(size_t size) {
 
 static uint64_t takes;
 
-uint64_t memory_takes(void) {
+uint64_t memory_allocations(void) {
     return takes;
 }
 
-static void *take_zeros(size_t size) {
+static void *allocate_zeros(size_t size) {
     takes++;
     if ((judging && !is_allowed(size)) || !is_possible(size)) return NULL;
     has_bytes += size; /* a command may make a filter grow more than once */
@@ -146,15 +146,15 @@ void memory_in_steps(bool is_in_steps) {
 }
 
 /* What is loaded is written to at once: no use to touch it ahead. */
-static void care_for_pages(void *raw, size_t size) {
+static void prepare_pages(void *raw, size_t size) {
     if (size < HUGE) return;
     if (settings.huge_pages >= (loading ? HUGE_LOADED : HUGE_ALWAYS))
-        pages_ask_for_huge(raw, size);
-    if (!loading && !in_steps) pages_touch_ahead(raw, size);
+        pages_advise_huge(raw, size);
+    if (!loading && !in_steps) prefault_start(raw, size);
 }
 
-static void give_raw(void *raw, size_t size) {
-    if (size >= HUGE) pages_give_back(raw, size);
+static void release_raw(void *raw, size_t size) {
+    if (size >= HUGE) pages_release(raw, size);
     RM_Free(raw);
 }
 
@@ -206,7 +206,7 @@ static void *place_in(void *raw) {
     return (char *)raw + (at - (uintptr_t)raw);
 }
 
-static void *keep_raw(void *block, void *raw) {
+static void *store_raw(void *block, void *raw) {
     memcpy((char *)block - sizeof raw, &raw, sizeof raw);
     return block;
 }
@@ -214,29 +214,29 @@ static void *keep_raw(void *block, void *raw) {
 /* For the place of a block in a raw one. */
 enum { MORE = ALIGNMENT + sizeof(void *) };
 
-static void *take_aligned(void *context, size_t size, size_t alignment) {
+static void *allocate_aligned(void *context, size_t size, size_t alignment) {
     (void)context;
     if (size > SIZE_MAX - MORE) return NULL;
     const bool lines = alignment > 16;
     const size_t taken = !aligned_by_itself ? size + MORE
                          : lines            ? whole_lines(size)
                                             : size;
-    void *raw = take_zeros(taken);
+    void *raw = allocate_zeros(taken);
     if (!raw) return NULL;
     if (aligned_by_itself && lines && !is_aligned(raw)) {
         RM_Free(raw);
         return NULL;
     }
-    care_for_pages(raw, taken);
-    return aligned_by_itself ? raw : keep_raw(place_in(raw), raw);
+    prepare_pages(raw, taken);
+    return aligned_by_itself ? raw : store_raw(place_in(raw), raw);
 }
 
-static void give_aligned(void *context, void *block, size_t size) {
+static void release_aligned(void *context, void *block, size_t size) {
     (void)context;
     if (aligned_by_itself)
-        give_raw(block, size);
+        release_raw(block, size);
     else
-        give_raw(raw_of(block), size + MORE);
+        release_raw(raw_of(block), size + MORE);
 }
 
 size_t memory_of(const void *block) {
@@ -251,23 +251,23 @@ void memory_renew(void *context, void *block, size_t size) {
         memset(block, 0, size);
     else
         pages_renew(block, size);
-    care_for_pages(block, size);
+    prepare_pages(block, size);
 }
 
-static void *take_plain(void *context, size_t size, size_t alignment) {
+static void *allocate_plain(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
-    void *block = take_zeros(size);
-    if (block) care_for_pages(block, size);
+    void *block = allocate_zeros(size);
+    if (block) prepare_pages(block, size);
     return block;
 }
 
-static void give_plain(void *context, void *block, size_t size) {
+static void release_plain(void *context, void *block, size_t size) {
     (void)context;
-    give_raw(block, size);
+    release_raw(block, size);
 }
 
-const calyx_memory aligned_memory = {take_aligned, give_aligned, NULL};
-const calyx_memory plain_memory = {take_plain, give_plain, NULL};
+const calyx_memory aligned_memory = {allocate_aligned, release_aligned, NULL};
+const calyx_memory plain_memory = {allocate_plain, release_plain, NULL};
 
 /* The new place may be aligned otherwise than the old one was. */
 void *memory_move(void *context, void *block, size_t size) {
@@ -281,5 +281,5 @@ void *memory_move(void *context, void *block, size_t size) {
     if (!raw) return block;
     char *const place = place_in(raw);
     if (place != raw + was_at) memmove(place, raw + was_at, size);
-    return keep_raw(place, raw);
+    return store_raw(place, raw);
 }

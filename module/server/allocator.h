@@ -48,7 +48,7 @@ const char *memory_refusal(void);
 void memory_explain(calyx_error *why);
 
 /* How often memory was taken: unchanged means that no filter grew. */
-uint64_t memory_takes(void);
+uint64_t memory_allocations(void);
 
 /* Move a block of aligned memory, for defragmentation: a calyx_move, whose
  * context is the RedisModuleDefragCtx. */

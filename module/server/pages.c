@@ -30,18 +30,18 @@
 static const size_t HUGE_PAGE = (size_t)2 << 20;
 
 /* The whole units of so many bytes in a block. */
-struct span {
+struct page_span {
     char *at, *end;
 };
 
-static struct span whole_units(void *block, size_t size, size_t unit) {
+static struct page_span whole_units(void *block, size_t size, size_t unit) {
     const size_t before = (unit - (uintptr_t)block % unit) % unit;
     char *const at = (char *)block + before;
-    if (before >= size) return (struct span){at, at};
-    return (struct span){at, at + (size - before) / unit * unit};
+    if (before >= size) return (struct page_span){at, at};
+    return (struct page_span){at, at + (size - before) / unit * unit};
 }
 
-static struct span whole_pages(void *block, size_t size) {
+static struct page_span whole_pages(void *block, size_t size) {
     return whole_units(block, size, (size_t)sysconf(_SC_PAGESIZE));
 }
 
@@ -83,7 +83,7 @@ static bool has_fresh_pages(void) {
  * not. Page tables are moved as a whole, 2 MiB at a time, where both places
  * begin at the same distance from such a boundary: so 512 MiB take 0.1 ms, and
  * else 2 ms. */
-static void *move_pages(struct span s) {
+static void *move_pages(struct page_span s) {
     const size_t size = (size_t)(s.end - s.at);
     char *const room = mmap(NULL, size + HUGE_PAGE, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -109,7 +109,7 @@ static bool try_moving_pages(void) {
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return false;
     memset(page, 1, size);
-    char *const moved = move_pages((struct span){page, page + size});
+    char *const moved = move_pages((struct page_span){page, page + size});
     const bool works = moved && msync(page, size, MS_ASYNC) == 0 &&
                        page[size / 2] == 0 && moved[size / 2] == 1;
     if (moved) munmap(moved, size);
@@ -159,33 +159,33 @@ static void unmap_later(void *pages, size_t size) {
 }
 
 /* Leave zeros in the place of these pages, or return false. */
-static bool renew(struct span s) {
+static bool renew(struct page_span s) {
     if (s.at >= s.end || !can_move_pages()) return false;
     void *const moved = move_pages(s);
     if (moved) unmap_later(moved, (size_t)(s.end - s.at));
     return moved;
 }
 
-static bool discard(struct span s) {
+static bool discard(struct page_span s) {
     return s.at < s.end && has_fresh_pages() &&
            madvise(s.at, (size_t)(s.end - s.at), MADV_DONTNEED) == 0;
 }
 
 /* The bytes around the whole pages, or all. */
-static void zero_rest(void *block, size_t size, struct span done) {
+static void zero_rest(void *block, size_t size, struct page_span done) {
     memset(block, 0, (size_t)(done.at - (char *)block));
     memset(done.end, 0, size - (size_t)(done.end - (char *)block));
 }
 
-static struct span nothing_of(void *block) {
-    return (struct span){block, block};
+static struct page_span nothing_of(void *block) {
+    return (struct page_span){block, block};
 }
 
 #endif
 
 bool pages_clear(void *block, size_t size) {
 #if defined(__linux__)
-    const struct span s = whole_pages(block, size);
+    const struct page_span s = whole_pages(block, size);
     zero_rest(block, size, discard(s) ? s : nothing_of(block));
     return true;
 #else
@@ -196,16 +196,16 @@ bool pages_clear(void *block, size_t size) {
 
 void pages_renew(void *block, size_t size) {
 #if defined(__linux__)
-    const struct span s = whole_pages(block, size);
+    const struct page_span s = whole_pages(block, size);
     zero_rest(block, size, renew(s) || discard(s) ? s : nothing_of(block));
 #else
     memset(block, 0, size);
 #endif
 }
 
-void pages_ask_for_huge(void *block, size_t size) {
+void pages_advise_huge(void *block, size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const struct span s = whole_units(block, size, HUGE_PAGE);
+    const struct page_span s = whole_units(block, size, HUGE_PAGE);
     if (s.at < s.end) madvise(s.at, (size_t)(s.end - s.at), MADV_HUGEPAGE);
 #else
     (void)block, (void)size;
@@ -219,8 +219,8 @@ static const size_t STEP = 256 << 10; /* a huge page, if it has such */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct task {
-    struct span left; /* nothing: there is no such task */
+static struct prefault_task {
+    struct page_span left; /* nothing: there is no such task */
     uint64_t number;
 } tasks[MOST_TASKS];
 static bool held;
@@ -230,7 +230,7 @@ static uint64_t begun; /* the number of the last task */
 enum { MOST_WAITERS = 64 };
 static const double MOST_SECONDS = 1; /* clients give up after 2 or 3 */
 static struct waiter {
-    void (*tell)(void *context);
+    void (*notify)(void *context);
     void *context;
     uint64_t after, last; /* the tasks waited for have numbers behind the one,
                              up to the other */
@@ -238,13 +238,13 @@ static struct waiter {
 } waiters[MOST_WAITERS];
 static int waiting; /* so many of them */
 
-static size_t bytes_of(struct span s) {
+static size_t bytes_of(struct page_span s) {
     return s.at < s.end ? (size_t)(s.end - s.at) : 0;
 }
 
 /* The smallest, so that it need not wait for the others. */
-static struct task *find_task(void) {
-    struct task *found = NULL;
+static struct prefault_task *find_task(void) {
+    struct prefault_task *found = NULL;
     for (int i = 0; i < MOST_TASKS; i++) {
         const size_t bytes = bytes_of(tasks[i].left);
         if (bytes > 0 && (!found || bytes < bytes_of(found->left)))
@@ -284,12 +284,12 @@ static int take_served(struct waiter *served) {
 }
 
 /* A step off a task, if there is one. */
-static struct span take_step(void) {
-    struct task *const task = held ? NULL : find_task();
-    if (!task) return (struct span){NULL, NULL};
+static struct page_span take_step(void) {
+    struct prefault_task *const task = held ? NULL : find_task();
+    if (!task) return (struct page_span){NULL, NULL};
     const size_t bytes = bytes_of(task->left);
-    const struct span step = {task->left.at,
-                              task->left.at + (bytes < STEP ? bytes : STEP)};
+    const struct page_span step = {
+        task->left.at, task->left.at + (bytes < STEP ? bytes : STEP)};
     task->left.at = step.end;
     return step;
 }
@@ -300,10 +300,10 @@ static void *touch(void *unused) {
         struct waiter served[MOST_WAITERS];
         pthread_mutex_lock(&mutex);
         const int n = take_served(served);
-        const struct span step = take_step();
+        const struct page_span step = take_step();
         if (n == 0 && bytes_of(step) == 0) pthread_cond_wait(&more, &mutex);
         pthread_mutex_unlock(&mutex);
-        for (int i = 0; i < n; i++) served[i].tell(served[i].context);
+        for (int i = 0; i < n; i++) served[i].notify(served[i].context);
         if (bytes_of(step) > 0)
             madvise(step.at, bytes_of(step), MADV_POPULATE_WRITE);
     }
@@ -351,37 +351,38 @@ static void forget(const char *block, size_t size) {
     pthread_mutex_unlock(&mutex);
 }
 
-void pages_touch_ahead(void *block, size_t size) {
+void prefault_start(void *block, size_t size) {
     forget(block, size);
-    if (!settings.touch_ahead || !fits(size) || !start()) return;
+    if (!settings.prefault || !fits(size) || !start()) return;
     pthread_mutex_lock(&mutex);
     const bool room = fits(bytes_to_touch() + size);
     for (int i = 0; room && i < MOST_TASKS; i++)
         if (bytes_of(tasks[i].left) == 0) {
-            tasks[i] = (struct task){whole_pages(block, size), ++begun};
+            tasks[i] =
+                (struct prefault_task){whole_pages(block, size), ++begun};
             pthread_cond_signal(&more);
             break;
         }
     pthread_mutex_unlock(&mutex);
 }
 
-uint64_t pages_begun(void) {
+uint64_t prefault_last(void) {
     return begun;
 }
 
-bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
-                             void *context) {
+bool prefault_notify(uint64_t after, void (*notify)(void *context),
+                     void *context) {
     if (!is_running()) return false;
     pthread_mutex_lock(&mutex);
     const bool waits = waiting < MOST_WAITERS && is_left(after, begun);
     if (waits)
-        waiters[waiting++] = (struct waiter){tell, context, after, begun,
+        waiters[waiting++] = (struct waiter){notify, context, after, begun,
                                              seconds_now() + MOST_SECONDS};
     pthread_mutex_unlock(&mutex);
     return waits;
 }
 
-void pages_hold(bool hold) {
+void prefault_pause(bool hold) {
     if (!is_running()) return;
     pthread_mutex_lock(&mutex);
     held = hold;
@@ -389,33 +390,33 @@ void pages_hold(bool hold) {
     pthread_mutex_unlock(&mutex);
 }
 
-void pages_give_back(void *block, size_t size) {
+void pages_release(void *block, size_t size) {
     forget(block, size);
-    const struct span s = whole_pages(block, size);
+    const struct page_span s = whole_pages(block, size);
     if (!renew(s)) discard(s);
 }
 
 #else
 
-void pages_touch_ahead(void *block, size_t size) {
+void prefault_start(void *block, size_t size) {
     (void)block, (void)size;
 }
 
-uint64_t pages_begun(void) {
+uint64_t prefault_last(void) {
     return 0;
 }
 
-bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
-                             void *context) {
-    (void)after, (void)tell, (void)context;
+bool prefault_notify(uint64_t after, void (*notify)(void *context),
+                     void *context) {
+    (void)after, (void)notify, (void)context;
     return false;
 }
 
-void pages_hold(bool hold) {
+void prefault_pause(bool hold) {
     (void)hold;
 }
 
-void pages_give_back(void *block, size_t size) {
+void pages_release(void *block, size_t size) {
     (void)block, (void)size;
 }
 

@@ -22,30 +22,31 @@ bool pages_clear(void *block, size_t size);
  * they are given back here, which takes some 0.1 ms a megabyte. */
 void pages_renew(void *block, size_t size);
 
-/* Ask for huge pages for a block that is still untouched. Only a wish. */
-void pages_ask_for_huge(void *block, size_t size);
+/* Ask for huge pages for a block that is still untouched. Only a params. */
+void pages_advise_huge(void *block, size_t size);
 
-/* Begin to touch a block ahead, without changing it. Only a wish. */
-void pages_touch_ahead(void *block, size_t size);
+/* Begin to touch a block ahead, without changing it. Only a params. */
+void prefault_start(void *block, size_t size);
 
 /* How often that was begun: a command after which it is the same has taken no
  * large block. */
-uint64_t pages_begun(void);
+uint64_t prefault_last(void);
 
 /* Tell somebody once all is touched that was begun after so many, or after a
- * second at most. The thread that touches calls `tell`, which must not keep it.
- * False if there is nothing to wait for, or no room for one more who waits. */
-bool pages_tell_when_touched(uint64_t after, void (*tell)(void *context),
-                             void *context);
+ * second at most. The thread that touches calls `notify`, which must not keep
+ * it. False if there is nothing to wait for, or no room for one more who waits.
+ */
+bool prefault_notify(uint64_t after, void (*notify)(void *context),
+                     void *context);
 
 /* Hold it while many keys are added: with another thread of the process at
  * work, each first touch makes its processor drop what it knows of a page, and
  * takes three times as long. */
-void pages_hold(bool hold);
+void prefault_pause(bool hold);
 
 /* Before a block is freed: stop touching it, and give its pages back, as
  * pages_renew does. Else that would fall to the thread that takes it next and
  * wants zeros: the server's. */
-void pages_give_back(void *block, size_t size);
+void pages_release(void *block, size_t size);
 
 #endif

@@ -73,14 +73,14 @@ static void unblock(void *client) {
 
 /* Without a time limit of the server's: one that ends while the client is being
  * unblocked would cost it the reply. */
-int reply_ok_when_touched(RedisModuleCtx *ctx, uint64_t begun) {
+int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun) {
     const int cannot_wait =
         RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING;
-    if (pages_begun() == begun || RM_GetContextFlags(ctx) & cannot_wait)
+    if (prefault_last() == begun || RM_GetContextFlags(ctx) & cannot_wait)
         return reply_ok(ctx, NULL, 0);
     RedisModuleBlockedClient *client =
         RM_BlockClient(ctx, reply_ok, NULL, NULL, 0);
-    if (!pages_tell_when_touched(begun, unblock, client)) unblock(client);
+    if (!prefault_notify(begun, unblock, client)) unblock(client);
     return RM_OK;
 }
 
@@ -99,7 +99,7 @@ static const struct {
     {"EXPANSION", "Expansion rate"},
 };
 
-static void reply_value(RedisModuleCtx *ctx, const struct facts *facts,
+static void reply_value(RedisModuleCtx *ctx, const struct filter_facts *facts,
                         int field) {
     const uint64_t values[FIELDS] = {facts->capacity, facts->size, facts->parts,
                                      facts->items, facts->expansion};
@@ -110,8 +110,8 @@ static void reply_value(RedisModuleCtx *ctx, const struct facts *facts,
 }
 
 int reply_facts(RedisModuleCtx *ctx, const struct filter *f) {
-    struct facts facts;
-    f->layout->tell(f, &facts);
+    struct filter_facts facts;
+    f->layout->describe(f, &facts);
     RM_ReplyWithMap(ctx, FIELDS);
     for (int i = 0; i < FIELDS; i++) {
         RM_ReplyWithSimpleString(ctx, fields[i].title);
@@ -133,7 +133,7 @@ static void begin_field(RedisModuleCtx *ctx, const char *title) {
 /* What RedisBloom does not have is told only when it is asked for. */
 static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
                           RedisModuleString *field) {
-    const struct window *w = is_window(f) ? f->window : NULL;
+    const struct time_window *w = is_window(f) ? f->window : NULL;
     const struct {
         const char *word, *title;
         uint64_t value;
@@ -155,26 +155,26 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
 
 int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
                RedisModuleString *field) {
-    struct facts facts;
+    struct filter_facts facts;
     int i = 0;
     while (i < FIELDS && !is_word(field, fields[i].word)) i++;
     if (i == FIELDS) return reply_our_fact(ctx, f, field);
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     begin_field(ctx, fields[i].title);
     reply_value(ctx, &facts, i);
     return RM_OK;
 }
 
 int reply_parts(RedisModuleCtx *ctx, const struct filter *f) {
-    struct facts facts;
+    struct filter_facts facts;
     struct part_facts part;
     char text[200];
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     RM_ReplyWithArray(ctx, (long)facts.parts + 1);
     int size = snprintf(text, sizeof text, "size:%llu",
                         (unsigned long long)facts.items);
     RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
-    for (uint32_t i = 0; f->layout->tell_part(f, i, &part); i++) {
+    for (uint32_t i = 0; f->layout->describe_part(f, i, &part); i++) {
         size = snprintf(text, sizeof text,
                         "bytes:%llu bits:%llu hashes:%u hashwidth:%u "
                         "capacity:%llu size:%llu ratio:%g",

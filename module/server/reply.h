@@ -21,7 +21,7 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
 /* OK. If touching of pages was `begun` since, then only when that is done: who
  * adds to the filter before would wait for each page, and all clients with him.
  * Until then the server serves the others. */
-int reply_ok_when_touched(RedisModuleCtx *ctx, uint64_t begun);
+int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun);
 
 int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
 

@@ -20,7 +20,7 @@ static void append(struct job *job) {
     last = &job->next;
 }
 
-static struct job *take_first(void) {
+static struct job *pop_job(void) {
     struct job *const job = first;
     first = job->next;
     if (!first) last = &first;
@@ -56,9 +56,9 @@ static bool is_over(RedisModuleCtx *ctx, const struct job *job) {
            RM_GetContextFlags(ctx) & RM_CTX_REPLICA;
 }
 
-static void take_step(RedisModuleCtx *ctx, void *unused) {
+static void run_step(RedisModuleCtx *ctx, void *unused) {
     (void)unused;
-    struct job *const job = take_first();
+    struct job *const job = pop_job();
     bool done = is_over(ctx, job);
     if (!done && !must_pause(ctx, job)) {
         RM_SelectDb(ctx, job->db);
@@ -68,7 +68,7 @@ static void take_step(RedisModuleCtx *ctx, void *unused) {
         RM_UnblockClient(job->client, job);
     else
         append(job);
-    if (first) RM_CreateTimer(ctx, 1, take_step, NULL);
+    if (first) RM_CreateTimer(ctx, 1, run_step, NULL);
 }
 
 bool steps_can_wait(RedisModuleCtx *ctx) {
@@ -76,8 +76,8 @@ bool steps_can_wait(RedisModuleCtx *ctx) {
              (RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING));
 }
 
-void steps_hold(RedisModuleCtx *ctx, struct job *job, RedisModuleString **argv,
-                int argc) {
+void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,
+                          RedisModuleString **argv, int argc) {
     job->argv = RM_Alloc((size_t)argc * sizeof *job->argv);
     job->argc = argc;
     job->db = RM_GetSelectedDb(ctx);
@@ -85,14 +85,14 @@ void steps_hold(RedisModuleCtx *ctx, struct job *job, RedisModuleString **argv,
     for (int i = 0; i < argc; i++) job->argv[i] = RM_HoldString(NULL, argv[i]);
 }
 
-int steps_begin(RedisModuleCtx *ctx, struct job *job) {
+int steps_start(RedisModuleCtx *ctx, struct job *job) {
     if (job->step(ctx, job)) {
         job->reply(ctx, job);
         free_job(ctx, job);
         return RM_OK;
     }
     job->client = RM_BlockClient(ctx, reply, NULL, free_job, 0);
-    if (!first) RM_CreateTimer(ctx, 1, take_step, NULL);
+    if (!first) RM_CreateTimer(ctx, 1, run_step, NULL);
     append(job);
     return RM_OK;
 }
@@ -116,11 +116,11 @@ void steps_see_change(const struct filter *f) {
 
 /* One in each part; more where an item has many bits all over a part. */
 uint64_t item_lines(const struct filter *f) {
-    struct facts facts;
+    struct filter_facts facts;
     struct part_facts newest;
-    f->layout->tell(f, &facts);
+    f->layout->describe(f, &facts);
     if (f->layout != &redisbloom_layout ||
-        !f->layout->tell_part(f, (uint32_t)facts.parts - 1, &newest))
+        !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
         return facts.parts;
     return facts.parts + newest.hashes / 8;
 }

@@ -41,12 +41,12 @@ struct job {
 bool steps_can_wait(RedisModuleCtx *ctx);
 
 /* Hold the words of a command that is to be a job. */
-void steps_hold(RedisModuleCtx *ctx, struct job *job, RedisModuleString **argv,
-                int argc);
+void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,
+                          RedisModuleString **argv, int argc);
 
 /* Take the first step; unless that is the last, block the client and go on from
  * a timer. Then `reply`, once. */
-int steps_begin(RedisModuleCtx *ctx, struct job *job);
+int steps_start(RedisModuleCtx *ctx, struct job *job);
 
 /* The filter under a key, if it is still that of `life`, else NULL. */
 struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,

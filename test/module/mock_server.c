@@ -40,7 +40,7 @@ static void *try_take(size_t size) {
     return take(size);
 }
 
-static void *take_zeros(size_t n, size_t size) {
+static void *allocate_zeros(size_t n, size_t size) {
     void *block = take(n * size);
     if (!block) abort(); /* as a server does */
     return memset(block, 0, n * size);
@@ -182,7 +182,7 @@ void mock_start(void) {
     mock_takes_left = SIZE_MAX;
     mock_most_bytes = (size_t)64 << 20;
     RM_Alloc = must_take;
-    RM_Calloc = take_zeros;
+    RM_Calloc = allocate_zeros;
     RM_TryAlloc = try_take;
     RM_MallocSize = size_of;
     RM_Free = give;

@@ -28,7 +28,7 @@ def test_defaults(r):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
-              "calyx-huge-pages": "loaded", "calyx-touch-ahead": "yes"}
+              "calyx-huge-pages": "loaded", "calyx-prefault": "yes"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
             (PREFIX + name).encode(), value.encode()]
@@ -42,7 +42,7 @@ def test_defaults(r):
     ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
     ("calyx-huge-pages", "yes", b"yes"),
-    ("calyx-touch-ahead", "no", b"no")])
+    ("calyx-prefault", "no", b"no")])
 def test_what_is_set_is_kept(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", PREFIX + name, value) == "OK"
@@ -150,7 +150,7 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("ERROR_RATE", "2"), "must be in the range (0.000000, 1.000000)"),
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
     (("calyx-layout", "x"), "calyx-layout is native or redisbloom"),
-    (("calyx-touch-ahead", "1"), "calyx-touch-ahead is no or yes")])
+    (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
 def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
@@ -176,10 +176,10 @@ def test_info_section(start):
     r("BF.EXISTS", "nokey", "zz")
     facts = info(r, "bf_calyx")
     assert {k: facts["bf_" + k] for k in (
-        "filters", "items", "questions", "positive_answers", "items_given",
-        "items_fresh", "memory_refusals", "loads_refused")} == {
-        "filters": "1", "items": "2", "questions": "4",
-        "positive_answers": "2", "items_given": "3", "items_fresh": "2",
+        "filters", "items", "lookups", "lookups_positive", "items_added",
+        "items_new", "memory_refusals", "loads_refused")} == {
+        "filters": "1", "items": "2", "lookups": "4",
+        "lookups_positive": "2", "items_added": "3", "items_new": "2",
         "memory_refusals": "0", "loads_refused": "0"}
     assert int(facts["bf_filter_bytes"]) == r("BF.INFO", "k", "SIZE")[0]
     r("BF.MADD", "k", *range(30000))
@@ -539,7 +539,7 @@ def test_who_cannot_wait_for_pages_does_not(start):
     assert blocked(p) == blocked(r) == 0
 
 
-def test_pages_are_touched_ahead_and_given_back(start):
+def test_pages_are_prefaulted_and_released(start):
     server = start()
     r = server.client()
     before = resident(r)
@@ -552,10 +552,10 @@ def test_pages_are_touched_ahead_and_given_back(start):
         return ready
 
     until(is_ready)
-    r("CONFIG", "SET", PREFIX + "calyx-touch-ahead", "no")
+    r("CONFIG", "SET", PREFIX + "calyx-prefault", "no")
     assert r("BF.RESERVE", "k", 0.01, 100000000) == "OK"
     assert resident(r) < before + 20000000
-    r("CONFIG", "SET", PREFIX + "calyx-touch-ahead", "yes")
+    r("CONFIG", "SET", PREFIX + "calyx-prefault", "yes")
     for turn in range(50):  # freed while they are being touched
         waits = waiting(server, r, f"k{turn}", 100000000)
         if turn % 2:

@@ -122,7 +122,7 @@ def test_a_slot_moves_in_the_middle_of_a_push(nodes, tmp_path):
 
 
 def questions(node):
-    return int(info(node.client(), "bf_calyx")["bf_questions"])
+    return int(info(node.client(), "bf_calyx")["bf_lookups"])
 
 
 def test_a_primary_dies_while_it_is_asked(nodes):

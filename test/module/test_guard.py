@@ -82,7 +82,7 @@ def test_answers_are_counted(start):
     assert [r("BF.INFO", "ids", field) for field in
             ("ABSENT", "CACHED", "MAYBE")] == [[2], [1], [1]]
     assert len(r("BF.INFO", "ids")) == 10  # as RedisBloom's
-    assert info(r, "bf_calyx")["bf_questions"] == "0"  # they are not these
+    assert info(r, "bf_calyx")["bf_lookups"] == "0"  # they are not these
 
 
 def test_errors(r):

@@ -696,7 +696,7 @@ def test_check_says_so_when_a_filter_goes_away(server, r, words):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def questions():
-        return int(info(r, "bf_calyx")["bf_questions"])
+        return int(info(r, "bf_calyx")["bf_lookups"])
 
     before = questions()
     process.stdin.write(b"1\n")

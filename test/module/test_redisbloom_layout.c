@@ -509,7 +509,7 @@ static void a_partial_chain_has_no_bits_beyond_what_arrived(void **state) {
     calyx_error why;
     struct chain *c = load_header(file_named("grown"), "dmp", &n), *again;
     load_chunk(c, &chunks[1]);
-    struct link *const last = &c->link[c->links - 1];
+    struct chain_link *const last = &c->link[c->links - 1];
     last->body[last->bytes - 1] = 1;
     struct bytes saved = save(c);
     assert_int_equal(load(saved, CHAIN_ENCODING, &again, &why), CALYX_DAMAGED);

@@ -102,7 +102,7 @@ def test_a_half_loaded_live_filter_is_replaced(r, layout):
 
 
 def test_large_filters_are_swapped_at_once_and_freed_in_the_background(start):
-    r = start("calyx-touch-ahead", "no").client()
+    r = start("calyx-prefault", "no").client()
     for key in ("live", "staged"):
         r("BF.RESERVE", key, 0.01, 100000000)
         r("BF.MADD", key, *range(10000))

@@ -15,7 +15,7 @@
 #include "support.h"
 
 static const struct {
-    const struct layout *layout;
+    const struct filter_layout *layout;
     RedisModuleTypeMethods *type;
     int encoding;
 } all[] = {{&native_layout, &mock_native, 2},
@@ -42,17 +42,17 @@ static bool has_numbers(const struct filter *f, unsigned n) {
     return true;
 }
 
-static struct filter *make(const struct layout *layout, unsigned items) {
-    struct wish wish = {.layout = layout,
-                        .error = 0.01,
-                        .capacity = 100,
-                        .expansion = 2,
-                        .seed = 5,
-                        .window = 1000,
-                        .generations = 3};
+static struct filter *make(const struct filter_layout *layout, unsigned items) {
+    struct filter_params params = {.layout = layout,
+                                   .error = 0.01,
+                                   .capacity = 100,
+                                   .expansion = 2,
+                                   .seed = 5,
+                                   .window = 1000,
+                                   .generations = 3};
     struct filter *f = NULL;
     calyx_error why;
-    if (filter_new(&wish, &f, &why) != CALYX_OK) return NULL;
+    if (filter_new(&params, &f, &why) != CALYX_OK) return NULL;
     assert_ok(add_numbers(f, items));
     return f;
 }
@@ -122,8 +122,8 @@ static void without_memory_nothing_changes_and_nothing_leaks(void **state) {
             const unsigned items = 3000;
             if (f) {
                 done = add_numbers(f, items) == CALYX_OK;
-                struct facts facts;
-                f->layout->tell(f, &facts);
+                struct filter_facts facts;
+                f->layout->describe(f, &facts);
                 assert_true(has_numbers(f, (unsigned)facts.items));
                 done &= filter_copy(f, &copy, NULL) == CALYX_OK;
                 if (copy) all[i].type->free(copy);
@@ -161,16 +161,16 @@ static void loading_without_memory_is_refused(void **state) {
 /* ---- Windows ------------------------------------------------------------- */
 
 static struct filter *make_window(uint64_t capacity, uint32_t generations) {
-    struct wish wish = {.layout = &window_layout,
-                        .error = 0.01,
-                        .capacity = capacity,
-                        .expansion = 2,
-                        .seed = 5,
-                        .window = 1000,
-                        .generations = generations};
+    struct filter_params params = {.layout = &window_layout,
+                                   .error = 0.01,
+                                   .capacity = capacity,
+                                   .expansion = 2,
+                                   .seed = 5,
+                                   .window = 1000,
+                                   .generations = generations};
     struct filter *f = NULL;
     calyx_error why;
-    assert_ok(filter_new(&wish, &f, &why));
+    assert_ok(filter_new(&params, &f, &why));
     return f;
 }
 
@@ -182,7 +182,7 @@ static void rotating_a_window_allocates_no_memory(void **state) {
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         struct filter *f = make_window(capacities[i], 2);
         assert_ok(add_numbers(f, 9000));
-        const uint64_t takes = memory_takes();
+        const uint64_t takes = memory_allocations();
         const size_t blocks = mock_blocks;
         mock_takes_left = 0;
         window_rotate(f, 2, 0);
@@ -191,7 +191,7 @@ static void rotating_a_window_allocates_no_memory(void **state) {
         for (unsigned n = 0; n < 9000; n++)
             assert_false(f->layout->has(f, &n, sizeof n));
         window_rotate(f, 65, 0);
-        assert_int_equal(memory_takes(), takes);
+        assert_int_equal(memory_allocations(), takes);
         assert_true(mock_blocks <= blocks);
         mock_takes_left = SIZE_MAX;
         assert_ok(add_numbers(f, 9000));
@@ -220,30 +220,31 @@ static int loads(struct filter *f) {
 
 static void a_window_of_generations_that_differ_is_refused(void **state) {
     (void)state;
-    struct wish wish = {.layout = &window_layout,
-                        .error = 0.01,
-                        .capacity = 600,
-                        .expansion = 2,
-                        .seed = 5,
-                        .kind = "line",
-                        .window = 1000,
-                        .generations = 3};
-    struct wish other_seed = wish, other_kind = wish, other_size = wish,
-                other_rate = wish, other_growth = wish, fixed = wish;
+    struct filter_params params = {.layout = &window_layout,
+                                   .error = 0.01,
+                                   .capacity = 600,
+                                   .expansion = 2,
+                                   .seed = 5,
+                                   .kind = "line",
+                                   .window = 1000,
+                                   .generations = 3};
+    struct filter_params other_seed = params, other_kind = params,
+                         other_size = params, other_rate = params,
+                         other_growth = params, fixed = params;
     other_seed.seed = 6;
     other_kind.kind = "flat";
     other_size.capacity = 6000;
     other_rate.error = 0.001;
     other_growth.expansion = 3;
     fixed.expansion = 0;
-    struct wish *const others[] = {&wish,       &other_seed, &other_kind,
-                                   &other_size, &other_rate, &other_growth,
-                                   &fixed};
+    struct filter_params *const others[] = {
+        &params,     &other_seed,   &other_kind, &other_size,
+        &other_rate, &other_growth, &fixed};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (uint32_t pane = 0; pane < 4; pane++) {
             struct filter *f = NULL, *g = NULL;
             calyx_error why;
-            assert_ok(filter_new(&wish, &f, &why));
+            assert_ok(filter_new(&params, &f, &why));
             assert_ok(filter_new(others[i], &g, &why));
             assert_ok(add_numbers(f, 1000)); /* the newest has grown */
             const struct filter kept = f->window->pane[pane];
@@ -277,8 +278,8 @@ static bool stop;
 
 static void *hold_pages(void *unused) {
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-        pages_hold(true);
-        pages_hold(false);
+        prefault_pause(true);
+        prefault_pause(false);
     }
     return unused;
 }

@@ -298,7 +298,7 @@ def test_errors(r, layout):
 
 
 def test_large_generations_turn_at_once(start):
-    r = start("calyx-touch-ahead", "no").client()
+    r = start("calyx-prefault", "no").client()
     reserve(r, "k", 1000, 2, capacity=100000000)
     r("BF.MADD", "k", *range(10000))
     whole = work_to_read(r, "k")
@@ -308,7 +308,7 @@ def test_large_generations_turn_at_once(start):
 
 
 def test_all_generations_turn_at_once(start):
-    r = start("calyx-touch-ahead", "no").client()
+    r = start("calyx-prefault", "no").client()
     reserve(r, "k", 1000, 64, capacity=64 * 1000000)
     r("BF.ADD", "k", "x")
     used = resident(r)
@@ -321,7 +321,7 @@ def test_all_generations_turn_at_once(start):
 def test_many_windows_turn_in_several_rounds(start):
     """Clients are served between rounds. What one round rotated is one transaction
     of the AOF."""
-    server = start("calyx-touch-ahead", "no", appendonly="yes",
+    server = start("calyx-prefault", "no", appendonly="yes",
                    appendfsync="always")
     r = server.client()
     many = 800
@@ -340,7 +340,7 @@ def test_many_windows_turn_in_several_rounds(start):
 
 
 def test_a_window_larger_than_the_machine_is_refused(start):
-    r = start("calyx-touch-ahead", "no").client()
+    r = start("calyx-prefault", "no").client()
     bytes_here = int(info(r, "memory")["total_system_memory"])
     # Each generation is about a third of it: 20 bits for each item.
     answer = r("BF.RESERVE", "k", 0.01, 4 * (bytes_here // 3 * 8 // 20),
