@@ -282,6 +282,12 @@ set_tests_properties(web.page PROPERTIES FIXTURES_REQUIRED web
     ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
 set_tests_properties(web.build web.page PROPERTIES SKIP_RETURN_CODE 77)
 
+# ---- The translation of the README has its commands and figures -------------
+
+add_test(NAME docs.readme COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/readme.py
+    ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN.md)
+
 # ---- What people get -------------------------------------------------------
 
 add_test(NAME package.install
