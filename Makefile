@@ -36,6 +36,7 @@ check:
 	@dev/check-format
 	@dev/check-layers
 	@dev/check-names
+	@dev/check-words
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-spare
