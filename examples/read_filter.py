@@ -24,7 +24,7 @@ SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
 # ---- Kinds: the places of a key's bits in a body, as numbers of bits --------
 
 def sets(size):
-    """The sets of so many columns that a key may take: bit w for column w."""
+    """The sets of that number of columns that a key may take: bit w for column w."""
     if size > 4:
         return [255 - others for others in sets(8 - size)]
     every = [set for set in range(256) if bin(set).count("1") == size]

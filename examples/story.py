@@ -31,7 +31,7 @@ def demand(truth, otherwise):
 def stage():
     """A folder, and a function that starts servers in it with the options of
     a configuration file. They end with the story, and so do processes that it
-    started: when it is told, when it fails, with Ctrl-C and with kill."""
+    started: when its end is reached, when it fails, with Ctrl-C and with kill."""
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(128 + number))
     folder = tempfile.mkdtemp(prefix="calyx-story-")

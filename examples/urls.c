@@ -1,8 +1,8 @@
 /*
- * A crawler asks of every link that it meets: have I been there? This program
- * puts a million URLs into a filter, asks for them, and asks for a million
- * strangers that the filter never saw. It tells how large the filter is, how
- * often it was wrong, and how long a key took.
+ * A crawler checks every link that it finds: have I been there? This program
+ * adds a million URLs to a filter, looks them up, and looks up a million absent
+ * ones. It prints how large the filter is, how often it was wrong, and how long
+ * a key took.
  */
 #include <calyx/calyx.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { URLS = 1000000, LONGEST = 80 };
 
-static calyx_key known[URLS], strange[URLS];
+static calyx_key known[URLS], absent[URLS];
 static char text[2 * URLS * LONGEST]; /* what the keys point into */
 
 static const char *const hosts[] = {"www", "shop", "wiki", "old.archive"};
@@ -70,8 +70,8 @@ static void add(calyx_filter *f, calyx_filter *twin) {
 }
 
 /* How many of these are found? */
-static size_t ask(const char *what, const calyx_filter *f,
-                  const calyx_key *keys) {
+static size_t look_up(const char *what, const calyx_filter *f,
+                      const calyx_key *keys) {
     size_t found = 0;
     const double start = nanoseconds();
     for (size_t i = 0; i < URLS; i++)
@@ -91,7 +91,7 @@ static void print_rate(const char *what, size_t found, double expected) {
 int main(void) {
     char *const end = write_urls(known, 1, text);
     const double text_bytes = (double)(end - text);
-    write_urls(strange, 1 + URLS, end);
+    write_urls(absent, 1 + URLS, end);
     calyx_filter *f = make_filter(), *twin = make_filter();
     calyx_info info;
     calyx_describe(f, &info);
@@ -100,20 +100,20 @@ int main(void) {
 
     printf("  ns a key            single       batched\n");
     add(f, twin);
-    const size_t found = ask("ask for URLs", f, known);
-    const size_t passed = ask("ask strangers", f, strange);
+    const size_t found = look_up("known URLs", f, known);
+    const size_t passed = look_up("absent URLs", f, absent);
 
     calyx_describe(f, &info);
     printf("\n  of %-12d      found          rate      expected\n", URLS);
-    print_rate("URLs", found, 1);
-    print_rate("strangers", passed, info.fpr_now);
+    print_rate("known URLs", found, 1);
+    print_rate("absent URLs", passed, info.fpr_now);
 
     printf("\n                       bytes    bits a key\n"
            "  the URLs        %10.0f %13.2f\n"
            "  the filter      %10.0f %13.2f\n",
            text_bytes, 8 * text_bytes / URLS, (double)info.bytes,
            8 * (double)info.bytes / URLS);
-    printf("\n  promised: %g %% of strangers; false negatives: %zu\n",
+    printf("\n  promised: %g %% of absent URLs; false negatives: %zu\n",
            100 * info.fpr, URLS - found);
     calyx_free(f);
     calyx_free(twin);

@@ -1,5 +1,5 @@
 """A client of one filter in SHARDS shards, each under a key of its own, on a
-cluster. What any client of any language would do: doc/COMMANDS.md tells which
+cluster. What any client of any language would do: doc/COMMANDS.md says which
 shard an item is in."""
 import ctypes
 import time

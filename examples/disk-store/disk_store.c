@@ -1,4 +1,4 @@
-/* A store on disk is asked for keys that it does not have. Three LevelDB
+/* Lookups of keys that a store on disk does not have. Three LevelDB
  * databases with the same keys: without filters, with LevelDB's own, and with
  * Calyx's in the same memory. How many blocks are read, and how long does it
  * take?   disk_store FOLDER KEYS        (`run` finds a folder, and cleans up)
@@ -34,8 +34,8 @@ bool unpack(const char *packed, size_t size, char *to) {
     return real(packed, size, to);
 }
 
-/* Even numbers are in the store, odd ones are not; scattered, lest neighbours
- * be asked for one after the other. */
+/* Even numbers are in the store, odd ones are not; scattered, so that
+ * neighbours are not looked up one after the other. */
 static size_t write_key(char *key, uint64_t number) {
     number *= UINT64_C(0x9E3779B97F4A7C15);
     return (size_t)snprintf(key, KEY_BYTES + 1, "%016llx", number + 0ull);

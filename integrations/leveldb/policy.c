@@ -11,7 +11,7 @@
  *
  * LevelDB's blocks have some 30 keys, so a filter has some 300 bits. Of the
  * kinds, flat is the one that can be so small: a line has 512. Calyx makes the
- * filters; they are asked where they lie, by the rule of doc/FORMAT.md, since
+ * filters; lookups read them in place, by the rule of doc/FORMAT.md, since
  * making a calyx_filter of them again would take longer than many a disk.
  */
 #include "policy.h"
@@ -118,7 +118,7 @@ static char *create(void *state, const char *const *keys, const size_t *sizes,
 /* ---- The policy -----------------------------------------------------------
  */
 
-/* LevelDB asks only filters that were stored under this name. Whoever changes
+/* LevelDB uses only filters that were stored under this name. Whoever changes
  * what is stored changes the number. */
 static const char *name(void *state) {
     (void)state;

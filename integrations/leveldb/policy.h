@@ -23,7 +23,7 @@ extern "C" {
  * with as many bits a key, 1 to 32. NULL with the reason in `why`, if asked
  * for, when it cannot be made. Any number of threads and databases may use one
  * policy. A database may be opened with other bits a key than it was written
- * with: each filter tells what it was made with. */
+ * with: each filter contains its own parameters. */
 leveldb_filterpolicy_t *calyx_leveldb_policy(int bits_per_key,
                                              calyx_error *why);
 
