@@ -43,15 +43,15 @@ struct segment {
     bool answers[SEGMENT];
 };
 
-/* Member i of the set, and stranger i: all different from one another. */
+/* Member i of the set, and absent key i: all different from one another. */
 uint64_t member(uint64_t i);
-uint64_t stranger(uint64_t i);
+uint64_t absent_number(uint64_t i);
 
 /* A well-mixed number for each i. */
 uint64_t mixed(uint64_t i);
 
-/* URL-like keys: members and strangers in turn, in the given shares, and a list
- * of all the members. Made once. */
+/* URL-like keys: members and absent keys in turn, in the given shares, and a
+ * list of all the members. Made once. */
 enum { POOL = 1 << 20 };
 const calyx_key *url_pool(int present);
 const calyx_key *url_members(void);
@@ -85,7 +85,7 @@ struct trade {
     void (*clear)(struct contestant *c);
     void (*end)(struct contestant *c);
     bool (*can)(const struct contestant *c, const struct task *task);
-    /* Do a task on a segment; tells how many keys were found. */
+    /* Do a task on a segment; returns the number of keys found. */
     size_t (*run)(struct contestant *c, const struct task *task,
                   struct segment *s);
     uint64_t (*bytes)(const struct contestant *c); /* may take its time */
@@ -109,7 +109,7 @@ struct contestant {
     double rate;            /* measured */
 };
 
-/* Each adds its contestants to a list, and tells how many. */
+/* Each adds its contestants to a list, and returns their number. */
 int calyx_contestants(struct contestant *to, const char *kinds);
 int floor_contestants(struct contestant *to);
 int inlined_contestants(struct contestant *to);
@@ -199,7 +199,7 @@ void note_growth(const struct contestant *who, int count, const char *name,
                  const struct results *results);
 void report_growth(void);
 
-/* ---- What is aimed at ---------------------------------------------------- */
+/* ---- Goals --------------------------------------------------------------- */
 
 /* The ratios that we want to reach, looked up in the results of some tasks and
  * kept until they are reported. */

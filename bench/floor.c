@@ -3,12 +3,12 @@
  *
  * "floor" touches one random cache line a key and does nothing else with it:
  * reads a word to ask, reads it and writes it back to add. Its loops are the
- * best of some forty that were tried: four keys a turn; the line is called into
- * the second-level cache far ahead, perhaps into the first a few keys ahead,
- * and touched by then. How far is best depends on the machine and the size, so
- * there are several loops, and the fastest in each round is the floor of that
- * round. It has as many lines as a line filter for the same keys, all of them
- * on huge pages.
+ * best of some forty that were tried: four keys an iteration; the line is
+ * prefetched into the second-level cache far ahead, perhaps into the first a
+ * few keys ahead, and touched by then. How far is best depends on the machine
+ * and the size, so there are several loops, and the fastest in each round is
+ * the floor of that round. It has as many lines as a line filter for the same
+ * keys, all of them on huge pages.
  *
  * Given hashes, it does no hashing; given numbers, it mixes them one by one, by
  * the least that a filter can afford: so were the figures of other libraries

@@ -19,7 +19,7 @@ uint64_t member(uint64_t i) {
     return mixed(i + 1);
 }
 
-uint64_t stranger(uint64_t i) {
+uint64_t absent_number(uint64_t i) {
     return mixed(i + (UINT64_C(1) << 62));
 }
 
@@ -60,8 +60,8 @@ static void fill_pool(void) {
     for (size_t i = 0; i < most; i++) {
         const calyx_key url = {at, write_url(at, i + 0x10000000)};
         at += url.size;
-        const bool stranger = (mixed(i / 2) + i) & 1; /* one of each two */
-        if (stranger)
+        const bool absent = (mixed(i / 2) + i) & 1; /* one of each two */
+        if (absent)
             pools[0][i / 2] = url;
         else
             members[i / 2] = pools[2][i / 2] = url;

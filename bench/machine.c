@@ -18,7 +18,7 @@ static size_t whole(size_t bytes) {
 
 /* Not from malloc, which may hand out what was on small pages before. Huge
  * pages must be aligned to their size, so one more is taken, and what lies
- * around the aligned block is given back. */
+ * around the aligned block is released. */
 void *take_pages(size_t bytes) {
     const size_t kept = whole(bytes);
     char *const start = mmap(NULL, kept + HUGE, PROT_READ | PROT_WRITE,
@@ -56,8 +56,8 @@ static void read_line(const char *path, char *to, size_t size) {
     if (file) fclose(file);
 }
 
-/* Of one core's data or of a shared cache, in KiB, as the system tells for each
- * core: what a library tells may be the sum over a whole socket. */
+/* Of one core's data or of a shared cache, in KiB, as the system reports for
+ * each core: what a library reports may be the sum over a whole socket. */
 static long cache_kib(int level) {
     for (int i = 0; i < 8; i++) {
         char path[120], text[80];

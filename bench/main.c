@@ -15,17 +15,17 @@ static const char usage[] =
     "  --kinds line,split,...   of our filters; default all\n"
     "  --keys hashes,numbers,urls   what keys are; default all three\n"
     "  --repeats N              rounds; default 5 (quick: 9)\n"
-    "  --threads N              also measure with so many; default 2\n"
+    "  --threads N              also measure with N; default 2\n"
     "  --json FILE              write all figures there, too\n"
     "  --growth                 only has and add from 1e3 to 1e9 keys\n"
     "  --files                  only saving and loading 1 GiB\n"
-    "  --quick                  only what is aimed at, at 1e7 keys and 0.01, "
+    "  --quick                  only the goals, at 1e7 keys and 0.01, "
     "with\n"
     "                           a last line floor_ratio=... add_ratio=... ...\n"
     "Without --growth, --files, --quick or sizes: all of it. Times are ns a "
     "key: the\n"
     "median over the rounds of the fastest segment, and the distance of the\n"
-    "quartiles. bench/README.md tells more.\n";
+    "quartiles. bench/README.md has more.\n";
 
 enum { MOST_SIZES = 16, MANY_KEYS = 20000000 };
 
@@ -74,8 +74,8 @@ static void list(struct tasks *to, const struct choice *wanted,
     to->all[to->count++] = task;
 }
 
-static void list_questions(struct tasks *to, const struct choice *wanted,
-                           enum form form, bool single, int threads) {
+static void list_lookups(struct tasks *to, const struct choice *wanted,
+                         enum form form, bool single, int threads) {
     if (threads > 1)
         list(to, wanted, (struct task){"", HAS, form, single, 50, threads});
     for (int present = 0; threads == 1 && present <= 100; present += 50)
@@ -89,11 +89,11 @@ static void list_tasks(struct tasks *to, const struct choice *wanted) {
     list(to, wanted, (struct task){"", BUILD, NUMBERS, false, 0, 1});
     for (int threads = 1; threads <= most; threads += most - 1) {
         const bool more = all || threads == 1;
-        if (more) list_questions(to, wanted, HASHES, false, threads);
-        list_questions(to, wanted, NUMBERS, false, threads);
-        if (more) list_questions(to, wanted, NUMBERS, true, threads);
-        if (more) list_questions(to, wanted, URLS, false, threads);
-        if (all) list_questions(to, wanted, URLS, true, threads);
+        if (more) list_lookups(to, wanted, HASHES, false, threads);
+        list_lookups(to, wanted, NUMBERS, false, threads);
+        if (more) list_lookups(to, wanted, NUMBERS, true, threads);
+        if (more) list_lookups(to, wanted, URLS, false, threads);
+        if (all) list_lookups(to, wanted, URLS, true, threads);
         if (most == 1) break;
     }
     list(to, wanted, (struct task){"", REMOVE, NUMBERS, true, 100, 1});

@@ -14,7 +14,7 @@ enum {
     ADD_PASS = 60,      /* segments, when adding                    */
     WARM_UP = 8000000,  /* ns, to bring a set into the caches       */
     CACHES = 64 << 20,  /* bytes; larger sets would not stay there  */
-    PATIENCE = 6000000, /* ns of questions in a pass, if so many segments allow:
+    PATIENCE = 6000000, /* ns of lookups in a pass, if the segments allow it:
                            neighbours disturb for a millisecond or so */
     MOST_THREADS = 16
 };
@@ -39,7 +39,7 @@ static double clock_ns(void) {
 
 /* ---- Segments ------------------------------------------------------------ */
 
-/* So many of n members are URLs; the others are numbers. */
+/* The number of URLs of n members; the others are numbers. */
 static uint64_t urls_among(uint64_t n) {
     return n / 2 < POOL ? n / 2 : POOL;
 }
@@ -78,9 +78,9 @@ static void take_urls(struct segment *s, const calyx_key *urls, uint64_t from,
     s->urls = urls + from;
 }
 
-/* Questions number `turn`, about a set of n. */
-static void take_questions(struct segment *s, const struct task *task,
-                           uint64_t n, uint64_t turn) {
+/* Lookups number `turn`, in a set of n. */
+static void take_lookups(struct segment *s, const struct task *task, uint64_t n,
+                         uint64_t turn) {
     if (task->form == URLS) {
         const uint64_t urls = urls_among(n);
         const size_t size = at_most_segment(urls);
@@ -93,7 +93,7 @@ static void take_questions(struct segment *s, const struct task *task,
         const uint64_t dice = mixed(turn * SEGMENT + i + (UINT64_C(1) << 61));
         s->numbers[i] = (int)(dice % 100) < task->present
                             ? member(scaled(dice, numbers_among(n)))
-                            : stranger(turn * SEGMENT + i);
+                            : absent_number(turn * SEGMENT + i);
     }
     if (task->form == HASHES) hash_numbers(s);
 }
@@ -117,7 +117,7 @@ static uint64_t numbers_in(const struct contestant *c) {
     return c->trade->can(c, &ask_urls) ? numbers_among(c->n) : c->n;
 }
 
-/* Add members up to so many numbers and URLs. Tells the time for the numbers.
+/* Add members up to these numbers and URLs. Returns the time for the numbers.
  */
 static double fill_up(struct contestant *c, struct segment *s, uint64_t numbers,
                       uint64_t urls) {
@@ -140,7 +140,7 @@ static void empty(struct contestant *c) {
     c->numbers = c->urls = 0;
 }
 
-/* One question at the end, for a set that puts off work until it is asked. */
+/* One lookup at the end, for a set that postpones work until then. */
 static double build(struct contestant *c) {
     const uint64_t before = c->bytes ? 0 : huge_bytes();
     struct segment *s = malloc(sizeof *s);
@@ -233,7 +233,7 @@ static void add_pass(struct pass *p, struct segment *s) {
 static void has_pass(struct pass *p, struct segment *s) {
     const uint64_t first = (uint64_t)(p->round * p->task->threads + p->thread);
     for (int i = 0; !is_over(p, i); i++) {
-        take_questions(s, p->task, p->who->n, first * LONG_PASS + (uint64_t)i);
+        take_lookups(s, p->task, p->who->n, first * LONG_PASS + (uint64_t)i);
         time_of(p, s);
     }
 }
@@ -307,8 +307,8 @@ static bool can(const struct contestant *c, const struct task *task) {
 
 /* The contestant before has left its own set in the caches. It takes many
  * touches of every line until they are there to stay: a shared cache does not
- * give up what others used a moment ago. Whom it is asked about does not
- * matter, so the questions are made quickly. */
+ * give up what others used a moment ago. The keys do not
+ * matter, so they are made quickly. */
 static void warm_up(struct contestant *c) {
     static uint64_t number;
     const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
@@ -347,14 +347,14 @@ void compete(struct contestant *who, int count, const struct task *tasks, int n,
             }
 }
 
-/* A million questions tell a rate of 0.1 % to about a thirtieth of it. */
+/* A million lookups give a rate of 0.1 % to about 3 % of it. */
 void measure_rate(struct contestant *c) {
     if (!c->answers) return;
     const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
     struct segment *s = malloc(sizeof *s);
     uint64_t found = 0, asked = 0;
     for (uint64_t turn = 1u << 20; asked < 1000000; turn++) {
-        take_questions(s, &ask, c->n, turn);
+        take_lookups(s, &ask, c->n, turn);
         found += c->trade->run(c, &ask, s);
         asked += s->n;
     }

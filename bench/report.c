@@ -82,7 +82,7 @@ static void print_ratio(const struct series *a, const struct series *b) {
     if (is_clear(ratio))
         printf("  %6.2f\n", ratio.median);
     else
-        printf("    same\n"); /* as far as can be told */
+        printf("    same\n"); /* as far as can be measured */
 }
 
 /* The floor comes first in every list. */

@@ -1,7 +1,7 @@
 /*
- * What we aim at, as ratios of times within one run, and what was reached.
+ * Goals, as ratios of times within one run, and what was reached.
  *
- * A ratio of questions is taken with 0, 50 and 100 % of the keys present, and
+ * A ratio of lookups is taken with 0, 50 and 100 % of the keys present, and
  * the least favourable to us of the three counts. A ratio is formed of the
  * figures of two sides; the floor of URLs is a sum, so there may be a third.
  *
@@ -13,7 +13,7 @@
  *                     given hashes, while a filter goes from half full to full
  *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
  *   libbloom_single   libbloom's time over that of calyx_quick_has_u64, which
- *                     <calyx/inline.h> has for single questions: both hash.
+ *                     <calyx/inline.h> has for single lookups: both hash.
  *                     (The ratio of calyx_has_u64 is a row of its own.)
  */
 #include <math.h>
@@ -33,7 +33,7 @@ struct side {
 struct target {
     const char *what;
     const char *brief;  /* in the last line of --quick */
-    double limit;       /* 0: only to be told                          */
+    double limit;       /* 0: only to be printed                       */
     double large_limit; /* from 50 million keys on, where it differs   */
     bool at_least;      /* otherwise at most                           */
     struct side over, under, plus; /* over / (under + plus) */
@@ -324,9 +324,9 @@ void note_targets(const struct contestant *who, int count, double fpr,
         run->reached[t] = reached(&in, &targets[t]);
 }
 
-/* ---- Telling ------------------------------------------------------------- */
+/* ---- Printing ------------------------------------------------------------ */
 
-/* What is aimed at holds from 10 million keys on, at 1 %. */
+/* The goals hold from 10 million keys on, at 1 %. */
 static double limit_of(const struct target *t, const struct run *run) {
     if (run->keys < 10000000 || fabs(run->fpr - 0.01) > 1e-9) return 0;
     return run->keys >= 50000000 && t->large_limit > 0 ? t->large_limit
@@ -367,7 +367,7 @@ void report_targets(struct report *r) {
     r->records = 0;
     for (int i = 0; i < noted; i++) {
         const struct run *const run = &runs[i];
-        printf("\n==== %llu keys, rate %g: what is aimed at, and what was "
+        printf("\n==== %llu keys, rate %g: goals, and what was "
                "reached ====\n%-44s %8s %8s    +-\n",
                (unsigned long long)run->keys, run->fpr, "", "wanted",
                "reached");

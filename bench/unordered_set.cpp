@@ -10,7 +10,7 @@ namespace {
 
 uint64_t taken; /* by all sets, with what malloc itself adds to each piece */
 
-/* Counts what it takes: a set does not tell its own size. */
+/* Counts what it takes: a set does not know its own size. */
 template <class T> struct counted {
     using value_type = T;
     counted() = default;
@@ -40,7 +40,7 @@ set *set_of(const contestant *c) {
     return static_cast<set *>(c->self);
 }
 
-/* Told the number of keys beforehand, as the filters are. */
+/* With the number of keys reserved, as for the filters. */
 void clear(contestant *c) {
     delete set_of(c);
     set *const fresh = new set;
