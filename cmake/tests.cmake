@@ -282,11 +282,13 @@ set_tests_properties(web.page PROPERTIES FIXTURES_REQUIRED web
     ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
 set_tests_properties(web.build web.page PROPERTIES SKIP_RETURN_CODE 77)
 
-# ---- The translation of the README has its commands and figures -------------
+# ---- The README's translation has its commands and figures; links have ends ---
 
 add_test(NAME docs.readme COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/readme.py
     ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN.md)
+add_test(NAME docs.paths COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/paths.py ${PROJECT_SOURCE_DIR})
 
 # ---- What people get -------------------------------------------------------
 
