@@ -6,17 +6,15 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 2
 }
 
-# killed FILTER FROM TO: add the numbers from FROM to TO, and die by SIGKILL.
+# killed FILTER FROM TO: add the numbers from FROM to TO, and die by SIGKILL. What
+# is printed at most once was added before.
 killed() {
     mkfifo lines
-    "$CALYX" add --new $1 <lines >fresh 2>/dev/null 3>&- 5>&- &
+    "$CALYX" add --new --at-most-once $1 <lines >fresh 2>/dev/null 3>&- 5>&- &
     local pid=$!
     exec 5>lines
     seq $2 $3 >&5
-    for try in $(seq 1200); do
-        grep -qx $3 fresh && break
-        sleep 0.05
-    done
+    await grep -qx $3 fresh
     kill -9 $pid
     wait $pid || true
     exec 5>&-

@@ -150,10 +150,7 @@ kinds="line line2 split flat counting"
     pid=$!
     exec 5>lines
     seq 200001 200100 >&5
-    for try in $(seq 1200); do
-        grep -q . fresh && break
-        sleep 0.05
-    done
+    await grep -q . fresh
     kill -9 $pid
     wait $pid || true
     exec 5>&-
