@@ -9,7 +9,7 @@
  *     settings.c the configuration
  *     module.c   loading; the INFO section
  */
-#include "command/commands.h"
+#include "command/command.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/steps.h"
@@ -33,7 +33,7 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"items_deleted", stats.deleted},
         {"memory_refusals", stats.refused},
         {"loads_refused", loads_refused},
-        {"window_rotations", rotations_done},
+        {"window_rotations", stats.rotations},
         {"steps", step_counts.steps},
         {"step_lines_most", step_counts.most_lines},
         {"guard_absent", stats.guarded[ABSENT]},

@@ -20,18 +20,6 @@ struct settings settings = {
     .prefault = 1,
 };
 
-struct filter_params settings_params(void) {
-    return (struct filter_params){
-        .layout = layouts[settings.layout],
-        .error = settings.error,
-        .capacity = (uint64_t)settings.capacity,
-        .expansion = (uint32_t)settings.expansion,
-        .unused_growth = (uint32_t)settings.expansion,
-        .random_seed = settings.random_seed,
-        .seed = settings.seed,
-    };
-}
-
 /* ---- Getting and setting ------------------------------------------------- */
 
 /* The server keeps no copy of a string that it gets; so it is kept here. */

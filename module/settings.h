@@ -3,7 +3,6 @@
 #ifndef CALYX_MODULE_SETTINGS_H
 #define CALYX_MODULE_SETTINGS_H
 
-#include "layout/layout.h"
 #include "server/api.h"
 
 /* Huge pages make answers quicker, but the first touch of one takes long, and
@@ -27,8 +26,5 @@ extern struct settings settings;
 /* Take the arguments of the load command, then register what there is as
  * configuration. Tells the log what is wrong. */
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
-
-/* What a new filter is made of when nobody says otherwise. */
-struct filter_params settings_params(void);
 
 #endif

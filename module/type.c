@@ -5,8 +5,8 @@
  */
 #include "type.h"
 
-#include "command/transfer.h"
 #include "layout/redisbloom_chain.h"
+#include "layout/transfer.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 

@@ -6,12 +6,11 @@
  */
 #include <stdio.h>
 
-#include "command/commands.h"
-#include "command/handlers.h"
+#include "command/command.h"
 #include "command/items.h"
+#include "command/open_key.h"
 #include "layout/window.h"
 #include "server/reply.h"
-#include "type.h"
 
 static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
     static const char REMEDY[] = "make one with BF.RESERVE … COUNTING";
@@ -32,16 +31,14 @@ static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
                       info.kind, REMEDY);
 }
 
-/* A filter that counts, or a missing one, for which `*f` is NULL. Else replies
- * and returns false. */
-static bool may_delete(RedisModuleCtx *ctx, RedisModuleKey *key,
-                       struct filter **f) {
-    const enum key_type type = type_of(key, f);
-    if (type == KEY_OTHER)
-        reply_wrong_type(ctx);
-    else if (type == KEY_FILTER && !(*f)->can_remove)
+/* Find a filter that items can be removed from; `*f` is NULL if the key is
+ * missing. Else replies and returns false. */
+static bool find_removable(RedisModuleCtx *ctx, RedisModuleString *name,
+                           unsigned flags, struct filter **f) {
+    if (!find_filter(ctx, name, flags, f)) return false;
+    if (*f && !(*f)->can_remove)
         reply_cannot(ctx, *f);
-    else if (type == KEY_FILTER && filter_is_partial(*f))
+    else if (*f && filter_is_partial(*f))
         reply_partial(ctx, *f);
     else
         return true;
@@ -63,51 +60,74 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
     note_change(ctx, name, "bloom.del");
 }
 
-static int forget(RedisModuleCtx *ctx, RedisModuleString **argv, int n,
-                  bool single) {
-    struct filter *f = NULL;
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    if (may_delete(ctx, key, &f)) {
-        struct items items;
-        items_open(&items, argv + 2, n);
-        for (size_t i = 0; i < items.n; i++) items.answers[i] = false;
-        if (f) delete_items(ctx, argv[1], f, &items);
-        if (!single) RM_ReplyWithArray(ctx, n);
-        reply_bools(ctx, items.answers, items.n);
-        items_close(&items);
-    }
-    RM_CloseKey(key);
+static int delete (RedisModuleCtx *ctx, RedisModuleString **argv, int n,
+                   bool single) {
+    struct filter *f;
+    struct items items;
+    if (!find_removable(ctx, argv[1], FOR_WRITING, &f)) return RM_OK;
+    items_open(&items, argv + 2, n);
+    for (size_t i = 0; i < items.n; i++) items.answers[i] = false;
+    if (f) delete_items(ctx, argv[1], f, &items);
+    if (!single) RM_ReplyWithArray(ctx, n);
+    reply_bools(ctx, items.answers, items.n);
+    items_close(&items);
     return RM_OK;
 }
 
-static int delete_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_del(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    return forget(ctx, argv, 1, true);
+    return delete (ctx, argv, 1, true);
 }
 
-static int delete_many(RedisModuleCtx *ctx, RedisModuleString **argv,
-                       int argc) {
+static int run_mdel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
-    return forget(ctx, argv, argc - 2, false);
+    return delete (ctx, argv, argc - 2, false);
 }
 
-/* ---- Counting ------------------------------------------------------------ */
-
-static int count(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_count(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    struct filter *f = NULL;
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    if (may_delete(ctx, key, &f)) {
-        size_t size;
-        const char *item = RM_StringPtrLen(argv[2], &size);
-        RM_ReplyWithLongLong(ctx, f ? calyx_count(f->native, item, size) : 0);
-    }
-    if (key) RM_CloseKey(key);
-    return RM_OK;
+    struct filter *f;
+    size_t size;
+    const char *item = RM_StringPtrLen(argv[2], &size);
+    if (!find_removable(ctx, argv[1], 0, &f)) return RM_OK;
+    return RM_ReplyWithLongLong(ctx,
+                                f ? calyx_count(f->native, item, size) : 0);
 }
 
-const struct command counting_commands[] = {
-    {"bf.del", delete_one, "write", "write bloom"},
-    {"bf.mdel", delete_many, "write", "write bloom"},
-    {"bf.count", count, "readonly fast", "read bloom"},
-    {0}};
+const struct command bf_del = {
+    .name = "bf.del",
+    .run = run_del,
+    .flags = "write",
+    .categories = "write bloom",
+    .docs = {.summary = "Deletes an item from a counting filter.",
+             .complexity = COST_OF_ITEM,
+             .arity = 3,
+             .key_specs = key_read_and_updated,
+             .args = item_args},
+};
+
+const struct command bf_mdel = {
+    .name = "bf.mdel",
+    .run = run_mdel,
+    .flags = "write",
+    .categories = "write bloom",
+    .docs = {.summary = "Deletes items from a counting filter.",
+             .complexity = COST_OF_ITEMS,
+             .arity = -3,
+             .key_specs = key_read_and_updated,
+             .args = items_args},
+};
+
+const struct command bf_count = {
+    .name = "bf.count",
+    .run = run_count,
+    .flags = "readonly fast",
+    .categories = "read bloom",
+    .docs = {.summary =
+                 "Tells how often an item was added to a counting filter, at "
+                 "most.",
+             .complexity = COST_OF_ITEM,
+             .arity = 3,
+             .key_specs = key_read,
+             .args = item_args},
+};

@@ -13,10 +13,9 @@
  * The filter is asked first: an item that was deleted from it is absent, though
  * the cache may still have it.
  */
-#include "command/commands.h"
-#include "command/handlers.h"
+#include "command/command.h"
+#include "command/open_key.h"
 #include "server/reply.h"
-#include "type.h"
 
 static const char *const words[] = {"absent", "cached", "maybe"};
 
@@ -53,31 +52,42 @@ static int answer_from_cache(RedisModuleCtx *ctx, struct filter *f,
     return RM_OK;
 }
 
-static int guard(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_guard(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 4) return RM_WrongArity(ctx);
     if (RM_GetContextFlags(ctx) & RM_CTX_LOADING) {
         stats.guarded_without_filter++;
         return answer_nothing(ctx, NULL, MAYBE);
     }
-    struct filter *f = NULL;
+    struct filter *f;
     size_t size;
     const char *item = RM_StringPtrLen(argv[2], &size);
     filter_prefetch(item, size);
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ);
-    const enum key_type type = type_of(key, &f);
-    const bool usable = type == KEY_FILTER && !filter_is_partial(f);
+    if (!find_filter(ctx, argv[1], 0, &f)) return RM_OK;
+    const bool usable = f && !filter_is_partial(f);
     if (usable) filter_prefetch_next(f);
-    if (type == KEY_OTHER) {
-        reply_wrong_type(ctx);
-    } else if (usable && !f->layout->has(f, item, size)) {
-        answer_nothing(ctx, f, ABSENT);
-    } else {
-        stats.guarded_without_filter += !usable;
-        answer_from_cache(ctx, f, argv[3]);
-    }
-    if (key) RM_CloseKey(key);
-    return RM_OK;
+    if (usable && !f->layout->has(f, item, size))
+        return answer_nothing(ctx, f, ABSENT);
+    stats.guarded_without_filter += !usable;
+    return answer_from_cache(ctx, f, argv[3]);
 }
 
-const struct command guard_commands[] = {
-    {"bf.guard", guard, "readonly fast allow-loading", "read bloom"}, {0}};
+static RedisModuleCommandArg guard_args[] = {NAMED_KEY("filter", 0), ITEM,
+                                             NAMED_KEY("cachekey", 0), END};
+
+/* One range, of every other word: a cluster of Redis 7.0 looks at no more. */
+static RedisModuleCommandKeySpec guard_keys[] = {
+    KEYS_AT(1, 2, 2, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
+
+const struct command bf_guard = {
+    .name = "bf.guard",
+    .run = run_guard,
+    .flags = "readonly fast allow-loading",
+    .categories = "read bloom",
+    .docs = {.summary =
+                 "Tells that an item is certainly absent, or its cached value, "
+                 "or to ask the database.",
+             .complexity = COST_OF_ITEM,
+             .arity = 4,
+             .key_specs = guard_keys,
+             .args = guard_args},
+};

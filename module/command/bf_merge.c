@@ -1,77 +1,27 @@
 /*
- * Commands on filters as a whole: BF.MERGE, BF.SIMILARITY and BF.CLEAR.
+ * BF.MERGE: the union of filters. The same item must have its bits at the same
+ * place in all of them: they must be made alike, with the same seed; else the
+ * library says in what they differ. Large filters are merged in steps
+ * (server/steps.h).
  *
- * The first two work on bits that stand at the same place for the same item. So
- * the filters must be made alike, with the same seed; else the library says in
- * what they differ. They read all of their bits, so large filters are merged
- * and compared in steps (steps.h). BF.CLEAR is quick: an empty filter takes the
- * place of the full one, which is freed by another thread.
- *
- * A merge in steps only ever sets bits of the target, or adds to its counters.
- * Each step is replicated by itself, as BF.MERGEPART with the numbers that it
- * began with. So replicas and the AOF do the same step between the same other
- * commands, and hold the same bits at any time, whatever happens to the filters
- * meanwhile; and no step keeps a replica for long either.
+ * A step only sets bits of the target, or adds to its counters. Each step is
+ * replicated by itself, as BF.MERGEPART with the numbers that it began with. So
+ * replicas and the AOF do the same step between the same other commands, hold
+ * the same bits at any time, and are not blocked for longer than the primary.
  *
  * A target that has to be made stands under its key from the first step on, as
- * a filter that is still being loaded, which nobody can ask; it is deleted if
+ * a filter that is still being loaded, which refuses lookups. It is deleted if
  * the merge fails.
  */
-#include <math.h>
 #include <stdio.h>
 
-#include "command/commands.h"
-#include "command/handlers.h"
+#include "command/command.h"
+#include "command/open_key.h"
 #include "command/options.h"
-#include "command/replicate.h"
-#include "layout/window.h"
+#include "command/overlay.h"
 #include "server/allocator.h"
-#include "server/pages.h"
 #include "server/reply.h"
 #include "server/steps.h"
-#include "type.h"
-
-/* Can its bits be laid over those of another? Else replies. `which` names it.
- */
-static bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
-                         const char *which) {
-    if (f->layout == &redisbloom_layout)
-        reply_text(ctx,
-                   "ERR the %s is of the redisbloom layout, which keeps no "
-                   "seed and counts items as they come; only native filters "
-                   "can be laid over each other",
-                   which);
-    else if (is_window(f))
-        reply_text(ctx,
-                   "ERR the %s is a window, which has a filter for each of its "
-                   "generations; they cannot be laid over others",
-                   which);
-    else if (filter_is_partial(f))
-        reply_partial(ctx, f);
-    else
-        return true;
-    return false;
-}
-
-/* Open a key that must hold such a filter; else replies, with nothing to close.
- */
-static struct filter *open_mergeable(RedisModuleCtx *ctx,
-                                     RedisModuleString *name, const char *which,
-                                     RedisModuleKey **key) {
-    struct filter *f = NULL;
-    *key = RM_OpenKey(ctx, name, RM_READ);
-    const enum key_type type = type_of(*key, &f);
-    if (type == KEY_OTHER)
-        reply_wrong_type(ctx);
-    else if (type == KEY_MISSING)
-        reply_text(ctx, "ERR not found: the %s", which);
-    else if (is_mergeable(ctx, f, which))
-        return f;
-    if (*key) RM_CloseKey(*key);
-    return NULL;
-}
-
-/* ---- Merging ------------------------------------------------------------- */
 
 /* Do all sources from this on fit the target, or if that is NULL, the first of
  * them? Replies unless they do. */
@@ -138,24 +88,7 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
     RM_ReplyWithSimpleString(ctx, "OK");
 }
 
-/* ---- Merging in steps ---------------------------------------------------- */
-
-/* The bytes of bits in a step, of each of two filters; a filter that counts has
- * four times as many counters. */
-static uint64_t step_bytes(const struct filter *f) {
-    const uint64_t both = (uint64_t)STEP_LINES * LINE_BYTES / 2;
-    return f->can_remove ? both / 8 : both;
-}
-
-static uint64_t row_bytes(const struct filter *f) {
-    calyx_room room;
-    return calyx_row_bytes(native_of(f, &room));
-}
-
-static void count_step(const struct filter *f, uint64_t bytes) {
-    const uint64_t bodies = f->can_remove ? 10 : 2;
-    steps_count(bodies * bytes / LINE_BYTES);
-}
+/* ---- In steps ------------------------------------------------------------ */
 
 /* An empty filter in the shape of a source, which cannot be asked yet. */
 static calyx_status make_target(RedisModuleCtx *ctx, RedisModuleKey *key,
@@ -182,7 +115,7 @@ static calyx_status merge_part(struct filter *target,
         calyx_merge_some(native, native_of(source, &room), bytes, at, why);
     if (status != CALYX_OK) return status;
     count_step(target, at->at - before);
-    steps_see_change(target);
+    steps_note_change(rare_of(target)->life);
     if (target->can_remove) rare_for(target)->rewrites++;
     filter_count(target);
     return CALYX_OK;
@@ -244,9 +177,9 @@ static void replicate_part(RedisModuleCtx *ctx, const struct merge_job *j,
 
 static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
     struct merge_job *const j = (struct merge_job *)job;
-    struct filter *const target = steps_open(ctx, job->argv[1], j->lives[0]);
+    struct filter *const target = find_again(ctx, job->argv[1], j->lives[0]);
     const struct filter *source =
-        target ? steps_open(ctx, job->argv[j->source], j->lives[j->source - 1])
+        target ? find_again(ctx, job->argv[j->source], j->lives[j->source - 1])
                : NULL;
     if (!source) return complain_gone(j, target) && give_up(ctx, j, target);
 
@@ -325,18 +258,16 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         merge_now(ctx, argv[1], key, target, sources, n);
 }
 
-static int merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
     const int n = argc - 2;
     struct filter **sources = RM_Alloc((size_t)n * sizeof *sources);
     int there = 0;
     for (; there < n; there++) {
         char which[32];
-        RedisModuleKey *source;
         snprintf(which, sizeof which, "source %d", there + 1);
-        sources[there] = open_mergeable(ctx, argv[2 + there], which, &source);
+        sources[there] = find_mergeable(ctx, argv[2 + there], which);
         if (!sources[there]) break;
-        RM_CloseKey(source);
     }
     if (there == n) {
         struct filter *target = NULL;
@@ -357,8 +288,8 @@ static int merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
  *
  *     BF.MERGEPART target source at bits bytes LAST|MORE
  */
-static int replay_part(RedisModuleCtx *ctx, RedisModuleString **argv,
-                       int argc) {
+static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
+                         int argc) {
     if (argc != 7) return RM_WrongArity(ctx);
     if (!(RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING)))
         return RM_ReplyWithError(ctx, "ERR BF.MERGEPART is how replicas hear "
@@ -368,11 +299,8 @@ static int replay_part(RedisModuleCtx *ctx, RedisModuleString **argv,
         parse_whole(argv[4], 0, INT64_MAX, &bits) != NUMBER ||
         parse_whole(argv[5], 0, INT64_MAX, &bytes) != NUMBER)
         return RM_ReplyWithError(ctx, "ERR whole numbers are wanted");
-    RedisModuleKey *source_key;
-    const struct filter *source =
-        open_mergeable(ctx, argv[2], "source", &source_key);
+    const struct filter *source = find_mergeable(ctx, argv[2], "source");
     if (!source) return RM_OK;
-    RM_CloseKey(source_key);
 
     calyx_error why = {.text = ""};
     calyx_progress from = {.at = (uint64_t)at, .bits = {(uint64_t)bits}};
@@ -399,181 +327,53 @@ static int replay_part(RedisModuleCtx *ctx, RedisModuleString **argv,
     return RM_ReplyWithSimpleString(ctx, "OK");
 }
 
-/* ---- Comparing ----------------------------------------------------------- */
+/* ---- The commands -------------------------------------------------------- */
 
-static void reply_overlap(RedisModuleCtx *ctx, const calyx_overlap *overlap) {
-    RM_ReplyWithMap(ctx, 3);
-    RM_ReplyWithSimpleString(ctx, "union");
-    RM_ReplyWithLongLong(ctx, llround(overlap->either));
-    RM_ReplyWithSimpleString(ctx, "intersection");
-    RM_ReplyWithLongLong(ctx, llround(overlap->both));
-    RM_ReplyWithSimpleString(ctx, "jaccard");
-    RM_ReplyWithDouble(ctx, overlap->jaccard);
-}
+static RedisModuleCommandArg merge_args[] = {NAMED_KEY("target", 0),
+                                             {.name = "source",
+                                              .type = RM_ARG_KEY,
+                                              .key_spec_index = 1,
+                                              .flags = RM_ARG_MULTIPLE},
+                                             END};
 
-static int reply_incomparable(RedisModuleCtx *ctx, const calyx_error *why) {
-    return reply_text(ctx, "ERR they cannot be compared: %s", why->text);
-}
+static RedisModuleCommandArg merge_part_args[] = {
+    NAMED_KEY("target", 0),
+    NAMED_KEY("source", 1),
+    {.name = "at", .type = RM_ARG_INTEGER},
+    {.name = "bits", .type = RM_ARG_INTEGER},
+    {.name = "bytes", .type = RM_ARG_INTEGER},
+    {.name = "last", .type = RM_ARG_STRING},
+    END};
 
-static void compare_now(RedisModuleCtx *ctx, const struct filter *a,
-                        const struct filter *b) {
-    calyx_overlap overlap;
-    calyx_error why = {.text = ""};
-    calyx_room room, other;
-    if (calyx_compare(native_of(a, &room), native_of(b, &other), &overlap,
-                      &why) != CALYX_OK)
-        reply_incomparable(ctx, &why);
-    else
-        reply_overlap(ctx, &overlap);
-}
+static RedisModuleCommandKeySpec merge_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_READ_WRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, -1, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
 
-/* ---- Comparing in steps -------------------------------------------------- */
+static RedisModuleCommandKeySpec merge_part_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_READ_WRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, 0, 1, RM_KEY_READ_ONLY | RM_KEY_ACCESS), END};
 
-/* What is different once a filter has changed: each item that sets bits is
- * counted; where bits come in bulk, steps_see_change is called. */
-struct version {
-    uint64_t life, items, rewrites, bulk;
+const struct command bf_merge = {
+    .name = "bf.merge",
+    .run = run_merge,
+    .flags = "write deny-oom",
+    .categories = "write slow bloom",
+    .docs = {.summary = "Makes a Bloom filter the union of itself and others.",
+             .complexity = "O(n * m), with n sources of m bytes; in steps",
+             .arity = -3,
+             .key_specs = merge_keys,
+             .args = merge_args},
 };
 
-static struct version version_of(const struct filter *f, const struct job *j) {
-    return (struct version){filter_life(f), filter_items(f),
-                            rare_of(f)->rewrites, j->changes_seen};
-}
-
-static bool is_same(const struct version *a, const struct version *b) {
-    return a->life == b->life && a->items == b->items &&
-           a->rewrites == b->rewrites && a->bulk == b->bulk;
-}
-
-enum { MOST_TRIES = 8 };
-
-struct compare_job {
-    struct job job;
-    struct version versions[2];
-    calyx_progress at;
-    calyx_overlap overlap;
-    int tries;
-    bool gone, changed;
-    calyx_error why;
+const struct command bf_mergepart = {
+    .name = "bf.mergepart",
+    .run = run_mergepart,
+    .flags = "write",
+    .categories = "write slow bloom",
+    .docs = {.summary =
+                 "One step of a merge, as replicas and the AOF hear of it.",
+             .complexity = "O(1): at most 512 KiB of each filter",
+             .arity = 7,
+             .key_specs = merge_part_keys,
+             .args = merge_part_args},
 };
-
-static int reply_compared(RedisModuleCtx *ctx, struct job *job) {
-    const struct compare_job *const j = (struct compare_job *)job;
-    if (j->gone)
-        return RM_ReplyWithError(ctx, "ERR a filter was deleted, emptied or "
-                                      "replaced while they were compared");
-    if (j->changed)
-        return reply_text(ctx,
-                          "ERR the filters changed while they were compared, "
-                          "%d times; compare copies of them, or in MULTI",
-                          MOST_TRIES);
-    if (*j->why.text) return reply_incomparable(ctx, &j->why);
-    reply_overlap(ctx, &j->overlap);
-    return RM_OK;
-}
-
-/* The answer is of one state: with a change it begins anew. */
-static bool begin_again(struct compare_job *j, const struct version *now) {
-    for (int i = 0; i < 2; i++) j->versions[i] = now[i];
-    j->at = (calyx_progress){0};
-    j->changed = ++j->tries == MOST_TRIES;
-    return j->changed;
-}
-
-static bool compare_step(RedisModuleCtx *ctx, struct job *job) {
-    struct compare_job *const j = (struct compare_job *)job;
-    const struct filter *f[2];
-    struct version now[2];
-    for (int i = 0; i < 2; i++) {
-        f[i] = steps_open(ctx, job->argv[1 + i], j->versions[i].life);
-        if (!f[i]) return j->gone = true;
-        now[i] = version_of(f[i], job);
-    }
-    if ((!is_same(&now[0], &j->versions[0]) ||
-         !is_same(&now[1], &j->versions[1])) &&
-        begin_again(j, now))
-        return true;
-    const uint64_t before = j->at.at;
-    calyx_room room, other;
-    const calyx_filter *const a = native_of(f[0], &room);
-    const calyx_status status =
-        calyx_compare_some(a, native_of(f[1], &other), step_bytes(f[0]), &j->at,
-                           &j->overlap, &j->why);
-    if (status != CALYX_OK) return true;
-    count_step(f[0], j->at.at - before);
-    return j->at.at == calyx_row_bytes(a);
-}
-
-static int compare_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
-                            int argc, const struct filter *a,
-                            const struct filter *b) {
-    struct compare_job *const j = RM_Calloc(1, sizeof *j);
-    j->job = (struct job){.step = compare_step, .reply = reply_compared};
-    steps_keep_arguments(ctx, &j->job, argv, argc);
-    j->versions[0] = version_of(a, &j->job);
-    j->versions[1] = version_of(b, &j->job);
-    j->job.sees[0] = filter_life(a);
-    j->job.sees[1] = filter_life(b);
-    return steps_start(ctx, &j->job);
-}
-
-static int compare(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    if (argc != 3) return RM_WrongArity(ctx);
-    RedisModuleKey *key_a, *key_b;
-    const struct filter *a = open_mergeable(ctx, argv[1], "first", &key_a);
-    if (!a) return RM_OK;
-    const struct filter *b = open_mergeable(ctx, argv[2], "second", &key_b);
-    if (b) {
-        if (row_bytes(a) > step_bytes(a) && steps_can_wait(ctx))
-            compare_in_steps(ctx, argv, argc, a, b);
-        else
-            compare_now(ctx, a, b);
-        RM_CloseKey(key_b);
-    }
-    RM_CloseKey(key_a);
-    return RM_OK;
-}
-
-/* ---- Clearing ------------------------------------------------------------ */
-
-static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
-                        struct filter *f, long long expires) {
-    calyx_error why = {.text = ""};
-    if (filter_is_partial(f)) return reply_partial(ctx, f);
-    const uint64_t begun = prefault_last();
-    memory_judge(ctx, 0);
-    const calyx_status status = filter_clear(f, &why);
-    memory_trust();
-    if (status != CALYX_OK) {
-        stats.refused += status == CALYX_NO_MEMORY;
-        return reply_not_made(ctx, status, &why);
-    }
-    if (f->layout == &redisbloom_layout)
-        replicate_chain_clear(ctx, name, f->chain, expires);
-    else
-        RM_ReplicateVerbatim(ctx);
-    note_change(ctx, name, "bloom.clear");
-    return reply_ok_when_prefaulted(ctx, begun);
-}
-
-static int clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    if (argc != 2) return RM_WrongArity(ctx);
-    struct filter *f = NULL;
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = type_of(key, &f);
-    const long long expires = RM_GetAbsExpire(key);
-    RM_CloseKey(key); /* who is told of the event may delete it */
-    switch (type) {
-        case KEY_OTHER: return reply_wrong_type(ctx);
-        case KEY_MISSING: return reply_not_found(ctx);
-        case KEY_FILTER: return clear_filter(ctx, argv[1], f, expires);
-    }
-    return RM_OK;
-}
-
-const struct command whole_commands[] = {
-    {"bf.merge", merge, "write deny-oom", "write slow bloom"},
-    {"bf.mergepart", replay_part, "write", "write slow bloom"},
-    {"bf.similarity", compare, "readonly", "read slow bloom"},
-    {"bf.clear", clear, "write", "write bloom"},
-    {0}};

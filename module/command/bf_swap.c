@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command/commands.h"
-#include "command/handlers.h"
+#include "command/command.h"
+#include "command/open_key.h"
 #include "command/options.h"
 #include "command/replicate.h"
 #include "server/reply.h"
-#include "type.h"
 
 struct swap_key {
     RedisModuleKey *key;
@@ -89,7 +88,7 @@ static int swap_places(RedisModuleCtx *ctx, RedisModuleString **argv,
     return RM_ReplyWithLongLong(ctx, (long long)generation);
 }
 
-static int swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     long long generation = 0;
     if (argc != 3 && argc != 5) return RM_WrongArity(ctx);
     if (argc == 5 && !is_word(argv[3], "GENERATION"))
@@ -110,5 +109,23 @@ static int swap(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return RM_OK;
 }
 
-const struct command swap_commands[] = {
-    {"bf.swap", swap, "write", "write bloom"}, {0}};
+static RedisModuleCommandArg swap_args[] = {
+    NAMED_KEY("live", 0), NAMED_KEY("staged", 1),
+    OPTION(INTEGER, "GENERATION", "generation"), END};
+
+static RedisModuleCommandKeySpec swap_keys[] = {
+    KEYS_AT(1, 0, 1, RM_KEY_OVERWRITE | RM_KEY_UPDATE),
+    KEYS_AT(2, 0, 1, RM_KEY_READ_WRITE | RM_KEY_ACCESS | RM_KEY_DELETE), END};
+
+const struct command bf_swap = {
+    .name = "bf.swap",
+    .run = run_swap,
+    .flags = "write",
+    .categories = "write bloom",
+    .docs = {.summary =
+                 "Puts a staged Bloom filter in the place of the live one.",
+             .complexity = "O(1); the old one is freed in the background",
+             .arity = -3,
+             .key_specs = swap_keys,
+             .args = swap_args},
+};

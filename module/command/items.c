@@ -49,3 +49,53 @@ void items_replicate(RedisModuleCtx *ctx, const char *command,
     if (chosen > 0) RM_Replicate(ctx, command, "sv", name, out, chosen);
     if (out != few) RM_Free(out);
 }
+
+/* ---- Steps --------------------------------------------------------------- */
+
+/* One in each part; more where an item has many bits all over a part. */
+static uint64_t item_lines(const struct filter *f) {
+    struct filter_facts facts;
+    struct part_facts newest;
+    f->layout->describe(f, &facts);
+    if (f->layout != &redisbloom_layout ||
+        !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
+        return facts.parts;
+    return facts.parts + newest.hashes / 8;
+}
+
+static size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
+    enum { HASHED_AS_FAST = 8 }; /* lines of an item, as one of a filter */
+    uint64_t work = 0;
+    size_t some = 0;
+    while (some < n && work < STEP_LINES)
+        work += lines + keys[some++].size / (LINE_BYTES * HASHED_AS_FAST);
+    if (some > 1 && work > STEP_LINES) some--;
+    return some;
+}
+
+bool items_need_steps(const struct items *items, const struct filter *f) {
+    return items_in_step(items->keys, items->n, item_lines(f)) < items->n;
+}
+
+static void end_items(struct job *job) {
+    items_close(&((struct items_job *)job)->items);
+}
+
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                RedisModuleString **argv, int argc,
+                                int first_item, size_t size) {
+    struct items_job *const j = RM_Calloc(1, size);
+    steps_keep_arguments(ctx, &j->job, argv, argc);
+    items_open(&j->items, j->job.argv + first_item, argc - first_item);
+    j->job.end = end_items;
+    j->life = filter_life(f);
+    return j;
+}
+
+struct items items_next(struct items_job *j, const struct filter *f) {
+    const uint64_t lines = item_lines(f);
+    const size_t n =
+        items_in_step(j->items.keys + j->at, j->items.n - j->at, lines);
+    steps_count(n * lines);
+    return items_slice(&j->items, j->at, n);
+}

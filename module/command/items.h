@@ -4,7 +4,9 @@
 
 #include <calyx/calyx.h>
 
+#include "layout/layout.h"
 #include "server/api.h"
+#include "server/steps.h"
 
 enum { FEW_ITEMS = 64 }; /* most commands have no more: those need no memory */
 
@@ -33,5 +35,27 @@ RedisModuleString **items_chosen(const struct items *items, const bool *flags,
 void items_replicate(RedisModuleCtx *ctx, const char *command,
                      RedisModuleString *name, const struct items *items,
                      const bool *flags, size_t n);
+
+/* ---- Many items, in steps ------------------------------------------------ */
+
+/* Are they more than one step may process? */
+bool items_need_steps(const struct items *items, const struct filter *f);
+
+/* A job over the items of a command. */
+struct items_job {
+    struct job job;
+    struct items items;
+    size_t at;     /* items that are done */
+    uint64_t life; /* of the filter       */
+    bool gone;     /* it is not there any more */
+};
+
+/* Fill in a job, whose struct begins with an items_job and is `size` bytes. */
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                RedisModuleString **argv, int argc,
+                                int first_item, size_t size);
+
+/* The items of the next step. */
+struct items items_next(struct items_job *j, const struct filter *f);
 
 #endif

@@ -216,8 +216,20 @@ static const struct option_row *option_named(RedisModuleString *text) {
 
 /* ---- The commands -------------------------------------------------------- */
 
+struct filter_params default_params(void) {
+    return (struct filter_params){
+        .layout = layouts[settings.layout],
+        .error = settings.error,
+        .capacity = (uint64_t)settings.capacity,
+        .expansion = (uint32_t)settings.expansion,
+        .unused_growth = (uint32_t)settings.expansion,
+        .random_seed = settings.random_seed,
+        .seed = settings.seed,
+    };
+}
+
 static struct parsing begin(struct options *out) {
-    *out = (struct options){.params = settings_params()};
+    *out = (struct options){.params = default_params()};
     return (struct parsing){.out = out};
 }
 

@@ -18,6 +18,9 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
 const char *parse_insert(RedisModuleString **argv, int argc,
                          struct options *out);
 
+/* What a new filter is made of unless options say otherwise. */
+struct filter_params default_params(void);
+
 /* Is it this word, in any case? */
 bool is_word(RedisModuleString *text, const char *word);
 

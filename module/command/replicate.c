@@ -16,7 +16,9 @@
 #include "command/replicate.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "settings.h"
 
@@ -54,7 +56,7 @@ static uint32_t settings_growth(void) {
 }
 
 static struct filter_params params_for(const struct parsed_options *parsed) {
-    struct filter_params params = settings_params();
+    struct filter_params params = default_params();
     const bool is_sure = parsed->error > 0 &&
                          parsed->error <= CHAIN_MOST_ERROR && parsed->capacity;
     const bool fixed =
@@ -259,4 +261,70 @@ void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
     RM_Replicate(ctx, "UNLINK", "s", live); /* in the background */
     RM_Replicate(ctx, "RENAME", "ss", staged, live);
     write_expiry(ctx, live, expires);
+}
+
+/* ---- New filters --------------------------------------------------------- */
+
+/* A params in words, which are options that make the same filter again. */
+struct argument_list {
+    RedisModuleCtx *ctx;
+    RedisModuleString *word[18];
+    size_t n;
+};
+
+__attribute__((format(printf, 3, 4))) static void say(
+    struct argument_list *words, const char *option, const char *format, ...) {
+    char value[40];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    words->word[words->n++] =
+        RM_CreateString(words->ctx, option, strlen(option));
+    words->word[words->n++] = RM_CreateString(words->ctx, value, strlen(value));
+}
+
+static void say_number(struct argument_list *words, const char *option,
+                       uint64_t number) {
+    say(words, option, "%llu", (unsigned long long)number);
+}
+
+static struct argument_list arguments_for(RedisModuleCtx *ctx,
+                                          const struct filter_params *params) {
+    struct argument_list words = {.ctx = ctx};
+    say(&words, "ERROR", "%.17g", params->error);
+    say_number(&words, "CAPACITY", params->capacity);
+    say_number(&words, "EXPANSION", params->expansion);
+    say(&words, "LAYOUT", "%s", params->layout->name);
+    say(&words, "KIND", "%s", params->kind);
+    say_number(&words, "SEED", params->seed);
+    if (!params->window) return words;
+    say(&words, "WINDOW", "%llu.%03u",
+        (unsigned long long)params->window / 1000,
+        (unsigned)(params->window % 1000));
+    say_number(&words, "GENERATIONS", params->generations);
+    say_number(&words, "BEGAN", params->began);
+    return words;
+}
+
+static void free_arguments(struct argument_list *words) {
+    while (words->n > 0) RM_FreeString(words->ctx, words->word[--words->n]);
+}
+
+void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
+                   const struct filter *f, const struct filter_params *params,
+                   RedisModuleString **items, size_t n) {
+    enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
+    if (f->layout == &redisbloom_layout) {
+        replicate_chain(ctx, name, f->chain, items, n);
+        return;
+    }
+    struct argument_list words = arguments_for(ctx, params);
+    if (n == 0)
+        RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
+                     words.word[CAPACITY], words.word + REST, words.n - REST);
+    else
+        RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n,
+                     "ITEMS", items, n);
+    free_arguments(&words);
 }

@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "server/allocator.h"
-#include "server/steps.h"
 #include "server/thread.h"
 
 const struct filter_layout *const layouts[] = {&native_layout,
@@ -293,7 +292,6 @@ bool filter_accept_partial(struct filter *f) {
 
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
-    if (!filter_is_partial(f)) steps_see_change(f);
     if (f->layout == &native_layout && !native_for(f))
         return why->status = CALYX_NO_MEMORY;
     const calyx_status status =

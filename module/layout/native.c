@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/transfer.h"
 #include "layout/bytes.h"
 #include "layout/layout.h"
+#include "layout/transfer.h"
 #include "server/allocator.h"
 
 static const char MAGIC[8] = "CALYXBF\2", OLD_MAGIC[8] = "CALYXBF\1";

@@ -58,22 +58,10 @@ void rotation_name(struct time_window *w, const char *name, size_t size);
  * the primary, or the AOF that is being loaded. */
 uint64_t rotation_due(const struct time_window *w);
 
-/* Before a window is changed: rotate it if that is due, and replicate it. */
-void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,
-                  struct filter *f);
-
-/* May a client say that a generation begins at this time? Else replies: nothing
- * is forgotten before that time, so one far ahead would never forget. What the
- * primary or the AOF says is obeyed. */
-bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span);
-
-void rotation_start(RedisModuleCtx *ctx);
-
-/* For the new names of keys; only once there are windows, as every event of the
- * server costs those who listen, and BF.ADD makes one. */
-void rotation_listen(RedisModuleCtx *ctx);
-
-/* How often windows rotated here. */
-extern uint64_t rotations_done;
+/* The name of the next window that is due; NULL if none is among the next
+ * `*steps`. */
+RedisModuleString *rotation_next(RedisModuleCtx *ctx, size_t *steps);
+void rotation_rewind(void); /* back to the first, if it was at the end */
+bool rotation_has_windows(void);
 
 #endif

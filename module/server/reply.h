@@ -2,13 +2,13 @@
 #ifndef CALYX_MODULE_REPLY_H
 #define CALYX_MODULE_REPLY_H
 
-#include "layout/layout.h"
+#include <calyx/calyx.h>
+
 #include "server/api.h"
 
 /* All of these return RM_OK, as a command does that has replied. */
 int reply_wrong_type(RedisModuleCtx *ctx);
 int reply_not_found(RedisModuleCtx *ctx);
-int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
 int reply_text(RedisModuleCtx *ctx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -24,12 +24,5 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
 int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun);
 
 int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
-
-/* BF.INFO: everything, or one field by its name. */
-int reply_facts(RedisModuleCtx *ctx, const struct filter *f);
-int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
-               RedisModuleString *field);
-int reply_parts(RedisModuleCtx *ctx, const struct filter *f);
-int reply_piece(RedisModuleCtx *ctx, const struct piece *piece);
 
 #endif

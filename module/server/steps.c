@@ -1,8 +1,6 @@
 /* The list of jobs, and the timer that takes a step off one after the other. */
 #include "server/steps.h"
 
-#include "type.h"
-
 struct step_counts step_counts;
 
 void steps_count(uint64_t lines) {
@@ -97,40 +95,7 @@ int steps_start(RedisModuleCtx *ctx, struct job *job) {
     return RM_OK;
 }
 
-struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,
-                          uint64_t life) {
-    struct filter *f = NULL;
-    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
-    type_of(key, &f);
-    if (key) RM_CloseKey(key);
-    return f && rare_of(f)->life == life ? f : NULL;
-}
-
-void steps_see_change(const struct filter *f) {
-    const uint64_t life = rare_of(f)->life;
+void steps_note_change(uint64_t life) {
     for (struct job *job = first; job && life; job = job->next)
         job->changes_seen += job->sees[0] == life || job->sees[1] == life;
-}
-
-/* ---- Items --------------------------------------------------------------- */
-
-/* One in each part; more where an item has many bits all over a part. */
-uint64_t item_lines(const struct filter *f) {
-    struct filter_facts facts;
-    struct part_facts newest;
-    f->layout->describe(f, &facts);
-    if (f->layout != &redisbloom_layout ||
-        !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
-        return facts.parts;
-    return facts.parts + newest.hashes / 8;
-}
-
-size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
-    enum { HASHED_AS_FAST = 8 }; /* lines of an item, as one of a filter */
-    uint64_t work = 0;
-    size_t some = 0;
-    while (some < n && work < STEP_LINES)
-        work += lines + keys[some++].size / (LINE_BYTES * HASHED_AS_FAST);
-    if (some > 1 && work > STEP_LINES) some--;
-    return some;
 }

@@ -11,7 +11,6 @@
 #ifndef CALYX_MODULE_STEPS_H
 #define CALYX_MODULE_STEPS_H
 
-#include "layout/layout.h"
 #include "server/api.h"
 
 /* The most that is done in one step, in cache lines: of filters, or of items to
@@ -48,18 +47,8 @@ void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,
  * a timer. Then `reply`, once. */
 int steps_start(RedisModuleCtx *ctx, struct job *job);
 
-/* The filter under a key, if it is still that of `life`, else NULL. */
-struct filter *steps_open(RedisModuleCtx *ctx, RedisModuleString *name,
-                          uint64_t life);
-
-/* The bits of a filter changed otherwise than by items. */
-void steps_see_change(const struct filter *f);
-
-/* Cache lines that one item takes. */
-uint64_t item_lines(const struct filter *f);
-
-/* How many of the items from `at` on are done in one step: at least 1. */
-size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines);
+/* The bits of the filter of this life changed, and not because of items. */
+void steps_note_change(uint64_t life);
 
 /* For INFO: how many steps were done, and the lines of the longest. */
 struct step_counts {

@@ -21,6 +21,33 @@
 #include "layout/layout.h"
 #include "server/api.h"
 
+/* Small enough that no command takes a millisecond, though each of its pages
+ * may be touched for the first time. */
+enum { CHUNK = 1 << 20 };
+
+/* The chunks of a body of this size, and of what has arrived of a filter. */
+uint64_t chunks_in(uint64_t bytes);
+uint64_t chunks_here(const struct filter *f);
+size_t chunk_size(const struct filter *f, uint64_t number);
+
+struct chunk {
+    uint8_t *bytes; /* for RM_Free */
+    size_t size;
+    uint64_t sum;
+};
+struct chunk read_chunk(const struct filter *f, uint64_t number);
+
+/* The sum of a chunk; that of all up to it, from that of all before. */
+uint64_t sum_of(const void *bytes, size_t size);
+uint64_t next_sum(uint64_t sum, uint64_t of_chunk);
+
+/* A sum in hexadecimal. */
+enum { DIGITS = 16 };
+struct sum_text {
+    char text[DIGITS + 1];
+};
+struct sum_text write_sum(uint64_t sum);
+
 /* The commands that would bring an uncommitted filter to where it is. */
 void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
                       const struct filter *f);

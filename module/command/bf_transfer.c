@@ -1,72 +1,16 @@
-#include "command/transfer.h"
-
+/* BF.DUMP, BF.LOAD: move a native filter in chunks with checksums; see
+ * layout/transfer.h. */
 #include <stdio.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
-#include "command/handlers.h"
+#include "command/command.h"
+#include "command/open_key.h"
 #include "command/options.h"
-#include "layout/bytes.h"
+#include "layout/transfer.h"
 #include "server/allocator.h"
 #include "server/reply.h"
-#include "type.h"
 
-/* Small enough that no command takes a millisecond, though each of its pages
- * may be touched for the first time. */
-enum { CHUNK = 1 << 20 };
-
-/* ---- Chunks -------------------------------------------------------------- */
-
-static uint64_t chunks_in(uint64_t bytes) {
-    return bytes / CHUNK + (bytes % CHUNK != 0);
-}
-
-static size_t chunk_size(const struct filter *f, uint64_t number) {
-    const uint64_t left = filter_bytes(f) - number * CHUNK;
-    return left < CHUNK ? (size_t)left : CHUNK;
-}
-
-static uint64_t sum_of(const void *bytes, size_t size) {
-    return XXH64(bytes, size, 0);
-}
-
-static uint64_t next_sum(uint64_t sum, uint64_t of_chunk) {
-    uint8_t both[16];
-    store_u64(both, sum);
-    store_u64(both + 8, of_chunk);
-    return sum_of(both, sizeof both);
-}
-
-struct chunk {
-    uint8_t *bytes; /* for RM_Free */
-    size_t size;
-    uint64_t sum;
-};
-
-static struct chunk read_chunk(const struct filter *f, uint64_t number) {
-    struct chunk chunk = {.size = chunk_size(f, number)};
-    calyx_room room;
-    chunk.bytes = RM_Alloc(chunk.size);
-    calyx_get_bits(native_of(f, &room), number * CHUNK, chunk.bytes,
-                   chunk.size);
-    chunk.sum = sum_of(chunk.bytes, chunk.size);
-    return chunk;
-}
-
-/* ---- Numbers in words ---------------------------------------------------- */
-
-enum { DIGITS = 16 };
-struct sum_text {
-    char text[DIGITS + 1];
-};
-
-static struct sum_text write_sum(uint64_t sum) {
-    struct sum_text digits;
-    snprintf(digits.text, sizeof digits.text, "%016llx",
-             (unsigned long long)sum);
-    return digits;
-}
+/* ---- Sums in words ------------------------------------------------------- */
 
 static bool read_digits(const char *text, uint64_t *sum) {
     *sum = 0;
@@ -197,19 +141,12 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
 
 static int run_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    RedisModuleKey *key;
-    const struct filter *f = open_there(ctx, argv[1], &key);
-    if (!f) return RM_OK;
-    dump(ctx, f, argv[2]);
-    RM_CloseKey(key);
+    struct filter *f;
+    if (find_filter(ctx, argv[1], MUST_EXIST, &f)) dump(ctx, f, argv[2]);
     return RM_OK;
 }
 
 /* ---- BF.LOAD ------------------------------------------------------------- */
-
-static uint64_t chunks_here(const struct filter *f) {
-    return chunks_in(f->arrived);
-}
 
 static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
     RM_ReplyWithArray(ctx, 3);
@@ -246,7 +183,7 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
                  "native filter");
     }
     memory_in_steps(true);
-    f = make_of_head(ctx, key, bytes, size);
+    f = create_from_head(ctx, key, bytes, size);
     memory_in_steps(false);
     if (!f) return RM_OK;
     f->uncommitted = true;
@@ -270,7 +207,7 @@ static int repeat_chunk(RedisModuleCtx *ctx, const struct filter *f,
                       write_sum(sum).text);
 }
 
-static int take_next(RedisModuleCtx *ctx, RedisModuleString *name,
+static int load_next(RedisModuleCtx *ctx, RedisModuleString *name,
                      struct filter *f, const char *bytes, size_t size,
                      uint64_t sum) {
     if (calyx_put_bits(f->native, f->arrived, bytes, size) != CALYX_OK) {
@@ -285,8 +222,8 @@ static int take_next(RedisModuleCtx *ctx, RedisModuleString *name,
     return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
 }
 
-static int take(RedisModuleCtx *ctx, RedisModuleString **argv,
-                struct filter *f) {
+static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv,
+                      struct filter *f) {
     long long given;
     uint64_t promised;
     size_t size;
@@ -311,7 +248,7 @@ static int take(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (number > chunks_here(f))
         return reply_text(ctx, "ERR the next chunk must be %llu, not %lld",
                           (unsigned long long)chunks_here(f), given);
-    return take_next(ctx, argv[1], f, bytes, size, sum);
+    return load_next(ctx, argv[1], f, bytes, size, sum);
 }
 
 static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
@@ -355,7 +292,7 @@ static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
     if (!f->uncommitted)
         return RM_ReplyWithError(ctx, "ERR the filter is complete, and not "
                                       "being loaded");
-    return step == TAKE ? take(ctx, argv, f) : reply_status(ctx, f);
+    return step == TAKE ? load_chunk(ctx, argv, f) : reply_status(ctx, f);
 }
 
 static int run_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -372,37 +309,65 @@ static int run_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return RM_OK;
 }
 
-/* ---- Persistence --------------------------------------------------------- */
+/* ---- The commands -------------------------------------------------------- */
 
-void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
-                      const struct filter *f) {
-    const struct piece head = f->layout->dump_head(f);
-    RM_EmitAOF(io, "BF.LOAD", "sccb", key, "BEGIN",
-               write_sum(sum_of(head.bytes, head.size)).text,
-               (const char *)head.bytes, head.size);
-    RM_Free(head.owned);
-    for (uint64_t n = 0; n < chunks_here(f); n++) {
-        const struct chunk chunk = read_chunk(f, n);
-        RM_EmitAOF(io, "BF.LOAD", "sclcb", key, "CHUNK", (long long)n,
-                   write_sum(chunk.sum).text, (const char *)chunk.bytes,
-                   chunk.size);
-        RM_Free(chunk.bytes);
+static RedisModuleCommandArg dump_args[] = {KEY, VALUE(STRING, "cursor"), END};
+
+static RedisModuleCommandArg begin_args[] = {VALUE(STRING, "checksum"),
+                                             VALUE(STRING, "head"), END};
+
+static RedisModuleCommandArg chunk_args[] = {VALUE(INTEGER, "number"),
+                                             VALUE(STRING, "checksum"),
+                                             VALUE(STRING, "bits"), END};
+
+#define STEP(word, text, arguments)                                 \
+    {                                                               \
+        .name = (text), .type = RM_ARG_BLOCK, .key_spec_index = -1, \
+        .token = (word), .subargs = (arguments)                     \
     }
-}
 
-bool transfer_resume(struct filter *f) {
-    if (!f->uncommitted) return true;
-    if (f->arrived % CHUNK && f->arrived != f->bytes) return false;
-    rare_for(f)->loaded_sum = 0;
-    for (uint64_t n = 0; n < chunks_here(f); n++) {
-        const struct chunk chunk = read_chunk(f, n);
-        f->rare->loaded_sum = next_sum(f->rare->loaded_sum, chunk.sum);
-        RM_Free(chunk.bytes);
-    }
-    return true;
-}
+static RedisModuleCommandArg load_steps[] = {STEP("BEGIN", "begin", begin_args),
+                                             STEP("CHUNK", "chunk", chunk_args),
+                                             {.name = "checksum",
+                                              .type = RM_ARG_STRING,
+                                              .key_spec_index = -1,
+                                              .token = "COMMIT"},
+                                             {.name = "status",
+                                              .type = RM_ARG_PURE_TOKEN,
+                                              .key_spec_index = -1,
+                                              .token = "STATUS"},
+                                             END};
 
-const struct command transfer_commands[] = {
-    {"bf.dump", run_dump, "readonly", "read bloom"},
-    {"bf.load", run_load, "write deny-oom", "write bloom"},
-    {0}};
+static RedisModuleCommandArg load_args[] = {KEY,
+                                            {.name = "step",
+                                             .type = RM_ARG_ONEOF,
+                                             .key_spec_index = -1,
+                                             .subargs = load_steps},
+                                            END};
+
+const struct command bf_dump = {
+    .name = "bf.dump",
+    .run = run_dump,
+    .flags = "readonly",
+    .categories = "read bloom",
+    .docs = {.summary =
+                 "Gives the next chunk of a native filter, with a checksum.",
+             .complexity = "O(1): at most 1 MiB",
+             .tips = "dont_cache",
+             .arity = 3,
+             .key_specs = key_read,
+             .args = dump_args},
+};
+
+const struct command bf_load = {
+    .name = "bf.load",
+    .run = run_load,
+    .flags = "write deny-oom",
+    .categories = "write bloom",
+    .docs = {.summary =
+                 "Loads a native filter chunk by chunk, and then commits it.",
+             .complexity = "O(1): at most 1 MiB",
+             .arity = -3,
+             .key_specs = key_read_and_updated,
+             .args = load_args},
+};

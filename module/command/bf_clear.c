@@ -1,0 +1,55 @@
+/* BF.CLEAR: an empty filter takes the place of the full one, which another
+ * thread frees. */
+#include "command/command.h"
+#include "command/open_key.h"
+#include "command/replicate.h"
+#include "server/allocator.h"
+#include "server/pages.h"
+#include "server/reply.h"
+
+static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
+                        struct filter *f, long long expires) {
+    calyx_error why = {.text = ""};
+    if (filter_is_partial(f)) return reply_partial(ctx, f);
+    const uint64_t begun = prefault_last();
+    memory_judge(ctx, 0);
+    const calyx_status status = filter_clear(f, &why);
+    memory_trust();
+    if (status != CALYX_OK) {
+        stats.refused += status == CALYX_NO_MEMORY;
+        return reply_not_made(ctx, status, &why);
+    }
+    if (f->layout == &redisbloom_layout)
+        replicate_chain_clear(ctx, name, f->chain, expires);
+    else
+        RM_ReplicateVerbatim(ctx);
+    note_change(ctx, name, "bloom.clear");
+    return reply_ok_when_prefaulted(ctx, begun);
+}
+
+static int run_clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    const enum key_type type = type_of(key, &f);
+    const long long expires = RM_GetAbsExpire(key);
+    RM_CloseKey(key); /* who is told of the event may delete it */
+    switch (type) {
+        case KEY_OTHER: return reply_wrong_type(ctx);
+        case KEY_MISSING: return reply_not_found(ctx);
+        case KEY_FILTER: return clear_filter(ctx, argv[1], f, expires);
+    }
+    return RM_OK;
+}
+
+const struct command bf_clear = {
+    .name = "bf.clear",
+    .run = run_clear,
+    .flags = "write",
+    .categories = "write bloom",
+    .docs = {.summary = "Empties a Bloom filter, which keeps its parameters.",
+             .complexity = "O(1); what there was is freed in the background",
+             .arity = 2,
+             .key_specs = key_updated,
+             .args = key_args},
+};

@@ -1,0 +1,189 @@
+/* BF.INFO, BF.CARD, BF.DEBUG: describe a filter. */
+#include <stdio.h>
+
+#include "command/command.h"
+#include "command/open_key.h"
+#include "command/options.h"
+#include "layout/window.h"
+#include "server/reply.h"
+
+enum { FIELDS = 5 };
+
+static const struct {
+    const char *word, *title;
+} fields[FIELDS] = {
+    {"CAPACITY", "Capacity"},         {"SIZE", "Size"},
+    {"FILTERS", "Number of filters"}, {"ITEMS", "Number of items inserted"},
+    {"EXPANSION", "Expansion rate"},
+};
+
+static void reply_value(RedisModuleCtx *ctx, const struct filter_facts *facts,
+                        int field) {
+    const uint64_t values[FIELDS] = {facts->capacity, facts->size, facts->parts,
+                                     facts->items, facts->expansion};
+    if (field == FIELDS - 1 && facts->expansion == 0)
+        RM_ReplyWithNull(ctx);
+    else
+        RM_ReplyWithLongLong(ctx, (long long)values[field]);
+}
+
+static int reply_facts(RedisModuleCtx *ctx, const struct filter *f) {
+    struct filter_facts facts;
+    f->layout->describe(f, &facts);
+    RM_ReplyWithMap(ctx, FIELDS);
+    for (int i = 0; i < FIELDS; i++) {
+        RM_ReplyWithSimpleString(ctx, fields[i].title);
+        reply_value(ctx, &facts, i);
+    }
+    return RM_OK;
+}
+
+/* A map of one in RESP3; else only the value. */
+static void begin_field(RedisModuleCtx *ctx, const char *title) {
+    if (RM_GetContextFlags(ctx) & RM_CTX_RESP3) {
+        RM_ReplyWithMap(ctx, 1);
+        RM_ReplyWithSimpleString(ctx, title);
+    } else {
+        RM_ReplyWithArray(ctx, 1);
+    }
+}
+
+/* What RedisBloom does not have is told only when it is asked for. */
+static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
+                          RedisModuleString *field) {
+    const struct time_window *w = is_window(f) ? f->window : NULL;
+    const struct {
+        const char *word, *title;
+        uint64_t value;
+    } ours[] = {
+        {"WINDOW", "Window in milliseconds", w ? w->milliseconds : 0},
+        {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
+        {"GENERATION", "Generation", rare_of(f)->generation},
+        {"ABSENT", "Guarded: absent", rare_of(f)->guarded[ABSENT]},
+        {"CACHED", "Guarded: cached", rare_of(f)->guarded[CACHED]},
+        {"MAYBE", "Guarded: maybe", rare_of(f)->guarded[MAYBE]},
+    };
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (is_word(field, ours[i].word)) {
+            begin_field(ctx, ours[i].title);
+            return RM_ReplyWithLongLong(ctx, (long long)ours[i].value);
+        }
+    return RM_ReplyWithError(ctx, "Invalid information value");
+}
+
+static int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
+                      RedisModuleString *field) {
+    struct filter_facts facts;
+    int i = 0;
+    while (i < FIELDS && !is_word(field, fields[i].word)) i++;
+    if (i == FIELDS) return reply_our_fact(ctx, f, field);
+    f->layout->describe(f, &facts);
+    begin_field(ctx, fields[i].title);
+    reply_value(ctx, &facts, i);
+    return RM_OK;
+}
+
+static int reply_parts(RedisModuleCtx *ctx, const struct filter *f) {
+    struct filter_facts facts;
+    struct part_facts part;
+    char text[200];
+    f->layout->describe(f, &facts);
+    RM_ReplyWithArray(ctx, (long)facts.parts + 1);
+    int size = snprintf(text, sizeof text, "size:%llu",
+                        (unsigned long long)facts.items);
+    RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
+    for (uint32_t i = 0; f->layout->describe_part(f, i, &part); i++) {
+        size = snprintf(text, sizeof text,
+                        "bytes:%llu bits:%llu hashes:%u hashwidth:%u "
+                        "capacity:%llu size:%llu ratio:%g",
+                        (unsigned long long)part.bytes,
+                        (unsigned long long)part.bits, part.hashes,
+                        part.hash_bits, (unsigned long long)part.capacity,
+                        (unsigned long long)part.items, part.error);
+        RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
+    }
+    return RM_OK;
+}
+
+static int run_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc < 2 || argc > 3) return RM_WrongArity(ctx);
+    struct filter *f;
+    if (!find_filter(ctx, argv[1], MUST_EXIST, &f)) return RM_OK;
+    return argc == 2 ? reply_facts(ctx, f) : reply_fact(ctx, f, argv[2]);
+}
+
+static int run_card(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f;
+    struct filter_facts facts = {0};
+    if (!find_filter(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    if (f) f->layout->describe(f, &facts);
+    return RM_ReplyWithLongLong(ctx, (long long)facts.items);
+}
+
+static int run_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f;
+    if (!find_filter(ctx, argv[1], MUST_EXIST, &f)) return RM_OK;
+    return reply_parts(ctx, f);
+}
+
+static RedisModuleCommandArg info_fields[] = {
+    OPTION(PURE_TOKEN, "CAPACITY", "capacity"),
+    OPTION(PURE_TOKEN, "SIZE", "size"),
+    OPTION(PURE_TOKEN, "FILTERS", "filters"),
+    OPTION(PURE_TOKEN, "ITEMS", "items"),
+    OPTION(PURE_TOKEN, "EXPANSION", "expansion"),
+    OPTION(PURE_TOKEN, "GENERATION", "generation"),
+    OPTION(PURE_TOKEN, "ABSENT", "absent"),
+    OPTION(PURE_TOKEN, "CACHED", "cached"),
+    OPTION(PURE_TOKEN, "MAYBE", "maybe"),
+    OPTION(PURE_TOKEN, "WINDOW", "window"),
+    OPTION(PURE_TOKEN, "GENERATIONS", "generations"),
+    END};
+
+static RedisModuleCommandArg info_args[] = {KEY,
+                                            {.name = "field",
+                                             .type = RM_ARG_ONEOF,
+                                             .key_spec_index = -1,
+                                             .flags = RM_ARG_OPTIONAL,
+                                             .subargs = info_fields},
+                                            END};
+
+const struct command bf_info = {
+    .name = "bf.info",
+    .run = run_info,
+    .flags = "readonly fast",
+    .categories = "read fast bloom",
+    .docs = {.summary = "Describes a Bloom filter.",
+             .complexity = COST_OF_ITEM,
+             .tips = "dont_cache",
+             .arity = -2,
+             .key_specs = key_read,
+             .args = info_args},
+};
+
+const struct command bf_card = {
+    .name = "bf.card",
+    .run = run_card,
+    .flags = "readonly fast",
+    .categories = "read fast bloom",
+    .docs = {.summary = "Tells how many items were added to a Bloom filter.",
+             .complexity = COST_OF_ITEM,
+             .arity = 2,
+             .key_specs = key_read,
+             .args = key_args},
+};
+
+const struct command bf_debug = {
+    .name = "bf.debug",
+    .run = run_debug,
+    .flags = "readonly fast",
+    .categories = "read bloom",
+    .docs = {.summary = "Describes each part of a Bloom filter.",
+             .complexity = COST_OF_ITEM,
+             .tips = "dont_cache",
+             .arity = 2,
+             .key_specs = key_read,
+             .args = key_args},
+};

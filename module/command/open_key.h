@@ -1,0 +1,41 @@
+/* Keys: to find their filter or refuse, to put a new one there, to announce
+ * changes. */
+#ifndef CALYX_MODULE_OPEN_KEY_H
+#define CALYX_MODULE_OPEN_KEY_H
+
+#include "layout/layout.h"
+#include "server/api.h"
+#include "type.h"
+
+enum {
+    FOR_WRITING = 1,
+    MUST_EXIST = 2,      /* else "not found"               */
+    MUST_BE_COMPLETE = 4 /* else "is still being loaded"   */
+};
+
+/* Find the filter under a key. Returns false after an error reply: the key
+ * holds another type, or not what `flags` ask for. `*f` is NULL if the key is
+ * missing. The key is closed again: the filter stays valid until the command
+ * ends or deletes the key. */
+bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
+                 struct filter **f);
+
+/* The filter under a key if it has this life (filter_life), else NULL: for the
+ * next step of a job. */
+struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,
+                          uint64_t life);
+
+int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
+
+/* Make a filter, or one from the head of a dump, under a key that is empty and
+ * open for writing. On failure: reply and return NULL. */
+struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
+                             struct filter_params *params);
+struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
+                                const char *bytes, size_t size);
+
+/* Signal a change to clients that WATCH the key or listen for events. */
+void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
+                 const char *event);
+
+#endif

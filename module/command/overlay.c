@@ -1,0 +1,49 @@
+#include "command/overlay.h"
+
+#include "command/open_key.h"
+#include "layout/window.h"
+#include "server/reply.h"
+#include "server/steps.h"
+
+bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
+                  const char *which) {
+    if (f->layout == &redisbloom_layout)
+        reply_text(ctx,
+                   "ERR the %s is of the redisbloom layout, which keeps no "
+                   "seed and counts items as they come; only native filters "
+                   "can be laid over each other",
+                   which);
+    else if (is_window(f))
+        reply_text(ctx,
+                   "ERR the %s is a window, which has a filter for each of its "
+                   "generations; they cannot be laid over others",
+                   which);
+    else if (filter_is_partial(f))
+        reply_partial(ctx, f);
+    else
+        return true;
+    return false;
+}
+
+struct filter *find_mergeable(RedisModuleCtx *ctx, RedisModuleString *name,
+                              const char *which) {
+    struct filter *f;
+    if (!find_filter(ctx, name, 0, &f)) return NULL;
+    if (!f) reply_text(ctx, "ERR not found: the %s", which);
+    return f && is_mergeable(ctx, f, which) ? f : NULL;
+}
+
+uint64_t step_bytes(const struct filter *f) {
+    const uint64_t both = (uint64_t)STEP_LINES * LINE_BYTES / 2;
+    return f->can_remove ? both / 8 : both;
+}
+
+uint64_t row_bytes(const struct filter *f) {
+    calyx_room room;
+    return calyx_row_bytes(native_of(f, &room));
+}
+
+void count_step(const struct filter *f, uint64_t bytes) {
+    const uint64_t bodies = f->can_remove ? 10 : 2;
+    steps_count(bodies * bytes / LINE_BYTES);
+}
