@@ -21,15 +21,14 @@ static void *load(const struct filter_layout *layout, RedisModuleIO *io,
                   int encoding) {
     struct filter *f = NULL;
     calyx_error why = {.text = "the file or payload ends early"};
-    memory_judge(NULL, 0);
-    memory_loading(true);
+    struct memory_request request;
+    memory_begin(&request, NULL, 0);
+    request.use = MEMORY_LOADED;
     const calyx_status status = filter_load(layout, io, encoding, &f, &why);
-    memory_loading(false);
-    memory_trust();
+    memory_end(&why);
     if (status == CALYX_OK) return f;
     loads_refused++;
-    RM_LogIOError(io, "warning", "a filter was refused: %s",
-                  *memory_refusal() ? memory_refusal() : why.text);
+    RM_LogIOError(io, "warning", "a filter was refused: %s", why.text);
     return NULL;
 }
 
@@ -121,9 +120,10 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
                   const void *value) {
     (void)from;
     struct filter *f = NULL;
-    memory_judge(NULL, 0);
+    struct memory_request request;
+    memory_begin(&request, NULL, 0);
     filter_copy(value, &f, NULL);
-    memory_trust();
+    memory_end(NULL);
     if (f) set_window_name(f, to);
     return f;
 }

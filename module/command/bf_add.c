@@ -58,15 +58,15 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct items *items, bool all, struct added *added) {
     added->done = 0;
     added->why.text[0] = '\0';
-    memory_judge(ctx, filter_bytes(f));
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(f));
     if (items->n > 1) prefault_pause(true);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
     added->status = filter_add(f, items->keys, items->n, items->answers,
                                changed, &added->done, &added->why);
     if (items->n > 1) prefault_pause(false);
-    memory_trust();
+    memory_end(&added->why);
     if (was_refused_there(ctx, f, added->status)) added->status = CALYX_OK;
-    if (added->status != CALYX_OK) memory_explain(&added->why);
     size_t fresh = 0, changes = 0;
     for (size_t i = 0; i < added->done; i++) fresh += items->answers[i];
     for (size_t i = 0; i < added->done; i++) changes += changed[i];
@@ -148,13 +148,13 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     bool fresh = false;
     size_t done = 0;
     why.text[0] = '\0';
-    memory_judge(ctx, filter_bytes(f));
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(f));
     const calyx_status status =
         filter_add(f, item, 1, &fresh, &fresh, &done, &why);
-    memory_trust();
+    memory_end(&why);
     if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
     if (status != CALYX_OK) {
-        memory_explain(&why);
         stats.refused += status == CALYX_NO_MEMORY;
         return reply_not_added(ctx, status, &why);
     }

@@ -12,9 +12,10 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
     calyx_error why = {.text = ""};
     if (filter_is_partial(f)) return reply_partial(ctx, f);
     const uint64_t begun = prefault_last();
-    memory_judge(ctx, 0);
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
     const calyx_status status = filter_clear(f, &why);
-    memory_trust();
+    memory_end(&why);
     if (status != CALYX_OK) {
         stats.refused += status == CALYX_NO_MEMORY;
         return reply_not_made(ctx, status, &why);

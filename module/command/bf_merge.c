@@ -47,9 +47,10 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
                                 struct filter **sources, int n) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
-    memory_judge(ctx, 0);
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
     const calyx_status status = filter_copy(sources[0], &f, &why);
-    memory_trust();
+    memory_end(&why);
     if (status == CALYX_OK && !all_fit(ctx, f, sources, 1, n)) {
         filter_free(f);
         return NULL;
@@ -94,9 +95,10 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
 static calyx_status make_target(RedisModuleCtx *ctx, RedisModuleKey *key,
                                 const struct filter *like, struct filter **out,
                                 calyx_error *why) {
-    memory_judge(ctx, 0);
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
     const calyx_status status = filter_alike(like, out, why);
-    memory_trust();
+    memory_end(why);
     if (status != CALYX_OK) return status;
     (*out)->uncommitted = true;
     type_attach(key, *out);

@@ -45,7 +45,8 @@ static int loaded(RedisModuleCtx *ctx, RedisModuleString *name,
 
 static void load_head(RedisModuleCtx *ctx, RedisModuleString *name,
                       RedisModuleKey *key, const char *bytes, size_t size) {
-    const struct filter *f = create_from_head(ctx, key, bytes, size);
+    const struct filter *f =
+        create_from_head(ctx, key, bytes, size, MEMORY_NEW);
     if (!f) return;
     if (f->layout == &redisbloom_layout)
         replicate_chain_header(ctx, name,

@@ -182,9 +182,7 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
             ctx, "ERR received bad data: the bytes are not the head of a "
                  "native filter");
     }
-    memory_in_steps(true);
-    f = create_from_head(ctx, key, bytes, size);
-    memory_in_steps(false);
+    f = create_from_head(ctx, key, bytes, size, MEMORY_IN_STEPS);
     if (!f) return RM_OK;
     f->uncommitted = true;
     RM_ReplicateVerbatim(ctx);

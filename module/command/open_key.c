@@ -58,9 +58,10 @@ struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
         !rotation_may_begin(ctx, params->began,
                             span_of(params->window, params->generations)))
         return NULL;
-    memory_judge(ctx, 0);
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
     const calyx_status status = filter_new(params, &f, &why);
-    memory_trust();
+    memory_end(&why);
     if (status == CALYX_OK) {
         if (is_window(f)) rotation_listen(ctx);
         type_attach(key, f);
@@ -72,12 +73,15 @@ struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
 }
 
 struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
-                                const char *bytes, size_t size) {
+                                const char *bytes, size_t size,
+                                enum memory_use use) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
-    memory_judge(ctx, 0);
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
+    request.use = use;
     const calyx_status status = filter_load_head(bytes, size, &f, &why);
-    memory_trust();
+    memory_end(&why);
     if (status == CALYX_OK) {
         type_attach(key, f);
     } else if (status == CALYX_NO_MEMORY) {

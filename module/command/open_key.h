@@ -4,6 +4,7 @@
 #define CALYX_MODULE_OPEN_KEY_H
 
 #include "layout/layout.h"
+#include "server/allocator.h"
 #include "server/api.h"
 #include "type.h"
 
@@ -32,7 +33,8 @@ int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
 struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
                              struct filter_params *params);
 struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
-                                const char *bytes, size_t size);
+                                const char *bytes, size_t size,
+                                enum memory_use use);
 
 /* Signal a change to clients that WATCH the key or listen for events. */
 void note_change(RedisModuleCtx *ctx, RedisModuleString *name,

@@ -262,7 +262,7 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         bool *fresh, bool *changed, size_t *done,
                         calyx_error *why) {
-    const uint64_t takes = memory_allocations();
+    const uint64_t before = memory_allocations();
     const uint64_t items = filter_items(f);
     const calyx_status status =
         f->layout->add_many(f, keys, n, fresh, changed, done, why);
@@ -271,7 +271,7 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     if (!f->is_small) f->counted_items = items + news;
     items_added += news;
     if (f->can_remove) rare_for(f)->rewrites += *done;
-    if (memory_allocations() != takes) filter_count(f);
+    if (memory_allocations() != before) filter_count(f);
     return status;
 }
 
@@ -305,7 +305,7 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 static struct {
     calyx_aim aim;
     const struct filter *at; /* only compared: it may be gone */
-    uint64_t takes;
+    uint64_t allocations;
 } guess;
 
 void filter_prefetch(const void *item, size_t size) {
@@ -313,9 +313,9 @@ void filter_prefetch(const void *item, size_t size) {
 }
 
 void filter_prefetch_next(const struct filter *f) {
-    if (guess.at == f && guess.takes == memory_allocations()) return;
+    if (guess.at == f && guess.allocations == memory_allocations()) return;
     guess.at = f;
-    guess.takes = memory_allocations();
+    guess.allocations = memory_allocations();
     guess.aim = (calyx_aim){{0}};
     calyx_room room;
     if (f->layout == &native_layout)

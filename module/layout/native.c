@@ -259,12 +259,12 @@ static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
 static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why) {
-    const uint64_t takes = memory_allocations();
+    const uint64_t before = memory_allocations();
     const calyx_status status = f->is_small
                                     ? add_to_small(f, keys, n, fresh, done)
                                     : add_keys(f->native, keys, n, fresh, done);
     if (f->can_remove) memset(changed, true, *done);
-    if (memory_allocations() != takes && !f->is_small) note_bytes(f);
+    if (memory_allocations() != before && !f->is_small) note_bytes(f);
     return explain_add(f, status, why);
 }
 

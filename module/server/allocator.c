@@ -30,69 +30,65 @@ enum { ALIGNMENT = 64 };
 static const size_t LARGE = (size_t)1 << 20;
 static const size_t HUGE = (size_t)4 << 20;
 
-/* ---- Judgement ----------------------------------------------------------- */
+/* ---- Limits -------------------------------------------------------------- */
 
-static bool judging;
-static RedisModuleCtx *judged; /* may be NULL: then of no command */
-static uint64_t has_bytes;
-static char refusal[160];
+static struct memory_request *current; /* NULL: of no request */
 
-void memory_judge(RedisModuleCtx *ctx, uint64_t has) {
-    judging = true;
-    judged = ctx;
-    has_bytes = has;
-    refusal[0] = '\0';
+/* Not an initialiser: that would clear `refusal` for every BF.ADD. */
+void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
+                  uint64_t held) {
+    request->ctx = ctx;
+    request->held = held;
+    request->use = MEMORY_NEW;
+    request->refusal[0] = '\0';
+    current = request;
 }
 
-void memory_trust(void) {
-    judging = false;
-}
-
-const char *memory_refusal(void) {
-    return refusal;
-}
-
-void memory_explain(calyx_error *why) {
-    if (*refusal) snprintf(why->text, sizeof why->text, "%s", refusal);
+void memory_end(calyx_error *why) {
+    if (why && *current->refusal)
+        snprintf(why->text, sizeof why->text, "%s", current->refusal);
+    current = NULL;
 }
 
 static bool refuse(uint64_t need, uint64_t limit, const char *whose) {
-    snprintf(refusal, sizeof refusal, "it needs %llu bytes, and %s leaves %llu",
-             (unsigned long long)need, whose, (unsigned long long)limit);
+    if (current)
+        snprintf(current->refusal, sizeof current->refusal,
+                 "it needs %llu bytes, and %s leaves %llu",
+                 (unsigned long long)need, whose, (unsigned long long)limit);
     return false;
 }
 
 /* Bytes until maxmemory is reached; UINT64_MAX if there is none. */
-static uint64_t headroom(void) {
-    RedisModuleServerInfoData *info = RM_GetServerInfo(judged, "memory");
+static uint64_t headroom(RedisModuleCtx *ctx) {
+    RedisModuleServerInfoData *info = RM_GetServerInfo(ctx, "memory");
     if (!info) return UINT64_MAX;
     const uint64_t most =
         RM_ServerInfoGetFieldUnsigned(info, "maxmemory", NULL);
     const uint64_t used =
         RM_ServerInfoGetFieldUnsigned(info, "used_memory", NULL);
-    RM_FreeServerInfo(judged, info);
+    RM_FreeServerInfo(ctx, info);
     if (most == 0) return UINT64_MAX;
     return used < most ? most - used : 0;
 }
 
 /* Is this the word of the primary, or of a file? Without a context only whether
  * this server is a replica is known; who writes there is the primary. */
-static bool must_obey(void) {
-    const int flags = RM_GetContextFlags(judged);
+static bool must_obey(RedisModuleCtx *ctx) {
+    const int flags = RM_GetContextFlags(ctx);
     return flags & (RM_CTX_REPLICATED | RM_CTX_LOADING) ||
-           (!judged && flags & RM_CTX_REPLICA);
+           (!ctx && flags & RM_CTX_REPLICA);
 }
 
 /* Small amounts are left to the server, which checks before each command. */
-static bool is_allowed(size_t size) {
+static bool is_allowed(const struct memory_request *r, size_t size) {
     static const size_t SMALL = 64 << 10;
-    if (must_obey()) return true;
+    if (must_obey(r->ctx)) return true;
     const uint64_t most = (uint64_t)settings.max_filter_bytes;
-    if (most && (has_bytes > most || size > most - has_bytes))
-        return refuse(size, has_bytes < most ? most - has_bytes : 0,
+    if (most && (r->held > most || size > most - r->held))
+        return refuse(size, r->held < most ? most - r->held : 0,
                       "calyx-max-filter-bytes");
     if (size < SMALL) return true;
-    const uint64_t room = headroom();
+    const uint64_t room = headroom(r->ctx);
     return size <= room || refuse(size, room, "maxmemory");
 }
 
@@ -110,23 +106,25 @@ static uint64_t machine_bytes(void) {
 /* More than there is in the machine is never to be had: neither at once, nor by
  * a window, generation by generation. */
 static bool is_possible(size_t size) {
-    const uint64_t has = judging ? has_bytes : 0, most = machine_bytes();
+    const uint64_t has = current ? current->held : 0, most = machine_bytes();
     const uint64_t left = has < most ? most - has : 0;
     return size <= left || refuse(size, left, "this machine");
 }
 
-/* ---- Taking and giving --------------------------------------------------- */
+/* ---- Allocation ---------------------------------------------------------- */
 
-static uint64_t takes;
+static uint64_t allocations;
 
 uint64_t memory_allocations(void) {
-    return takes;
+    return allocations;
 }
 
 static void *allocate_zeros(size_t size) {
-    takes++;
-    if ((judging && !is_allowed(size)) || !is_possible(size)) return NULL;
-    has_bytes += size; /* a command may make a filter grow more than once */
+    allocations++;
+    if ((current && !is_allowed(current, size)) || !is_possible(size))
+        return NULL;
+    /* A command may make a filter grow more than once. */
+    if (current) current->held += size;
     void *block = RM_TryAlloc(size);
     if (!block) return NULL;
     if (size < LARGE) return memset(block, 0, size);
@@ -135,22 +133,13 @@ static void *allocate_zeros(size_t size) {
     return RM_Calloc(1, size);
 }
 
-static bool loading, in_steps;
-
-void memory_loading(bool is_loading) {
-    loading = is_loading;
-}
-
-void memory_in_steps(bool is_in_steps) {
-    in_steps = is_in_steps;
-}
-
-/* What is loaded is written to at once: no use to touch it ahead. */
 static void prepare_pages(void *raw, size_t size) {
     if (size < HUGE) return;
-    if (settings.huge_pages >= (loading ? HUGE_LOADED : HUGE_ALWAYS))
+    const enum memory_use use = current ? current->use : MEMORY_NEW;
+    if (settings.huge_pages >=
+        (use == MEMORY_LOADED ? HUGE_LOADED : HUGE_ALWAYS))
         pages_advise_huge(raw, size);
-    if (!loading && !in_steps) prefault_start(raw, size);
+    if (use == MEMORY_NEW) prefault_start(raw, size);
 }
 
 static void release_raw(void *raw, size_t size) {

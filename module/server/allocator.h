@@ -21,33 +21,44 @@ size_t memory_of(const void *block);
 /* For chains: blocks may also come from RM_LoadStringBuffer. */
 extern const calyx_memory plain_memory;
 
-/* While a command runs that a client sent, for a filter that has `has` bytes:
- * hold what it takes against calyx-max-filter-bytes and against the room that
- * maxmemory leaves. What the primary or the AOF says is obeyed instead. NULL
- * for a command of the server's own, RESTORE or COPY. */
-void memory_judge(RedisModuleCtx *ctx, uint64_t has);
-void memory_trust(void);
+/*
+ * Whom memory is allocated for: a request is on the stack of a command, from
+ * memory_begin to memory_end. While there is none, only what the machine has is
+ * the limit.
+ *
+ * The library stores the hooks of a filter for as long as the filter lives, and
+ * a small filter has no room for a context. So the hooks find the request in
+ * one pointer, rather than in their context; only the server's main thread
+ * allocates.
+ */
+enum memory_use {
+    MEMORY_NEW,     /* will be written at random places: prefault it         */
+    MEMORY_LOADED,  /* is written at once, from end to end                   */
+    MEMORY_IN_STEPS /* is written from end to end by many commands: prefault */
+};                  /*   would race with them, huge pages stall every other  */
+
+struct memory_request {
+    RedisModuleCtx *ctx; /* NULL for a command of the server: RESTORE, COPY  */
+    uint64_t held;       /* bytes that the filter has                        */
+    enum memory_use use;
+    char refusal[160]; /* "it needs 9 bytes, and ..."; empty if not refused */
+};
+
+/* Check what is allocated for a filter that has `held` bytes against
+ * calyx-max-filter-bytes and the room that maxmemory leaves. What the primary
+ * or the AOF says is obeyed instead. */
+void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
+                  uint64_t held);
+
+/* If memory was refused, the reason becomes the text of `why`, unless that is
+ * NULL. */
+void memory_end(calyx_error *why);
 
 /* Make a block of aligned memory zeros where it lies: a calyx_zero. At any size
  * it takes neither memory nor time. */
 void memory_renew(void *context, void *block, size_t size);
 
-/* While a filter comes from an RDB file or a payload. */
-void memory_loading(bool is_loading);
-
-/* While one is made that will be written from end to end in small steps. Each
- * touches what it needs. A thread that does so ahead would only be in the way,
- * and a huge page would make one step in two wait for all of it. */
-void memory_in_steps(bool is_in_steps);
-
-/* Why memory was refused since the judgement began: "it needs 9 bytes, and ..."
- * Empty if it was not. */
-const char *memory_refusal(void);
-
-/* The same into an error that is told later, when other commands have run. */
-void memory_explain(calyx_error *why);
-
-/* How often memory was taken: unchanged means that no filter grew. */
+/* Number of allocations so far: unchanged means that no filter grew. */
 uint64_t memory_allocations(void);
 
 /* Move a block of aligned memory, for defragmentation: a calyx_move, whose

@@ -29,16 +29,11 @@ int reply_text(RedisModuleCtx *ctx, const char *format, ...) {
     return RM_ReplyWithError(ctx, text);
 }
 
-/* What is known about memory that was not to be had. */
-static const char *reason(const calyx_error *why) {
-    return *memory_refusal() ? memory_refusal() : why->text;
-}
-
 int reply_not_made(RedisModuleCtx *ctx, calyx_status status,
                    const calyx_error *why) {
     if (status == CALYX_NO_MEMORY)
         return reply_text(ctx, "ERR Insufficient memory to create filter: %s",
-                          reason(why));
+                          why->text);
     return reply_text(ctx, "ERR could not create filter: %s", why->text);
 }
 
