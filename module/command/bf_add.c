@@ -13,7 +13,7 @@
 #include "command/replicate.h"
 #include "layout/window.h"
 #include "server/allocator.h"
-#include "server/pages.h"
+#include "server/prefault.h"
 #include "server/reply.h"
 #include "server/steps.h"
 

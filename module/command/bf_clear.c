@@ -4,7 +4,7 @@
 #include "command/open_key.h"
 #include "command/replicate.h"
 #include "server/allocator.h"
-#include "server/pages.h"
+#include "server/prefault.h"
 #include "server/reply.h"
 
 static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,

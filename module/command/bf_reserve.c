@@ -3,7 +3,7 @@
 #include "command/open_key.h"
 #include "command/options.h"
 #include "command/replicate.h"
-#include "server/pages.h"
+#include "server/prefault.h"
 #include "server/reply.h"
 
 static int run_reserve(RedisModuleCtx *ctx, RedisModuleString **argv,

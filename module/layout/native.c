@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "layout/bytes.h"
+#include "layout/first_part.h"
 #include "layout/layout.h"
 #include "layout/transfer.h"
 #include "server/allocator.h"
@@ -53,99 +54,6 @@ static double growth_of(uint32_t expansion) {
     return growth < 1.25 ? 1.25 : growth > 16 ? 16 : growth;
 }
 
-/* One cache line a key as long as that costs little memory; see README.md. */
-static const char *usual_kind(const struct filter_params *params) {
-    const double least_line2 = params->expansion ? 1e-10 : 1e-14;
-    if (params->error >= 1e-3) return "line";
-    return params->error >= least_line2 ? "line2" : "flat";
-}
-
-/*
- * The first part of a small filter that grows. The library would leave most of
- * the rate to the parts to come. But filters for more than a few items are
- * mostly reserved at about the right size; so here the first part takes what it
- * can use. Those for a few items are mostly made by BF.ADD, and may become
- * large; their first part takes a tenth.
- *
- * The part is as large as a block of the server's allocator, which has four
- * sizes to each doubling: what lies between would be lost.
- */
-enum { FEW = 512, MANY = 50000 };
-
-static uint64_t next_block(uint64_t bytes) {
-    uint64_t unit = 64;
-    while (8 * unit <= bytes) unit *= 2;
-    return (bytes / unit + 1) * unit;
-}
-
-/* The smallest such block, and the rate that it gives; 0: none. */
-static uint64_t first_block(const struct filter_params *params,
-                            const char *kind, double *rate) {
-    const double share = params->capacity < FEW ? 0.1 : 0.95;
-    const uint64_t most = 4 * params->capacity; /* bytes */
-    for (uint64_t bytes = 64; bytes <= most + 64; bytes = next_block(bytes)) {
-        const calyx_options want = {
-            .kind = kind, .capacity = params->capacity, .bits = 8 * bytes};
-        if (8 * bytes <
-                params->capacity * 4 || /* far too few: spare the work */
-            calyx_rate_at(&want, params->capacity, rate, NULL) != CALYX_OK)
-            continue;
-        *rate *= 1 + 1e-9; /* the library would not find it by the bit */
-        if (*rate <= share * params->error) return bytes;
-    }
-    return 0;
-}
-
-/* Kind and rate of the first part of a growing filter, if the client leaves
- * them to us; 0 leaves the rate to the library. In the cache a second line
- * costs nothing: `line2` where it saves a size. */
-static double choose_first(struct filter_params *params) {
-    const char *const usual = usual_kind(params);
-    double rate = 0, rate2;
-    const bool free = !params->kind;
-    if (free) params->kind = usual;
-    if (!params->expansion || params->capacity >= MANY ||
-        params_can_remove(params))
-        return 0;
-    const uint64_t block = first_block(params, params->kind, &rate);
-    if (block && free && params->capacity >= FEW &&
-        strcmp(usual, "line") == 0) {
-        const uint64_t block2 = first_block(params, "line2", &rate2);
-        if (block2 && block2 < block) {
-            params->kind = "line2";
-            return rate2;
-        }
-    }
-    return block ? rate : 0;
-}
-
-/* Most filters are made like the last one, and choosing takes longer than
- * making. A kind that was chosen leads to the same rate. */
-static double first_rate(struct filter_params *params) {
-    static struct {
-        double error, rate;
-        uint64_t capacity;
-        uint32_t expansion;
-        const char *kind;
-    } last;
-    if (!params->kind && last.kind && params->error == last.error &&
-        params->capacity == last.capacity &&
-        params->expansion == last.expansion) {
-        params->kind = last.kind;
-        return last.rate;
-    }
-    const bool free = !params->kind;
-    const double rate = choose_first(params);
-    if (free) {
-        last.error = params->error;
-        last.rate = rate;
-        last.capacity = params->capacity;
-        last.expansion = params->expansion;
-        last.kind = params->kind;
-    }
-    return rate;
-}
-
 static void note_bytes(struct filter *f) {
     calyx_info info;
     calyx_outline(f->native, &info);
@@ -154,7 +62,7 @@ static void note_bytes(struct filter *f) {
 
 static calyx_status make(struct filter_params *params, struct filter *f,
                          calyx_error *why) {
-    const double rate = first_rate(params);
+    const double rate = first_part_rate(params);
     if (params->random_seed)
         RM_GetRandomBytes((unsigned char *)&params->seed, sizeof params->seed);
     params->random_seed = false;

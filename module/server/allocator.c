@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "server/pages.h"
+#include "server/prefault.h"
 #include "settings.h"
 
 enum { ALIGNMENT = 64 };
@@ -143,7 +144,10 @@ static void prepare_pages(void *raw, size_t size) {
 }
 
 static void release_raw(void *raw, size_t size) {
-    if (size >= HUGE) pages_release(raw, size);
+    if (size >= HUGE) {
+        prefault_stop(raw, size);
+        pages_release(raw, size);
+    }
     RM_Free(raw);
 }
 

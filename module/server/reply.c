@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "server/allocator.h"
-#include "server/pages.h"
+#include "server/prefault.h"
 
 /* ---- Errors -------------------------------------------------------------- */
 

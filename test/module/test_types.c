@@ -11,6 +11,7 @@
 #include "../../module/layout/window.h"
 #include "../../module/server/allocator.h"
 #include "../../module/server/pages.h"
+#include "../../module/server/prefault.h"
 #include "mock_server.h"
 #include "support.h"
 
