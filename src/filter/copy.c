@@ -16,7 +16,7 @@ static void fold_blocks(const struct kind *kind, struct part *to,
                         const struct part *from, uint64_t factor) {
     const size_t bytes = kind->block_bits / 8;
     for (uint64_t i = 0; i < from->shape.blocks; i++) {
-        const struct block other = {from->body, &from->shape, i};
+        const struct block_ref other = {from->body, &from->shape, i};
         const uint64_t j = i / factor;
         if (kind->join)
             kind->join(to->body, &to->shape, j, &other, SUMS);

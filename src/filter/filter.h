@@ -155,7 +155,7 @@ static inline bool may_be_damaged(const struct calyx_filter *f) {
 }
 
 static inline bool is_counting(const struct calyx_filter *f) {
-    return f->kind->can & CALYX_CAN_COUNT;
+    return f->kind->count != NULL;
 }
 
 static inline uint64_t items_of(const struct part *p) {

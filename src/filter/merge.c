@@ -89,7 +89,7 @@ static void and_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
 static void join(const struct kind *kind, struct part *p, const struct part *q,
                  uint64_t from, uint64_t to, enum joining how) {
     for (uint64_t i = from; i < to; i++) {
-        const struct block other = {q->body, &q->shape, i};
+        const struct block_ref other = {q->body, &q->shape, i};
         kind->join(p->body, &p->shape, i, &other, how);
     }
 }

@@ -242,7 +242,7 @@ static struct counters load(const uint8_t *body, const struct shape *shape,
 }
 
 static void counting_join(uint8_t *body, const struct shape *shape,
-                          uint64_t block, const struct block *other,
+                          uint64_t block, const struct block_ref *other,
                           enum joining how) {
     const size_t line = LINE_BYTES * (size_t)block;
     const size_t there = LINE_BYTES * (size_t)other->number;

@@ -14,7 +14,7 @@
 #include "kind/kernel.h"
 
 /* One block of another body, to be joined with one of ours. */
-struct block {
+struct block_ref {
     const uint8_t *body;
     const struct shape *shape;
     uint64_t number;
@@ -68,7 +68,7 @@ struct kind {
     uint32_t (*count)(const uint8_t *body, const struct shape *shape,
                       uint64_t hash);
     void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
-                 const struct block *other, enum joining how);
+                 const struct block_ref *other, enum joining how);
 };
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */

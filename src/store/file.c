@@ -1,13 +1,12 @@
 /*
- * Filters in files. Saving never touches the old file: the new one is written
- * without a name in the same folder, pushed to the disk, and then given the
- * old one's name, in one step. Whoever opens the name finds the old filter or
- * the new one.
+ * Filters in files. Saving never changes the old file: the new one is written
+ * without a name in the same folder (O_TMPFILE), synced, and renamed to the old
+ * name in one step. A reader finds the old filter or the new one.
  *
- * A nameless file goes with the process, however that ends. As a link can't
- * replace a file, only a rename can, the new one has a name of its own between
- * the two calls if there is an old one; a kill just there leaves it, complete.
- * Where there are no nameless files, it has that name from the beginning.
+ * A nameless file disappears with the process. A link cannot replace a file, so
+ * if there is an old one, the new file gets a temporary name by link and then
+ * the final one by rename; a kill in between leaves it, complete. Systems
+ * without O_TMPFILE use the temporary name from the beginning.
  */
 #define _GNU_SOURCE /* O_TMPFILE; realpath, fsync, fchmod */
 #include "store/file.h"
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/codec.h"
+#include "store/encoding.h"
 
 calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
     const int code = errno;
@@ -59,19 +58,19 @@ static size_t at_most(size_t size) {
     return size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
 }
 
-/* An open file, and the errno of what failed on it: other calls may come before
- * anybody asks. 0 is the end of the file. */
-struct stream {
+/* An open file, and the errno of the call that failed on it; 0 is the end of
+ * the file. */
+struct open_file {
     int fd, error;
 };
 
 static bool put_in_file(void *context, const void *bytes, size_t size) {
-    struct stream *stream = context;
+    struct open_file *file = context;
     for (const char *at = bytes; size > 0;) {
-        const ssize_t n = write(stream->fd, at, at_most(size));
+        const ssize_t n = write(file->fd, at, at_most(size));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
-            stream->error = n < 0 ? errno : ENOSPC;
+            file->error = n < 0 ? errno : ENOSPC;
             return false;
         }
         at += n;
@@ -81,12 +80,12 @@ static bool put_in_file(void *context, const void *bytes, size_t size) {
 }
 
 static bool get_from_file(void *context, void *buffer, size_t size) {
-    struct stream *stream = context;
+    struct open_file *file = context;
     for (char *at = buffer; size > 0;) {
-        const ssize_t n = read(stream->fd, at, at_most(size));
+        const ssize_t n = read(file->fd, at, at_most(size));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
-            stream->error = n < 0 ? errno : 0;
+            file->error = n < 0 ? errno : 0;
             return false;
         }
         at += n;
@@ -99,7 +98,7 @@ static bool get_from_file(void *context, void *buffer, size_t size) {
 
 calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
                           calyx_error *why) {
-    /* Not waiting for a writer, should this be a FIFO. */
+    /* O_NONBLOCK: do not wait for the writer of a FIFO. */
     *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return fail_os(why, path, "open it");
     struct stat is = {0};
@@ -119,15 +118,15 @@ calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
 static calyx_status load_open(int fd, uint64_t size, const char *path,
                               const calyx_opening *how, calyx_filter **out,
                               struct state *state, calyx_error *why) {
-    struct stream stream = {fd, 0};
+    struct open_file file = {fd, 0};
     const calyx_status status =
-        read_filter(get_from_file, &stream, size, how, out, state, why);
+        read_filter(get_from_file, &file, size, how, out, state, why);
     if (status != CALYX_IO) return fail_in(why, path, status);
-    if (stream.error == 0)
+    if (file.error == 0)
         return fail(why, CALYX_DAMAGED,
                     "%.100s: damaged: it ends before its %llu bytes", path,
                     (unsigned long long)size);
-    errno = stream.error;
+    errno = file.error;
     return fail_os(why, path, "read it");
 }
 
@@ -137,8 +136,8 @@ calyx_status calyx_load(const char *path, const calyx_opening *how,
     uint64_t size;
     calyx_status status = open_regular(path, O_RDONLY, &fd, &size, why);
     if (status != CALYX_OK) return status;
-    /* A writer that seals the file while it is read leaves new checksums for
-     * old bodies. What is damaged stays so, in the same generation. */
+    /* A writer may seal the file while it is read: then the checksums are newer
+     * than the bodies, and the generation has changed. Read again. */
     struct state state = {0};
     uint64_t last;
     int tries = 0;
@@ -154,7 +153,7 @@ calyx_status calyx_load(const char *path, const calyx_opening *how,
 /* ---- Save ---------------------------------------------------------------- */
 
 /* The new file, until it takes its name. */
-struct draft {
+struct new_file {
     char path[PATH_MAX];      /* of the file to replace, links followed */
     char temporary[PATH_MAX]; /* in the same folder; "": it has no name */
     int fd;
@@ -162,152 +161,151 @@ struct draft {
     struct stat old; /* which is this   */
 };
 
-/* Find the file that is meant. It need not exist, but must not be something
- * other than a file. */
-static calyx_status find_target(struct draft *draft, const char *path,
+/* Resolve the path. It need not exist; if it does, it must be a regular file.
+ */
+static calyx_status find_target(struct new_file *new, const char *path,
                                 calyx_error *why) {
-    draft->replaces = stat(path, &draft->old) == 0;
-    if (!draft->replaces) {
+    new->replaces = stat(path, &new->old) == 0;
+    if (!new->replaces) {
         if (errno != ENOENT) return fail_os(why, path, "look at it");
-        if ((size_t)snprintf(draft->path, sizeof draft->path, "%s", path) <
-            sizeof draft->path)
+        if ((size_t)snprintf(new->path, sizeof new->path, "%s", path) <
+            sizeof new->path)
             return CALYX_OK;
         errno = ENAMETOOLONG;
         return fail_os(why, path, "name it");
     }
-    if (!S_ISREG(draft->old.st_mode)) {
+    if (!S_ISREG(new->old.st_mode)) {
         return fail(why, CALYX_BAD_ARGUMENT,
                     "%.150s: there is something other than a file here", path);
     }
-    if (!realpath(path, draft->path)) return fail_os(why, path, "follow it");
+    if (!realpath(path, new->path)) return fail_os(why, path, "follow it");
     return CALYX_OK;
 }
 
-/* Of the name of the folder, slash included; 0 if there is none. */
+/* Length of the folder's name with its slash; 0 if there is none. */
 static size_t folder_length(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-static const char *folder_of(const struct draft *draft,
+static const char *folder_of(const struct new_file *new,
                              char folder[static PATH_MAX]) {
-    const size_t length = folder_length(draft->path);
+    const size_t length = folder_length(new->path);
     snprintf(folder, PATH_MAX, "%.*s", length ? (int)length : 1,
-             length ? draft->path : ".");
+             length ? new->path : ".");
     return folder;
 }
 
-/* Try names that nobody else has, until `take` does not find one taken. */
-static bool take_name(struct draft *draft, bool (*take)(struct draft *draft)) {
-    const size_t folder = folder_length(draft->path);
+/* Try temporary names until `take` finds a free one. */
+static bool take_name(struct new_file *new,
+                      bool (*take)(struct new_file *new)) {
+    const size_t folder = folder_length(new->path);
     for (unsigned try = 0; try < 1000; try++) {
-        const int length =
-            snprintf(draft->temporary, sizeof draft->temporary,
-                     "%.*s.%.200s.%ld.%u.new", (int)folder, draft->path,
-                     draft->path + folder, (long)getpid(), try);
-        if (length < 0 || (size_t)length >= sizeof draft->temporary) {
+        const int length = snprintf(
+            new->temporary, sizeof new->temporary, "%.*s.%.200s.%ld.%u.new",
+            (int)folder, new->path, new->path + folder, (long)getpid(), try);
+        if (length < 0 || (size_t)length >= sizeof new->temporary) {
             errno = ENAMETOOLONG;
             break;
         }
-        if (take(draft)) return true;
+        if (take(new)) return true;
         if (errno != EEXIST) break;
     }
-    draft->temporary[0] = '\0';
+    new->temporary[0] = '\0';
     return false;
 }
 
-/* Until it has its owner and group, a file that replaces another is for nobody
- * else. What the umask says is taken away by the system. */
-static mode_t first_mode(const struct draft *draft) {
-    return draft->replaces ? draft->old.st_mode & 0700 : 0666;
+/* A file that replaces another is private until it has its owner and group. The
+ * system applies the umask. */
+static mode_t first_mode(const struct new_file *new) {
+    return new->replaces ? new->old.st_mode & 0700 : 0666;
 }
 
-static bool open_named(struct draft *draft) {
-    draft->fd = open(draft->temporary,
-                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                     first_mode(draft));
-    return draft->fd >= 0;
+static bool open_named(struct new_file *new) {
+    new->fd = open(new->temporary,
+                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                   first_mode(new));
+    return new->fd >= 0;
 }
 
 #ifdef O_TMPFILE
-static const char *link_of(const struct draft *draft, char link[static 64]) {
-    snprintf(link, 64, "/proc/self/fd/%d", draft->fd);
+static const char *link_of(const struct new_file *new, char link[static 64]) {
+    snprintf(link, 64, "/proc/self/fd/%d", new->fd);
     return link;
 }
 
-static bool open_nameless(struct draft *draft) {
+static bool open_nameless(struct new_file *new) {
     char folder[PATH_MAX], link[64];
-    draft->temporary[0] = '\0';
-    draft->fd = open(folder_of(draft, folder), O_TMPFILE | O_WRONLY | O_CLOEXEC,
-                     first_mode(draft));
-    if (draft->fd < 0) return false;
-    if (access(link_of(draft, link), F_OK) == 0) return true;
-    close(draft->fd); /* no /proc, and so no way to name it */
+    new->temporary[0] = '\0';
+    new->fd = open(folder_of(new, folder), O_TMPFILE | O_WRONLY | O_CLOEXEC,
+                   first_mode(new));
+    if (new->fd < 0) return false;
+    if (access(link_of(new, link), F_OK) == 0) return true;
+    close(new->fd); /* no /proc, and so no way to name it */
     return false;
 }
 
-static bool link_to(const struct draft *draft, const char *path) {
+static bool link_to(const struct new_file *new, const char *path) {
     char link[64];
-    return linkat(AT_FDCWD, link_of(draft, link), AT_FDCWD, path,
+    return linkat(AT_FDCWD, link_of(new, link), AT_FDCWD, path,
                   AT_SYMLINK_FOLLOW) == 0;
 }
 
-static bool link_temporary(struct draft *draft) {
-    return link_to(draft, draft->temporary);
+static bool link_temporary(struct new_file *new) {
+    return link_to(new, new->temporary);
 }
 #else
-static bool open_nameless(struct draft *draft) {
-    (void)draft;
+static bool open_nameless(struct new_file *new) {
+    (void)new;
     return false;
 }
-static bool link_to(const struct draft *draft, const char *path) {
-    (void)draft, (void)path;
+static bool link_to(const struct new_file *new, const char *path) {
+    (void)new, (void)path;
     return false;
 }
-static bool link_temporary(struct draft *draft) {
-    (void)draft;
+static bool link_temporary(struct new_file *new) {
+    (void)new;
     return false;
 }
 #endif
 
-/* The group's permissions mean another group now: it gets no more than it had
- * as one of the others. */
+/* The new group gets no more than it had as one of "others". */
 static mode_t without_group(mode_t mode) {
     return (mode & ~(mode_t)(S_ISUID | S_ISGID | 070)) |
            (mode & 070 & (mode & 07) << 3);
 }
 
-/* Owner, group and permissions of the file that it replaces, before its first
- * byte. Only root may give a file away; the others keep what they can. */
-static bool take_access(const struct draft *draft) {
-    const struct stat *const old = &draft->old;
+/* Set owner, group and permissions of the old file, before the first byte is
+ * written. Only root may change the owner; others set what they may. */
+static bool take_access(const struct new_file *new) {
+    const struct stat *const old = &new->old;
     mode_t mode = old->st_mode & 07777;
-    if (fchown(draft->fd, old->st_uid, old->st_gid) != 0) {
+    if (fchown(new->fd, old->st_uid, old->st_gid) != 0) {
         mode &= ~(mode_t)S_ISUID;
-        if (fchown(draft->fd, (uid_t)-1, old->st_gid) != 0)
+        if (fchown(new->fd, (uid_t)-1, old->st_gid) != 0)
             mode = without_group(mode);
     }
-    return fchmod(draft->fd, mode) == 0;
+    return fchmod(new->fd, mode) == 0;
 }
 
-static void drop_draft(const struct draft *draft) {
-    close(draft->fd);
-    if (draft->temporary[0]) unlink(draft->temporary);
+static void drop_new_file(const struct new_file *new) {
+    close(new->fd);
+    if (new->temporary[0]) unlink(new->temporary);
 }
 
-static calyx_status open_draft(struct draft *draft, calyx_error *why) {
-    if (!open_nameless(draft) && !take_name(draft, open_named))
-        return fail_os(why, draft->path, "make a new file beside it");
-    if (!draft->replaces || take_access(draft)) return CALYX_OK;
-    fail_os(why, draft->path, "give it the old permissions");
-    drop_draft(draft);
+static calyx_status open_new_file(struct new_file *new, calyx_error *why) {
+    if (!open_nameless(new) && !take_name(new, open_named))
+        return fail_os(why, new->path, "make a new file beside it");
+    if (!new->replaces || take_access(new)) return CALYX_OK;
+    fail_os(why, new->path, "give it the old permissions");
+    drop_new_file(new);
     return CALYX_IO;
 }
 
-static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
+static calyx_status sync_folder(const struct new_file *new, calyx_error *why) {
     char folder[PATH_MAX];
     const int fd =
-        open(folder_of(draft, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        open(folder_of(new, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_os(why, folder, "open the folder");
     const calyx_status status =
         sync_file(fd) ? CALYX_OK : fail_os(why, folder, "sync the folder");
@@ -315,49 +313,49 @@ static calyx_status sync_folder(const struct draft *draft, calyx_error *why) {
     return status;
 }
 
-/* Closing tells of errors too, on some file systems; but the last of it must
- * wait until the file has its name. */
+/* On some file systems only close(2) reports errors. Close a duplicate: the
+ * file itself stays open until it has its name. */
 static bool close_one(int fd) {
     const int twin = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return twin >= 0 && close(twin) == 0;
 }
 
-static calyx_status write_draft(const calyx_filter *f, struct draft *draft,
-                                calyx_error *why) {
-    struct stream stream = {draft->fd, 0};
+static calyx_status write_new_file(const calyx_filter *f, struct new_file *new,
+                                   calyx_error *why) {
+    struct open_file file = {new->fd, 0};
     const calyx_status status =
-        write_filter(f, PAGE_ALIGNED, put_in_file, &stream, why);
-    errno = stream.error;
-    if (status == CALYX_IO) return fail_os(why, draft->path, "write it");
-    if (status != CALYX_OK) return fail_in(why, draft->path, status);
-    if (!sync_file(draft->fd))
-        return fail_os(why, draft->path, "bring it to the disk");
-    if (!close_one(draft->fd)) return fail_os(why, draft->path, "close it");
+        write_filter(f, PAGE_ALIGNED, put_in_file, &file, why);
+    errno = file.error;
+    if (status == CALYX_IO) return fail_os(why, new->path, "write it");
+    if (status != CALYX_OK) return fail_in(why, new->path, status);
+    if (!sync_file(new->fd))
+        return fail_os(why, new->path, "bring it to the disk");
+    if (!close_one(new->fd)) return fail_os(why, new->path, "close it");
     return CALYX_OK;
 }
 
 /* Give the new file its name, in one step. */
-static calyx_status publish(struct draft *draft, calyx_error *why) {
-    if (!draft->temporary[0]) {
-        if (!draft->replaces && link_to(draft, draft->path)) return CALYX_OK;
-        if (!take_name(draft, link_temporary))
-            return fail_os(why, draft->path, "name the new file beside it");
+static calyx_status publish(struct new_file *new, calyx_error *why) {
+    if (!new->temporary[0]) {
+        if (!new->replaces && link_to(new, new->path)) return CALYX_OK;
+        if (!take_name(new, link_temporary))
+            return fail_os(why, new->path, "name the new file beside it");
     }
-    if (rename(draft->temporary, draft->path) != 0)
-        return fail_os(why, draft->path, "rename the new file to it");
-    draft->temporary[0] = '\0';
+    if (rename(new->temporary, new->path) != 0)
+        return fail_os(why, new->path, "rename the new file to it");
+    new->temporary[0] = '\0';
     return CALYX_OK;
 }
 
 calyx_status calyx_save(const calyx_filter *f, const char *path,
                         calyx_error *why) {
-    struct draft draft;
-    calyx_status status = find_target(&draft, path, why);
-    if (status == CALYX_OK) status = open_draft(&draft, why);
+    struct new_file new;
+    calyx_status status = find_target(&new, path, why);
+    if (status == CALYX_OK) status = open_new_file(&new, why);
     if (status != CALYX_OK) return status;
 
-    status = write_draft(f, &draft, why);
-    if (status == CALYX_OK) status = publish(&draft, why);
-    drop_draft(&draft);
-    return status == CALYX_OK ? sync_folder(&draft, why) : status;
+    status = write_new_file(f, &new, why);
+    if (status == CALYX_OK) status = publish(&new, why);
+    drop_new_file(&new);
+    return status == CALYX_OK ? sync_folder(&new, why) : status;
 }

@@ -8,8 +8,8 @@
 #include "filter/live.h"
 #include "store/file.h"
 
-/* What tells a file from the one that had its name before. */
-struct mark {
+/* Identifies a version of the file under a name. */
+struct file_version {
     dev_t device;
     ino_t inode;
     off_t size;
@@ -17,7 +17,7 @@ struct mark {
 };
 
 struct follow {
-    struct mark seen;
+    struct file_version seen;
     calyx_opening how; /* points into this struct */
     uint8_t key[16];
     calyx_memory memory;
@@ -26,15 +26,15 @@ struct follow {
     char path[];
 };
 
-static calyx_status look(const char *path, struct mark *mark,
+static calyx_status look(const char *path, struct file_version *mark,
                          calyx_error *why) {
     struct stat is;
     if (stat(path, &is) != 0) return fail_os(why, path, "look at it");
-    *mark = (struct mark){is.st_dev, is.st_ino, is.st_size, is.st_mtim};
+    *mark = (struct file_version){is.st_dev, is.st_ino, is.st_size, is.st_mtim};
     return CALYX_OK;
 }
 
-static bool same(const struct mark *a, const struct mark *b) {
+static bool same(const struct file_version *a, const struct file_version *b) {
     return a->device == b->device && a->inode == b->inode &&
            a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
            a->changed.tv_nsec == b->changed.tv_nsec;
@@ -70,10 +70,11 @@ static void follow_free(void *data) {
     memory.give(memory.context, w, w->size);
 }
 
-/* The mark is taken before the file is opened: if it is replaced in between,
- * the next refresh sees another mark, and opens it once more. */
-static calyx_status open_current(const struct follow *w, struct mark *mark,
-                                 calyx_filter **f, calyx_error *why) {
+/* stat before open: if the file is replaced in between, the next refresh sees
+ * another version and opens it again. */
+static calyx_status open_current(const struct follow *w,
+                                 struct file_version *mark, calyx_filter **f,
+                                 calyx_error *why) {
     const calyx_status status = look(w->path, mark, why);
     if (status != CALYX_OK) return status;
     return calyx_map(w->path, CALYX_READ, &w->how, f, why);
@@ -97,7 +98,7 @@ calyx_status calyx_live_open(const char *path, const calyx_opening *how,
 
 static calyx_status refresh(calyx_live *live, struct follow *w, bool *changed,
                             calyx_error *why) {
-    struct mark mark;
+    struct file_version mark;
     calyx_status status = look(w->path, &mark, why);
     if (status != CALYX_OK || same(&mark, &w->seen)) return status;
     calyx_filter *f = NULL;

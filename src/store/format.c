@@ -36,6 +36,13 @@ uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number) {
     return not_unsealed(XXH3_64bits_digest(&state));
 }
 
+void sum_chunk(const uint8_t *chunk, size_t size, uint8_t *tables,
+               uint64_t *number) {
+    for (uint64_t from = 0; from < size; from += RANGE_BYTES, ++*number)
+        store64(tables + *number * sizeof(uint64_t),
+                range_sum(chunk + from, range_size(size, from), *number));
+}
+
 /* A high bit, a name, both kinds of line ends and an end-of-file mark: what is
  * lost when bytes pass for text. */
 static const uint8_t magic[8] = {0x89, 'C', 'L', 'X', '\r', '\n', 0x1A, '\n'};
@@ -123,7 +130,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit) {
 
 /* Shapes were checked, so no body is over 2^44 bytes and no sum overflows. */
 static void lay_out(struct description *d, uint32_t alignment) {
-    struct layout *l = &d->layout;
+    struct file_layout *l = &d->layout;
     const uint64_t used = FIXED_BYTES + (uint64_t)d->parts * RECORD_BYTES +
                           strlen(d->comment) + d->records_bytes +
                           sizeof(uint64_t);
@@ -176,7 +183,7 @@ bool describe_filter(const calyx_filter *f, uint32_t alignment,
 }
 
 void store_header(struct description *d, uint8_t *h) {
-    const struct layout *l = &d->layout;
+    const struct file_layout *l = &d->layout;
     memset(h, 0, l->header_bytes);
     memcpy(h, magic, sizeof magic);
     store32(h + AT_VERSION, VERSION);
@@ -299,7 +306,7 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
  * must be the same. */
 static calyx_status check_layout(const uint8_t *header, struct description *d,
                                  calyx_error *why) {
-    const struct layout *l = &d->layout;
+    const struct file_layout *l = &d->layout;
     for (uint32_t i = 0; i < d->parts; i++) {
         const uint8_t *record = header + FIXED_BYTES + i * RECORD_BYTES;
         if (load64(record + OF_BODY_AT) != l->body_at[i] ||

@@ -7,9 +7,9 @@
  *
  * The header says what the filter is and is never changed. Bodies follow, the
  * oldest part first; then a checksum for each 64 KiB of each body; then two
- * slots, of which the valid one with the higher generation tells the state of
+ * slots, of which the valid one with the higher generation has the state of
  * the rest. A filter that is changed in place writes the slots in turn, so that
- * one of them is whole at any time.
+ * one of them is valid at any time.
  */
 #ifndef CALYX_FORMAT_H
 #define CALYX_FORMAT_H
@@ -21,16 +21,15 @@ enum {
     RECORD_BYTES = 64,  /* of each part, in the header      */
     SLOT_BYTES = 64,    /* what is used of each slot        */
     MOST_PARTS = 96,    /* growing from 1 to 2^40 keys by 1.25 takes fewer */
-    PIECE = 1 << 20,    /* bytes written or read at a time  */
+    CHUNK = 1 << 20,    /* bytes written or read at a time  */
     MOST_HEADER = 12288 /* for all parts, a comment, properties */
 };
 
-/* Bytes of a range, which has one checksum. A key at random makes a reader
- * check so many; smaller ones would make the tables larger. */
+/* Bytes of a range, which has one checksum. The first lookup in a range reads
+ * all of it; smaller ranges would make the tables larger. */
 static const uint64_t RANGE_BYTES = (uint64_t)1 << 16;
 
-/* Stands in the tables in place of the checksum of a range that is being
- * changed. */
+/* In the tables: this range is being changed and has no checksum. */
 static const uint64_t UNSEALED = UINT64_C(0x5EA1ED0FF1B2D4C3);
 
 /* Sections start at multiples of the alignment: pages for files, which may be
@@ -38,7 +37,7 @@ static const uint64_t UNSEALED = UINT64_C(0x5EA1ED0FF1B2D4C3);
 enum { PAGE_ALIGNED = 4096, LINE_ALIGNED = 64 };
 
 /* Where things are, in bytes from the start. */
-struct layout {
+struct file_layout {
     uint32_t alignment;
     uint32_t header_bytes;
     uint64_t body_at[MOST_PARTS], body_bytes[MOST_PARTS];
@@ -57,7 +56,7 @@ struct description {
     uint8_t records[PROPERTIES_BYTES];
     uint64_t hash_check;
     uint64_t header_sum; /* the header's checksum                 */
-    struct layout layout;
+    struct file_layout layout;
 };
 
 /* What a slot says. */
@@ -92,8 +91,7 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
 calyx_status open_head(struct description *d, const calyx_opening *how,
                        calyx_error *why);
 
-/* Checksum of a piece. The seed tells pieces apart that stand in each other's
- * place. */
+/* XXH3 with a seed, so that ranges that were swapped do not match. */
 uint64_t checksum(const void *bytes, size_t size, uint64_t seed);
 
 /* That of a range, by its number; never UNSEALED. */
@@ -101,7 +99,16 @@ uint64_t range_sum(const void *bytes, size_t size, uint64_t number);
 /* The same of bytes that other threads may be changing. */
 uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number);
 
-/* How many ranges so many bytes have, and the size of the one at an offset. */
+/* Put the checksums of all ranges of a chunk into the tables, from range
+ * *number on. */
+void sum_chunk(const uint8_t *chunk, size_t size, uint8_t *tables,
+               uint64_t *number);
+
+static inline size_t chunk_size(uint64_t left) {
+    return left < CHUNK ? (size_t)left : CHUNK;
+}
+
+/* Number of ranges in a body, and the size of the range at an offset. */
 static inline uint64_t ranges_of(uint64_t bytes) {
     return (bytes + RANGE_BYTES - 1) / RANGE_BYTES;
 }

@@ -1,17 +1,16 @@
 /*
- * Filters used where they are, in a mapped file.
+ * Filters used in place in a mapped file.
  *
- * Reading: the file is mapped whole. The slot that counts has a generation,
- * which is never 0, and a file that is cut short loses its end first; so a
- * filter that would answer "no" looks at the trailer once more (single.c),
- * and if that is gone answers "yes" instead.
+ * Reading: the whole file is mapped. A file that is truncated loses its trailer
+ * first, and then reads as zeros. The generation in the trailer is never 0, so
+ * a lookup that would return "no" reads it again (single.c), and returns "yes"
+ * if it is gone.
  *
- * Writing: bits only ever come to be set. Whatever mixture of old and new
- * sectors a crash leaves behind, it has all bits of the last calyx_sync. The
- * file is marked as open, in the trailer; each range, in the tables, before its
- * first change, as its checksum will no longer fit. Closing computes the
- * checksums of these ranges and marks the file as sealed. The two slots of the
- * trailer are written in turn.
+ * Writing: bits are only ever set. So any mixture of old and new sectors that a
+ * crash leaves has all bits of the last calyx_sync. The trailer marks the file
+ * as open; the tables mark each range before its first change, since its
+ * checksum no longer fits. Closing computes the checksums of these ranges and
+ * marks the file as sealed. The two slots of the trailer are written in turn.
  */
 #define _DEFAULT_SOURCE /* mmap, flock, fsync */
 #include <errno.h>
@@ -27,8 +26,8 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "store/codec.h"
 #include "store/file.h"
+#include "store/ranges.h"
 
 static uint64_t map_size(const struct image *image) {
     return image->d.layout.file_bytes;
@@ -40,8 +39,7 @@ static bool sync_memory(uint8_t *from, uint64_t size) {
     return true;
 }
 
-/* Put a state into the other slot than the one that counts, and have it on
- * disk. */
+/* Write a state into the slot that is not current, and sync it. */
 static bool write_state(struct image *image, struct state state) {
     state.slot = 1 - image->state.slot;
     state.generation = image->state.generation + 1;
@@ -53,8 +51,8 @@ static bool write_state(struct image *image, struct state state) {
     return sync_file(image->fd);
 }
 
-/* Is the open file still the one under this name? Keys added to another, or to
- * one without a name, would be lost. */
+/* Is the open file still the one of this name? Keys added to a file that was
+ * replaced or removed are lost. */
 static bool is_named(int fd, const char *path) {
     struct stat ours, named;
     if (fstat(fd, &ours) != 0) return false;
@@ -67,13 +65,13 @@ static bool is_named(int fd, const char *path) {
     return false;
 }
 
-/* Bodies first, then the slot that speaks of them. */
+/* Bodies are synced before the slot that describes them. */
 static bool sync_bodies(const calyx_filter *f) {
     const struct image *image = f->image;
     struct stat is;
     if (fstat(image->fd, &is) != 0) return false;
     if ((uint64_t)is.st_size != map_size(image) || is_truncated(f)) {
-        errno = EIO; /* cut short by somebody: the keys are gone */
+        errno = EIO; /* truncated: keys are lost */
         return false;
     }
     return sync_memory(image->base, map_size(image)) && sync_file(image->fd);
@@ -100,7 +98,8 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
     if (!image || image->fd < 0)
         return fail(why, CALYX_READ_ONLY,
                     "only a filter mapped for writing can be synced");
-    /* The system forgets what it failed to write: no second try can tell. */
+    /* After a failed sync the system drops the dirty pages: trying again would
+     * succeed without writing them. */
     const struct state open = {.items = items_of(newest_of(f)),
                                .sealed_items = image->state.sealed_items};
     if (!image->failed && (!sync_bodies(f) || !write_state(image, open) ||
@@ -112,33 +111,32 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
 /* ---- Marking ------------------------------------------------------------- */
 
 /*
- * Before the first bit of a range is set, the range is compared with its
- * checksum, marked in the tables, and the mark brought to the disk: whatever a
- * crash leaves, a range without a mark matches its checksum. Damage is never
- * marked, and so never signed.
+ * Before the first bit of a range is set, the range is verified, marked in the
+ * tables, and the mark is synced. So after a crash a range without a mark
+ * matches its checksum. A damaged range is never marked, and so never sealed.
  *
- * A key at a time takes a sync for each range, until all are marked. A sync
- * takes about as long as comparing some ranges, so from some number of ranges
- * on each sync also marks the next few in order: all are marked after a
- * fraction of the syncs, and a single key costs at most twice as much.
+ * Adding single keys takes one sync for each range until all are marked. A sync
+ * takes about as long as verifying 16 ranges, so after the first 64 marks each
+ * sync also marks the next 16 ranges in order: all ranges are marked after 1/16
+ * of the syncs, and a single key costs at most twice as much.
  */
 enum { MARKED_SINGLY = 64, MARKED_AHEAD = 16 };
 
-/* Those of ranges that were marked and are not on the disk yet. */
-struct marks {
+/* Marks that are not synced yet. */
+struct new_marks {
     uint64_t first, end, count;
 };
 
-/* Have a range read at once, and nothing around it: the system would read some
- * megabytes. */
+/* Read this range and nothing around it: by default the system reads megabytes
+ * ahead. */
 static void read_ahead(const struct image *image, uint64_t number) {
-    const struct range place = range_at(image, number);
+    const struct byte_range place = range_at(image, number);
     madvise(image->base + place.at, place.size, MADV_WILLNEED);
 }
 
-/* A mark may be there from a writer that died, and not be on the disk. */
+/* A writer that died may have left a mark that is not on disk. */
 static void mark_range(const calyx_filter *f, uint64_t number,
-                       struct marks *marks) {
+                       struct new_marks *marks) {
     struct image *const image = f->image;
     const enum range_state is = state_of(image, number);
     if (is == RANGE_UNVERIFIED) read_ahead(image, number);
@@ -152,7 +150,7 @@ static void mark_range(const calyx_filter *f, uint64_t number,
 }
 
 static void mark_ahead(const calyx_filter *f, const struct part *p,
-                       struct marks *marks) {
+                       struct new_marks *marks) {
     struct image *const image = f->image;
     const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
     if (marks->count == 0 || image->marked + marks->count < MARKED_SINGLY)
@@ -161,7 +159,8 @@ static void mark_ahead(const calyx_filter *f, const struct part *p,
         mark_range(f, p->range + image->ahead++, marks);
 }
 
-static calyx_status sync_marks(struct image *image, const struct marks *marks) {
+static calyx_status sync_marks(struct image *image,
+                               const struct new_marks *marks) {
     if (marks->count == 0) return CALYX_OK;
     const uint64_t tables = image->d.layout.tables_at;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -179,8 +178,8 @@ static calyx_status sync_marks(struct image *image, const struct marks *marks) {
     return CALYX_OK;
 }
 
-/* May a key be added: are its ranges in the newest part marked, and those in
- * the older ones, which may have it, sound? */
+/* Can this hash be added: are its ranges in the newest part marked, and those
+ * in the older parts, which may have it, intact? */
 static bool is_ready(const calyx_filter *f, uint64_t hash) {
     const struct part *p = newest_of(f);
     uint64_t numbers[MOST_RANGES_OF_KEY];
@@ -193,8 +192,8 @@ static bool is_ready(const calyx_filter *f, uint64_t hash) {
     return ready;
 }
 
-static size_t how_many_are_ready(const calyx_filter *f, const uint64_t *hashes,
-                                 size_t n) {
+static size_t count_ready(const calyx_filter *f, const uint64_t *hashes,
+                          size_t n) {
     size_t i = 0;
     while (i < n && is_ready(f, hashes[i])) i++;
     return i;
@@ -213,7 +212,7 @@ static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
                               size_t n) {
     struct image *const image = f->image;
     const struct part *const p = newest_of(f);
-    struct marks marks = {0};
+    struct new_marks marks = {0};
     uint64_t numbers[MOST_RANGES_OF_KEY];
     lock_marks(image);
     for (size_t i = 0; i < n; i++) {
@@ -232,7 +231,7 @@ static calyx_status mark_all(calyx_filter *f, bool only_newest) {
     const uint64_t end = number_of_ranges(image);
     const uint64_t first = only_newest ? newest_of(f)->range : 0;
     bool sound = true;
-    struct marks marks = {0};
+    struct new_marks marks = {0};
     lock_marks(image);
     for (uint64_t i = first; i < end; i++) mark_range(f, i, &marks);
     const calyx_status status =
@@ -247,13 +246,13 @@ static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
     if (!p->older && !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
         !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
         return CALYX_OK;
-    const bool knows = f->kind->offsets || f->kind->one_block;
-    if (!knows) return mark_all(f, true);
-    size_t ready = how_many_are_ready(f, hashes, *n);
+    const bool has_offsets = f->kind->offsets || f->kind->one_block;
+    if (!has_offsets) return mark_all(f, true);
+    size_t ready = count_ready(f, hashes, *n);
     if (ready < *n) {
         const calyx_status status = mark_keys(f, hashes + ready, *n - ready);
         if (status != CALYX_OK) return status;
-        ready += how_many_are_ready(f, hashes + ready, *n - ready);
+        ready += count_ready(f, hashes + ready, *n - ready);
     }
     *n = ready;
     return ready ? CALYX_OK : CALYX_DAMAGED;
@@ -261,8 +260,8 @@ static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
 
 /* ---- Ending -------------------------------------------------------------- */
 
-/* Bring the checksums up to date. If it does not succeed, the file stays open,
- * which is no worse than a crash. */
+/* Compute the checksums of all marked ranges. On failure the file stays open,
+ * as after a crash. */
 static bool seal(calyx_filter *f) {
     struct image *image = f->image;
     if (!sync_bodies(f)) return false;
@@ -283,7 +282,7 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
     if (image->fd >= 0) {
         if (!image->failed && (!seal(f) || !is_named(image->fd, image->path)))
             image->failed = errno;
-        /* Also gives up the lock. */
+        /* Also releases the lock. */
         if (close(image->fd) != 0 && !image->failed) image->failed = errno;
         status = fail_failed(image, why);
     }
@@ -295,8 +294,8 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
     return status;
 }
 
-/* One process at a time changes a file. Once it is ours, it must still be the
- * one under this name: keys added to another would be lost. */
+/* One process at a time changes a file. The locked file must still be the one
+ * of this name: keys added to another are lost. */
 static calyx_status lock(int fd, const char *path, calyx_error *why) {
     int tries = 0;
     while (flock(fd, LOCK_EX | LOCK_NB) != 0)
@@ -311,10 +310,10 @@ static calyx_status lock(int fd, const char *path, calyx_error *why) {
                                    : "look at it");
 }
 
-/* The name to look for at the end. A program may go to another folder before;
- * where the present one has no name, it must not. */
-static calyx_status keep_path(struct image *image, const calyx_memory *memory,
-                              const char *path, calyx_error *why) {
+/* The absolute path, for is_named: the program may change its folder. If the
+ * present folder has no name, the path stays relative. */
+static calyx_status store_path(struct image *image, const calyx_memory *memory,
+                               const char *path, calyx_error *why) {
     char folder[PATH_MAX] = "";
     if (*path == '/' || !getcwd(folder, sizeof folder)) *folder = 0;
     const size_t size = strlen(folder) + 1 + strlen(path) + 1;
@@ -350,7 +349,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
         .items = p->items,
         .sealed_items = was.sealed ? was.items : was.sealed_items,
     };
-    calyx_status status = keep_path(image, &f->memory, path, why);
+    calyx_status status = store_path(image, &f->memory, path, why);
     if (status == CALYX_OK && is_counting(f))
         status = fail(why, CALYX_CANNOT,
                       "%.100s: %s filters cannot be changed in place: their "
@@ -358,7 +357,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
                       path, f->kind->name);
     if (status == CALYX_OK && !write_state(image, open))
         status = fail_os(why, path, "mark it as open");
-    if (status != CALYX_OK) image->failed = EINVAL; /* not to be sealed */
+    if (status != CALYX_OK) image->failed = EINVAL; /* do not seal it */
     return status;
 }
 

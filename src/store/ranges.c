@@ -1,23 +1,23 @@
 /*
- * The checksums of ranges: bytes that a filter uses in place are compared with
- * their checksums before they are used, a range of 64 KiB at a time.
+ * Checksums by range: bytes that a filter uses in place are compared with their
+ * checksums before their first use, 64 KiB at a time.
  *
- * A reader compares a range when the first key asks for it, and remembers. What
- * does not match is damage: keys there are answered with "yes", and
- * calyx_health says so.
+ * A reader verifies a range when the first lookup needs it, and stores the
+ * result. If a range is damaged, lookups there return "yes", and calyx_health
+ * returns CALYX_DAMAGED.
  *
  * A writer marks a range in the tables before it sets the first bit there
- * (map.c). So even in a file that is open, a range without that mark has to
- * match its checksum. Bits only ever come to be set, and no checksum comes back
- * once it was replaced; so a reader beside a writer that finds a mismatch, and
- * then the same checksum once more, has found damage.
+ * (map.c). So even in a file that is open for writing, a range without the mark
+ * must match its checksum. Bits are only ever set, and a replaced checksum
+ * never returns. So a reader that finds a mismatch, and then the same checksum
+ * again, has found damage and not a writer.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "store/codec.h"
+#include "store/ranges.h"
 
 /* ---- Where ranges are ---------------------------------------------------- */
 
@@ -36,14 +36,14 @@ uint64_t number_of_ranges(const struct image *image) {
     return image->d.layout.tables_bytes / sizeof(uint64_t);
 }
 
-struct range range_at(const struct image *image, uint64_t number) {
-    const struct layout *l = &image->d.layout;
+struct byte_range range_at(const struct image *image, uint64_t number) {
+    const struct file_layout *l = &image->d.layout;
     uint32_t part = 0;
     while (number >= ranges_of(l->body_bytes[part]))
         number -= ranges_of(l->body_bytes[part++]);
     const uint64_t from = number * RANGE_BYTES;
-    return (struct range){l->body_at[part] + from,
-                          range_size(l->body_bytes[part], from)};
+    return (struct byte_range){l->body_at[part] + from,
+                               range_size(l->body_bytes[part], from)};
 }
 
 size_t ranges_of_key(const calyx_filter *f, const struct part *p, uint64_t hash,
@@ -76,8 +76,8 @@ static void note_damage(struct image *image, uint64_t number) {
                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Several threads may come to know the state of a range at once; one of them
- * counts it. */
+/* Several threads may find the state of a range at once; one of them counts it.
+ */
 static bool change_state(struct image *image, uint64_t number, uint8_t from,
                          enum range_state to) {
     struct ranges *const r = &image->ranges;
@@ -107,18 +107,18 @@ static uint64_t entry(const struct image *image, uint64_t number) {
 
 static uint64_t sum_of(const calyx_filter *f, uint64_t number) {
     const struct image *image = f->image;
-    const struct range place = range_at(image, number);
+    const struct byte_range place = range_at(image, number);
     const uint8_t *const bytes = image->base + place.at;
     return f->concurrent && image->fd >= 0
                ? range_sum_shared(bytes, place.size, number)
                : range_sum(bytes, place.size, number);
 }
 
-/* In a file that is sealed, no range is marked as being changed. It was sealed
- * all the while, if it is so before and after with the same generation. */
-static bool is_marked_rightly(const struct image *image, uint64_t number) {
+/* A sealed file has no marks. It was sealed throughout if it is sealed before
+ * and after with the same generation. */
+static bool is_mark_valid(const struct image *image, uint64_t number) {
     struct state before, after;
-    if (image->fd >= 0) return true; /* it is we who have it open */
+    if (image->fd >= 0) return true; /* this process marked it */
     if (check_end(image, &before, NULL) != CALYX_OK) return false;
     if (!before.sealed) return true;
     return entry(image, number) != UNSEALED ||
@@ -130,7 +130,7 @@ static bool matches(const calyx_filter *f, uint64_t number) {
     const struct image *image = f->image;
     for (;;) {
         const uint64_t stored = entry(image, number);
-        if (stored == UNSEALED) return is_marked_rightly(image, number);
+        if (stored == UNSEALED) return is_mark_valid(image, number);
         if (sum_of(f, number) == stored) return true;
         __sync_synchronize(); /* first the bytes, then the entry again */
         if (entry(image, number) == stored) return false;
@@ -196,8 +196,7 @@ static void verify_rest(const calyx_filter *f) {
 
 /* ---- The number of keys -------------------------------------------------- */
 
-/* Bits, and how many of them are set, in the ranges of a part that are not
- * sealed. */
+/* Number of bits in the unsealed ranges of a part; `*set` of them are set. */
 static uint64_t unsealed_bits(const struct kind *kind, const struct part *p,
                               const uint8_t *entries, uint64_t *set) {
     const uint64_t bytes = bits_bytes(kind, &p->shape);
@@ -215,13 +214,12 @@ static uint64_t unsealed_bits(const struct kind *kind, const struct part *p,
 }
 
 /*
- * A writer that died left the number of keys of its last sync. What it added
- * since is in the ranges it marked: as many keys as their bits tell, less those
- * that are known to be there, which are all of this writer's, and of those
- * before a share. Bits tell a number of keys within some standard deviations,
- * of which four are left alone, so that a count that is right stays so.
- * (Swamidass and Baldi 2007 have the number, Papapetrou et al. 2010 its
- * variance.)
+ * A writer that died left the number of keys of its last sync. The keys added
+ * since are in the ranges that it marked: estimate the keys in these ranges
+ * from their set bits (Swamidass and Baldi 2007), then subtract the known ones,
+ * which are all of this writer's and a proportional share of the older ones.
+ * The estimate counts only if it is four standard deviations higher (Papapetrou
+ * et al. 2010 give the variance), so that a correct number is never replaced.
  */
 uint64_t recovered_items(const struct kind *kind, const struct part *p,
                          const struct state *state, const uint8_t *entries) {
@@ -244,8 +242,8 @@ uint64_t recovered_items(const struct kind *kind, const struct part *p,
     return more > 4 * deviation ? items + (uint64_t)round(more) : items;
 }
 
-/* A reader's part, whose writer may be dead, or alive and ahead of its last
- * slot. A writer counts its own keys. */
+/* For readers: the writer may have died, or be ahead of its last slot. A writer
+ * counts its own keys. */
 static void repair_items(const calyx_filter *f) {
     const struct image *image = f->image;
     struct part *const p = newest_of(f);
@@ -260,7 +258,7 @@ void seal_ranges(const struct image *image) {
     const uint64_t n = number_of_ranges(image);
     for (uint64_t i = 0; i < n; i++) {
         if (entry(image, i) != UNSEALED) continue;
-        const struct range place = range_at(image, i);
+        const struct byte_range place = range_at(image, i);
         uint64_t *const to = (uint64_t *)(void *)entry_of(image, i);
         const uint64_t sum = range_sum(image->base + place.at, place.size, i);
         __atomic_store_n(to, little64(sum), __ATOMIC_RELEASE);
@@ -269,17 +267,17 @@ void seal_ranges(const struct image *image) {
 
 /* ---- Beginning and end --------------------------------------------------- */
 
-calyx_status open_ranges(calyx_filter *f, bool checks, calyx_error *why) {
+calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
     struct image *const image = f->image;
     const uint64_t n = number_of_ranges(image);
     image->range_states =
         f->memory.take(f->memory.context, (size_t)n, LINE_ALIGNED);
     if (!image->range_states)
-        return fail(why, CALYX_NO_MEMORY, "no memory to watch %llu ranges",
+        return fail(why, CALYX_NO_MEMORY, "no memory to verify %llu ranges",
                     (unsigned long long)n);
-    if (!checks) memset(image->range_states, RANGE_INTACT, (size_t)n);
+    if (!verifies) memset(image->range_states, RANGE_INTACT, (size_t)n);
     image->ranges = (struct ranges){
-        .unverified = checks ? n : 0,
+        .unverified = verifies ? n : 0,
         .unmarked = n,
         .is_intact = is_intact,
         .verify_rest = verify_rest,

@@ -1,13 +1,13 @@
 /*
- * Filters in pieces that can be had in any order: the head, which is the header
- * of the format, and ranges of the bits. What is given up are the checksums of
- * the bits, for which all of them would have to be read at once.
+ * A filter in sections, in any order: the head, which is the header of the
+ * format, and any bytes of the bits. The bits have no checksums here, since
+ * these would need all bits at once.
  */
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "store/codec.h"
+#include "store/encoding.h"
 
 /* ---- The head ------------------------------------------------------------ */
 
@@ -77,20 +77,20 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
 
 /* ---- The bits ------------------------------------------------------------ */
 
-/* Where the bytes of a part overlap with a range of the row. */
-struct overlap {
+/* The bytes of a part that are within a section of the row. */
+struct common_bytes {
     uint64_t in_part, in_range;
     size_t size;
 };
 
-static struct overlap overlap_of(uint64_t part_at, uint64_t part_bytes,
-                                 uint64_t from, size_t size) {
+static struct common_bytes common_bytes(uint64_t part_at, uint64_t part_bytes,
+                                        uint64_t from, size_t size) {
     const uint64_t to = from + size, part_to = part_at + part_bytes;
     const uint64_t start = from > part_at ? from : part_at;
     const uint64_t end = to < part_to ? to : part_to;
-    if (start >= end) return (struct overlap){0};
-    return (struct overlap){start - part_at, start - from,
-                            (size_t)(end - start)};
+    if (start >= end) return (struct common_bytes){0};
+    return (struct common_bytes){start - part_at, start - from,
+                                 (size_t)(end - start)};
 }
 
 static uint64_t all_bytes(const calyx_filter *f) {
@@ -113,16 +113,16 @@ calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);
         at -= bytes;
-        const struct overlap o = overlap_of(at, bytes, from, size);
+        const struct common_bytes o = common_bytes(at, bytes, from, size);
         if (o.size)
             memcpy((uint8_t *)buffer + o.in_range, p->body + o.in_part, o.size);
     }
     return CALYX_OK;
 }
 
-/* Bits behind the last block are no key's, and are never set. */
+/* Bits behind the last block belong to no key and must be 0. */
 static bool has_no_tail(const calyx_filter *f, const struct part *p,
-                        const uint8_t *bytes, const struct overlap *o) {
+                        const uint8_t *bytes, const struct common_bytes *o) {
     const uint64_t last = p->shape.blocks * f->kind->block_bits;
     uint64_t bit = last > 8 * o->in_part ? last : 8 * o->in_part;
     const uint64_t stop = 8 * bits_bytes(f->kind, &p->shape);
@@ -148,7 +148,7 @@ calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
         for (struct part *p = f->newest; p; p = p->older) {
             const uint64_t there = body_bytes(f->kind, &p->shape);
             at -= there;
-            const struct overlap o = overlap_of(at, there, from, size);
+            const struct common_bytes o = common_bytes(at, there, from, size);
             const uint8_t *const here = (const uint8_t *)bytes + o.in_range;
             if (o.size && sets) set_bits(p->body + o.in_part, here, o.size);
             if (o.size && !has_no_tail(f, p, here, &o)) return CALYX_DAMAGED;

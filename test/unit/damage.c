@@ -11,7 +11,8 @@
 
 #include "base/bits.h"
 #include "kind/kind.h"
-#include "store/codec.h"
+#include "store/encoding.h"
+#include "store/ranges.h"
 #include "support.h"
 
 /* ---- Bytes of a filter --------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 /* ---- Calls that fail ----------------------------------------------------- */

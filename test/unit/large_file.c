@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -98,7 +98,7 @@ static void give(void *context, void *block, size_t size) {
     munmap(block, size);
 }
 
-static void write_sum(int fd, const struct layout *l, uint64_t number) {
+static void write_sum(int fd, const struct file_layout *l, uint64_t number) {
     static const uint8_t zeros[1 << 16];
     uint8_t sum[8];
     const size_t size = range_size(*l->body_bytes, number * RANGE_BYTES);
@@ -109,7 +109,8 @@ static void write_sum(int fd, const struct layout *l, uint64_t number) {
 /* The checksums of the ranges that the keys below, absent ones too, have bits
  * in; and of the first, which a writer marks on its way. The others are never
  * read. */
-static void write_sums(int fd, const calyx_filter *f, const struct layout *l) {
+static void write_sums(int fd, const calyx_filter *f,
+                       const struct file_layout *l) {
     enum { FIRST = 2048 };
     for (uint64_t i = 0; i < FIRST; i++) write_sum(fd, l, i);
     for (uint64_t key = 0; key < 2 * KEYS; key++) {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 /* ---- A folder for each test ---------------------------------------------- */
@@ -94,7 +94,8 @@ static bool can_be_changed_in_place(const char *kind) {
 /* ---- Opening ------------------------------------------------------------- */
 
 /* The checksums of the ranges of two keys; nobody is to look at the others. */
-static void write_sums(int fd, const calyx_filter *f, const struct layout *l) {
+static void write_sums(int fd, const calyx_filter *f,
+                       const struct file_layout *l) {
     static const uint8_t zeros[1 << 16];
     static const char *const keys[] = {"rose", "iris"};
     for (int i = 0; i < 2; i++) {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 static void set(calyx_filter *f, const char *name, const char *value) {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 /* ---- A folder for each test ---------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/codec.h"
+#include "store/ranges.h"
 #include "support.h"
 
 enum { THREADS = 4, OLD = 2000, EACH = 1500 };

@@ -1,0 +1,28 @@
+/* A filter as a sequence of bytes: writer.c and reader.c. */
+#ifndef CALYX_ENCODING_H
+#define CALYX_ENCODING_H
+
+#include "store/format.h"
+
+calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
+                          calyx_put *put, void *context, calyx_error *why);
+
+/* `size` is the number of bytes there are, or 0 if unknown. If it is known and
+ * wrong, no memory is allocated. `state` becomes the state of the current slot;
+ * it is unchanged if reading did not get that far. */
+calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
+                         const calyx_opening *how, calyx_filter **out,
+                         struct state *state, calyx_error *why);
+
+/* Give a filter the comment and the properties of its header. */
+calyx_status set_texts(calyx_filter *f, const struct description *d,
+                       calyx_error *why);
+
+/* Has the whole the size that its header says? */
+calyx_status check_size(const struct description *d, uint64_t size,
+                        calyx_error *why);
+/* Bits behind the last block, or its counters, up to the end of its 64 bytes
+ * belong to no key and must be 0. */
+calyx_status check_tails(const calyx_filter *f, calyx_error *why);
+
+#endif

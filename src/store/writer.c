@@ -1,0 +1,156 @@
+/*
+ * Filters to bytes, in one pass: header, bodies, checksums, trailer. Everything
+ * that is written goes through write_described.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "store/encoding.h"
+
+struct writer {
+    calyx_put *put;
+    void *context;
+    uint64_t at;
+    bool broken; /* `put` returned false */
+};
+
+static void put_bytes(struct writer *writer, const void *bytes, size_t size) {
+    if (!writer->broken && size > 0)
+        writer->broken = !writer->put(writer->context, bytes, size);
+    writer->at += size;
+}
+
+static void put_zeros_to(struct writer *writer, uint64_t at) {
+    static const uint8_t zeros[PAGE_ALIGNED];
+    while (writer->at < at) {
+        const uint64_t left = at - writer->at;
+        put_bytes(writer, zeros,
+                  left < sizeof zeros ? (size_t)left : sizeof zeros);
+    }
+}
+
+static bool is_shared(const calyx_filter *f) {
+    return f->concurrent || f->image;
+}
+
+/* Copy a chunk that other threads, or another process, may be adding to. The
+ * copy has every key that was added before the call, and its checksum fits. */
+static void copy_chunk(uint8_t *to, const uint8_t *from, size_t size) {
+    for (size_t i = 0; i < size; i += 8) store64(to + i, peek64(from + i));
+}
+
+static void put_body(struct writer *writer, const calyx_filter *f,
+                     const uint8_t *body, uint64_t size, uint8_t *copy,
+                     uint8_t *tables, uint64_t *number) {
+    for (uint64_t from = 0; from < size; from += CHUNK) {
+        const size_t n = chunk_size(size - from);
+        const uint8_t *chunk = body + from;
+        if (is_shared(f)) {
+            copy_chunk(copy, chunk, n);
+            chunk = copy;
+        }
+        sum_chunk(chunk, n, tables, number);
+        put_bytes(writer, chunk, n);
+    }
+}
+
+static void put_chunks(struct writer *writer, const uint8_t *bytes,
+                       uint64_t size) {
+    for (uint64_t from = 0; from < size; from += CHUNK)
+        put_bytes(writer, bytes + from, chunk_size(size - from));
+}
+
+static calyx_status write_described(const calyx_filter *f,
+                                    struct description *d, calyx_put *put,
+                                    void *context, calyx_error *why) {
+    const calyx_status whole = check_whole(f, why);
+    if (whole != CALYX_OK) return whole;
+    const struct file_layout *l = &d->layout;
+    const size_t scratch =
+        (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
+    uint8_t *const tables =
+        f->memory.take(f->memory.context, scratch, LINE_ALIGNED);
+    if (!tables)
+        return fail(why, CALYX_NO_MEMORY,
+                    "no memory for the %llu bytes that writing takes",
+                    (unsigned long long)scratch);
+
+    struct writer writer = {put, context, 0, false};
+    uint8_t header[MOST_HEADER];
+    store_header(d, header);
+    put_bytes(&writer, header, l->header_bytes);
+    uint64_t number = 0;
+    for (uint32_t i = 0; i < d->parts && !writer.broken; i++) {
+        put_zeros_to(&writer, l->body_at[i]);
+        put_body(&writer, f, d->part[i].body, l->body_bytes[i],
+                 tables + l->tables_bytes, tables, &number);
+    }
+    put_zeros_to(&writer, l->tables_at);
+    put_chunks(&writer, tables, l->tables_bytes);
+
+    const struct state state = {
+        .generation = 1,
+        .sealed = true,
+        .items = d->part[d->parts - 1].items,
+        .tables_sum = checksum(tables, (size_t)l->tables_bytes, 0),
+    };
+    uint8_t slot[SLOT_BYTES];
+    store_slot(d, &state, slot);
+    put_zeros_to(&writer, l->slot_at[0]);
+    put_bytes(&writer, slot, sizeof slot);
+    put_zeros_to(&writer, l->file_bytes);
+
+    f->memory.give(f->memory.context, tables, scratch);
+    if (writer.broken) return fail(why, CALYX_IO, "writing was stopped");
+    return check_whole(f, why);
+}
+
+static calyx_status describe(const calyx_filter *f, uint32_t alignment,
+                             struct description *d, calyx_error *why) {
+    if (describe_filter(f, alignment, d)) return CALYX_OK;
+    return fail(why, CALYX_CANNOT, "%u parts are more than the %d of a file",
+                d->parts, MOST_PARTS);
+}
+
+calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
+                          calyx_put *put, void *context, calyx_error *why) {
+    struct description d;
+    const calyx_status status = describe(f, alignment, &d, why);
+    if (status != CALYX_OK) return status;
+    return write_described(f, &d, put, context, why);
+}
+
+/* ---- The public calls ---------------------------------------------------- */
+
+calyx_status calyx_write(const calyx_filter *f, calyx_put *put, void *context,
+                         calyx_error *why) {
+    return write_filter(f, LINE_ALIGNED, put, context, why);
+}
+
+uint64_t calyx_encoded_size(const calyx_filter *f) {
+    struct description d;
+    return describe_filter(f, LINE_ALIGNED, &d) ? d.layout.file_bytes : 0;
+}
+
+/* calyx_encode has compared the sizes. */
+static bool put_in_memory(void *context, const void *bytes, size_t size) {
+    uint8_t **const at = context;
+    memcpy(*at, bytes, size);
+    *at += size;
+    return true;
+}
+
+calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
+                          calyx_error *why) {
+    struct description d;
+    const calyx_status status = describe(f, LINE_ALIGNED, &d, why);
+    if (status != CALYX_OK) return status;
+    if (size != d.layout.file_bytes)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "the buffer has %llu bytes; the filter takes %llu",
+                    (unsigned long long)size,
+                    (unsigned long long)d.layout.file_bytes);
+    uint8_t *at = buffer;
+    return write_described(f, &d, put_in_memory, &at, why);
+}
