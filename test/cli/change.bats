@@ -143,7 +143,7 @@ setup() {
 @test "remove wants a filter that counts" {
     run_calyx remove flowers.calyx <<<rose
     is_status 2
-    complains "flowers.calyx: a filter of kind counting is wanted, found line, which cannot forget"
+    complains "flowers.calyx: a filter of kind counting is wanted, found line, whose keys cannot be removed"
 }
 
 @test "closed standard streams do not become the filter that is changed" {

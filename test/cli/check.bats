@@ -161,7 +161,7 @@ setup() {
 @test "more than 64 filters are too many" {
     run_calyx check $(printf -- '-f flowers.calyx %.0s' $(seq 65)) garden
     is_status 2
-    complains "at most 64 filters can be asked at once, not 65"
+    complains "at most 64 filters can be queried at once, not 65"
     run_calyx check -c $(printf -- '-f flowers.calyx %.0s' $(seq 64)) garden
     prints 3
 }

@@ -84,7 +84,7 @@ needs() {
         [ $packer = gzip ] && end=gz || end=zst
         run_calyx build -o lacking.$end nowhere
         is_status 2
-        complains "lacking.$end: its name asks for $packer, and this calyx was built without"
+        complains "lacking.$end: its name requires $packer, and this calyx was built without"
         skip "built without $packer"
     done
 }

@@ -138,7 +138,7 @@ import xml.etree.ElementTree as tree
 svg = "{http://www.w3.org/2000/svg}"
 root = tree.parse("plot.svg").getroot()
 texts = ["".join(t.itertext()) for t in root.iter(svg + "text")]
-for wanted in ("bits a key", "rate: share of strangers that pass", "1 %",
+for wanted in ("bits a key", "rate: share of absent keys that pass", "1 %",
                "10-6", "100 %", "k=2", "at capacity: 1 %",
                "keys in it, as a share of its capacity"):
     assert wanted in texts, (wanted, texts)

@@ -58,7 +58,7 @@ make() {
     # At capacity about half of all runs see more pass than was promised, and
     # 10 000 strangers tell nothing finer than that.
     make
-    run_calyx verify f --against list --strangers 10000
+    run_calyx verify f --against list --absent 10000
     is_status 0
     says "of 10 000 pass"
 }
@@ -100,7 +100,7 @@ make() {
     run_calyx verify f --against nothing
     is_status 2
     complains "nothing: cannot open it"
-    run_calyx verify f --strangers many
+    run_calyx verify f --absent many
     is_status 2
-    complains "option --strangers wants a whole number"
+    complains "option --absent wants a whole number"
 }

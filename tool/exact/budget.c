@@ -20,18 +20,18 @@ const struct group budget_group = {
     "Memory and temporary files",
     (const struct verb_option[]){
         {'S', "memory", "SIZE",
-         "Keep to SIZE of memory, at least 16M, and up to 32 MiB more for "
-         "threads and buffers; a single line longer than that is still taken. "
-         "The default is half of what the machine or its control group has "
-         "left.",
+         "Use at most SIZE of memory, at least 16M, and up to 32 MiB more for "
+         "threads and buffers; a single longer line is still accepted. The "
+         "default is half of what the machine or its control group has left.",
          parse_size, &given},
         {'T', "temporary", "FOLDER",
-         "Put what does not fit into temporary files in FOLDER; the default is "
-         "$TMPDIR, or /tmp. They have no names, and go with the process.",
+         "Create temporary files in FOLDER for what does not fit; the default "
+         "is $TMPDIR, or /tmp. They have no names, and disappear with the "
+         "process.",
          parse_spill_folder, NULL},
         {0, "dry-run", NULL,
-         "Print what would be done, in which passes, and what it would take; "
-         "do nothing.",
+         "Print what would be done, in how many passes, and what it would "
+         "take; do nothing.",
          parse_flag, &dry},
         {0},
     },

@@ -23,8 +23,8 @@ const struct group secret_group = {
     (const struct verb_option[]){
         {0, "key-file", "FILE",
          "Hash with the secret key in FILE: 16 bytes, or 32 hexadecimal "
-         "digits. Nobody without it can tell which keys collide. The filter "
-         "does not contain it; every later use wants the same option.",
+         "digits. Without it nobody can predict which keys collide. The filter "
+         "does not contain it; every later use needs the same option.",
          parse_text, &key_file},
         {0},
     },

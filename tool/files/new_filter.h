@@ -22,15 +22,15 @@ void parse_probes(const struct verb_option *option, const char *value);
         {'p',                                                                  \
          "rate",                                                               \
          "RATE",                                                               \
-         "The share of strangers that may pass: 0.01, 1%, 1e-6 or "            \
-         "1/1000000. The default is 1%.",                                      \
+         "The false-positive rate: 0.01, 1%, 1e-6 or 1/1000000. The default "  \
+         "is 1%.",                                                             \
          parse_rate,                                                           \
          &wanted.rate},                                                        \
         {0,                                                                    \
          "memory",                                                             \
          "SIZE",                                                               \
-         "Make the filter this large, such as 10M or 64KiB, with whatever "    \
-         "rate that gives; or with --rate, for whatever number of keys. K, M " \
+         "Make the filter this large, such as 10M or 64KiB, with the "         \
+         "rate that results; or with --rate, the number of keys. K, M "        \
          "and G are powers of 1000, Ki, Mi and Gi of 1024.",                   \
          parse_size,                                                           \
          &wanted.memory},                                                      \
@@ -38,8 +38,8 @@ void parse_probes(const struct verb_option *option, const char *value);
          "kind",                                                               \
          "KIND",                                                               \
          "The kind of filter: line (the default), line2 for rates below "      \
-         "0.1%, split for Parquet, flat for the textbook's, counting for one " \
-         "that can forget. 'calyx --version' lists those there are.",          \
+         "0.1%, split for Parquet, flat as in textbooks, counting to be able " \
+         "to remove keys. 'calyx --version' lists all kinds.",                 \
          parse_text,                                                           \
          &wanted.kind},                                                        \
         {0,                                                                    \
@@ -51,16 +51,13 @@ void parse_probes(const struct verb_option *option, const char *value);
         {0,                                                                    \
          "growth",                                                             \
          "FACTOR",                                                             \
-         "Let the filter grow when more is added than was planned, to FACTOR " \
+         "Let the filter grow when more keys come than planned, to FACTOR "    \
          "times the keys, from 1.25 to 16.",                                   \
          parse_growth,                                                         \
          NULL},                                                                \
-        {0,                                                                    \
-         "strict",                                                             \
-         NULL,                                                                 \
-         "Take it for an error when more keys come than were planned.",        \
-         parse_flag,                                                           \
-         &wanted.strict},                                                      \
+        {0,          "strict",                                                 \
+         NULL,       "Report an error when more keys come than planned.",      \
+         parse_flag, &wanted.strict},                                          \
         {0,                                                                    \
          "seed",                                                               \
          "SEED",                                                               \
@@ -69,7 +66,7 @@ void parse_probes(const struct verb_option *option, const char *value);
          parse_text,                                                           \
          &wanted.seed},                                                        \
     {                                                                          \
-        0, "comment", "TEXT", "Keep TEXT with the filter.", parse_text,        \
+        0, "comment", "TEXT", "Store TEXT with the filter.", parse_text,       \
             &wanted.comment                                                    \
     }
 

@@ -13,9 +13,9 @@ const struct group result_group = {
     "The result",
     (const struct verb_option[]){
         {'o', "output", "FILE",
-         "Write to FILE, which appears only when it is complete; packed if its "
-         "name ends in .gz or .zst. Without this option, or with -, write to "
-         "standard output.",
+         "Write to FILE, which appears only when it is complete, and is "
+         "compressed if its name ends in .gz or .zst. Without this option, or "
+         "with -, write to standard output.",
          parse_text, &path},
         {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &replace},
         {0},

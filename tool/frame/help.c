@@ -9,10 +9,10 @@
 #include "tool.h"
 
 static const char *const about =
-    "A filter remembers keys, such as the lines of a file, in a few bits each. "
-    "Asked about a key it was given it always says yes; asked about any other "
-    "it says no, but for a small share of the time that you choose when you "
-    "make it.";
+    "A filter stores keys, such as the lines of a file, in a few bits each. "
+    "For a key that was added it always says yes. For any other key it says "
+    "no, except for a small share, the false-positive rate, that you choose "
+    "when you make it.";
 
 static const char *const file_names =
     "As a FILE, - is standard input or output. A word with :// and an @ behind "
@@ -21,11 +21,12 @@ static const char *const file_names =
     "./a://b@c.";
 
 static const struct example tour[] = {
-    {"calyx build -p 0.1% -o seen.calyx urls.txt", "make a filter of a list"},
+    {"calyx build -p 0.1% -o seen.calyx urls.txt",
+     "build a filter from a list"},
     {"calyx check -f seen.calyx -v new.txt",
      "print the lines that are certainly not in it"},
     {"crawl | calyx add seen.calyx --new | fetch",
-     "let through what was never seen, and remember it"},
+     "print what was never seen, and store it"},
     {NULL, NULL},
 };
 
@@ -35,21 +36,20 @@ static const struct {
 } environment[] = {
     {"TMPDIR", "Where temporary files go; the default is /tmp."},
     {"CALYX_REDIS_URL, CALYX_REDIS_USER, CALYX_REDIS_PASSWORD",
-     "The server for push, pull and check, and who asks it."},
+     "The server for push, pull and check, and the user and password for it."},
     {"CALYX_TLS_CA, CALYX_TLS_CERT, CALYX_TLS_KEY",
-     "For rediss:// addresses: the authorities to trust, a file or a folder; "
-     "and files with a certificate and its key, if the server wants one."},
-    {"CALYX_KERNEL",
-     "The instructions to use, such as scalar, instead of the best that the "
-     "processor has."},
+     "For rediss:// URLs: the authorities to trust, a file or a folder; and "
+     "files with a client certificate and its key, if the server wants one."},
+    {"CALYX_KERNEL", "The instruction set to use, such as scalar, instead of "
+                     "the best that the processor has."},
 };
 
 static const char *const status_of_all =
-    "0 for yes, or when all is done; 1 for no, where a verb asks something; 2 "
-    "in trouble, which is told on standard error.";
+    "0 for yes or success; 1 for no, where a verb checks something; 2 on an "
+    "error, with a message on standard error.";
 
 static const char *const usual_status =
-    "0 when all is done, 2 in trouble, which is told on standard error.";
+    "0 on success, 2 on an error, with a message on standard error.";
 
 /* ---- Plain text --------------------------------------------------------- */
 
@@ -123,7 +123,7 @@ void print_overview(void) {
     for (const struct verb *const *verb = verbs; *verb; verb++)
         printf("  %-12s%s\n", (*verb)->name, (*verb)->summary);
     print_examples(tour);
-    printf("\n'calyx help VERB' tells more; 'calyx --version' what is built "
+    printf("\n'calyx help VERB' shows more; 'calyx --version' what is built "
            "in.\n");
 }
 

@@ -17,7 +17,7 @@ void parse_wait(const struct verb_option *option, const char *value);
         0, "wait", "[=TIME]",                                                \
             "If another process changes FILTER now, wait until it is done, " \
             "at most TIME, such as 10s or 5min, if that is given. Without "  \
-            "this option that is trouble.",                                  \
+            "this option that is an error.",                                 \
             parse_wait, NULL                                                 \
     }
 

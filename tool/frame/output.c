@@ -146,13 +146,13 @@ static void refuse_what_cannot_be_packed(const char *path) {
 #ifndef CALYX_HAVE_ZLIB
     if (packing == GZIP)
         fail_at(path, 0,
-                "its name asks for gzip, and this calyx was built "
+                "its name requires gzip, and this calyx was built "
                 "without zlib");
 #endif
 #ifndef CALYX_HAVE_ZSTD
     if (packing == ZSTD)
         fail_at(path, 0,
-                "its name asks for zstd, and this calyx was built "
+                "its name requires zstd, and this calyx was built "
                 "without libzstd");
 #endif
 }

@@ -68,15 +68,15 @@ const struct group key_group = {
     "The key in a line",
     (const struct verb_option[]){
         {'z', "null", NULL,
-         "Lines end with a NUL byte instead of a newline, in and out.",
+         "Lines end with a NUL byte instead of a newline, in input and output.",
          parse_flag, &key_form.nul},
         {'0', "nul", NULL, "The same as -z.", parse_flag, &key_form.nul},
         {0, "crlf", NULL,
-         "A carriage return before the end of a line belongs to the end.",
+         "A carriage return before the end of a line is part of the end.",
          parse_flag, &key_form.crlf},
         {'i', "ignore-case", NULL,
-         "Keys are taken in lower case; this knows the letters A to Z only.",
-         parse_flag, &key_form.fold},
+         "Convert keys to lower case; only the letters A to Z.", parse_flag,
+         &key_form.fold},
         {'k', "fields", "FIELDS",
          "The key is these fields of the line, such as 2, 1,3, 2-4, 2- or -1, "
          "the last one. A line that lacks one is an error. A single field "
@@ -93,13 +93,13 @@ const struct group key_group = {
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
-         "in the filter hold; any of them on the command line replaces all.",
+         "in the filter apply; any of them on the command line replaces all.",
          parse_flag, &whole_line},
         {0, "text", NULL,
-         "Take the bytes of every file for lines, as they are after gzip and "
-         "zstd, also if they look like a filter, a packed file, UTF-16 or "
-         "UTF-32, which are refused else; and keep the byte order mark of "
-         "UTF-8, which is no part of the first line else.",
+         "Read every file as lines, after gzip and zstd, even if it looks like "
+         "a filter, a compressed file, UTF-16 or UTF-32, which are refused "
+         "otherwise; and keep the byte order mark of UTF-8, which is otherwise "
+         "not part of the first line.",
          parse_flag, &any_bytes},
         {0},
     },

@@ -19,13 +19,12 @@ const struct group work_group = {
     "Threads and figures",
     (const struct verb_option[]){
         {'j', "jobs", "N",
-         "Work with N threads; the default, and 0, is one for each processor. "
+         "Use N threads; the default, and 0, is one for each processor. "
          "Results and their order do not depend on it, and memory hardly does.",
          parse_count, &jobs},
         {0, "stats", NULL,
-         "When done, print figures on standard error: lines, bytes, seconds "
-         "and "
-         "what else this verb counts.",
+         "When done, print figures on standard error: lines, bytes, seconds, "
+         "and what this verb counts.",
          parse_flag, &stats},
         {0, "json-stats", "FILE",
          "Write the same figures to FILE as a JSON object; - is standard "

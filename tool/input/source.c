@@ -305,14 +305,15 @@ bool source_expect_lines(struct byte_source *s) {
         return true;
     }
     if (is->kind == A_FILTER)
-        snprintf(s->trouble, sizeof s->trouble,
-                 "a list of lines is wanted, and this is a calyx filter, which "
-                 "'calyx check -f FILTER' asks; --text takes its bytes for "
-                 "lines");
+        snprintf(
+            s->trouble, sizeof s->trouble,
+            "a list of lines is wanted, and this is a calyx filter; query it "
+            "with 'calyx check -f FILTER', or read its bytes as lines "
+            "with --text");
     else
         snprintf(s->trouble, sizeof s->trouble,
                  "a list of lines is wanted, and this is %s; pipe it through "
-                 "'%s', or take its bytes for lines with --text",
+                 "'%s', or read its bytes as lines with --text",
                  is->name, is->pipe);
     return false;
 }

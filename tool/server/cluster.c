@@ -11,9 +11,9 @@ const struct group server_group = {
     "The server",
     (const struct verb_option[]){
         {0, "wait", "TIME",
-         "Try for so long to reach a server that went away, such as 2s or "
-         "600s; the default is 30s. A connection on which nothing moves for "
-         "30s has broken.",
+         "Try for TIME to reach a server that went away, such as 2s or 600s; "
+         "the default is 30s. A connection without traffic for 30s counts as "
+         "broken.",
          parse_time, &patience},
         {0},
     },

@@ -90,7 +90,7 @@ static void frame(const struct panel *p, const char *title, const char *x_name,
     label(p, "axis mid", p->left + WIDE / 2., bottom + 42, x_name);
     write_text(p->to,
                "<text class=\"axis mid\" transform=\"translate(%.1f %.1f) "
-               "rotate(-90)\">rate: share of strangers that pass</text>\n",
+               "rotate(-90)\">rate: share of absent keys that pass</text>\n",
                p->left - 62, TOP + TALL / 2.);
 }
 

@@ -50,10 +50,10 @@ const struct verb verb_bench = {
     .synopsis = "[-- OPTION...]",
     .prose =
         (const char *const[]){
-            "Runs the program calyx-bench, which must stand beside this one or "
-            "in PATH, with the options given behind --. Without any, it runs "
-            "with --quick, which takes about half a minute. 'make bench' in "
-            "the source of calyx builds it.",
+            "Runs the program calyx-bench, which must be in the folder of this "
+            "one or in PATH, with the options given after --. Without any, it "
+            "runs with --quick, which takes about half a minute. 'make bench' "
+            "in the source of calyx builds it.",
             NULL},
     .examples =
         (const struct example[]){
@@ -61,7 +61,7 @@ const struct verb verb_bench = {
             {"calyx bench -- --help", "what else can be measured"},
             {0},
         },
-    .status = "That of calyx-bench: 0 when all is done. 2 if it is not there.",
+    .status = "That of calyx-bench: 0 on success. 2 if it is not found.",
     .most = -1,
     .run = run,
 };

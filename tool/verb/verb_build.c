@@ -301,17 +301,18 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {'o', "output", "FILE",
-         "Write the filter to FILE; the default is standard output. It appears "
-         "when it is complete. Packed if the name ends in .gz or .zst.",
+         "Write the filter to FILE; the default is standard output. The file "
+         "appears when it is complete. It is compressed if the name ends in "
+         ".gz or .zst.",
          parse_text, &out},
         {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &force},
         NEW_FILTER_OPTIONS(
-            "Plan for so many different keys, such as 10M or 1e9. Without it "
-            "they are guessed or counted, and the rate is kept all the same."),
+            "Plan for KEYS distinct keys, such as 10M or 1e9. Without it they "
+            "are estimated or counted, and the rate is still kept."),
         {0, "shards", "N",
-         "Make N filters instead of one, each for its share of the keys, up to "
-         "1024: -o ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push "
-         "--shards' spreads them over a cluster.",
+         "Make N filters, at most 1024, each for its share of the keys: -o "
+         "ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push --shards' "
+         "distributes them over a cluster.",
          parse_shards, &shards},
         {0},
     },
@@ -319,35 +320,34 @@ static const struct group options = {
 
 const struct verb verb_build = {
     .name = "build",
-    .summary = "make a filter of lines",
+    .summary = "build a filter from lines",
     .synopsis = "[-o OUT.calyx] [-n KEYS] [-p RATE] [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input if there is "
-            "none or it is '-', and makes a filter of them. Input that is gzip "
-            "or zstd is unpacked, whatever its name.",
-            "The size of a filter depends on the number of different keys and "
-            "on the rate. Without --keys nobody has to guess. For plain files "
-            "of 16 MiB and more, calyx guesses itself, by a sample, how many "
-            "lines there are, and makes the filter for as many keys; if it "
-            "turns out that there are fewer different ones, or more, so that "
-            "the filter would be over 4 percent too large or would not keep "
-            "its rate, they are read once more.",
-            "When such files are read once more, and when any other input is "
-            "read, a hash of 8 bytes is kept of each line, the first million "
-            "in memory and the rest in a temporary file in $TMPDIR, or /tmp; "
-            "meanwhile the different ones are counted, to about half a "
-            "percent. Then the filter is made for that number and 1.6 percent "
-            "more, so that it keeps its rate.",
-            "A file that becomes shorter, is written over or is replaced while "
-            "it is read is an error, and no filter is made. One that only "
-            "grows, as a log does, is read to its end.",
-            "With --keys nothing is guessed and nothing is kept; if more keys "
-            "come, the rate rises, and a warning tells how far.",
-            "The options for keys are stored with the filter: whatever reads "
-            "lines for it later goes by them, unless it is given others.",
-            "With --shards, the shards take as much memory together as one "
-            "filter would, and up to a percent more. doc/COMMANDS.md tells "
+            "none or it is '-', and builds a filter of them. Input compressed "
+            "by gzip or zstd is decompressed, whatever its name.",
+            "The size of a filter depends on the number of distinct keys and "
+            "on the rate. You need not give that number. For plain files of 16 "
+            "MiB and more, calyx estimates the number of lines from a sample "
+            "and makes the filter for as many keys. If there are fewer "
+            "distinct keys, so that the filter would be over 4 percent too "
+            "large, or more, so that it would miss its rate, it reads the "
+            "files again.",
+            "In that case, and for any other input, calyx stores a hash of 8 "
+            "bytes for each line, the first million in memory and the rest in "
+            "a temporary file in $TMPDIR, or /tmp. It counts the distinct ones "
+            "meanwhile, to about half a percent, and makes the filter for that "
+            "number plus 1.6 percent, so that it keeps its rate.",
+            "It is an error if a file shrinks, is overwritten or is replaced "
+            "while it is read; then no filter is made. A file that only grows, "
+            "such as a log, is read to its end.",
+            "With --keys nothing is estimated and no hash is stored. If more "
+            "keys come, the rate rises, and a warning says how far.",
+            "The options for keys are stored with the filter. Verbs that read "
+            "lines for it later use them, unless others are given.",
+            "With --shards, the shards together take as much memory as one "
+            "filter would, and up to one percent more. doc/COMMANDS.md says "
             "which shard a key belongs to.",
             "The same lines and options make the same file, whatever the "
             "number of threads.",
@@ -359,7 +359,7 @@ const struct verb verb_build = {
             {"calyx build -o words.calyx words.txt",
              "all different lines of a file, at 1%"},
             {"calyx build -p 1e-6 -o pwned.calyx hashes/*.txt.zst",
-             "one in a million, from packed files"},
+             "one in a million, from compressed files"},
             {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
              "keys of two columns, and a size to keep to"},
             {"calyx build -n 10M -o seen.calyx /dev/null",

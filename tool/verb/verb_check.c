@@ -57,7 +57,7 @@ static bool limited(void) {
  * hashes, for --allow. */
 static void open_remote(void) {
     if (names.count)
-        fail("--server does not go with -f: ask one, then the other");
+        fail("--server does not go with -f: query one, then the other");
     query_open(server_url, shards);
     const calyx_options plain = {0};
     calyx_error why;
@@ -76,7 +76,7 @@ static void open_filters(void) {
              "--server URL");
     if (shards) fail("--shards is for --server");
     if (names.count > MOST_FILTERS)
-        fail("at most %d filters can be asked at once, not %zu", MOST_FILTERS,
+        fail("at most %d filters can be queried at once, not %zu", MOST_FILTERS,
              names.count);
     for (size_t i = 0; i < names.count; i++) {
         filters[i] = filter_open(names.text[i]);
@@ -385,21 +385,21 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {'f', "filter", "FILTER",
-         "Ask this filter. May be given several times: a line is selected if "
+         "Query this filter. May be given several times: a line is selected if "
          "any of them may have it.",
          parse_texts, &names},
         {0, "server", "URL",
-         "Ask the filter that is in a server under this key, as 'calyx help "
-         "push' tells: many lines at a time, and each of the shard that it "
-         "belongs to, if there are several. The options for keys are those of "
-         "the filter, if this user may call BF.DUMP.",
+         "Query the filter under this key of a server; 'calyx help push' "
+         "describes the URL. Lines are sent in batches, each to the shard that "
+         "it belongs to. The options for keys are those of the filter, if this "
+         "user may call BF.DUMP.",
          parse_text, &server_url},
         {0, "shards", "N",
-         "The filter in the server has N shards. By default the server says "
-         "so, in KEY:shards.",
+         "The filter in the server has N shards. By default KEY:shards in the "
+         "server says so.",
          parse_shards, &shards},
         {'v', "invert", NULL,
-         "Select the lines that certainly are in none of the filters.",
+         "Select the lines that are certainly in none of the filters.",
          parse_flag, &invert},
         {'c', "count", NULL,
          "Print the number of selected lines instead; with -H, for each "
@@ -436,25 +436,25 @@ const struct verb verb_check = {
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input, and prints "
-            "those that may be in the filter, whole and in their order. The "
-            "lines of the list that the filter was made of are always among "
-            "them; others are as often as its rate says. With -v it prints the "
-            "lines that are certainly not in it.",
+            "those that may be in the filter, whole and in order. Lines that "
+            "were added are always printed; other lines are printed at the "
+            "filter's false-positive rate. With -v it prints the lines that "
+            "are certainly not in the filter.",
             "The options that choose the key are those that the filter was "
-            "built with; others on the command line replace them, for input "
+            "built with. Options on the command line replace them, for input "
             "that has the key elsewhere. Several filters must have been built "
-            "with the same ones, unless some are given.",
-            "Nothing is answered by damaged bytes: each range of the filter is "
-            "compared with its checksum before it is first used, and if it "
-            "does not match, that is trouble. Only 'calyx verify' looks at "
-            "all of them.",
-            "A list that shrinks or is written over while it is read is "
-            "trouble; one that only grows is read to its end.",
-            "A file that cannot be read is told of, and the others are read; "
-            "the exit status is then 2, but for -q if a line was selected.",
-            "With --server, a filter that is not there, or not all of it, is "
-            "trouble, and not a no. If a connection breaks or a cluster fails "
-            "over, it waits and asks again.",
+            "with the same options, unless some are given.",
+            "Damaged bytes never answer: each range of the filter is compared "
+            "with its checksum before it is first used, and a mismatch is an "
+            "error. Only 'calyx verify' checks all ranges.",
+            "A list that shrinks or is overwritten while it is read is an "
+            "error. One that only grows is read to its end.",
+            "If a file cannot be read, an error message says so and the others "
+            "are still read. The exit status is then 2, unless -q found a "
+            "match.",
+            "With --server, a missing or incomplete filter is an error, not a "
+            "no. If a connection breaks or a cluster fails over, check waits "
+            "and queries again.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &server_group, &work_group,
@@ -468,13 +468,13 @@ const struct verb verb_check = {
             {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
              "which of two lists may have each line, but for a third"},
             {"calyx check --server redis://localhost/seen -v new.txt",
-             "ask a filter in a server"},
+             "query a filter in a server"},
             {"calyx check -q -f seen.calyx new.txt && echo some",
-             "ask by the exit status"},
+             "query by the exit status"},
             {0},
         },
-    .status = "0 if a line was selected, 1 if none was, 2 in trouble, which is "
-              "told on standard error.",
+    .status = "0 if a line was selected, 1 if none was, 2 on an error, with a "
+              "message on standard error.",
     .most = -1,
     .run = run,
 };

@@ -299,10 +299,9 @@ static const struct group options = {
         {'c', "count", NULL,
          "Print before each line how many files have it, and a tab.",
          parse_flag, &count},
-        APPROX_OPTION(
-            "Print with filters alone, in one pass and a few bits a line: up "
-            "to RATE of the lines that are not common, 1% if it is not given, "
-            "are printed, too. None is lost."),
+        APPROX_OPTION("Use filters alone, in one pass and with a few bits for "
+                      "each line: up to RATE (by default 1%) of the lines that "
+                      "are not common are printed, too. None is lost."),
         {0},
     },
 };
@@ -313,16 +312,16 @@ const struct verb verb_common = {
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
         (const char *const[]){
-            "Prints the different lines that all files have, each once, in the "
-            "order of the first file; or with --at-least those that so many "
-            "of them have, in the order in which they are first met. The files "
-            "need not be sorted, and may be larger than memory. Equality is "
-            "decided by all bytes of the key.",
-            "The first file is read last. Regular files are read twice, but "
-            "for one of them: first into filters, which know nearly exactly "
-            "what is common, then to settle the rest; and more often if there "
-            "is too little memory for the filters. Pipes are read once. What "
-            "does not fit into memory goes to temporary files.",
+            "Prints the distinct lines that all files have, each once, in the "
+            "order of the first file; or with --at-least K those that K files "
+            "have, in the order of their first occurrence. The files need not "
+            "be sorted, and may be larger than memory. Lines are compared by "
+            "all bytes of the key.",
+            "The first file is read last. Regular files are read twice, except "
+            "one of them: first into filters, which remove nearly all lines "
+            "that are not common, then to compare the rest exactly; and more "
+            "often if there is too little memory for the filters. Pipes are "
+            "read once. What does not fit into memory goes to temporary files.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &key_group,
@@ -337,8 +336,8 @@ const struct verb verb_common = {
              "lines of a.csv whose first field b.csv has, too"},
             {0},
         },
-    .status = "0 if a line was printed, 1 if none was, 2 in trouble, which is "
-              "told on standard error.",
+    .status = "0 if a line was printed, 1 if none was, 2 on an error, with a "
+              "message on standard error.",
     .least = 2,
     .most = -1,
     .run = run_verb,

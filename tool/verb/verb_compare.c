@@ -97,13 +97,13 @@ const struct verb verb_compare = {
     .synopsis = "[--json] A B",
     .prose =
         (const char *const[]){
-            "Tells about how many keys are in each filter, in either, in both, "
+            "Estimates how many keys are in each filter, in either, in both, "
             "and in one only; and the Jaccard index, both / either: 1 for "
             "equal sets, 0 for sets with no key in common.",
-            "The numbers are judged by the bits. They are good to about a "
-            "percent of the larger set if that has a thousand keys, and to "
-            "0.03 percent if it has a million; so a small overlap of large "
-            "sets drowns. The filters must agree as for 'calyx merge', and not "
+            "The numbers are estimated from the bits. Their error is about one "
+            "percent of the larger set if that has a thousand keys, and 0.03 "
+            "percent if it has a million; so a small overlap of large sets is "
+            "lost in it. The filters must agree as for 'calyx merge', and not "
             "have grown.",
             NULL},
     .groups = (const struct group *const[]){&options, &secret_group, NULL},

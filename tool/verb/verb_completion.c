@@ -213,7 +213,7 @@ static void zsh(void) {
            "    case $words[1] in\n");
     for (const struct verb *const *verb = verbs; *verb; verb++) {
         printf("    %s)\n        _arguments -s -S \\\n"
-               "            '(- *)'{-h,--help}'[tell how it is used]'",
+               "            '(- *)'{-h,--help}'[show how to use it]'",
                (*verb)->name);
         for_options(*verb, zsh_option);
         if (takes_operands(*verb)) {
@@ -253,7 +253,7 @@ static void fish(void) {
            "complete -c calyx -f\n"
            "complete -c calyx -n __fish_use_subcommand -l help -d 'list the "
            "verbs'\n"
-           "complete -c calyx -n __fish_use_subcommand -l version -d 'tell "
+           "complete -c calyx -n __fish_use_subcommand -l version -d 'show "
            "what is built in'\n");
     for (const struct verb *const *verb = verbs; *verb; verb++) {
         printf("complete -c calyx -n __fish_use_subcommand -a %s -d '",
@@ -295,8 +295,8 @@ const struct verb verb_completion = {
     .prose =
         (const char *const[]){
             "Prints a script that makes the Tab key complete verbs, options "
-            "and their values after calyx. It is made of the tables that the "
-            "options are read by, so it fits the calyx that printed it.",
+            "and their values after calyx. It is generated from the tables "
+            "that parse the options, so it fits the calyx that printed it.",
             NULL},
     .examples =
         (const struct example[]){

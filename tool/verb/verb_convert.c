@@ -165,11 +165,11 @@ static const struct group options = {
          "bloom_filter_offset of a column chunk.",
          parse_offset, NULL},
         {'n', "keys", "COUNT",
-         "With --from: note that the filter was made for so many keys.",
+         "With --from: record that the filter was made for COUNT keys.",
          parse_positive, &keys},
         {'p', "rate", "RATE",
-         "With --from: note that it was made for this rate, such as 0.01, 1% "
-         "or 1/1000. Without either, 1 % is noted.",
+         "With --from: record that it was made for this rate, such as 0.01, 1% "
+         "or 1/1000. Without either option, 1 % is recorded.",
          parse_rate, &rate},
         {0},
     },
@@ -177,24 +177,25 @@ static const struct group options = {
 
 const struct verb verb_convert = {
     .name = "convert",
-    .summary = "make a filter for other programs, or of theirs",
+    .summary = "export a filter for other programs, or import theirs",
     .synopsis = "(--to | --from) parquet|raw [-o OUT] [--force] FILE",
     .prose =
         (const char *const[]){
             "The form parquet is the header and bitset that a Parquet file "
-            "keeps for a column chunk, not a Parquet file. It wants a filter "
-            "of kind split, with the hash xxh64 and the seed 0, as 'calyx "
-            "build --kind split' makes it; its size should be a power of two, "
-            "as by --memory 1MiB, since some readers take no other. Keys are "
-            "the plain encoding of the values: for strings, their bytes.",
+            "stores for a column chunk, not a Parquet file. It requires a "
+            "filter of kind split, with the hash xxh64 and the seed 0, as "
+            "'calyx build --kind split' makes it. Its size should be a power "
+            "of two, as by --memory 1MiB, since some readers accept no other. "
+            "Keys are the plain encoding of the values: for strings, their "
+            "bytes.",
             "The form raw is for programs of your own. It has 128 bytes of "
             "text, then the bits. The text is the lines 'calyx raw 2', "
             "'kind=line', 'hash=xxh3', 'seed=0', 'probes=6' and 'bits=9930752' "
-            "with the values that the filter has, and newlines up to byte 128. "
-            "Bits lie eight to a byte, the lowest first; the document "
-            "FORMAT.md tells which of them a key sets.",
-            "Neither form has a checksum or a count of keys, which is judged "
-            "by the bits when a filter is made. Filters that count must be "
+            "with the values of the filter, and newlines up to byte 128. Each "
+            "byte has eight bits, the lowest first; the document FORMAT.md "
+            "says which of them a key sets.",
+            "Neither form has a checksum or a number of keys; the latter is "
+            "estimated from the bits on import. Counting filters must be "
             "frozen before, and filters that have grown cannot be converted.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,

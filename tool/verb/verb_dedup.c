@@ -47,10 +47,10 @@ static bool tallies(void) {
 static int run_approx(int files_count, char **files) {
     if (tallies() || dups)
         fail("--approx does not go with --count, --only-dups, --only-unique "
-             "and --dups: a filter counts nothing, and cannot tell first from "
-             "wrong");
+             "and --dups: a filter does not count, and cannot tell a first "
+             "line from a false positive");
     char text[TEXT_SIZE];
-    warn("approximate: up to %s of the different lines are taken for "
+    warn("approximate: up to %s of the distinct lines are mistaken for "
          "duplicates, and lost",
          rate_text(approx_rate(), text));
     calyx_filter *const f = approx_filter();
@@ -64,7 +64,7 @@ static int run_approx(int files_count, char **files) {
     calyx_describe(f, &info);
     /* the rate never was higher than it is in the end */
     const double lost = (double)printed * info.fpr_now;
-    warn("about %s different lines were lost, or less",
+    warn("about %s distinct lines were lost, or fewer",
          count_text((uint64_t)(lost + 0.5), text));
     if (wants_report()) {
         const struct figure figures[] = {
@@ -192,21 +192,19 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {'c', "count", NULL,
-         "Print before each line how often its key is there, and a tab.",
+         "Print before each line the number of lines with its key, and a tab.",
          parse_flag, &count},
         {'d', "only-dups", NULL,
-         "Print the lines only whose key is there more than once; each once.",
+         "Print only lines whose key occurs more than once; each once.",
          parse_flag, &only_dups},
-        {'u', "only-unique", NULL,
-         "Print the lines only whose key is there once.", parse_flag,
-         &only_unique},
+        {'u', "only-unique", NULL, "Print only lines whose key occurs once.",
+         parse_flag, &only_unique},
         {0, "dups", "FILE",
          "Write all lines but the first of each key to FILE, in their order.",
          parse_text, &dups},
-        APPROX_OPTION(
-            "Read and print with a filter alone, in one pass and a few bits a "
-            "line: up to RATE of the different lines, 1% if it is not given, "
-            "are taken for duplicates and lost."),
+        APPROX_OPTION("Use a filter alone, in one pass and with a few bits for "
+                      "each line: up to RATE (by default 1%) of the distinct "
+                      "lines are mistaken for duplicates and lost."),
         {0},
     },
 };
@@ -218,17 +216,18 @@ const struct verb verb_dedup = {
     .prose =
         (const char *const[]){
             "Reads lines from the files, or from standard input, and prints "
-            "the first of those that are equal, or have the same key, in the "
-            "order of the input. Unlike 'sort -u' it keeps the order; unlike "
-            "'awk !seen[$0]++' it does so in the memory that it is given. "
-            "Equality is decided by all bytes of the key.",
-            "Files that are not packed are read twice, or up to seven times: "
-            "first for a filter that tells which keys come again, then to "
-            "settle those, in as many parts as memory asks for. Of pipes and "
-            "packed files, and with --count, --only-dups and --only-unique, "
-            "keys are kept in memory. When that is full, lines with other "
-            "keys go to temporary files by their hash, are settled there part "
-            "by part, and printed in their order in the end.",
+            "the first line of each key, in the order of the input. Unlike "
+            "'sort -u' it keeps the order; unlike 'awk !seen[$0]++' it works "
+            "in the memory that you give it. Lines are compared by all bytes "
+            "of the key.",
+            "Files that are not compressed are read two to seven times: first "
+            "for a filter that finds the keys that may occur again, then to "
+            "compare those exactly, in as many passes as the memory requires. "
+            "For pipes and compressed files, and with --count, --only-dups and "
+            "--only-unique, keys are stored in memory. When that is full, "
+            "lines with other keys are partitioned by hash into temporary "
+            "files, processed partition by partition, and printed in order at "
+            "the end.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &key_group,
@@ -240,7 +239,7 @@ const struct verb verb_dedup = {
             {"calyx dedup -S 1G --dups again.txt huge.txt >once.txt",
              "in a gigabyte of memory, with duplicates apart"},
             {"calyx dedup -c --csv -k 2 people.csv",
-             "how often each value of a column is there"},
+             "how often each value of a column occurs"},
             {"tail -f log | calyx dedup --approx=1/10000",
              "a stream without end"},
             {0},

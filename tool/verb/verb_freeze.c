@@ -20,14 +20,14 @@ static int run(int count, char **operands) {
 
 const struct verb verb_freeze = {
     .name = "freeze",
-    .summary = "make a line filter of a counting one, a fifth of its size",
+    .summary = "make a line filter from a counting one, a fifth of its size",
     .synopsis = "[-o OUT] [--force] FILE",
     .prose =
         (const char *const[]){
-            "The result answers every question as the counting filter does "
-            "now, in a fifth of the memory. Keys cannot be removed from it. "
-            "Keep the counting filter where keys come and go, and send out "
-            "frozen ones.",
+            "The result answers every query as the counting filter does now, "
+            "in a fifth of the memory. Keys cannot be removed from it. Keep "
+            "the counting filter where keys come and go, and distribute frozen "
+            "ones.",
             NULL},
     .groups = (const struct group *const[]){&result_group, &secret_group, NULL},
     .examples =

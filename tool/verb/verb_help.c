@@ -28,13 +28,13 @@ static const struct group options = {
 
 const struct verb verb_help = {
     .name = "help",
-    .summary = "tell what can be done, or how a verb is used",
+    .summary = "show what calyx can do, or how to use a verb",
     .synopsis = "[--man] [VERB]",
     .prose =
-        (const char *const[]){
-            "Without VERB, lists the verbs. With it, tells what that verb does "
-            "and its options. The manual pages are made of the same text.",
-            NULL},
+        (const char *const[]){"Without VERB, lists the verbs. With it, shows "
+                              "what that verb does and its options. The manual "
+                              "pages are generated from the same text.",
+                              NULL},
     .groups = (const struct group *const[]){&options, NULL},
     .examples =
         (const struct example[]){

@@ -114,23 +114,23 @@ static const struct group options = {
 
 const struct verb verb_info = {
     .name = "info",
-    .summary = "tell what filters are, how full, and what to expect of them",
+    .summary = "show what filters are, how full they are, and their rate",
     .synopsis = "[--json] FILE...",
     .prose =
         (const char *const[]){
-            "Tells of each filter its kind, keys, size and hash; the rate that "
-            "was promised, up to so many keys; and the rate to expect now, "
-            "judged by the bits that are set. FILE may be packed by gzip or "
-            "zstd; - is standard input.",
-            "Keys are counted as they are added, and a false positive is not "
-            "counted: the number of distinct keys that the bits suggest is an "
-            "independent guess. The whole filter is read for it, and compared "
-            "with its checksums: a damaged one is trouble.",
+            "Shows the kind, keys, size and hash of each filter; the rate that "
+            "it was made for, and up to how many keys; and the rate to expect "
+            "now, estimated from the bits that are set. FILE may be compressed "
+            "by gzip or zstd; - is standard input.",
+            "Keys are counted when they are added; false positives are not "
+            "counted. The number of distinct keys is an independent estimate "
+            "from the bits. For it the whole filter is read and compared with "
+            "its checksums: a damaged filter is an error.",
             NULL},
     .groups = (const struct group *const[]){&options, &secret_group, NULL},
     .examples =
         (const struct example[]){
-            {"calyx info seen.calyx", "tell about one filter"},
+            {"calyx info seen.calyx", "show one filter"},
             {"calyx info --json *.calyx | jq '.[] | select(.rate > .01)'",
              "those with a rate over 1 % now"},
             {0},

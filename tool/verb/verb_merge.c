@@ -29,10 +29,10 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {0, "intersect", NULL,
-         "Keep the keys that all of them have, instead of those that any has. "
-         "The result may also have strangers that pass in each for another "
-         "reason: its rate is at most the smallest of theirs, but higher than "
-         "that of a filter made of the common keys.",
+         "Keep the keys that all filters have, instead of those that any has. "
+         "The result may also have keys that pass in each filter for another "
+         "reason: its rate is at most the lowest of theirs, but higher than "
+         "that of a filter built from the common keys.",
          parse_flag, &intersect},
         {0},
     },
@@ -40,18 +40,18 @@ static const struct group options = {
 
 const struct verb verb_merge = {
     .name = "merge",
-    .summary = "make one filter of several, with the keys of all",
+    .summary = "merge several filters into one with the keys of all",
     .synopsis = "[-o OUT] [--force] [--intersect] A B...",
     .prose =
         (const char *const[]){
-            "The filters must agree in kind, size, probes, hash and seed or "
-            "key: make them with the same 'calyx build' options, -n among "
-            "them. The result is the filter that one build of all their keys "
-            "would have made, as large as each of them, and so it may hold "
-            "more keys than it was made for: 'calyx info' tells.",
-            "The comment and the options for keys are those of the first. If "
-            "others were built with other options for keys, that is said on "
-            "standard error.",
+            "The filters must have the same kind, size, probes, hash and seed "
+            "or key: make them with the same 'calyx build' options, -n among "
+            "them. The result equals the filter that one build of all their "
+            "keys would make. It is as large as each of them, so it may hold "
+            "more keys than it was made for: 'calyx info' shows that.",
+            "The comment and the options for keys are those of the first "
+            "filter. A warning says if others were built with other options "
+            "for keys.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &secret_group, NULL},

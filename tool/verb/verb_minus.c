@@ -97,8 +97,8 @@ static void drop(const calyx_key *keys, size_t n, bool *dropped) {
 
 static int run_approx(char *file) {
     if (unique || filter_count)
-        fail("--approx does not go with --unique, nor with filters; 'calyx "
-             "check -v' asks a filter");
+        fail("--approx does not go with --unique, nor with filters; use 'calyx "
+             "check -v' to query a filter");
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the lines of %s that no other file has are "
          "lost",
@@ -213,10 +213,9 @@ static const struct group options = {
         {'u', "unique", NULL,
          "Print each line once, even if the first file has it several times.",
          parse_flag, &unique},
-        APPROX_OPTION(
-            "Print with a filter of the other files alone, in one pass and a "
-            "few bits a line: up to RATE of the lines that would be printed, "
-            "1% if it is not given, are lost."),
+        APPROX_OPTION("Use a filter of the other files alone, in one pass and "
+                      "with a few bits for each line: up to RATE (by default "
+                      "1%) of the lines that would be printed are lost."),
         {0},
     },
 };
@@ -228,14 +227,13 @@ const struct verb verb_minus = {
     .prose =
         (const char *const[]){
             "Prints the lines of the first file that are in none of the "
-            "others, in their order, as often as they are there. The files "
-            "need not be sorted, and may be larger than memory. Equality is "
-            "decided by all bytes of the key.",
+            "others, in order, including repetitions. The files need not be "
+            "sorted, and may be larger than memory. Lines are compared by all "
+            "bytes of the key.",
             "A file that is a filter, or whose name ends in .calyx, stands for "
-            "the list that the filter was made of: then a few lines that are "
-            "not in "
-            "that list are missing in the result, which is said on standard "
-            "error. Pipes are read once. What does not fit into memory goes to "
+            "the list that the filter was built from. Then a few lines that "
+            "are not in that list are missing in the result; a warning says "
+            "so. Pipes are read once. What does not fit into memory goes to "
             "temporary files.",
             NULL},
     .groups =
@@ -252,8 +250,8 @@ const struct verb verb_minus = {
              "a filter instead of a list: nearly exact, and small"},
             {0},
         },
-    .status = "0 if a line was printed, 1 if none was, 2 in trouble, which is "
-              "told on standard error.",
+    .status = "0 if a line was printed, 1 if none was, 2 on an error, with a "
+              "message on standard error.",
     .least = 2,
     .most = -1,
     .run = run_verb,

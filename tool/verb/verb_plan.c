@@ -228,11 +228,10 @@ static struct saving weigh(const struct planned *p) {
     struct saving s;
     calyx_error why;
     if (calyx_weigh(&made, &load, &s.costs, &why) != CALYX_OK) fail_with(&why);
-    const double strangers = absent * store_time;
-    s.pays_below = strangers > 0 ? 1 - filter_time / strangers : 0;
-    s.worth = strangers > 0
-                  ? 0.01 * (filter_time + present * store_time) / strangers
-                  : 1;
+    const double wasted = absent * store_time;
+    s.pays_below = wasted > 0 ? 1 - filter_time / wasted : 0;
+    s.worth =
+        wasted > 0 ? 0.01 * (filter_time + present * store_time) / wasted : 1;
     return s;
 }
 
@@ -284,8 +283,8 @@ static void print_verdict(const struct planned *p, const struct saving *s) {
 static void print_saving(const struct planned *p) {
     char time[TEXT_SIZE], share[TEXT_SIZE], asked[TEXT_SIZE], name[TEXT_SIZE];
     const struct saving s = weigh(p);
-    printf("\nBefore a store that takes %s, where %s of the keys asked for "
-           "are there,\nand a filter or a table that takes %s:\n\n",
+    printf("\nBefore a store that takes %s, where %s of the queried keys "
+           "are present,\nand a filter or a table that takes %s:\n\n",
            time_text(store_time, time), rate_text(present, share),
            time_text(filter_time, asked));
     printf("%-12s  %9s  %12s  %12s\n", "", "memory", "mean time", "a second");
@@ -446,8 +445,8 @@ static const struct group goal_group = {
         {'n', "keys", "COUNT", "Keys to hold, such as 5000, 10M or 1e9.",
          parse_positive, &keys},
         {'p', "rate", "RATE",
-         "Share of strangers that may pass, such as 0.01, 1%, 1e-6 or 1/1000. "
-         "If only one of the others is given, the default is 1 %.",
+         "False-positive rate, such as 0.01, 1%, 1e-6 or 1/1000. If only one "
+         "of the others is given, the default is 1 %.",
          parse_rate, &rate},
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
          parse_size, &memory},
@@ -459,15 +458,15 @@ static const struct group store_group = {
     "A slow store behind the filter",
     (const struct verb_option[]){
         {0, "store-time", "TIME",
-         "The store takes TIME a question, such as 80us or 1ms: tell the mean "
-         "time of a look-up with a filter and without.",
+         "The store takes TIME for a lookup, such as 80us or 1ms: show the "
+         "mean time of a lookup with and without a filter.",
          parse_time, &store_time},
         {0, "present", "SHARE",
-         "This share of the keys asked for is in the store, such as 0.2 or "
-         "20%. The default is 50 %.",
+         "Share of the queried keys that are in the store, such as 0.2 or 20%. "
+         "The default is 50 %.",
          parse_share, &present},
         {0, "filter-time", "TIME",
-         "The filter takes TIME a question. The default is 100ns.", parse_time,
+         "The filter takes TIME for a query. The default is 100ns.", parse_time,
          &filter_time},
         {0, "key-bytes", "SIZE",
          "A key takes SIZE in an exact table or list. The default is 8, as "
@@ -481,14 +480,13 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {0, "kind", "KIND",
-         "Weigh, draw and make a filter of this kind. The default is the first "
-         "in the "
-         "table that will do.",
+         "Compute, draw and make a filter of this kind. The default is the "
+         "first suitable one in the table.",
          parse_text, &kind},
         {0, "plot", "FILE",
-         "Draw into FILE, as SVG: the rate against the bits a key, for each "
-         "kind, and for the kind above with each number of probes; and the "
-         "rate against the fill.",
+         "Draw into FILE, as SVG: the rate against the bits for each key, for "
+         "each kind, and for the kind above with each number of probes; and "
+         "the rate against the fill.",
          parse_text, &plot},
         {0, "force", NULL, "Replace the FILE of --plot if it exists.",
          parse_flag, &force},
@@ -500,22 +498,21 @@ static const struct group options = {
 
 const struct verb verb_plan = {
     .name = "plan",
-    .summary = "tell what a filter would take, before it is made",
+    .summary = "show what a filter would take, before it is made",
     .synopsis = "[-n KEYS] [-p RATE] [--memory SIZE] [OPTION]...",
     .prose =
         (const char *const[]){
-            "Of keys, rate and memory, any two decide the third. The table "
-            "tells of each kind how many bits a key it takes, how many bits a "
-            "key sets, the rate to expect once all the keys are in, and what "
-            "can be done with it; and beside them what an exact hash table and "
-            "a sorted list of the same keys would take. The last lines make "
-            "the filter, with calyx at the shell or in a server.",
-            "With --store-time it also tells what the filter saves in front of "
-            "a slow store. A look-up takes the time of the filter, and that of "
-            "the store for the keys that are there and for the strangers that "
-            "pass. The rate worth paying for is the one where those strangers "
-            "take 1 % of the mean time; a lower one can save no more than "
-            "that.",
+            "Any two of keys, rate and memory determine the third. For each "
+            "kind, the table shows the bits for each key, the bits that a key "
+            "sets, the rate to expect once all keys are in, and what can be "
+            "done with it; and for comparison, what an exact hash table and a "
+            "sorted list of the same keys would take. The last lines are the "
+            "commands that make the filter, at the shell or in a server.",
+            "With --store-time it also shows what the filter saves in front of "
+            "a slow store. A lookup takes the time of the filter, plus that of "
+            "the store for present keys and for false positives. The rate "
+            "worth paying for is the one at which false positives take 1 % of "
+            "the mean time; a lower rate can save no more than that.",
             NULL},
     .groups = (const struct group *const[]){&goal_group, &store_group, &options,
                                             NULL},

@@ -302,7 +302,7 @@ static calyx_filter *read_back(void) {
     free(chunk);
     if (sum != part.sum)
         drop_part(part_name(),
-                  "what was kept of the filter is damaged, and was removed; "
+                  "the partial file of the filter is damaged, and was removed; "
                   "pull it again");
     if (!fits)
         drop_part(address.shown,
@@ -332,25 +332,23 @@ static int run(int count, char **operands) {
 
 const struct verb verb_pull = {
     .name = "pull",
-    .summary = "save a filter of a Redis or Valkey server in a file",
+    .summary = "save a filter from a Redis or Valkey server to a file",
     .synopsis = "-o FILE [--force] [OPTION]... URL",
     .prose =
         (const char *const[]){
-            "Reads a filter out of a server that has the calyx module, in "
-            "chunks of 1 MiB with checksums, and saves it in FILE. Keys may be "
-            "added meanwhile: whatever was in the filter when pull began is in "
-            "the file.",
-            "If the connection breaks, pull goes on when the server is back. "
-            "What has come is kept in FILE.part, so that after pull itself was "
-            "ended, the same command goes on; unless the filter was replaced "
-            "or the server started again: then it begins again. To standard "
-            "output nothing is kept. A FILE.part that is anything else than "
-            "what "
-            "a pull of the same user has left is not touched: that is an "
-            "error. "
-            "It has the permissions of FILE, if that is there.",
-            "URL is as for 'calyx push', which tells of passwords and TLS, "
-            "too.",
+            "Reads a filter from a server that has the calyx module, in chunks "
+            "of 1 MiB with checksums, and saves it in FILE. Keys may be added "
+            "meanwhile: the file has every key that was in the filter when "
+            "pull began.",
+            "If the connection breaks, pull continues when the server is back. "
+            "What has arrived is stored in FILE.part, so that the same command "
+            "resumes after pull itself was ended; if the filter was replaced "
+            "or the server restarted, it starts over. With standard output "
+            "nothing is stored. A FILE.part that was not left by a pull of the "
+            "same user is not touched: that is an error. It has the "
+            "permissions of FILE, if that exists.",
+            "URL is as for 'calyx push', whose help also describes passwords "
+            "and TLS.",
             NULL},
     .groups = (const struct group *const[]){&result_group, &server_group,
                                             &progress_group, NULL},

@@ -402,10 +402,10 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {0, "swap", NULL,
-         "Load the filter under a key beside, {KEY}:staged, and when it is "
-         "complete let it take the place of what is under KEY, in one step, "
-         "by BF.SWAP. Who asks meanwhile is answered by the old filter, then "
-         "by the new one. The server needs memory for both.",
+         "Load the filter under another key, {KEY}:staged, and when it is "
+         "complete replace what is under KEY by it, in one step, by BF.SWAP. "
+         "Until then clients are answered by the old filter. The server needs "
+         "memory for both.",
          parse_flag, &swap},
         {0, "shards", "N",
          "Push the N shards that 'calyx build --shards N -o FILE' made, one "
@@ -423,41 +423,41 @@ const struct verb verb_push = {
     .prose =
         (const char *const[]){
             "Loads the filter in FILE into a server that has the calyx module, "
-            "in chunks of 1 MiB with checksums; it may be larger than 512 MB, "
-            "and the server does other things between two chunks. Until all of "
-            "it is there the key answers with an error, never with no.",
-            "If the connection breaks or the server goes away, push goes on "
-            "when it is back. If push itself is ended, the same command goes "
-            "on where the last one stopped. What it left is a key that is not "
-            "yet asked; UNLINK takes it away.",
+            "in chunks of 1 MiB with checksums. The filter may be larger than "
+            "512 MB, and the server serves others between two chunks. Until "
+            "the filter is complete, the key answers with an error, never with "
+            "no.",
+            "If the connection breaks or the server goes away, push continues "
+            "when it is back. If push itself is ended, the same command "
+            "resumes where the last one stopped. It leaves a key that cannot "
+            "be queried yet; UNLINK removes it.",
             "URL is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, or rediss:// "
             "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] "
             "for a UNIX socket. A KEY that begins with a number and a slash "
-            "needs the DB before it. Bytes that a URL cannot have are written "
-            "as %2F, and so is an @ in KEY, as %40. A word without :// is a "
-            "KEY at the server that $CALYX_REDIS_URL names. The node of a "
-            "cluster will do: push finds the right one.",
-            "User and password may stand in the URL, in $CALYX_REDIS_USER and "
+            "needs the DB before it. Bytes that a URL cannot contain are "
+            "written as %2F, and so is an @ in KEY, as %40. A word without :// "
+            "is a KEY at the server in $CALYX_REDIS_URL. Any node of a cluster "
+            "will do: push finds the right one.",
+            "User and password may be in the URL, in $CALYX_REDIS_USER and "
             "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
-            "are "
-            "overwritten in the list of processes at once, and no message "
+            "are overwritten in the list of processes at once, and no message "
             "shows them.",
-            "With rediss:// nothing is sent before the server has proved who "
-            "it is: its certificate must be for the HOST in the URL, by name "
-            "or by IP address, and for a node of a cluster for the host that "
-            "the cluster announces. It must be signed by an authority that the "
-            "system trusts, or, if $CALYX_TLS_CA is set, by one in that file, "
-            "or in that folder, which 'openssl rehash' has prepared. If the "
-            "server wants a certificate of the client, as Redis does unless "
-            "told otherwise, $CALYX_TLS_CERT names its file, and "
-            "$CALYX_TLS_KEY that of its key, without a pass phrase; both may "
-            "be in the first. Versions of TLS before 1.2 are not used.",
-            "With --shards one logical filter of any size is spread over the "
-            "nodes of a cluster; doc/COMMANDS.md tells how clients find the "
-            "shard of a key. A filter that was made as one cannot be split, "
-            "since it does not know its keys: make the shards from the list. "
-            "With --swap each shard is swapped when it is loaded, so that the "
-            "server needs memory for one more shard only.",
+            "With rediss:// nothing is sent before the server has proved its "
+            "identity: its certificate must be for the HOST in the URL, by "
+            "name or by IP address, and for a node of a cluster for the host "
+            "that the cluster announces. It must be signed by an authority "
+            "that the system trusts, or, if $CALYX_TLS_CA is set, by one in "
+            "that file, or in that folder, which 'openssl rehash' has "
+            "prepared. If the server wants a client certificate, as Redis does "
+            "by default, $CALYX_TLS_CERT names its file, and $CALYX_TLS_KEY "
+            "that of its key, without a pass phrase; both may be in the first. "
+            "TLS before 1.2 is not used.",
+            "With --shards one logical filter of any size is distributed over "
+            "the nodes of a cluster; doc/COMMANDS.md says how clients find the "
+            "shard of a key. A filter that was built as one cannot be split, "
+            "since it does not know its keys: build the shards from the list. "
+            "With --swap each shard is swapped when it is loaded, so the "
+            "server needs memory for only one more shard.",
             NULL},
     .groups = (const struct group *const[]){&options, &server_group,
                                             &progress_group, NULL},
@@ -466,11 +466,11 @@ const struct verb verb_push = {
             {"calyx push seen.calyx redis://localhost:6379/seen",
              "load a filter under the key 'seen'"},
             {"calyx push --swap tonight.calyx redis://cache.example/allowed",
-             "replace one that clients are asking"},
+             "replace one that clients are querying"},
             {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
              "rediss://cache.example/seen",
-             "by TLS, to a server whose certificate comes from an authority of "
-             "one's own"},
+             "by TLS, to a server whose certificate is signed by your own "
+             "authority"},
             {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push "
              "--shards 16 ids.calyx redis://node1.example/ids",
              "one filter over a cluster"},

@@ -38,8 +38,8 @@ static int run(int count, char **operands) {
     calyx_describe(filter, &info);
     if (!(info.can & CALYX_CAN_REMOVE))
         fail_at(operands[0], 0,
-                "a filter of kind counting is wanted, found %s, which cannot "
-                "forget",
+                "a filter of kind counting is wanted, found %s, whose keys "
+                "cannot be removed",
                 info.kind);
     const struct stages stages = {
         .in_order = in_order,
@@ -71,18 +71,17 @@ static const struct group options = {
 
 const struct verb verb_remove = {
     .name = "remove",
-    .summary = "make a counting filter forget lines",
+    .summary = "remove lines from a counting filter",
     .synopsis = "FILTER [--missing] [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Removes the lines of the files, or of standard input, from the "
             "filter in the file FILTER, which must be of kind counting. A line "
             "that was added twice must be removed twice.",
-            "Remove only what was added. A line that was never added but seems "
-            "to be there, as one in so many strangers does, makes the filter "
-            "forget others.",
-            "The file is replaced when the input has ended; if that does not "
-            "come about, it stays as it was. One process at a time can change "
+            "Remove only what was added. Removing a line that was never added "
+            "but passes as a false positive makes the filter lose other keys.",
+            "The file is replaced when the input ends. If an error occurs "
+            "before, it stays as it was. Only one process at a time can change "
             "or replace a filter.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
@@ -90,12 +89,12 @@ const struct verb verb_remove = {
     .examples =
         (const struct example[]){
             {"calyx build --kind counting -o members.calyx all.txt",
-             "a filter that can forget"},
-            {"calyx remove members.calyx left.txt", "forget some of it"},
+             "a filter that keys can be removed from"},
+            {"calyx remove members.calyx left.txt", "remove some of them"},
             {0},
         },
-    .status = "0 if a line was there to remove, 1 if none was, 2 in trouble, "
-              "which is told on standard error.",
+    .status = "0 if a line was removed, 1 if none was, 2 on an error, with a "
+              "message on standard error.",
     .least = 1,
     .most = -1,
     .run = run,

@@ -1,12 +1,12 @@
 /*
  * calyx verify: is a filter what it should be? Its bytes against its checksums;
- * and, beside a list, that it lost none of the keys, and lets no more strangers
- * pass than was promised.
+ * and, beside a list, that it lost none of the keys, and lets no more
+ * absent_keys pass than was promised.
  *
  * A measured rate differs from the true one by chance. It is called wrong only
  * if chance would do as much less than once in 10^9 times, by Chernoff's bound:
- * of n strangers that pass with odds p each, a share q > p or more does so with
- * odds of at most e^(-n D), where D = q ln(q/p) + (1-q) ln((1-q)/(1-p)).
+ * of n absent keys that pass with odds p each, a share q > p or more does so
+ * with odds of at most e^(-n D), where D = q ln(q/p) + (1-q) ln((1-q)/(1-p)).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "input/source.h"
 
 static struct texts lists;
-static uint64_t strangers;
+static uint64_t absent_keys;
 
 /* ---- The bytes ---------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ static void look_for_keys(void) {
 
 /* Enough for the rate to show, in seconds. */
 static uint64_t stranger_count(double promised) {
-    if (strangers) return strangers;
+    if (absent_keys) return absent_keys;
     return (uint64_t)fmin(1e8, fmax(1e6, 100 / promised));
 }
 
@@ -158,7 +158,7 @@ static bool query_absent_keys(const calyx_info *is) {
     const uint64_t passed = count_passing(n);
     const bool beyond = is_beyond_chance(passed, n, is->fpr);
     char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
-    printf("  strangers   %s of %s pass: %s\n", count_text(passed, a),
+    printf("  absent keys %s of %s pass: %s\n", count_text(passed, a),
            count_text(n, b), rate_text((double)passed / (double)n, c));
     printf("  rate        %s promised, %s expected at this fill\n",
            rate_text(is->fpr, a), rate_text(is->fpr_now, b));
@@ -193,12 +193,12 @@ static int run(int count, char **operands) {
                 missing);
     if (!keeps_rate && is.fpr_now > is.fpr)
         fail_at(path, 0,
-                "more strangers pass than was promised: it holds more keys "
-                "than it was made for");
+                "more absent keys pass than the rate allows: it holds more "
+                "keys than it was made for");
     if (!keeps_rate)
         fail_at(path, 0,
-                "more strangers pass than was promised; by chance so many do "
-                "less than once in 10^9 times");
+                "more absent keys pass than the rate allows; by chance as many "
+                "do less than once in 10^9 times");
     calyx_free(f);
     return EXIT_YES;
 }
@@ -207,33 +207,33 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {0, "against", "LIST",
-         "Also look for every key of LIST, and ask for strangers. May be given "
+         "Also look up every key of LIST, and query absent keys. May be given "
          "several times; - is standard input.",
          parse_texts, &lists},
-        {0, "strangers", "COUNT",
-         "Ask for so many strangers. The default is a million, and more if the "
+        {0, "absent", "COUNT",
+         "Query COUNT absent keys. The default is a million, and more if the "
          "rate is low, up to a hundred million.",
-         parse_positive, &strangers},
+         parse_positive, &absent_keys},
         {0},
     },
 };
 
 const struct verb verb_verify = {
     .name = "verify",
-    .summary = "check a filter against its checksums, and against a list",
+    .summary =
+        "check a filter against its checksums, and against a list of its keys",
     .synopsis = "[--against LIST]... [OPTION]... FILE",
     .prose =
         (const char *const[]){
             "Checks every byte of the filter against its checksum. With "
-            "--against also looks for every key of the list, of which none may "
-            "be missing, and asks for keys that were never added, of which no "
-            "more may pass than the filter promised. Lines whose key is "
-            "missing are named, up to ten.",
-            "The strangers are made up, and have a newline and a NUL in them, "
-            "so that they are in no list. By chance a few more of them may "
-            "pass than the rate says; it is called trouble only if chance "
-            "would do as much less than once in 10^9 times (a bound on the "
-            "binomial distribution).",
+            "--against it also looks up every key of the list, none of which "
+            "may be missing, and queries keys that were never added, of which "
+            "no more may pass than the filter's rate allows. Up to ten lines "
+            "with missing keys are printed.",
+            "The absent keys are generated, and contain a newline and a NUL, "
+            "so that no list has them. By chance a few more may pass than the "
+            "rate says. That is an error only if the odds of it are below 1 in "
+            "10^9 (a bound on the binomial distribution).",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &work_group, &progress_group, NULL},
@@ -244,7 +244,7 @@ const struct verb verb_verify = {
              "does it have every line, and does it keep its rate?"},
             {0},
         },
-    .status = "0 if all is right, 2 if anything is not.",
+    .status = "0 if everything is right, 2 if not.",
     .least = 1,
     .most = 1,
     .run = run,
