@@ -1,6 +1,6 @@
 /*
- * The calyx command: filters at the shell. This file finds the verb that was
- * asked for and runs it; tool.h tells what a verb is.
+ * The calyx command: filters at the shell. This file finds the verb and runs
+ * it; tool.h says what a verb is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,19 +71,19 @@ int finish(int status) {
     fail_os("standard output", "write");
 }
 
-/* A standard stream that the caller closed must not become the number of the
- * next file that is opened: a message would be written into a filter. What
- * stands in for it fails as a closed one does, since it is open the wrong way
- * round. */
+/* A closed standard stream must not become the descriptor of the next file that
+ * is opened: a message would be written into a filter. Its stand-in is open the
+ * wrong way round, so it fails as a closed one does. */
 static void occupy_standard_streams(void) {
     static const int wrong_ways[] = {O_WRONLY, O_RDONLY, O_RDONLY};
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_ways[fd]) != fd)
-            exit(EXIT_TROUBLE); /* with nobody to tell */
+            exit(EXIT_TROUBLE); /* no way to report it */
 }
 
-/* The C library reserves 64 MiB of addresses for each thread that asks for
- * memory, and `ulimit -v` counts them. Ours seldom ask: one heap does. */
+/* The C library reserves 64 MiB of address space for each thread that
+ * allocates, and `ulimit -v` counts it. Our threads seldom allocate: one heap
+ * will do. */
 static void share_heap(void) {
 #ifdef M_ARENA_MAX
     mallopt(M_ARENA_MAX, 1);

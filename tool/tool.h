@@ -1,13 +1,13 @@
 /*
- * The frame of the calyx command: what every verb is made of.
+ * The frame of the calyx command: what every verb uses.
  *
- * A verb is one file, verb_NAME.c, that exports one `const struct verb`, and
- * one row in main.c. What stands in it is the only source of its help, its
- * manual page and its completion, and drives the reading of its options.
+ * A verb is one file, verb/verb_NAME.c, that exports one `const struct verb`,
+ * and one row in main.c. That struct is the only source of its help, its manual
+ * page and its completion, and drives the parsing of its options.
  *
- * A process runs one verb once. So options are read into static variables, and
- * trouble ends the process: fail() and its kin print one line, take away what
- * was half written, and exit with EXIT_TROUBLE.
+ * A process runs one verb once. So options are parsed into static variables,
+ * and an error ends the process: fail() and its variants print one line, remove
+ * unfinished files, and exit with EXIT_TROUBLE.
  */
 #ifndef CALYX_TOOL_H
 #define CALYX_TOOL_H
@@ -21,8 +21,8 @@ enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_TROUBLE = 2 };
 
 /* ---- Verbs (main.c) ----------------------------------------------------- */
 
-/* One option. `take` stores its value in `into`; see below for those there
- * are. */
+/* One option. `parse` stores its value in `into`; the functions for it are
+ * below. */
 struct verb_option {
     char letter;          /* 0: it has none                           */
     const char *name;     /* long name, without the dashes            */
@@ -66,12 +66,12 @@ int finish(int status);
 
 /* ---- Reading options (args.c) ------------------------------------------- */
 
-/* Read the options of a verb, in any order and place; what is left is moved to
- * the front of `words`, and counted. Ends the process with help if that was
- * asked for. */
+/* Parse the options of a verb, in any order and place. The operands are moved
+ * to the front of `words`; their number is returned. Ends the process after
+ * printing help if an option says so. */
 int read_options(const struct verb *verb, int count, char **words);
 
-/* How options take their value. On each line, what `into` points to. */
+/* How options parse their value. On each line, what `into` points to. */
 struct texts {
     const char **text;
     size_t count;
@@ -98,8 +98,8 @@ const char *nearest(const char *name, const char *const *names);
 
 /* ---- Numbers (number.c) ------------------------------------------------- */
 
-/* K, M, G and T stand for powers of 1000; Ki, Mi, Gi and Ti for powers of 1024.
- * Each returns false if the text is not what it wants. */
+/* K, M, G and T are powers of 1000; Ki, Mi, Gi and Ti powers of 1024. Each
+ * returns false if the text has another form. */
 bool count_from(const char *text, uint64_t *count); /* 10M, 1e9, 1.5G       */
 bool size_from(const char *text, uint64_t *bytes);  /* 64KiB, 10M, 1G, 4096B */
 bool rate_from(const char *text, double *rate);     /* 0.01, 1%, 1/1000     */
@@ -137,12 +137,13 @@ extern const char *verb_name;
 /* When the reader of our output has gone: end as SIGPIPE would, in silence. */
 _Noreturn void end_of_pipe(void);
 
-/* Done first, whenever the process ends early: by trouble, or by a closed pipe.
- * For what must not be left undone, such as sealing a file changed in place. */
+/* Called first when the process ends early: by an error, or by a closed pipe.
+ * For what must be finished, such as sealing a file that is changed in place.
+ */
 extern void (*at_early_end)(void);
 
-/* Files to remove if the process ends early, by trouble or by a signal: `path`
- * must stay as it is until forget_file. */
+/* Files to remove if the process ends early, by an error or by a signal: `path`
+ * must stay valid until forget_file. */
 void remember_file(const char *path);
 void forget_file(const char *path);
 void remove_files(void); /* also for signal handlers */
@@ -166,9 +167,9 @@ void guard_mappings(void);
  * and writes nothing. */
 void reserve_blocks(const char *path);
 
-/* ---- The watch (watch.c) ------------------------------------------------ */
+/* ---- Signals and progress (signals.c) ------------------------------------ */
 
-/* A thread that waits for SIGINT, SIGTERM and SIGHUP, which it turns into
+/* A thread that waits for SIGINT, SIGTERM and SIGHUP, for which it calls
  * end_by, and draws the progress bar. The signals are blocked in all others. */
 void block_signals(void);       /* before any thread is made */
 void start_signal_thread(void); /* when options have been read */
@@ -177,8 +178,8 @@ void unblock_signals(void);     /* before exec, for the program to come */
 /* --progress, --no-progress */
 extern const struct group progress_group;
 
-/* What the bar and SIGUSR1 tell of, until progress_end. `share` may return -1
- * if nobody knows, and is called from the watch. */
+/* What the bar and SIGUSR1 show, until progress_end. `share` may return -1 if
+ * unknown, and is called from the signal thread. */
 struct progress {
     double (*share)(void *context);
     void *context;

@@ -12,8 +12,8 @@ extern const struct group budget_group;
 /* Bytes, from -S; or half of what the cgroup or the machine has left. */
 uint64_t budget(void);
 
-/* What is left of it when so many bytes are taken; a quarter at least, for the
- * smallest filter may be larger than the budget of a test. */
+/* The budget less `taken` bytes; at least a quarter, since the smallest filter
+ * may exceed the budget of a test. */
 uint64_t budget_without(uint64_t taken);
 
 bool only_plans(void); /* --dry-run */
@@ -22,7 +22,7 @@ bool only_plans(void); /* --dry-run */
 struct sample {
     bool rereadable; /* a regular file */
     bool plain;      /* and not packed: cheap to read again */
-    uint64_t bytes;  /* when unpacked, about; 0 if nobody knows */
+    uint64_t bytes;  /* about, decompressed; 0 if unknown */
     uint64_t lines;  /* about */
     double seconds;  /* to read it, about */
 };

@@ -1,9 +1,9 @@
 /*
- * Which lines of the input are not to be printed: a bit for each.
+ * Lines of the input that are not to be printed: one bit for each.
  *
- * Files can be read again. So lines that are to be printed need not be kept
- * until all before them are known, nor brought back into their order: a last
- * pass over the files prints those without a mark.
+ * Regular files can be read again. So lines need not be stored until all lines
+ * before them are known, nor be sorted: a last pass over the files prints those
+ * without a mark.
  */
 #ifndef CALYX_TOOL_MARKS_H
 #define CALYX_TOOL_MARKS_H
@@ -21,8 +21,8 @@ uint64_t marks_lines(const struct line_marks *marks);
 void marks_set(struct line_marks *marks, uint64_t line);
 uint64_t marks_count(const struct line_marks *marks);
 
-/* Put out the lines of a block that has block->ends, behind those that were
- * put out before; for a turn. */
+/* Output the lines of a block that has block->ends, after those of earlier
+ * blocks. To be called in order. */
 void marks_print_block(struct line_marks *marks, struct text_block *block);
 
 /* Print all lines that have not been put out yet; false if there are none, and

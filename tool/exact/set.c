@@ -12,7 +12,7 @@ enum {
 
 struct key_set {
     uint64_t budget;
-    size_t beside;
+    size_t payload;
     uint64_t *slots; /* 0: free; else the place counts words, from 1 */
     uint64_t slot_count, count;
     char *entries;
@@ -43,10 +43,10 @@ static void free_slots(struct key_set *set) {
     munmap(set->slots, set->slot_count * sizeof *set->slots);
 }
 
-struct key_set *set_new(uint64_t budget, size_t beside) {
+struct key_set *set_new(uint64_t budget, size_t payload) {
     struct key_set *const set = alloc_memory(sizeof *set);
     *set = (struct key_set){
-        .budget = budget, .beside = beside, .room = FIRST_ROOM};
+        .budget = budget, .payload = payload, .room = FIRST_ROOM};
     set->entries = take_pages(set->room);
     alloc_slots(set, FIRST_SLOTS);
     return set;
@@ -62,8 +62,8 @@ void set_free(struct key_set *set) {
 void set_clear(struct key_set *set, uint64_t budget) {
     free_slots(set);
     alloc_slots(set, FIRST_SLOTS);
-    /* entries of the next round will stand on the same pages, but for a budget
-     * that has shrunk */
+    /* entries of the next partition use the same pages, unless the budget has
+     * shrunk */
     if (budget < set->budget) madvise(set->entries, set->room, MADV_DONTNEED);
     set->budget = budget;
     set->count = set->used = 0;
@@ -78,7 +78,7 @@ static struct entry *entry_at(const struct key_set *set, uint64_t place) {
 static uint64_t size_of(const struct key_set *set, uint64_t key_size,
                         uint64_t line_behind) {
     const uint64_t size =
-        sizeof(struct entry) + set->beside + key_size + line_behind;
+        sizeof(struct entry) + set->payload + key_size + line_behind;
     return (size + 7) & ~UINT64_C(7);
 }
 
@@ -88,7 +88,7 @@ void *set_payload(const struct key_set *set, const struct entry *e) {
 }
 
 static calyx_key key_of(const struct key_set *set, const struct entry *e) {
-    return (calyx_key){(const char *)e + sizeof *e + set->beside, e->key_size};
+    return (calyx_key){(const char *)e + sizeof *e + set->payload, e->key_size};
 }
 
 calyx_key set_line(const struct key_set *set, const struct entry *e) {
@@ -156,7 +156,7 @@ static void point_to(struct key_set *set, const struct entry *e) {
     set->slots[at & (set->slot_count - 1)] = tag_of(e->hash) | (words + 1);
 }
 
-/* Entries stand in order, and slots do not: they are fetched ahead. */
+/* Entries are in order, slots are not: prefetch the slots. */
 static void point_to_all(struct key_set *set) {
     enum { AHEAD = 16 };
     const struct entry *ahead = NULL;
@@ -176,7 +176,7 @@ static bool within_budget(const struct key_set *set, uint64_t slots,
     return slots * sizeof *set->slots + used <= set->budget;
 }
 
-/* Slots for one more: at most 2 of 3 are taken, or 9 of 10 when there is no
+/* Slots for one more key: at most 2 of 3 are used, or 9 of 10 when there is no
  * memory for more. */
 static bool room_in_slots(struct key_set *set, uint64_t used) {
     if (3 * set->count < 2 * set->slot_count) return true;
@@ -231,10 +231,10 @@ struct entry *set_insert(struct key_set *set, const calyx_key *key,
     struct entry *const e = (struct entry *)(void *)(set->entries + set->used);
     *e = (struct entry){hash, (uint32_t)key->size, (uint32_t)line_behind};
     char *const to = (char *)e + sizeof *e;
-    memset(to, 0, set->beside);
-    if (key->size) memcpy(to + set->beside, key->data, key->size);
+    memset(to, 0, set->payload);
+    if (key->size) memcpy(to + set->payload, key->data, key->size);
     if (line && line->size)
-        memcpy(to + set->beside + key->size, line->data, line->size);
+        memcpy(to + set->payload + key->size, line->data, line->size);
     set->used = used;
     set->count++;
     point_to(set, e);

@@ -36,8 +36,8 @@ void spill_put(struct spill *spill, const struct record *record);
 /* From writing to reading. */
 void spill_rewind(struct spill *spill, size_t buffer);
 
-/* The next records, at most `most`, at least one; 0 at the end. They stand in
- * the buffer until the next call. */
+/* The next records, 1 to `most`; 0 at the end. They are in the buffer until the
+ * next call. */
 size_t spill_read(struct spill *spill, struct record *records, size_t most);
 
 uint64_t spill_size(const struct spill *spill);    /* bytes put into it */

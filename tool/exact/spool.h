@@ -1,11 +1,11 @@
 /*
- * Hashes kept until it is known how many there are.
+ * Stores hashes until their number is known.
  *
- * The size of a filter depends on the number of different keys. Those who do
- * not know it put the hashes here: 8 bytes each, the first million in memory
- * and the rest in a file without a name in $TMPDIR, while a sketch of 64 KiB
- * estimates how many are different. Then they make the filter, and take the
- * hashes out again. So the input is read once, and may be a pipe.
+ * The size of a filter depends on the number of distinct keys. If that is
+ * unknown, the hashes go here: 8 bytes each, the first million in memory and
+ * the rest in a nameless file in $TMPDIR, while a sketch of 64 KiB estimates
+ * how many are distinct. Then the filter is made, and the hashes are read back.
+ * So the input is read once, and may be a pipe.
  */
 #ifndef CALYX_TOOL_SPOOL_H
 #define CALYX_TOOL_SPOOL_H

@@ -48,7 +48,7 @@ static void save_whole(void) {
 
 static void save(void) {
     begin_change();
-    at_early_end = NULL; /* lest trouble in it bring us back */
+    at_early_end = NULL; /* so that an error in it does not recurse */
     (in_place ? close_in_place : save_whole)();
     end_change();
 }
@@ -71,7 +71,8 @@ static bool is_missing(void) {
     return stat(path, &is) != 0 && errno == ENOENT;
 }
 
-/* A name beside the file, with the same ending: that tells how it is packed. */
+/* A name in the same folder with the same ending, which says how the file is
+ * compressed. */
 static char *name_beside(void) {
     const char *const slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) + 1 : 0;

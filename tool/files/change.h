@@ -1,15 +1,15 @@
 /*
- * A filter file that is to be changed, for add and remove: in place where that
- * is possible, else in memory and then replaced as a whole. Either way one
- * process at a time, and with no key lost if the process ends early.
+ * A filter file that is changed, for add and remove: in place where possible,
+ * else in memory and then replaced as a whole. Only one process at a time, and
+ * no key is lost if the process ends early.
  */
 #ifndef CALYX_TOOL_CHANGE_H
 #define CALYX_TOOL_CHANGE_H
 
 #include "tool.h"
 
-/* Open for adding. An early end saves what was added. If there is no such file,
- * it is made of what `make` returns; NULL: that is trouble. */
+/* Open for adding. An early end saves what was added. If the file is missing,
+ * make it from what `make` returns; NULL: that is an error. */
 calyx_filter *change_open(const char *path, calyx_filter *(*make)(void));
 
 /* Open a copy in memory. An early end leaves the file as it was. */

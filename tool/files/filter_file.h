@@ -26,7 +26,7 @@ void filter_expect_whole(const calyx_filter *f, const char *path);
 /* Read a filter into memory of its own, to be changed. */
 calyx_filter *filter_load(const char *path, bool concurrent);
 
-/* Write it through an output, with its manners. */
+/* Write it as output_open and output_write do. */
 void filter_save(const calyx_filter *f, const char *path, bool replace);
 
 /* Say so if a filter holds more keys than its rate was promised for. */

@@ -14,8 +14,8 @@ struct foreign_form {
     /* Write a filter in this form. `path` is its file, for messages. */
     void (*write)(const calyx_filter *f, const char *path, struct output *to);
 
-    /* Read the header. Fills `is` with what it tells of the filter, `bits`
-     * included. */
+    /* Read the header. Fills `is` with what it says about the filter, including
+     * `bits`. */
     void (*read)(struct byte_source *from, calyx_options *is);
 };
 

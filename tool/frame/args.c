@@ -1,7 +1,7 @@
 /*
- * Reading options, driven by the tables of the verb: -n 5, -n5, --keys 5,
- * --keys=5, -vc for -v -c. Options may stand anywhere; after "--" nothing is
- * one, and "-" never is: it stands for standard input.
+ * Parses options by the tables of the verb: -n 5, -n5, --keys 5, --keys=5, -vc
+ * for -v -c. Options may be anywhere; after "--" nothing is an option, and "-"
+ * never is: it means standard input.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- Finding an option -------------------------------------------------- */
 
-/* How many letters must be put in, taken out or changed to make b of a. */
+/* Edit distance: letters to insert, remove or change to make b of a. */
 static size_t distance(const char *a, const char *b) {
     enum { MOST = 32 };
     size_t row[MOST + 1];

@@ -70,7 +70,7 @@ void copy_access(int fd, const struct stat *of, bool owner, const char *name) {
 
 /* ---- The draft ----------------------------------------------------------- */
 
-/* Try names that nobody else has, until `take` does not find one taken. */
+/* Try random names until `take` finds one that is free. */
 static bool take_name(struct draft_file *d, int (*take)(struct draft_file *d)) {
     enum { MOST_TRIES = 1000 };
     const int folder = folder_size(d->path);
@@ -90,8 +90,8 @@ static bool take_name(struct draft_file *d, int (*take)(struct draft_file *d)) {
     return false;
 }
 
-/* Until it has its owner and group, a file that replaces another is for nobody
- * else. What the umask says is taken away by the system. */
+/* Until a replacement has its owner and group, nobody else may open it. The
+ * system applies the umask. */
 static mode_t first_mode(const struct draft_file *d) {
     return d->replaces ? 0600 : 0666;
 }
@@ -201,7 +201,8 @@ static bool link_to_new(const struct draft_file *d) {
 
 void draft_publish(struct draft_file *d) {
     if (!sync_file(d->fd)) fail_os(d->name, "bring it to the disk");
-    /* closing tells of errors too, but the last of it must wait for the name */
+    /* closing reports errors too, but the last reference must wait for the name
+     */
     const int twin = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
     if (twin < 0 || close(twin) != 0) fail_os(d->name, "close it");
     if (d->temporary || d->replaces || !link_to_new(d)) put_in_place(d);

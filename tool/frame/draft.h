@@ -26,8 +26,8 @@ struct draft_file {
 struct draft_file *draft_open(const char *path, const struct stat *old,
                               bool may_replace, const char *name);
 
-/* On the disk, and under its name. Unless it may replace one, a file that has
- * come to be there meanwhile is trouble. */
+/* Sync the file and give it its name. If it may not replace a file, one that
+ * has appeared meanwhile is an error. */
 void draft_publish(struct draft_file *draft);
 
 /* Bring the name of this file to the disk. */

@@ -56,13 +56,13 @@ void end_change(void) {
     pthread_mutex_unlock(&changing);
 }
 
-/* Never unlocked: whoever else would end the process, or change anything, waits
- * until it is gone. */
+/* Never unlocked: other threads that would end the process or change anything
+ * wait until it is gone. */
 static void clean_up(void) {
     begin_change();
     remove_files();
     void (*const last)(void) = at_early_end;
-    at_early_end = NULL; /* lest trouble in it bring us back */
+    at_early_end = NULL; /* so that an error in it does not recurse */
     if (last) last();
 }
 
@@ -122,7 +122,7 @@ static void say(const char *file, uint64_t line, const char *format,
     n = show(text, n, shown, sizeof shown - 1);
     shown[n++] = '\n';
     progress_hide();
-    if (write(STDERR_FILENO, shown, n) < 0) return; /* nobody to tell */
+    if (write(STDERR_FILENO, shown, n) < 0) return; /* no way to report it */
 }
 
 void warn(const char *format, ...) {

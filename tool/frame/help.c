@@ -30,7 +30,7 @@ static const struct example tour[] = {
     {NULL, NULL},
 };
 
-/* What the verbs look for in the environment; the page of each tells more. */
+/* Environment variables of the verbs; the page of each has details. */
 static const struct {
     const char *name, *text;
 } environment[] = {

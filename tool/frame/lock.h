@@ -27,8 +27,8 @@ void parse_wait(const struct verb_option *option, const char *value);
 void await_other_writer(const char *path);
 
 /* Lock the file of this name until the process ends, or another is locked.
- * False if there is no regular file of this name, or one that may not be read:
- * then whoever changes it learns at its end that it was replaced. Fails as
+ * False if there is no regular file of this name, or it may not be read: then a
+ * process that changes it learns at its end that it was replaced. Fails as
  * above if another process has the lock. */
 bool lock_file(const char *path);
 

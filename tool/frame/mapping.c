@@ -1,8 +1,7 @@
 /*
- * Files that are mapped. Memory that maps a file is as good as the file: where
- * another program cuts it, or the disk fails or has no block for a hole, the
- * next access is a SIGBUS. That ends the process with a message, as any other
- * trouble with a file does.
+ * Mapped files. If another program truncates a mapped file, or the disk fails
+ * or has no block for a hole, the next access raises SIGBUS. That ends the
+ * process with a message, like any other error of a file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +66,7 @@ static void say(const char *const *words) {
         memcpy(text + size, *words, length < room ? length : room);
         size += length < room ? length : room;
     }
-    if (write(STDERR_FILENO, text, size) < 0) return; /* nobody to tell */
+    if (write(STDERR_FILENO, text, size) < 0) return; /* no way to report it */
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context) {
@@ -99,7 +98,7 @@ void guard_mappings(void) {
 
 void reserve_blocks(const char *path) {
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return; /* which is told when it is opened for good */
+    if (fd < 0) return; /* opening it will report that */
     struct stat is;
     const bool has_holes = fstat(fd, &is) == 0 && S_ISREG(is.st_mode) &&
                            lseek(fd, 0, SEEK_HOLE) < is.st_size;

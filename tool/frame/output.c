@@ -1,7 +1,7 @@
 /*
- * Where bytes go. A file is written as a draft, brought to the disk, and then
- * given its name: whoever looks sees nothing, or all of it. What is not a
- * regular file, such as /dev/null or a pipe, is written as it is.
+ * Output. A file is written as a draft, synced, and then gets its name: others
+ * see nothing or all of it. What is not a regular file, such as /dev/null or a
+ * pipe, is written directly.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@ size_t secret_size(const char *rest) {
     return at ? (size_t)(at - rest) : 0;
 }
 
-/* Words as they were; what is shown instead stands in `shown`. */
+/* The original words, and what `shown` shows instead. */
 static struct hidden {
     const char *shown;
     size_t size;

@@ -21,7 +21,7 @@ static const double most_doubt = 0.025;
 
 static bool is_plain(const char *path, uint64_t *size) {
     struct byte_source *const source = source_try(path);
-    if (!source) return false; /* which is told when it is its turn */
+    if (!source) return false; /* reading it will report that */
     const bool plain = source_is_plain_file(source);
     *size = source_size(source);
     source_close(source);
@@ -42,7 +42,7 @@ static double density(const char *path, uint64_t place) {
     return (double)ends / (double)n;
 }
 
-/* One density for each piece. The files are taken as one. */
+/* One density for each piece, over all files. */
 static bool sample(char **files, const uint64_t *sizes, uint64_t total,
                    double *densities) {
     uint64_t before = 0; /* bytes in the files before this one */
@@ -55,9 +55,9 @@ static bool sample(char **files, const uint64_t *sizes, uint64_t total,
     return true;
 }
 
-/* The mean, and three times its standard error; the latter by the differences
- * of neighbours, so that a file that changes slowly, as a sorted one does, is
- * not taken for a mixed one. */
+/* The mean plus three times its standard error. The error comes from the
+ * differences of neighbours, so that a file that changes slowly, such as a
+ * sorted one, does not look mixed. */
 static double upper_mean(const double *densities) {
     double sum = densities[0], squares = 0;
     for (int i = 1; i < PIECES; i++) {

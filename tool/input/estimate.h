@@ -1,19 +1,18 @@
 /*
- * How many lines files have, judged by a sample.
+ * The number of lines in files, estimated from a sample.
  *
- * To read a file only for that takes half as long as to make a filter of it. So
- * small pieces are read instead, at even distances, and the ends of lines are
- * counted in them. Who uses the result has to look whether it was right.
+ * Reading a file only for that takes half as long as building a filter of it.
+ * So small pieces are read instead, at even distances, and the line ends in
+ * them are counted. The caller must check whether the estimate was right.
  */
 #ifndef CALYX_TOOL_ESTIMATE_H
 #define CALYX_TOOL_ESTIMATE_H
 
 #include "tool.h"
 
-/* At least as many as there are, by all appearances, and not many more. False
- * if nobody can say: one of them is not a regular file, or packed, or standard
- * input; they are too small for a sample, or too mixed; or a line may contain
- * what ends it, as in CSV. */
+/* Very likely at least the true number, and not much more. False if unknown: a
+ * file is not regular, or compressed, or standard input; they are too small for
+ * a sample, or too mixed; or a line may contain what ends it, as in CSV. */
 bool estimate_lines(int count, char **files, uint64_t *lines);
 
 #endif

@@ -26,13 +26,13 @@ struct key_options {
 /* Those to go by. */
 extern struct key_options key_form;
 
-/* --text: are lines taken of a file whatever it looks like? */
+/* --text: read lines from a file whatever it looks like? */
 bool accepts_any_bytes(void);
 
 /* Store those of the command line with a filter that is being made. */
 void key_options_store(calyx_filter *f);
 
-/* What a filter was built with, "" for none; NULL if nobody knows. */
+/* What a filter was built with, "" for none; NULL if unknown. */
 const char *key_options_of(const calyx_filter *f);
 void key_options_set(calyx_filter *f, const char *text);
 

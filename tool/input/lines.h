@@ -24,17 +24,17 @@ struct text_block {
 
     void *context; /* of the stages that work on it */
 
-    /* For those who work on it: */
-    char *out; /* bytes to be written when it is its turn */
+    /* For the stages that work on it: */
+    char *out; /* bytes to be written, in order */
     size_t out_size, out_room;
     size_t stretch, stretch_size; /* of its text, to be written behind that */
     uint64_t *hashes;             /* one for each line */
-    size_t *ends; /* where each line ends, if that is asked for */
+    size_t *ends; /* where each line ends, if note_ends is called */
     size_t lines, hash_room, end_room;
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[360];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */
-    struct candidate *candidates; /* lines that are to be looked at in turn */
+    struct candidate *candidates; /* lines to be looked at in order */
     size_t candidate_count, candidate_room;
     char *key_bytes; /* of keys that are not there as they are in the line */
     size_t key_size, key_room;
@@ -48,23 +48,23 @@ struct candidate {
 
 void block_output(struct text_block *block, const void *bytes, size_t size);
 
-/* The same for whole lines as they stand in its text, each with its end, which
- * the last line of a file is given too. Neighbours are put together, and not
- * copied unless something else follows. */
+/* The same for whole lines of its text, each with its end, which is added to
+ * the last line of a file if missing. Adjacent lines are joined, and not copied
+ * unless something else follows. */
 void block_output_lines(struct text_block *block, const char *from,
                         size_t size);
 
 struct line_input;
 
-/* No names: standard input. With `counted`, blocks tell their line. */
+/* No names: standard input. With `counted`, blocks have line numbers. */
 struct line_input *input_open(int count, char **names, bool counted,
                               size_t block_size);
 
-/* Fill a block; false at the end. One thread at a time. Behind a block that
- * tells of trouble come those of the next file. */
+/* Fill a block; false at the end. One thread at a time. A block with an error
+ * is followed by those of the next file. */
 bool input_next(struct line_input *input, struct text_block *block);
 
-/* Share of the bytes that have been read, or -1 if nobody knows. Any thread. */
+/* Share of the bytes that have been read, or -1 if unknown. Any thread. */
 double input_share(const struct line_input *input);
 
 void input_close(struct line_input *input);

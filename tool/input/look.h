@@ -1,7 +1,7 @@
 /*
- * What a file is, by its first bytes, where that is easily taken for something
- * else: filters, packed files and Unicode text that is not UTF-8. Read as lines
- * they would give keys that nobody meant.
+ * Recognizes files by their first bytes that are easily mistaken for lists:
+ * filters, compressed files and Unicode text that is not UTF-8. Read as lines
+ * they would give meaningless keys.
  */
 #ifndef CALYX_TOOL_LOOK_H
 #define CALYX_TOOL_LOOK_H
@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOOK_BYTES = 16 }; /* no more are needed to tell */
+enum { LOOK_BYTES = 16 }; /* enough for all formats */
 
 enum look_kind { A_FILTER, PACKED_DATA, WIDE_TEXT, UTF8_MARK };
 
 struct look {
     enum look_kind kind;
     size_t size;
-    const char *magic; /* so many bytes */
+    const char *magic; /* `size` bytes */
     const char *name;  /* "xz data"                          */
     const char *pipe;  /* the command that makes lines of it */
 };

@@ -68,10 +68,10 @@ struct pipeline {
 
     pthread_mutex_t order;
     pthread_cond_t order_moved;
-    uint64_t done; /* blocks; the next whose turn it is */
+    uint64_t done; /* blocks; the number of the next in order */
     _Atomic bool over;
 
-    /* For the one whose turn it is: */
+    /* For the thread whose block is next in order: */
     uint64_t line; /* number of the last line of this file */
     struct input_totals totals;
 };

@@ -1,12 +1,12 @@
 /*
- * Work on all lines of the input, with as many threads as there are processors,
- * and with results in the order of the input.
+ * The pipeline: processes all lines of the input, with one thread for each
+ * processor, and with results in the order of the input.
  *
- * Every thread does the same: read a block, alone; work on it, beside the
- * others; and when all blocks before it are done, take its turn, alone. So
- * there are as many blocks as threads, no queues, and no thread that only waits
- * for others; and what is done in turns needs no locks and has the order of one
- * thread. With one thread it is a plain loop.
+ * Every thread does the same: it reads a block, alone; works on it, in parallel
+ * with the others; and when all blocks before it are done, finishes it, alone
+ * and in order. So there are as many blocks as threads, no queues, and no
+ * thread that only waits for others; the ordered stage needs no locks. With one
+ * thread it is a plain loop.
  */
 #ifndef CALYX_TOOL_PIPELINE_H
 #define CALYX_TOOL_PIPELINE_H
@@ -19,16 +19,17 @@ extern const struct group work_group;
 size_t thread_count(void);
 
 struct stages {
-    /* Beside the others. NULL: nothing. */
+    /* In parallel with other blocks. NULL: nothing. */
     void (*in_parallel)(struct text_block *block, struct key_batch *batch);
-    /* In its turn, within begin_change and end_change unless `unguarded`. After
-     * it, what was put out is written, and what is wrong in the block ends the
-     * process. NULL: nothing. Returns false to end the stream here. */
+    /* In the order of the input, within begin_change and end_change unless
+     * `unguarded`. Then the output of the block is written, and an error in the
+     * block ends the process. NULL: nothing. Return false to end the pipeline
+     * here. */
     bool (*in_order)(struct text_block *block, struct key_batch *batch);
-    bool unguarded;     /* the turn may wait, and guards what it must itself */
-    bool numbered;      /* blocks tell the number of their first line */
-    bool goes_on;       /* behind a file that cannot be read */
-    const char *so_far; /* what stays if reading fails, for the message */
+    bool unguarded;        /* in_order may wait, and guards its own changes */
+    bool numbered;         /* blocks have the number of their first line */
+    bool goes_on;          /* behind a file that cannot be read */
+    const char *so_far;    /* what stays if reading fails, for the message */
     struct output *output; /* for block->out; NULL if there is none */
     void *context;         /* for block->context */
 };
@@ -39,7 +40,7 @@ struct input_totals {
     uint64_t unread; /* files that could not be read to their end */
 };
 
-/* Until the input ends, or a turn says so. */
+/* Run until the input ends, or in_order returns false. */
 struct input_totals run_pipeline(const struct stages *stages, int count,
                                  char **files);
 
@@ -55,7 +56,7 @@ void note_ends(struct text_block *block, const struct key_batch *batch);
 /* Move the hashes with `chosen[i]` to the front. Returns their number. */
 size_t select_hashes(uint64_t *hashes, const bool *chosen, size_t n);
 
-/* block->hashes and block->ends, with room for so many. */
+/* block->hashes and block->ends, with room for `lines`. */
 uint64_t *room_for_hashes(struct text_block *block, size_t lines);
 size_t *room_for_ends(struct text_block *block, size_t lines);
 
@@ -67,7 +68,7 @@ struct figure {
     bool whole; /* a count */
 };
 
-/* Print them, if that is asked for: totals first, then figures. */
+/* Print them if an option says so: totals first, then figures. */
 bool wants_report(void);
 void report(const struct input_totals *totals, const struct figure *figures,
             size_t count);

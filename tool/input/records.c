@@ -159,7 +159,7 @@ static const char *behind_quotes(const char *at, const char *end) {
     for (at++; at < end; at++) {
         if (*at != '"') continue;
         if (at + 1 == end || at[1] != '"') return at + 1;
-        at++; /* a doubled one, which stands for itself */
+        at++; /* a doubled quote is one quote */
     }
     return NULL;
 }
@@ -227,7 +227,7 @@ static void put_length(struct key_batch *batch, uint64_t length) {
     put_bytes(batch, &(uint8_t){(uint8_t)length}, 1);
 }
 
-/* Put the length of what stands behind `from`, before it. */
+/* Insert the length of what follows `from`, before it. */
 static void put_length_before(struct key_batch *batch, size_t from) {
     const size_t size = batch->bytes_size - from;
     put_length(batch, size);

@@ -16,10 +16,10 @@
 /* The byte that ends a line: a newline, or NUL with -z. */
 char record_end(void);
 
-/* Does that byte end a line wherever it stands? Not in CSV. */
+/* Does that byte always end a line? Not in CSV. */
 bool record_ends_are_plain(void);
 
-/* Where reading stands in CSV, where a quoted newline is no end. */
+/* State of the CSV parser: a quoted newline does not end a line. */
 struct record_state {
     enum { FIELD_START, IN_FIELD, IN_QUOTES, QUOTE_IN_QUOTES } place;
 };
@@ -46,8 +46,8 @@ struct key_batch {
 
 void batch_start(struct key_batch *batch, const struct text_block *block);
 
-/* The next lines and keys. False behind the last; a line without the key that
- * is asked for ends the block early, with block->error. Counts block->ended. */
+/* The next lines and keys. False at the end. A line that lacks its key ends the
+ * block early, with block->error. Counts block->ended. */
 bool batch_next(struct key_batch *batch, struct text_block *block);
 
 /* Line ends within a line and at its end: 1, or more in CSV. */

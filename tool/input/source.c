@@ -125,7 +125,7 @@ static ssize_t read_file(struct byte_source *s, void *buffer, size_t size) {
 /* ---- What it is, by its first bytes -------------------------------------- */
 
 /* The magic numbers of RFC 1952 and RFC 8878; a zstd file may also start with a
- * frame to be skipped. `mask` tells which bits count. */
+ * skippable frame. `mask` says which bits count. */
 static const struct {
     enum source_packing packing;
     uint8_t bytes, magic[4], mask[4];
@@ -135,7 +135,7 @@ static const struct {
     {ZSTD, 4, {0x50, 0x2a, 0x4d, 0x18}, {0xf0, 0xff, 0xff, 0xff}},
 };
 
-/* UNKNOWN: more bytes must tell. */
+/* UNKNOWN: more bytes are needed. */
 static enum source_packing packing_of(const uint8_t *bytes, size_t size) {
     enum source_packing packing = PLAIN;
     for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
@@ -170,7 +170,8 @@ static bool find_packing(struct byte_source *s) {
 /* ---- Unpacking ---------------------------------------------------------- */
 
 #if defined CALYX_HAVE_ZLIB || defined CALYX_HAVE_ZSTD
-/* Have packed bytes at hand. Returns 1, 0 at the end, -1 in trouble. */
+/* Fill the buffer of compressed bytes. Returns 1, 0 at the end, -1 on an error.
+ */
 static ssize_t refill(struct byte_source *s) {
     if (s->at < s->packed_size) return 1;
     const ssize_t n = read_file(s, s->packed, PACKED_SIZE);
@@ -284,8 +285,8 @@ bool source_ready(const struct byte_source *s) {
 
 /* ---- What it is, unpacked ------------------------------------------------ */
 
-/* As find_packing, reads no more than it needs to. Trouble is kept for the next
- * source_read. */
+/* Like find_packing, reads no more than it needs to. An error is reported by
+ * the next source_read. */
 static const struct look *look(struct byte_source *s) {
     for (bool more;;) {
         const struct look *const found = look_at(s->head, s->head_size, &more);

@@ -1,6 +1,6 @@
 /*
- * Bytes from a file, a pipe or standard input, unpacked on the way if they are
- * gzip or zstd, which their first bytes tell.
+ * Bytes from a file, a pipe or standard input, decompressed if their first
+ * bytes say gzip or zstd.
  */
 #ifndef CALYX_TOOL_SOURCE_H
 #define CALYX_TOOL_SOURCE_H
@@ -33,18 +33,18 @@ void source_expect_filter(struct byte_source *source);
 /* For messages: the path, or "standard input". */
 const char *source_name(const struct byte_source *source);
 
-/* The next bytes, as many as are there without waiting, at most `size`; 0 at
- * the end. -1 in trouble, which source_trouble puts into words. A regular file
- * that became shorter or was written over since it was opened is trouble, which
- * shows at its end; one that has grown is not. */
+/* The next bytes, as many as are available without waiting, at most `size`; 0
+ * at the end. -1 on an error, which source_trouble describes. A regular file
+ * that was truncated or overwritten since it was opened is an error, reported
+ * at its end; one that has grown is not. */
 ssize_t source_read(struct byte_source *source, void *buffer, size_t size);
 const char *source_trouble(const struct byte_source *source);
 
 /* Would source_read return at once? */
 bool source_ready(const struct byte_source *source);
 
-/* How many bytes of the file have been read, packed as they are, and of how
- * many; 0 if nobody knows. */
+/* Bytes of the file that have been read, before decompression, and its size; 0
+ * if unknown. */
 uint64_t source_done(const struct byte_source *source);
 uint64_t source_size(const struct byte_source *source);
 

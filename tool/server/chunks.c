@@ -49,8 +49,8 @@ bool sum_from(const char *text, size_t size, uint64_t *sum) {
 static const char MAGIC[8] = "CALYXBF\2";
 enum { HEAD_START = 32 };
 
-/* A server tells of a filter that grows by its expansion, of which growth is
- * eight tenths; the filter itself goes by its growth. */
+/* A server describes a growing filter by its expansion; growth is 0.8 of that.
+ * The filter itself uses its growth. */
 static uint32_t expansion_of(double growth) {
     if (growth <= 0) return 0;
     const double expansion = round(growth / 0.8);

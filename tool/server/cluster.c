@@ -60,10 +60,10 @@ struct cluster {
     const struct url *address;
     struct node *nodes; /* the first is that of the address */
     int node_count;
-    int entry; /* the one to ask when it is not known where to */
+    int entry; /* the node to use when the right one is unknown */
     int16_t where[SLOTS];
     bool was_heard;     /* one of them has answered a command */
-    char trouble[1024]; /* why a node could not be asked */
+    char trouble[1024]; /* why a node could not be reached */
 };
 
 static int node_at(struct cluster *s, const char *host, size_t host_size,

@@ -1,9 +1,9 @@
 /*
  * A server, or all nodes of a cluster, behind one address.
  *
- * Commands go to the node that has their key: a cluster tells which by MOVED
- * and ASK. A connection that breaks is made again, by way of another node if
- * need be, until the patience of --wait is at its end.
+ * Commands go to the node that has their key: a cluster redirects by MOVED and
+ * ASK. A broken connection is made again, through another node if need be,
+ * until the time of --wait is over.
  */
 #ifndef CALYX_TOOL_CLUSTER_H
 #define CALYX_TOOL_CLUSTER_H
@@ -25,10 +25,10 @@ void cluster_close(struct cluster *server);
 struct reply *cluster_query(struct cluster *server, const struct call *call,
                             bool once);
 
-/* Many commands at a time: post some, send them all, then take as many replies,
- * in the same order. NULL stands for a connection that broke, a node that is
- * not the right one any more, and the like: ask again by cluster_query when all
- * are taken. */
+/* Many commands at a time: post some, send them all, then receive as many
+ * replies, in the same order. NULL means a broken connection, a node that is no
+ * longer the right one, or the like: repeat by cluster_query when all are
+ * received. */
 int cluster_post(struct cluster *server, const struct call *call);
 void cluster_send(struct cluster *server);
 struct reply *cluster_receive(struct cluster *server, int node);

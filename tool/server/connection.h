@@ -40,9 +40,8 @@ struct trouble {
     bool is_final;
 };
 
-/* Connect, to the host and port given or to the socket of the address; verify
- * the host if the address wants TLS; say who we are. NULL, and why, if that
- * fails. */
+/* Connect to the host and port, or to the socket of the URL; verify the host if
+ * the URL is for TLS; authenticate. NULL, and why, if that fails. */
 struct connection *connection_open(const struct url *address, const char *host,
                                    int port, struct trouble *trouble);
 void connection_close(struct connection *link);

@@ -18,8 +18,8 @@ const char *query_name(void) {
 
 /* ---- Connections --------------------------------------------------------- */
 
-/* Each thread at work takes one. All are made at the start: later the node that
- * the address names may be gone, and who has been there knows others. */
+/* Each thread uses one. All are opened at the start: later the node in the URL
+ * may be gone, while an open client knows others. */
 enum { MOST_IDLE = 256 };
 static struct cluster *idle[MOST_IDLE];
 static size_t idle_count;
@@ -90,8 +90,8 @@ void query_open(const char *url, uint64_t count) {
         give_server(cluster_open(&address));
 }
 
-/* They are in the head, which is what BF.DUMP begins with. Not every filter has
- * one, nor may everybody ask for it. */
+/* They are in the head, the first reply of BF.DUMP. Not every filter has one,
+ * and not every user may call it. */
 char *query_key_options(void) {
     struct call call = {0};
     const struct name name = name_of(0);
@@ -122,7 +122,7 @@ char *query_key_options(void) {
 
 /* ---- Questions ----------------------------------------------------------- */
 
-void key_list_add(struct key_list *q, const calyx_key *keys, size_t n) {
+void remote_keys_add(struct remote_keys *q, const calyx_key *keys, size_t n) {
     size_t size = q->size;
     for (size_t i = 0; i < n; i++) size += keys[i].size;
     if (size > q->byte_room) {
@@ -141,7 +141,7 @@ void key_list_add(struct key_list *q, const calyx_key *keys, size_t n) {
     }
 }
 
-static calyx_key key_of(const struct key_list *q, size_t i) {
+static calyx_key key_of(const struct remote_keys *q, size_t i) {
     const size_t from = i ? q->ends[i - 1] : 0;
     return (calyx_key){q->bytes ? q->bytes + from : "", q->ends[i] - from};
 }
@@ -150,13 +150,13 @@ static calyx_key key_of(const struct key_list *q, size_t i) {
 enum { MOST_KEYS = 1000 };
 struct ask {
     uint64_t shard;
-    const size_t *keys; /* their numbers in the question */
+    const size_t *keys; /* their indexes in the list */
     size_t count;
     int node, exists_node;
 };
 
 static void call_ask(struct call *call, const struct ask *ask,
-                     const struct key_list *q, const struct name *name) {
+                     const struct remote_keys *q, const struct name *name) {
     call_start(call, "BF.MEXISTS");
     call_add(call, name->text, name->size);
     for (size_t i = 0; i < ask->count; i++) {
@@ -182,7 +182,7 @@ static void read_answers(const struct reply *reply, const struct call *call,
 }
 
 /* The numbers of the keys, sorted by shard and cut into commands. */
-static struct ask *plan(const struct key_list *q, size_t *order,
+static struct ask *plan(const struct remote_keys *q, size_t *order,
                         size_t *count) {
     const uint64_t n = shards ? shards : 1;
     size_t next[MOST_SHARDS + 1] = {0};
@@ -209,9 +209,9 @@ static struct ask *plan(const struct key_list *q, size_t *order,
     return asks;
 }
 
-/* The question, and whether the filter was there to answer it. */
+/* The query, and whether the filter exists. */
 static void post(struct cluster *server, struct ask *ask,
-                 const struct key_list *q, struct call *call) {
+                 const struct remote_keys *q, struct call *call) {
     const struct name name = name_of(ask->shard);
     call_ask(call, ask, q, &name);
     ask->node = cluster_post(server, call);
@@ -220,9 +220,9 @@ static void post(struct cluster *server, struct ask *ask,
     free(name.text);
 }
 
-/* Without the answer to both, ask once more, one thing at a time. */
+/* If either reply is missing, query again, one command at a time. */
 static void settle(struct cluster *server, struct ask *ask,
-                   const struct key_list *q, struct call *call,
+                   const struct remote_keys *q, struct call *call,
                    struct reply *answers, struct reply *existence,
                    bool *found) {
     const struct name name = name_of(ask->shard);
@@ -244,7 +244,7 @@ static void settle(struct cluster *server, struct ask *ask,
     free(name.text);
 }
 
-bool *query_keys(struct key_list *q) {
+bool *query_keys(struct remote_keys *q) {
     bool *const found = alloc_memory(q->count + 1);
     size_t *const order = alloc_memory(q->count * sizeof *order + 1);
     size_t count;
@@ -269,6 +269,6 @@ bool *query_keys(struct key_list *q) {
     free(order);
     free(q->ends);
     free(q->bytes);
-    *q = (struct key_list){0};
+    *q = (struct remote_keys){0};
     return found;
 }

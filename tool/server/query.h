@@ -1,10 +1,10 @@
 /*
- * A filter in a server, or all shards of one in a cluster, asked for many keys
- * at a time: each node gets all its questions at once, and then the answers are
- * waited for.
+ * Queries a filter in a server, or all shards of one in a cluster, for many
+ * keys at a time: each node gets all its commands at once, then the replies are
+ * received.
  *
- * A server says no for a key that is missing. That must not pass for an answer:
- * so it is asked after each batch whether the filter is there.
+ * A server answers 0 for a filter that does not exist. That must not count as
+ * an answer, so each batch also checks that the filter exists.
  */
 #ifndef CALYX_TOOL_QUERY_H
 #define CALYX_TOOL_QUERY_H
@@ -21,16 +21,17 @@ const char *query_name(void); /* the URL, without a password */
 char *query_key_options(void);
 
 /* Keys, copied one behind the other. Starts as zeros. */
-struct key_list {
+struct remote_keys {
     size_t *ends; /* of each key */
     size_t count, room;
     char *bytes;
     size_t size, byte_room;
 };
-void key_list_add(struct key_list *question, const calyx_key *keys, size_t n);
+void remote_keys_add(struct remote_keys *question, const calyx_key *keys,
+                     size_t n);
 
-/* Which of them the filter may have, in memory for free(); the question is
- * empty then. Any thread. */
-bool *query_keys(struct key_list *question);
+/* Which of them the filter may have, in memory for free(); the list is empty
+ * then. Any thread. */
+bool *query_keys(struct remote_keys *question);
 
 #endif

@@ -37,7 +37,8 @@ static void more_lines(struct lines *lines, size_t count) {
         resize_memory(lines->shards, lines->room * sizeof *lines->shards);
 }
 
-/* Count those of each shard, tell where each begins, put them there. */
+/* Counting sort: count the keys of each shard, compute where each begins, move
+ * them. */
 static void sort_by_shard(const struct lines *lines, struct text_block *block,
                           uint64_t shards) {
     size_t *const ends = room_for_ends(block, shards);

@@ -1,9 +1,9 @@
 /*
  * One logical filter in N shards: N files, or N keys of a cluster. A key
- * belongs to shard XXH64(key, seed 0) mod N, whatever the hash of the filters
- * is: every language has that one, and it says nothing about the bits within a
- * shard. Shard i of NAME is under the key NAME:{i}, of which a cluster sees the
- * slot of "i"; beside them NAME:shards tells how many there are.
+ * belongs to shard XXH64(key, seed 0) mod N, whatever the hash of the filters:
+ * every language has XXH64, and it is independent of the bits within a shard.
+ * Shard i of NAME is under the key NAME:{i}, whose slot is that of "i";
+ * NAME:shards holds their number.
  */
 #ifndef CALYX_TOOL_SHARDS_H
 #define CALYX_TOOL_SHARDS_H
@@ -18,8 +18,8 @@ void parse_shards(const struct verb_option *option, const char *value);
 
 uint32_t shard_of(const calyx_key *key, uint64_t shards);
 
-/* As hash_block, but with the hashes of each shard together, in the order of
- * the lines; block->ends[i] tells where those of shard i end. */
+/* As hash_block, but grouped by shard, in the order of the lines; the hashes of
+ * shard i end at block->ends[i]. */
 void hash_for_shards(struct text_block *block, struct key_batch *batch,
                      const calyx_filter *f, uint64_t shards);
 

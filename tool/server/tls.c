@@ -128,7 +128,7 @@ static int hear_verdict(int is_good, X509_STORE_CTX *store) {
 
 static int no_pass_phrase(char *buffer, int size, int writes, void *context) {
     (void)buffer, (void)size, (void)writes, (void)context;
-    return -1; /* nobody to ask: push runs at night */
+    return -1; /* push may run unattended */
 }
 
 static void load_authorities(SSL_CTX *context) {
@@ -167,7 +167,7 @@ static void load_certificate(SSL_CTX *context) {
 
 /* ---- What all connections share ------------------------------------------ */
 
-/* Called when the server asks for a certificate; there need not be one. */
+/* Called when the server wants a client certificate; there need not be one. */
 static int note_asked(SSL *ssl, void *context) {
     (void)context;
     struct tls *const t = SSL_get_app_data(ssl);
@@ -178,7 +178,7 @@ static int note_asked(SSL *ssl, void *context) {
 static SSL_CTX *new_context(void) {
     SSL_CTX *const context = SSL_CTX_new(TLS_client_method());
     if (!context) fail("TLS: %s", reason());
-    /* The system's settings may ask for more. */
+    /* The system's settings may require more. */
     if (SSL_CTX_get_min_proto_version(context) < TLS1_2_VERSION &&
         !SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION))
         fail("TLS: %s", reason());
@@ -306,7 +306,7 @@ static ssize_t outcome(struct tls *t, int result, size_t moved, short *events) {
     return -1;
 }
 
-/* Errors of before must not be taken for those of the next call. */
+/* Earlier errors must not be mistaken for those of the next call. */
 static void forget_errors(void) {
     ERR_clear_error();
     errno = 0;

@@ -20,8 +20,8 @@ struct tls;
  */
 void tls_prepare(void);
 
-/* The socket must not block, and stays the caller's. Why a call below failed is
- * written to `trouble`. */
+/* The socket must be non-blocking, and remains the caller's. Why a call below
+ * failed is written to `trouble`. */
 struct tls *tls_new(int fd, const char *host, struct trouble *trouble);
 void tls_free(struct tls *tls); /* says goodbye first, if there is anybody */
 

@@ -52,7 +52,7 @@ static int digit(char c) {
     return isdigit((unsigned char)c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
-/* Text in which %2F stands for a byte. */
+/* Decode %2F and the like. */
 static char *decode(const char *text, size_t size, size_t *decoded) {
     char *const out = alloc_memory(size + 1);
     size_t n = 0;

@@ -1,12 +1,12 @@
 /*
- * Where a filter is in a server:
+ * The URL of a filter in a server:
  *
  *     redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY      rediss:// for TLS
  *     redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB]
  *     KEY, at the server that $CALYX_REDIS_URL names
  *
  * USER, PASSWORD, PATH and KEY may have bytes written as %2F, and must for an @
- * behind the first / or ?. What is not said there is taken from
+ * after the first / or ?. The defaults of user and password are
  * $CALYX_REDIS_USER and $CALYX_REDIS_PASSWORD.
  */
 #ifndef CALYX_TOOL_URL_H
@@ -25,7 +25,7 @@ struct url {
     char *shown; /* the same without user and password, for messages */
 };
 
-/* What such a word says; fails if it is none. */
+/* Parse a word of the command line; fails if it is no URL of a filter. */
 struct url parse_url(const char *word);
 
 #endif

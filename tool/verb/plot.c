@@ -129,7 +129,7 @@ struct by_bits {
     const char *kind;
     uint32_t probes; /* 0: the best */
     double keys;
-    double share; /* of the bits that are asked; counters take the rest */
+    double share; /* of the bits that a query reads; counters take the rest */
 };
 
 static double rate_by_bits(const void *of, double bits_a_key) {

@@ -1,4 +1,4 @@
-/* What plan found out, for those who show it. */
+/* The result of plan, for printing and drawing. */
 #ifndef CALYX_TOOL_PLOT_H
 #define CALYX_TOOL_PLOT_H
 

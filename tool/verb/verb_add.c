@@ -35,7 +35,7 @@ static void add(const struct text_block *block, size_t from, size_t to,
 
 /* ---- Without --new ------------------------------------------------------ */
 
-/* Room for an answer about each line; turns come one at a time. */
+/* Room for an answer about each line; used in order. */
 static bool *room_for_answers(size_t lines) {
     static bool *answers;
     static size_t room;
@@ -57,8 +57,8 @@ static bool add_all(struct text_block *block, struct key_batch *batch) {
 
 /* ---- With --new: what is new --------------------------------------------- */
 
-/* Of lines with one hash, which no filter can tell apart, keep the first. The
- * table has the numbers of lines, from 1; 0 is an empty slot. */
+/* Of lines with equal hashes, which no filter can distinguish, keep the first.
+ * The table has the numbers of lines, from 1; 0 is an empty slot. */
 static void drop_repeated(const struct text_block *block, bool *fresh) {
     static size_t *table;
     static size_t room;
@@ -110,8 +110,8 @@ static uint64_t room_left(void) {
 static struct output *output;
 static size_t batch_bytes; /* to write at once */
 
-/* A write of at most PIPE_BUF bytes into a pipe is done as a whole or not at
- * all. A regular file is not read by anybody who could die. */
+/* A write of at most PIPE_BUF bytes into a pipe is atomic. A regular file has
+ * no reader that could die. */
 static void choose_batches(void) {
     struct stat is;
     const bool is_file = fstat(STDOUT_FILENO, &is) == 0 && S_ISREG(is.st_mode);

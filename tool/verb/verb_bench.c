@@ -1,7 +1,6 @@
 /*
- * calyx bench: how fast filters are here. The measuring is done by calyx-bench,
- * a program of its own, since it stands on libraries of other people that the
- * command does without.
+ * calyx bench: how fast filters are here. The program calyx-bench measures; it
+ * is separate, since it needs libraries that the command does not.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +12,7 @@
 
 static const char program[] = "calyx-bench";
 
-/* The program beside this one, if that can be told. */
+/* The program in the folder of this one, if that is known. */
 static const char *beside(void) {
     static char path[PATH_MAX];
     const ssize_t size = readlink("/proc/self/exe", path, sizeof path);

@@ -34,9 +34,9 @@ static uint64_t filter_count(void) {
     return shards ? shards : 1;
 }
 
-/* The keys of one filter, of so many in all. Shards get an equal share, give or
- * take its square root: six times that, and a few for small ones, is more than
- * any of a thousand shards gets, but for one time in 50 000. */
+/* The keys of one shard. Shards get an equal share, give or take its square
+ * root: six times that, and a few for small ones, is more than any of a
+ * thousand shards gets, except once in 50 000 times. */
 static uint64_t share_of(uint64_t all) {
     if (!shards || !all) return all;
     const double share = (double)all / (double)shards;
@@ -113,8 +113,8 @@ static bool guess_holds(uint64_t more_lines) {
     return !guess.wrong;
 }
 
-/* What is kept of shards says before each run of hashes whose they are, and how
- * many. */
+/* In the spool of shards each run of hashes is preceded by its shard and its
+ * length. */
 enum { COUNT_BITS = 32 };
 
 static void put(uint64_t number, const uint64_t *hashes, size_t n) {
@@ -161,10 +161,11 @@ static const struct stages stages = {.in_parallel = in_parallel,
 /* ---- Without --keys ----------------------------------------------------- */
 
 /*
- * The number of different keys decides the size. For large files it is guessed,
- * as if no line came twice; when all are in, the filter tells how many are
- * different, and if it is too small or too large for them, the files are read
- * again. For all other input, and then, the hashes are kept and counted.
+ * The number of distinct keys determines the size. For large files it is
+ * estimated, as if no line were repeated. When all are in, the filter estimates
+ * how many are distinct; if it is too small or too large for them, the files
+ * are read again. For all other input, and in that case, the hashes are stored
+ * and counted.
  */
 
 /* Does the filter keep its rate, and is it not much larger than it needs? */
@@ -219,7 +220,8 @@ static void make_counted(calyx_options want, int count, char **files,
 
 /* ---- The verb ----------------------------------------------------------- */
 
-/* Chance never does this, but somebody who chooses the keys may. */
+/* Never happens by chance, but an adversary who chooses the keys may cause it.
+ */
 static void warn_of_fullest_shard(void) {
     calyx_info info;
     double most = 1;

@@ -1,6 +1,6 @@
 /*
  * calyx check: which lines may be in a filter; or with -v, which certainly are
- * not. With the manners of grep.
+ * not. Its options follow grep.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -53,8 +53,8 @@ static bool limited(void) {
     return most != UINT64_MAX;
 }
 
-/* The one in the server counts as the first; what stands in its place here only
- * hashes, for --allow. */
+/* The filter in the server counts as the first; the one here only hashes, for
+ * --allow. */
 static void open_remote(void) {
     if (names.count)
         fail("--server does not go with -f: query one, then the other");
@@ -87,7 +87,7 @@ static void open_filters(void) {
     }
 }
 
-/* All filters are asked for the same key, and --except is one of them. */
+/* All filters are queried for the same key, including --except. */
 static void use_key_options(void) {
     const char *all_names[MOST_FILTERS + 1];
     calyx_filter *all[MOST_FILTERS + 1];
@@ -110,10 +110,10 @@ struct answers {
 /* Ask for all keys of a block at once: it takes as long as for one. */
 static struct answers query_remote(struct text_block *block,
                                    struct key_batch *batch) {
-    struct key_list question = {0};
+    struct remote_keys question = {0};
     batch_start(batch, block);
     while (batch_next(batch, block))
-        key_list_add(&question, batch->keys, batch->count);
+        remote_keys_add(&question, batch->keys, batch->count);
     block->ended = 0; /* they are gone through once more */
     return (struct answers){query_keys(&question), 0};
 }
@@ -252,7 +252,8 @@ static size_t next_of(bool which, const bool *chosen, size_t from, size_t n) {
     return at ? (size_t)(at - chosen) : n;
 }
 
-/* The same for bare lines: neighbours together, as they stand in the block. */
+/* The same for lines without a prefix: adjacent lines together, as they are in
+ * the block. */
 static void put_bare(struct text_block *block, const struct key_batch *batch,
                      const bool *chosen) {
     const size_t n = batch->count;

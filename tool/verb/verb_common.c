@@ -110,10 +110,10 @@ static struct operand *sample_operands(int n, char **files,
     return operands;
 }
 
-/* Filters of all files but one at least, the smallest first; `*next` is then
- * the file to be read through the last of them, and not the first of the
- * command line. If there was too little memory for the keys of a filter, it
- * lets too many strangers through, and they are sieved once more. */
+/* A chain of filters of all files except at least one, the smallest first;
+ * `*next` is then the file to be read through the last of them, and not the
+ * first of the command line. If a filter had too little memory for its keys,
+ * too many absent keys pass it, so the files are filtered once more. */
 static calyx_filter *chain(const struct operand *operands, int n, int *next) {
     calyx_filter *prefilter = NULL;
     uint64_t keys = operands[0].is.lines;
@@ -223,7 +223,7 @@ static int run_approx(int n, char **files) {
     output_close(output);
     calyx_info info;
     calyx_describe(f, &info);
-    /* of all strangers, the rest was not printed */
+    /* the other absent lines were not printed */
     const double wrong =
         (double)(totals.lines - printed) * info.fpr_now / (1 - info.fpr_now);
     warn("about %s of the lines printed are not common",

@@ -27,8 +27,8 @@ static void add_verbs(char *words) {
         add_word(words, (*verb)->name, strlen((*verb)->name));
 }
 
-/* The words that may stand for an argument, by what the help calls it: those in
- * "this|that", or the names of something; none if that is open. */
+/* The possible words of an argument, by its name in the help: those in
+ * "this|that", or the names of something; none if it is free text. */
 static const char *choices(const char *argument) {
     static char words[WORDS_SIZE];
     *words = '\0';

@@ -96,8 +96,8 @@ static struct figures run_in_one_pass(const struct exact_run *run,
     return f;
 }
 
-/* A filter tells which keys occur again. All other lines are printed as they
- * are. The engine marks the repeated lines among the rest. */
+/* A filter finds the keys that may occur again. All other lines are printed as
+ * they are. The engine marks the repeated lines among the rest. */
 static struct figures run_with_marks(struct exact_run *run) {
     struct rule *const rule = &run->rule;
     const struct repeats repeats = prefilter_of_repeats(

@@ -2,9 +2,9 @@
  * calyx minus: the lines of one file that no other file has, exactly and in the
  * memory that it is given.
  *
- * The other files are read first. Their lines that the first one certainly does
- * not have, by a filter of it, are dropped at once. Then the lines of the first
- * are printed as they are read, unless keys of the others had to be put off.
+ * The other files are read first. Lines that a filter of the first file lacks
+ * are dropped at once. Then the lines of the first file are printed as they are
+ * read, unless keys of the others were spilled.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +46,8 @@ static char **lists;
 static calyx_filter **filters;
 static int list_count, filter_count;
 
-/* By its name, so that a damaged one is not taken for a list; or by its bytes.
- * Those of a pipe can't be put back: if they are a filter's, they are refused
+/* By its name, so that a damaged filter is not read as a list; or by its bytes.
+ * Those of a pipe cannot be put back: if they are a filter's, they are refused
  * when they are read as lines. */
 static bool is_filter(const char *path) {
     const char *const dot = strrchr(path, '.');

@@ -22,8 +22,8 @@ static bool solves_keys(void) {
 
 /* ---- Kinds -------------------------------------------------------------- */
 
-/* A number of bits is asked for, and counters come on top: take fewer until all
- * fits. */
+/* The number of bits does not include counters: request fewer until all fits.
+ */
 static calyx_status plan_memory(calyx_options *want, calyx_info *is,
                                 calyx_error *why) {
     want->bits = 8 * memory;
@@ -58,7 +58,7 @@ static struct plan plan_kinds(void) {
     return plan;
 }
 
-/* The one that was asked for, or else the first that is possible. */
+/* The kind of --kind, or else the first that is possible. */
 static const struct planned *choose(const struct plan *plan) {
     for (int i = 0; i < plan->kinds; i++) {
         const struct planned *const p = &plan->kind[i];
@@ -126,7 +126,7 @@ static double bits_a_key(const calyx_info *is) {
 struct exact_table {
     const char *name;
     double bytes;  /* a key */
-    double probes; /* a question */
+    double probes; /* for a query */
     uint64_t keys, memory;
     const char *text;
 };
@@ -165,7 +165,7 @@ static void print_goal(void) {
                rate_text(rate, b));
 }
 
-/* The third of keys, rate and memory; a size is always told. */
+/* The third of keys, rate and memory; a size is always given. */
 static void print_amount(uint64_t held, uint64_t bytes) {
     char text[TEXT_SIZE];
     if (solves_keys())
@@ -214,7 +214,7 @@ struct saving {
     double worth;      /* where false positives take 1 % of the time */
 };
 
-/* A question costs filter + (present + (1 - present) rate) store. */
+/* A query costs filter + (present + (1 - present) rate) store. */
 static struct saving weigh(const struct planned *p) {
     const double absent = 1 - present;
     const calyx_options made = {.kind = p->kind,

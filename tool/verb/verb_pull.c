@@ -1,16 +1,16 @@
 /*
  * calyx pull: a filter, from a server into a file.
  *
- * What has come is kept beside the file, in FILE.part:
+ * Received chunks are stored in FILE.part:
  *
  *     0        "calyx pull 1", the cursor of the next chunk, and the size of
  *              the head; each in a line
  *     512      the head
  *     65536    the chunks, one behind the other
  *
- * so that a run that was ended can go on with the cursor; the server knows
- * whether its filter is still the same. In the end the part is read back, held
- * against the checksum of the whole, and saved as a file.
+ * so that a later run can resume at the cursor; the server knows whether its
+ * filter is still the same. At the end the part file is read back, compared
+ * with the checksum of the whole, and saved.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /*
  * calyx push: a filter, from a file into a server.
  *
- * It goes in chunks, each with a checksum, and the server keeps those that have
- * come. So whatever breaks, the connection, the server or this process, what
- * remains to be done is asked of the server, and done; there is nothing to be
- * kept here. A filter is asked only when all of it is there and verified.
+ * It is sent in chunks, each with a checksum, and the server stores those that
+ * arrive. Whatever breaks, the connection, the server or this process, the
+ * server knows what is missing; no state is stored here. A filter can be
+ * queried only when it is complete and verified.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static struct load {
     struct name key;    /* the key that it is loaded under, perhaps the same */
     uint64_t done;      /* chunks that the server has */
     uint64_t sum;       /* of those */
-    uint64_t furthest;  /* chunks that it had when it was asked */
+    uint64_t furthest;  /* chunks that it had by its last reply */
     int tries;          /* since it had more than before */
 } load;
 
@@ -132,7 +132,7 @@ static void chunk_arrived(const struct parcel *parcel) {
 enum { AHEAD = 8 };
 static struct parcel parcels[AHEAD];
 
-/* Send the next few; false if the server should be asked what it has. */
+/* Send the next few; false if the server must be queried for what it has. */
 static bool send_some(void) {
     const uint64_t left = load.chunks - load.done;
     const uint64_t some = left < AHEAD ? left : AHEAD;
@@ -153,9 +153,9 @@ static bool send_some(void) {
     return good;
 }
 
-/* Send the next one at leisure: this finds the node that has the key now, and
- * tells what is wrong if something is. Another push of the same file may have
- * brought more meanwhile; that is seen when the server is asked again. */
+/* Send the next one alone: this finds the node that has the key now, and
+ * reports what is wrong. Another push of the same file may have sent more
+ * meanwhile; the next query of the server shows that. */
 static void send_one(void) {
     if (load.done == load.chunks) return;
     call_chunk(&parcels[0], load.done);

@@ -45,8 +45,8 @@ static uint8_t *read_all(struct byte_source *source, size_t *size) {
     fail("out of memory: %zu bytes more are wanted", room);
 }
 
-/* A view has its checksums beside it; a filter that was read has not, and one
- * that was left unsealed could not be told from others. */
+/* A mapped filter has its checksums at hand; one that was read has not, and one
+ * that was left unsealed would look the same. */
 static calyx_filter *open_with_sums(const char *path) {
     struct byte_source *const source = source_open(path);
     if (strcmp(path, "-") != 0 && source_is_plain_file(source)) {
@@ -146,7 +146,7 @@ static double part(double share, double of) {
     return share > 0 ? share * log(share / of) : 0;
 }
 
-/* Is it beyond chance that so many passed, if the rate is kept? */
+/* Is it beyond chance that `passed` keys pass, if the rate is right? */
 static bool is_beyond_chance(uint64_t passed, uint64_t n, double p) {
     const double q = (double)passed / (double)n;
     if (q <= p) return false;
