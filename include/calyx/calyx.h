@@ -733,6 +733,83 @@ CALYX_API const char *const *calyx_kinds(void);
 CALYX_API const char *const *calyx_hashes(void);
 CALYX_API const char *const *calyx_kernels(void);
 
+/* ---- Advanced: a file read in pieces ------------------------------------- */
+
+/*
+ * For readers that fetch a few ranges of a file instead of all of it: a web
+ * page, or a client of HTTP ranges. The library says where the sections of the
+ * file are, whether they are sound, and which bytes a lookup needs; the caller
+ * reads them, and knows neither the format nor the kind.
+ *
+ * The layout comes from the first bytes of the file, as many as it has up to
+ * CALYX_HEADER_MOST. No secret key is needed. Free it once.
+ */
+enum {
+    CALYX_HEADER_MOST = 12288, /* no header is longer                    */
+    CALYX_LINE_BYTES = 64,     /* a lookup reads bodies in lines of this */
+    CALYX_LINES_MOST = 64      /* lines that a lookup reads in one part  */
+};
+
+typedef struct calyx_layout calyx_layout;
+
+CALYX_API calyx_status calyx_layout_new(const void *bytes, size_t size,
+                                        calyx_layout **out, calyx_error *why);
+CALYX_API void calyx_layout_free(calyx_layout *layout);
+
+/* What the file says about its filter. `set` has the number of bits set in each
+ * part, the oldest first; NULL leaves fpr_now, fill and distinct at 0. The
+ * number of items is exact once the slots were checked. */
+CALYX_API void calyx_layout_describe(const calyx_layout *layout,
+                                     const uint64_t *set, calyx_info *info);
+CALYX_API bool calyx_layout_part(const calyx_layout *layout, uint32_t number,
+                                 calyx_part *part);
+CALYX_API const char *calyx_layout_comment(const calyx_layout *layout);
+
+/* The sections of the file, in its order; the last is CALYX_SECTION_END, of no
+ * bytes. The bytes between two sections are zeros. */
+typedef enum calyx_section_type {
+    CALYX_SECTION_HEADER,
+    CALYX_SECTION_BODY, /* of a part; its bits come first           */
+    CALYX_SECTION_TABLES,
+    CALYX_SECTION_SLOT, /* one of two: the state of the file        */
+    CALYX_SECTION_END
+} calyx_section_type;
+
+typedef struct calyx_section {
+    calyx_section_type type;
+    uint32_t number; /* among those of its type                     */
+    uint64_t at, bytes;
+    uint64_t step; /* bytes to give to one check                    */
+} calyx_section;
+
+/* False if there are not so many. */
+CALYX_API bool calyx_layout_section(const calyx_layout *layout, uint32_t index,
+                                    calyx_section *section);
+
+/* Check the `step` bytes, or what is left, at `from` of a section. Check both
+ * slots first, then the tables, then bodies in any order: each needs what comes
+ * before it. The tables must outlive the layout.
+ *
+ * Of a slot, CALYX_OK says that it counts, unless the second one does, too. Of
+ * others, CALYX_UNSEALED says that they have no checksum to compare with. */
+CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
+                                          uint64_t from, const void *bytes,
+                                          size_t size, calyx_error *why);
+
+/* A key is in the file if it is in any part. calyx_layout_lines sets the places
+ * in the file of the lines that a lookup reads, and returns their number, or 0
+ * if the kind does not know: then read the whole file. calyx_layout_has answers
+ * from their bytes, one line after the other. CALYX_WRONG_KEY if the hash needs
+ * a secret key, which a layout does not have. */
+CALYX_API calyx_status calyx_layout_hash(const calyx_layout *layout,
+                                         const void *key, size_t size,
+                                         uint64_t *hash);
+CALYX_API size_t calyx_layout_lines(const calyx_layout *layout, uint32_t part,
+                                    uint64_t hash,
+                                    uint64_t at[CALYX_LINES_MOST]);
+CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
+                                uint64_t hash, const void *lines);
+
 #ifdef __cplusplus
 }
 #endif

@@ -313,11 +313,17 @@ void calyx_outline(const calyx_filter *f, calyx_info *info) {
 
 void calyx_describe(const calyx_filter *f, calyx_info *info) {
     read_ahead(f);
+    describe_bits(f, NULL, info);
+}
+
+void describe_bits(const calyx_filter *f, const uint64_t *counts,
+                   calyx_info *info) {
     calyx_outline(f, info);
-    double certainly_not = 1; /* odds that a stranger is told so */
+    double certainly_not = 1; /* odds that an absent key is not found */
     uint64_t set = 0, bits = 0;
+    uint32_t left = info->parts;
     for (const struct part *p = newest_of(f); p; p = p->older) {
-        const uint64_t here = count_bits(f->kind, p);
+        const uint64_t here = counts ? counts[--left] : count_bits(f->kind, p);
         const double keys = keys_for_bits(f->kind, &p->shape, here);
         info->distinct += keys;
         set += here;

@@ -179,4 +179,9 @@ double keys_for_unset(const struct kind *kind, const struct shape *shape,
 double bits_of_key(const struct kind *kind, const struct shape *shape);
 uint64_t count_bits(const struct kind *kind, const struct part *p);
 
+/* As calyx_describe, given the bits set in each part, the oldest first; NULL
+ * counts them. */
+void describe_bits(const struct calyx_filter *f, const uint64_t *counts,
+                   calyx_info *info);
+
 #endif

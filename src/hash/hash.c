@@ -169,17 +169,17 @@ static const struct hash table[] = {
         .number = xxh64_number,
         .numbers = xxh64_numbers,
     },
-#if CALYX_HAVE_SODIUM
     {
         .name = "siphash",
         .code = 3,
         .keyed = true,
+#if CALYX_HAVE_SODIUM
         .one = siphash_one,
         .many = siphash_many,
         .number = siphash_number,
         .numbers = siphash_numbers,
-    },
 #endif
+    },
 };
 enum { COUNT = sizeof table / sizeof table[0] };
 
@@ -194,7 +194,7 @@ static const char *const names[] = {
 
 const struct hash *hash_named(const char *name) {
     for (int i = 0; i < COUNT; i++)
-        if (strcmp(table[i].name, name) == 0) return &table[i];
+        if (table[i].one && strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
 }
 

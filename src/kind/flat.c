@@ -125,6 +125,15 @@ static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
     return shape->probes;
 }
 
+static bool has_in_copies(const struct shape *shape, uint64_t hash,
+                          const uint8_t *copies) {
+    for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
+        const uint64_t bit = scale64(hash, shape->blocks);
+        if (!(copies[64 * i + bit / 8 % 64] >> bit % 8 & 1)) return false;
+    }
+    return true;
+}
+
 static const struct kernel *const kernels[] = {&flat_scalar};
 static const struct kernel *const atomic_kernels[] = {&flat_scalar_atomic};
 
@@ -135,6 +144,7 @@ const struct kind kind_flat = {
     .can = CAN_BLOOM,
     .block_bits = 1,
     .offsets = offsets,
+    .has_in_copies = has_in_copies,
     .most_blocks = UINT64_C(1) << 44,
     .most_probes = 64,
     .probe_step = 1,

@@ -45,6 +45,10 @@ struct kind {
      * or if unknown: then a mapped file is verified whole before its first
      * use. */
     size_t (*offsets)(const struct shape *shape, uint64_t hash, uint64_t *at);
+    /* The answer from copies of these bytes: 64 for each offset, aligned, in
+     * their order. NULL if one_block is set, or `offsets` is NULL. */
+    bool (*has_in_copies)(const struct shape *shape, uint64_t hash,
+                          const uint8_t *copies);
 
     uint64_t most_blocks; /* that a shape may have             */
     uint32_t most_probes;
@@ -70,6 +74,12 @@ struct kind {
     void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
                  const struct block_ref *other, enum joining how);
 };
+
+/* As `offsets` and `has_in_copies`, for any kind; 0 offsets if unknown. */
+size_t kind_offsets(const struct kind *kind, const struct shape *shape,
+                    uint64_t hash, uint64_t *at);
+bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
+                        uint64_t hash, const uint8_t *copies);
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */

@@ -5,6 +5,7 @@
 #include <calyx/calyx.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "kind/kind.h"
 
 /* The kinds of filter there are. The first is the default. */
@@ -49,6 +50,27 @@ const char *kind_retired(uint32_t code) {
 uint32_t calyx_kind_can(const char *name) {
     const struct kind *const kind = kind_named(name);
     return kind ? kind->can : 0;
+}
+
+size_t kind_offsets(const struct kind *kind, const struct shape *shape,
+                    uint64_t hash, uint64_t *at) {
+    if (kind->offsets) return kind->offsets(shape, hash, at);
+    if (!kind->one_block) return 0;
+    at[0] = scale64(hash, shape->blocks) * kind->block_bits / 8;
+    return 1;
+}
+
+/* Within its block, a key has the same bits wherever the block is: so a body of
+ * this block alone gives the same answer. */
+bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
+                        uint64_t hash, const uint8_t *copies) {
+    if (kind->has_in_copies) return kind->has_in_copies(shape, hash, copies);
+    const struct shape one = {.blocks = 1, .probes = shape->probes};
+    uint64_t at = 0;
+    kind_offsets(kind, shape, hash, &at);
+    const struct kernel *const *kernel = kind->kernels;
+    while ((*kernel)->level != CPU_SCALAR) kernel++;
+    return (*kernel)->has(copies + at % 64, &one, hash);
 }
 
 const char *const *calyx_kinds(void) {

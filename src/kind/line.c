@@ -257,6 +257,14 @@ static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
     return 2;
 }
 
+static bool has_in_copies_of_two(const struct shape *shape, uint64_t hash,
+                                 const uint8_t *copies) {
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    return in_line(copies, &hash, choice) &&
+           in_line(copies + LINE_BYTES, &second, choice);
+}
+
 static const struct kernel *const line_kernels[] = {
 #if ON_X86
     &line_avx512, &line_avx2,
@@ -313,6 +321,7 @@ const struct kind kind_line2 = {
     .can = CAN_BLOOM,
     .block_bits = 8 * LINE_BYTES,
     .offsets = offsets_of_two,
+    .has_in_copies = has_in_copies_of_two,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = 4 * LINE_COLUMNS,
     .probe_step = 2,

@@ -145,6 +145,13 @@ static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
     return 1;
 }
 
+/* Within a block, the place of the block does not matter. */
+static bool has_in_copies(const struct shape *shape, uint64_t hash,
+                          const uint8_t *copies) {
+    const struct shape one = {.blocks = 1, .probes = shape->probes};
+    return has(copies + split_offset(hash, shape) % 64, &one, &hash);
+}
+
 /* ---- The kind ------------------------------------------------------------ */
 
 static const struct kernel *const kernels[] = {
@@ -168,6 +175,7 @@ const struct kind kind_split = {
     .can = CAN_BLOOM | CALYX_CAN_RANGE,
     .block_bits = 8 * SPLIT_BYTES,
     .offsets = offsets,
+    .has_in_copies = has_in_copies,
     .most_blocks = UINT32_MAX,
     .most_probes = SPLIT_LANES,
     .probe_step = SPLIT_LANES,

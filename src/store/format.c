@@ -394,30 +394,33 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     return check_layout(h, d, why);
 }
 
+bool check_slot(const struct description *d, int number, const uint8_t *slot,
+                struct state *state) {
+    const uint64_t generation = load64(slot + IN_GENERATION);
+    const uint32_t is = load32(slot + IN_STATE);
+    if (load64(slot + IN_SUM) != checksum(slot, IN_SUM, 0) ||
+        load64(slot + IN_HEADER_SUM) != d->header_sum ||
+        (is != SEALED && is != OPEN) || generation <= state->generation ||
+        generation >> 63 || load32(slot + IN_UNUSED) != 0 ||
+        (is == SEALED && load64(slot + IN_SEALED_ITEMS) != 0) ||
+        load64(slot + IN_SEALED_ITEMS) > load64(slot + IN_ITEMS) ||
+        !all_zero(slot + IN_RESERVED, IN_SUM - IN_RESERVED))
+        return false;
+    *state = (struct state){
+        .slot = number,
+        .generation = generation,
+        .sealed = is == SEALED,
+        .items = load64(slot + IN_ITEMS),
+        .tables_sum = load64(slot + IN_TABLES_SUM),
+        .sealed_items = load64(slot + IN_SEALED_ITEMS),
+    };
+    return true;
+}
+
 calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
                          struct state *state, calyx_error *why) {
     state->generation = 0;
-    for (int i = 0; i < 2; i++) {
-        const uint8_t *slot = slots[i];
-        const uint64_t generation = load64(slot + IN_GENERATION);
-        const uint32_t is = load32(slot + IN_STATE);
-        if (load64(slot + IN_SUM) != checksum(slot, IN_SUM, 0) ||
-            load64(slot + IN_HEADER_SUM) != d->header_sum ||
-            (is != SEALED && is != OPEN) || generation <= state->generation ||
-            generation >> 63 || load32(slot + IN_UNUSED) != 0 ||
-            (is == SEALED && load64(slot + IN_SEALED_ITEMS) != 0) ||
-            load64(slot + IN_SEALED_ITEMS) > load64(slot + IN_ITEMS) ||
-            !all_zero(slot + IN_RESERVED, IN_SUM - IN_RESERVED))
-            continue;
-        *state = (struct state){
-            .slot = i,
-            .generation = generation,
-            .sealed = is == SEALED,
-            .items = load64(slot + IN_ITEMS),
-            .tables_sum = load64(slot + IN_TABLES_SUM),
-            .sealed_items = load64(slot + IN_SEALED_ITEMS),
-        };
-    }
+    for (int i = 0; i < 2; i++) check_slot(d, i, slots[i], state);
     if (state->generation == 0)
         return damaged(why, "the end does not belong to the header");
     return CALYX_OK;
@@ -433,6 +436,10 @@ calyx_status open_head(struct description *d, const calyx_opening *how,
                     "it is of %llu bytes; at most %llu are wanted",
                     (unsigned long long)d->layout.file_bytes,
                     (unsigned long long)how->most_bytes);
+    if (!head->hash->one)
+        return fail(why, CALYX_TOO_NEW,
+                    "it is hashed by %s, which this library lacks",
+                    head->hash->name);
     if (head->hash->keyed && !how->key)
         return fail(why, CALYX_WRONG_KEY,
                     "it was made with a secret key; give the key to open it");

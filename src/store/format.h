@@ -83,6 +83,9 @@ calyx_status check_start(const uint8_t start[FIXED_BYTES],
 /* A whole header. */
 calyx_status check_header(const uint8_t *header, struct description *d,
                           calyx_error *why);
+/* One slot: false, and the state stays, unless it is sound and newer. */
+bool check_slot(const struct description *d, int number, const uint8_t *slot,
+                struct state *state);
 /* The two slots. */
 calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
                          struct state *state, calyx_error *why);

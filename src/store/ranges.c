@@ -48,12 +48,7 @@ struct byte_range range_at(const struct image *image, uint64_t number) {
 
 size_t ranges_of_key(const calyx_filter *f, const struct part *p, uint64_t hash,
                      uint64_t *numbers) {
-    const struct kind *const kind = f->kind;
-    size_t n = 0;
-    if (kind->offsets)
-        n = kind->offsets(&p->shape, hash, numbers);
-    else if (kind->one_block)
-        numbers[n++] = scale64(hash, p->shape.blocks) * kind->block_bits / 8;
+    const size_t n = kind_offsets(f->kind, &p->shape, hash, numbers);
     for (size_t i = 0; i < n; i++)
         numbers[i] = p->range + numbers[i] / RANGE_BYTES;
     return n;

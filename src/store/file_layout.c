@@ -1,0 +1,226 @@
+/*
+ * A file that is read in pieces: where its sections are, whether they are
+ * sound, and which bytes of it answer a lookup. The layout holds a filter
+ * without bodies, made from the header; only this file uses it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/error.h"
+#include "store/codec.h"
+
+struct calyx_layout {
+    struct description d;
+    struct state state; /* generation 0: no slot was sound */
+    const uint8_t *tables;
+};
+
+static calyx_status check_first(const void *bytes, size_t size,
+                                struct description *d, calyx_error *why) {
+    uint32_t header_bytes = 0;
+    if (size < FIXED_BYTES)
+        return fail(why, CALYX_DAMAGED,
+                    "not a calyx filter: it has %llu bytes, fewer than the "
+                    "%d that all begin with",
+                    (unsigned long long)size, FIXED_BYTES);
+    const calyx_status status = check_start(bytes, &header_bytes, why);
+    if (status != CALYX_OK) return status;
+    if (size < header_bytes)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: it ends after %llu of the %u bytes of its header",
+                    (unsigned long long)size, header_bytes);
+    return check_header(bytes, d, why);
+}
+
+calyx_status calyx_layout_new(const void *bytes, size_t size,
+                              calyx_layout **out, calyx_error *why) {
+    calyx_layout *const l = malloc(sizeof *l);
+    if (!l) return fail(why, CALYX_NO_MEMORY, "no memory for a layout");
+    *l = (calyx_layout){0};
+    struct description *const d = &l->d;
+    calyx_status status = check_first(bytes, size, d, why);
+    if (status == CALYX_OK)
+        status = d->head.hash->keyed ? choose_kernel(NULL, &d->head, why)
+                                     : open_head(d, NULL, why);
+    if (status != CALYX_OK) {
+        free(l);
+        return status;
+    }
+    d->head.comment = d->comment;
+    for (uint32_t i = 0; i < d->parts; i++) {
+        d->part[i].older = d->head.newest;
+        d->head.newest = &d->part[i];
+    }
+    *out = l;
+    return CALYX_OK;
+}
+
+void calyx_layout_free(calyx_layout *l) {
+    free(l);
+}
+
+void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
+                           calyx_info *info) {
+    if (set)
+        describe_bits(&l->d.head, set, info);
+    else
+        calyx_outline(&l->d.head, info);
+    info->kernel = "";
+    info->huge_pages = false;
+    info->read_only = true;
+}
+
+bool calyx_layout_part(const calyx_layout *l, uint32_t number,
+                       calyx_part *part) {
+    return calyx_outline_part(&l->d.head, number, part);
+}
+
+const char *calyx_layout_comment(const calyx_layout *l) {
+    return l->d.comment;
+}
+
+/* ---- Sections ------------------------------------------------------------ */
+
+bool calyx_layout_section(const calyx_layout *l, uint32_t index,
+                          calyx_section *section) {
+    const struct layout *const at = &l->d.layout;
+    const uint32_t parts = l->d.parts;
+    *section = (calyx_section){0};
+    if (index == 0)
+        *section = (calyx_section){.type = CALYX_SECTION_HEADER,
+                                   .bytes = at->header_bytes};
+    else if (index <= parts)
+        *section = (calyx_section){.type = CALYX_SECTION_BODY,
+                                   .number = index - 1,
+                                   .at = at->body_at[index - 1],
+                                   .bytes = at->body_bytes[index - 1],
+                                   .step = RANGE_BYTES};
+    else if (index == parts + 1)
+        *section = (calyx_section){.type = CALYX_SECTION_TABLES,
+                                   .at = at->tables_at,
+                                   .bytes = at->tables_bytes};
+    else if (index <= parts + 3)
+        *section = (calyx_section){.type = CALYX_SECTION_SLOT,
+                                   .number = index - parts - 2,
+                                   .at = at->slot_at[index - parts - 2],
+                                   .bytes = SLOT_BYTES};
+    else if (index == parts + 4)
+        *section =
+            (calyx_section){.type = CALYX_SECTION_END, .at = at->file_bytes};
+    else
+        return false;
+    if (!section->step) section->step = section->bytes;
+    return true;
+}
+
+static calyx_status keep_slot(calyx_layout *l, uint32_t number,
+                              const uint8_t *slot, calyx_error *why) {
+    if (!check_slot(&l->d, (int)number, slot, &l->state))
+        return fail(why, CALYX_DAMAGED,
+                    "slot %u is not in use, or does not match its checksum",
+                    number);
+    l->d.head.newest->items = l->state.items;
+    return CALYX_OK;
+}
+
+static calyx_status keep_tables(calyx_layout *l, const uint8_t *tables,
+                                size_t size, calyx_error *why) {
+    if (l->state.generation == 0)
+        return fail(why, CALYX_UNSEALED, "no slot was sound");
+    if (l->state.sealed && checksum(tables, size, 0) != l->state.tables_sum)
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: the tables do not match their checksum");
+    l->tables = tables;
+    return l->state.sealed ? CALYX_OK
+                           : fail(why, CALYX_UNSEALED, "the file is open");
+}
+
+/* Is any bit set of those from `first` to `end`, numbers in the body, in these
+ * bytes of it? */
+static bool any_set(uint64_t first, uint64_t end, uint64_t from,
+                    const uint8_t *bytes, size_t size) {
+    const uint64_t start = 8 * from, stop = 8 * (from + size);
+    for (uint64_t i = first > start ? first : start; i < end && i < stop; i++)
+        if (bytes[(i - start) / 8] >> i % 8 & 1) return true;
+    return false;
+}
+
+/* Behind the last block, and behind its counters, no bit is set. */
+static bool has_tail(const calyx_layout *l, uint32_t part, uint64_t from,
+                     const uint8_t *bytes, size_t size) {
+    const struct kind *const kind = l->d.head.kind;
+    const struct shape *const shape = &l->d.part[part].shape;
+    const uint64_t bits = 8 * bits_bytes(kind, shape);
+    return any_set(shape->blocks * kind->block_bits, bits, from, bytes, size) ||
+           any_set(bits + shape->blocks * kind->counter_bits,
+                   8 * body_bytes(kind, shape), from, bytes, size);
+}
+
+static calyx_status check_body(const calyx_layout *l, uint32_t part,
+                               uint64_t from, const uint8_t *bytes, size_t size,
+                               calyx_error *why) {
+    const uint64_t number =
+        first_entry(&l->d, part) / sizeof(uint64_t) + from / RANGE_BYTES;
+    if (has_tail(l, part, from, bytes, size))
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: bits are set behind the last block");
+    if (!l->tables)
+        return fail(why, CALYX_UNSEALED, "there are no sound tables");
+    const uint64_t stored = load64(l->tables + number * sizeof(uint64_t));
+    if (stored == range_sum(bytes, size, number)) return CALYX_OK;
+    if (stored == UNSEALED && !l->state.sealed)
+        return fail(why, CALYX_UNSEALED, "range %llu is being changed",
+                    (unsigned long long)number);
+    return fail_range(why, l->d.layout.body_at[part] + from);
+}
+
+calyx_status calyx_layout_check(calyx_layout *l, uint32_t index, uint64_t from,
+                                const void *bytes, size_t size,
+                                calyx_error *why) {
+    calyx_section s;
+    if (!calyx_layout_section(l, index, &s) || from > s.bytes ||
+        (s.step && from % s.step) ||
+        size != (s.bytes - from < s.step ? s.bytes - from : s.step))
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "section %u has no such bytes to check", index);
+    switch (s.type) {
+        case CALYX_SECTION_BODY:
+            return check_body(l, s.number, from, bytes, size, why);
+        case CALYX_SECTION_TABLES: return keep_tables(l, bytes, size, why);
+        case CALYX_SECTION_SLOT: return keep_slot(l, s.number, bytes, why);
+        default: return CALYX_OK; /* the header was checked first */
+    }
+}
+
+/* ---- Lookups ------------------------------------------------------------- */
+
+calyx_status calyx_layout_hash(const calyx_layout *l, const void *key,
+                               size_t size, uint64_t *hash) {
+    const calyx_filter *const head = &l->d.head;
+    if (head->hash->keyed) return CALYX_WRONG_KEY;
+    *hash = head->hash->one(&head->secret, key, size);
+    return CALYX_OK;
+}
+
+size_t calyx_layout_lines(const calyx_layout *l, uint32_t part, uint64_t hash,
+                          uint64_t at[CALYX_LINES_MOST]) {
+    if (part >= l->d.parts) return 0;
+    const size_t n =
+        kind_offsets(l->d.head.kind, &l->d.part[part].shape, hash, at);
+    for (size_t i = 0; i < n; i++)
+        at[i] = l->d.layout.body_at[part] +
+                at[i] / CALYX_LINE_BYTES * CALYX_LINE_BYTES;
+    return n;
+}
+
+bool calyx_layout_has(const calyx_layout *l, uint32_t part, uint64_t hash,
+                      const void *lines) {
+    uint64_t at[CALYX_LINES_MOST];
+    const size_t n = calyx_layout_lines(l, part, hash, at);
+    if (n == 0) return part < l->d.parts; /* unknown: it may be there */
+    _Alignas(64) uint8_t copies[CALYX_LINES_MOST * CALYX_LINE_BYTES];
+    memcpy(copies, lines, n * CALYX_LINE_BYTES);
+    return kind_has_in_copies(l->d.head.kind, &l->d.part[part].shape, hash,
+                              copies);
+}

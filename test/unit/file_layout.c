@@ -1,0 +1,232 @@
+/* A file that is read in pieces: calyx_layout. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+struct file {
+    calyx_filter *filter;
+    uint8_t *bytes;
+    size_t size;
+    calyx_layout *layout;
+};
+
+static struct file make_file(calyx_options want, uint64_t keys) {
+    struct file file = {.filter = make_filter(want)};
+    assert_ok(calyx_set_comment(file.filter, "a note"));
+    for (uint64_t i = 0; i < keys; i++)
+        assert_ok(calyx_add_u64(file.filter, i, NULL));
+    file.size = (size_t)calyx_encoded_size(file.filter);
+    file.bytes = malloc(file.size);
+    assert_non_null(file.bytes);
+    assert_ok(calyx_encode(file.filter, file.bytes, file.size, NULL));
+    assert_ok(calyx_layout_new(file.bytes, file.size, &file.layout, NULL));
+    return file;
+}
+
+static struct file make_grown(const char *kind) {
+    return make_file(
+        (calyx_options){.kind = kind, .capacity = 100, .growth = 2, .seed = 7},
+        40000);
+}
+
+static void free_file(struct file *file) {
+    calyx_layout_free(file->layout);
+    calyx_free(file->filter);
+    free(file->bytes);
+}
+
+/* Check all sections of a type; the last status that is not CALYX_OK. */
+static calyx_status check(struct file *file, calyx_section_type type) {
+    calyx_status worst = CALYX_OK;
+    calyx_section s;
+    for (uint32_t i = 0; calyx_layout_section(file->layout, i, &s); i++)
+        for (uint64_t from = 0; s.type == type && from < s.bytes;
+             from += s.step) {
+            const uint64_t left = s.bytes - from;
+            const calyx_status status = calyx_layout_check(
+                file->layout, i, from, file->bytes + s.at + from,
+                (size_t)(left < s.step ? left : s.step), NULL);
+            if (status != CALYX_OK) worst = status;
+        }
+    return worst;
+}
+
+static bool has_in_pieces(const struct file *file, uint64_t number) {
+    uint8_t lines[CALYX_LINES_MOST * CALYX_LINE_BYTES];
+    uint64_t at[CALYX_LINES_MOST], hash = 0;
+    calyx_part part;
+    assert_ok(calyx_layout_hash(file->layout, &number, sizeof number, &hash));
+    for (uint32_t i = 0; calyx_layout_part(file->layout, i, &part); i++) {
+        const size_t n = calyx_layout_lines(file->layout, i, hash, at);
+        assert_in_range(n, 1, CALYX_LINES_MOST);
+        for (size_t j = 0; j < n; j++)
+            memcpy(lines + j * CALYX_LINE_BYTES, file->bytes + at[j],
+                   CALYX_LINE_BYTES);
+        if (calyx_layout_has(file->layout, i, hash, lines)) return true;
+    }
+    return false;
+}
+
+static void lookups_in_pieces_answer_like_the_filter(void **unused) {
+    (void)unused;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        struct file file = make_grown(*kind);
+        for (uint64_t i = 0; i < 120000; i++)
+            assert_int_equal(has_in_pieces(&file, i),
+                             calyx_has_u64(file.filter, i));
+        free_file(&file);
+    }
+}
+
+static void count_bits(const struct file *file, uint64_t *set) {
+    calyx_section s;
+    calyx_part part;
+    for (uint32_t i = 0; calyx_layout_section(file->layout, i, &s); i++) {
+        if (s.type != CALYX_SECTION_BODY) continue;
+        assert_true(calyx_layout_part(file->layout, s.number, &part));
+        set[s.number] = 0;
+        for (uint64_t b = 0; b < part.bits; b++)
+            set[s.number] += file->bytes[s.at + b / 8] >> b % 8 & 1;
+    }
+}
+
+static void a_layout_describes_the_filter_as_calyx_describe_does(
+    void **unused) {
+    (void)unused;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        struct file file = make_grown(*kind);
+        assert_int_equal(check(&file, CALYX_SECTION_TABLES), CALYX_UNSEALED);
+        check(&file, CALYX_SECTION_SLOT);
+        const calyx_info wanted = info_of(file.filter);
+        uint64_t set[96];
+        calyx_info info;
+        count_bits(&file, set);
+        calyx_layout_describe(file.layout, set, &info);
+        assert_string_equal(info.kind, *kind);
+        assert_string_equal(info.hash, wanted.hash);
+        assert_string_equal(calyx_layout_comment(file.layout), "a note");
+        assert_int_equal(info.seed, 7);
+        assert_int_equal(info.items, wanted.items);
+        assert_int_equal(info.parts, wanted.parts);
+        assert_int_equal(info.bytes, wanted.bytes);
+        assert_true(info.fill == wanted.fill);
+        assert_true(info.distinct == wanted.distinct);
+        assert_true(info.fpr_now == wanted.fpr_now);
+        calyx_layout_describe(file.layout, NULL, &info);
+        assert_true(info.fill == 0);
+        free_file(&file);
+    }
+}
+
+static void every_flipped_bit_of_a_body_is_found(void **unused) {
+    (void)unused;
+    struct file file =
+        make_file((calyx_options){.kind = "flat", .bits = 3000}, 100);
+    assert_int_equal(check(&file, CALYX_SECTION_BODY), CALYX_UNSEALED);
+    check(&file, CALYX_SECTION_SLOT);
+    assert_ok(check(&file, CALYX_SECTION_TABLES));
+    assert_ok(check(&file, CALYX_SECTION_BODY));
+    calyx_section body;
+    assert_true(calyx_layout_section(file.layout, 1, &body));
+    for (uint64_t bit = 0; bit < 8 * body.bytes; bit++) {
+        uint8_t *const byte = file.bytes + body.at + bit / 8;
+        *byte ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(check(&file, CALYX_SECTION_BODY), CALYX_DAMAGED);
+        *byte ^= (uint8_t)(1 << bit % 8);
+    }
+    free_file(&file);
+}
+
+static void flipped_bits_of_tables_and_slots_are_found(void **unused) {
+    (void)unused;
+    struct file file = make_file((calyx_options){0}, 100);
+    calyx_section tables, slot;
+    assert_true(calyx_layout_section(file.layout, 2, &tables));
+    assert_true(calyx_layout_section(file.layout, 3, &slot));
+    assert_int_equal(tables.type, CALYX_SECTION_TABLES);
+    assert_int_equal(slot.type, CALYX_SECTION_SLOT);
+    for (uint64_t bit = 0; bit < 8 * slot.bytes; bit++) {
+        file.bytes[slot.at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(calyx_layout_check(file.layout, 3, 0,
+                                            file.bytes + slot.at,
+                                            (size_t)slot.bytes, NULL),
+                         CALYX_DAMAGED);
+        file.bytes[slot.at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    check(&file, CALYX_SECTION_SLOT);
+    file.bytes[tables.at] ^= 1;
+    assert_int_equal(check(&file, CALYX_SECTION_TABLES), CALYX_DAMAGED);
+    free_file(&file);
+}
+
+static void what_is_no_header_has_no_layout(void **unused) {
+    (void)unused;
+    struct file file = make_file((calyx_options){0}, 100);
+    calyx_section header;
+    calyx_layout *none = NULL;
+    calyx_error why;
+    assert_true(calyx_layout_section(file.layout, 0, &header));
+    assert_int_equal(header.type, CALYX_SECTION_HEADER);
+    for (size_t cut = 0; cut < header.bytes; cut++)
+        assert_int_equal(calyx_layout_new(file.bytes, cut, &none, &why),
+                         CALYX_DAMAGED);
+    for (uint64_t at = 0; at < header.bytes; at++) {
+        file.bytes[at] ^= 4;
+        assert_int_not_equal(
+            calyx_layout_new(file.bytes, file.size, &none, &why), CALYX_OK);
+        file.bytes[at] ^= 4;
+    }
+    assert_null(none);
+    free_file(&file);
+}
+
+static void a_layout_of_a_keyed_filter_describes_it_without_its_key(
+    void **unused) {
+    (void)unused;
+    static const uint8_t key[16] = "0123456789abcde";
+    struct file file =
+        make_file((calyx_options){.hash = "siphash", .key = key}, 100);
+    calyx_info info;
+    uint64_t hash;
+    calyx_layout_describe(file.layout, NULL, &info);
+    assert_string_equal(info.hash, "siphash");
+    assert_int_equal(calyx_layout_hash(file.layout, "", 0, &hash),
+                     CALYX_WRONG_KEY);
+    free_file(&file);
+}
+
+static void bytes_that_no_section_has_are_refused(void **unused) {
+    (void)unused;
+    struct file file = make_file((calyx_options){0}, 100);
+    const uint8_t *const bytes = file.bytes;
+    calyx_section s;
+    uint64_t at[CALYX_LINES_MOST];
+    assert_int_equal(calyx_layout_check(file.layout, 1, 0, bytes, 7, NULL),
+                     CALYX_BAD_ARGUMENT);
+    assert_int_equal(calyx_layout_check(file.layout, 1, 64, bytes, 64, NULL),
+                     CALYX_BAD_ARGUMENT);
+    assert_int_equal(calyx_layout_check(file.layout, 9, 0, bytes, 0, NULL),
+                     CALYX_BAD_ARGUMENT);
+    assert_true(calyx_layout_section(file.layout, 5, &s));
+    assert_int_equal(s.type, CALYX_SECTION_END);
+    assert_int_equal(s.at, file.size);
+    assert_false(calyx_layout_section(file.layout, 6, &s));
+    assert_int_equal(calyx_layout_lines(file.layout, 1, 0, at), 0);
+    assert_false(calyx_layout_has(file.layout, 1, 0, bytes));
+    free_file(&file);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lookups_in_pieces_answer_like_the_filter),
+        cmocka_unit_test(a_layout_describes_the_filter_as_calyx_describe_does),
+        cmocka_unit_test(every_flipped_bit_of_a_body_is_found),
+        cmocka_unit_test(flipped_bits_of_tables_and_slots_are_found),
+        cmocka_unit_test(what_is_no_header_has_no_layout),
+        cmocka_unit_test(
+            a_layout_of_a_keyed_filter_describes_it_without_its_key),
+        cmocka_unit_test(bytes_that_no_section_has_are_refused),
+    };
+    return RUN_TESTS(tests);
+}
