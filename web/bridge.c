@@ -1,23 +1,45 @@
 /*
  * The page's view of the library, compiled with it to WebAssembly. Kinds,
- * hashes and kernels go by their number in calyx_kinds() and so on, results
- * that are more than one number stay in `out`, and why a call failed in `why`;
- * the page reads both from memory. calyx.js is the other half.
+ * hashes and kernels go by their number in calyx_kinds() and so on. A call with
+ * more than one result leaves them in `fields`, each with its name, and the
+ * reason of a failure in `why`; the page reads both from memory. calyx.js is
+ * the other half.
  *
- * Every number but a hash or a seed goes as a double, which holds what the
- * library can count, 2^44, without loss.
+ * Every number but a hash goes as a double, which holds what the library can
+ * count, 2^44, without loss.
  */
 #include <calyx/calyx.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#ifdef __wasm__
 #define EXPORT(type, name) __attribute__((export_name(#name))) type page_##name
+#else
+#define EXPORT(type, name) type page_##name
+#endif
 
-static double out[8];
+/* Results: names and values, up to a field without a name. */
+static struct field {
+    const char *name;
+    const char *text; /* or NULL: the value is a number */
+    double number;
+} fields[24];
+static int fields_used;
 static calyx_error why;
 
-EXPORT(double *, out_at)(void) {
-    return out;
+static void put(const char *name, double number) {
+    fields[fields_used++] = (struct field){name, NULL, number};
+}
+
+static void put_text(const char *name, const char *text) {
+    fields[fields_used++] = (struct field){name, text, 0};
+}
+
+EXPORT(const struct field *, fields_at)(void) {
+    fields[fields_used] = (struct field){0};
+    fields_used = 0;
+    return fields;
 }
 
 EXPORT(const char *, why_at)(void) {
@@ -40,7 +62,7 @@ EXPORT(const char *, kernel_name)(int i) {
     return calyx_kernels()[i];
 }
 
-/* Memory for keys and slices of files, aligned as calyx_view wants it. */
+/* Memory for keys and slices of files. */
 EXPORT(void *, take)(size_t size) {
     return aligned_alloc(64, (size + 63) / 64 * 64);
 }
@@ -73,22 +95,24 @@ static calyx_status plan_memory(calyx_options *want, uint64_t memory,
     return status;
 }
 
-/* Two of the three are not 0. Leaves capacity, bytes, bits, probes, the rate at
- * capacity, and the rate that is promised. */
+/* Two of the three are not 0. `rate` is that at capacity, `fpr` the promise. */
 EXPORT(int, plan)(int kind, double keys, double rate, double memory) {
     calyx_options want = {
         .kind = calyx_kinds()[kind], .capacity = (uint64_t)keys, .fpr = rate};
     calyx_info is;
+    double at_capacity = 0;
     calyx_status status = memory > 0 ? plan_memory(&want, (uint64_t)memory, &is)
                                      : calyx_plan(&want, &is, &why);
     if (status == CALYX_OK)
-        status = calyx_rate_at(&want, is.capacity, &out[4], &why);
+        status = calyx_rate_at(&want, is.capacity, &at_capacity, &why);
     if (status != CALYX_OK) return status;
-    out[0] = (double)is.capacity;
-    out[1] = (double)is.bytes;
-    out[2] = (double)is.bits;
-    out[3] = is.probes;
-    out[5] = is.fpr;
+    put_text("kind", is.kind);
+    put("keys", (double)is.capacity);
+    put("bytes", (double)is.bytes);
+    put("bits", (double)is.bits);
+    put("probes", is.probes);
+    put("rate", at_capacity);
+    put("fpr", is.fpr);
     return CALYX_OK;
 }
 
@@ -100,7 +124,8 @@ static calyx_options shaped(int kind, double capacity, double bits,
                            .probes = (uint32_t)probes};
 }
 
-/* The rate of such a filter with so many keys; NaN if there is no such. */
+/* The rate of a filter of this shape with `items` keys; NaN if there is none.
+ */
 EXPORT(double, rate_at)(int kind, double bits, double probes, double items) {
     const calyx_options want = shaped(kind, 1, bits, probes);
     double rate = NAN;
@@ -108,8 +133,7 @@ EXPORT(double, rate_at)(int kind, double bits, double probes, double items) {
     return rate;
 }
 
-/* Leaves the mean time of a question with a filter, a table, the store alone,
- * and the memory of the first two. */
+/* The mean time of a lookup with a filter, with a table, by the store alone. */
 EXPORT(int, weigh)
 (int kind, double capacity, double bits, double probes, double filter_time,
  double store_time, double present, double key_bytes) {
@@ -118,24 +142,24 @@ EXPORT(int, weigh)
     calyx_costs costs;
     const calyx_status status = calyx_weigh(&want, &load, &costs, &why);
     if (status != CALYX_OK) return status;
-    out[0] = costs.filter.time;
-    out[1] = costs.table.time;
-    out[2] = costs.nothing.time;
-    out[3] = (double)costs.filter.bytes;
-    out[4] = (double)costs.table.bytes;
+    put("withFilter", costs.filter.time);
+    put("withTable", costs.table.time);
+    put("alone", costs.nothing.time);
     return CALYX_OK;
 }
 
-/* What a kind can do: 1 remove, 2 merge, 4 grow, 8 add from many threads. */
-EXPORT(int, abilities)(int kind) {
+/* What a kind can do, by name. */
+EXPORT(void, abilities)(int kind) {
     const uint32_t can = calyx_kind_can(calyx_kinds()[kind]);
-    return !!(can & CALYX_CAN_REMOVE) | !!(can & CALYX_CAN_MERGE) << 1 |
-           !!(can & CALYX_CAN_GROW) << 2 | !!(can & CALYX_CAN_SHARE) << 3;
+    if (can & CALYX_CAN_REMOVE) put("remove", 1);
+    if (can & CALYX_CAN_MERGE) put("merge", 1);
+    if (can & CALYX_CAN_GROW) put("grow", 1);
+    if (can & CALYX_CAN_SHARE) put("share", 1);
 }
 
 /* ---- Filters ------------------------------------------------------------- */
 
-/* Zeros are defaults, as in calyx_options. NULL on failure. */
+/* Zeros, and a negative hash, are defaults. NULL on failure. */
 EXPORT(calyx_filter *, make)
 (int kind, double capacity, double fpr, double bits, double probes,
  double growth, int hash, uint64_t seed, int kernel) {
@@ -143,7 +167,7 @@ EXPORT(calyx_filter *, make)
     want.kernel = calyx_kernels()[kernel];
     want.fpr = fpr;
     want.growth = growth;
-    want.hash = calyx_hashes()[hash];
+    want.hash = hash < 0 ? NULL : calyx_hashes()[hash];
     want.seed = seed;
     calyx_filter *f = NULL;
     calyx_new(&want, &f, &why);
@@ -177,36 +201,36 @@ EXPORT(uint64_t, hash_of)(const calyx_filter *f, const void *key, size_t size) {
     return calyx_hash(f, key, size);
 }
 
-EXPORT(int, add_hash)(calyx_filter *f, uint64_t hash) {
-    return calyx_add_hashes(f, &hash, 1, NULL, NULL);
-}
-
-EXPORT(int, has_hash)(const calyx_filter *f, uint64_t hash) {
-    return calyx_has_hashes(f, &hash, 1, NULL) == 1;
-}
-
 EXPORT(int, get_bits)
 (const calyx_filter *f, double from, void *to, size_t size) {
     return calyx_get_bits(f, (uint64_t)from, to, size);
 }
 
-EXPORT(int, put_bits)
-(calyx_filter *f, double from, const void *bytes, size_t size) {
-    return calyx_put_bits(f, (uint64_t)from, bytes, size);
+/* What is known of a filter. */
+static void put_info(const calyx_info *is) {
+    static char seed[21];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)is->seed);
+    put_text("kind", is->kind);
+    put_text("hash", is->hash);
+    put_text("seed", seed);
+    put("keys", (double)is->items);
+    put("capacity", (double)is->capacity);
+    put("bits", (double)is->bits);
+    put("bytes", (double)is->bytes);
+    put("parts", is->parts);
+    put("probes", is->probes);
+    put("growth", is->growth);
+    put("strict", is->strict);
+    put("ratePromised", is->fpr);
+    put("rate", is->fpr_now);
+    put("fill", is->fill);
+    put("distinct", is->distinct);
 }
 
-/* Leaves bytes, items, capacity, fpr_now, fill, distinct, parts, probes. */
 EXPORT(void, describe)(const calyx_filter *f) {
     calyx_info is;
     calyx_describe(f, &is);
-    out[0] = (double)is.bytes;
-    out[1] = (double)is.items;
-    out[2] = (double)is.capacity;
-    out[3] = is.fpr_now;
-    out[4] = is.fill;
-    out[5] = is.distinct;
-    out[6] = is.parts;
-    out[7] = is.probes;
+    put_info(&is);
 }
 
 /* ---- Many numbers ---------------------------------------------------------
@@ -239,51 +263,101 @@ EXPORT(double, has_numbers)(const calyx_filter *f, double from, double n) {
     return found;
 }
 
-/* ---- Files --------------------------------------------------------------- */
+/* ---- Files, in pieces ---------------------------------------------------- */
 
-/* Memory up to a limit, so that a head can be checked whatever size it tells:
- * bodies come last, and when there is no memory for them the head was sound. */
-static double most_bytes;
-
-static void *take_some(void *context, size_t size, size_t alignment) {
-    (void)context;
-    if ((double)size > most_bytes) return NULL;
-    void *const block = aligned_alloc(alignment, (size + alignment - 1) /
-                                                     alignment * alignment);
-    if (!block) return NULL;
-    most_bytes -= (double)size;
-    return __builtin_memset(block, 0, size);
+EXPORT(int, header_most)(void) {
+    return CALYX_HEADER_MOST;
 }
 
-static void give_back(void *context, void *block, size_t size) {
-    (void)context, (void)size;
-    free(block);
+EXPORT(int, line_bytes)(void) {
+    return CALYX_LINE_BYTES;
 }
 
-static calyx_filter *opened;
-
-/* Check the head of a file. Its filter, without bits, is in `opened` unless it
- * would take more than `most` bytes. */
-EXPORT(int, open_head)(const void *bytes, size_t size, double most) {
-    static const calyx_memory some = {take_some, give_back, NULL};
-    const calyx_opening how = {.memory = &some};
-    most_bytes = most;
-    opened = NULL;
-    return calyx_decode_head(bytes, size, &how, &opened, &why);
+/* NULL on failure. */
+EXPORT(calyx_layout *, layout_new)(const void *bytes, size_t size) {
+    calyx_layout *layout = NULL;
+    calyx_layout_new(bytes, size, &layout, &why);
+    return layout;
 }
 
-EXPORT(calyx_filter *, opened_filter)(void) {
-    return opened;
+EXPORT(void, layout_free)(calyx_layout *layout) {
+    calyx_layout_free(layout);
 }
 
-/* The checksum of the format is the hash xxh3; a filter lends it. */
-EXPORT(uint64_t, checksum)(const void *bytes, size_t size, uint64_t seed) {
-    const calyx_options want = {.capacity = 1, .hash = "xxh3", .seed = seed};
-    calyx_filter *f = NULL;
-    if (calyx_new(&want, &f, &why) != CALYX_OK) return 0;
-    const uint64_t sum = calyx_hash(f, bytes, size);
-    calyx_free(f);
-    return sum;
+/* `asks`: can keys be looked up? Not without the secret key of the hash, nor if
+ * the kind does not say which bytes it reads. */
+EXPORT(int, layout_describe)(const calyx_layout *layout, const uint64_t *set) {
+    calyx_info is;
+    uint64_t hash = 0, at[CALYX_LINES_MOST];
+    const bool keyed =
+        calyx_layout_hash(layout, "", 0, &hash) == CALYX_WRONG_KEY;
+    calyx_layout_describe(layout, set, &is);
+    put_info(&is);
+    put_text("comment", calyx_layout_comment(layout));
+    put("secret", keyed);
+    put("asks", !keyed && calyx_layout_lines(layout, 0, hash, at) > 0);
+    return CALYX_OK;
+}
+
+/* 0 if there is no such part. */
+EXPORT(int, layout_part)(const calyx_layout *layout, int number) {
+    calyx_part part;
+    if (!calyx_layout_part(layout, (uint32_t)number, &part)) return 0;
+    put("items", (double)part.items);
+    put("capacity", (double)part.capacity);
+    put("bits", (double)part.bits);
+    put("bytes", (double)part.bytes);
+    put("probes", part.probes);
+    return 1;
+}
+
+/* 0 if there is no such section. */
+EXPORT(int, layout_section)(const calyx_layout *layout, int index) {
+    static const char *const names[] = {[CALYX_SECTION_HEADER] = "header",
+                                        [CALYX_SECTION_BODY] = "body",
+                                        [CALYX_SECTION_TABLES] = "tables",
+                                        [CALYX_SECTION_SLOT] = "slot",
+                                        [CALYX_SECTION_END] = "end"};
+    calyx_section section;
+    if (!calyx_layout_section(layout, (uint32_t)index, &section)) return 0;
+    put_text("name", names[section.type]);
+    put("number", section.number);
+    put("at", (double)section.at);
+    put("bytes", (double)section.bytes);
+    put("step", (double)section.step);
+    return 1;
+}
+
+/* "good"; "open" if there is no checksum to compare with; or "bad". */
+EXPORT(const char *, layout_check)
+(calyx_layout *layout, int index, double from, const void *bytes, size_t size) {
+    switch (calyx_layout_check(layout, (uint32_t)index, (uint64_t)from, bytes,
+                               size, &why)) {
+        case CALYX_OK: return "good";
+        case CALYX_UNSEALED: return "open";
+        default: return "bad";
+    }
+}
+
+EXPORT(uint64_t, layout_hash)
+(const calyx_layout *layout, const void *key, size_t size) {
+    uint64_t hash = 0;
+    calyx_layout_hash(layout, key, size, &hash);
+    return hash;
+}
+
+/* Sets `at` to the places in the file of the lines that a lookup reads. */
+EXPORT(int, layout_lines)
+(const calyx_layout *layout, int part, uint64_t hash, double *at) {
+    uint64_t places[CALYX_LINES_MOST];
+    const size_t n = calyx_layout_lines(layout, (uint32_t)part, hash, places);
+    for (size_t i = 0; i < n; i++) at[i] = (double)places[i];
+    return (int)n;
+}
+
+EXPORT(int, layout_has)
+(const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
+    return calyx_layout_has(layout, (uint32_t)part, hash, lines);
 }
 
 /* How many bits are set? */

@@ -52,6 +52,8 @@ class Calyx {
     this.kinds = this.names(wasm.kind_name);
     this.hashes = this.names(wasm.hash_name);
     this.kernels = this.names(wasm.kernel_name); // the best first
+    this.headerMost = wasm.header_most(); // bytes
+    this.lineBytes = wasm.line_bytes();
   }
 
   text(at) {
@@ -65,8 +67,14 @@ class Calyx {
     return all;
   }
 
-  out(n) {
-    return [...new Float64Array(this.wasm.memory.buffer, this.wasm.out_at(), n)];
+  // The results of the last call, by name.
+  fields() {
+    const view = new DataView(this.wasm.memory.buffer), all = {};
+    for (let at = this.wasm.fields_at(), name; (name = view.getUint32(at, true)); at += 16) {
+      const text = view.getUint32(at + 4, true);
+      all[this.text(name)] = text ? this.text(text) : view.getFloat64(at + 8, true);
+    }
+    return all;
   }
 
   check(status) {
@@ -74,12 +82,18 @@ class Calyx {
       throw new CalyxError(status, this.text(this.wasm.why_at()));
   }
 
-  // Calls `use(address, size)` with the bytes in the library's memory.
-  lend(bytes, use) {
+  // Copies bytes to the library's memory; `give` frees them.
+  put(bytes) {
     const at = this.wasm.take(bytes.length || 1);
     if (!at) throw new CalyxError(NO_MEMORY, "out of memory");
+    new Uint8Array(this.wasm.memory.buffer, at, bytes.length).set(bytes);
+    return at;
+  }
+
+  // Calls `use(address, size)` with the bytes in the library's memory.
+  lend(bytes, use) {
+    const at = this.put(bytes);
     try {
-      new Uint8Array(this.wasm.memory.buffer, at, bytes.length).set(bytes);
       return use(at, bytes.length);
     } finally {
       this.wasm.give(at);
@@ -90,8 +104,7 @@ class Calyx {
 
   plan(kind, { keys = 0, rate = 0, memory = 0 }) {
     this.check(this.wasm.plan(this.kinds.indexOf(kind), keys, rate, memory));
-    const [capacity, bytes, bits, probes, at, fpr] = this.out(6);
-    return { kind, keys: capacity, bytes, bits, probes, rate: at, fpr };
+    return this.fields();
   }
 
   rateAt(kind, bits, probes, items) {
@@ -101,20 +114,18 @@ class Calyx {
   weigh(plan, { filter, store, present, keyBytes }) {
     this.check(this.wasm.weigh(this.kinds.indexOf(plan.kind), plan.keys,
       plan.bits, plan.probes, filter, store, present, keyBytes));
-    const [withFilter, withTable, alone] = this.out(3);
-    return { withFilter, withTable, alone };
+    return this.fields();
   }
 
   abilities(kind) {
-    const can = this.wasm.abilities(this.kinds.indexOf(kind));
-    if (can < 0) this.check(can);
-    return ["remove", "merge", "grow", "share"].filter((_, i) => can >> i & 1);
+    this.wasm.abilities(this.kinds.indexOf(kind));
+    return Object.keys(this.fields());
   }
 
   // ---- Filters ----
 
-  make({ kind, capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
-         hash = "xxh3", seed = 0n, kernel = this.kernels[0] }) {
+  make({ kind = this.kinds[0], capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
+         hash, seed = 0n, kernel = this.kernels[0] }) {
     const at = this.wasm.make(this.kinds.indexOf(kind), capacity, fpr, bits,
       probes, growth, this.hashes.indexOf(hash), seed,
       this.kernels.indexOf(kernel));
@@ -124,19 +135,11 @@ class Calyx {
 
   // ---- Files ----
 
-  // The filter of a head, still without bits; null if it takes more than
-  // `most` bytes. Throws if the head is not sound.
-  openHead(bytes, most) {
-    const status = this.lend(bytes, (at, size) =>
-      this.wasm.open_head(at, size, most));
-    if (status === NO_MEMORY) return null;
-    this.check(status);
-    return new Filter(this, this.wasm.opened_filter());
-  }
-
-  checksum(bytes, seed = 0n) {
-    return BigInt.asUintN(64, this.lend(bytes, (at, size) =>
-      this.wasm.checksum(at, size, seed)));
+  // What the first bytes of a file say; throws if they are not sound.
+  layout(bytes) {
+    const at = this.lend(bytes, this.wasm.layout_new);
+    if (!at) throw new CalyxError(-1, this.text(this.wasm.why_at()));
+    return new Layout(this, at);
   }
 }
 
@@ -180,14 +183,6 @@ class Filter {
       this.wasm.hash_of(this.at, at, size)));
   }
 
-  addHash(hash) {
-    this.wasm.add_hash(this.at, hash);
-  }
-
-  hasHash(hash) {
-    return this.wasm.has_hash(this.at, hash) === 1;
-  }
-
   getBits(from, size) {
     return this.calyx.lend(new Uint8Array(size), (at) => {
       this.wasm.get_bits(this.at, from, at, size);
@@ -195,16 +190,9 @@ class Filter {
     });
   }
 
-  putBits(from, bytes) {
-    return this.calyx.lend(bytes, (at, size) =>
-      this.wasm.put_bits(this.at, from, at, size));
-  }
-
   describe() {
     this.wasm.describe(this.at);
-    const [bytes, items, capacity, rate, fill, distinct, parts, probes] =
-      this.calyx.out(8);
-    return { bytes, items, capacity, rate, fill, distinct, parts, probes };
+    return this.calyx.fields();
   }
 
   addNumbers(from, n) {
@@ -214,5 +202,70 @@ class Filter {
 
   hasNumbers(from, n) {
     return this.wasm.has_numbers(this.at, from, n);
+  }
+}
+
+// Where a file has what; the caller reads it.
+class Layout {
+  constructor(calyx, at) {
+    this.calyx = calyx;
+    this.wasm = calyx.wasm;
+    this.at = at;
+    this.tables = 0;
+    this.parts = this.all(this.wasm.layout_part);
+    this.sections = this.all(this.wasm.layout_section);
+  }
+
+  all(get) {
+    const all = [];
+    while (get(this.at, all.length)) all.push(this.calyx.fields());
+    return all;
+  }
+
+  free() {
+    this.wasm.layout_free(this.at);
+    this.wasm.give(this.tables);
+    this.at = this.tables = 0;
+  }
+
+  // "good", "open" or "bad": bytes at an address in the library's memory.
+  checkAt(section, from, at, size) {
+    return this.calyx.text(this.wasm.layout_check(this.at,
+      this.sections.indexOf(section), from, at, size));
+  }
+
+  check(section, bytes) {
+    return this.calyx.lend(bytes, (at, size) => this.checkAt(section, 0, at, size));
+  }
+
+  // The library keeps the tables until the layout is freed.
+  checkTables(section, bytes) {
+    this.tables = this.calyx.put(bytes);
+    return this.checkAt(section, 0, this.tables, bytes.length);
+  }
+
+  // `set`: the number of bits set in each part.
+  describe(set) {
+    const words = new Uint8Array(BigUint64Array.from(set, BigInt).buffer);
+    this.calyx.lend(words, (at) => this.wasm.layout_describe(this.at, at));
+    return this.calyx.fields();
+  }
+
+  hash(word) {
+    return this.calyx.lend(utf8.encode(word), (at, size) =>
+      this.wasm.layout_hash(this.at, at, size));
+  }
+
+  // The places in the file that a lookup in this part reads.
+  lines(part, hash) {
+    return this.calyx.lend(new Uint8Array(512), (at) => {
+      const n = this.wasm.layout_lines(this.at, part, hash, at);
+      return [...new Float64Array(this.wasm.memory.buffer, at, n)];
+    });
+  }
+
+  has(part, hash, bytes) {
+    return this.calyx.lend(bytes, (at) =>
+      this.wasm.layout_has(this.at, part, hash, at)) === 1;
   }
 }

@@ -1,11 +1,9 @@
 // Inspect: what is in a file, and is it whole? The worker reads it.
 import { $, data, make, quoted, say } from "./dom.js";
 import { countText, general, rateText, sizeText } from "./number.js";
-import { get } from "./state.js";
 import { t } from "./text.js";
 import { ask } from "./work.js";
 
-const MEMORY = 256 << 20; // larger filters are not put into memory
 const MOST_ASKED = 1000; // keys at a time
 
 let calyx = null;
@@ -45,8 +43,7 @@ async function read(file) {
   $("inspect-progress").value = 0;
   $("inspect-progress").hidden = false;
   try {
-    const most = Number(get("most")) || MEMORY;
-    result = await ask("open", { file, most }, ({ share }) => {
+    result = await ask("open", { file }, ({ share }) => {
       $("inspect-progress").value = share;
     });
   } catch (error) {
@@ -90,9 +87,8 @@ export function update() {
     (id === "facts" || id === "map-box" ? $(id) : $(id).parentElement).hidden = !known;
   for (const heading of $("inspect-result").querySelectorAll(":scope > h3"))
     heading.hidden = !known;
-  const secret = result.hash === "siphash";
-  $("ask-box").hidden = !known || !good || secret;
-  $("secret").hidden = !secret;
+  $("ask-box").hidden = !good || !result.asks;
+  $("secret").hidden = !result.secret;
   if (!known) return;
   drawFacts();
   drawTables();

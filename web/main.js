@@ -86,4 +86,4 @@ try {
   say($("trouble"), t("wasm.failed", { x: error.message }));
 }
 
-globalThis.calyxPage = { missing, compile, start }; // for the tests
+globalThis.calyxPage = { missing, best, compile, start }; // for the tests

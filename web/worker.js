@@ -70,11 +70,11 @@ async function run(calyx, { kind, keys, rate }, task) {
 let held = null;
 
 async function open(calyx, values, task) {
-  held?.filter?.free();
+  held?.layout?.free();
   held = null;
   const opened = await files.open(calyx, values, task);
   if (!opened) return null;
-  if (!task.current()) opened.filter?.free();
+  if (!task.current()) opened.layout?.free();
   else held = opened;
   return opened.result;
 }
