@@ -8,7 +8,9 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "store/codec.h"
+#include "store/encoding.h"
+#include "store/ranges.h"
+#include "store/view.h"
 
 struct calyx_layout {
     struct description d;
@@ -84,7 +86,7 @@ const char *calyx_layout_comment(const calyx_layout *l) {
 
 bool calyx_layout_section(const calyx_layout *l, uint32_t index,
                           calyx_section *section) {
-    const struct layout *const at = &l->d.layout;
+    const struct file_layout *const at = &l->d.layout;
     const uint32_t parts = l->d.parts;
     *section = (calyx_section){0};
     if (index == 0)
