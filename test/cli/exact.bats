@@ -341,8 +341,8 @@ PYTHON
     seq 50001 150000 >b
     run_calyx dedup --approx a b
     is_status 0
-    complains "approximate: up to 1 % of the different lines are taken for duplicates, and lost"
-    complains "different lines were lost"
+    complains "approximate: up to 1 % of the distinct lines are mistaken for duplicates, and lost"
+    complains "distinct lines were lost"
     [ "$(wc -l <out)" -le 150000 ] && [ "$(wc -l <out)" -gt 148000 ]
     run_calyx common --approx=0.1% a b
     complains "approximate: up to 0.1 % of the lines that are not common are printed"
