@@ -23,8 +23,8 @@ struct settings {
 
 extern struct settings settings;
 
-/* Take the arguments of the load command, then register what there is as
- * configuration. Tells the log what is wrong. */
+/* Parse the arguments of the load command, then register what there is as
+ * configuration. Logs what is wrong. */
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 #endif

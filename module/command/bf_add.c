@@ -52,7 +52,7 @@ struct added {
 };
 
 /* Add items to a filter, which was `made` by this command unless that is NULL,
- * and tell replicas. They may be `all` items of the command, or some. */
+ * and replicate it. They may be `all` items of the command, or some. */
 static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const struct filter_params *made,
                       struct items *items, bool all, struct added *added) {
@@ -212,7 +212,7 @@ static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         reply_partial(ctx, f);
         f = NULL;
     }
-    RM_CloseKey(key); /* now: meanwhile the line of the guess comes */
+    RM_CloseKey(key); /* now: meanwhile the prefetched line arrives */
     if (f && single && !made && !f->repeats_matter) {
         filter_prefetch_next(f);
         add_single(ctx, name, f, &item);
@@ -292,8 +292,8 @@ const struct command bf_insert = {
     .flags = "write deny-oom",
     .categories = "write bloom",
     .docs = {.summary =
-                 "Adds items to a Bloom filter, which is made as told if "
-                 "missing.",
+                 "Adds items to a Bloom filter, which is made with these "
+                 "options if missing.",
              .complexity = COST_OF_ITEMS,
              .arity = -4,
              .key_specs = key_read_and_updated,

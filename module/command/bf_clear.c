@@ -34,7 +34,7 @@ static int run_clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     const enum key_type type = type_of(key, &f);
     const long long expires = RM_GetAbsExpire(key);
-    RM_CloseKey(key); /* who is told of the event may delete it */
+    RM_CloseKey(key); /* a listener of the event may delete it */
     switch (type) {
         case KEY_OTHER: return reply_wrong_type(ctx);
         case KEY_MISSING: return reply_not_found(ctx);
@@ -49,7 +49,7 @@ const struct command bf_clear = {
     .flags = "write",
     .categories = "write bloom",
     .docs = {.summary = "Empties a Bloom filter, which keeps its parameters.",
-             .complexity = "O(1); what there was is freed in the background",
+             .complexity = "O(1); the old contents are freed in the background",
              .arity = 2,
              .key_specs = key_updated,
              .args = key_args},

@@ -84,7 +84,7 @@ const struct command bf_exists = {
     .run = run_exists,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary = "Tells whether an item may be in a Bloom filter.",
+    .docs = {.summary = "Checks whether an item may be in a Bloom filter.",
              .complexity = COST_OF_ITEM,
              .arity = 3,
              .key_specs = key_read,

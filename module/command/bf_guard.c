@@ -1,6 +1,6 @@
 /*
- * BF.GUARD: what stands before a database. One question tells whether an item
- * is certainly absent, or its value from the cache, or "maybe: ask the
+ * BF.GUARD: protects a database. One lookup says that an item is certainly
+ * absent, returns its value from the cache, or says "maybe: query the
  * database".
  *
  * It fails open. Whenever there is no filter that can be relied on, the answer
@@ -10,8 +10,8 @@
  * guard that relied on that would hide the whole database the moment a filter
  * is evicted.
  *
- * The filter is asked first: an item that was deleted from it is absent, though
- * the cache may still have it.
+ * The filter is looked up first: an item that was deleted from it is absent
+ * even if the cache has it.
  */
 #include "command/command.h"
 #include "command/open_key.h"

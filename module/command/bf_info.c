@@ -48,7 +48,7 @@ static void begin_field(RedisModuleCtx *ctx, const char *title) {
     }
 }
 
-/* What RedisBloom does not have is told only when it is asked for. */
+/* Fields that RedisBloom does not have are only replied by name. */
 static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
                           RedisModuleString *field) {
     const struct time_window *w = is_window(f) ? f->window : NULL;
@@ -168,7 +168,7 @@ const struct command bf_card = {
     .run = run_card,
     .flags = "readonly fast",
     .categories = "read fast bloom",
-    .docs = {.summary = "Tells how many items were added to a Bloom filter.",
+    .docs = {.summary = "Returns how many items were added to a Bloom filter.",
              .complexity = COST_OF_ITEM,
              .arity = 2,
              .key_specs = key_read,

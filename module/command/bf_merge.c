@@ -91,7 +91,7 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- In steps ------------------------------------------------------------ */
 
-/* An empty filter in the shape of a source, which cannot be asked yet. */
+/* An empty filter of the shape of a source, which refuses lookups. */
 static calyx_status make_target(RedisModuleCtx *ctx, RedisModuleKey *key,
                                 const struct filter *like, struct filter **out,
                                 calyx_error *why) {
@@ -146,7 +146,7 @@ static int reply_merged(RedisModuleCtx *ctx, struct job *job) {
                       j->made ? "" : "; what was merged before that stays");
 }
 
-/* A target that was made is no use as a part of what was wanted. */
+/* Half of a union is no use: delete a target that was made. */
 static bool give_up(RedisModuleCtx *ctx, struct merge_job *j,
                     const struct filter *target) {
     RedisModuleString *const name = j->job.argv[1];
@@ -286,7 +286,7 @@ static int run_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 
 /* ---- BF.MERGEPART -------------------------------------------------------- */
 
-/* What a replica and the AOF are told of one step:
+/* One step, for replicas and the AOF:
  *
  *     BF.MERGEPART target source at bits bytes LAST|MORE
  */
@@ -372,8 +372,7 @@ const struct command bf_mergepart = {
     .run = run_mergepart,
     .flags = "write",
     .categories = "write slow bloom",
-    .docs = {.summary =
-                 "One step of a merge, as replicas and the AOF hear of it.",
+    .docs = {.summary = "One step of a merge, for replicas and the AOF.",
              .complexity = "O(1): at most 512 KiB of each filter",
              .arity = 7,
              .key_specs = merge_part_keys,

@@ -24,7 +24,7 @@ static int run_reserve(RedisModuleCtx *ctx, RedisModuleString **argv,
         case KEY_MISSING:
             f = create_filter(ctx, key, &options.params);
             if (!f) break;
-            RM_CloseKey(key); /* who is told of the event may delete it */
+            RM_CloseKey(key); /* a listener of the event may delete it */
             replicate_new(ctx, argv[1], f, &options.params, NULL, 0);
             note_change(ctx, argv[1], "bloom.reserve");
             return reply_ok_when_prefaulted(ctx, begun);

@@ -114,7 +114,8 @@ const struct command bf_scandump = {
     .run = run_scandump,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary = "Gives the next piece of a Bloom filter, to be saved.",
+    .docs = {.summary =
+                 "Returns the next piece of a Bloom filter, to be saved.",
              .complexity = "O(n), with n the size of the piece",
              .tips = "dont_cache",
              .arity = 3,
@@ -127,7 +128,7 @@ const struct command bf_loadchunk = {
     .run = run_loadchunk,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary = "Takes a piece of a Bloom filter that was dumped.",
+    .docs = {.summary = "Loads a piece of a Bloom filter that was dumped.",
              .complexity = "O(n), with n the size of the piece",
              .arity = 4,
              .key_specs = key_updated,

@@ -1,12 +1,11 @@
 /*
- * BF.SWAP: a filter that was made under another key takes the place of the one
- * that is asked, in one step. What RENAME would not do: the time to live stays
- * that of the key, the number of its generation goes up, what was counted of it
- * goes on, and the old filter is freed by another thread whatever the server's
+ * BF.SWAP: a staged filter replaces the live one atomically. Unlike RENAME, the
+ * key keeps its time to live and the counters of its guard, its generation
+ * number goes up, and another thread frees the old filter whatever the server's
  * configuration.
  *
- * A server gives a value out of a key's hands only in exchange for another of
- * its type. So the staged key gets a hollow one for it, and goes with that.
+ * The API detaches a value from a key only in exchange for another of its type.
+ * So the staged key gets a placeholder, and is deleted with it.
  */
 #include <stdio.h>
 #include <string.h>

@@ -46,17 +46,16 @@ static int refuse(RedisModuleCtx *ctx, const char *what, uint64_t promised,
 /* ---- BF.DUMP ------------------------------------------------------------- */
 
 /*
- * A cursor tells of which filter, in which state, the next chunk is to be, its
- * number, and the sum of those before: LIFE.NUMBER.SUM. So the server keeps
- * nothing of a dump, and a filter that was replaced or emptied since is not
- * taken for the one of which half is dumped already.
+ * A cursor is LIFE.NUMBER.SUM: which filter in which state, the number of the
+ * next chunk, and the sum of those before. So the server stores nothing about a
+ * dump, and detects that the filter was replaced or emptied in between.
  */
 struct cursor {
     uint64_t life, number, sum;
 };
 
-/* Other after each change that a dump of before does not stand: see native.c;
- * and after growth, since its head tells how many chunks there are. */
+/* Changes whenever an older dump becomes invalid (see native.c), and with
+ * growth, since the head has the number of chunks. */
 static uint64_t life_of(const struct filter *f) {
     calyx_room room;
     calyx_info info;
@@ -261,7 +260,7 @@ static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
                           (unsigned long long)chunks_in(f->bytes));
     if (promised != rare_of(f)->loaded_sum)
         return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
-    if (f->uncommitted) { /* and not only asked for again */
+    if (f->uncommitted) { /* else it is a repetition */
         f->uncommitted = false;
         filter_compact(f);
         RM_ReplicateVerbatim(ctx);
@@ -349,7 +348,7 @@ const struct command bf_dump = {
     .flags = "readonly",
     .categories = "read bloom",
     .docs = {.summary =
-                 "Gives the next chunk of a native filter, with a checksum.",
+                 "Returns the next chunk of a native filter, with a checksum.",
              .complexity = "O(1): at most 1 MiB",
              .tips = "dont_cache",
              .arity = 3,

@@ -1,4 +1,4 @@
-/* The items of a command, taken from its words and given back as such. */
+/* The items of a command, and jobs over many of them. */
 #include "command/items.h"
 
 void items_open(struct items *items, RedisModuleString **argv, int n) {

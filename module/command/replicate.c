@@ -4,8 +4,8 @@
  * does not write down are its settings. Two rules make up for that:
  *
  * - A filter that may be larger or better there than here must not be full
- *   here. So NONSCALING is taken literally only where the stream tells all that
- *   decides about the size; elsewhere the filter grows instead.
+ *   here. So NONSCALING is obeyed only if the stream has all that decides about
+ *   the size; otherwise the filter grows instead.
  * - A rate above 0.25 is taken as it is given. That is what 2.8 does; 8 makes
  *   it 0.25. Which of them wrote the stream is not known.
  *
@@ -28,7 +28,7 @@ bool is_replayed(RedisModuleCtx *ctx) {
 
 /* ---- Reading ------------------------------------------------------------- */
 
-/* What a command tells; 0 for what it does not. */
+/* The options of a command; 0 for those that it does not have. */
 struct parsed_options {
     double error;
     long long capacity, expansion;

@@ -30,20 +30,20 @@ bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
 /* What BF.ADD or BF.MADD makes in a stream, where it makes a filter. */
 struct filter_params redisbloom_params(void);
 
-/* Tell how a filter of the redisbloom layout was made, and what items were
- * added to it since. `more` are n of them. */
+/* Replicate a new filter of the redisbloom layout, and the items that were
+ * added to it. `more` are n of them. */
 void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
                      const struct chain *c, RedisModuleString **more, size_t n);
 
-/* Tell that such a filter was emptied, or put in the place of another. The key
+/* Replicate that such a filter was emptied, or replaced another. The key
  * expires then, in Unix time in milliseconds; never if that is negative. */
 void replicate_chain_clear(RedisModuleCtx *ctx, RedisModuleString *name,
                            const struct chain *c, long long expires);
 void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
                           RedisModuleString *staged, long long expires);
 
-/* Tell of what was loaded into such a filter: its header, and the bytes of its
- * bodies that end at iterator `at`, with all bits that are set there.
+/* Replicate what was loaded into such a filter: its header, and the bytes of
+ * its bodies that end at iterator `at`, with all bits that are set there.
  * RedisBloom puts them in the place of those that it has. */
 void replicate_chain_header(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct chain *c);

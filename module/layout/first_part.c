@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One cache line a key as long as that costs little memory; see README.md. */
+/* One cache line per key while that costs little memory; see README.md. */
 static const char *usual_kind(const struct filter_params *params) {
     const double least_line2 = params->expansion ? 1e-10 : 1e-14;
     if (params->error >= 1e-3) return "line";
@@ -11,13 +11,13 @@ static const char *usual_kind(const struct filter_params *params) {
 
 /*
  * The first part of a small filter that grows. The library would leave most of
- * the rate to the parts to come. But filters for more than a few items are
- * mostly reserved at about the right size; so here the first part takes what it
- * can use. Those for a few items are mostly made by BF.ADD, and may become
- * large; their first part takes a tenth.
+ * the error rate to later parts. But filters for 512 items or more are mostly
+ * reserved at about the right size: here the first part gets 95 % of the rate.
+ * Smaller ones are mostly made by BF.ADD and may become large: their first part
+ * gets 10 %.
  *
- * The part is as large as a block of the server's allocator, which has four
- * sizes to each doubling: what lies between would be lost.
+ * The part fills a block of the server's allocator, which has four sizes per
+ * doubling; room between two sizes would be lost.
  */
 enum { FEW = 512, MANY = 50000 };
 
@@ -27,7 +27,7 @@ static uint64_t next_block(uint64_t bytes) {
     return (bytes / unit + 1) * unit;
 }
 
-/* The smallest such block, and the rate that it gives; 0: none. */
+/* The smallest such block, and its rate; 0: none. */
 static uint64_t first_block(const struct filter_params *params,
                             const char *kind, double *rate) {
     const double share = params->capacity < FEW ? 0.1 : 0.95;
@@ -35,8 +35,7 @@ static uint64_t first_block(const struct filter_params *params,
     for (uint64_t bytes = 64; bytes <= most + 64; bytes = next_block(bytes)) {
         const calyx_options want = {
             .kind = kind, .capacity = params->capacity, .bits = 8 * bytes};
-        if (8 * bytes <
-                params->capacity * 4 || /* far too few: spare the work */
+        if (8 * bytes < params->capacity * 4 || /* far too few: skip */
             calyx_rate_at(&want, params->capacity, rate, NULL) != CALYX_OK)
             continue;
         *rate *= 1 + 1e-9; /* the library would not find it by the bit */
@@ -45,9 +44,8 @@ static uint64_t first_block(const struct filter_params *params,
     return 0;
 }
 
-/* Kind and rate of the first part of a growing filter, if the client leaves
- * them to us; 0 leaves the rate to the library. In the cache a second line
- * costs nothing: `line2` where it saves a size. */
+/* Filters of this size are in the cache, where a second line costs nothing: use
+ * `line2` where it needs a smaller block. */
 static double choose_first(struct filter_params *params) {
     const char *const usual = usual_kind(params);
     double rate = 0, rate2;
@@ -68,8 +66,8 @@ static double choose_first(struct filter_params *params) {
     return block ? rate : 0;
 }
 
-/* Most filters are made like the last one, and choosing takes longer than
- * making. A kind that was chosen leads to the same rate. */
+/* Cached: most filters are made like the last one, and choosing takes longer
+ * than making. */
 double first_part_rate(struct filter_params *params) {
     static struct {
         double error, rate;

@@ -1,4 +1,4 @@
-/* What is the same for filters of both layouts: birth, death, and counting. */
+/* What all layouts share: making, freeing, statistics. */
 #include "layout/layout.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ bool params_can_remove(const struct filter_params *params) {
 
 /* ---- Totals -------------------------------------------------------------- */
 
-/* Filters are freed by another thread, too; but only one adds, for which an
- * atomic addition would take longer than the rest of the counting. */
+/* Other threads free filters, so totals are atomic. Only the main thread adds
+ * items: there a plain counter saves the cost of an atomic addition. */
 static struct module_totals totals;
 static uint64_t items_added;
 
@@ -41,7 +41,7 @@ struct module_totals filter_totals(void) {
     };
 }
 
-/* Of a small one they have what it tells itself. */
+/* A small filter counts itself. */
 static void count(struct filter *f, uint64_t items, uint64_t bytes) {
     add_to(&totals.items, items - f->counted_items);
     add_to(&totals.bytes, bytes - f->counted_bytes);
@@ -56,7 +56,7 @@ void filter_count(struct filter *f) {
     count(f, facts.items, facts.size);
 }
 
-/* ---- Birth and death ----------------------------------------------------- */
+/* ---- Making and freeing -------------------------------------------------- */
 
 /* Numbers that no other filter has, nor one of this server before a restart. */
 static uint64_t next_life(void) {
@@ -88,7 +88,7 @@ struct rare *rare_for(struct filter *f) {
     return f->rare;
 }
 
-/* Given when it is first asked for, which changes nothing that can be seen. */
+/* Assigned on first use. */
 uint64_t filter_life(const struct filter *f) {
     struct rare *const rare = rare_for((struct filter *)(uintptr_t)f);
     if (!rare->life) rare->life = next_life();
@@ -101,7 +101,7 @@ struct filter *filter_placeholder(const struct filter_layout *layout) {
 
 /* ---- Small ones ---------------------------------------------------------- */
 
-/* Bytes: what is spared is under 1 % of more. */
+/* Bytes: for larger filters it would save less than 1 %. */
 enum { MOST_SMALL = 32 << 10 };
 
 static uint64_t size_of(const struct filter *f) {
@@ -147,8 +147,8 @@ calyx_filter *native_of(const struct filter *f, calyx_room *room) {
                : f->native;
 }
 
-static calyx_status keep(struct filter *f, calyx_status status,
-                         struct filter **out) {
+static calyx_status finish(struct filter *f, calyx_status status,
+                           struct filter **out) {
     if (status != CALYX_OK) {
         release_filter(f);
         return status;
@@ -167,7 +167,7 @@ static calyx_status keep(struct filter *f, calyx_status status,
 calyx_status filter_new(struct filter_params *params, struct filter **out,
                         calyx_error *why) {
     struct filter *f = allocate_filter(params->layout);
-    return keep(f, f->layout->make(params, f, why), out);
+    return finish(f, f->layout->make(params, f, why), out);
 }
 
 calyx_status filter_copy(const struct filter *f, struct filter **out,
@@ -177,13 +177,13 @@ calyx_status filter_copy(const struct filter *f, struct filter **out,
         rare_for(copy)->generation = f->rare->generation;
         rare_for(copy)->rewrites = f->rare->rewrites;
     }
-    return keep(copy, f->layout->copy(f, copy, why), out);
+    return finish(copy, f->layout->copy(f, copy, why), out);
 }
 
 static calyx_status filter_like(const struct filter *f, struct filter **out,
                                 calyx_error *why) {
     struct filter *like = allocate_filter(f->layout);
-    return keep(like, f->layout->make_like(f, like, why), out);
+    return finish(like, f->layout->make_like(f, like, why), out);
 }
 
 calyx_status filter_alike(const struct filter *f, struct filter **out,
@@ -194,8 +194,8 @@ calyx_status filter_alike(const struct filter *f, struct filter **out,
     if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
     made->bytes = made->arrived = filter_bytes(f);
     made->uncommitted = true;
-    return keep(made, calyx_new_alike(native_of(f, &room), &made->native, why),
-                out);
+    return finish(
+        made, calyx_new_alike(native_of(f, &room), &made->native, why), out);
 }
 
 calyx_status filter_load_head(const void *bytes, size_t size,
@@ -204,13 +204,13 @@ calyx_status filter_load_head(const void *bytes, size_t size,
     while (l[1] && !(*l)->is_head(bytes, size)) l++;
     const bool window = window_layout.is_head(bytes, size);
     struct filter *f = allocate_filter(window ? &window_layout : *l);
-    return keep(f, f->layout->load_head(bytes, size, f, why), out);
+    return finish(f, f->layout->load_head(bytes, size, f, why), out);
 }
 
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why) {
     struct filter *f = allocate_filter(layout);
-    return keep(f, layout->load(io, encoding, f, why), out);
+    return finish(f, layout->load(io, encoding, f, why), out);
 }
 
 static void uncount(struct filter *f) {
@@ -233,7 +233,7 @@ static void *free_in_thread(void *f) {
     return NULL;
 }
 
-/* In a thread of its own, unless that is more trouble than freeing it here. */
+/* In another thread if it is large. */
 static void free_later(struct filter *f) {
     static const uint64_t LARGE = 4 << 20;
     if (filter_bytes(f) < LARGE || !thread_start(free_in_thread, f))
@@ -244,15 +244,15 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
     struct filter *old = NULL;
     const calyx_status status = filter_like(f, &old, why);
     if (status != CALYX_OK) return status;
-    /* The key keeps its struct: what is within goes over. */
+    /* The key holds this struct: exchange the contents. */
     struct filter empty = *old;
     *old = *f;
     old->rare = empty.rare;
     empty.rare = f->rare;
     *f = empty;
     rare_for(f)->rewrites++;
-    f->rare->life = next_life(); /* to those who ask in steps it is another */
-    f->rare->loaded_sum = 0;     /* it is not what was loaded any more */
+    f->rare->life = next_life(); /* jobs must not take it for the old one */
+    f->rare->loaded_sum = 0; /* its bits are no longer those that were loaded */
     free_later(old);
     return CALYX_OK;
 }
@@ -300,24 +300,25 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
     return status;
 }
 
-/* ---- Guessing ------------------------------------------------------------ */
+/* ---- Prefetching --------------------------------------------------------- */
 
 static struct {
     calyx_aim aim;
     const struct filter *at; /* only compared: it may be gone */
     uint64_t allocations;
-} guess;
+} prefetched;
 
 void filter_prefetch(const void *item, size_t size) {
-    calyx_prefetch(&guess.aim, item, size);
+    calyx_prefetch(&prefetched.aim, item, size);
 }
 
 void filter_prefetch_next(const struct filter *f) {
-    if (guess.at == f && guess.allocations == memory_allocations()) return;
-    guess.at = f;
-    guess.allocations = memory_allocations();
-    guess.aim = (calyx_aim){{0}};
+    if (prefetched.at == f && prefetched.allocations == memory_allocations())
+        return;
+    prefetched.at = f;
+    prefetched.allocations = memory_allocations();
+    prefetched.aim = (calyx_aim){{0}};
     calyx_room room;
     if (f->layout == &native_layout)
-        calyx_take_aim(native_of(f, &room), &guess.aim);
+        calyx_take_aim(native_of(f, &room), &prefetched.aim);
 }

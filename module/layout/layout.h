@@ -3,7 +3,7 @@
  * command works on both.
  *
  *     native       a filter of the library; what new filters are
- *     redisbloom   a chain as RedisBloom makes it; see redisbloom.h
+ *     redisbloom   a chain as RedisBloom makes it; see redisbloom_chain.h
  *
  * and windows, which are several native ones; see window.h.
  *
@@ -17,8 +17,8 @@
 #include "layout/redisbloom_chain.h"
 #include "server/api.h"
 
-/* What to make. Everything that decides about the bits is in here, so that it
- * can be told to replicas. */
+/* How to make a filter. It has everything that the bits depend on, and is
+ * replicated. */
 struct filter_params {
     const struct filter_layout *layout;
     double error;
@@ -41,16 +41,16 @@ enum { MOST_EXPANSION = 32768 };
 /* What BF.GUARD says of an item. */
 enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
 
-/* What is 0 of most filters. */
+/* Fields that are 0 in most filters. */
 struct rare {
-    uint64_t loaded_sum; /* of what BF.LOAD brought; see transfer.h          */
-    uint64_t life;       /* another for each filter, and once it is emptied  */
+    uint64_t loaded_sum; /* checksum of what BF.LOAD loaded; see transfer.h  */
+    uint64_t life;       /* unique; changes when the filter is emptied       */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
-    uint64_t rewrites;   /* changes but for bits that were set; see native.c */
-    uint64_t guarded[GUARD_ANSWERS]; /* by this server, since it has it     */
+    uint64_t rewrites;   /* changes that invalidate dumps; see native.c      */
+    uint64_t guarded[GUARD_ANSWERS]; /* answers of this server              */
 };
 
-/* One for each key, and there may be millions, of a few items each: so it is
+/* One per key. There may be millions of keys with a few items each: so it has
  * 64 bytes, and a native filter of one small part has no other struct. */
 struct filter {
     const struct filter_layout *layout;
@@ -61,10 +61,10 @@ struct filter {
         struct time_window *window;
     };
     struct rare *rare;   /* see rare_of, rare_for                   */
-    uint16_t expansion;  /* as asked for; of a native one           */
+    uint16_t expansion;  /* of a native filter, as in BF.RESERVE    */
     bool can_remove;     /* items can be deleted from it            */
     bool repeats_matter; /* adding what is there changes it         */
-    bool uncommitted;    /* BF.LOAD began it, and was not told to end */
+    bool uncommitted;    /* BF.LOAD has not committed it yet        */
     bool is_small;
     union {
         calyx_small small;
@@ -77,40 +77,40 @@ struct filter {
     };
 };
 
-/* To be read, and to be written. */
+/* To read, and to write. */
 const struct rare *rare_of(const struct filter *f);
 struct rare *rare_for(struct filter *f);
 
 /* A number that no other filter has. */
 uint64_t filter_life(const struct filter *f);
 
-/* As the statistics have them. */
+/* Items, as counted by the statistics. */
 static inline uint64_t filter_items(const struct filter *f) {
     return f->is_small ? f->small.items : f->counted_items;
 }
 
-/* Of its bits; `bytes` of one that is not small. */
+/* Bytes of its bits. */
 static inline uint64_t filter_bytes(const struct filter *f) {
     return f->is_small ? calyx_small_bytes(&f->small) : f->bytes;
 }
 
-/* The filter of the library, to be asked and read; `room` is for a small one.
- */
+/* The filter of the library, for lookups and reading; a small one is built in
+ * `room`. */
 calyx_filter *native_of(const struct filter *f, calyx_room *room);
 
-/* The same to be changed: from now on it is not small. NULL without memory. */
+/* The same for changes: the filter is no longer small. NULL without memory. */
 calyx_filter *native_for(struct filter *f);
 
-/* Make a filter small that is complete and can be: it was made or loaded. */
+/* Make a new or loaded filter small, if it is complete and small enough. */
 void filter_compact(struct filter *f);
 
-/* What BF.INFO tells. */
+/* For BF.INFO. */
 struct filter_facts {
     uint64_t capacity, size, parts, items;
     uint32_t expansion; /* 0: it does not grow */
 };
 
-/* What BF.DEBUG tells of one part. */
+/* For BF.DEBUG: one part. */
 struct part_facts {
     uint64_t bytes, bits, capacity, items;
     uint32_t hashes, hash_bits;
@@ -122,7 +122,7 @@ struct piece {
     int64_t at;
     const void *bytes;
     size_t size;
-    void *owned; /* to be given to RM_Free; may be NULL */
+    void *owned; /* for RM_Free; may be NULL */
 };
 
 struct filter_layout {
@@ -143,7 +143,7 @@ struct filter_layout {
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why);
     void (*describe)(const struct filter *f, struct filter_facts *facts);
-    /* What the server's allocator has taken for it, but for `rare`. */
+    /* Bytes of the server's allocator, without `rare`. */
     uint64_t (*memory)(const struct filter *f);
     bool (*describe_part)(const struct filter *f, uint32_t number,
                           struct part_facts *facts);
@@ -172,41 +172,41 @@ extern const struct filter_layout
 enum { NATIVE_ENCODING = 2 }; /* what is written in RDB files; 1 is read, too */
 const struct filter_layout *layout_named(const char *name, size_t size);
 
-/* Make a filter; on success `params` is completed with what was chosen. */
+/* Make a filter. On success `params` holds all that was chosen. */
 calyx_status filter_new(struct filter_params *params, struct filter **out,
                         calyx_error *why);
 calyx_status filter_copy(const struct filter *f, struct filter **out,
                          calyx_error *why);
 void filter_free(struct filter *f);
 
-/* Forget everything. The memory is taken anew, and what there was is freed by
- * another thread if it is large; so it takes no time at any size. */
+/* Empty a filter in O(1): new memory is allocated, and another thread frees the
+ * old one if it is large. */
 calyx_status filter_clear(struct filter *f, calyx_error *why);
 
 /* An empty native filter with as many parts as this one, of the same shapes. */
 calyx_status filter_alike(const struct filter *f, struct filter **out,
                           calyx_error *why);
 
-/* A filter without anything in it, to stand under a key that is about to go. */
+/* A filter without content, for a key that is about to be deleted. */
 struct filter *filter_placeholder(const struct filter_layout *layout);
 
-/* As calyx_add_many. `changed` tells which of the items changed something; it
- * is another array than `fresh` if repeats matter to the filter, else the same.
+/* As calyx_add_many. `changed[i]` is set if item i changed something. It must
+ * be another array than `fresh` if repeats matter to the filter, else the same.
  */
 calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
                         bool *fresh, bool *changed, size_t *done,
                         calyx_error *why);
 
-/* As calyx_remove_many, of a filter that counts: how many were there. */
+/* As calyx_remove_many, if `can_remove`. Returns how many were there. */
 size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found);
 
-/* RedisBloom uses a filter whose dump has not arrived completely, and takes its
- * chunks in any order. If `f` is such a one, take it as complete: false if not.
- * Only where a stream does with it what we would refuse. */
+/* RedisBloom uses filters that are partly loaded, and accepts chunks in any
+ * order. If `f` is a partial one of its layout, declare it complete; else
+ * return false. Only for streams that use such a filter. */
 bool filter_accept_partial(struct filter *f);
 
-/* Make a filter of the head of a dump, of any layout. */
+/* Make a filter from the head of a dump, of any layout. */
 calyx_status filter_load_head(const void *bytes, size_t size,
                               struct filter **out, calyx_error *why);
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
@@ -214,9 +214,10 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why);
 
-/* Most commands ask the filter that the last one asked. So before the key is
- * opened, which takes a while, the memory that the item needs there is called;
- * after that the guess is corrected, if need be. */
+/* Most commands use the same filter as the one before. So prefetch the item's
+ * memory there before the key is opened, and say afterwards which filter it
+ * was.
+ */
 void filter_prefetch(const void *item, size_t size);
 void filter_prefetch_next(const struct filter *f);
 
@@ -224,10 +225,10 @@ static inline bool filter_is_partial(const struct filter *f) {
     return !f->is_small && (f->arrived < f->bytes || f->uncommitted);
 }
 
-/* Bring `bytes` and the statistics up to date with what happened to it. */
+/* Update the statistics after a change. */
 void filter_count(struct filter *f);
 
-/* Of all filters there are. Freeing may be done by another thread. */
+/* Of all filters. Another thread may free some. */
 struct module_totals {
     uint64_t filters, bytes, items;
 };

@@ -9,13 +9,11 @@
  *             "CALYXBF\1", u64 expansion, the head of the filter
  *     piece   u64 where it begins, u64 hash of what follows, bits
  *
- * The hash of a piece is that of the filter's own keys, with its seed. Bits
- * that come to be set while a dump is taken do no harm: it has whatever was
- * there when it began. But bits that were cleared meanwhile would leave half of
- * a key that is there; and a counter is spread over the row, so that one that
- * changed meanwhile would be half old and half new. `rewrites` counts such
- * changes, and goes into the hash: pieces of before and after do not fit
- * together.
+ * The hash of a piece is that of the filter's keys, with its seed. Bits may be
+ * set during a dump: it has every key that was there at the start. But cleared
+ * bits would lose keys that are still there, and a counter is spread over the
+ * row, so a changed one would be half old and half new. `rewrites` counts such
+ * changes and goes into the hash: pieces from before and after do not fit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +42,10 @@ static calyx_status damaged(calyx_error *why, const char *text) {
 
 /* ---- Making -------------------------------------------------------------- */
 
-/* RedisBloom's expansion makes each part so many times larger than the last;
- * growth here makes the whole larger. Less of it wastes less: a filter that is
- * just behind a step has that much room to spare. Eight tenths keep a filter
- * that has to grow tenfold within 20 bits a key at 1 %, where 2 takes 30. */
+/* RedisBloom's expansion is the ratio of a part to the part before; growth here
+ * is that of the whole filter. Smaller steps waste less room just after a step:
+ * with 0.8 of it, a filter that grows tenfold needs 20 bits per key at 1 %,
+ * instead of 30. */
 static double growth_of(uint32_t expansion) {
     const double growth = 0.8 * expansion;
     if (expansion == 0) return 0;
@@ -148,7 +146,7 @@ static calyx_status add_keys(calyx_filter *native, const calyx_key *keys,
     return status;
 }
 
-/* Until it has to grow: then it is not small any more. */
+/* A small filter that has to grow is no longer small. */
 static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
                                  size_t n, bool *fresh, size_t *done) {
     calyx_room room;
@@ -176,7 +174,7 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     return explain_add(f, status, why);
 }
 
-/* ---- Telling ------------------------------------------------------------- */
+/* ---- Description --------------------------------------------------------- */
 
 /* These are calyx_moves that leave everything where it is. */
 static void *sum_requested(void *sum, void *block, size_t size) {
@@ -235,8 +233,8 @@ static bool describe_part(const struct filter *f, uint32_t number,
 
 /* ---- Dumps --------------------------------------------------------------- */
 
-/* Without memory for a piece the process ends, as it would for any reply of
- * that size. In the child that saves that is right: the old file stays. */
+/* Without memory for a piece the process ends, as for any reply of that size.
+ * In the child that saves this is right: the old file stays. */
 static struct piece dump_head(const struct filter *f) {
     calyx_room room;
     const calyx_filter *const native = native_of(f, &room);
@@ -379,10 +377,10 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     if (filter_is_partial(f))
         save_partial(f, io);
     else if (calyx_write(native_of(f, &room), put_string, io, NULL) != CALYX_OK)
-        abort(); /* no memory, as for a piece: better none than half of one */
+        abort(); /* no memory: no file is better than half a filter */
 }
 
-/* Strings from the server, handed on in whatever amounts are asked for. */
+/* Strings from the server, read in pieces of any size. */
 struct source {
     RedisModuleIO *io;
     char *string;

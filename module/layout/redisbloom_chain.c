@@ -1,18 +1,17 @@
 /*
- * Chains of links: made, grown, added to and asked. (How they look outside, in
- * files and dumps, is in redisbloom_data.c.)
+ * Chains of links: making, growing, adding, lookups. (Files and dumps are in
+ * redisbloom_rdb.c.)
  *
  * A key has two hashes, a and b, the second seeded with the first. Its bits in
  * a link are at
  *
  *     (a + i * b) mod 2^64, mod modulus        for i = 0, 1, .. hashes - 1
  *
- * where bit x is bit x % 8 of byte x / 8. So a key touches as many lines of
- * memory as it has bits, all over the body. For one key nothing can be done
- * about that, and calling lines in before they are looked at did not help. Of
- * many keys, a few bits of each are called into the cache before the first is
- * looked at, and keys that are out after these are not asked again: that takes
- * half the time. And the division is a multiplication.
+ * where bit x is bit x % 8 of byte x / 8. So a key
+ * touches as many cache lines as it has bits, all over the body. Prefetching
+ * did not help for one key. Of many keys, a few bits of each are prefetched
+ * before the first is read, and keys that miss one are dropped: 50 % of the
+ * time. The division is a multiplication.
  *
  * The first filters of RedisBloom, in 2017, had hashes of 32 bits, and i * b
  * was computed in 32 bits. Where n2 is 0 that leads to other bits than the
@@ -30,9 +29,9 @@
 #include "layout/murmur.h"
 
 enum {
-    BATCH = 32,        /* keys that are worked on together         */
-    STRIDE = 4,        /* bits of each that are called in together */
-    CACHED = 256 << 10 /* bytes of a body that needs no calling in */
+    BATCH = 32,        /* keys per batch                           */
+    STRIDE = 4,        /* bits of each key that are prefetched     */
+    CACHED = 256 << 10 /* bytes of a body that needs no prefetch   */
 };
 
 static const uint64_t first_seed = UINT64_C(0xC6A4A7935BD1E995);
@@ -431,10 +430,10 @@ static calyx_status refuse_partial(const struct chain *c, calyx_error *why) {
 
 calyx_status chain_add(struct chain *c, const void *key, size_t size,
                        bool *fresh, calyx_error *why) {
-    bool told;
+    bool unused;
     const calyx_status status = refuse_partial(c, why);
     if (status != CALYX_OK) return status;
-    return add_hash(c, 0, hash_key(c, key, size), fresh ? fresh : &told, why);
+    return add_hash(c, 0, hash_key(c, key, size), fresh ? fresh : &unused, why);
 }
 
 /* ---- Many keys ----------------------------------------------------------- */
@@ -509,11 +508,11 @@ static size_t hash_batch(const struct chain *c, const calyx_key *keys, size_t n,
 size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
                       bool *found) {
     struct hash_pair hashes[BATCH];
-    bool told[BATCH];
+    bool unused[BATCH];
     size_t total = 0, batch;
     for (size_t done = 0; done < n; done += batch) {
         batch = hash_batch(c, keys + done, n - done, hashes);
-        bool *answers = found ? found + done : told;
+        bool *answers = found ? found + done : unused;
         ask_links(c, c->links, hashes, batch, answers);
         for (size_t j = 0; j < batch; j++) total += answers[j];
     }
@@ -554,12 +553,12 @@ static calyx_status add_batch(struct chain *c, const struct hash_pair *hashes,
 calyx_status chain_add_many(struct chain *c, const calyx_key *keys, size_t n,
                             bool *fresh, size_t *done, calyx_error *why) {
     struct hash_pair hashes[BATCH];
-    bool told[BATCH];
+    bool unused[BATCH];
     size_t added = 0;
     calyx_status status = refuse_partial(c, why);
     while (status == CALYX_OK && added < n) {
         const size_t batch = hash_batch(c, keys + added, n - added, hashes);
-        status = add_batch(c, hashes, batch, fresh ? fresh + added : told,
+        status = add_batch(c, hashes, batch, fresh ? fresh + added : unused,
                            &added, why);
     }
     if (done) *done = added;

@@ -15,9 +15,8 @@
  *     chain_free(c);
  *
  * Statuses, error texts, keys and memory are those of calyx.h: a failed call
- * changes nothing, and tells why in words. The hash has no secret and no seed,
- * as it must not in this layout: whoever chooses the keys can choose keys that
- * are taken for others.
+ * changes nothing, and explains why. The hash has no seed, as this layout wants
+ * it: whoever chooses the keys can choose false positives.
  */
 #ifndef CALYX_MODULE_REDISBLOOM_CHAIN_H
 #define CALYX_MODULE_REDISBLOOM_CHAIN_H
@@ -29,7 +28,7 @@
 /* Options of a chain, by RedisBloom's numbers. */
 enum {
     CHAIN_NOROUND = 1,      /* bodies as large as needed, not a power of two  */
-    CHAIN_ENTS_IS_BITS = 2, /* a size asked for is the logarithm of the bits  */
+    CHAIN_ENTS_IS_BITS = 2, /* the size is given as the logarithm of the bits */
     CHAIN_FORCE64 = 4,      /* 64-bit hashes; before version 1.1 they had 32  */
     CHAIN_NO_SCALING = 8,   /* never a second link: a full filter refuses     */
 
@@ -43,8 +42,8 @@ enum {
 /* More bytes than this are never in one chunk of a dump. */
 #define CHAIN_MOST_CHUNK ((size_t)16 << 20)
 
-/* To be read by anybody, and written only by redisbloom*.c; except that whoever
- * moves memory (defragmentation) may put a moved `body` or `link` in place. */
+/* Written only by redisbloom_*.c; defragmentation may move `body` and `link`.
+ */
 struct chain_link {
     uint8_t *body;
     uint64_t bytes;   /* of the body                                         */
@@ -93,8 +92,8 @@ void chain_free(struct chain *c);
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-/* A chain whose dump has not arrived completely must not be asked: it would
- * deny keys that it is about to have. Adding to it is refused. */
+/* Do not look up keys in a partly loaded chain: that would give false
+ * negatives. Adding to it is refused. */
 static inline bool chain_is_partial(const struct chain *c) {
     return c->arrived < c->bytes;
 }
@@ -193,12 +192,13 @@ calyx_status chain_load_header(const void *header, size_t size,
 
 /* Chunks must come without gaps; one may come twice. Their bits are added to
  * those that are there, so that no key is lost whatever they are. The text of
- * an error begins as RedisBloom's does. `*changed`, if asked for, tells whether
+ * an error begins as RedisBloom's does. `*changed`, unless NULL, says whether
  * anything did. */
 calyx_status chain_load_chunk(struct chain *c, int64_t at, const void *bytes,
                               size_t size, bool *changed, calyx_error *why);
 
-/* ---- Between redisbloom.c and redisbloom_data.c -------------------------- */
+/* ---- Between redisbloom_chain.c and redisbloom_rdb.c ------------------------
+ */
 
 enum { MOST_LINKS = 1100, MOST_HASHES = 1075 };
 #define MOST_BITS    (UINT64_C(1) << 48)
@@ -218,8 +218,8 @@ calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
 calyx_status chain_push(struct chain *c, struct chain_link *l,
                         calyx_error *why);
 
-/* Tell why, if somebody wants to know; and return the status, which analyzers
- * see only in a macro. */
+/* Set the error, unless `why` is NULL, and return the status: a macro, so that
+ * analyzers see it. */
 void chain_explain(calyx_error *why, calyx_status status, const char *format,
                    ...) __attribute__((format(printf, 3, 4)));
 #define chain_fail(why, status, ...) \

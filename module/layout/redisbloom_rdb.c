@@ -215,7 +215,7 @@ static calyx_status ended(calyx_error *why) {
     return chain_fail(why, CALYX_IO, "the data of a filter ends too early");
 }
 
-/* The oldest encoding does not tell the bits. */
+/* The oldest encoding does not have the bits. */
 static uint64_t bits_of_oldest(const struct claim *is) {
     const double bits = (double)is->entries * is->bpe;
     return bits >= 1 && bits < (double)MOST_BITS ? (uint64_t)bits : 0;

@@ -49,7 +49,7 @@ void rotation_name(struct time_window *w, const char *name, size_t size) {
 
 /* ---- Clocks -------------------------------------------------------------- */
 
-/* What this server's clock says; 0, before all times, if another decides. */
+/* This server's clock; 0 if another server decides. */
 static uint64_t clock_now(void) {
     if (RM_GetContextFlags(NULL) & (RM_CTX_REPLICA | RM_CTX_LOADING)) return 0;
     return (uint64_t)RM_Milliseconds();
@@ -63,9 +63,8 @@ uint64_t rotation_due(const struct time_window *w) {
     return due_at(w, clock_now());
 }
 
-/* The name of the next window that is due; NULL if none is among so many. One
- * that was not found, or is partly loaded, is not looked for again until it is
- * due once more: it must not keep others waiting. */
+/* A window that was not found, or is partly loaded, is skipped until it is due
+ * once more: it must not delay others. */
 RedisModuleString *rotation_next(RedisModuleCtx *ctx, size_t *steps) {
     const uint64_t now = clock_now();
     RedisModuleString *name = NULL;

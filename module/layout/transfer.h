@@ -2,18 +2,17 @@
  * BF.DUMP and BF.LOAD: native filters in chunks, for transfers that may break
  * off anywhere and go on later.
  *
- * The bits of a filter are one row, and a chunk is 1 MiB of it, the last one
- * less; so it is known of any filter which chunks it has. Each has a checksum,
- * XXH64 with seed 0; and a sum is made of all, in order, so that the whole can
- * be verified without being read again:
+ * The bits of a filter are one row of bytes; a chunk is 1 MiB of it, the last
+ * one less. Each chunk has a checksum, XXH64 with seed 0. The checksum of the
+ * whole is made of these, so it can be verified without reading again:
  *
  *     sum = 0;  for each chunk:  sum = XXH64(sum, XXH64(chunk))
  *
- * with both numbers as 8 little-endian bytes. In commands they are written as
- * 16 hexadecimal digits.
+ * with both numbers as 8 little-endian bytes. Commands write them as 16
+ * hexadecimal digits.
  *
- * A filter that is loaded is `uncommitted` until it is told to commit, and so
- * answers no question, on replicas and after a restart as here.
+ * A filter that is loaded is `uncommitted` until BF.LOAD COMMIT: it refuses
+ * lookups, also on replicas and after a restart.
  */
 #ifndef CALYX_MODULE_TRANSFER_H
 #define CALYX_MODULE_TRANSFER_H
@@ -53,7 +52,7 @@ void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
                       const struct filter *f);
 
 /* After a filter came from an RDB file: find the sum again, if it needs one.
- * False if so many bytes cannot have arrived. */
+ * False if that number of bytes cannot have arrived. */
 bool transfer_resume(struct filter *f);
 
 #endif

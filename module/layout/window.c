@@ -1,4 +1,4 @@
-/* The layout of windows: panes in a ring. window.h tells how they work. */
+/* The layout of windows: panes in a ring. See window.h. */
 #include "layout/window.h"
 
 #include <stdio.h>
@@ -127,11 +127,10 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
     return copy_by(native_layout.make_like, 1, f, to, why);
 }
 
-/* ---- Rotation -------------------------------------------------------------
- */
+/* ---- Rotation ------------------------------------------------------------ */
 
-/* In place: while a window rotates no memory is taken, so that it cannot be
- * refused, and none is evicted for it. */
+/* In place: rotation allocates nothing, so it cannot fail and evicts nothing.
+ */
 static void empty(struct filter *pane) {
     calyx_info info;
     calyx_clear_by(pane->native, memory_renew, NULL);
@@ -155,8 +154,8 @@ void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
 
 /* ---- Items --------------------------------------------------------------- */
 
-/* Is it in one of the panes but for the newest? Those that are overdue are not
- * asked: rotating them may have to wait, the answer need not. */
+/* Is it in one of the older panes? Overdue ones are skipped: rotation may have
+ * to wait, lookups need not. */
 static bool in_older(const struct time_window *w, uint64_t hash, uint64_t due) {
     for (uint32_t age = 1; age + due < w->panes; age++) {
         const uint32_t i = (w->newest + w->panes - age) % w->panes;
@@ -215,11 +214,11 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     return status;
 }
 
-/* ---- Telling ------------------------------------------------------------- */
+/* ---- Description --------------------------------------------------------- */
 
 static uint64_t memory_used(const struct filter *f) {
     struct time_window *const w = f->window;
-    /* The panes tell their structs, too. */
+    /* Panes include their structs. */
     uint64_t sum = sizeof *f + RM_MallocSize(w) + RM_MallocSize(w->pane) -
                    w->panes * sizeof *f;
     if (w->name) sum += RM_MallocSize(w->name);
@@ -479,7 +478,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 }
 
 const struct filter_layout window_layout = {
-    .name = "native", /* for whoever asks: RedisBloom has none */
+    .name = "native", /* RedisBloom has no windows */
     .make = make,
     .copy = copy,
     .free = free_window,

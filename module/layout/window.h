@@ -7,12 +7,12 @@
  *     g = 3    | pane | pane | pane | newest |
  *               oldest: emptied next   ^ items go here, for WINDOW / g
  *
- * With g + 1 panes an item that came in the last moment of a pane's time is
- * known for WINDOW after it, and one that came in the first for WINDOW + WINDOW
- * / g. Panes have the same seed, so an item is hashed once. Each has a part of
- * the error rate, for an answer is yes if any pane says so.
+ * With g + 1 panes an item that comes at the end of a pane's time is known for
+ * WINDOW, one at its start for WINDOW + WINDOW / g. Panes share a seed, so an
+ * item is hashed once. They share the error rate: a lookup is positive if any
+ * pane says yes.
  *
- * rotation.c decides when to rotate.
+ * rotation.c knows which windows are due; command/bf_rotate.c rotates them.
  */
 #ifndef CALYX_MODULE_WINDOW_H
 #define CALYX_MODULE_WINDOW_H
@@ -23,12 +23,12 @@ enum { MOST_GENERATIONS = 64, USUAL_GENERATIONS = 4 };
 #define MOST_WINDOW UINT64_C(315360000000) /* ten years, in milliseconds */
 
 struct time_window {
-    uint64_t milliseconds; /* as asked for */
+    uint64_t milliseconds; /* WINDOW       */
     uint64_t began;        /* when the newest pane did, in Unix time       */
     uint32_t panes;        /* one more than GENERATIONS                    */
     uint32_t newest;       /* the others follow it, the oldest first       */
     struct filter *pane;   /* native; not known to the statistics          */
-    char *name;            /* of its key, as far as is known               */
+    char *name;            /* of its key when last seen                    */
     size_t name_size;
     uint64_t looked; /* rotations that were due when the timer last sought it */
     struct time_window *before, *after; /* in the list of rotation.c */
@@ -38,16 +38,16 @@ static inline bool is_window(const struct filter *f) {
     return f->layout == &window_layout;
 }
 
-/* For how long a pane is the newest, of a window of so many milliseconds. */
+/* How many milliseconds a pane is the newest. */
 uint64_t span_of(uint64_t milliseconds, uint64_t generations);
 uint64_t window_span(const struct time_window *w);
 
-/* Empty so many panes, one after the other. The newest began then. */
+/* Empty the `rotations` oldest panes. The newest begins at `began`. */
 void window_rotate(struct filter *f, uint64_t rotations, uint64_t began);
 
 /* ---- rotation.c ---------------------------------------------------------- */
 
-/* Windows that there are; freeing may be done by another thread. */
+/* The list of windows. Another thread may free them. */
 void rotation_add(struct time_window *w);
 void rotation_remove(struct time_window *w);
 

@@ -14,7 +14,7 @@
  * 1 GB would stop the server for a third of a second. So that is done here; the
  * allocators of some servers clear what was in use before. Beyond Linux
  * RM_Calloc at least knows pages that are fresh. It kills the server when there
- * is no memory, so a first RM_TryAlloc tells whether there is.
+ * is no memory, so RM_TryAlloc checks first.
  */
 #include "server/allocator.h"
 
@@ -72,8 +72,8 @@ static uint64_t headroom(RedisModuleCtx *ctx) {
     return used < most ? most - used : 0;
 }
 
-/* Is this the word of the primary, or of a file? Without a context only whether
- * this server is a replica is known; who writes there is the primary. */
+/* Does the command come from the primary or a file? Without a context: is this
+ * server a replica? Then only the primary writes here. */
 static bool must_obey(RedisModuleCtx *ctx) {
     const int flags = RM_GetContextFlags(ctx);
     return flags & (RM_CTX_REPLICATED | RM_CTX_LOADING) ||
@@ -104,8 +104,8 @@ static uint64_t machine_bytes(void) {
     return bytes;
 }
 
-/* More than there is in the machine is never to be had: neither at once, nor by
- * a window, generation by generation. */
+/* The machine's memory is the limit, also for a window, generation by
+ * generation. */
 static bool is_possible(size_t size) {
     const uint64_t has = current ? current->held : 0, most = machine_bytes();
     const uint64_t left = has < most ? most - has : 0;
@@ -163,9 +163,9 @@ static size_t whole_lines(size_t size) {
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Another allocator may have taken the place of the one that the server tells
- * of, as a sanitizer's does, which keeps 16 bytes before small blocks and
- * aligns large ones. So there are many blocks of each small size. */
+/* Another allocator may have replaced the one that the server names: that of a
+ * sanitizer uses 16 bytes before small blocks, and aligns large ones. So try
+ * many blocks of each small size. */
 static bool try_alignment(void) {
     enum { SIZES = 8, TRIED = 32 * SIZES };
     void *block[TRIED];

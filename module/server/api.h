@@ -100,7 +100,7 @@ typedef struct RedisModuleTypeMethods {
 
 enum { RM_TYPE_METHODS = 3 };
 
-/* What COMMAND DOCS and COMMAND INFO tell of a command. */
+/* For COMMAND DOCS and COMMAND INFO. */
 enum {
     RM_ARG_STRING = 0,
     RM_ARG_INTEGER,

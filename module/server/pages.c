@@ -27,8 +27,8 @@ struct page_span whole_pages(void *block, size_t size) {
 
 #if defined(__linux__)
 
-/* Are pages that are given back zeros when they are touched again? Some
- * emulators of Linux take that for mere advice. */
+/* Are released pages zero when they are touched again? Some emulators of Linux
+ * ignore MADV_DONTNEED. */
 static bool try_fresh_pages(void) {
     const size_t size = (size_t)sysconf(_SC_PAGESIZE);
     char *const page = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -43,7 +43,7 @@ static bool try_fresh_pages(void) {
 
 static bool has_fresh_pages(void) {
     enum { UNKNOWN, YES, NO };
-    static int known; /* any thread may ask */
+    static int known; /* read by any thread */
     int is = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (is == UNKNOWN) {
         is = try_fresh_pages() ? YES : NO;
@@ -169,7 +169,7 @@ bool pages_clear(void *block, size_t size) {
     return true;
 #else
     (void)block, (void)size;
-    return false; /* elsewhere the pages may keep what is on them */
+    return false; /* elsewhere the pages may have old contents */
 #endif
 }
 

@@ -121,7 +121,8 @@ static void *prefault(void *unused) {
 }
 
 static bool is_running(void) {
-    return __atomic_load_n(&runs, __ATOMIC_RELAXED); /* any thread may ask */
+    return __atomic_load_n(&runs,
+                           __ATOMIC_RELAXED); /* any thread may call this */
 }
 
 static void forget_in_child(void) {
@@ -139,13 +140,13 @@ static bool start(void) {
     return started;
 }
 
-/* What a machine has not free now, it should not be made to find at once. */
+/* Do not force the system to reclaim memory. */
 static bool fits(size_t size) {
     const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     return pages > 0 && page > 0 && size / (size_t)page < (size_t)pages / 2;
 }
 
-/* What other tasks will take is not missing yet from what is free. */
+/* Other tasks' bytes are still counted as free. */
 static size_t bytes_queued(void) {
     size_t bytes = 0;
     for (int i = 0; i < MOST_TASKS; i++) bytes += bytes_of(tasks[i].left);
