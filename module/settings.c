@@ -22,12 +22,12 @@ struct settings settings = {
 
 /* ---- Getting and setting ------------------------------------------------- */
 
-/* The server keeps no copy of a string that it gets; so it is kept here. */
+/* The server does not copy the string that it gets: store it here. */
 static RedisModuleString *error_text, *seed_text;
 
-static void store_text(RedisModuleString **kept, const char *text) {
-    if (*kept) RM_FreeString(NULL, *kept);
-    *kept = RM_CreateString(NULL, text, strlen(text));
+static void store_text(RedisModuleString **stored, const char *text) {
+    if (*stored) RM_FreeString(NULL, *stored);
+    *stored = RM_CreateString(NULL, text, strlen(text));
 }
 
 static int complain(RedisModuleString **why, const char *text) {

@@ -1,12 +1,11 @@
-/* What can be configured, by CONFIG SET, the server's file, or load arguments.
- */
+/* The configuration: by CONFIG SET, the server's file, or load arguments. */
 #ifndef CALYX_MODULE_SETTINGS_H
 #define CALYX_MODULE_SETTINGS_H
 
 #include "server/api.h"
 
-/* Huge pages make answers quicker, but the first touch of one takes long, and
- * so does the first write after a fork. Loading touches everything anyway. */
+/* Huge pages speed up lookups, but slow down the first touch of a page and the
+ * first write after a fork. Loading touches everything anyway. */
 enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
 
 struct settings {

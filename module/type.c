@@ -187,7 +187,7 @@ void type_attach(RedisModuleKey *key, struct filter *f) {
 }
 
 void type_detach(RedisModuleKey *key, const struct filter *f) {
-    void *taken;
+    void *detached;
     RM_ModuleTypeReplaceValue(key, type_for(f), filter_placeholder(f->layout),
-                              &taken);
+                              &detached);
 }

@@ -7,14 +7,14 @@
 
 int type_register(RedisModuleCtx *ctx);
 
-/* What stands under a key. */
+/* What a key holds. */
 enum key_type { KEY_MISSING, KEY_FILTER, KEY_OTHER };
 enum key_type type_of(RedisModuleKey *key, struct filter **f);
 
 /* Put a filter under a key, which is open for writing. */
 void type_attach(RedisModuleKey *key, struct filter *f);
 
-/* Take a filter out of a key's hands; a hollow one is left there. */
+/* Detach a filter from its key; a placeholder stays there. */
 void type_detach(RedisModuleKey *key, const struct filter *f);
 
 /* RDB files and payloads that were refused. */

@@ -17,8 +17,7 @@
 #include "server/reply.h"
 #include "server/steps.h"
 
-/* Those of the first `done` items that changed something: the others did not.
- */
+/* Those of the first `done` items that changed something. */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct filter *f,
                             const struct filter_params *made,
@@ -35,24 +34,23 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (chosen != few) RM_Free(chosen);
 }
 
-/* RedisBloom replicates what it refused, too. A filter that is full here was
- * full there: that is no error of the stream. */
+/* RedisBloom also replicates items that it refused. If the filter is full here,
+ * it was full there: no error. */
 static bool was_refused_there(RedisModuleCtx *ctx, const struct filter *f,
                               calyx_status status) {
     return status == CALYX_FULL && f->layout == &redisbloom_layout &&
            is_replayed(ctx);
 }
 
-/* What became of items: the first `done` are in, the next is not if `status` is
- * an error. */
+/* The first `done` items are in; the next is not if `status` is an error. */
 struct added {
     size_t done;
     calyx_status status;
     calyx_error why;
 };
 
-/* Add items to a filter, which was `made` by this command unless that is NULL,
- * and replicate it. They may be `all` items of the command, or some. */
+/* Add items, `all` of the command or some, and replicate them. `made`: how this
+ * command made the filter; NULL if it existed. */
 static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const struct filter_params *made,
                       struct items *items, bool all, struct added *added) {
@@ -83,8 +81,8 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (changes) note_change(ctx, name, "bloom.add");
 }
 
-/* A single one is answered by itself, several by an array, which ends with the
- * error if there was one. */
+/* A bare reply for a single item, else an array, which ends with the error if
+ * there was one. */
 static int reply_added(RedisModuleCtx *ctx, const struct items *items,
                        const struct added *added, bool single) {
     const bool failed = added->status != CALYX_OK;
@@ -140,8 +138,8 @@ static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 
 /* ---- The handlers -------------------------------------------------------- */
 
-/* The same of one item, to a filter that was there and that repeats do not
- * matter to: what most commands are, and with less to be done around it. */
+/* The fast path of most commands: one item, to an existing filter that repeats
+ * do not matter to. */
 static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const calyx_key *item) {
     calyx_error why;
@@ -167,7 +165,7 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
     return RM_ReplyWithBool(ctx, fresh);
 }
 
-/* Items of which more are given than a step takes, or all at once. */
+/* In steps if they are too many for one. */
 static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                     int first_item, struct filter *f,
                     const struct filter_params *made, bool single) {

@@ -1,8 +1,8 @@
 /*
- * BF.DEL, BF.MDEL and BF.COUNT: for filters that were made to count, and so can
- * forget. Every addition counts there, also of an item that is there already;
- * it is gone when it was deleted as often as it was added. What certainly is
- * not there is not deleted, which changes nothing and is not replicated.
+ * BF.DEL, BF.MDEL and BF.COUNT, for counting filters. These count every
+ * addition: an item is gone when it was deleted as often as it was added.
+ * Deleting an item that is certainly absent changes nothing and is not
+ * replicated.
  */
 #include <stdio.h>
 

@@ -59,8 +59,7 @@ static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
     RM_Replicate(ctx, "BF.SWAP", "sscc", argv[1], argv[2], "GENERATION", text);
 }
 
-/* A filter may have come with any number, and clients may give any that can be
- * told: there it stays, since replicas would refuse a greater one. */
+/* Stays at the largest number that replies and replicas accept. */
 static uint64_t generation_after(const struct filter *f) {
     const uint64_t last = f ? rare_of(f)->generation : 0;
     return last < INT64_MAX ? last + 1 : INT64_MAX;

@@ -1,9 +1,8 @@
 /*
  * Options: RedisBloom's (EXPANSION, NONSCALING; BF.INSERT also CAPACITY, ERROR,
  * NOCREATE and ITEMS) and ours (COUNTING, WINDOW, GENERATIONS; SEED, KIND,
- * LAYOUT, BEGAN, which is how replicas hear of everything that was decided
- * here). Words are matched whole, in any case, and stand behind the key, never
- * in its place.
+ * LAYOUT, BEGAN, which replicas need to make the same filter). Words are
+ * matched whole, in any case, and stand behind the key, never in its place.
  */
 #include "command/options.h"
 
@@ -247,8 +246,8 @@ static const char *complete_window(struct parsing *p) {
     return NULL;
 }
 
-/* The same of any filter. The redisbloom layout has no kinds: unless it was
- * asked for, a kind that can do what it cannot is native. */
+/* The same of any filter. The redisbloom layout has no kinds: a kind that can
+ * do more is native, unless LAYOUT says otherwise. */
 static const char *complete(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
     if (p->non_scaling) params->expansion = 0;

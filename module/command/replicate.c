@@ -6,8 +6,8 @@
  * - A filter that may be larger or better there than here must not be full
  *   here. So NONSCALING is obeyed only if the stream has all that decides about
  *   the size; otherwise the filter grows instead.
- * - A rate above 0.25 is taken as it is given. That is what 2.8 does; 8 makes
- *   it 0.25. Which of them wrote the stream is not known.
+ * - A rate above 0.25 is used as it is, as 2.8 does; 8 makes it 0.25. The
+ * stream does not say which of them wrote it.
  *
  * Writing. BF.RESERVE and BF.INSERT with every parameter make the same filter
  * in all versions. A filter that they do not make alike goes as it would by

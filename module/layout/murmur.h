@@ -1,6 +1,6 @@
 /*
  * MurmurHash2 by Austin Appleby, in 32 and in 64 bits ("64A"): the hashes of
- * RedisBloom's filters. Words of a key are taken as little-endian on every
+ * RedisBloom's filters. Words of a key are little-endian on every
  * machine. Not for keys that an enemy chooses; see redisbloom.h.
  */
 #ifndef CALYX_MODULE_MURMUR_H

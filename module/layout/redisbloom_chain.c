@@ -87,7 +87,7 @@ static inline uint32_t bit_at(const struct chain_link *l, uint64_t at) {
     return (uint32_t)l->body[at >> 3] >> (at & 7) & 1;
 }
 
-static inline void call(const struct chain_link *l, uint64_t at) {
+static inline void prefetch(const struct chain_link *l, uint64_t at) {
     __builtin_prefetch(l->body + (at >> 3));
 }
 
@@ -240,7 +240,7 @@ static bool newest_is_full(const struct chain *c) {
 
 /* ---- Making -------------------------------------------------------------- */
 
-enum { ALIGNMENT = 16 }; /* what malloc gives; a body has no need of more */
+enum { ALIGNMENT = 16 }; /* that of malloc; a body needs no more */
 
 static void *allocate_plain(void *context, size_t size, size_t alignment) {
     (void)context, (void)alignment;
@@ -438,60 +438,61 @@ calyx_status chain_add(struct chain *c, const void *key, size_t size,
 
 /* ---- Many keys ----------------------------------------------------------- */
 
-/* Of n keys, by their numbers in `ask`, keep those that the link has in all
- * bits; a few bits of all of them at a time. */
-static size_t keep_those_in(const struct chain_link *l,
-                            const struct hash_pair *hashes, uint8_t *ask,
-                            size_t n) {
+/* Keep those of the n keys in `which` that have all their bits in the link, and
+ * return their number. Reads STRIDE bits of each key at a time. */
+static size_t keep_found(const struct chain_link *l,
+                         const struct hash_pair *hashes, uint8_t *which,
+                         size_t n) {
     uint64_t at[BATCH][STRIDE];
     for (uint32_t from = 0; from < l->hashes && n; from += STRIDE) {
         const uint32_t left = l->hashes - from;
         const uint32_t bits = left < STRIDE ? left : STRIDE;
         for (size_t j = 0; j < n; j++) {
-            const struct hash_pair h = hashes[ask[j]];
+            const struct hash_pair h = hashes[which[j]];
             for (uint32_t i = 0; i < bits; i++) {
                 at[j][i] = position(l, h.a + (from + i) * h.b);
-                call(l, at[j][i]);
+                prefetch(l, at[j][i]);
             }
         }
-        size_t kept = 0;
+        size_t left_over = 0;
         for (size_t j = 0; j < n; j++) {
             uint32_t all = 1;
             for (uint32_t i = 0; i < bits; i++) all &= bit_at(l, at[j][i]);
-            ask[kept] = ask[j];
-            kept += all;
+            which[left_over] = which[j];
+            left_over += all;
         }
-        n = kept;
+        n = left_over;
     }
     return n;
 }
 
-static void ask_link(const struct chain *c, const struct chain_link *l,
-                     const struct hash_pair *hashes, const uint8_t *ask,
-                     size_t n, bool *found) {
+static void link_has_some(const struct chain *c, const struct chain_link *l,
+                          const struct hash_pair *hashes, const uint8_t *which,
+                          size_t n, bool *found) {
     if (l->bytes <= CACHED || may_be_by_32(c, l)) {
         for (size_t j = 0; j < n; j++)
-            found[ask[j]] = one_has(c, l, hashes[ask[j]]);
+            found[which[j]] = one_has(c, l, hashes[which[j]]);
         return;
     }
     uint8_t in[BATCH];
-    memcpy(in, ask, n);
-    const size_t kept = keep_those_in(l, hashes, in, n);
-    for (size_t j = 0; j < kept; j++) found[in[j]] = true;
+    memcpy(in, which, n);
+    const size_t left_over = keep_found(l, hashes, in, n);
+    for (size_t j = 0; j < left_over; j++) found[in[j]] = true;
 }
 
 /* Which of up to BATCH keys are in one of the oldest `links`? */
-static void ask_links(const struct chain *c, uint32_t links,
-                      const struct hash_pair *hashes, size_t n, bool *found) {
-    uint8_t ask[BATCH] = {0};
+static void link_has_somes(const struct chain *c, uint32_t links,
+                           const struct hash_pair *hashes, size_t n,
+                           bool *found) {
+    uint8_t which[BATCH] = {0};
     size_t left = n;
-    for (size_t j = 0; j < n; j++) ask[j] = (uint8_t)j, found[j] = false;
+    for (size_t j = 0; j < n; j++) which[j] = (uint8_t)j, found[j] = false;
     for (uint32_t i = links; i > 0 && left; i--) {
-        ask_link(c, &c->link[i - 1], hashes, ask, left, found);
+        link_has_some(c, &c->link[i - 1], hashes, which, left, found);
         size_t open = 0;
         for (size_t j = 0; j < left; j++) {
-            ask[open] = ask[j];
-            open += !found[ask[j]];
+            which[open] = which[j];
+            open += !found[which[j]];
         }
         left = open;
     }
@@ -513,7 +514,7 @@ size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
     for (size_t done = 0; done < n; done += batch) {
         batch = hash_batch(c, keys + done, n - done, hashes);
         bool *answers = found ? found + done : unused;
-        ask_links(c, c->links, hashes, batch, answers);
+        link_has_somes(c, c->links, hashes, batch, answers);
         for (size_t j = 0; j < batch; j++) total += answers[j];
     }
     return total;
@@ -527,7 +528,7 @@ static void call_all(const struct chain_link *l, const struct hash_pair *hashes,
     if (l->bytes <= CACHED) return;
     for (size_t j = 0; j < n; j++)
         for (uint32_t i = 0; i < bits && !seen[j]; i++)
-            call(l, position(l, hashes[j].a + i * hashes[j].b));
+            prefetch(l, position(l, hashes[j].a + i * hashes[j].b));
 }
 
 /* Adding goes on in the newest link alone, so that the older ones can be asked
@@ -537,7 +538,7 @@ static calyx_status add_batch(struct chain *c, const struct hash_pair *hashes,
                               calyx_error *why) {
     const uint32_t older = c->links - 1;
     bool seen[BATCH];
-    ask_links(c, older, hashes, n, seen);
+    link_has_somes(c, older, hashes, n, seen);
     call_all(&c->link[older], hashes, n, seen);
 
     for (size_t j = 0; j < n; j++, ++*done) {

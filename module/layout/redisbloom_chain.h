@@ -116,7 +116,7 @@ size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
 struct chain_info {
     uint64_t capacity;  /* entries of all links                             */
     uint64_t size;      /* what BF.INFO calls Size: by RedisBloom's structs */
-    uint64_t memory;    /* what is taken in fact                            */
+    uint64_t memory;    /* what is allocated                                */
     uint64_t items;     /* what BF.INFO calls Number of items inserted      */
     uint32_t links;     /* what it calls Number of filters                  */
     uint32_t growth;    /* its Expansion rate; 0 if it does not grow        */
@@ -132,7 +132,7 @@ uint64_t chain_digest(const struct chain *c);
 
 enum { CHAIN_ENCODING = 4 }; /* what is written; 0 to 4 can be read */
 
-/* What takes the values. Errors, if there can be any, are kept there. */
+/* Receives the values; it stores its errors itself. */
 struct chain_writer {
     void (*put_unsigned)(void *context, uint64_t value);
     void (*put_double)(void *context, double value);
@@ -140,9 +140,8 @@ struct chain_writer {
     void *context;
 };
 
-/* What gives them, in the order they were put; false or NULL when it cannot.
- * A string belongs to the chain from then on, and goes back through the `give`
- * of its memory. */
+/* Returns them in the same order; false or NULL on failure. The chain then owns
+ * a string, and frees it by its memory hooks. */
 struct chain_reader {
     bool (*get_unsigned)(void *context, uint64_t *value);
     bool (*get_double)(void *context, double *value);

@@ -25,9 +25,9 @@
  * arrived.
  *
  * Whatever comes from outside goes through one gate, check_link and
- * check_chain; no number is used before. They ask for what RedisBloom's own
- * arithmetic gives, no less: a filter that it could not have made is damaged,
- * or meant to do damage.
+ * check_chain, before any number is used. They demand the results of
+ * RedisBloom's own arithmetic: a filter that it could not have made is damaged
+ * or malicious.
  */
 #include <math.h>
 #include <string.h>
@@ -181,8 +181,8 @@ void chain_save(const struct chain *c, const struct chain_writer *to) {
     if (partial) to->put_unsigned(context, c->arrived);
 }
 
-/* A reader, and whether it has given all that it was asked for. After a failure
- * everything is 0, which no check lets pass. */
+/* A reader, and whether it failed. After a failure it returns 0 for everything,
+ * which no check accepts. */
 struct input {
     const struct chain_reader *from;
     bool failed;

@@ -60,7 +60,7 @@ static void take_window(struct filter *f, const struct time_window *like) {
     w->pane = RM_Calloc(w->panes, sizeof *w->pane);
     for (uint32_t i = 0; i < w->panes; i++) {
         w->pane[i].layout = &native_layout;
-        rare_for(&w->pane[i]); /* now: rotation takes no memory */
+        rare_for(&w->pane[i]); /* now: rotation must not allocate */
     }
     f->window = w;
     f->repeats_matter = true;
@@ -68,7 +68,7 @@ static void take_window(struct filter *f, const struct time_window *like) {
 }
 
 /* The last step of making: on failure, undo the others. */
-static calyx_status kept(struct filter *f, calyx_status status) {
+static calyx_status finish(struct filter *f, calyx_status status) {
     if (status == CALYX_OK) {
         note_bytes(f);
         f->expansion = f->window->pane[0].expansion;
@@ -96,7 +96,7 @@ static calyx_status make(struct filter_params *params, struct filter *f,
         pane.kind; /* what was chosen for the first, and the others */
     params->seed = pane.seed;
     params->random_seed = false;
-    return kept(f, status);
+    return finish(f, status);
 }
 
 typedef calyx_status copying(const struct filter *f, struct filter *to,
@@ -114,7 +114,7 @@ static calyx_status copy_by(copying *copy_pane, uint64_t rewrites,
             rare_of(&f->window->pane[i])->rewrites + rewrites;
         status = copy_pane(&f->window->pane[i], &to->window->pane[i], why);
     }
-    return kept(to, status);
+    return finish(to, status);
 }
 
 static calyx_status copy(const struct filter *f, struct filter *to,
@@ -291,7 +291,7 @@ static calyx_status checked(struct filter *f, calyx_status status,
                             calyx_error *why) {
     if (status == CALYX_OK && !are_alike(f->window))
         status = damaged(why, "its generations do not fit together");
-    return kept(f, status);
+    return finish(f, status);
 }
 
 /* ---- Dumps --------------------------------------------------------------- */

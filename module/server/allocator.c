@@ -5,8 +5,8 @@
  * Servers mostly have jemalloc, whose blocks lie at multiples of their size,
  * and which has a size at each multiple of 64 that it has at all: there, a
  * block of 64 bytes, or 128, and so on, is aligned by itself. Elsewhere an
- * aligned block lies within a larger one, and the address of that one is kept
- * in the word before it:
+ * aligned block lies within a larger one, and the address of that one is
+ * stored in the word before it:
  *
  *     raw ... | raw | block, at a multiple of 64 ...
  *
@@ -211,16 +211,16 @@ static void *allocate_aligned(void *context, size_t size, size_t alignment) {
     (void)context;
     if (size > SIZE_MAX - MORE) return NULL;
     const bool lines = alignment > 16;
-    const size_t taken = !aligned_by_itself ? size + MORE
+    const size_t whole = !aligned_by_itself ? size + MORE
                          : lines            ? whole_lines(size)
                                             : size;
-    void *raw = allocate_zeros(taken);
+    void *raw = allocate_zeros(whole);
     if (!raw) return NULL;
     if (aligned_by_itself && lines && !is_aligned(raw)) {
         RM_Free(raw);
         return NULL;
     }
-    prepare_pages(raw, taken);
+    prepare_pages(raw, whole);
     return aligned_by_itself ? raw : store_raw(place_in(raw), raw);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Memory from the server's allocator, so that the server counts it; and the
- * judgement, before it is taken, whether it may be.
+ * Memory from the server's allocator, so that the server counts it, and the
+ * limits for it.
  */
 #ifndef CALYX_MODULE_ALLOCATOR_H
 #define CALYX_MODULE_ALLOCATOR_H
@@ -9,7 +9,7 @@
 
 #include "server/api.h"
 
-/* Once, before any memory is taken. */
+/* Once, before any allocation. */
 void memory_start(RedisModuleCtx *ctx);
 
 /* For native filters: aligned as the library wants it. */

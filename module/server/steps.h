@@ -1,24 +1,24 @@
 /*
- * Long commands in steps. A command with more to do than a step of STEP_LINES
- * blocks its client and goes on from a timer, a step at a time, so that others
- * are served between the steps. Where a client cannot be blocked (in MULTI, in
- * a script, from the primary or the AOF) the handler does all at once.
+ * Long commands in steps. A command with more work than STEP_LINES blocks its
+ * client and continues from a timer, step by step; the server serves others
+ * between the steps. Where a client cannot be blocked (in MULTI, in a script,
+ * from the primary or the AOF) the handler does all work at once.
  *
- * Anything may happen to a key between two steps. So a step opens its keys
- * anew, by name, and compares the `life` of the filter with that of the one it
- * began with; another one, or one that was emptied, has another number.
+ * Any command may change a key between two steps. So a step opens its keys by
+ * name and compares the `life` of the filter: a new or emptied filter has
+ * another.
  */
 #ifndef CALYX_MODULE_STEPS_H
 #define CALYX_MODULE_STEPS_H
 
 #include "server/api.h"
 
-/* The most that is done in one step, in cache lines: of filters, or of items to
- * hash. From memory that is one to two milliseconds. */
+/* The most work of one step, in cache lines of filters, or of items to hash: 1
+ * to 2 ms from memory. */
 enum { STEP_LINES = 16384, LINE_BYTES = 64 };
 
-/* Of a command: the first member of what it has to remember. It is RM_Alloc'ed,
- * and freed at the end. */
+/* The first member of a command's state, which is RM_Alloc'ed and freed at the
+ * end. */
 struct job {
     bool (*step)(RedisModuleCtx *ctx, struct job *job); /* true: it was the last
                                                          */
@@ -39,12 +39,12 @@ struct job {
 /* May the client of this command be blocked? */
 bool steps_can_wait(RedisModuleCtx *ctx);
 
-/* Hold the words of a command that is to be a job. */
+/* Keep references to the arguments of a command. */
 void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,
                           RedisModuleString **argv, int argc);
 
-/* Take the first step; unless that is the last, block the client and go on from
- * a timer. Then `reply`, once. */
+/* Run the first step. Unless it is the last, block the client and continue from
+ * a timer. Then `reply` is called once. */
 int steps_start(RedisModuleCtx *ctx, struct job *job);
 
 /* The bits of the filter of this life changed, and not because of items. */
