@@ -46,6 +46,12 @@ bool parse_seed(const char *text, size_t size, uint64_t *seed) {
     return true;
 }
 
+bool is_word(RedisModuleString *text, const char *word) {
+    size_t size;
+    const char *chars = RM_StringPtrLen(text, &size);
+    return size == strlen(word) && strncasecmp(chars, word, size) == 0;
+}
+
 /* ---- One option each ----------------------------------------------------- */
 
 struct parsing {
@@ -99,16 +105,31 @@ static enum number option_seed(struct parsing *p, RedisModuleString *value) {
     return parse_seed(text, size, &p->out->params.seed) ? NUMBER : NO_NUMBER;
 }
 
+/* "ERR bad kind: there are line, line2, ...", by the library's table. */
+static char BAD_KIND[200];
+
+static enum number refuse_kind(void) {
+    const char *before = "ERR bad kind: there are ";
+    size_t at = 0;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        if (!(calyx_kind_can(*kind) & CALYX_CAN_ADD)) continue;
+        const int n = snprintf(BAD_KIND + at, sizeof BAD_KIND - at, "%s%s",
+                               before, *kind);
+        if (n < 0 || (size_t)n >= sizeof BAD_KIND - at) break;
+        at += (size_t)n;
+        before = ", ";
+    }
+    return NO_NUMBER;
+}
+
 static enum number option_kind(struct parsing *p, RedisModuleString *value) {
-    size_t size;
-    const char *text = RM_StringPtrLen(value, &size);
     p->has_seed_or_kind = true;
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
-        if (strlen(*kind) == size && strncasecmp(*kind, text, size) == 0) {
+        if (is_word(value, *kind) && calyx_kind_can(*kind) & CALYX_CAN_ADD) {
             p->out->params.kind = *kind;
             return NUMBER;
         }
-    return NO_NUMBER;
+    return refuse_kind();
 }
 
 static enum number option_counting(struct parsing *p,
@@ -166,8 +187,6 @@ struct option_row {
 
 static const char BAD_SEED[] =
     "ERR bad seed: it is a whole number from 0 to 18446744073709551615";
-static const char BAD_KIND[] =
-    "ERR bad kind: there are line, line2, split, flat and counting";
 static const char BAD_LAYOUT[] =
     "ERR bad layout: there are native and redisbloom";
 
@@ -195,16 +214,11 @@ static const struct option_row options[] = {
     {"NOCREATE", false, false, option_no_create, NULL, NULL, NULL, NULL},
     {"NONSCALING", false, true, option_non_scaling, NULL, NULL, NULL, NULL},
     {"SEED", true, true, option_seed, BAD_SEED, BAD_SEED, BAD_SEED, BAD_SEED},
-    {"KIND", true, true, option_kind, BAD_KIND, BAD_KIND, BAD_KIND, BAD_KIND},
+    {"KIND", true, true, option_kind, "ERR bad kind: none given", BAD_KIND,
+     BAD_KIND, BAD_KIND},
     {"LAYOUT", true, true, option_layout, BAD_LAYOUT, BAD_LAYOUT, BAD_LAYOUT,
      BAD_LAYOUT},
 };
-
-bool is_word(RedisModuleString *text, const char *word) {
-    size_t size;
-    const char *chars = RM_StringPtrLen(text, &size);
-    return size == strlen(word) && strncasecmp(chars, word, size) == 0;
-}
 
 static const struct option_row *option_named(RedisModuleString *text) {
     const size_t n = sizeof options / sizeof *options;

@@ -520,9 +520,10 @@ size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
     return total;
 }
 
-/* Call in the lines that keys will change; not more than a cache can hold. */
-static void call_all(const struct chain_link *l, const struct hash_pair *hashes,
-                     size_t n, const bool *seen) {
+/* Prefetch the lines that keys will change; no more than a cache can hold. */
+static void prefetch_all(const struct chain_link *l,
+                         const struct hash_pair *hashes, size_t n,
+                         const bool *seen) {
     enum { MOST = 32 };
     const uint32_t bits = l->hashes < MOST ? l->hashes : MOST;
     if (l->bytes <= CACHED) return;
@@ -531,15 +532,15 @@ static void call_all(const struct chain_link *l, const struct hash_pair *hashes,
             prefetch(l, position(l, hashes[j].a + i * hashes[j].b));
 }
 
-/* Adding goes on in the newest link alone, so that the older ones can be asked
- * for a whole batch before. What is left is then done key by key. */
+/* Adding changes only the newest link, so look the whole batch up in the older
+ * ones first. The rest is done key by key. */
 static calyx_status add_batch(struct chain *c, const struct hash_pair *hashes,
                               size_t n, bool *fresh, size_t *done,
                               calyx_error *why) {
     const uint32_t older = c->links - 1;
     bool seen[BATCH];
     link_has_somes(c, older, hashes, n, seen);
-    call_all(&c->link[older], hashes, n, seen);
+    prefetch_all(&c->link[older], hashes, n, seen);
 
     for (size_t j = 0; j < n; j++, ++*done) {
         fresh[j] = false;
