@@ -81,7 +81,7 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (changes) note_change(ctx, name, "bloom.add");
 }
 
-/* A bare reply for a single item, else an array, which ends with the error if
+/* A plain reply for a single item, else an array, which ends with the error if
  * there was one. */
 static int reply_added(RedisModuleCtx *ctx, const struct items *items,
                        const struct added *added, bool single) {

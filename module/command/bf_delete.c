@@ -124,7 +124,7 @@ const struct command bf_count = {
     .flags = "readonly fast",
     .categories = "read bloom",
     .docs = {.summary =
-                 "Tells how often an item was added to a counting filter, at "
+                 "Returns how often an item was added to a counting filter, at "
                  "most.",
              .complexity = COST_OF_ITEM,
              .arity = 3,

@@ -38,7 +38,7 @@ static int reply_found(RedisModuleCtx *ctx, struct job *job) {
     if (j->gone)
         return RM_ReplyWithError(
             ctx, "ERR the filter was deleted, emptied or replaced while it was "
-                 "asked; ask again for all items");
+                 "queried; query all items again");
     RM_ReplyWithArray(ctx, (long)j->items.n);
     return reply_bools(ctx, j->items.answers, j->items.n);
 }
@@ -97,7 +97,7 @@ const struct command bf_mexists = {
     .flags = "readonly",
     .categories = "read bloom",
     .docs = {.summary =
-                 "Tells of each item whether it may be in a Bloom filter.",
+                 "Checks for each item whether it may be in a Bloom filter.",
              .complexity = COST_OF_ITEMS,
              .arity = -3,
              .key_specs = key_read,

@@ -40,7 +40,7 @@ static int answer_from_cache(RedisModuleCtx *ctx, struct filter *f,
     RedisModuleCallReply *value = RM_Call(ctx, "GET", "s", name);
     const int type = value ? RM_CallReplyType(value) : RM_REPLY_NULL;
     if (!value) {
-        RM_ReplyWithError(ctx, "ERR the cache cannot be asked: this server "
+        RM_ReplyWithError(ctx, "ERR the cache cannot be read: this server "
                                "does not let modules call GET");
     } else if (type == RM_REPLY_NULL) {
         answer_nothing(ctx, f, MAYBE);
@@ -84,8 +84,8 @@ const struct command bf_guard = {
     .flags = "readonly fast allow-loading",
     .categories = "read bloom",
     .docs = {.summary =
-                 "Tells that an item is certainly absent, or its cached value, "
-                 "or to ask the database.",
+                 "Says that an item is certainly absent, returns its cached "
+                 "value, or says to query the database.",
              .complexity = COST_OF_ITEM,
              .arity = 4,
              .key_specs = guard_keys,

@@ -406,7 +406,7 @@ def test_asking_a_chain_that_goes_meanwhile(long_server, how):
         answer = client.read()
         if isinstance(answer, Error):
             break
-    assert "ask again for all items" in answer
+    assert "query all items again" in answer
 
 
 def test_a_target_that_is_made_is_gone_when_the_merge_fails(long_server):
