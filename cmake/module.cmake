@@ -6,8 +6,9 @@ if(CALYX_SANITIZE MATCHES "thread|fuzzer")
 endif()
 
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
+list(APPEND module_sources ${wire})
 add_library(calyx_module MODULE ${module_sources})
-target_include_directories(calyx_module PRIVATE module ${XXHASH_INCLUDE})
+target_include_directories(calyx_module PRIVATE module src ${XXHASH_INCLUDE})
 target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(calyx_module PROPERTIES

@@ -55,6 +55,7 @@ endif()
 
 set_source_files_properties(test/unit/quick.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
+set(unit_dump_needs ${wire})
 foreach(source IN LISTS unit_tests)
     cmake_path(GET source STEM name)
     string(REGEX MATCH "^thread" threads ${name})
@@ -62,7 +63,7 @@ foreach(source IN LISTS unit_tests)
         continue()
     endif()
 
-    add_executable(unit_${name} ${source} ${support})
+    add_executable(unit_${name} ${source} ${support} ${unit_${name}_needs})
     target_include_directories(unit_${name} PRIVATE
         src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
     target_link_libraries(unit_${name} PRIVATE

@@ -39,17 +39,17 @@ static void set_window_name(struct filter *f, const RedisModuleString *name) {
     rotation_name(f->window, text, size);
 }
 
-static void *refuse_encoding(RedisModuleIO *io, int encoding, int most) {
+static void *refuse_encoding(RedisModuleIO *io, int encoding, int known) {
     loads_refused++;
     RM_LogIOError(io, "warning",
                   "a filter was refused: its encoding is %d; this module reads "
-                  "those up to %d",
-                  encoding, most);
+                  "%d",
+                  encoding, known);
     return NULL;
 }
 
 static void *load_native(RedisModuleIO *io, int encoding) {
-    if (encoding < 1 || encoding > NATIVE_ENCODING)
+    if (encoding != NATIVE_ENCODING)
         return refuse_encoding(io, encoding, NATIVE_ENCODING);
     return load(&native_layout, io, encoding);
 }

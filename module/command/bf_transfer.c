@@ -12,22 +12,10 @@
 
 /* ---- Sums in words ------------------------------------------------------- */
 
-static bool read_digits(const char *text, uint64_t *sum) {
-    *sum = 0;
-    for (int i = 0; i < DIGITS; i++) {
-        const char *const digits = "0123456789abcdefABCDEF";
-        const char *const at = text[i] ? strchr(digits, text[i]) : NULL;
-        if (!at) return false;
-        const int value = (int)(at - digits);
-        *sum = *sum << 4 | (uint64_t)(value < 16 ? value : value - 6);
-    }
-    return true;
-}
-
 static bool read_sum(RedisModuleString *word, uint64_t *sum) {
     size_t size;
     const char *text = RM_StringPtrLen(word, &size);
-    return size == DIGITS && read_digits(text, sum);
+    return dump_read_sum(text, size, sum);
 }
 
 static int reply_bad_sum(RedisModuleCtx *ctx) {
@@ -38,9 +26,9 @@ static int reply_bad_sum(RedisModuleCtx *ctx) {
 static int refuse(RedisModuleCtx *ctx, const char *what, uint64_t promised,
                   uint64_t found) {
     loads_refused++;
-    return reply_text(ctx,
-                      "ERR %s is damaged: its checksum should be %s, and is %s",
-                      what, write_sum(promised).text, write_sum(found).text);
+    return reply_text(
+        ctx, "ERR %s is damaged: its checksum should be %s, and is %s", what,
+        dump_sum_text(promised).text, dump_sum_text(found).text);
 }
 
 /* ---- BF.DUMP ------------------------------------------------------------- */
@@ -60,27 +48,27 @@ static uint64_t life_of(const struct filter *f) {
     calyx_room room;
     calyx_info info;
     calyx_outline(native_of(f, &room), &info);
-    const uint64_t life = next_sum(filter_life(f), rare_of(f)->rewrites);
-    return next_sum(life, info.parts);
+    const uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
+    return dump_sum_with(life, info.parts);
 }
 
 static void write_cursor(const struct cursor *at, char *text, size_t room) {
-    snprintf(text, room, "%s.%llu.%s", write_sum(at->life).text,
-             (unsigned long long)at->number, write_sum(at->sum).text);
+    snprintf(text, room, "%s.%llu.%s", dump_sum_text(at->life).text,
+             (unsigned long long)at->number, dump_sum_text(at->sum).text);
 }
 
 static bool read_cursor(RedisModuleString *word, struct cursor *at) {
-    enum { MOST = 2 * DIGITS + 2 + 20 };
+    enum { MOST = 2 * DUMP_DIGITS + 2 + 20 };
     size_t size;
     const char *given = RM_StringPtrLen(word, &size);
     char text[MOST + 1], again[MOST + 1];
-    if (size > MOST || size < 2 * DIGITS + 3) return false;
+    if (size > MOST || size < 2 * DUMP_DIGITS + 3) return false;
     memcpy(text, given, size);
     text[size] = '\0';
     unsigned long long number;
-    if (!read_digits(text, &at->life) ||
-        sscanf(text + DIGITS, ".%llu", &number) != 1 ||
-        !read_digits(text + size - DIGITS, &at->sum))
+    if (!dump_read_sum(text, DUMP_DIGITS, &at->life) ||
+        sscanf(text + DUMP_DIGITS, ".%llu", &number) != 1 ||
+        !dump_read_sum(text + size - DUMP_DIGITS, DUMP_DIGITS, &at->sum))
         return false;
     at->number = number;
     write_cursor(at, again, sizeof again);
@@ -91,7 +79,7 @@ static int reply_chunk(RedisModuleCtx *ctx, const char *cursor, uint64_t sum,
                        const void *bytes, size_t size) {
     RM_ReplyWithArray(ctx, 3);
     RM_ReplyWithStringBuffer(ctx, cursor, strlen(cursor));
-    RM_ReplyWithStringBuffer(ctx, write_sum(sum).text, DIGITS);
+    RM_ReplyWithStringBuffer(ctx, dump_sum_text(sum).text, DUMP_DIGITS);
     return RM_ReplyWithStringBuffer(ctx, bytes, size);
 }
 
@@ -99,7 +87,7 @@ static void dump_head(RedisModuleCtx *ctx, const struct filter *f) {
     char cursor[64];
     const struct piece head = f->layout->dump_head(f);
     write_cursor(&(struct cursor){.life = life_of(f)}, cursor, sizeof cursor);
-    reply_chunk(ctx, cursor, sum_of(head.bytes, head.size), head.bytes,
+    reply_chunk(ctx, cursor, dump_sum(head.bytes, head.size), head.bytes,
                 head.size);
     RM_Free(head.owned);
 }
@@ -109,7 +97,7 @@ static void dump_chunk(RedisModuleCtx *ctx, const struct filter *f,
     char cursor[64];
     const struct chunk chunk = read_chunk(f, at.number);
     at.number++;
-    at.sum = next_sum(at.sum, chunk.sum);
+    at.sum = dump_sum_with(at.sum, chunk.sum);
     write_cursor(&at, cursor, sizeof cursor);
     reply_chunk(ctx, cursor, chunk.sum, chunk.bytes, chunk.size);
     RM_Free(chunk.bytes);
@@ -132,7 +120,7 @@ static void dump(RedisModuleCtx *ctx, const struct filter *f,
         RM_ReplyWithError(ctx, "ERR the filter is not the one that was being "
                                "dumped, or not as it was; begin again with "
                                "cursor 0");
-    else if (at.number < chunks_in(filter_bytes(f)))
+    else if (at.number < dump_chunks(filter_bytes(f)))
         dump_chunk(ctx, f, at);
     else
         reply_chunk(ctx, "0", at.sum, "", 0);
@@ -150,9 +138,9 @@ static int run_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
     RM_ReplyWithArray(ctx, 3);
     RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
-    RM_ReplyWithLongLong(ctx, (long long)chunks_in(f->bytes));
-    return RM_ReplyWithStringBuffer(ctx, write_sum(rare_of(f)->loaded_sum).text,
-                                    DIGITS);
+    RM_ReplyWithLongLong(ctx, (long long)dump_chunks(f->bytes));
+    return RM_ReplyWithStringBuffer(
+        ctx, dump_sum_text(rare_of(f)->loaded_sum).text, DUMP_DIGITS);
 }
 
 static bool has_head(const struct filter *f, const char *bytes, size_t size) {
@@ -168,8 +156,8 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
     size_t size;
     const char *bytes = RM_StringPtrLen(argv[4], &size);
     if (!read_sum(argv[3], &promised)) return reply_bad_sum(ctx);
-    if (sum_of(bytes, size) != promised)
-        return refuse(ctx, "the head", promised, sum_of(bytes, size));
+    if (dump_sum(bytes, size) != promised)
+        return refuse(ctx, "the head", promised, dump_sum(bytes, size));
     if (f && !f->uncommitted) return RM_ReplyWithError(ctx, "ERR item exists");
     if (f && !has_head(f, bytes, size))
         return RM_ReplyWithError(ctx, "ERR another filter is being loaded "
@@ -200,8 +188,8 @@ static int repeat_chunk(RedisModuleCtx *ctx, const struct filter *f,
     return reply_text(ctx,
                       "ERR chunk %llu is here already, and differs: its "
                       "checksum is %s, not %s",
-                      (unsigned long long)number, write_sum(here.sum).text,
-                      write_sum(sum).text);
+                      (unsigned long long)number, dump_sum_text(here.sum).text,
+                      dump_sum_text(sum).text);
 }
 
 static int load_next(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -213,7 +201,7 @@ static int load_next(RedisModuleCtx *ctx, RedisModuleString *name,
                                       "last");
     }
     f->arrived += size;
-    rare_for(f)->loaded_sum = next_sum(rare_of(f)->loaded_sum, sum);
+    rare_for(f)->loaded_sum = dump_sum_with(rare_of(f)->loaded_sum, sum);
     RM_ReplicateVerbatim(ctx);
     RM_SignalModifiedKey(ctx, name);
     return RM_ReplyWithLongLong(ctx, (long long)chunks_here(f));
@@ -230,16 +218,17 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv,
                                       "or more");
     if (!read_sum(argv[4], &promised)) return reply_bad_sum(ctx);
 
-    const uint64_t number = (uint64_t)given, all = chunks_in(f->bytes);
+    const uint64_t number = (uint64_t)given, all = dump_chunks(f->bytes);
     if (number >= all)
         return reply_text(ctx,
                           "ERR there is no chunk %lld: the filter has "
                           "%llu, from 0 on",
                           given, (unsigned long long)all);
-    if (size != chunk_size(f, number))
+    if (size != dump_chunk_size(filter_bytes(f), number))
         return reply_text(ctx, "ERR chunk %lld has %zu bytes; it must have %zu",
-                          given, size, chunk_size(f, number));
-    const uint64_t sum = sum_of(bytes, size);
+                          given, size,
+                          dump_chunk_size(filter_bytes(f), number));
+    const uint64_t sum = dump_sum(bytes, size);
     if (sum != promised) return refuse(ctx, "the chunk", promised, sum);
     if (number < chunks_here(f)) return repeat_chunk(ctx, f, number, sum);
     if (number > chunks_here(f))
@@ -257,7 +246,7 @@ static int commit(RedisModuleCtx *ctx, RedisModuleString **argv,
                           "ERR %llu of %llu chunks are here; all are "
                           "wanted before the commit",
                           (unsigned long long)chunks_here(f),
-                          (unsigned long long)chunks_in(f->bytes));
+                          (unsigned long long)dump_chunks(f->bytes));
     if (promised != rare_of(f)->loaded_sum)
         return refuse(ctx, "the filter", promised, rare_of(f)->loaded_sum);
     if (f->uncommitted) { /* else it is a repetition */

@@ -169,7 +169,7 @@ extern const struct filter_layout native_layout, redisbloom_layout,
     window_layout;
 extern const struct filter_layout
     *const layouts[];         /* by name; ends with NULL */
-enum { NATIVE_ENCODING = 2 }; /* what is written in RDB files; 1 is read, too */
+enum { NATIVE_ENCODING = 2 }; /* of RDB files */
 const struct filter_layout *layout_named(const char *name, size_t size);
 
 /* Make a filter. On success `params` holds all that was chosen. */

@@ -2,12 +2,9 @@
  * The native layout: a filter of the library, which grows. Its RDB form is the
  * library's file format, cut into strings of at most 1 MiB.
  *
- * A dump is a head and pieces:
+ * A dump of BF.SCANDUMP is the head of wire/dump.h and pieces:
  *
- *     head    "CALYXBF\2", u64 expansion, u64 generation, u64 rewrites,
- *             the head of the filter; once, when there were no generations,
- *             "CALYXBF\1", u64 expansion, the head of the filter
- *     piece   u64 where it begins, u64 hash of what follows, bits
+ *     u64 where it begins, u64 hash of what follows, bits
  *
  * The hash of a piece is that of the filter's keys, with its seed. Bits may be
  * set during a dump: it has every key that was there at the start. But cleared
@@ -19,17 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/bytes.h"
 #include "layout/first_part.h"
 #include "layout/layout.h"
 #include "layout/transfer.h"
 #include "server/allocator.h"
-
-static const char MAGIC[8] = "CALYXBF\2", OLD_MAGIC[8] = "CALYXBF\1";
+#include "wire/bytes.h"
+#include "wire/dump.h"
 
 enum {
-    HEAD_START = 32,     /* before the head of the filter */
-    OLD_HEAD_START = 16, /* the same of an old dump       */
     PIECE_START = 16,    /* before the bits of a piece    */
     MOST_PIECE = 4 << 20 /* bits: copied in a millisecond */
 };
@@ -41,16 +35,6 @@ static calyx_status damaged(calyx_error *why, const char *text) {
 }
 
 /* ---- Making -------------------------------------------------------------- */
-
-/* RedisBloom's expansion is the ratio of a part to the part before; growth here
- * is that of the whole filter. Smaller steps waste less room just after a step:
- * with 0.8 of it, a filter that grows tenfold needs 20 bits per key at 1 %,
- * instead of 30. */
-static double growth_of(uint32_t expansion) {
-    const double growth = 0.8 * expansion;
-    if (expansion == 0) return 0;
-    return growth < 1.25 ? 1.25 : growth > 16 ? 16 : growth;
-}
 
 static void note_bytes(struct filter *f) {
     calyx_info info;
@@ -68,7 +52,7 @@ static calyx_status make(struct filter_params *params, struct filter *f,
         .kind = params->kind,
         .capacity = params->capacity,
         .fpr = params->error,
-        .growth = growth_of(params->expansion),
+        .growth = dump_growth(params->expansion),
         .strict = params->expansion == 0,
         .seed = params->seed,
         .memory = &aligned_memory,
@@ -239,13 +223,14 @@ static struct piece dump_head(const struct filter *f) {
     calyx_room room;
     const calyx_filter *const native = native_of(f, &room);
     const size_t size = calyx_head_size(native);
-    uint8_t *head = RM_Alloc(HEAD_START + size);
-    memcpy(head, MAGIC, sizeof MAGIC);
-    store_u64(head + 8, f->expansion);
-    store_u64(head + 16, rare_of(f)->generation);
-    store_u64(head + 24, rare_of(f)->rewrites);
-    calyx_encode_head(native, head + HEAD_START, size, NULL);
-    return (struct piece){1, head, HEAD_START + size, head};
+    uint8_t *head = RM_Alloc(DUMP_PREFIX_BYTES + size);
+    dump_put_prefix(head, &(struct dump_prefix){
+                              .expansion = f->expansion,
+                              .generation = rare_of(f)->generation,
+                              .rewrites = rare_of(f)->rewrites,
+                          });
+    calyx_encode_head(native, head + DUMP_PREFIX_BYTES, size, NULL);
+    return (struct piece){1, head, DUMP_PREFIX_BYTES + size, head};
 }
 
 static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
@@ -270,14 +255,9 @@ static struct piece dump_from(const struct filter *f, int64_t at) {
     return (struct piece){at + (int64_t)size, bytes, PIECE_START + size, bytes};
 }
 
-static bool is_old_head(const void *bytes, size_t size) {
-    return size >= OLD_HEAD_START &&
-           memcmp(bytes, OLD_MAGIC, sizeof OLD_MAGIC) == 0;
-}
-
 static bool is_head(const void *bytes, size_t size) {
-    return is_old_head(bytes, size) ||
-           (size >= HEAD_START && memcmp(bytes, MAGIC, sizeof MAGIC) == 0);
+    struct dump_prefix prefix;
+    return dump_get_prefix(bytes, size, &prefix);
 }
 
 static void note_changes(struct filter *f, uint64_t generation,
@@ -289,22 +269,20 @@ static void note_changes(struct filter *f, uint64_t generation,
 
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
-    const uint8_t *const head = bytes;
     const calyx_opening how = {.memory = &aligned_memory};
-    const bool old = is_old_head(bytes, size);
-    const size_t start = old ? OLD_HEAD_START : HEAD_START;
-    const uint64_t expansion =
-        size < start ? UINT64_MAX : load_u64(head + sizeof MAGIC);
-    if (!is_head(bytes, size) || expansion > MOST_EXPANSION)
+    struct dump_prefix prefix;
+    if (!dump_get_prefix(bytes, size, &prefix) ||
+        prefix.expansion > MOST_EXPANSION)
         return damaged(why, "the bytes are not the head of a filter");
     const calyx_status status =
-        calyx_decode_head(head + start, size - start, &how, &f->native, why);
+        calyx_decode_head((const uint8_t *)bytes + DUMP_PREFIX_BYTES,
+                          size - DUMP_PREFIX_BYTES, &how, &f->native, why);
     if (status != CALYX_OK) return status;
-    f->expansion = (uint16_t)expansion;
-    if (!old) note_changes(f, load_u64(head + 16), load_u64(head + 24));
+    f->expansion = (uint16_t)prefix.expansion;
+    note_changes(f, prefix.generation, prefix.rewrites);
     calyx_info info;
     calyx_outline(f->native, &info);
-    if ((info.growth > 0) != (expansion > 0)) {
+    if ((info.growth > 0) != (prefix.expansion > 0)) {
         calyx_free(f->native);
         return damaged(why, "the head says both that it grows and that it does "
                             "not");
@@ -449,13 +427,14 @@ static calyx_status load_partial(struct source *from, struct filter *f,
 
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
+    (void)encoding;
     const uint64_t first = RM_LoadUnsigned(io);
     const bool uncommitted = first & UNCOMMITTED;
     const uint64_t expansion = first & ~(uint64_t)UNCOMMITTED;
     const uint64_t arrived = RM_LoadUnsigned(io);
     const uint64_t bytes = RM_LoadUnsigned(io);
-    const uint64_t generation = encoding > 1 ? RM_LoadUnsigned(io) : 0;
-    const uint64_t rewrites = encoding > 1 ? RM_LoadUnsigned(io) : 0;
+    const uint64_t generation = RM_LoadUnsigned(io);
+    const uint64_t rewrites = RM_LoadUnsigned(io);
     if (RM_IsIOError(io) || expansion > MOST_EXPANSION || arrived > bytes)
         return damaged(why, "its first numbers are missing or impossible");
     struct source from = {.io = io};

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layout/bytes.h"
 #include "server/allocator.h"
+#include "wire/bytes.h"
 
 static const char MAGIC[8] = "CALYXBW\1";
 

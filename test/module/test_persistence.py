@@ -5,10 +5,9 @@ import re
 import threading
 
 import pytest
-from redisbloom_data import dump_payload, seal
+from redisbloom_data import seal
 from resp import Error
 from servers import HANGS, digest, info, until
-from test_fuzz import values_of
 
 def fill(r):
     """Filters of all sorts; returns their digests."""
@@ -167,31 +166,6 @@ def test_dump_and_restore(start):
         assert r("RESTORE", "back", 0, payload, "REPLACE") == "OK"
         assert digest(r, "back") == before, key
         assert r("BF.INFO", "back") == r("BF.INFO", key)
-
-
-def test_what_was_saved_before_there_were_generations_is_read(start):
-    """Encoding 1, and the first form of the head of a dump."""
-    r = start().client()
-    r("CONFIG", "SET", "rdbcompression", "no")
-    for how in ((), ("COUNTING",), ("NONSCALING",)):
-        r("FLUSHALL")
-        r("BF.INSERT", "k", *how, "ITEMS", *range(90))
-        values = values_of(r("DUMP", "k")[:-10])
-        assert values[3:5] == [0, 90 if how == ("COUNTING",) else 0]
-        old = dump_payload(values[:3] + values[5:], encoding=1,
-                           name=b"calyxbf-1")
-        assert r("RESTORE", "old", 0, old) == "OK"
-        assert r("BF.MEXISTS", "old", *range(90)) == [1] * 90
-        if how == ("COUNTING",):  # its pieces tell of the 90 changes
-            assert r("BF.MDEL", "old", *range(90)) == [1] * 90
-            continue
-        head, piece = (r("BF.SCANDUMP", "k", at) for at in (0, 1))
-        data = head[1]
-        assert data[:8] == b"CALYXBF\2" and data[16:32] == bytes(16)
-        data = b"CALYXBF\1" + data[8:16] + data[32:]
-        assert r("BF.LOADCHUNK", "loaded", head[0], data) == "OK"
-        assert r("BF.LOADCHUNK", "loaded", *piece) == "OK"
-        assert digest(r, "old") == digest(r, "loaded") == digest(r, "k")
 
 
 def test_copy_is_a_filter_of_its_own(start):

@@ -16,7 +16,7 @@ void parse_shards(const struct verb_option *o, const char *value) {
 }
 
 uint32_t shard_of(const calyx_key *key, uint64_t shards) {
-    return (uint32_t)(sum_of(key->data, key->size) % shards);
+    return (uint32_t)(dump_sum(key->data, key->size) % shards);
 }
 
 /* ---- Lines --------------------------------------------------------------- */

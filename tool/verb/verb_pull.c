@@ -109,11 +109,12 @@ static bool read_cursor(void) {
     if (sscanf(part.cursor, "%*[0-9a-f].%" SCNu64 ".%n", &number, &sum_at) !=
             1 ||
         !sum_at ||
-        !sum_from(part.cursor + sum_at, strlen(part.cursor + sum_at), &sum))
+        !dump_read_sum(part.cursor + sum_at, strlen(part.cursor + sum_at),
+                       &sum))
         return false;
     part.done = number;
     part.sum = sum;
-    return number <= chunk_count(part.bytes);
+    return number <= dump_chunks(part.bytes);
 }
 
 /* Go on with what a run before left; false if there is nothing of use. */
@@ -190,7 +191,7 @@ static double share(void *unused) {
 }
 
 static void note_progress(void) {
-    const uint64_t here = part.done * CHUNK_BYTES;
+    const uint64_t here = part.done * DUMP_CHUNK_BYTES;
     progress.bytes = here < part.bytes ? here : part.bytes;
 }
 
@@ -220,7 +221,7 @@ static bool ask(const char *cursor, struct answer *a) {
     if (reply_parts(a->reply) != 3 ||
         !(a->cursor = reply_text(reply_part(a->reply, 0), &a->cursor_size)) ||
         !(sum = reply_text(reply_part(a->reply, 1), &digits)) ||
-        !sum_from(sum, digits, &a->sum) ||
+        !dump_read_sum(sum, digits, &a->sum) ||
         !(a->bytes = reply_text(reply_part(a->reply, 2), &a->size)))
         fail("%s: the server answers BF.DUMP in a way that is not understood",
              address.shown);
@@ -228,7 +229,7 @@ static bool ask(const char *cursor, struct answer *a) {
 }
 
 static void check_sum(const struct answer *a, const char *what) {
-    if (sum_of(a->bytes, a->size) != a->sum)
+    if (dump_sum(a->bytes, a->size) != a->sum)
         fail("%s: %s arrived damaged", address.shown, what);
 }
 
@@ -252,10 +253,10 @@ static bool take_chunk(void) {
     struct answer a;
     if (!ask(part.cursor, &a)) return false;
     check_sum(&a, "a chunk");
-    if (a.size != chunk_size(part.bytes, part.done))
+    if (a.size != dump_chunk_size(part.bytes, part.done))
         fail("%s: a chunk has %zu bytes", address.shown, a.size);
-    put_at(CHUNKS_AT + part.done * CHUNK_BYTES, a.bytes, a.size);
-    part.sum = sum_with(part.sum, a.sum);
+    put_at(CHUNKS_AT + part.done * DUMP_CHUNK_BYTES, a.bytes, a.size);
+    part.sum = dump_sum_with(part.sum, a.sum);
     part.done++;
     note_cursor(a.cursor, a.cursor_size);
     note_progress();
@@ -270,8 +271,8 @@ static void take_all(bool goes_on) {
         if (!goes_on) begin();
         note_progress();
         goes_on = false;
-        while (part.done < chunk_count(part.bytes) && take_chunk()) {}
-        if (part.done == chunk_count(part.bytes)) return;
+        while (part.done < dump_chunks(part.bytes) && take_chunk()) {}
+        if (part.done == dump_chunks(part.bytes)) return;
         warn("%s: the filter is not the one that it was; beginning again",
              address.shown);
     }
@@ -292,12 +293,13 @@ static calyx_filter *read_back(void) {
     bool fits = true;
     if (filter_of_head(part.head, part.head_size, &f, &why) != CALYX_OK)
         fail_at(part_name(), 0, "%s", why.text);
-    uint8_t *const chunk = alloc_memory(CHUNK_BYTES);
+    uint8_t *const chunk = alloc_memory(DUMP_CHUNK_BYTES);
     for (uint64_t n = 0; n < part.done; n++) {
-        const size_t size = chunk_size(part.bytes, n);
-        if (!get_at(CHUNKS_AT + n * CHUNK_BYTES, chunk, size)) break;
-        sum = sum_with(sum, sum_of(chunk, size));
-        fits &= calyx_put_bits(f, n * CHUNK_BYTES, chunk, size) == CALYX_OK;
+        const size_t size = dump_chunk_size(part.bytes, n);
+        if (!get_at(CHUNKS_AT + n * DUMP_CHUNK_BYTES, chunk, size)) break;
+        sum = dump_sum_with(sum, dump_sum(chunk, size));
+        fits &=
+            calyx_put_bits(f, n * DUMP_CHUNK_BYTES, chunk, size) == CALYX_OK;
     }
     free(chunk);
     if (sum != part.sum)

@@ -47,7 +47,7 @@ static double share(void *all) {
 }
 
 static void note_progress(void) {
-    const uint64_t here = load.done * CHUNK_BYTES;
+    const uint64_t here = load.done * DUMP_CHUNK_BYTES;
     progress.bytes = bytes_before + (here < load.bytes ? here : load.bytes);
 }
 
@@ -86,17 +86,18 @@ static void note_try(void) {
 /* ---- Chunks -------------------------------------------------------------- */
 
 static void read_chunk(uint64_t number, uint8_t *bytes) {
-    calyx_get_bits(load.filter, number * CHUNK_BYTES, bytes,
-                   chunk_size(load.bytes, number));
+    calyx_get_bits(load.filter, number * DUMP_CHUNK_BYTES, bytes,
+                   dump_chunk_size(load.bytes, number));
 }
 
 /* The sum of the first chunks of the file. */
 static uint64_t sum_of_first(uint64_t count) {
-    uint8_t *const bytes = alloc_memory(CHUNK_BYTES);
+    uint8_t *const bytes = alloc_memory(DUMP_CHUNK_BYTES);
     uint64_t sum = 0;
     for (uint64_t n = 0; n < count; n++) {
         read_chunk(n, bytes);
-        sum = sum_with(sum, sum_of(bytes, chunk_size(load.bytes, n)));
+        sum =
+            dump_sum_with(sum, dump_sum(bytes, dump_chunk_size(load.bytes, n)));
     }
     free(bytes);
     return sum;
@@ -107,14 +108,14 @@ struct parcel {
     uint8_t *bytes;
     uint64_t sum;
     char number[24];
-    struct sum_digits digits;
+    struct dump_text digits;
 };
 
 static void call_chunk(struct parcel *parcel, uint64_t number) {
-    const size_t size = chunk_size(load.bytes, number);
+    const size_t size = dump_chunk_size(load.bytes, number);
     read_chunk(number, parcel->bytes);
-    parcel->sum = sum_of(parcel->bytes, size);
-    parcel->digits = sum_text(parcel->sum);
+    parcel->sum = dump_sum(parcel->bytes, size);
+    parcel->digits = dump_sum_text(parcel->sum);
     snprintf(parcel->number, sizeof parcel->number, "%" PRIu64, number);
     start_load("CHUNK");
     call_text(&call, parcel->number);
@@ -124,7 +125,7 @@ static void call_chunk(struct parcel *parcel, uint64_t number) {
 
 static void chunk_arrived(const struct parcel *parcel) {
     load.done++;
-    load.sum = sum_with(load.sum, parcel->sum);
+    load.sum = dump_sum_with(load.sum, parcel->sum);
     note_progress();
 }
 
@@ -175,7 +176,7 @@ static void read_status(const struct reply *reply) {
     if (reply_parts(reply) != 3 || !reply_number(reply_part(reply, 0), &here) ||
         !reply_number(reply_part(reply, 1), &all) ||
         !(sum = reply_text(reply_part(reply, 2), &size)) ||
-        !sum_from(sum, size, &load.sum) || here < 0 || here > all ||
+        !dump_read_sum(sum, size, &load.sum) || here < 0 || here > all ||
         (uint64_t)all != load.chunks)
         fail_strange();
     load.done = (uint64_t)here;
@@ -210,7 +211,7 @@ static bool has_this_head(void) {
 /* The server has a whole filter there. Is it this one, whose push ended before
  * it heard so? Then to commit it again does nothing. */
 static bool is_there_already(void) {
-    const struct sum_digits whole = sum_text(sum_of_first(load.chunks));
+    const struct dump_text whole = dump_sum_text(sum_of_first(load.chunks));
     start_load("COMMIT");
     call_text(&call, whole.text);
     struct reply *const reply = cluster_query(server, &call, false);
@@ -223,7 +224,8 @@ enum found { GOES_ON, IS_THERE };
 
 /* Ask for the state of the load, which begins if it has not. */
 static enum found begin(void) {
-    const struct sum_digits sum = sum_text(sum_of(load.head, load.head_size));
+    const struct dump_text sum =
+        dump_sum_text(dump_sum(load.head, load.head_size));
     for (;;) {
         note_try();
         start_load("BEGIN");
@@ -254,7 +256,7 @@ static enum found begin(void) {
 }
 
 static void commit(void) {
-    const struct sum_digits sum = sum_text(load.sum);
+    const struct dump_text sum = dump_sum_text(load.sum);
     start_load("COMMIT");
     call_text(&call, sum.text);
     reply_free(demand());
@@ -310,7 +312,7 @@ static void push(const char *file, struct name target) {
     load = (struct load){.file = file,
                          .filter = f,
                          .bytes = info.bytes,
-                         .chunks = chunk_count(info.bytes),
+                         .chunks = dump_chunks(info.bytes),
                          .target = target,
                          .key = swap ? staged_of(&target) : target};
     load.head = head_of(f, &load.head_size);
@@ -383,7 +385,7 @@ static int run(int count, char **operands) {
     uint64_t all = bytes_in_all(file);
     server = cluster_open(&address);
     for (int i = 0; i < AHEAD; i++)
-        parcels[i].bytes = alloc_memory(CHUNK_BYTES);
+        parcels[i].bytes = alloc_memory(DUMP_CHUNK_BYTES);
     progress.share = share;
     progress.context = &all;
     progress.of_bytes = true;

@@ -1,6 +1,6 @@
-/* Numbers in what is dumped: 8 bytes, the lowest first. */
-#ifndef CALYX_MODULE_BYTES_H
-#define CALYX_MODULE_BYTES_H
+/* Numbers in dumps: 8 bytes, the lowest first. */
+#ifndef CALYX_WIRE_BYTES_H
+#define CALYX_WIRE_BYTES_H
 
 #include <stdint.h>
 
