@@ -19,6 +19,8 @@ size_t calyx_head_size(const calyx_filter *f) {
 calyx_status calyx_encode_head(const calyx_filter *f, void *buffer, size_t size,
                                calyx_error *why) {
     struct description d;
+    const calyx_status whole = check_whole(f, why);
+    if (whole != CALYX_OK) return whole;
     if (!describe_filter(f, LINE_ALIGNED, &d))
         return fail(why, CALYX_CANNOT,
                     "%u parts are more than the %d of a head", d.parts,

@@ -64,8 +64,6 @@ static void put_chunks(struct writer *writer, const uint8_t *bytes,
 static calyx_status write_described(const calyx_filter *f,
                                     struct description *d, calyx_put *put,
                                     void *context, calyx_error *why) {
-    const calyx_status whole = check_whole(f, why);
-    if (whole != CALYX_OK) return whole;
     const struct file_layout *l = &d->layout;
     const size_t scratch =
         (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
@@ -106,8 +104,12 @@ static calyx_status write_described(const calyx_filter *f,
     return check_whole(f, why);
 }
 
+/* Describes the filter after check_whole, which may correct the number of
+ * keys. */
 static calyx_status describe(const calyx_filter *f, uint32_t alignment,
                              struct description *d, calyx_error *why) {
+    const calyx_status whole = check_whole(f, why);
+    if (whole != CALYX_OK) return whole;
     if (describe_filter(f, alignment, d)) return CALYX_OK;
     return fail(why, CALYX_CANNOT, "%u parts are more than the %d of a file",
                 d->parts, MOST_PARTS);

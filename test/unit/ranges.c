@@ -501,6 +501,51 @@ static void assert_about(uint64_t is, uint64_t wanted) {
                  (unsigned long long)wanted);
 }
 
+/* As encoded in a head, which has it of the newest part, too. */
+static uint64_t items_in_head(const calyx_filter *f) {
+    const size_t size = calyx_head_size(f);
+    void *const head = malloc(size);
+    calyx_filter *made = NULL;
+    assert_ok(calyx_encode_head(f, head, size, NULL));
+    assert_ok(calyx_decode_head(head, size, NULL, &made, NULL));
+    calyx_info info;
+    calyx_outline(made, &info);
+    calyx_free(made);
+    free(head);
+    return info.items;
+}
+
+/* A reader that has not looked at its number of keys before it is written. */
+static void the_number_of_keys_is_written_as_it_survived(void **state) {
+    (void)state;
+    enum { MORE = 30000 };
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        if (!can_be_changed_in_place(*kind)) continue;
+        calyx_free(save_numbers(of_kind(*kind)));
+        add_and_die(KEYS, 0, KEYS + MORE);
+        calyx_filter *f = map(CALYX_READ), *made = NULL;
+        assert_ok(calyx_save(f, other_path, NULL));
+        calyx_free(f);
+        assert_ok(calyx_load(other_path, NULL, &made, NULL));
+        assert_about(info_of(made).items, KEYS + MORE);
+        calyx_free(made);
+
+        f = map(CALYX_READ);
+        const size_t size = (size_t)calyx_encoded_size(f);
+        void *const bytes = malloc(size);
+        assert_ok(calyx_encode(f, bytes, size, NULL));
+        calyx_free(f);
+        assert_ok(calyx_decode(bytes, size, NULL, &made, NULL));
+        assert_about(info_of(made).items, KEYS + MORE);
+        calyx_free(made);
+        free(bytes);
+
+        f = map(CALYX_READ);
+        assert_about(items_in_head(f), KEYS + MORE);
+        calyx_free(f);
+    }
+}
+
 /* However it is opened; and the next writer goes on from there. */
 static void the_number_of_keys_survives_sudden_death(void **state) {
     (void)state;
@@ -628,6 +673,7 @@ int main(void) {
         IN_FOLDER(what_is_merged_into_a_file_is_marked_and_sealed),
         IN_FOLDER(what_a_dead_writer_did_not_touch_is_still_protected),
         IN_FOLDER(the_number_of_keys_survives_sudden_death),
+        IN_FOLDER(the_number_of_keys_is_written_as_it_survived),
         IN_FOLDER(a_strict_filter_stays_strict_after_sudden_death),
         IN_FOLDER(a_synced_number_of_keys_is_kept_exactly),
         IN_FOLDER(a_reader_beside_a_writer_sees_no_damage),
