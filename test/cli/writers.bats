@@ -90,6 +90,30 @@ is_waiting() {
     is_status 0
 }
 
+# The first stops when its file is written, and has no name yet.
+@test "of two runs that make the same file, the second replaces nothing" {
+    for name in new.calyx new.calyx.gz; do
+        traced -e trace=fsync --inject=fsync:signal=STOP:when=1 \
+            "$CALYX" build -n 1000 -o $name keys 2>err 3>&- &
+        tracer=$!
+        until grep -qs "stopped by SIGSTOP" trace; do
+            kill -0 $tracer # or it has ended without a stop
+            sleep 0.02
+        done
+        echo rose | "$CALYX" build -n 1000 -p 1e-8 -o $name
+        cp $name other
+        kill -CONT "$(awk '/stopped by SIGSTOP/ { print $1; exit }' trace)"
+        status=0
+        wait $tracer || status=$?
+        is_status 2
+        complains "$name: it has come to exist meanwhile; --force replaces it"
+        cmp $name other
+        rm trace
+    done
+    ls -A >names
+    ! grep -qx "\..*" names || false
+}
+
 @test "add notices that its file was replaced or removed" {
     for filter in line.calyx counts.calyx grows.calyx; do
         cp $filter copy

@@ -5,10 +5,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "files/filter_file.h"
+#include "frame/draft.h"
 #include "frame/lock.h"
 #include "input/source.h"
 
@@ -156,11 +159,57 @@ static void save_plain(const calyx_filter *f, const char *path) {
     end_change();
 }
 
+/* ".NAME.ID.new", in the same folder. */
+static char *name_beside(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash - path) + 1 : 0;
+    char *const name = alloc_memory(strlen(path) + 40);
+    sprintf(name, "%.*s.%.200s.%ld.new", folder, path, path + folder,
+            (long)getpid());
+    return name;
+}
+
+/* False, with EEXIST, if there is a file of this name. A link to nowhere is
+ * replaced. */
+static bool rename_to_new(const char *from, const char *to) {
+#ifdef RENAME_NOREPLACE
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    /* some file systems cannot do that */
+    if (errno != EEXIST && errno != EINVAL && errno != ENOSYS) return false;
+#endif
+    if (access(to, F_OK) != 0) return rename(from, to) == 0;
+    errno = EEXIST;
+    return false;
+}
+
+/* The same where no file may be replaced. Other processes may be making one of
+ * this name now, and calyx_save replaces what is there: so it saves under
+ * another name. */
+static void save_new(const calyx_filter *f, const char *path) {
+    char *const temporary = name_beside(path);
+    calyx_error why;
+    begin_change();
+    if (calyx_save(f, temporary, &why) != CALYX_OK) {
+        const char *const what = strstr(why.text, ".new: ");
+        fail_at(path, 0, "%s", what ? what + strlen(".new: ") : why.text);
+    }
+    remember_file(temporary);
+    if (!rename_to_new(temporary, path)) {
+        if (errno != EEXIST) fail_os(path, "rename the new file to it");
+        fail_at(path, 0, "it has come to exist meanwhile; --force replaces it");
+    }
+    forget_file(temporary);
+    sync_folder(path);
+    end_change();
+    free(temporary);
+}
+
 void filter_save(const calyx_filter *f, const char *path, bool replace) {
     if (path && replace) lock_file(path);
     if (path && is_plain_name(path)) {
         expect_output(path, replace);
-        save_plain(f, path);
+        (replace ? save_plain : save_new)(f, path);
         return;
     }
     struct output *const output = output_open(path, replace);
