@@ -114,10 +114,12 @@ static bool read_cursor(void) {
         return false;
     part.done = number;
     part.sum = sum;
-    return number <= dump_chunks(part.bytes);
+    return number < dump_chunks(part.bytes);
 }
 
-/* Go on with what a run before left; false if there is nothing of use. */
+/* Go on with what a run before left; false if there is nothing of use. Only the
+ * server knows whether it is of this filter; so at least one chunk must be
+ * missing, which it is asked for. */
 static bool resume(void) {
     char lines[HEAD_AT + 1] = "";
     static uint8_t head[MOST_HEAD];
@@ -267,12 +269,18 @@ static bool take_chunk(void) {
 /* All chunks, of one filter; from the beginning if another takes its place. */
 static void take_all(bool goes_on) {
     enum { MOST_TRIES = 10 };
+    bool resumed = goes_on;
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         if (!goes_on) begin();
         note_progress();
         goes_on = false;
         while (part.done < dump_chunks(part.bytes) && take_chunk()) {}
+        if (part.done == dump_chunks(part.bytes) && resumed)
+            warn("%s: this went on with what an earlier pull had left; keys "
+                 "that were added since that one began may be missing",
+                 address.shown);
         if (part.done == dump_chunks(part.bytes)) return;
+        resumed = false;
         warn("%s: the filter is not the one that it was; beginning again",
              address.shown);
     }
@@ -344,9 +352,10 @@ const struct verb verb_pull = {
             "pull began.",
             "If the connection breaks, pull continues when the server is back. "
             "What has arrived is stored in FILE.part, so that the same command "
-            "resumes after pull itself was ended; if the filter was replaced "
-            "or the server restarted, it starts over. With standard output "
-            "nothing is stored. A FILE.part that was not left by a pull of the "
+            "resumes after pull itself was ended, and says so: keys that were "
+            "added since the first run began may be missing. If the filter was "
+            "replaced or the server restarted, it starts over. With standard "
+            "output nothing is stored. A FILE.part that was not left by a pull of the "
             "same user is not touched: that is an error. It has the "
             "permissions of FILE, if that exists.",
             "URL is as for 'calyx push', whose help also describes passwords "
