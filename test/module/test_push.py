@@ -688,9 +688,13 @@ def test_check_goes_by_the_options_for_keys_of_the_filter(server, tmp_path):
                              given=b"rose\nROSE\n")
     assert (status, out) == (0, b"rose\n")
     assert "was built with -i -t , -k 2; going by --whole-line, as given" in err
+    # who may not ask for the head
     server.client()("ACL", "SETUSER", "default", "-bf.dump")
-    assert good("check", "-i", "-k", "2", "-t", ",", "--server", url(server),
-                given=asked) == b"7,ROSE\n"  # who may not ask for the head
+    status, out, err = calyx("check", "-i", "-k", "2", "-t", ",", "--server",
+                             url(server), given=asked)
+    assert (status, out, err) == (0, b"7,ROSE\n", "")
+    status, _, err = calyx("check", "--server", url(server), given=asked)
+    assert status == 1 and "was built is not known (NOPERM" in err
     server.client()("ACL", "SETUSER", "default", "+bf.dump")
 
 

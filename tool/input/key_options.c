@@ -275,11 +275,17 @@ static void say_if_they_differ(const char *name, const char *text,
          *given ? given : "--whole-line");
 }
 
+bool key_options_given(void) {
+    struct text given;
+    options_text(&key_form, &given);
+    return whole_line || given.size;
+}
+
 void key_options_use(size_t n, const char *const *names,
                      calyx_filter *const *filters) {
     struct text given;
     options_text(&key_form, &given);
-    const bool any = whole_line || given.size;
+    const bool any = key_options_given();
     const char *first = NULL;
     for (size_t i = 0; i < n; i++) {
         const char *text = key_options_of(filters[i]);

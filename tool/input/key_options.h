@@ -36,6 +36,9 @@ void key_options_store(calyx_filter *f);
 const char *key_options_of(const calyx_filter *f);
 void key_options_set(calyx_filter *f, const char *text);
 
+/* Are there any on the command line? */
+bool key_options_given(void);
+
 /* Go by what these filters were built with, unless options are given: then say
  * so if the keys may not be those of a filter. Fails if two filters do not
  * agree. Before any line is read. */

@@ -90,6 +90,14 @@ void query_open(const char *url, uint64_t count) {
         give_server(cluster_open(&address));
 }
 
+/* Without its options for keys a filter may seem to lack its members. */
+static void warn_unknown_options(const char *why) {
+    if (key_options_given()) return;
+    warn("%s: with which options for keys it was built is not known (%s), and "
+         "whole lines are looked up; give these options, or --whole-line",
+         address.shown, why);
+}
+
 /* They are in the head, the first reply of BF.DUMP. Not every filter has one,
  * and not every user may call it. */
 char *query_key_options(void) {
@@ -104,14 +112,18 @@ char *query_key_options(void) {
     const char *const head = !reply_error(reply) && reply_parts(reply) == 3
                                  ? reply_text(reply_part(reply, 2), &size)
                                  : NULL;
+    const char *const error = reply_error(reply);
     calyx_filter *f = NULL;
     calyx_error why;
     char *options = NULL;
+    if (error && strncmp(error, "NOPERM", 6) == 0) warn_unknown_options(error);
     if (head &&
         filter_of_head((const uint8_t *)head, size, &f, &why) == CALYX_OK) {
         const char *const text = key_options_of(f);
         options = text ? copy_text(text) : NULL;
         calyx_free(f);
+    } else if (head) {
+        warn_unknown_options(why.text);
     }
     reply_free(reply);
     call_free(&call);
