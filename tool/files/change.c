@@ -178,7 +178,9 @@ bool change_is_in_place(void) {
 
 calyx_info change_outline(void) {
     calyx_info info;
+    begin_change(); /* an early end closes the filter */
     (in_place ? calyx_outline : calyx_describe)(filter, &info);
+    end_change();
     const calyx_options same = {.kind = info.kind,
                                 .capacity = info.capacity,
                                 .bits = info.bits,

@@ -73,7 +73,10 @@ bool lock_file(const char *path) {
         if (!S_ISREG(is.st_mode)) return false;
         if (is_held(&is)) return true;
         release();
-        const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        /* for writing if possible: else NFS gives no exclusive lock */
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0 && errno != ENOENT)
+            fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT) continue;
         if (fd < 0 && errno == EACCES) return false;
         if (fd < 0) fail_os(path, "open it, to lock it");
