@@ -516,13 +516,16 @@ def test_what_is_replicated(start):
     assert seen("BF.ROTATE", "k", 1, began) == [["BF.ROTATE", "k", "1", str(began)]]
     assert seen("BF.ADD", "k", "a") == [["BF.ADD", "k", "a"]]  # young again
     assert seen("BF.EXISTS", "k", "a") == []
-    words, = seen("BF.INSERT", "l", "WINDOW", 1.5, "BEGAN", began, "ITEMS", "x")
+    words, = seen("BF.INSERT", "l", "WINDOW", 999.5, "BEGAN", began, "ITEMS",
+                  "x")
     assert words == ["BF.INSERT", "l", "ERROR", "0.01", "CAPACITY", "100",
                      "EXPANSION", "2", "LAYOUT", "native", "KIND", "line",
-                     "SEED", "5", "WINDOW", "1.500", "GENERATIONS", "4", "BEGAN",
-                     str(began), "ITEMS", "x"]
-    r("BF.ROTATE", "k", 1, now() - 60000)  # of spans of 50 s
-    rotated, added = seen("BF.ADD", "k", "y")
+                     "SEED", "5", "WINDOW", "999.500", "GENERATIONS", "4",
+                     "BEGAN", str(began), "ITEMS", "x"]
+    _, rotated, added = commands_seen(server, lambda: r.pipeline([
+        ("MULTI",),  # lest it rotate by itself before the item comes
+        ("BF.ROTATE", "k", 1, now() - 60000),  # of spans of 50 s
+        ("BF.ADD", "k", "y"), ("EXEC",)]))
     assert rotated[:3] == ["BF.ROTATE", "k", "1"] and added == ["BF.ADD", "k", "y"]
 
 
