@@ -355,7 +355,8 @@ const struct verb verb_pull = {
             "resumes after pull itself was ended, and says so: keys that were "
             "added since the first run began may be missing. If the filter was "
             "replaced or the server restarted, it starts over. With standard "
-            "output nothing is stored. A FILE.part that was not left by a pull of the "
+            "output nothing is stored. A FILE.part that was not left by a pull "
+            "of the "
             "same user is not touched: that is an error. It has the "
             "permissions of FILE, if that exists.",
             "URL is as for 'calyx push', whose help also describes passwords "
