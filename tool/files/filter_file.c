@@ -190,11 +190,11 @@ static void save_new(const calyx_filter *f, const char *path) {
     char *const temporary = name_beside(path);
     calyx_error why;
     begin_change();
+    remember_file(temporary); /* saving may fail after it has its name */
     if (calyx_save(f, temporary, &why) != CALYX_OK) {
         const char *const what = strstr(why.text, ".new: ");
         fail_at(path, 0, "%s", what ? what + strlen(".new: ") : why.text);
     }
-    remember_file(temporary);
     if (!rename_to_new(temporary, path)) {
         if (errno != EEXIST) fail_os(path, "rename the new file to it");
         fail_at(path, 0, "it has come to exist meanwhile; --force replaces it");
