@@ -1,22 +1,22 @@
 /*
- * calyx: a key at a time without a call.
+ * calyx: lookups and adds of single numbers without a call.
  *
- * A call into a shared library, and the choices behind it, take longer than a
- * question to a filter that is in the cache; and while a processor waits for
- * memory, they leave it less room to look ahead to the next question. Here the
- * questions are part of your own loop:
+ * A call into a shared library takes longer than a lookup in a filter that is
+ * in the cache. While the processor waits for memory, the call also leaves less
+ * room to execute the next lookup ahead. These functions become part of your
+ * loop:
  *
- *     calyx_quick q;
- *     calyx_take_quick(f, &q);
- *     for (...) found += calyx_quick_has_u64(&q, number[i]);
+ *     calyx_quick view;
+ *     calyx_take_quick(f, &view);
+ *     for (...) found += calyx_quick_has_u64(&view, number[i]);
  *
- * The answers, and the bits, are those of calyx_has_u64 and its kin, whatever
- * the filter. What is inlined is the kind "line" of fixed size with its default
- * hash, not concurrent, in programs compiled for AVX2 (-mavx2, or
- * -march=haswell and later); anything else calls the library. For many keys at
- * once the calls of calyx.h are faster still.
+ * Answers and bits are those of calyx_has_u64 and calyx_add_u64, for any
+ * filter. Inlined is the kind "line" of fixed size with its default hash, not
+ * concurrent, in programs compiled for AVX2 (-mavx2, or -march=haswell and
+ * later); anything else calls the library. For many keys the batch calls of
+ * calyx.h are faster.
  *
- * How a line works is told in src/kind/line.c; this is line_avx2.c for one key.
+ * src/kind/line.c explains how a line works; this is line_avx2.c for one key.
  */
 #ifndef CALYX_INLINE_H
 #define CALYX_INLINE_H
@@ -27,10 +27,15 @@
 #define CALYX_INLINES 1
 #include <immintrin.h>
 
+static inline void *calyx_quick_address(const calyx_quick *q,
+                                        calyx_inline_word word) {
+    return (void *)(uintptr_t)q->words[word];
+}
+
 /* XXH3 of the 8 bytes of a number. */
 static inline uint64_t calyx_quick_hash_u64(const calyx_quick *q, uint64_t x) {
     const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
-    x = (x << 32 | x >> 32) ^ q->flip;
+    x = (x << 32 | x >> 32) ^ q->words[CALYX_INLINE_FLIP];
     x ^= (x << 49 | x >> 15) ^ (x << 24 | x >> 40);
     x *= prime;
     x = (x ^ ((x >> 35) + 8)) * prime;
@@ -39,27 +44,33 @@ static inline uint64_t calyx_quick_hash_u64(const calyx_quick *q, uint64_t x) {
 
 static inline __m256i *calyx_quick_line(const calyx_quick *q, uint64_t hash) {
     __extension__ typedef unsigned __int128 wide;
-    return (__m256i *)(q->lines + 64 * (size_t)((wide)hash * q->count >> 64));
+    const uint64_t line =
+        (uint64_t)((wide)hash * q->words[CALYX_INLINE_COUNT] >> 64);
+    return (__m256i *)calyx_quick_address(q, CALYX_INLINE_LINES) + 2 * line;
 }
 
-/* What tells the spots of a key in all 8 columns of its line, and which of them
- * it takes: their top bits. */
+/* The product of a hash and the salt of each of the 8 columns: its highest 6
+ * bits are the position of a key in the column. */
 static inline __m256i calyx_quick_spots(const calyx_quick *q, uint64_t hash) {
-    return _mm256_mullo_epi32(_mm256_set1_epi32((int)hash),
-                              _mm256_loadu_si256((const __m256i *)q->salts));
+    return _mm256_mullo_epi32(
+        _mm256_set1_epi32((int)hash),
+        _mm256_loadu_si256(
+            (const __m256i *)calyx_quick_address(q, CALYX_INLINE_SALTS)));
 }
 
 static inline __m256i calyx_quick_row(const calyx_quick *q, uint64_t hash) {
-    const uint8_t *row = q->rows + (hash & q->row_mask);
+    const uint8_t *row =
+        (const uint8_t *)calyx_quick_address(q, CALYX_INLINE_ROWS) +
+        (hash & q->words[CALYX_INLINE_ROW_MASK]);
     return _mm256_load_si256((const __m256i *)row);
 }
 
-/* Keys that take a second bit have the first in every column. */
+/* The row of all columns, for keys with a second bit. */
 static inline __m256i calyx_quick_all(void) {
     return _mm256_slli_epi32(_mm256_set1_epi32(1), 31);
 }
 
-/* Which columns of a row miss their bit. */
+/* Nonzero columns of the row lack the bit of the key. */
 static inline __m256i calyx_quick_missing(const __m256i *line, __m256i spots,
                                           __m256i row) {
     const __m256 word = _mm256_blendv_ps(_mm256_castsi256_ps(line[0]),
@@ -81,45 +92,51 @@ static inline void calyx_quick_set(__m256i *line, __m256i spots, __m256i row) {
 #define CALYX_INLINES 0
 #endif
 
+static inline calyx_filter *calyx_quick_filter(const calyx_quick *q) {
+    return (calyx_filter *)(uintptr_t)q->words[CALYX_INLINE_FILTER];
+}
+
 static inline bool calyx_quick_has_u64(const calyx_quick *q, uint64_t number) {
 #if CALYX_INLINES
-    if (q->lines) {
+    if (q->words[CALYX_INLINE_NUMBER] == CALYX_INLINE_LAYOUT) {
         const uint64_t hash = calyx_quick_hash_u64(q, number);
         const __m256i *line = calyx_quick_line(q, hash);
         const __m256i spots = calyx_quick_spots(q, hash);
         const __m256i row = calyx_quick_row(q, hash);
-        const __m256i first = q->twice ? calyx_quick_all() : row;
+        const bool twice = q->words[CALYX_INLINE_TWICE] != 0;
+        const __m256i first = twice ? calyx_quick_all() : row;
         __m256i missing = calyx_quick_missing(line, spots, first);
-        if (q->twice)
+        if (twice)
             missing = _mm256_or_si256(
                 missing,
                 calyx_quick_missing(line, _mm256_slli_epi32(spots, 6), row));
         return _mm256_testz_si256(missing, missing);
     }
 #endif
-    return calyx_has_u64(q->filter, number);
+    return calyx_has_u64(calyx_quick_filter(q), number);
 }
 
 static inline calyx_status calyx_quick_add_u64(const calyx_quick *q,
                                                uint64_t number, bool *fresh) {
 #if CALYX_INLINES
-    if (q->lines) {
+    if (q->words[CALYX_INLINE_NUMBER] == CALYX_INLINE_LAYOUT) {
         const uint64_t hash = calyx_quick_hash_u64(q, number);
         __m256i *line = calyx_quick_line(q, hash);
         const __m256i old0 = line[0], old1 = line[1];
         const __m256i spots = calyx_quick_spots(q, hash);
         const __m256i row = calyx_quick_row(q, hash);
-        calyx_quick_set(line, spots, q->twice ? calyx_quick_all() : row);
-        if (q->twice) calyx_quick_set(line, _mm256_slli_epi32(spots, 6), row);
+        const bool twice = q->words[CALYX_INLINE_TWICE] != 0;
+        calyx_quick_set(line, spots, twice ? calyx_quick_all() : row);
+        if (twice) calyx_quick_set(line, _mm256_slli_epi32(spots, 6), row);
         const __m256i changed = _mm256_or_si256(
             _mm256_xor_si256(old0, line[0]), _mm256_xor_si256(old1, line[1]));
         const bool is_fresh = !_mm256_testz_si256(changed, changed);
-        *q->items += is_fresh;
+        *(uint64_t *)calyx_quick_address(q, CALYX_INLINE_ITEMS) += is_fresh;
         if (fresh) *fresh = is_fresh;
         return CALYX_OK;
     }
 #endif
-    return calyx_add_u64(q->filter, number, fresh);
+    return calyx_add_u64(calyx_quick_filter(q), number, fresh);
 }
 
 #endif

@@ -53,3 +53,14 @@ const char *calyx_version(void) {
     return DIGITS(CALYX_VERSION_MAJOR) "." DIGITS(
         CALYX_VERSION_MINOR) "." DIGITS(CALYX_VERSION_PATCH);
 }
+
+calyx_status check_reserved(const uint64_t *words, size_t n, const char *what,
+                            calyx_error *why) {
+    for (size_t i = 0; i < n; i++)
+        if (words[i] != 0)
+            return fail(why, CALYX_BAD_ARGUMENT,
+                        "reserved word %zu of %s is not 0: set all of the "
+                        "struct to 0 first, or use a newer library",
+                        i, what);
+    return CALYX_OK;
+}

@@ -1,30 +1,37 @@
-/* What leads from a key to its line, for callers who go there by themselves. */
+/* The inline view of a filter, for <calyx/inline.h>. */
 #include <string.h>
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
 #include "kind/line.h"
 
-/* Nothing that could change under the caller's hands, or wants to be looked at
- * for every key. */
-static bool can_be_quick(const calyx_filter *f) {
+/* Inlined code makes no checks per key. So the filter must have one part, no
+ * limit, and memory that only its owner changes. */
+static bool can_inline(const calyx_filter *f) {
     return f->kind == &kind_line && f->hash->is_xxh3 && f->growth == 0 &&
            !newest_of(f)->older && !f->strict && !f->concurrent &&
            !f->read_only && !f->image && f->kernel->level != CPU_SCALAR;
 }
 
-void calyx_take_quick(calyx_filter *f, calyx_quick *quick) {
-    memset(quick, 0, sizeof *quick);
-    quick->filter = f;
-    if (!can_be_quick(f)) return;
-    struct part *const p = newest_of(f);
+static uint64_t address(const void *at) {
+    return (uint64_t)(uintptr_t)at;
+}
+
+void calyx_take_quick(calyx_filter *f, calyx_quick *view) {
+    memset(view, 0, sizeof *view);
+    uint64_t *const words = view->words;
+    words[CALYX_INLINE_FILTER] = address(f);
+    if (!can_inline(f)) return;
+    const struct part *const p = newest_of(f);
     const struct line_choice choice = line_choices[p->shape.probes];
-    quick->lines = p->body;
-    quick->count = p->shape.blocks;
-    quick->items = &p->items;
-    quick->flip = xxh3_flip(f->secret.seed);
-    quick->salts = line_salt;
-    quick->rows = (const uint8_t *)line_rows + choice.first;
-    quick->row_mask = choice.mask;
-    quick->twice = choice.twice;
+    words[CALYX_INLINE_NUMBER] = CALYX_INLINE_LAYOUT;
+    words[CALYX_INLINE_LINES] = address(p->body);
+    words[CALYX_INLINE_COUNT] = p->shape.blocks;
+    words[CALYX_INLINE_ITEMS] = address(&p->items);
+    words[CALYX_INLINE_FLIP] = xxh3_flip(f->secret.seed);
+    words[CALYX_INLINE_SALTS] = address(line_salt);
+    words[CALYX_INLINE_ROWS] =
+        address((const uint8_t *)line_rows + choice.first);
+    words[CALYX_INLINE_ROW_MASK] = choice.mask;
+    words[CALYX_INLINE_TWICE] = choice.twice;
 }

@@ -282,6 +282,8 @@ calyx_status calyx_compare_some(const calyx_filter *a, const calyx_filter *b,
     const double in_b = keys_for_bits(a->kind, shape, at->bits[1]);
     const double either = keys_for_bits(a->kind, shape, at->bits[2]);
     const double both = fmax(0, in_a + in_b - either);
-    *overlap = (calyx_overlap){either, both, either > 0 ? both / either : 1};
+    *overlap = (calyx_overlap){.either = either,
+                               .both = both,
+                               .jaccard = either > 0 ? both / either : 1};
     return CALYX_OK;
 }

@@ -382,7 +382,9 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
                     name);
 
     head->concurrent = want->concurrent;
-    calyx_status status = check_numbers(want, head->kind, why);
+    calyx_status status = check_reserved(
+        want->reserved, sizeof want->reserved / 8, "calyx_options", why);
+    if (status == CALYX_OK) status = check_numbers(want, head->kind, why);
     if (status == CALYX_OK) status = choose_kernel(want->kernel, head, why);
     if (status == CALYX_OK) status = choose_hash(want, head, why);
     if (status != CALYX_OK) return status;
@@ -457,7 +459,9 @@ calyx_status calyx_weigh(const calyx_options *want, const calyx_workload *load,
                     load->filter_time, load->store_time, load->present,
                     load->key_bytes);
     calyx_info info;
-    const calyx_status status = calyx_plan(want, &info, why);
+    calyx_status status = check_reserved(
+        load->reserved, sizeof load->reserved / 8, "calyx_workload", why);
+    if (status == CALYX_OK) status = calyx_plan(want, &info, why);
     if (status != CALYX_OK) return status;
     const double key_bytes = load->key_bytes > 0 ? load->key_bytes : 8;
     const double passed = load->present + (1 - load->present) * info.fpr;

@@ -1,15 +1,16 @@
 /*
- * Calling the memory of a key ahead of the question. An aim is a copy of what
- * leads from a key to a line of the newest part, so it does not look at the
- * filter, which may be gone; and calling memory that is not there does nothing.
+ * Prefetch the memory of a key before its lookup. A hint is a copy of all that
+ * leads from a key to a line of the newest part, so it does not read the
+ * filter, which may have been freed; a prefetch of an invalid address does
+ * nothing.
  */
 #include <string.h>
 
 #include "filter/filter.h"
 #include "kind/batch.h"
 
-struct aim {
-    const struct kernel *kernel; /* these two are never freed; NULL: no aim */
+struct prefetch_hint {
+    const struct kernel *kernel; /* these two are never freed; NULL: no hint */
     const struct hash *hash;
     struct secret secret;
     const uint8_t *body;
@@ -17,20 +18,21 @@ struct aim {
     uint64_t stride; /* bytes of a block, if a key goes to one; else 0 */
 };
 
-_Static_assert(sizeof(struct aim) <= sizeof(calyx_aim), "an aim fits");
+_Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_aim),
+               "a hint fits");
 
-void calyx_take_aim(const calyx_filter *f, calyx_aim *aim) {
+void calyx_take_aim(const calyx_filter *f, calyx_aim *hint) {
     const struct part *p = newest_of(f);
     const uint64_t stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
-    const struct aim inner = {f->kernel, f->hash,  f->secret,
-                              p->body,   p->shape, stride};
-    memset(aim, 0, sizeof *aim);
-    memcpy(aim, &inner, sizeof inner);
+    const struct prefetch_hint inner = {f->kernel, f->hash,  f->secret,
+                                        p->body,   p->shape, stride};
+    memset(hint, 0, sizeof *hint);
+    memcpy(hint, &inner, sizeof inner);
 }
 
-void calyx_prefetch(const calyx_aim *aim, const void *key, size_t size) {
-    struct aim inner;
-    memcpy(&inner, aim, sizeof inner);
+void calyx_prefetch(const calyx_aim *hint, const void *key, size_t size) {
+    struct prefetch_hint inner;
+    memcpy(&inner, hint, sizeof inner);
     if (!inner.kernel) return;
     const uint64_t hash = inner.hash->one(&inner.secret, key, size);
     if (inner.stride) {

@@ -431,6 +431,9 @@ calyx_status open_head(struct description *d, const calyx_opening *how,
     static const calyx_opening plain = {0};
     if (!how) how = &plain;
     calyx_filter *head = &d->head;
+    const calyx_status known = check_reserved(
+        how->reserved, sizeof how->reserved / 8, "calyx_opening", why);
+    if (known != CALYX_OK) return known;
     if (how->most_bytes && d->layout.file_bytes > how->most_bytes)
         return fail(why, CALYX_BAD_ARGUMENT,
                     "it is of %llu bytes; at most %llu are wanted",

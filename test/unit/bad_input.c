@@ -200,7 +200,7 @@ static void siphash_wants_a_key_and_no_seed(void **state) {
 
 static void planning_refuses_what_making_refuses(void **state) {
     (void)state;
-    const calyx_workload load = {1, 100, 0.5, 8};
+    const calyx_workload load = {1, 100, 0.5, 8, {0}};
     for (int i = 0; i < REFUSALS; i++) {
         const struct refusal *r = &refusals[i];
         calyx_info info = {.items = 7};
@@ -224,7 +224,7 @@ static void planning_refuses_what_making_refuses(void **state) {
 
 static void nobody_has_to_ask_why(void **state) {
     (void)state;
-    const calyx_workload load = {1, 100, 0.5, 8};
+    const calyx_workload load = {1, 100, 0.5, 8, {0}};
     for (int i = 0; i < REFUSALS; i++) {
         const struct refusal *r = &refusals[i];
         calyx_filter *f = NULL;
@@ -377,7 +377,7 @@ static void assert_do_not_fit(calyx_filter *a, calyx_filter *b,
                               const char *wanted, const char *found) {
     add(a, "rose");
     add(b, "iris");
-    calyx_overlap overlap = {7, 7, 7};
+    calyx_overlap overlap = {7, 7, 7, {0}};
     calyx_error why[4] = {unwritten(), unwritten(), unwritten(), unwritten()};
     const calyx_status no = CALYX_MISMATCH;
 
@@ -465,7 +465,7 @@ static void filters_that_have_grown_cannot_be_compared(void **state) {
     calyx_filter *a = make_filter(want), *b = make_filter(want);
     add_numbers(a, 0, 200);
     add_numbers(b, 100, 300);
-    calyx_overlap overlap = {7, 7, 7};
+    calyx_overlap overlap = {7, 7, 7, {0}};
     calyx_error why = unwritten();
 
     assert_int_equal(calyx_compare(a, b, &overlap, &why), CALYX_CANNOT);
@@ -534,10 +534,12 @@ static void folding_wants_a_factor_that_divides(void **state) {
 static void a_workload_that_cannot_be_is_refused(void **state) {
     (void)state;
     const calyx_workload impossible[] = {
-        {-1, 100, 0.5, 8}, {NAN, 100, 0.5, 8}, {INFINITY, 100, 0.5, 8},
-        {1, -100, 0.5, 8}, {1, NAN, 0.5, 8},   {1, INFINITY, 0.5, 8},
-        {1, 100, -0.1, 8}, {1, 100, 1.1, 8},   {1, 100, NAN, 8},
-        {1, 100, 0.5, -8}, {1, 100, 0.5, NAN}, {1, 100, 0.5, INFINITY},
+        {-1, 100, 0.5, 8, {0}},       {NAN, 100, 0.5, 8, {0}},
+        {INFINITY, 100, 0.5, 8, {0}}, {1, -100, 0.5, 8, {0}},
+        {1, NAN, 0.5, 8, {0}},        {1, INFINITY, 0.5, 8, {0}},
+        {1, 100, -0.1, 8, {0}},       {1, 100, 1.1, 8, {0}},
+        {1, 100, NAN, 8, {0}},        {1, 100, 0.5, -8, {0}},
+        {1, 100, 0.5, NAN, {0}},      {1, 100, 0.5, INFINITY, {0}},
     };
     const calyx_options want = {.capacity = 1000};
     for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++) {

@@ -401,7 +401,7 @@ static void where_no_key_is_there_only_the_rate_reaches_the_store(
 static void the_largest_workload_does_not_overflow(void **state) {
     (void)state;
     const calyx_options want = {.capacity = MOST_KEYS};
-    const calyx_workload load = {1e300, 1e300, 1, 1e6};
+    const calyx_workload load = {1e300, 1e300, 1, 1e6, {0}};
     calyx_costs costs;
 
     assert_ok(calyx_weigh(&want, &load, &costs, NULL));

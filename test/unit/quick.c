@@ -91,7 +91,35 @@ static void only_a_plain_line_filter_is_inlined(void **state) {
         const bool vectors = f->kernel->level != CPU_SCALAR;
         calyx_quick quick;
         calyx_take_quick(f, &quick);
-        assert_int_equal(quick.lines != NULL, cases[i].inlined && vectors);
+        assert_int_equal(quick.words[CALYX_INLINE_NUMBER] != 0,
+                         cases[i].inlined && vectors);
+        calyx_free(f);
+    }
+}
+
+/* A later library numbers its layout otherwise, and means other things by the
+ * words: the program calls it, and reads none of them. */
+static void a_view_of_another_layout_is_answered_by_a_call(void **state) {
+    (void)state;
+    const uint64_t others[] = {0, CALYX_INLINE_LAYOUT + 1, UINT64_MAX};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        calyx_filter *f = make_filter((calyx_options){.capacity = KEYS});
+        calyx_quick view;
+        calyx_take_quick(f, &view);
+        view.words[CALYX_INLINE_NUMBER] = others[i];
+        for (size_t j = CALYX_INLINE_FILTER + 1;
+             j < sizeof view.words / sizeof view.words[0]; j++)
+            view.words[j] = 1; /* no address */
+        for (uint64_t n = 0; n < KEYS; n++) {
+            bool fresh = false;
+            assert_ok(calyx_quick_add_u64(&view, n, &fresh));
+            assert_true(calyx_quick_has_u64(&view, n));
+        }
+        uint64_t found = 0;
+        for (uint64_t n = KEYS; n < 2 * KEYS; n++)
+            found += calyx_quick_has_u64(&view, n);
+        assert_in_range(found, 0, KEYS / 30); /* 1 % are expected */
+        assert_in_range(info_of(f).items, KEYS * 95 / 100, KEYS);
         calyx_free(f);
     }
 }
@@ -108,6 +136,7 @@ int main(void) {
         cmocka_unit_test(every_filter_answers_the_same),
         cmocka_unit_test(any_number_of_probes_will_do),
         cmocka_unit_test(only_a_plain_line_filter_is_inlined),
+        cmocka_unit_test(a_view_of_another_layout_is_answered_by_a_call),
     };
     return RUN_TESTS(tests);
 }
