@@ -48,10 +48,10 @@ endif()
 # ---- Unit tests, once for each level ---------------------------------------
 
 file(GLOB unit_tests CONFIGURE_DEPENDS test/unit/*.c)
-list(FILTER unit_tests EXCLUDE REGEX "/support\\.c$")
-if(EXISTS ${PROJECT_SOURCE_DIR}/test/unit/support.c)
-    set(support test/unit/support.c)
-endif()
+list(FILTER unit_tests EXCLUDE REGEX "/support")
+add_library(unit_support STATIC test/unit/support.c test/unit/support_files.c)
+target_include_directories(unit_support PRIVATE
+    include src ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
 
 set_source_files_properties(test/unit/quick.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
@@ -63,11 +63,11 @@ foreach(source IN LISTS unit_tests)
         continue()
     endif()
 
-    add_executable(unit_${name} ${source} ${support} ${unit_${name}_needs})
+    add_executable(unit_${name} ${source} ${unit_${name}_needs})
     target_include_directories(unit_${name} PRIVATE
         src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
     target_link_libraries(unit_${name} PRIVATE
-        calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
+        unit_support calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
     set_target_properties(unit_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
 
     foreach(level IN LISTS levels)
@@ -102,11 +102,11 @@ endforeach()
 # the command's frame. The target builds what they need.
 if(NOT sanitizer)
     list(GET levels 0 best)
-    set(slow growth kernels large large_file rate thread_add thread_live)
+    set(slow_units growth kernels large large_file rate thread_add thread_live)
     set(quick_targets calyx-command)
     foreach(source IN LISTS unit_tests)
         cmake_path(GET source STEM name)
-        if(NOT name IN_LIST slow)
+        if(NOT name IN_LIST slow_units)
             set_property(TEST unit.${name}@${best} APPEND PROPERTY LABELS quick)
             list(APPEND quick_targets unit_${name})
         endif()
@@ -121,12 +121,13 @@ endif()
 
 # test_leveldb NAME OPTIONS...: of test/integrations, to be linked so.
 function(test_leveldb name)
-    add_executable(integration_${name} test/integrations/${name}.c ${support}
+    add_executable(integration_${name} test/integrations/${name}.c
         integrations/leveldb/policy.c)
     target_include_directories(integration_${name} PRIVATE
         src test/unit integrations/leveldb ${CMOCKA_INCLUDE} ${LEVELDB_INCLUDE})
     target_link_libraries(integration_${name} PRIVATE
-        calyx_objects Threads::Threads m ${CMOCKA_LIBRARY} ${ARGN})
+        unit_support calyx_objects Threads::Threads m ${CMOCKA_LIBRARY}
+        ${ARGN})
     set_target_properties(integration_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY test)
     add_test(NAME integration.${name}${suffix} COMMAND integration_${name})
@@ -162,11 +163,11 @@ find_program(PYTHON3 python3 REQUIRED)
 set(layout module.redisbloom_layout${suffix})
 set(layout_data ${PROJECT_BINARY_DIR}/test/redisbloom)
 add_executable(redisbloom_layout
-    test/module/test_redisbloom_layout.c ${support} ${redisbloom})
+    test/module/test_redisbloom_layout.c ${redisbloom})
 target_include_directories(redisbloom_layout PRIVATE
     module src test/unit ${CMOCKA_INCLUDE})
 target_link_libraries(redisbloom_layout PRIVATE
-    calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
+    unit_support calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
 set_target_properties(redisbloom_layout PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY test)
 add_test(NAME ${layout}.data COMMAND ${PYTHON3}

@@ -12,20 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support.h"
+#include "support_files.h"
 
 enum { KEYS = 20000 };
 
-static char folder[FOLDER_BYTES];
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_leveldb_XXXXXX",
-             temporary_or("/tmp"));
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int end_folder(void **state) {
+static int remove_store(void **state) {
     (void)state;
     leveldb_options_t *options = leveldb_options_create();
     char *trouble = NULL;
@@ -85,7 +76,7 @@ static void write_keys(struct store *store) {
 }
 
 /* Even numbers are there, odd ones are not. */
-static int count_found(const struct store *store, int first) {
+static int count_stored(const struct store *store, int first) {
     int found = 0;
     for (int i = first; i < 2 * KEYS; i += 2) {
         char key[16], *trouble = NULL;
@@ -102,8 +93,8 @@ static int count_found(const struct store *store, int first) {
 }
 
 static void assert_complete(const struct store *store) {
-    assert_int_equal(count_found(store, 0), KEYS);
-    assert_int_equal(count_found(store, 1), 0);
+    assert_int_equal(count_stored(store, 0), KEYS);
+    assert_int_equal(count_stored(store, 1), 0);
 }
 
 /* ---- Filters in the files -------------------------------------------------
@@ -121,8 +112,8 @@ static uint64_t take_number(const uint8_t **at) {
 
 /* Turn over every seventh byte of a table's filters. They stand where the name
  * of the policy says: offset and size follow it. */
-static int damage_filters(const char *path, const char *name) {
-    FILE *file = fopen(path, "r+b");
+static int damage_filters(const char *table, const char *name) {
+    FILE *file = fopen(table, "r+b");
     assert_non_null(file);
     static uint8_t bytes[8 << 20];
     const size_t size = fread(bytes, 1, sizeof bytes, file);
@@ -147,10 +138,10 @@ static int damage_tables(const char *policy) {
     assert_non_null(list);
     int damaged = 0;
     for (struct dirent *entry; (entry = readdir(list));) {
-        char path[FOLDER_BYTES + 300];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        char file[FOLDER_BYTES + 300];
+        snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
         if (strstr(entry->d_name, ".ldb"))
-            damaged += damage_filters(path, policy);
+            damaged += damage_filters(file, policy);
     }
     closedir(list);
     return damaged;
@@ -192,13 +183,13 @@ static void such_damage_loses_keys_otherwise(void **state) {
     close_store(&store);
     assert_true(damage_tables("filter.leveldb.BuiltinBloomFilter2") > 1000);
     store = open_store(leveldb_filterpolicy_create_bloom(10));
-    assert_true(count_found(&store, 0) < KEYS);
+    assert_true(count_stored(&store, 0) < KEYS);
     close_store(&store);
 }
 
 static void *count_all(void *context) {
-    return (void *)(intptr_t)(count_found(context, 0) -
-                              count_found(context, 1));
+    return (void *)(intptr_t)(count_stored(context, 0) -
+                              count_stored(context, 1));
 }
 
 static void threads_find_everything(void **state) {
@@ -218,7 +209,7 @@ static void threads_find_everything(void **state) {
 }
 
 #define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
+    cmocka_unit_test_setup_teardown(test, make_folder, remove_store)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

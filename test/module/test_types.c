@@ -24,7 +24,7 @@ static const struct {
            {&window_layout, &mock_window, 1}};
 enum { TYPES = sizeof all / sizeof *all };
 
-static calyx_status add_numbers(struct filter *f, unsigned n) {
+static calyx_status add_items(struct filter *f, unsigned n) {
     calyx_status status = CALYX_OK;
     for (unsigned i = 0; i < n && status == CALYX_OK; i++) {
         const calyx_key key = {&i, sizeof i};
@@ -54,7 +54,7 @@ static struct filter *make(const struct filter_layout *layout, unsigned items) {
     struct filter *f = NULL;
     calyx_error why;
     if (filter_new(&params, &f, &why) != CALYX_OK) return NULL;
-    assert_ok(add_numbers(f, items));
+    assert_ok(add_items(f, items));
     return f;
 }
 
@@ -72,7 +72,7 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
             assert_int_equal(mock_digest(all[i].type, f), before);
         }
         assert_true(has_numbers(f, 5000));
-        assert_ok(add_numbers(f, 9000));
+        assert_ok(add_items(f, 9000));
         assert_true(has_numbers(f, 9000));
         all[i].type->free(f);
     }
@@ -122,7 +122,7 @@ static void without_memory_nothing_changes_and_nothing_leaks(void **state) {
             struct filter *f = make(all[i].layout, 0), *copy = NULL;
             const unsigned items = 3000;
             if (f) {
-                done = add_numbers(f, items) == CALYX_OK;
+                done = add_items(f, items) == CALYX_OK;
                 struct filter_facts facts;
                 f->layout->describe(f, &facts);
                 assert_true(has_numbers(f, (unsigned)facts.items));
@@ -182,7 +182,7 @@ static void rotating_a_window_allocates_no_memory(void **state) {
     static const uint64_t capacities[] = {100, 1000000, 20000000, 3000};
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         struct filter *f = make_window(capacities[i], 2);
-        assert_ok(add_numbers(f, 9000));
+        assert_ok(add_items(f, 9000));
         const uint64_t takes = memory_allocations();
         const size_t blocks = mock_blocks;
         mock_takes_left = 0;
@@ -195,7 +195,7 @@ static void rotating_a_window_allocates_no_memory(void **state) {
         assert_int_equal(memory_allocations(), takes);
         assert_true(mock_blocks <= blocks);
         mock_takes_left = SIZE_MAX;
-        assert_ok(add_numbers(f, 9000));
+        assert_ok(add_items(f, 9000));
         assert_true(has_numbers(f, 9000));
         mock_window.free(f);
     }
@@ -247,7 +247,7 @@ static void a_window_of_generations_that_differ_is_refused(void **state) {
             calyx_error why;
             assert_ok(filter_new(&params, &f, &why));
             assert_ok(filter_new(others[i], &g, &why));
-            assert_ok(add_numbers(f, 1000)); /* the newest has grown */
+            assert_ok(add_items(f, 1000)); /* the newest has grown */
             const struct filter kept = f->window->pane[pane];
             f->window->pane[pane] = g->window->pane[pane];
             g->window->pane[pane] = kept;

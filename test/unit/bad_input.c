@@ -439,10 +439,6 @@ static void a_mismatch_of_keys_does_not_tell_them(void **state) {
     calyx_free(b);
 }
 
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
-}
-
 static void filters_grown_differently_do_not_fit(void **state) {
     (void)state;
     const calyx_options want = {.capacity = 100, .growth = 2};

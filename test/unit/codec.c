@@ -15,37 +15,6 @@ static const uint8_t secret[16] = {0x5C, 0x0F, 0xA1, 0x93, 0x3E, 0x77,
                                    0xF0, 0x2D, 0xBA, 0x55};
 static const calyx_opening with_secret = {.key = secret};
 
-/* ---- Memory that keeps books --------------------------------------------- */
-
-struct books {
-    size_t calls, fails_at; /* of calls; 0: never */
-    size_t blocks, bytes;   /* that are out       */
-    size_t most;            /* bytes at any time  */
-};
-
-static void *take(void *context, size_t size, size_t alignment) {
-    struct books *books = context;
-    if (++books->calls == books->fails_at) return NULL;
-    const size_t rounded = (size + alignment - 1) / alignment * alignment;
-    void *block = aligned_alloc(alignment, rounded);
-    assert_non_null(block);
-    books->blocks++;
-    books->bytes += size;
-    if (books->bytes > books->most) books->most = books->bytes;
-    return memset(block, 0, rounded);
-}
-
-static void give(void *context, void *block, size_t size) {
-    struct books *books = context;
-    books->blocks--;
-    books->bytes -= size;
-    free(block);
-}
-
-static calyx_memory hooks_of(struct books *books) {
-    return (calyx_memory){take, give, books};
-}
-
 /* ---- Bytes --------------------------------------------------------------- */
 
 struct bytes {
@@ -130,7 +99,7 @@ static calyx_filter *read_back(struct bytes bytes, const calyx_opening *how) {
 
 /* ---- Filters of all sorts ------------------------------------------------ */
 
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
+static void add_until_full(calyx_filter *f, uint64_t from, uint64_t to) {
     for (uint64_t i = from; i < to; i++) {
         const calyx_status status = calyx_add_u64(f, i, NULL);
         if (status == CALYX_FULL) break; /* it is strict */
@@ -150,7 +119,7 @@ static void look_at(const calyx_options *want, look *each) {
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++)
         for (size_t j = 0; j < 2; j++) {
             calyx_filter *f = make_filter(*want);
-            add_numbers(f, 0, fills[i]);
+            add_until_full(f, 0, fills[i]);
             assert_ok(calyx_set_comment(f, comments[j]));
             each(f, want);
             calyx_free(f);
@@ -239,8 +208,8 @@ static void look_at_later_life(calyx_filter *f, const calyx_options *made) {
     const calyx_opening how = {.key = made->key};
     const struct bytes bytes = encoded(f);
     calyx_filter *back = decoded(bytes, &how);
-    add_numbers(f, 0, 5 * CAPACITY);
-    add_numbers(back, 0, 5 * CAPACITY);
+    add_until_full(f, 0, 5 * CAPACITY);
+    add_until_full(back, 0, 5 * CAPACITY);
     assert_same_filter(f, back);
     calyx_free(back);
     free(bytes.at);
@@ -345,13 +314,13 @@ static void equal_filters_have_equal_bytes(void **state) {
         const calyx_options want = {
             .kind = *kind, .capacity = 50, .growth = 2, .kernel = "scalar"};
         calyx_filter *f = make_filter(want);
-        add_numbers(f, 0, 300);
+        add_until_full(f, 0, 300);
         const struct bytes bytes = encoded(f);
         for (const char *const *kernel = calyx_kernels(); *kernel; kernel++) {
             calyx_options other = want;
             other.kernel = *kernel;
             calyx_filter *g = make_filter(other);
-            add_numbers(g, 0, 300);
+            add_until_full(g, 0, 300);
             const struct bytes of_g = encoded(g);
             assert_same_bytes(bytes, of_g);
             free(of_g.at);
@@ -375,7 +344,7 @@ static struct bytes encoded_on_soil(const char *kind, int pattern) {
     soil_stack(pattern);
     calyx_filter *f =
         make_filter((calyx_options){.kind = kind, .capacity = 50, .growth = 2});
-    add_numbers(f, 0, 300);
+    add_until_full(f, 0, 300);
     assert_ok(calyx_set_comment(f, "a long comment, and then a short one"));
     assert_ok(calyx_set_comment(f, "short"));
     const struct bytes bytes = room_for((size_t)calyx_encoded_size(f));
@@ -402,7 +371,7 @@ static void nothing_but_the_filter_gets_into_its_bytes(void **state) {
 static calyx_filter *make_large(const calyx_memory *hooks) {
     calyx_filter *f = make_filter(
         (calyx_options){.bits = (uint64_t)28 << 20, .memory = hooks});
-    add_numbers(f, 0, 1000);
+    add_until_full(f, 0, 1000);
     return f;
 }
 
@@ -598,7 +567,7 @@ static void a_copy_of_a_view_can_be_changed(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .capacity = 50, .growth = 2});
-        add_numbers(f, 0, 200);
+        add_until_full(f, 0, 200);
         assert_ok(calyx_set_comment(f, "first"));
         const struct bytes bytes = encoded(f);
         calyx_filter *view = viewed(bytes, NULL), *copy = NULL;
@@ -610,7 +579,7 @@ static void a_copy_of_a_view_can_be_changed(void **state) {
         assert_false(info_of(copy).read_only);
         assert_same_filter(f, copy);
         add(copy, "tulip");
-        add_numbers(copy, 200, 900);
+        add_until_full(copy, 200, 900);
         assert_true(has(copy, "tulip"));
         assert_ok(calyx_set_comment(copy, "second"));
         assert_ok(calyx_clear(copy));
@@ -773,7 +742,7 @@ static void without_memory_nothing_is_opened_and_nothing_lost(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .capacity = 50, .growth = 2});
-        add_numbers(f, 0, 300);
+        add_until_full(f, 0, 300);
         assert_ok(calyx_set_comment(f, "costs memory too"));
         const struct bytes bytes = encoded(f);
         for (int i = 0; i < 3; i++)
@@ -789,7 +758,7 @@ static void without_memory_nothing_is_encoded(void **state) {
     const calyx_memory hooks = hooks_of(&books);
     calyx_filter *f = make_filter(
         (calyx_options){.capacity = 50, .growth = 2, .memory = &hooks});
-    add_numbers(f, 0, 300);
+    add_until_full(f, 0, 300);
     const struct bytes bytes = encoded(f);
     const size_t blocks = books.blocks;
     const calyx_info before = info_of(f);

@@ -62,7 +62,7 @@ static void flip(struct bytes bytes, uint64_t bit) {
 static calyx_filter *make_small(const char *kind) {
     calyx_filter *f =
         make_filter((calyx_options){.kind = kind, .capacity = 30, .growth = 2});
-    for (uint64_t i = 0; i < 50; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, 50);
     assert_int_equal(info_of(f).parts, 2);
     assert_ok(calyx_set_comment(f, "small"));
     return f;

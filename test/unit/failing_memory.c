@@ -8,77 +8,23 @@
 
 #include "support.h"
 
-/* ---- Memory that keeps books --------------------------------------------- */
-
-enum { MOST_BLOCKS = 256 };
-
-struct store {
-    size_t calls, fails_at; /* of calls; 0: never               */
-    bool for_good;          /* every call from then on fails too */
-    size_t blocks;
-    struct {
-        void *start;
-        size_t size;
-    } block[MOST_BLOCKS];
-};
-
-static void *take(void *context, size_t size, size_t alignment) {
-    struct store *s = context;
-    assert_true(size > 0);
-    assert_true(alignment > 0 && alignment <= 64);
-    assert_true((alignment & (alignment - 1)) == 0);
-    s->calls++;
-    if (s->fails_at &&
-        (s->calls == s->fails_at || (s->for_good && s->calls > s->fails_at)))
-        return NULL;
-
-    const size_t rounded = (size + alignment - 1) / alignment * alignment;
-    void *start = aligned_alloc(alignment, rounded);
-    assert_non_null(start);
-    assert_true(s->blocks < MOST_BLOCKS);
-    s->block[s->blocks].start = start;
-    s->block[s->blocks++].size = size;
-    return memset(start, 0, rounded);
-}
-
-static void give(void *context, void *start, size_t size) {
-    struct store *s = context;
-    size_t i = 0;
-    while (i < s->blocks && s->block[i].start != start) i++;
-    assert_true(i < s->blocks); /* else it was never taken, or given twice */
-    assert_int_equal(size, s->block[i].size);
-    s->block[i] = s->block[--s->blocks];
-    memset(start, 0xEE, size);
-    free(start);
-}
-
-static calyx_memory hooks_of(struct store *s) {
-    return (calyx_memory){take, give, s};
-}
+/* ---- Memory that fails ----------------------------------------------------
+ */
 
 /* Let the n-th call from now on fail; 0 lets none fail. */
-static void fail_at(struct store *s, size_t n, bool for_good) {
+static void fail_at(struct books *s, size_t n, bool for_good) {
     s->calls = 0;
     s->fails_at = n;
     s->for_good = for_good;
 }
 
-static bool has_failed(const struct store *s) {
+static bool has_failed(const struct books *s) {
     return s->fails_at && s->calls >= s->fails_at;
 }
 
 /* ---- Making filters, and filters of filters ------------------------------ */
 
 enum { KEYS = 3000, SMALL = 400 };
-
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
-}
-
-static void assert_has_numbers(const calyx_filter *f, uint64_t from,
-                               uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_true(calyx_has_u64(f, i));
-}
 
 /* Calls that make a filter of one that is there, which may be NULL. */
 typedef calyx_status make_call(const calyx_filter *f, const calyx_options *want,
@@ -120,7 +66,7 @@ static calyx_status make_frozen(const calyx_filter *f,
 /* Make a filter while the n-th call for memory fails, and see that a failure
  * leaves nothing behind. False once n is past the last call. */
 static bool survives(make_call *make, const calyx_filter *from,
-                     const calyx_options *want, struct store *s, size_t n,
+                     const calyx_options *want, struct books *s, size_t n,
                      bool for_good) {
     const size_t blocks = s->blocks;
     const calyx_info before = from ? info_of(from) : (calyx_info){0};
@@ -162,7 +108,7 @@ static bool survives(make_call *make, const calyx_filter *from,
 }
 
 static size_t survive_all(make_call *make, const calyx_filter *from,
-                          const calyx_options *want, struct store *s) {
+                          const calyx_options *want, struct books *s) {
     size_t n = 1;
     while (survives(make, from, want, s, n, false)) n++;
     for (size_t i = 1; i < n; i++)
@@ -181,7 +127,7 @@ static calyx_filter *make_grown(const calyx_options *want) {
 static void a_filter_that_cannot_be_made_leaves_nothing_behind(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
-        struct store s = {0};
+        struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {.kind = *kind, .memory = &hooks};
 
@@ -195,7 +141,7 @@ static void a_copy_that_cannot_be_made_leaves_nothing_behind(void **state) {
     (void)state;
     make_call *const makes[] = {make_copy, make_folded};
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
-        struct store s = {0};
+        struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {
             .kind = *kind, .capacity = 50, .growth = 2, .memory = &hooks};
@@ -216,7 +162,7 @@ static void a_copy_that_cannot_be_made_leaves_nothing_behind(void **state) {
 
 static void a_filter_that_cannot_be_folded_stays_whole(void **state) {
     (void)state;
-    struct store s = {0};
+    struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
     calyx_filter *f =
         make_filter((calyx_options){.bits = 64 * 512, .memory = &hooks});
@@ -235,7 +181,7 @@ static void a_filter_that_cannot_be_folded_stays_whole(void **state) {
 
 static void a_filter_that_cannot_be_frozen_stays_whole(void **state) {
     (void)state;
-    struct store s = {0};
+    struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
     const calyx_options want = {
         .kind = "counting", .capacity = 50, .growth = 2, .memory = &hooks};
@@ -252,7 +198,7 @@ static void a_filter_that_cannot_be_frozen_stays_whole(void **state) {
 
 /* Add number i, which fails for want of memory: it may be tried again, what was
  * there is there, and keys that are there can still be added. */
-static void assert_cannot_grow(calyx_filter *f, struct store *s, uint64_t i) {
+static void assert_cannot_grow(calyx_filter *f, struct books *s, uint64_t i) {
     const calyx_info before = info_of(f);
     const size_t blocks = s->blocks;
     fail_at(s, 1, true);
@@ -273,7 +219,7 @@ static void assert_cannot_grow(calyx_filter *f, struct store *s, uint64_t i) {
 /* Add numbers one by one, with the n-th call for memory failing. Tells whether
  * it did. */
 static bool grows_after(const char *kind, size_t n, bool for_good) {
-    struct store s = {0};
+    struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
     calyx_filter *f = make_filter((calyx_options){
         .kind = kind, .capacity = 50, .growth = 2, .memory = &hooks});
@@ -310,7 +256,7 @@ static void a_filter_that_cannot_grow_keeps_its_keys(void **state) {
 
 /* The same in one call for all that is left. */
 static bool grows_in_batches_after(const char *kind, size_t n, bool for_good) {
-    struct store s = {0};
+    struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
     calyx_filter *f = make_filter((calyx_options){
         .kind = kind, .capacity = 50, .growth = 2, .memory = &hooks});
@@ -356,7 +302,7 @@ static void a_batch_stops_where_memory_does(void **state) {
 static void all_else_needs_no_memory(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
-        struct store s = {0};
+        struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {.kind = *kind, .memory = &hooks};
         calyx_filter *a = make_filter(want), *b = make_filter(want);
@@ -386,7 +332,7 @@ static void all_else_needs_no_memory(void **state) {
 
 static void clearing_gives_back_what_growth_took(void **state) {
     (void)state;
-    struct store s = {0};
+    struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
     const calyx_options want = {.capacity = 50, .growth = 2, .memory = &hooks};
     calyx_filter *f = make_grown(&want);
@@ -401,7 +347,7 @@ static void clearing_gives_back_what_growth_took(void **state) {
 /* The filter keeps the hooks, not the struct that they came in. */
 static void hooks_may_go_once_the_filter_is_made(void **state) {
     (void)state;
-    struct store s = {0};
+    struct books s = {0};
     calyx_memory hooks = hooks_of(&s);
     calyx_filter *f = make_filter((calyx_options){.memory = &hooks}), *copy;
     memset(&hooks, 0, sizeof hooks);
@@ -422,13 +368,13 @@ static void no_filter_may_be_freed(void **state) {
 /* 2^44 bits, 2 TiB: refused by memory, not by a number that overflowed.
  * The hooks stand in for a system that has not got so much. */
 static void *take_little(void *context, size_t size, size_t alignment) {
-    return size > 4096 ? NULL : take(context, size, alignment);
+    return size > 4096 ? NULL : counted_allocate(context, size, alignment);
 }
 
 static void the_largest_filter_is_refused_by_memory_alone(void **state) {
     (void)state;
-    struct store s = {0};
-    const calyx_memory hooks = {take_little, give, &s};
+    struct books s = {0};
+    const calyx_memory hooks = {take_little, counted_release, &s};
     const calyx_options want = {
         .kind = "flat", .bits = UINT64_C(1) << 44, .memory = &hooks};
     calyx_filter *f = NULL;

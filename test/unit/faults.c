@@ -18,6 +18,7 @@
 
 #include "store/ranges.h"
 #include "support.h"
+#include "support_files.h"
 
 /* ---- Calls that fail ----------------------------------------------------- */
 
@@ -67,47 +68,14 @@ static void expect(enum call call, int at, int error) {
     plan.seen = 0;
 }
 
-/* ---- A folder for each test ---------------------------------------------- */
-
-static char folder[FOLDER_BYTES];
-static char path[PATH_MAX], other_path[PATH_MAX];
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_faults_XXXXXX",
-             temporary_or("/tmp"));
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/f", folder);
-    snprintf(other_path, sizeof other_path, "%s/g", folder);
-    return 0;
-}
-
-static int end_folder(void **state) {
-    (void)state;
-    unlink(path);
-    unlink(other_path);
-    return rmdir(folder);
-}
+/* ---- Files ----------------------------------------------------------------
+ */
 
 static void save(const char *name, const char *key) {
     calyx_filter *f = make_filter((calyx_options){0});
     add(f, key);
     assert_ok(calyx_save(f, name, NULL));
     calyx_free(f);
-}
-
-static calyx_filter *opened_for_writing(void) {
-    calyx_filter *f = NULL;
-    assert_ok(calyx_map(path, CALYX_WRITE, NULL, &f, NULL));
-    return f;
-}
-
-static calyx_status verify_file(void) {
-    calyx_filter *f = NULL;
-    assert_ok(calyx_map(path, CALYX_READ, NULL, &f, NULL));
-    const calyx_status status = calyx_verify(f, NULL);
-    calyx_free(f);
-    return status;
 }
 
 /* ---- The tests ----------------------------------------------------------- */
@@ -123,7 +91,7 @@ static void closing_tells_of_every_call_that_failed(void **state) {
             int at = 0;
             do {
                 save(path, "rose");
-                calyx_filter *f = opened_for_writing();
+                calyx_filter *f = map(path, CALYX_WRITE);
                 add(f, "iris");
                 calyx_error why = {0};
                 expect(call, ++at, errors[i]);
@@ -136,9 +104,9 @@ static void closing_tells_of_every_call_that_failed(void **state) {
                 if (!failed) break;
                 /* What is there is sound in any case; the next writer mends
                  * it. */
-                assert_in_range(verify_file() - CALYX_UNSEALED, 0, 9);
-                assert_ok(calyx_close(opened_for_writing(), NULL));
-                assert_ok(verify_file());
+                assert_in_range(verify_file(path) - CALYX_UNSEALED, 0, 9);
+                assert_ok(calyx_close(map(path, CALYX_WRITE), NULL));
+                assert_ok(verify_file(path));
             } while (at < 100);
             assert_in_range(at, 2, 10);
         }
@@ -150,7 +118,7 @@ static void syncing_tells_of_every_call_that_failed(void **state) {
         int at = 0;
         do {
             save(path, "rose");
-            calyx_filter *f = opened_for_writing();
+            calyx_filter *f = map(path, CALYX_WRITE);
             add(f, "iris");
             calyx_error why = {0};
             expect(call, ++at, EIO);
@@ -171,7 +139,7 @@ static void syncing_tells_of_every_call_that_failed(void **state) {
 static void a_mark_that_cannot_be_synced_stops_the_key(void **state) {
     (void)state;
     save(path, "rose");
-    calyx_filter *f = opened_for_writing();
+    calyx_filter *f = map(path, CALYX_WRITE);
     const uint64_t set = count_bits(f->kind, f->newest);
     expect(MSYNC, 1, EIO);
     assert_int_equal(calyx_add(f, "iris", 4, NULL), CALYX_IO);
@@ -188,14 +156,14 @@ static void an_interrupted_sync_is_tried_again(void **state) {
     for (enum call call = FSYNC; call <= MSYNC; call++)
         for (int at = 1; at < 4; at++) {
             save(path, "rose");
-            calyx_filter *f = opened_for_writing();
+            calyx_filter *f = map(path, CALYX_WRITE);
             expect(call, at, EINTR);
             add(f, "iris");
             assert_ok(calyx_sync(f, NULL));
             assert_ok(calyx_close(f, NULL));
             assert_true(plan.seen > at);
             expect(NO_CALL, 0, 0);
-            assert_ok(verify_file());
+            assert_ok(verify_file(path));
         }
 }
 
@@ -230,7 +198,7 @@ static void a_file_replaced_before_it_is_locked_is_not_written(void **state) {
     assert_null(f);
     assert_int_equal(why.os_code, ESTALE);
     assert_non_null(strstr(why.text, path));
-    f = opened_for_writing();
+    f = map(path, CALYX_WRITE);
     assert_true(has(f, "iris") && !has(f, "rose"));
     assert_ok(calyx_close(f, NULL));
 }

@@ -22,15 +22,14 @@
 
 #include "filter/filter.h"
 #include "support.h"
+#include "support_files.h"
 
 /* ---- A folder for each test ---------------------------------------------- */
-
-static char folder[FOLDER_BYTES];
 
 /* Not every file system has files without a name. */
 static bool has_no_nameless_files;
 
-int open(const char *path, int flags, ...) {
+int open(const char *file, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
     const unsigned mode =
@@ -40,14 +39,7 @@ int open(const char *path, int flags, ...) {
         errno = EOPNOTSUPP;
         return -1;
     }
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_file_XXXXXX",
-             temporary_or("/tmp"));
-    return mkdtemp(folder) ? 0 : -1;
+    return (int)syscall(SYS_openat, AT_FDCWD, file, flags, mode);
 }
 
 static int make_poor_folder(void **state) {
@@ -55,7 +47,7 @@ static int make_poor_folder(void **state) {
     return make_folder(state);
 }
 
-static int end_folder(void **state) {
+static int remove_folder(void **state) {
     (void)state;
     has_no_nameless_files = false;
     char command[FOLDER_BYTES + 20];
@@ -67,13 +59,13 @@ static int end_folder(void **state) {
 static const char *path_of(const char *name) {
     static char paths[2][PATH_MAX];
     static int turn;
-    char *path = paths[turn ^= 1];
-    snprintf(path, PATH_MAX, "%s/%s", folder, name);
-    return path;
+    char *file = paths[turn ^= 1];
+    snprintf(file, PATH_MAX, "%s/%s", folder, name);
+    return file;
 }
 
-static int files_in(const char *path) {
-    DIR *dir = opendir(path);
+static int files_in(const char *file) {
+    DIR *dir = opendir(file);
     assert_non_null(dir);
     int files = 0;
     for (const struct dirent *entry; (entry = readdir(dir));)
@@ -82,17 +74,17 @@ static int files_in(const char *path) {
     return files;
 }
 
-static mode_t mode_of(const char *path) {
+static mode_t mode_of(const char *file) {
     struct stat is;
-    assert_int_equal(stat(path, &is), 0);
+    assert_int_equal(stat(file, &is), 0);
     return is.st_mode & 07777;
 }
 
-static void write_text(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
+static void write_text(const char *file, const char *text) {
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
 }
 
 static calyx_filter *make_with(const char *text) {
@@ -101,35 +93,20 @@ static calyx_filter *make_with(const char *text) {
     return f;
 }
 
-static void save(const calyx_filter *f, const char *path) {
+static void save(const calyx_filter *f, const char *file) {
     calyx_error why;
-    if (calyx_save(f, path, &why) != CALYX_OK) fail_msg("%s", why.text);
+    if (calyx_save(f, file, &why) != CALYX_OK) fail_msg("%s", why.text);
 }
 
-static void save_text(const char *text, const char *path) {
+static void save_text(const char *text, const char *file) {
     calyx_filter *f = make_with(text);
-    save(f, path);
+    save(f, file);
     calyx_free(f);
 }
 
-static calyx_filter *load(const char *path) {
-    calyx_filter *f = NULL;
-    calyx_error why;
-    if (calyx_load(path, NULL, &f, &why) != CALYX_OK) fail_msg("%s", why.text);
-    return f;
-}
-
-static calyx_filter *map(const char *path) {
-    calyx_filter *f = NULL;
-    calyx_error why;
-    if (calyx_map(path, CALYX_READ, NULL, &f, &why) != CALYX_OK)
-        fail_msg("%s", why.text);
-    return f;
-}
-
 /* Does the file have this key, and not another? */
-static bool holds(const char *path, const char *text) {
-    calyx_filter *f = load(path);
+static bool holds(const char *file, const char *text) {
+    calyx_filter *f = load(file);
     const bool holds = has(f, text) && info_of(f).items == 1;
     calyx_free(f);
     return holds;
@@ -156,10 +133,10 @@ static void a_file_makes_the_same_filter_again(void **state) {
                                                           .strict = !grows});
             for (uint64_t i = 0; i < 300; i++) calyx_add_u64(f, i, NULL);
             assert_ok(calyx_set_comment(f, "filed"));
-            const char *path = path_of("f");
+            const char *file = path_of("f");
 
-            save(f, path);
-            calyx_filter *loaded = load(path), *mapped = map(path);
+            save(f, file);
+            calyx_filter *loaded = load(file), *mapped = map(file, CALYX_READ);
 
             assert_same(f, loaded);
             assert_same(f, mapped);
@@ -180,7 +157,7 @@ static void a_mapped_filter_can_be_saved(void **state) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         add(f, "rose");
         save(f, path_of("f"));
-        calyx_filter *mapped = map(path_of("f"));
+        calyx_filter *mapped = map(path_of("f"), CALYX_READ);
         save(mapped, path_of("g"));
         save(mapped, path_of("f")); /* over itself */
         calyx_filter *again = load(path_of("g"));
@@ -224,27 +201,27 @@ static void a_name_may_be_long(void **state) {
 
 static void who_has_the_old_file_keeps_it(void **state) {
     (void)state;
-    const char *path = path_of("f");
-    save_text("rose", path);
+    const char *file = path_of("f");
+    save_text("rose", file);
     struct stat before, after;
-    assert_int_equal(stat(path, &before), 0);
-    const int fd = open(path, O_RDONLY);
+    assert_int_equal(stat(file, &before), 0);
+    const int fd = open(file, O_RDONLY);
     assert_true(fd >= 0);
-    calyx_filter *mapped = map(path);
+    calyx_filter *mapped = map(file, CALYX_READ);
     char *bytes = malloc((size_t)before.st_size),
          *again = malloc((size_t)before.st_size);
     assert_int_equal(pread(fd, bytes, (size_t)before.st_size, 0),
                      before.st_size);
 
-    save_text("iris", path);
+    save_text("iris", file);
 
     assert_int_equal(pread(fd, again, (size_t)before.st_size, 0),
                      before.st_size);
     assert_memory_equal(bytes, again, (size_t)before.st_size);
     assert_true(has(mapped, "rose") && !has(mapped, "iris"));
     assert_ok(calyx_verify(mapped, NULL));
-    assert_true(holds(path, "iris"));
-    assert_int_equal(stat(path, &after), 0);
+    assert_true(holds(file, "iris"));
+    assert_int_equal(stat(file, &after), 0);
     assert_true(before.st_ino != after.st_ino);
     calyx_free(mapped);
     free(bytes);
@@ -328,11 +305,11 @@ static void spy_on_folder(struct spy *spy) {
     if (!spy->looks) return;
     int files = 0;
     for (int fd = 0; fd < 64; fd++) {
-        char link[64], path[PATH_MAX] = "";
+        char link[64], file[PATH_MAX] = "";
         struct stat is;
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        if (readlink(link, path, sizeof path - 1) < 0 ||
-            strncmp(path, folder, strlen(folder)) != 0 || fstat(fd, &is) != 0)
+        if (readlink(link, file, sizeof file - 1) < 0 ||
+            strncmp(file, folder, strlen(folder)) != 0 || fstat(fd, &is) != 0)
             continue;
         spy->seen |= is.st_mode & 07777;
         files++;
@@ -383,13 +360,13 @@ static void no_file_is_ever_wider_than_the_last(void **state) {
 
 /* ---- What cannot be saved ------------------------------------------------ */
 
-static void assert_cannot_save(const char *path, const char *names) {
+static void assert_cannot_save(const char *file, const char *names) {
     calyx_filter *f = make_with("rose");
     calyx_error why = {0};
-    assert_int_not_equal(calyx_save(f, path, &why), CALYX_OK);
+    assert_int_not_equal(calyx_save(f, file, &why), CALYX_OK);
     if (!strstr(why.text, names)) fail_msg("%s", why.text);
     if (why.status == CALYX_IO) assert_true(why.os_code != 0);
-    assert_int_not_equal(calyx_save(f, path, NULL), CALYX_OK);
+    assert_int_not_equal(calyx_save(f, file, NULL), CALYX_OK);
     calyx_free(f);
 }
 
@@ -438,7 +415,7 @@ static void a_path_that_leads_nowhere_is_an_error(void **state) {
     assert_cannot_save(path_of("around"), "around");
 }
 
-/* An empty path is no file beside the working folder's others. */
+/* An empty file is no file beside the working folder's others. */
 static void an_empty_path_leaves_no_file_behind(void **state) {
     (void)state;
     char home[PATH_MAX];
@@ -642,19 +619,19 @@ static void a_file_in_the_way_is_not_touched(void **state) {
 
 /* ---- What cannot be loaded ----------------------------------------------- */
 
-static void assert_cannot_open(const char *path, const char *says) {
+static void assert_cannot_open(const char *file, const char *says) {
     calyx_filter *f = NULL;
     calyx_error why;
     for (int i = 0; i < 3; i++) {
         why = (calyx_error){0};
         const calyx_status status =
-            i == 0 ? calyx_load(path, NULL, &f, &why)
-                   : calyx_map(path, i == 1 ? CALYX_READ : CALYX_WRITE, NULL,
+            i == 0 ? calyx_load(file, NULL, &f, &why)
+                   : calyx_map(file, i == 1 ? CALYX_READ : CALYX_WRITE, NULL,
                                &f, &why);
         assert_int_not_equal(status, CALYX_OK);
         assert_int_equal(why.status, status);
         assert_null(f);
-        if (!strstr(why.text, path) || (i < 2 && !strstr(why.text, says)))
+        if (!strstr(why.text, file) || (i < 2 && !strstr(why.text, says)))
             fail_msg("%s", why.text);
         if (status == CALYX_IO) assert_true(why.os_code != 0);
     }
@@ -709,7 +686,7 @@ static void no_file_is_left_open(void **state) {
     calyx_filter *f = NULL;
     save_text("rose", path_of("f"));
     assert_true(holds(path_of("f"), "rose"));
-    calyx_filter *reader = map(path_of("f"));
+    calyx_filter *reader = map(path_of("f"), CALYX_READ);
     assert_int_equal(open_files(), before); /* a mapping needs none */
     calyx_filter *writer = NULL;
     assert_ok(calyx_map(path_of("f"), CALYX_WRITE, NULL, &writer, NULL));
@@ -791,13 +768,13 @@ static void a_file_has_every_key_added_before_it(void **state) {
 }
 
 #define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
+    cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 /* The same where there are no nameless files. */
-#define IN_POOR_FOLDER(test)                                                 \
-    {                                                                        \
-#test " without nameless files", test, make_poor_folder, end_folder, \
-            NULL                                                             \
+#define IN_POOR_FOLDER(test)                                     \
+    {                                                            \
+#test " without nameless files", test, make_poor_folder, \
+            remove_folder, NULL                                  \
     }
 
 int main(void) {

@@ -11,9 +11,6 @@
 
 #include "support.h"
 
-#define EACH_KIND(kind) \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
-
 /* Numbers in batches: from `from` up to, but without, `to`. */
 enum { BATCH = 4096 };
 
@@ -23,7 +20,7 @@ static size_t fill_batch(uint64_t *numbers, uint64_t from, uint64_t to) {
     return n;
 }
 
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
+static void add_in_batches(calyx_filter *f, uint64_t from, uint64_t to) {
     uint64_t numbers[BATCH];
     for (size_t n; (n = fill_batch(numbers, from, to)); from += n) {
         size_t done;
@@ -32,16 +29,17 @@ static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
     }
 }
 
-static uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to) {
+static uint64_t count_found_in_batches(const calyx_filter *f, uint64_t from,
+                                       uint64_t to) {
     uint64_t numbers[BATCH], found = 0;
     for (size_t n; (n = fill_batch(numbers, from, to)); from += n)
         found += calyx_has_many_u64(f, numbers, n, NULL);
     return found;
 }
 
-static void assert_has_numbers(const calyx_filter *f, uint64_t from,
-                               uint64_t to) {
-    assert_int_equal(count_found(f, from, to), to - from);
+static void assert_has_in_batches(const calyx_filter *f, uint64_t from,
+                                  uint64_t to) {
+    assert_int_equal(count_found_in_batches(f, from, to), to - from);
 }
 
 static const uint64_t STRANGERS = UINT64_C(1) << 40; /* and those above it */
@@ -49,7 +47,7 @@ static const uint64_t STRANGERS = UINT64_C(1) << 40; /* and those above it */
 /* The rate measured on n strangers speaks not against this one: were it the
  * true one, more than 1 in 10^9 measurements would be as high. */
 static void assert_rate_at_most(const calyx_filter *f, uint64_t n, double fpr) {
-    const uint64_t found = count_found(f, STRANGERS, STRANGERS + n);
+    const uint64_t found = count_found_in_batches(f, STRANGERS, STRANGERS + n);
     if (odds_at_least(found, n, fpr) < UNLIKELY)
         fail_msg("%llu of %llu strangers found", (unsigned long long)found,
                  (unsigned long long)n);
@@ -74,9 +72,9 @@ static void grows_to_many(uint64_t capacity, double growth, double most_bits) {
     calyx_filter *f = make_filter(
         (calyx_options){.capacity = capacity, .fpr = 0.01, .growth = growth});
 
-    add_numbers(f, 0, keys);
+    add_in_batches(f, 0, keys);
 
-    assert_has_numbers(f, 0, keys);
+    assert_has_in_batches(f, 0, keys);
     assert_rate_at_most(f, keys / 10, 0.01);
     const calyx_info info = info_of(f);
     assert_true(info.fpr == 0.01 && info.fpr_now <= 0.01);
@@ -122,9 +120,9 @@ static void every_kind_grows_and_keeps_its_rate(void **state) {
             calyx_filter *f = make_filter((calyx_options){
                 .kind = *kind, .capacity = 1000, .growth = growths[i]});
 
-            add_numbers(f, 0, N);
+            add_in_batches(f, 0, N);
 
-            assert_has_numbers(f, 0, N);
+            assert_has_in_batches(f, 0, N);
             assert_rate_at_most(f, N, 0.01);
             assert_true(info_of(f).parts > 2);
             calyx_free(f);
@@ -139,11 +137,11 @@ static void the_rate_is_kept_at_every_size(void **state) {
         make_filter((calyx_options){.capacity = 1000, .growth = 1.6});
     for (uint64_t keys = 1000, from = 0; keys < 500000;
          from = keys, keys = keys * 5 / 4) {
-        add_numbers(f, from, keys);
+        add_in_batches(f, from, keys);
         assert_rate_at_most(f, 100000, 0.01);
         assert_true(info_of(f).fpr_now < 0.01);
     }
-    assert_has_numbers(f, 0, 400000);
+    assert_has_in_batches(f, 0, 400000);
     calyx_free(f);
 }
 
@@ -156,7 +154,7 @@ static void adding_one_by_one_grows_as_adding_many_does(void **state) {
 
         for (uint64_t i = 0; i < 20000; i++)
             assert_ok(calyx_add_u64(single, i, NULL));
-        add_numbers(many, 0, 20000);
+        add_in_batches(many, 0, 20000);
 
         assert_int_equal(info_of(single).parts, info_of(many).parts);
         assert_int_equal(info_of(single).items, info_of(many).items);
@@ -195,7 +193,7 @@ static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
     enum { KEYS = 600000 };
     calyx_filter *f =
         make_filter((calyx_options){.capacity = 500, .growth = 2, .fpr = 0.05});
-    add_numbers(f, 0, KEYS);
+    add_in_batches(f, 0, KEYS);
     assert_true(info_of(f).parts > 5);
     assert_true(info_of(f).bytes > 1 << 20);
     check_many_against_one(f, KEYS);
@@ -208,7 +206,7 @@ static void so_does_one_with_large_parts(void **state) {
     enum { KEYS = 3300000, LARGE = 16 << 20 };
     calyx_filter *f = make_filter(
         (calyx_options){.capacity = 1000000, .growth = 3, .fpr = 0.001});
-    add_numbers(f, 0, KEYS);
+    add_in_batches(f, 0, KEYS);
     calyx_part oldest, newest;
     assert_true(calyx_outline_part(f, 0, &oldest));
     assert_true(calyx_outline_part(f, info_of(f).parts - 1, &newest));
@@ -229,7 +227,7 @@ static void so_does_a_large_filter_that_has_not_grown(void **state) {
                             .capacity = 2000000,
                             .bits = (uint64_t)100 << 23,
                             .seed = seed * UINT64_C(0x123456789ABCDEF)});
-        add_numbers(f, 0, KEYS);
+        add_in_batches(f, 0, KEYS);
         check_many_against_one(f, KEYS);
         calyx_free(f);
     }
@@ -241,10 +239,10 @@ static void adding_the_same_keys_again_does_not_grow(void **state) {
     EACH_KIND(kind) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .capacity = 1000, .growth = 2});
-        add_numbers(f, 0, 5000);
+        add_in_batches(f, 0, 5000);
         const calyx_info before = info_of(f);
 
-        add_numbers(f, 0, 4000); /* not those that fill the newest part */
+        add_in_batches(f, 0, 4000); /* not those that fill the newest part */
 
         const calyx_info after = info_of(f);
         if (strcmp(*kind, "counting") == 0)
@@ -265,7 +263,7 @@ static void removing_old_keys_takes_nothing_from_newer_ones(void **state) {
     enum { OLD = 20000, ALL = 60000 };
     calyx_filter *f = make_filter((calyx_options){
         .kind = "counting", .capacity = OLD, .fpr = 0.25, .growth = 3});
-    for (uint64_t i = 0; i < ALL; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, ALL);
     const struct part *newest = f->newest;
     assert_true(newest->older && !newest->older->older);
     uint64_t in_both = 0;
@@ -281,7 +279,7 @@ static void removing_old_keys_takes_nothing_from_newer_ones(void **state) {
         assert_true(found);
     }
 
-    assert_has_numbers(f, OLD, ALL);
+    assert_has_in_batches(f, OLD, ALL);
     calyx_free(f);
 }
 
@@ -517,11 +515,12 @@ static void past_capacity_the_rate_rises_as_described(void **state) {
             make_filter((calyx_options){.kind = *kind, .capacity = N});
         double last = 0;
         for (uint64_t times = 1; times <= 4; times++) {
-            add_numbers(f, (times - 1) * N, times * N);
+            add_in_batches(f, (times - 1) * N, times * N);
 
             const calyx_info info = info_of(f);
             const uint64_t n = 200000;
-            const uint64_t found = count_found(f, STRANGERS, STRANGERS + n);
+            const uint64_t found =
+                count_found_in_batches(f, STRANGERS, STRANGERS + n);
 
             if (odds_at_least(found, n, info.fpr_now) < UNLIKELY ||
                 odds_at_most(found, n, info.fpr_now) < UNLIKELY)
@@ -534,7 +533,7 @@ static void past_capacity_the_rate_rises_as_described(void **state) {
             last = info.fpr_now;
         }
         assert_true(last > 0.1);
-        assert_has_numbers(f, 0, 4 * N);
+        assert_has_in_batches(f, 0, 4 * N);
         calyx_free(f);
     }
 }
@@ -569,7 +568,7 @@ static void a_strict_filter_is_full_at_exactly_its_capacity(void **state) {
         bool fresh = true;
         assert_ok(calyx_add_u64(f, 0, &fresh)); /* known keys are welcome */
         assert_false(fresh);
-        assert_has_numbers(f, 0, next);
+        assert_has_in_batches(f, 0, next);
         calyx_free(f);
     }
 }
@@ -673,7 +672,7 @@ static void many_keys_take_60_kib_of_stack_at_most(void **state) {
         for (int grows = 0; grows < 2; grows++) {
             calyx_filter *f = make_filter((calyx_options){
                 .kind = *kind, .capacity = 1000, .growth = grows ? 2 : 0});
-            add_numbers(f, 0, grows ? 1000000 : 1000);
+            add_in_batches(f, 0, grows ? 1000000 : 1000);
             assert_in_range(stack_taken_more(ask_many, f), 1,
                             grows ? ASKING_GROWN : USUAL);
             assert_in_range(stack_taken_more(add_many, f), 1, USUAL);

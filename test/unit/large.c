@@ -13,25 +13,8 @@
 
 #include "support.h"
 
-#define EACH_KIND(kind) \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
-
 static const uint64_t BITS = (UINT64_C(1) << 33) + (UINT64_C(1) << 30);
 enum { KEYS = 5000, PAGE = 4096 };
-
-static void *take(void *context, size_t size, size_t alignment) {
-    (void)context, (void)alignment; /* pages are aligned to more */
-    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return block == MAP_FAILED ? NULL : block;
-}
-
-static void give(void *context, void *block, size_t size) {
-    (void)context;
-    munmap(block, size);
-}
-
-static const calyx_memory pages = {take, give, NULL};
 
 /* A filter of so many bits, or NULL and a word why there is none. */
 static calyx_filter *make_large(const char *kind, uint64_t bits,
@@ -64,7 +47,8 @@ static void add_keys(calyx_filter *f) {
     assert_ok(calyx_add_many_u64(f, numbers, KEYS / 2, NULL, NULL));
 }
 
-static uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to) {
+static uint64_t count_random_found(const calyx_filter *f, uint64_t from,
+                                   uint64_t to) {
     uint64_t found = 0;
     for (uint64_t i = from; i < to; i++) found += calyx_has_u64(f, number(i));
     return found;
@@ -108,18 +92,18 @@ static void assert_is_spread_evenly(const calyx_filter *f) {
 static void a_body_past_2_to_the_33_bits_is_used_to_its_end(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        calyx_filter *f = make_large(*kind, BITS, &pages);
+        calyx_filter *f = make_large(*kind, BITS, &sparse_memory);
         if (!f) continue;
         assert_true(f->newest->shape.blocks * f->kind->block_bits == BITS);
 
         add_keys(f);
 
-        assert_int_equal(count_found(f, 0, KEYS), KEYS);
+        assert_int_equal(count_random_found(f, 0, KEYS), KEYS);
         assert_is_spread_evenly(f);
         assert_true(bits_between(f, UINT64_C(1) << 33, BITS) > 0);
         /* So empty a filter knows every stranger; a body of 2^32 bits that
          * took all these keys would not be much fuller, but see above. */
-        assert_true(count_found(f, KEYS, 11 * KEYS) < 3);
+        assert_true(count_random_found(f, KEYS, 11 * KEYS) < 3);
         calyx_free(f);
     }
 }
@@ -128,12 +112,12 @@ static void a_body_past_2_to_the_33_bits_is_used_to_its_end(void **state) {
 static void a_flat_body_past_2_to_the_36_bits_is_used_to_its_end(void **state) {
     (void)state;
     const uint64_t bits = (UINT64_C(1) << 36) + 12345;
-    calyx_filter *f = make_large("flat", bits, &pages);
+    calyx_filter *f = make_large("flat", bits, &sparse_memory);
     if (!f) return;
 
     add_keys(f);
 
-    assert_int_equal(count_found(f, 0, KEYS), KEYS);
+    assert_int_equal(count_random_found(f, 0, KEYS), KEYS);
     const uint64_t piece = UINT64_C(1) << 30, last = bits / piece * piece;
     assert_true(bits_between(f, last - piece, last) > 0);
     calyx_free(f);
@@ -149,22 +133,22 @@ static void more_than_2_to_the_32_lines_are_found_in_runs(void **state) {
     for (uint64_t i = 0; i < KEYS; i++) numbers[i] = number(i);
     const char *const of_lines[] = {"line", "line2", "counting", NULL};
     for (const char *const *kind = of_lines; *kind; kind++) {
-        calyx_filter *f = make_large(*kind, 512 * lines, &pages);
+        calyx_filter *f = make_large(*kind, 512 * lines, &sparse_memory);
         if (!f) continue;
         assert_true(f->newest->shape.blocks == lines);
 
         add_keys(f); /* half of them singly, half in runs */
 
-        assert_int_equal(count_found(f, 0, KEYS), KEYS);
+        assert_int_equal(count_random_found(f, 0, KEYS), KEYS);
         assert_int_equal(calyx_has_many_u64(f, numbers, KEYS, found), KEYS);
-        assert_true(count_found(f, KEYS, 11 * KEYS) < 3);
+        assert_true(count_random_found(f, KEYS, 11 * KEYS) < 3);
         size_t removed;
         if (strcmp(*kind, "counting") == 0) {
             assert_ok(
                 calyx_remove_many_u64(f, numbers, KEYS / 2, found, &removed));
             assert_int_equal(removed, KEYS / 2);
-            assert_true(count_found(f, 0, KEYS / 2) < 3);
-            assert_int_equal(count_found(f, KEYS / 2, KEYS), KEYS / 2);
+            assert_true(count_random_found(f, 0, KEYS / 2) < 3);
+            assert_int_equal(count_random_found(f, KEYS / 2, KEYS), KEYS / 2);
         }
         calyx_free(f);
     }
@@ -174,7 +158,7 @@ static void more_than_2_to_the_32_lines_are_found_in_runs(void **state) {
  * are a multiple of 2^32 apart. */
 static void counters_past_2_to_the_33_are_told_apart(void **state) {
     (void)state;
-    calyx_filter *f = make_large("counting", BITS, &pages);
+    calyx_filter *f = make_large("counting", BITS, &sparse_memory);
     if (!f) return;
     add_keys(f);
 
@@ -189,7 +173,7 @@ static void counters_past_2_to_the_33_are_told_apart(void **state) {
     uint64_t left = 0;
     for (uint64_t i = 0; i < KEYS; i += 2) left += calyx_has_u64(f, number(i));
     assert_int_equal(left, KEYS / 2);
-    assert_true(count_found(f, 0, KEYS) < KEYS / 2 + 3);
+    assert_true(count_random_found(f, 0, KEYS) < KEYS / 2 + 3);
     calyx_free(f);
 }
 
@@ -204,8 +188,8 @@ static void the_memory_by_default_holds_a_large_body_that_folds(void **state) {
 
     assert_ok(calyx_fold(f, 1024, &folded, NULL));
 
-    assert_int_equal(count_found(f, 0, FEW), FEW);
-    assert_int_equal(count_found(folded, 0, FEW), FEW);
+    assert_int_equal(count_random_found(f, 0, FEW), FEW);
+    assert_int_equal(count_random_found(folded, 0, FEW), FEW);
     const calyx_info large = info_of(f), small = info_of(folded);
     assert_int_equal(large.bits, BITS);
     assert_int_equal(large.bytes, BITS / 8);

@@ -17,12 +17,11 @@
 #include "base/bits.h"
 #include "store/ranges.h"
 #include "support.h"
+#include "support_files.h"
 
 #define GIB (UINT64_C(1) << 30)
 
 /* ---- Is there room? ------------------------------------------------------ */
-
-static char path[PATH_MAX];
 
 static uint64_t free_memory(void) {
     FILE *file = fopen("/proc/meminfo", "r");
@@ -35,17 +34,17 @@ static uint64_t free_memory(void) {
     return (uint64_t)kilobytes << 10;
 }
 
-static uint64_t free_bytes(const char *folder) {
+static uint64_t free_bytes(const char *where) {
     struct statvfs is;
-    return statvfs(folder, &is) == 0 ? (uint64_t)is.f_bavail * is.f_frsize : 0;
+    return statvfs(where, &is) == 0 ? (uint64_t)is.f_bavail * is.f_frsize : 0;
 }
 
 /* A name for a file in that folder; or the test is skipped, and says why. */
-static void need(const char *folder, uint64_t bytes, uint64_t memory) {
-    snprintf(path, sizeof path, "%s/calyx_large_%ld", folder, (long)getpid());
-    if (free_bytes(folder) >= bytes && free_memory() >= memory) return;
+static void need(const char *where, uint64_t bytes, uint64_t memory) {
+    snprintf(path, sizeof path, "%s/calyx_large_%ld", where, (long)getpid());
+    if (free_bytes(where) >= bytes && free_memory() >= memory) return;
     print_message("SKIPPED: it takes %llu MiB in %s and %llu MiB of memory\n",
-                  (unsigned long long)(bytes >> 20), folder,
+                  (unsigned long long)(bytes >> 20), where,
                   (unsigned long long)(memory >> 20));
     skip();
 }
@@ -62,7 +61,7 @@ static int remove_file(void **state) {
 enum { KEYS = 50 };
 
 static void add_keys(calyx_filter *f) {
-    for (uint64_t i = 0; i < KEYS; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, KEYS);
 }
 
 /* All that were added; and, in so large a filter, hardly one that was not. */
@@ -75,76 +74,24 @@ static void assert_answers(const calyx_filter *f) {
     assert_true(wrong < 3);
 }
 
-static calyx_filter *map(calyx_access access) {
-    calyx_filter *f = NULL;
-    calyx_error why;
-    if (calyx_map(path, access, NULL, &f, &why) != CALYX_OK)
-        fail_msg("%s", why.text);
-    return f;
-}
-
 /* ---- In place, in a file that is mostly a hole --------------------------- */
 
-/* Memory that nobody counts on, since nobody touches it. */
-static void *take(void *context, size_t size, size_t alignment) {
-    (void)context, (void)alignment;
-    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return block == MAP_FAILED ? NULL : block;
-}
-
-static void give(void *context, void *block, size_t size) {
-    (void)context;
-    munmap(block, size);
-}
-
-static void write_sum(int fd, const struct file_layout *l, uint64_t number) {
-    static const uint8_t zeros[1 << 16];
-    uint8_t sum[8];
-    const size_t size = range_size(*l->body_bytes, number * RANGE_BYTES);
-    store64(sum, range_sum(zeros, size, number));
-    assert_int_equal(pwrite(fd, sum, 8, (off_t)(l->tables_at + 8 * number)), 8);
-}
-
-/* The checksums of the ranges that the keys below, absent ones too, have bits
- * in; and of the first, which a writer marks on its way. The others are never
- * read. */
-static void write_sums(int fd, const calyx_filter *f,
-                       const struct file_layout *l) {
+/* An empty filter, of which header and end are written, and the checksums of
+ * the first ranges, which a writer marks, and of those that have bits of the
+ * keys below, absent ones too. The others are never read. Returns its bits. */
+static uint64_t make_sparse(const char *kind, uint64_t bits) {
     enum { FIRST = 2048 };
-    for (uint64_t i = 0; i < FIRST; i++) write_sum(fd, l, i);
+    calyx_filter *f = make_filter((calyx_options){
+        .kind = kind, .bits = bits, .probes = 8, .memory = &sparse_memory});
+    const uint64_t made = f->newest->shape.blocks * f->kind->block_bits;
+    struct file_layout layout;
+    const int fd = save_sparse(f, path, &layout);
+    for (uint64_t i = 0; i < FIRST; i++) write_sum(fd, &layout, i);
     for (uint64_t key = 0; key < 2 * KEYS; key++) {
-        uint64_t numbers[MOST_RANGES_OF_KEY];
         uint8_t bytes[8];
         store64(bytes, key);
-        const uint64_t hash = calyx_hash(f, bytes, sizeof bytes);
-        size_t n = ranges_of_key(f, f->newest, hash, numbers);
-        while (n-- > 0) write_sum(fd, l, numbers[n]);
+        write_sums(fd, &layout, f, calyx_hash(f, bytes, sizeof bytes));
     }
-}
-
-/* An empty filter, of which nothing but header and end is written. Returns how
- * many bits it has. */
-static uint64_t make_sparse(const char *kind, uint64_t bits) {
-    const calyx_memory hooks = {take, give, NULL};
-    calyx_filter *f = make_filter((calyx_options){
-        .kind = kind, .bits = bits, .probes = 8, .memory = &hooks});
-    const uint64_t made = f->newest->shape.blocks * f->kind->block_bits;
-    struct description d;
-    uint8_t header[MOST_HEADER], slot[SLOT_BYTES];
-    const struct state state = {.generation = 1, .sealed = true};
-    assert_true(describe_filter(f, PAGE_ALIGNED, &d));
-    store_header(&d, header);
-    store_slot(&d, &state, slot);
-
-    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0666);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)d.layout.file_bytes), 0);
-    assert_int_equal(pwrite(fd, header, d.layout.header_bytes, 0),
-                     d.layout.header_bytes);
-    assert_int_equal(pwrite(fd, slot, sizeof slot, (off_t)d.layout.slot_at[0]),
-                     sizeof slot);
-    write_sums(fd, f, &d.layout);
     calyx_free(f);
     close(fd);
     return made;
@@ -157,11 +104,11 @@ static void leave_open(calyx_filter *f) {
 }
 
 static void assert_works_in_place(void) {
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     add_keys(f);
     assert_ok(calyx_sync(f, NULL));
     leave_open(f);
-    f = map(CALYX_READ);
+    f = map(path, CALYX_READ);
     assert_answers(f);
     calyx_free(f);
 }

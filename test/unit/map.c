@@ -20,28 +20,7 @@
 #include "base/bits.h"
 #include "store/ranges.h"
 #include "support.h"
-
-/* ---- A folder for each test ---------------------------------------------- */
-
-static char folder[FOLDER_BYTES];
-static char path[PATH_MAX], other_path[PATH_MAX]; /* of files in it */
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_map_XXXXXX",
-             temporary_or("/tmp"));
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/f", folder);
-    snprintf(other_path, sizeof other_path, "%s/g", folder);
-    return 0;
-}
-
-static int end_folder(void **state) {
-    (void)state;
-    unlink(path);
-    unlink(other_path);
-    return rmdir(folder);
-}
+#include "support_files.h"
 
 static off_t size_of(const char *name) {
     struct stat is;
@@ -56,35 +35,9 @@ enum { KEYS = 1000 };
 /* A filter of these keys, and perhaps more room than they need. */
 static void save_numbers(calyx_options want, uint64_t n) {
     calyx_filter *f = make_filter(want);
-    for (uint64_t i = 0; i < n; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, n);
     assert_ok(calyx_save(f, path, NULL));
     calyx_free(f);
-}
-
-static calyx_filter *map(calyx_access access) {
-    calyx_filter *f = NULL;
-    calyx_error why;
-    if (calyx_map(path, access, NULL, &f, &why) != CALYX_OK)
-        fail_msg("%s", why.text);
-    return f;
-}
-
-static calyx_filter *load(void) {
-    calyx_filter *f = NULL;
-    calyx_error why;
-    if (calyx_load(path, NULL, &f, &why) != CALYX_OK) fail_msg("%s", why.text);
-    return f;
-}
-
-static void assert_has_numbers(const calyx_filter *f, uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) assert_true(calyx_has_u64(f, i));
-}
-
-static calyx_status verify_file(void) {
-    calyx_filter *f = map(CALYX_READ);
-    const calyx_status status = calyx_verify(f, NULL);
-    calyx_free(f);
-    return status;
 }
 
 static bool can_be_changed_in_place(const char *kind) {
@@ -93,45 +46,14 @@ static bool can_be_changed_in_place(const char *kind) {
 
 /* ---- Opening ------------------------------------------------------------- */
 
-/* The checksums of the ranges of two keys; nobody is to look at the others. */
-static void write_sums(int fd, const calyx_filter *f,
-                       const struct file_layout *l) {
-    static const uint8_t zeros[1 << 16];
-    static const char *const keys[] = {"rose", "iris"};
-    for (int i = 0; i < 2; i++) {
-        uint64_t numbers[MOST_RANGES_OF_KEY];
-        const uint64_t hash = calyx_hash(f, keys[i], 4);
-        size_t n = ranges_of_key(f, f->newest, hash, numbers);
-        while (n-- > 0) {
-            const uint64_t number = numbers[n];
-            uint8_t sum[8];
-            const size_t size =
-                range_size(*l->body_bytes, number * RANGE_BYTES);
-            store64(sum, range_sum(zeros, size, number));
-            assert_int_equal(
-                pwrite(fd, sum, 8, (off_t)(l->tables_at + 8 * number)), 8);
-        }
-    }
-}
-
-/* An empty filter of any size, its bodies a hole in the file. */
+/* An empty filter of any size, its bodies a hole in the file. Only the ranges
+ * of two keys have checksums; the others must never be read. */
 static void make_sparse(const char *kind, uint64_t bits) {
     calyx_filter *f = make_filter((calyx_options){.kind = kind, .bits = bits});
-    struct description d;
-    uint8_t header[MOST_HEADER], slot[SLOT_BYTES];
-    const struct state state = {.generation = 1, .sealed = true};
-    assert_true(describe_filter(f, PAGE_ALIGNED, &d));
-    store_header(&d, header);
-    store_slot(&d, &state, slot);
-
-    const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0666);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)d.layout.file_bytes), 0);
-    assert_int_equal(pwrite(fd, header, d.layout.header_bytes, 0),
-                     d.layout.header_bytes);
-    assert_int_equal(pwrite(fd, slot, sizeof slot, (off_t)d.layout.slot_at[0]),
-                     sizeof slot);
-    write_sums(fd, f, &d.layout);
+    struct file_layout layout;
+    const int fd = save_sparse(f, path, &layout);
+    write_sums(fd, &layout, f, calyx_hash(f, "rose", 4));
+    write_sums(fd, &layout, f, calyx_hash(f, "iris", 4));
     calyx_free(f);
     assert_int_equal(fsync(fd), 0);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -157,33 +79,13 @@ static long resident_pages(void) {
     return resident;
 }
 
-struct books {
-    size_t taken, blocks;
-};
-
-static void *take(void *context, size_t size, size_t alignment) {
-    struct books *books = context;
-    books->taken += size;
-    books->blocks++;
-    void *block = aligned_alloc(alignment, (size + 63) / 64 * 64);
-    assert_non_null(block);
-    return memset(block, 0, size);
-}
-
-static void give(void *context, void *block, size_t size) {
-    struct books *books = context;
-    (void)size;
-    books->blocks--;
-    free(block);
-}
-
 /* Judged by what was read, since time tells little on a busy machine. */
 static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         make_sparse(*kind, UINT64_C(1) << 33);
         struct books books = {0};
-        const calyx_memory hooks = {take, give, &books};
+        const calyx_memory hooks = hooks_of(&books);
         const calyx_opening how = {.memory = &hooks};
         calyx_filter *f = NULL;
         const long before = resident_pages();
@@ -197,7 +99,7 @@ static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
         /* The system reads some megabytes ahead, unasked. */
         assert_true(pages_in_memory(image->base, size) < size / 4096 / 32);
         assert_true(after - before < 256);
-        assert_true(books.taken < (32 << 10) + size / RANGE_BYTES);
+        assert_true(books.most < (32 << 10) + size / RANGE_BYTES);
         assert_false(has(f, "rose"));
         calyx_free(f);
         assert_int_equal(books.blocks, 0);
@@ -211,7 +113,7 @@ static void adding_a_key_does_not_depend_on_the_size(void **state) {
     static const char *const kinds[] = {"line", "flat", NULL};
     for (const char *const *kind = kinds; *kind; kind++) {
         make_sparse(*kind, UINT64_C(5) << 33);
-        calyx_filter *f = map(CALYX_WRITE);
+        calyx_filter *f = map(path, CALYX_WRITE);
         const struct image *image = f->image;
         const uint64_t all = number_of_ranges(image);
         add(f, "rose");
@@ -221,7 +123,7 @@ static void adding_a_key_does_not_depend_on_the_size(void **state) {
         assert_int_equal(image->marked, compared);
         assert_ok(calyx_close(f, NULL));
 
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         image = f->image;
         const size_t size = (size_t)image->d.layout.file_bytes;
         assert_true(size > (size_t)5 << 30);
@@ -275,7 +177,7 @@ static void many_processes_share_the_pages(void **state) {
         _exit(0);
     }
     close(ready[1]);
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     assert_ok(calyx_verify(f, NULL));
     char bytes[PROCESSES];
     for (int i = 0; i < PROCESSES; i++)
@@ -302,7 +204,7 @@ static void a_mapped_file_cannot_be_changed(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         save_numbers((calyx_options){.kind = *kind}, 10);
-        calyx_filter *f = map(CALYX_READ);
+        calyx_filter *f = map(path, CALYX_READ);
         assert_int_equal(calyx_add(f, "rose", 4, NULL), CALYX_READ_ONLY);
         assert_int_equal(calyx_clear(f), CALYX_READ_ONLY);
         assert_int_equal(calyx_set_comment(f, "mine"), CALYX_READ_ONLY);
@@ -320,7 +222,8 @@ static void what_is_added_is_seen_by_others_at_once(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, 0);
-        calyx_filter *reader = map(CALYX_READ), *writer = map(CALYX_WRITE);
+        calyx_filter *reader = map(path, CALYX_READ),
+                     *writer = map(path, CALYX_WRITE);
         assert_false(info_of(writer).read_only);
 
         assert_true(add(writer, "rose"));
@@ -333,7 +236,7 @@ static void what_is_added_is_seen_by_others_at_once(void **state) {
         calyx_free(writer);
         assert_true(has(reader, "rose"));
         calyx_free(reader);
-        calyx_filter *f = load();
+        calyx_filter *f = load(path);
         assert_true(has(f, "rose"));
         assert_int_equal(info_of(f).items, 4);
         calyx_free(f);
@@ -345,23 +248,23 @@ static void a_file_is_unsealed_from_opening_to_closing(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, KEYS);
-        assert_ok(verify_file());
+        assert_ok(verify_file(path));
         for (int round = 0; round < 3; round++) {
-            calyx_filter *f = map(CALYX_WRITE);
+            calyx_filter *f = map(path, CALYX_WRITE);
             calyx_error why;
-            assert_int_equal(verify_file(), CALYX_UNSEALED);
+            assert_int_equal(verify_file(path), CALYX_UNSEALED);
             add(f, round == 0 ? "rose" : round == 1 ? "iris" : "tulip");
-            assert_int_equal(verify_file(), CALYX_UNSEALED);
+            assert_int_equal(verify_file(path), CALYX_UNSEALED);
             assert_ok(calyx_sync(f, &why));
-            assert_int_equal(verify_file(), CALYX_UNSEALED);
+            assert_int_equal(verify_file(path), CALYX_UNSEALED);
             assert_int_equal(calyx_verify(f, &why), CALYX_UNSEALED);
             assert_true(strlen(why.text) > 10);
             assert_ok(calyx_sync(f, NULL));
             calyx_free(f);
-            assert_ok(verify_file());
+            assert_ok(verify_file(path));
         }
-        calyx_filter *f = load();
-        assert_has_numbers(f, KEYS);
+        calyx_filter *f = load(path);
+        assert_has_numbers(f, 0, KEYS);
         assert_true(has(f, "rose") && has(f, "iris") && has(f, "tulip"));
         calyx_free(f);
     }
@@ -371,7 +274,8 @@ static void a_file_is_unsealed_from_opening_to_closing(void **state) {
 static void who_mapped_before_the_writer_can_verify(void **state) {
     (void)state;
     save_numbers((calyx_options){0}, KEYS);
-    calyx_filter *reader = map(CALYX_READ), *writer = map(CALYX_WRITE);
+    calyx_filter *reader = map(path, CALYX_READ),
+                 *writer = map(path, CALYX_WRITE);
     add(writer, "rose");
     assert_ok(calyx_sync(writer, NULL));
     assert_int_equal(calyx_verify(reader, NULL), CALYX_UNSEALED);
@@ -383,18 +287,18 @@ static void who_mapped_before_the_writer_can_verify(void **state) {
 static void items_are_kept_in_place(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 2 * KEYS, .fpr = 1e-5}, KEYS);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     assert_int_equal(info_of(f).items, KEYS);
     for (uint64_t i = 0; i < 2 * KEYS; i++)
         assert_ok(calyx_add_u64(f, i, NULL));
     const uint64_t items = info_of(f).items;
     assert_true(items > 2 * KEYS - 10);
     assert_ok(calyx_sync(f, NULL));
-    calyx_filter *reader = map(CALYX_READ); /* as after a crash */
+    calyx_filter *reader = map(path, CALYX_READ); /* as after a crash */
     assert_int_equal(info_of(reader).items, items);
     calyx_free(reader);
     calyx_free(f);
-    f = load();
+    f = load(path);
     assert_int_equal(info_of(f).items, items);
     calyx_free(f);
 }
@@ -402,7 +306,7 @@ static void items_are_kept_in_place(void **state) {
 static void there_is_one_writer_at_a_time(void **state) {
     (void)state;
     save_numbers((calyx_options){0}, KEYS);
-    calyx_filter *first = map(CALYX_WRITE), *second = NULL;
+    calyx_filter *first = map(path, CALYX_WRITE), *second = NULL;
     calyx_error why;
     assert_int_equal(calyx_map(path, CALYX_WRITE, NULL, &second, &why),
                      CALYX_IO);
@@ -410,13 +314,14 @@ static void there_is_one_writer_at_a_time(void **state) {
     assert_non_null(strstr(why.text, path));
     assert_non_null(strstr(why.text, "another process"));
     assert_int_equal(why.os_code, EWOULDBLOCK);
-    calyx_filter *reader = map(CALYX_READ); /* but any number of readers */
-    assert_has_numbers(reader, KEYS);
+    calyx_filter *reader =
+        map(path, CALYX_READ); /* but any number of readers */
+    assert_has_numbers(reader, 0, KEYS);
     calyx_free(reader);
     calyx_free(first);
-    second = map(CALYX_WRITE);
+    second = map(path, CALYX_WRITE);
     calyx_free(second);
-    assert_ok(verify_file());
+    assert_ok(verify_file(path));
 }
 
 /* Memory that lets the first writer end while the second opens: after it has
@@ -429,18 +334,18 @@ static void *take_late(void *context, size_t size, size_t alignment) {
         calyx_free(*first);
         *first = NULL;
     }
-    return take(&(struct books){0}, size, alignment);
+    return counted_allocate(&(struct books){0}, size, alignment);
 }
 
 static void give_late(void *context, void *block, size_t size) {
     (void)context;
-    give(&(struct books){0}, block, size);
+    counted_release(&(struct books){0}, block, size);
 }
 
 static void a_writer_knows_what_the_one_before_it_did(void **state) {
     (void)state;
     save_numbers((calyx_options){0}, KEYS);
-    calyx_filter *first = map(CALYX_WRITE), *second = NULL;
+    calyx_filter *first = map(path, CALYX_WRITE), *second = NULL;
     const calyx_memory hooks = {take_late, give_late, &first};
     const calyx_opening how = {.memory = &hooks};
     if (calyx_map(path, CALYX_WRITE, &how, &second, NULL) != CALYX_OK) {
@@ -449,15 +354,16 @@ static void a_writer_knows_what_the_one_before_it_did(void **state) {
     }
     add(second, "rose");
 
-    assert_int_equal(verify_file(), CALYX_UNSEALED); /* even if it died now */
+    assert_int_equal(verify_file(path),
+                     CALYX_UNSEALED); /* even if it died now */
     assert_true(info_of(second).items >= KEYS);
     assert_ok(calyx_sync(second, NULL));
-    assert_int_equal(verify_file(), CALYX_UNSEALED);
-    calyx_filter *f = load();
+    assert_int_equal(verify_file(path), CALYX_UNSEALED);
+    calyx_filter *f = load(path);
     assert_true(has(f, "rose") && has(f, "iris"));
     calyx_free(f);
     calyx_free(second);
-    assert_ok(verify_file());
+    assert_ok(verify_file(path));
 }
 
 /* The two slots, at the end of the file. */
@@ -493,7 +399,7 @@ static void a_change_of_state_leaves_the_last_one_whole(void **state) {
     save_numbers((calyx_options){0}, KEYS);
     uint8_t slots[2][SLOT_BYTES];
     read_slots(slots);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     assert_one_slot_stays(slots);
     for (int i = 0; i < 3; i++) {
         assert_ok(calyx_sync(f, NULL));
@@ -513,7 +419,7 @@ static void counters_cannot_be_changed_in_place(void **state) {
     assert_null(f);
     assert_non_null(strstr(why.text, "counting"));
     assert_non_null(strstr(why.text, path));
-    assert_ok(verify_file());
+    assert_ok(verify_file(path));
 }
 
 static void a_filter_does_not_grow_in_place(void **state) {
@@ -522,7 +428,7 @@ static void a_filter_does_not_grow_in_place(void **state) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers(
             (calyx_options){.kind = *kind, .capacity = 100, .growth = 2}, 250);
-        calyx_filter *f = map(CALYX_WRITE);
+        calyx_filter *f = map(path, CALYX_WRITE);
         const calyx_info before = info_of(f);
         uint64_t n = 250;
         while (calyx_add_u64(f, n, NULL) == CALYX_OK) n++;
@@ -533,8 +439,8 @@ static void a_filter_does_not_grow_in_place(void **state) {
         assert_int_equal(info_of(f).capacity, before.capacity);
         calyx_free(f);
 
-        f = load(); /* in memory it goes on */
-        assert_has_numbers(f, n);
+        f = load(path); /* in memory it goes on */
+        assert_has_numbers(f, 0, n);
         assert_ok(calyx_add_u64(f, n, NULL));
         calyx_free(f);
     }
@@ -545,25 +451,25 @@ static void in_place_bits_are_only_ever_set(void **state) {
     save_numbers((calyx_options){0}, KEYS);
     calyx_filter *other = make_filter((calyx_options){0});
     add(other, "rose");
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     assert_int_equal(calyx_clear(f), CALYX_READ_ONLY);
     assert_int_equal(calyx_intersect(f, other, NULL), CALYX_READ_ONLY);
     assert_int_equal(calyx_set_comment(f, "mine"), CALYX_READ_ONLY);
     assert_int_equal(calyx_remove(f, "rose", 4, NULL), CALYX_CANNOT);
-    assert_has_numbers(f, KEYS);
+    assert_has_numbers(f, 0, KEYS);
     if (calyx_merge(f, other, NULL) == CALYX_OK) assert_true(has(f, "rose"));
     calyx_free(f);
     calyx_free(other);
-    assert_ok(verify_file());
-    f = load();
-    assert_has_numbers(f, KEYS);
+    assert_ok(verify_file(path));
+    f = load(path);
+    assert_has_numbers(f, 0, KEYS);
     calyx_free(f);
 }
 
 static void a_copy_of_what_is_in_place_grows_and_forgets(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 100, .growth = 2}, 100);
-    calyx_filter *f = map(CALYX_WRITE), *copy = NULL;
+    calyx_filter *f = map(path, CALYX_WRITE), *copy = NULL;
     assert_ok(calyx_copy(f, &copy, NULL));
     calyx_free(f);
     for (uint64_t i = 0; i < 500; i++) assert_ok(calyx_add_u64(copy, i, NULL));
@@ -571,7 +477,7 @@ static void a_copy_of_what_is_in_place_grows_and_forgets(void **state) {
     assert_int_equal(calyx_sync(copy, NULL), CALYX_READ_ONLY);
     assert_ok(calyx_clear(copy));
     calyx_free(copy);
-    assert_ok(verify_file());
+    assert_ok(verify_file(path));
 }
 
 /* ---- Sudden death -------------------------------------------------------- */
@@ -626,18 +532,18 @@ static void what_was_synced_survives_sudden_death(void **state) {
             acknowledged = kill_a_writer(acknowledged, batches,
                                          (long)random_below(&from, 8000));
 
-            calyx_filter *f = map(CALYX_READ);
-            assert_has_numbers(f, acknowledged);
+            calyx_filter *f = map(path, CALYX_READ);
+            assert_has_numbers(f, 0, acknowledged);
             calyx_free(f);
-            f = load();
-            assert_has_numbers(f, acknowledged);
+            f = load(path);
+            assert_has_numbers(f, 0, acknowledged);
             calyx_free(f);
         }
         total += acknowledged;
-        calyx_free(map(CALYX_WRITE)); /* the next to come seals it */
-        assert_ok(verify_file());
-        calyx_filter *f = load();
-        assert_has_numbers(f, acknowledged);
+        calyx_free(map(path, CALYX_WRITE)); /* the next to come seals it */
+        assert_ok(verify_file(path));
+        calyx_filter *f = load(path);
+        assert_has_numbers(f, 0, acknowledged);
         calyx_free(f);
     }
     assert_true(total > 0); /* else it has shown nothing */
@@ -739,7 +645,7 @@ static void nor_when_many_keys_are_asked_at_once(void **state) {
         assert_ok(calyx_add_many_u64(f, numbers, MANY, NULL, NULL));
         assert_ok(calyx_save(f, path, NULL));
         calyx_free(f);
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         const off_t whole = size_of(path);
         assert_int_equal(truncate(path, whole / 3), 0);
         assert_int_equal(truncate(path, whole), 0);
@@ -757,14 +663,14 @@ static void nor_when_many_keys_are_asked_at_once(void **state) {
 static void a_key_in_a_file_cut_short_is_never_counted_as_none(void **state) {
     (void)state;
     save_numbers((calyx_options){.kind = "counting", .capacity = KEYS}, KEYS);
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     const struct image *image = f->image;
     const uint64_t bits = bits_bytes(f->kind, &f->newest->shape);
     const off_t whole = size_of(path);
     assert_int_equal(truncate(path, (off_t)(image->d.layout.body_at[0] + bits)),
                      0);
     assert_int_equal(truncate(path, whole), 0);
-    assert_has_numbers(f, KEYS);
+    assert_has_numbers(f, 0, KEYS);
     for (uint64_t i = 0; i < KEYS; i++)
         assert_true(calyx_count(f, &i, sizeof i) > 0);
     calyx_free(f);
@@ -775,11 +681,11 @@ static void a_key_in_a_file_cut_short_is_never_counted_as_none(void **state) {
 static void what_is_made_of_a_cut_file_never_says_no(void **state) {
     (void)state;
     save_numbers((calyx_options){.kind = "counting"}, KEYS);
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     const off_t whole = size_of(path);
     assert_int_equal(truncate(path, 0), 0);
     assert_int_equal(truncate(path, whole), 0); /* no signal, only zeros */
-    assert_has_numbers(f, KEYS);
+    assert_has_numbers(f, 0, KEYS);
 
     int deniers = 0;
     for (int i = 0; i < 5; i++) {
@@ -814,7 +720,7 @@ static void a_file_that_was_cut_and_extended_does_not_verify(void **state) {
     (void)state;
     for (off_t lost = 1024; lost <= 12 << 10; lost += 1024) {
         save_numbers((calyx_options){0}, KEYS);
-        calyx_filter *f = map(CALYX_READ);
+        calyx_filter *f = map(path, CALYX_READ);
         const off_t whole = size_of(path);
         assert_int_equal(truncate(path, whole > lost ? whole - lost : 0), 0);
         assert_int_equal(truncate(path, whole), 0);
@@ -828,11 +734,11 @@ static void a_file_cut_and_extended_cannot_be_synced_or_sealed(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 10 * KEYS}, KEYS);
     const off_t whole = size_of(path);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     assert_int_equal(truncate(path, 8192), 0);
     assert_int_equal(truncate(path, whole), 0);
     assert_int_equal(calyx_sync(f, NULL), CALYX_IO);
-    assert_has_numbers(f, KEYS);
+    assert_has_numbers(f, 0, KEYS);
     calyx_free(f);
     calyx_filter *loaded = NULL;
     assert_int_not_equal(calyx_load(path, NULL, &loaded, NULL), CALYX_OK);
@@ -841,7 +747,7 @@ static void a_file_cut_and_extended_cannot_be_synced_or_sealed(void **state) {
 static void a_file_cut_short_cannot_be_synced(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 10 * KEYS}, KEYS);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     add(f, "rose");
     assert_int_equal(truncate(path, size_of(path) - 4096), 0);
     for (int i = 0; i < 2; i++) { /* nor later */
@@ -859,12 +765,12 @@ static void a_file_replaced_under_a_filter_stays_its_own(void **state) {
     (void)state;
     for (int writes = 0; writes < 2; writes++) {
         save_numbers((calyx_options){0}, KEYS);
-        calyx_filter *f = map(writes ? CALYX_WRITE : CALYX_READ);
+        calyx_filter *f = map(path, writes ? CALYX_WRITE : CALYX_READ);
         calyx_filter *empty = make_filter((calyx_options){0});
         assert_ok(calyx_save(empty, other_path, NULL));
         assert_int_equal(rename(other_path, path), 0);
 
-        assert_has_numbers(f, KEYS);
+        assert_has_numbers(f, 0, KEYS);
         if (writes) add(f, "rose");
         for (int i = 0; i < 3 && writes; i++) {
             calyx_error why = {0};
@@ -875,9 +781,9 @@ static void a_file_replaced_under_a_filter_stays_its_own(void **state) {
         }
         if (!writes) assert_ok(calyx_close(f, NULL));
 
-        f = load();
+        f = load(path);
         assert_true(same_bodies(f, empty));
-        assert_ok(verify_file());
+        assert_ok(verify_file(path));
         calyx_free(f);
         calyx_free(empty);
     }
@@ -888,7 +794,7 @@ static void a_writer_learns_that_its_file_is_gone(void **state) {
     for (int syncs = 0; syncs < 2; syncs++)
         for (int renamed = 0; renamed < 2; renamed++) {
             save_numbers((calyx_options){0}, KEYS);
-            calyx_filter *f = map(CALYX_WRITE);
+            calyx_filter *f = map(path, CALYX_WRITE);
             add(f, "rose");
             assert_int_equal(renamed ? rename(path, other_path) : unlink(path),
                              0);
@@ -913,15 +819,15 @@ static void a_writer_may_go_to_another_folder(void **state) {
     add(f, "rose");
     assert_ok(calyx_sync(f, NULL));
     assert_ok(calyx_close(f, NULL));
-    assert_ok(verify_file());
+    assert_ok(verify_file(path));
 }
 
 static void an_unlinked_file_stays_to_the_end(void **state) {
     (void)state;
     save_numbers((calyx_options){0}, KEYS);
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     assert_int_equal(unlink(path), 0);
-    assert_has_numbers(f, KEYS);
+    assert_has_numbers(f, 0, KEYS);
     assert_ok(calyx_verify(f, NULL));
     calyx_free(f);
 }

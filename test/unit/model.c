@@ -436,7 +436,7 @@ static void a_counter_that_overflowed_takes_no_other_key_along(void **state) {
     (void)state;
     calyx_filter *f = make_filter(
         (calyx_options){.kind = "counting", .bits = 512, .capacity = 60});
-    for (uint64_t i = 0; i < 60; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, 60);
     for (int i = 0; i < 20; i++) add(f, "twenty times");
     assert_int_equal(calyx_count(f, "twenty times", 12), 15);
 
@@ -446,7 +446,7 @@ static void a_counter_that_overflowed_takes_no_other_key_along(void **state) {
         assert_true(found);
     }
 
-    for (uint64_t i = 0; i < 60; i++) assert_true(calyx_has_u64(f, i));
+    assert_has_numbers(f, 0, 60);
     assert_true(has(f, "twenty times")); /* stuck, as promised */
     assert_int_equal(info_of(f).items, 80);
 
@@ -493,8 +493,7 @@ static void removing_an_absent_key_changes_nothing(void **state) {
     for (int grows = 0; grows < 2; grows++) {
         calyx_filter *f = make_filter((calyx_options){
             .kind = "counting", .capacity = 500, .growth = grows ? 2 : 0});
-        for (uint64_t i = 0; i < 2000; i++)
-            assert_ok(calyx_add_u64(f, i, NULL));
+        add_numbers(f, 0, 2000);
         calyx_filter *before = NULL;
         assert_ok(calyx_copy(f, &before, NULL));
 
@@ -557,8 +556,7 @@ static void removing_after_a_fold_takes_no_other_key(void **state) {
     (void)state;
     for (uint64_t capacity = 1000; capacity < 1050; capacity += 5) {
         calyx_filter *f = make_growing("counting", capacity), *folded = NULL;
-        for (uint64_t i = 0; i < GROWN; i++)
-            assert_ok(calyx_add_u64(f, i, NULL));
+        add_numbers(f, 0, GROWN);
         for (uint64_t factor = 2; factor < 6 && !folded; factor++)
             if (calyx_fold(f, factor, &folded, NULL) == CALYX_OK)
                 take_out_the_even_and_ask_for_the_odd(folded);

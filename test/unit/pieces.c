@@ -6,14 +6,11 @@
 #include "filter/filter.h"
 #include "support.h"
 
-#define EACH_KIND(kind) \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
-
 static calyx_filter *make_grown(const char *kind) {
     calyx_filter *f = make_filter(
         (calyx_options){.kind = kind, .capacity = 100, .growth = 2, .seed = 7});
     assert_ok(calyx_set_comment(f, "a note"));
-    for (uint64_t i = 0; i < 3000; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, 3000);
     return f;
 }
 

@@ -7,9 +7,6 @@
 
 #include "support.h"
 
-#define EACH_KIND(kind) \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
-
 static const uint64_t MOST_KEYS = UINT64_C(1) << 40;
 static const uint64_t MOST_BITS = UINT64_C(1) << 44;
 

@@ -17,28 +17,7 @@
 #include "base/bits.h"
 #include "store/ranges.h"
 #include "support.h"
-
-/* ---- A folder for each test ---------------------------------------------- */
-
-static char folder[FOLDER_BYTES];
-static char path[PATH_MAX], other_path[PATH_MAX]; /* of files in it */
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_ranges_XXXXXX",
-             temporary_or("/tmp"));
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/f", folder);
-    snprintf(other_path, sizeof other_path, "%s/g", folder);
-    return 0;
-}
-
-static int end_folder(void **state) {
-    (void)state;
-    unlink(path);
-    unlink(other_path);
-    return rmdir(folder);
-}
+#include "support_files.h"
 
 /* ---- Filters in files ---------------------------------------------------- */
 
@@ -47,10 +26,6 @@ static const uint64_t BITS = UINT64_C(10) << 19; /* 10 ranges of a body */
 
 static calyx_options of_kind(const char *kind) {
     return (calyx_options){.kind = kind, .bits = BITS, .capacity = 300000};
-}
-
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
 }
 
 /* A filter of KEYS numbers, and the same in the file. */
@@ -70,16 +45,12 @@ static calyx_filter *map_as(calyx_access access, calyx_verification verify) {
     return f;
 }
 
-static calyx_filter *map(calyx_access access) {
-    return map_as(access, CALYX_VERIFY_LAZY);
-}
-
 static struct image *image_of(const calyx_filter *f) {
     return f->image;
 }
 
 static uint64_t body_at(void) {
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     const uint64_t at = image_of(f)->d.layout.body_at[0];
     calyx_free(f);
     return at;
@@ -136,7 +107,7 @@ static void ask(const calyx_filter *f, size_t at_once, bool *found) {
 static void assert_yes_where_damaged(const calyx_filter *right, size_t at_once,
                                      uint64_t range) {
     static bool found[ASKED];
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     assert_ok(health(f));
     ask(f, at_once, found);
     size_t here = 0;
@@ -178,7 +149,7 @@ static void damage_makes_keys_there_and_no_others_say_yes(void **state) {
                     assert_yes_where_damaged(right, at_once[i], range);
                 else {
                     static bool found[ASKED];
-                    calyx_filter *f = map(CALYX_READ);
+                    calyx_filter *f = map(path, CALYX_READ);
                     ask(f, at_once[i], found);
                     for (uint64_t j = 0; j < ASKED; j++) assert_true(found[j]);
                     assert_int_equal(health(f), CALYX_DAMAGED);
@@ -194,7 +165,7 @@ static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_free(save_numbers(of_kind(*kind)));
         damage(3);
-        calyx_filter *f = map(CALYX_READ);
+        calyx_filter *f = map(path, CALYX_READ);
         const uint64_t all = number_of_ranges(f->image);
         assert_int_equal(f->ranges->unverified, all);
         uint64_t i = 0;
@@ -215,7 +186,7 @@ static void once_all_is_compared_nothing_is_left_to_do(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         static bool found[ASKED];
-        calyx_filter *f = map(CALYX_READ);
+        calyx_filter *f = map(path, CALYX_READ);
         ask(f, ASKED, found);
         assert_int_equal(f->ranges->unverified, 0);
         assert_false(may_be_damaged(f));
@@ -251,7 +222,7 @@ static void a_filter_may_be_compared_whole_or_not_at_all(void **state) {
     assert_ok(health(f));
     assert_int_equal(calyx_verify(f, NULL), CALYX_DAMAGED);
     assert_int_equal(health(f), CALYX_DAMAGED);
-    for (uint64_t i = 0; i < KEYS; i++) assert_true(calyx_has_u64(f, i));
+    assert_has_numbers(f, 0, KEYS);
     calyx_free(f);
 }
 
@@ -265,7 +236,7 @@ static void nothing_is_made_of_a_damaged_filter(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         damage(2);
-        calyx_filter *f = map(CALYX_READ), *made = NULL;
+        calyx_filter *f = map(path, CALYX_READ), *made = NULL;
         const size_t size = (size_t)calyx_encoded_size(f);
         void *bytes = malloc(size);
         calyx_overlap overlap;
@@ -340,7 +311,7 @@ static void damage_is_never_added_to_nor_signed(void **state) {
             if (!can_be_changed_in_place(*kind)) continue;
             calyx_free(save_numbers(of_kind(*kind)));
             damage(4);
-            calyx_filter *f = map(CALYX_WRITE);
+            calyx_filter *f = map(path, CALYX_WRITE);
             for (uint64_t i = KEYS; i < ASKED; i++) {
                 const bool bad = touches(f, i, 4);
                 const uint64_t numbers[3] = {i, KEYS, KEYS};
@@ -356,7 +327,7 @@ static void damage_is_never_added_to_nor_signed(void **state) {
                              CALYX_DAMAGED);
             assert_ok(calyx_close(f, NULL));
 
-            f = map(CALYX_READ);
+            f = map(path, CALYX_READ);
             calyx_error why;
             assert_int_equal(calyx_verify(f, &why), CALYX_DAMAGED);
             assert_int_equal(f->ranges->damaged, 1);
@@ -371,7 +342,7 @@ static void a_batch_stops_at_the_first_key_in_damage(void **state) {
     (void)state;
     calyx_free(save_numbers(of_kind("line")));
     damage(4);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     uint64_t numbers[KEYS];
     bool fresh[KEYS];
     size_t first = 0, done = 0;
@@ -385,7 +356,7 @@ static void a_batch_stops_at_the_first_key_in_damage(void **state) {
 }
 
 static uint64_t marks_in_file(void) {
-    calyx_filter *f = map(CALYX_READ);
+    calyx_filter *f = map(path, CALYX_READ);
     uint64_t n = 0;
     for (uint64_t i = 0; i < number_of_ranges(f->image); i++)
         n += load64(entry_of(f->image, i)) == UNSEALED;
@@ -398,7 +369,7 @@ static void marking_is_for_what_is_added_and_takes_few_syncs(void **state) {
     (void)state;
     calyx_free(save_numbers(
         (calyx_options){.bits = UINT64_C(1000) << 19, .capacity = 1000000}));
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     assert_int_equal(marks_in_file(), 0);
     uint64_t last = 0, syncs = 0;
     for (uint64_t i = KEYS; i < KEYS + 10000; i++) {
@@ -428,16 +399,16 @@ static void what_is_merged_into_a_file_is_marked_and_sealed(void **state) {
         calyx_free(save_numbers(of_kind(*kind)));
         calyx_filter *more = make_filter(of_kind(*kind));
         add_numbers(more, KEYS, ASKED);
-        calyx_filter *f = map(CALYX_WRITE);
+        calyx_filter *f = map(path, CALYX_WRITE);
         assert_ok(calyx_merge(f, more, NULL));
         assert_true(marks_in_file() > 0);
         assert_ok(calyx_close(f, NULL));
         f = map_as(CALYX_READ, CALYX_VERIFY_WHOLE);
-        for (uint64_t i = 0; i < ASKED; i++) assert_true(calyx_has_u64(f, i));
+        assert_has_numbers(f, 0, ASKED);
         assert_ok(calyx_verify(f, NULL));
         calyx_free(f);
         damage(1);
-        f = map(CALYX_WRITE);
+        f = map(path, CALYX_WRITE);
         assert_int_equal(calyx_merge(f, more, NULL), CALYX_DAMAGED);
         calyx_free(f);
         calyx_free(more);
@@ -473,9 +444,9 @@ static void what_a_dead_writer_did_not_touch_is_still_protected(void **state) {
         if (strcmp(*kind, "flat") == 0) continue; /* a key touches them all */
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + 1);
-        calyx_filter *f = map(CALYX_READ), *g = NULL;
+        calyx_filter *f = map(path, CALYX_READ), *g = NULL;
         assert_int_equal(calyx_verify(f, NULL), CALYX_UNSEALED);
-        for (uint64_t i = 0; i <= KEYS; i++) assert_true(calyx_has_u64(f, i));
+        assert_has_numbers(f, 0, KEYS + 1);
         assert_ok(health(f));
         uint64_t range = 0;
         while (touches(f, KEYS, range)) range++;
@@ -483,13 +454,13 @@ static void what_a_dead_writer_did_not_touch_is_still_protected(void **state) {
         assert_in_range(marks_in_file(), 1, 2);
 
         damage(range);
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         assert_int_equal(calyx_verify(f, NULL), CALYX_DAMAGED);
-        for (uint64_t i = 0; i <= KEYS; i++) assert_true(calyx_has_u64(f, i));
+        assert_has_numbers(f, 0, KEYS + 1);
         assert_int_equal(health(f), CALYX_DAMAGED);
         calyx_free(f);
         assert_int_equal(calyx_load(path, NULL, &g, NULL), CALYX_DAMAGED);
-        f = map(CALYX_WRITE); /* nor does the next writer sign it */
+        f = map(path, CALYX_WRITE); /* nor does the next writer sign it */
         assert_ok(calyx_close(f, NULL));
         assert_int_equal(calyx_load(path, NULL, &g, NULL), CALYX_DAMAGED);
     }
@@ -523,14 +494,14 @@ static void the_number_of_keys_is_written_as_it_survived(void **state) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + MORE);
-        calyx_filter *f = map(CALYX_READ), *made = NULL;
+        calyx_filter *f = map(path, CALYX_READ), *made = NULL;
         assert_ok(calyx_save(f, other_path, NULL));
         calyx_free(f);
         assert_ok(calyx_load(other_path, NULL, &made, NULL));
         assert_about(info_of(made).items, KEYS + MORE);
         calyx_free(made);
 
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         const size_t size = (size_t)calyx_encoded_size(f);
         void *const bytes = malloc(size);
         assert_ok(calyx_encode(f, bytes, size, NULL));
@@ -540,7 +511,7 @@ static void the_number_of_keys_is_written_as_it_survived(void **state) {
         calyx_free(made);
         free(bytes);
 
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         assert_about(items_in_head(f), KEYS + MORE);
         calyx_free(f);
     }
@@ -555,7 +526,7 @@ static void the_number_of_keys_survives_sudden_death(void **state) {
         calyx_free(save_numbers(of_kind(*kind)));
         for (uint64_t n = KEYS, round = 0; round < 3; round++, n += MORE) {
             add_and_die(n, n + 100, n + MORE);
-            calyx_filter *f = map(CALYX_READ);
+            calyx_filter *f = map(path, CALYX_READ);
             assert_about(info_of(f).items, n + MORE);
             calyx_filter *copy = NULL;
             assert_ok(calyx_copy(f, &copy, NULL));
@@ -566,12 +537,12 @@ static void the_number_of_keys_survives_sudden_death(void **state) {
             assert_about(info_of(f).items, n + MORE);
             calyx_free(f);
         }
-        calyx_filter *f = map(CALYX_WRITE);
+        calyx_filter *f = map(path, CALYX_WRITE);
         calyx_info info;
         calyx_outline(f, &info);
         assert_about(info.items, KEYS + 3 * MORE);
         assert_ok(calyx_close(f, NULL));
-        f = map(CALYX_READ);
+        f = map(path, CALYX_READ);
         calyx_outline(f, &info);
         assert_about(info.items, KEYS + 3 * MORE);
         calyx_free(f);
@@ -584,7 +555,7 @@ static void a_strict_filter_stays_strict_after_sudden_death(void **state) {
     calyx_free(save_numbers(want));
     add_and_die(KEYS, 0, 60000);
     add_and_die(60000, 0, 98000);
-    calyx_filter *f = map(CALYX_WRITE);
+    calyx_filter *f = map(path, CALYX_WRITE);
     uint64_t i = 98000;
     while (i < 110000 && calyx_add_u64(f, i, NULL) == CALYX_OK) i++;
     assert_true(i > 99000 && i < 101500);
@@ -601,7 +572,7 @@ static void a_synced_number_of_keys_is_kept_exactly(void **state) {
             assert_ok(calyx_save(f, path, NULL));
             calyx_free(f);
             add_and_die(0, n - 1, n - 1 + 1);
-            f = map(CALYX_READ);
+            f = map(path, CALYX_READ);
             const uint64_t items = info_of(f).items;
             /* some seem to be there already */
             assert_true(items + 3 + n / 1000 >= n && items <= n);
@@ -635,7 +606,7 @@ static void a_reader_beside_a_writer_sees_no_damage(void **state) {
     uint64_t looks = 0;
     for (; !done; looks++) {
         done = waitpid(child, &status, WNOHANG);
-        calyx_filter *f = map(CALYX_READ), *loaded = NULL;
+        calyx_filter *f = map(path, CALYX_READ), *loaded = NULL;
         for (uint64_t i = looks % 7; i < KEYS; i += 7)
             assert_true(calyx_has_u64(f, i));
         assert_ok(health(f));

@@ -9,10 +9,6 @@
 static const calyx_options SMALL = {
     .capacity = 100, .growth = 1.6, .first_fpr = 0.001, .seed = 7};
 
-static void fill(calyx_filter *f, uint64_t from, uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
-}
-
 /* All that a file of it would have. */
 static void assert_same_bytes(const calyx_filter *a, const calyx_filter *b) {
     const uint64_t size = calyx_encoded_size(a);
@@ -42,11 +38,11 @@ static void an_open_small_filter_is_the_filter(void **state) {
         calyx_small small;
         calyx_room room;
         void *bits;
-        fill(whole, 0, 100);
-        fill(f, 0, 50);
+        add_numbers(whole, 0, 100);
+        add_numbers(f, 0, 50);
         assert_true(calyx_make_small(f, &small, &bits));
         f = calyx_open_small(&small, bits, &memory_default, &room);
-        fill(f, 50, 100);
+        add_numbers(f, 50, 100);
         calyx_close_small(f, &small);
         memset(&room, 0xA5, sizeof room);
         f = calyx_open_small(&small, bits, &memory_default, &room);
@@ -64,7 +60,7 @@ static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
     calyx_small small;
     calyx_room room;
     void *bits;
-    fill(whole, 0, 5000);
+    add_numbers(whole, 0, 5000);
     assert_true(calyx_make_small(f, &small, &bits));
     f = calyx_open_small(&small, bits, &memory_default, &room);
     uint64_t key = 0;
@@ -76,7 +72,7 @@ static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
     assert_int_equal(calyx_set_property(f, "x", "y", NULL), CALYX_READ_ONLY);
     calyx_close_small(f, &small);
     assert_ok(calyx_from_small(&small, bits, &memory_default, &f));
-    fill(f, key, 5000);
+    add_numbers(f, key, 5000);
     assert_same_bytes(f, whole);
     calyx_free(f);
     calyx_free(whole);
@@ -87,10 +83,10 @@ static void assert_stays(calyx_options want, uint64_t keys) {
     calyx_filter *f = make_filter(want);
     calyx_small small;
     void *bits = NULL;
-    for (uint64_t i = 0; i < keys; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, keys);
     assert_false(calyx_make_small(f, &small, &bits));
     assert_null(bits);
-    for (uint64_t i = 0; i < keys; i++) assert_true(calyx_has_u64(f, i));
+    assert_has_numbers(f, 0, keys);
     calyx_free(f);
 }
 

@@ -1,6 +1,10 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
+#endif
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "filter/filter.h"
 #include "support.h"
@@ -28,6 +32,20 @@ bool has(const calyx_filter *f, const char *text) {
     return calyx_has(f, text, strlen(text));
 }
 
+void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
+}
+
+uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to) {
+    uint64_t found = 0;
+    for (uint64_t i = from; i < to; i++) found += calyx_has_u64(f, i);
+    return found;
+}
+
+void assert_has_numbers(const calyx_filter *f, uint64_t from, uint64_t to) {
+    assert_int_equal(count_found(f, from, to), to - from);
+}
+
 static bool same_body(const struct kind *kind, const struct part *p,
                       const struct part *q) {
     return p->shape.blocks == q->shape.blocks &&
@@ -41,6 +59,71 @@ bool same_bodies(const calyx_filter *a, const calyx_filter *b) {
         p = p->older, q = q->older;
     return !p && !q;
 }
+
+/* Before each block stand its size and a mark. The counters are atomic and
+ * relaxed: they order nothing that the thread sanitizer is to watch. */
+enum { BEFORE = 64 };
+static const size_t ALLOCATED = 0xCA1AB1E;
+
+static size_t add_to(size_t *counter, size_t n) {
+    return __atomic_add_fetch(counter, n, __ATOMIC_RELAXED);
+}
+
+void *counted_allocate(void *context, size_t size, size_t alignment) {
+    struct books *books = context;
+    assert_true(size > 0);
+    assert_true(alignment > 0 && alignment <= BEFORE);
+    assert_true((alignment & (alignment - 1)) == 0);
+    const size_t call = add_to(&books->calls, 1);
+    if (books->fails_at && (call == books->fails_at ||
+                            (books->for_good && call > books->fails_at)))
+        return NULL;
+
+    const size_t rounded = BEFORE + (size + BEFORE - 1) / BEFORE * BEFORE;
+    size_t *start = aligned_alloc(BEFORE, rounded);
+    assert_non_null(start);
+    memset(start, 0, rounded);
+    start[0] = size;
+    start[1] = ALLOCATED;
+    add_to(&books->blocks, 1);
+    const size_t bytes = add_to(&books->bytes, size);
+    if (bytes > __atomic_load_n(&books->most, __ATOMIC_RELAXED))
+        __atomic_store_n(&books->most, bytes, __ATOMIC_RELAXED);
+    return (char *)start + BEFORE;
+}
+
+void counted_release(void *context, void *block, size_t size) {
+    struct books *books = context;
+    size_t *start = (size_t *)(void *)((char *)block - BEFORE);
+    assert_int_equal(start[1], ALLOCATED); /* else it was released before */
+    assert_int_equal(start[0], size);
+    memset(start, 0xEE, BEFORE + size);
+    free(start);
+    add_to(&books->blocks, (size_t)-1);
+    add_to(&books->bytes, 0 - size);
+}
+
+calyx_memory hooks_of(struct books *books) {
+    return (calyx_memory){counted_allocate, counted_release, books};
+}
+
+size_t blocks_of(const struct books *books) {
+    return __atomic_load_n(&books->blocks, __ATOMIC_RELAXED);
+}
+
+static void *map_pages(void *context, size_t size, size_t alignment) {
+    (void)context, (void)alignment; /* pages are aligned to more */
+    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
+}
+
+static void unmap_pages(void *context, void *block, size_t size) {
+    (void)context;
+    munmap(block, size);
+}
+
+const calyx_memory sparse_memory = {map_pages, unmap_pages, NULL};
 
 /* SplitMix64, by Sebastiano Vigna: a counter, mixed. */
 uint64_t random_word(struct generator *from) {

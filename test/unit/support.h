@@ -35,12 +35,38 @@ calyx_filter *make_filter(calyx_options want);
 /* The description of a filter, as a value. */
 calyx_info info_of(const calyx_filter *f);
 
-/* Add and ask for text. `add` tells whether it was fresh. */
+#define EACH_KIND(kind) \
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+
+/* Add and look up text. `add` returns whether it was fresh. */
 bool add(calyx_filter *f, const char *text);
 bool has(const calyx_filter *f, const char *text);
 
+/* Add and look up, one by one, the numbers from `from` up to, but without,
+ * `to`.
+ */
+void add_numbers(calyx_filter *f, uint64_t from, uint64_t to);
+uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to);
+void assert_has_numbers(const calyx_filter *f, uint64_t from, uint64_t to);
+
 /* Do two filters have the same parts, to the last bit and counter? */
 bool same_bodies(const calyx_filter *a, const calyx_filter *b);
+
+/* Memory that is counted, from any thread, and that can fail. Releasing checks
+ * that the block was allocated here, with this size. */
+struct books {
+    size_t calls, fails_at; /* the call that fails; 0: none      */
+    bool for_good;          /* every call from then on fails too */
+    size_t blocks, bytes;   /* in use                            */
+    size_t most;            /* bytes in use at any time          */
+};
+calyx_memory hooks_of(struct books *books);
+size_t blocks_of(const struct books *books);
+void *counted_allocate(void *books, size_t size, size_t alignment);
+void counted_release(void *books, void *block, size_t size);
+
+/* Memory for huge filters: only the pages that are written exist. */
+extern const calyx_memory sparse_memory;
 
 /* Random words: the same from the same seed, on every machine. Any seed does,
  * and `random_below` is even enough for tests. */

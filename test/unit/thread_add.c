@@ -191,8 +191,7 @@ static void those_who_ask_meanwhile_miss_nothing(void **state) {
     EACH_SHARED_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){
             .kind = *kind, .capacity = 3 * EACH, .concurrent = true});
-        for (uint64_t i = 0; i < EACH; i++)
-            assert_ok(calyx_add_u64(f, i, NULL));
+        add_numbers(f, 0, EACH);
         struct worker workers[4] = {
             {.f = f, .from = EACH, .to = 2 * EACH},
             {.f = f, .from = 2 * EACH, .to = 3 * EACH, .batched = true},
@@ -281,7 +280,7 @@ static void a_filter_grows_while_threads_add(void **state) {
     EACH_SHARED_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){
             .kind = *kind, .capacity = 100, .growth = 1.5, .concurrent = true});
-        for (uint64_t i = 0; i < 100; i++) assert_ok(calyx_add_u64(f, i, NULL));
+        add_numbers(f, 0, 100);
         struct worker workers[4] = {
             {.f = f, .from = 100, .to = EACH},
             {.f = f, .from = EACH, .to = 2 * EACH, .batched = true},

@@ -14,34 +14,7 @@
 
 #include "filter/filter.h"
 #include "support.h"
-
-/* ---- Memory that is counted, from any thread ----------------------------- */
-
-struct books {
-    size_t blocks, calls, fails_at; /* 0: never */
-};
-
-static void *take(void *context, size_t size, size_t alignment) {
-    struct books *books = context;
-    if (__atomic_add_fetch(&books->calls, 1, __ATOMIC_RELAXED) ==
-        books->fails_at)
-        return NULL;
-    void *block = aligned_alloc(alignment, (size + 63) / 64 * 64);
-    if (!block) return NULL;
-    __atomic_fetch_add(&books->blocks, 1, __ATOMIC_RELAXED);
-    return memset(block, 0, size);
-}
-
-static void give(void *context, void *block, size_t size) {
-    struct books *books = context;
-    (void)size;
-    __atomic_fetch_sub(&books->blocks, 1, __ATOMIC_RELAXED);
-    free(block);
-}
-
-static size_t blocks_of(const struct books *books) {
-    return __atomic_load_n(&books->blocks, __ATOMIC_RELAXED);
-}
+#include "support_files.h"
 
 enum { BLOCKS = 3 }; /* of a filter: itself, a part, its body */
 
@@ -53,7 +26,7 @@ enum { READERS = 2, SWAPS = 1000, KEYS = 64 };
 static calyx_filter *make_edition(uint64_t edition, const calyx_memory *hooks) {
     calyx_filter *f =
         make_filter((calyx_options){.capacity = 200, .memory = hooks});
-    for (uint64_t i = 0; i < KEYS; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, KEYS);
     assert_ok(calyx_add_u64(f, KEYS + edition, NULL));
     return f;
 }
@@ -98,7 +71,7 @@ static void finish(struct reader *readers, uint64_t *stop) {
 static void readers_miss_no_key_while_filters_are_swapped(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     struct reader readers[READERS];
@@ -135,7 +108,7 @@ static void *keep_swapping(void *context) {
 static void two_threads_may_swap(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     struct reader readers[READERS];
@@ -158,7 +131,7 @@ static void two_threads_may_swap(void **state) {
 static void a_taken_filter_outlives_the_swap(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     const calyx_filter *first = calyx_live_take(live);
@@ -185,7 +158,7 @@ static void a_taken_filter_outlives_the_swap(void **state) {
 static void a_filter_that_nobody_has_is_freed_by_the_swap(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     for (int i = 0; i < 10; i++) calyx_live_give(live, calyx_live_take(live));
@@ -201,7 +174,7 @@ static void old_filters_that_are_held_can_be_too_many(void **state) {
     (void)state;
     enum { OLD = 255 };
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     const calyx_filter *held[OLD];
@@ -231,7 +204,7 @@ static void old_filters_that_are_held_can_be_too_many(void **state) {
 static void without_memory_the_filter_stays_with_its_owner(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     calyx_filter *f = make_edition(0, &hooks);
     calyx_live *live = NULL;
     calyx_error why;
@@ -246,25 +219,6 @@ static void without_memory_the_filter_stays_with_its_owner(void **state) {
 }
 
 /* ---- A file that is followed --------------------------------------------- */
-
-static char folder[FOLDER_BYTES], path[PATH_MAX], other_path[PATH_MAX];
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/calyx_live_XXXXXX",
-             temporary_or("/tmp"));
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/f", folder);
-    snprintf(other_path, sizeof other_path, "%s/g", folder);
-    return 0;
-}
-
-static int end_folder(void **state) {
-    (void)state;
-    unlink(path);
-    unlink(other_path);
-    return rmdir(folder);
-}
 
 static void save_edition(uint64_t edition) {
     calyx_filter *f = make_edition(edition, NULL);
@@ -354,7 +308,7 @@ static void assert_keeps(calyx_live *live, uint64_t edition,
 static void a_file_that_cannot_be_used_replaces_nothing(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     save_edition(0);
     calyx_live *live = follow(&(calyx_opening){.memory = &hooks});
     const size_t blocks = blocks_of(&books);
@@ -384,7 +338,7 @@ static void a_file_that_cannot_be_used_replaces_nothing(void **state) {
 static void what_cannot_be_opened_is_not_followed(void **state) {
     (void)state;
     struct books books = {0};
-    const calyx_memory hooks = {take, give, &books};
+    const calyx_memory hooks = hooks_of(&books);
     const calyx_opening how = {.memory = &hooks};
     calyx_live *live = NULL;
     calyx_error why = {0};
@@ -512,12 +466,13 @@ static void *keep_adding(void *context) {
     return NULL;
 }
 
-static void assert_has_numbers(const void *bytes, size_t size, uint64_t n) {
+static void assert_encoded_has_numbers(const void *bytes, size_t size,
+                                       uint64_t n) {
     calyx_filter *f = NULL;
     calyx_error why;
     if (calyx_decode(bytes, size, NULL, &f, &why) != CALYX_OK)
         fail_msg("%s", why.text);
-    for (uint64_t i = 0; i < n; i++) assert_true(calyx_has_u64(f, i));
+    assert_has_numbers(f, 0, n);
     calyx_free(f);
 }
 
@@ -535,7 +490,7 @@ static void encode_while_it_grows(const struct adder *adder, bool looks) {
     if (status != CALYX_OK)
         assert_int_equal(status, CALYX_BAD_ARGUMENT);
     else if (looks)
-        assert_has_numbers(bytes, size, added);
+        assert_encoded_has_numbers(bytes, size, added);
     free(bytes);
 }
 

@@ -21,7 +21,7 @@ static calyx_filter *mapped(calyx_access access, const char *kind) {
         make_filter((calyx_options){.kind = kind,
                                     .bits = UINT64_C(12) << 19, /* 12 ranges */
                                     .capacity = 100000});
-    for (uint64_t i = 0; i < OLD; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    add_numbers(f, 0, OLD);
     assert_ok(calyx_save(f, path, NULL));
     calyx_free(f);
     const calyx_opening how = {.concurrent = access == CALYX_WRITE};

@@ -8,25 +8,6 @@
 
 #include "support.h"
 
-#define EACH_KIND(kind) \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
-
-/* Numbers from `from` up to, but without, `to`. */
-static void add_numbers(calyx_filter *f, uint64_t from, uint64_t to) {
-    for (uint64_t i = from; i < to; i++) assert_ok(calyx_add_u64(f, i, NULL));
-}
-
-static uint64_t count_found(const calyx_filter *f, uint64_t from, uint64_t to) {
-    uint64_t found = 0;
-    for (uint64_t i = from; i < to; i++) found += calyx_has_u64(f, i);
-    return found;
-}
-
-static void assert_has_numbers(const calyx_filter *f, uint64_t from,
-                               uint64_t to) {
-    assert_int_equal(count_found(f, from, to), to - from);
-}
-
 /* A rate measured on n strangers is not so far from what it should be that it
  * would happen by bad luck once in 10^9 times, on either side. */
 static void assert_rate(uint64_t found, uint64_t n, double rate) {
