@@ -13,7 +13,7 @@
 
 #include "filter/single.h"
 #include "hash/xxh3.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 
 /* ---- Keys to hashes ------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 
 struct prefetch_hint {
     const struct kernel *kernel; /* these two are never freed; NULL: no hint */

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/bits.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 #include "kind/kind.h"
 
 /* The k probes of a key are the steps of a small random-number generator that

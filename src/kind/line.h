@@ -4,7 +4,7 @@
 #define CALYX_LINE_H
 
 #include "base/bits.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 
 enum {
     LINE_BYTES = 64,

@@ -3,7 +3,7 @@
 #define CALYX_SPLIT_H
 
 #include "base/bits.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 
 enum { SPLIT_BYTES = 32, SPLIT_LANES = 8 };
 

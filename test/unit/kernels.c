@@ -5,7 +5,7 @@
 
 #include "filter/filter.h"
 #include "hash/xxh3.h"
-#include "kind/batch.h"
+#include "kind/batch_loops.h"
 #include "support.h"
 
 /* ---- All there are ------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * The loops over a batch, for kinds and levels that have none of their own:
  * given functions for one hash, these are inlined into one loop each.
  */
-#ifndef CALYX_BATCH_H
-#define CALYX_BATCH_H
+#ifndef CALYX_BATCH_LOOPS_H
+#define CALYX_BATCH_LOOPS_H
 
 #include "base/bits.h"
 #include "kind/prefetch.h"
