@@ -1,5 +1,5 @@
 /*
- * Forms of a filter that other programs read or write: bare bits behind a small
+ * Forms of a filter that other programs read or write: raw bits after a small
  * header. A form is one file, form_NAME.c, and one row in verb_convert.c.
  */
 #ifndef CALYX_TOOL_FORM_H

@@ -9,7 +9,7 @@
  *     bits=9930752
  *
  * and newlines up to byte 128. The bits lie eight to a byte, the lowest first;
- * doc/FORMAT.md tells which of them a key sets. There is no checksum.
+ * doc/FORMAT.md says which of them a key sets. There is no checksum.
  */
 #include <errno.h>
 #include <inttypes.h>

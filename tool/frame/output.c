@@ -227,7 +227,7 @@ void output_close(struct output *o) {
     free(o);
 }
 
-/* ---- Questions about names ---------------------------------------------- */
+/* ---- Names of outputs --------------------------------------------------- */
 
 bool is_plain_name(const char *path) {
     struct stat is;

@@ -106,7 +106,7 @@ static void draw(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void tell(void) {
+static void print_line_now(void) {
     pthread_mutex_lock(&lock);
     erase();
     fprintf(stderr, "calyx %s: ", verb_name);
@@ -151,7 +151,7 @@ static void *watch(void *unused) {
             draws ? sigtimedwait(&signals, NULL, &while_drawing)
                   : sigwaitinfo(&signals, NULL);
         if (signal_number == SIGUSR1)
-            tell();
+            print_line_now();
         else if (signal_number > 0) {
             progress_end();
             end_by(signal_number);

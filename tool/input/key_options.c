@@ -30,7 +30,7 @@ static bool field_number(const char **at, int64_t *number) {
     return true;
 }
 
-/* Told only of two numbers that count from the same end. */
+/* Known only for two numbers that count from the same end. */
 static bool is_backwards(struct field_range r) {
     return (r.first < 0) == (r.last < 0) && r.last < r.first;
 }

@@ -60,7 +60,7 @@ size_t select_hashes(uint64_t *hashes, const bool *chosen, size_t n);
 uint64_t *room_for_hashes(struct text_block *block, size_t lines);
 size_t *room_for_ends(struct text_block *block, size_t lines);
 
-/* ---- What --stats and --json-stats tell --------------------------------- */
+/* ---- Figures of --stats and --json-stats --------------------------------- */
 
 struct figure {
     const char *name; /* "expected_rate" */

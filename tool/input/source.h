@@ -53,7 +53,7 @@ bool source_is_plain_file(struct byte_source *source);
 
 void source_close(struct byte_source *source);
 
-/* Is the file another one than it `was`? It may have grown if `may_grow`. Tells
+/* Is the file another one than it `was`? It may have grown if `may_grow`. Says
  * how in `text`, of SOURCE_TEXT bytes. */
 enum { SOURCE_TEXT = 200 };
 bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,

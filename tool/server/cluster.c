@@ -193,20 +193,20 @@ static bool starts(const char *text, const char *with) {
 
 /* "MOVED 3999 127.0.0.1:6381": the node, or NOWHERE. No host means the one that
  * answered. */
-static int node_told(struct cluster *s, const char *error, int from,
-                     int *slot) {
+static int redirected_node(struct cluster *s, const char *error, int from,
+                           int *slot) {
     const char *const number = strchr(error, ' ');
     const char *const place = strrchr(error, ' ');
     const char *const colon = strrchr(error, ':');
     if (!place || place == number || !colon || colon < place) return NOWHERE;
     char *slot_end, *port_end;
-    const long told = strtol(number, &slot_end, 10);
-    const long port_told = strtol(colon + 1, &port_end, 10);
-    if (slot_end != place || *port_end || told < 0 || told >= SLOTS ||
-        port_told < 1 || port_told > 65535)
+    const long moved = strtol(number, &slot_end, 10);
+    const long port_given = strtol(colon + 1, &port_end, 10);
+    if (slot_end != place || *port_end || moved < 0 || moved >= SLOTS ||
+        port_given < 1 || port_given > 65535)
         return NOWHERE;
-    *slot = (int)told;
-    const int port = (int)port_told;
+    *slot = (int)moved;
+    const int port = (int)port_given;
     const char *const host = place + 1;
     if (host < colon) return node_at(s, host, (size_t)(colon - host), port);
     char *const same = copy_text(s->nodes[from].host);
@@ -298,11 +298,11 @@ struct reply *cluster_query(struct cluster *s, const struct call *call,
                             bool once) {
     enum { MOST_HOPS = 4 }; /* at once; more are a map that is changing */
     struct waiting waiting = {0};
-    int told = NOWHERE, hops = 0; /* by ASK */
+    int redirect = NOWHERE, hops = 0; /* by ASK */
     for (;;) {
-        const int node = told != NOWHERE ? told : node_for(s, call);
-        const bool asking = told != NOWHERE;
-        told = NOWHERE;
+        const int node = redirect != NOWHERE ? redirect : node_for(s, call);
+        const bool asking = redirect != NOWHERE;
+        redirect = NOWHERE;
         if (!reach(s, node)) {
             await(s, &waiting, s->trouble);
             continue;
@@ -319,9 +319,9 @@ struct reply *cluster_query(struct cluster *s, const struct call *call,
         if (!error || !(is_redirection(error) || will_pass(error)))
             return reply;
         if (starts(error, "ASK ")) {
-            told = node_told(s, error, node, &slot);
+            redirect = redirected_node(s, error, node, &slot);
         } else if (starts(error, "MOVED ")) {
-            const int right = node_told(s, error, node, &slot);
+            const int right = redirected_node(s, error, node, &slot);
             learn(s, node);
             if (right != NOWHERE) s->where[slot] = (int16_t)right;
         } else if (starts(error, "READONLY")) {

@@ -253,7 +253,7 @@ static bool secure(struct connection *l, const char *host) {
 }
 
 /* One command while connecting, which the server must take. */
-static bool settle(struct connection *l, const struct call *call) {
+static bool send_and_check(struct connection *l, const struct call *call) {
     connection_post(l, call);
     struct reply *const reply = connection_receive(l);
     if (!reply) return false;
@@ -274,13 +274,13 @@ static bool introduce(struct connection *l, const struct url *a) {
         call_start(&call, "AUTH");
         if (a->user) call_text(&call, a->user);
         call_text(&call, a->password);
-        is_welcome = settle(l, &call);
+        is_welcome = send_and_check(l, &call);
     }
     if (is_welcome && a->db) {
         snprintf(db, sizeof db, "%d", a->db);
         call_start(&call, "SELECT");
         call_text(&call, db);
-        is_welcome = settle(l, &call);
+        is_welcome = send_and_check(l, &call);
     }
     call_free(&call);
     return is_welcome;

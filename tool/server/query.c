@@ -132,7 +132,7 @@ char *query_key_options(void) {
     return options;
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
 void remote_keys_add(struct remote_keys *q, const calyx_key *keys, size_t n) {
     size_t size = q->size;
@@ -233,10 +233,10 @@ static void post(struct cluster *server, struct ask *ask,
 }
 
 /* If either reply is missing, query again, one command at a time. */
-static void settle(struct cluster *server, struct ask *ask,
-                   const struct remote_keys *q, struct call *call,
-                   struct reply *answers, struct reply *existence,
-                   bool *found) {
+static void resolve(struct cluster *server, struct ask *ask,
+                    const struct remote_keys *q, struct call *call,
+                    struct reply *answers, struct reply *existence,
+                    bool *found) {
     const struct name name = name_of(ask->shard);
     const bool again = !answers || !existence;
     call_ask(call, ask, q, &name);
@@ -272,8 +272,8 @@ bool *query_keys(struct remote_keys *q) {
         replies[2 * i + 1] = cluster_receive(server, asks[i].exists_node);
     }
     for (size_t i = 0; i < count; i++)
-        settle(server, &asks[i], q, &call, replies[2 * i], replies[2 * i + 1],
-               found);
+        resolve(server, &asks[i], q, &call, replies[2 * i], replies[2 * i + 1],
+                found);
     give_server(server);
     call_free(&call);
     free(replies);

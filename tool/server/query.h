@@ -27,11 +27,10 @@ struct remote_keys {
     char *bytes;
     size_t size, byte_room;
 };
-void remote_keys_add(struct remote_keys *question, const calyx_key *keys,
-                     size_t n);
+void remote_keys_add(struct remote_keys *list, const calyx_key *keys, size_t n);
 
 /* Which of them the filter may have, in memory for free(); the list is empty
  * then. Any thread. */
-bool *query_keys(struct remote_keys *question);
+bool *query_keys(struct remote_keys *list);
 
 #endif

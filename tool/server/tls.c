@@ -20,9 +20,9 @@ struct tls {
     SSL *ssl;
     char *host;
     struct trouble *trouble;
-    bool was_asked; /* for a certificate of ours */
-    bool was_heard; /* the server has sent a byte of a reply */
-    bool is_open;   /* verified, and not broken */
+    bool was_requested; /* our certificate */
+    bool was_heard;     /* the server has sent a byte of a reply */
+    bool is_open;       /* verified, and not broken */
 };
 
 static void note(struct tls *t, bool is_final, const char *format, ...)
@@ -171,7 +171,7 @@ static void load_certificate(SSL_CTX *context) {
 static int note_asked(SSL *ssl, void *context) {
     (void)context;
     struct tls *const t = SSL_get_app_data(ssl);
-    t->was_asked = true;
+    t->was_requested = true;
     return 1;
 }
 
@@ -267,7 +267,7 @@ static bool is_end(int why) {
 /* In TLS 1.3 the server looks at our certificate when we take ourselves for
  * welcome, and what it says of it is often lost with the connection. */
 static const char *hint(const struct tls *t) {
-    if (t->was_heard || !t->was_asked) return "";
+    if (t->was_heard || !t->was_requested) return "";
     return SSL_get_certificate(t->ssl)
                ? "; does it trust the certificate in CALYX_TLS_CERT?"
                : "; it wants a certificate of the client, too: CALYX_TLS_CERT "

@@ -253,7 +253,7 @@ static void draw_legend(const struct plan *plan, struct output *to) {
 }
 
 /* Plain colours, not variables, since not every program that shows SVG knows
- * those; and the dark ones again for those that know the wish for them. */
+ * those; and the dark ones again for browsers that support that preference. */
 #define COLOURS(page, ink, faint, mid, k0, k1, k2, k3, k4, k5)               \
     "text { fill: " ink "; } .tick, .small { fill: " mid "; }\n"             \
     ".page { fill: " page "; } .grid { stroke: " faint "; }\n"               \

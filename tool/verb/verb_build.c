@@ -239,7 +239,7 @@ static void warn_of_fullest_shard(void) {
     free(file);
 }
 
-static void tell(const struct input_totals *totals) {
+static void report_result(const struct input_totals *totals) {
     calyx_info info = describe_all(false); /* more takes reading it */
     if (wants_report() || info.items > info.capacity) info = describe_all(true);
     warn_if_overfull(out ? out : "the filter", &info);
@@ -294,7 +294,7 @@ static int run(int count, char **files) {
     }
     for_each_file(save);
     totals.seconds = seconds_now() - started;
-    tell(&totals);
+    report_result(&totals);
     free_filters();
     return EXIT_YES;
 }

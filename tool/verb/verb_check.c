@@ -110,12 +110,12 @@ struct answers {
 /* Ask for all keys of a block at once: it takes as long as for one. */
 static struct answers query_remote(struct text_block *block,
                                    struct key_batch *batch) {
-    struct remote_keys question = {0};
+    struct remote_keys keys = {0};
     batch_start(batch, block);
     while (batch_next(batch, block))
-        remote_keys_add(&question, batch->keys, batch->count);
+        remote_keys_add(&keys, batch->keys, batch->count);
     block->ended = 0; /* they are gone through once more */
-    return (struct answers){query_keys(&question), 0};
+    return (struct answers){query_keys(&keys), 0};
 }
 
 /* Which filters have each key. It is hashed once for all that hash alike. */
@@ -254,8 +254,8 @@ static size_t next_of(bool which, const bool *chosen, size_t from, size_t n) {
 
 /* The same for lines without a prefix: adjacent lines together, as they are in
  * the block. */
-static void put_bare(struct text_block *block, const struct key_batch *batch,
-                     const bool *chosen) {
+static void put_plain(struct text_block *block, const struct key_batch *batch,
+                      const bool *chosen) {
     const size_t n = batch->count;
     for (size_t from = 0, to; from < n; from = to) {
         from = next_of(true, chosen, from, n);
@@ -296,7 +296,7 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
         else if (show_filter || numbered || limited())
             put_selected(block, batch, chosen, sets, &number);
         else
-            put_bare(block, batch, chosen);
+            put_plain(block, batch, chosen);
     }
     free(answers.found);
 }

@@ -47,7 +47,8 @@ static bool tallies(void) {
 static int run_approx(int files_count, char **files) {
     if (tallies() || dups)
         fail("--approx does not go with --count, --only-dups, --only-unique "
-             "and --dups: a filter does not count, and cannot tell a first "
+             "and --dups: a filter does not count, and cannot distinguish a "
+             "first "
              "line from a false positive");
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the distinct lines are mistaken for "

@@ -129,7 +129,7 @@ static void chunk_arrived(const struct parcel *parcel) {
     note_progress();
 }
 
-/* So many are on their way at a time. */
+/* Commands in flight at a time. */
 enum { AHEAD = 8 };
 static struct parcel parcels[AHEAD];
 

@@ -116,10 +116,10 @@ static void look_for_keys(void) {
            missing ? count_text(missing, lost) : "none");
 }
 
-/* ---- Strangers ---------------------------------------------------------- */
+/* ---- Absent keys -------------------------------------------------------- */
 
 /* Enough for the rate to show, in seconds. */
-static uint64_t stranger_count(double promised) {
+static uint64_t absent_count(double promised) {
     if (absent_keys) return absent_keys;
     return (uint64_t)fmin(1e8, fmax(1e6, 100 / promised));
 }
@@ -154,7 +154,7 @@ static bool is_beyond_chance(uint64_t passed, uint64_t n, double p) {
 }
 
 static bool query_absent_keys(const calyx_info *is) {
-    const uint64_t n = stranger_count(is->fpr);
+    const uint64_t n = absent_count(is->fpr);
     const uint64_t passed = count_passing(n);
     const bool beyond = is_beyond_chance(passed, n, is->fpr);
     char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
