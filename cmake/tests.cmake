@@ -14,7 +14,7 @@ if(sanitizer)
     set(suffix "+${sanitizer}")
 endif()
 # The thread sanitizer has a process that ends wait for what threads may still do,
-# a second unless told otherwise; the command always has one that waits for
+# a second by default; the command always has one that waits for
 # signals.
 set(sanitizer_options
     ASAN_OPTIONS=allocator_may_return_null=1
@@ -29,7 +29,7 @@ try_run(levels_status levels_compiled
     COMPILE_OUTPUT_VARIABLE levels_log
     RUN_OUTPUT_VARIABLE levels)
 if(NOT levels)
-    message(FATAL_ERROR "cannot tell the processor's levels:\n${levels_log}")
+    message(FATAL_ERROR "cannot detect the processor's levels:\n${levels_log}")
 endif()
 
 set(not_run avx2 avx512)
@@ -149,7 +149,7 @@ if(sanitizer STREQUAL thread)
     return()
 endif()
 
-# ---- The examples tell the truth -------------------------------------------
+# ---- The examples check themselves ------------------------------------------
 
 foreach(name IN LISTS example_names)
     add_test(NAME example.${name}${suffix} COMMAND example_${name})
@@ -177,7 +177,7 @@ set_tests_properties(${layout}.data PROPERTIES FIXTURES_SETUP ${layout})
 set_tests_properties(${layout} PROPERTIES FIXTURES_REQUIRED ${layout}
     ENVIRONMENT "${sanitizer_options}")
 
-# ---- What a fuzzer found once stays mended ---------------------------------
+# ---- What a fuzzer found once stays repaired -------------------------------
 
 foreach(source IN LISTS fuzzers)
     cmake_path(GET source STEM name)

@@ -16,7 +16,7 @@
 
 static const uint8_t secret[16] = "sixteen secrets";
 
-/* ---- The format, told a second time ---------------------------------------
+/* ---- The format, written a second time------------------------------------
  */
 
 enum {
@@ -67,7 +67,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* Where the sections of some bytes are, as far as their header tells. */
+/* Where the sections of some bytes are, as far as their header says. */
 struct places {
     uint64_t header, tables, tables_bytes, slot[2], end;
     uint64_t body[MOST_PARTS], body_bytes[MOST_PARTS];
@@ -87,7 +87,7 @@ static uint64_t body_size(uint64_t kind, uint64_t blocks) {
            round_up(blocks * of[k].counters, 512) / 8;
 }
 
-/* False if the header tells nothing that could be followed. */
+/* False if the header says nothing that could be followed. */
 static bool find_places(const uint8_t *data, size_t size, struct places *at) {
     if (size < FIXED + RECORD) return false;
     at->parts = get(data + AT_PARTS, 4);
@@ -492,7 +492,7 @@ static void write_some(const calyx_filter *f, uint64_t choice) {
            status == CALYX_NO_MEMORY);
 }
 
-static void remake(const calyx_filter *f, uint64_t choice) {
+static void fold_and_freeze(const calyx_filter *f, uint64_t choice) {
     static const uint64_t factors[] = {0, 1, 2, 3, 4, 7, 64, UINT64_MAX};
     calyx_filter *made;
     calyx_error why;
@@ -570,12 +570,12 @@ static void use(calyx_filter *f, const uint8_t *data, size_t size,
     DEMAND(calyx_verify(f, NULL) == CALYX_OK);
     if (choice & 0x100) encode_again(f, data, size, how);
     if ((choice & 0x300) == 0) write_some(f, choice >> 16);
-    if ((choice & 0x600) == 0) remake(f, choice >> 16);
+    if ((choice & 0x600) == 0) fold_and_freeze(f, choice >> 16);
     if ((choice & 0x600) == 0x200) combine(f);
     if ((choice & 0x600) == 0x400) {
         change(f, choice >> 24);
         if (choice & 0x1000) encode_again(f, NULL, 0, how);
-        if (choice & 0x2000) remake(f, choice >> 20);
+        if (choice & 0x2000) fold_and_freeze(f, choice >> 20);
     }
     if ((choice & 0x6000) == 0) {
         DEMAND(calyx_clear(f) == CALYX_OK);
@@ -589,7 +589,7 @@ static void use_in_place(const calyx_filter *view, uint64_t choice) {
     DEMAND(calyx_add((calyx_filter *)view, "", 0, NULL) == CALYX_READ_ONLY);
     DEMAND(calyx_clear((calyx_filter *)view) == CALYX_READ_ONLY);
     DEMAND(calyx_sync((calyx_filter *)view, NULL) == CALYX_READ_ONLY);
-    if ((choice & 0x70000) == 0) remake(view, choice >> 18);
+    if ((choice & 0x70000) == 0) fold_and_freeze(view, choice >> 18);
     if ((choice & 0x70000) == 0x10000) combine(view);
     if ((choice & 0x70000) == 0x20000) {
         calyx_filter *copy;

@@ -51,12 +51,12 @@ static void demand_all(const calyx_filter *f, const struct pair *p) {
     bool found[UNIVERSE];
     for (size_t i = 0; i < UNIVERSE; i++) keys[i] = key_at(i);
     size_t total = 0;
-    const size_t told = calyx_has_many(f, keys, UNIVERSE, found);
+    const size_t counted = calyx_has_many(f, keys, UNIVERSE, found);
     for (size_t i = 0; i < UNIVERSE; i++) {
         DEMAND(found[i] || !p->times[i]);
         total += found[i];
     }
-    DEMAND(told == total);
+    DEMAND(counted == total);
     const size_t one = (size_t)fuzz_mix(total) % UNIVERSE;
     DEMAND(ask(f, one) == found[one]);
 }

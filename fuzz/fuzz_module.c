@@ -5,8 +5,8 @@
  *
  * The first byte of an input chooses the type and its encoding; the stream
  * follows, as mock_server.h has it. The library's own
- * format is fuzzed by fuzz_decode, which mends checksums; this is about what is
- * around it.
+ * format is fuzzed by fuzz_decode, which repairs checksums; this is about what
+ * is around it.
  */
 #include "../module/layout/layout.h"
 #include "../module/layout/window.h"

@@ -184,13 +184,13 @@ static void add_and_ask(struct chain *c, uint64_t choice) {
             words[i][w] = fuzz_mix(choice + i * 3 + w);
         keys[i] = (calyx_key){words[i], i % 25};
     }
-    const size_t told = chain_has_many(c, keys, KEYS, before);
+    const size_t counted = chain_has_many(c, keys, KEYS, before);
     size_t found = 0;
     for (size_t i = 0; i < KEYS; i++) {
         DEMAND(chain_has(c, keys[i].data, keys[i].size) == before[i]);
         found += before[i];
     }
-    DEMAND(found == told);
+    DEMAND(found == counted);
 
     size_t done = 0;
     calyx_status status = CALYX_OK;

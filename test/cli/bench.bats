@@ -49,7 +49,7 @@ setup() {
     complains "there is no calyx-bench beside this command or in PATH; 'make"
 }
 
-@test "a program that cannot be run is told" {
+@test "a program that cannot be run is reported" {
     cp bench here/calyx-bench
     chmod -x here/calyx-bench
     run_calyx bench

@@ -16,17 +16,17 @@ expected() {
     prints
 }
 
-@test "without --keys the keys are counted: the rate is kept, the size is near the best" {
+@test "without --keys the keys are counted: the rate holds, the size is near the best" {
     { seq 300000; seq 300000; } >numbers
     run_calyx build -p 1% -o counted.calyx --json-stats figures numbers
     is_status 0
     quiet
-    run_calyx build -p 1% -n 300000 -o told.calyx numbers
+    run_calyx build -p 1% -n 300000 -o given.calyx numbers
     is_status 0
-    counted=$(stat -c %s counted.calyx) told=$(stat -c %s told.calyx)
-    [ "$counted" -ge $((told * 98 / 100)) ]
-    [ "$counted" -le $((told * 104 / 100)) ]
-    # 300 000 strangers at 1 % are 3000, give or take 55; 1.04 % and six of those
+    counted=$(stat -c %s counted.calyx) given=$(stat -c %s given.calyx)
+    [ "$counted" -ge $((given * 98 / 100)) ]
+    [ "$counted" -le $((given * 104 / 100)) ]
+    # 300 000 absent keys at 1 % are 3000, give or take 55; 1.04 % and six of those
     seq 1000001 1300000 | "$CALYX" check -c -f counted.calyx >out
     [ "$(cat out)" -le 3450 ]
 }
@@ -56,13 +56,13 @@ guesses() {
 
 # near FILTER KEYS: has it the size of one that was planned for them?
 near() {
-    "$CALYX" build -p 1% -n "$2" --force -o told.calyx /dev/null
-    has=$(stat -c %s "$1") best=$(stat -c %s told.calyx)
+    "$CALYX" build -p 1% -n "$2" --force -o given.calyx /dev/null
+    has=$(stat -c %s "$1") best=$(stat -c %s given.calyx)
     [ "$has" -ge "$best" ]
     [ "$has" -le $((best * 104 / 100)) ]
 }
 
-@test "the lines of large files are guessed by a sample, and nothing is kept" {
+@test "the lines of large files are estimated from a sample, and nothing is stored" {
     seq 2500000 >numbers
     guesses --json-stats figures numbers
     [ "$(expected lines)" = 2500000 ]
@@ -151,7 +151,7 @@ near() {
     complains "option --memory wants a size such as 10M, 64KiB or 1G, not '5X'"
 }
 
-@test "--memory is kept to, by every kind" {
+@test "no kind exceeds --memory" {
     for kind in line line2 split flat counting; do
         seq 10000 | "$CALYX" build --kind $kind --memory 64KiB -n 10000 \
             --json-stats figures >$kind.calyx
@@ -171,7 +171,7 @@ near() {
     complains "--keys, --rate and --memory are all given"
 }
 
-@test "too many keys for --keys are told of" {
+@test "too many keys for --keys are reported" {
     seq 2000 >numbers
     run_calyx build -n 1000 -o full.calyx numbers
     is_status 0
@@ -267,7 +267,7 @@ near() {
     is_status 1
 }
 
-@test "a comment is kept, if it is not too long" {
+@test "a comment is stored if it is not too long" {
     run_calyx build --comment "spring list" -o a.calyx /dev/null
     is_status 0
     grep -q "spring list" a.calyx
@@ -353,7 +353,7 @@ near() {
     done
 }
 
-@test "an empty name is told of before the work" {
+@test "an empty name is reported before the work" {
     run_calyx build -o "" /nowhere
     is_status 2
     complains "the output has an empty name"
@@ -379,7 +379,7 @@ near() {
     [ "$total" -eq 20000 ]
 }
 
-@test "a shard that gets far more than its share is told of" {
+@test "a shard that gets far more than its share is reported" {
     seq 100000 >keys
     run_calyx build --shards 4 -p 1e-8 -o even.calyx keys
     quiet
@@ -400,7 +400,7 @@ near() {
 }
 
 @test "shards that are counted keep their rate, in the memory of one filter" {
-    # more than are kept in memory, so that the runs of shards are cut anywhere;
+    # more than fit in memory, so that the runs of shards are cut anywhere;
     # and more bytes than are too few for a guess
     seq 10000001 12000000 >keys
     for way in counted guessed; do

@@ -98,7 +98,7 @@ setup() {
     done
 }
 
-@test "a filter that gets too full is told of, a strict one lets none in" {
+@test "a filter that gets too full is reported, a strict one lets none in" {
     "$CALYX" build -n 100 -o small.calyx /dev/null
     run_calyx add small.calyx <(seq 1000)
     is_status 0

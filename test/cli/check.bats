@@ -14,7 +14,7 @@ setup() {
     prints iris rose rose
 }
 
-@test "-v prints the others" {
+@test "-v prints the lines that are not in the filter" {
     run_calyx check -v -f flowers.calyx garden
     is_status 0
     prints tulip weed moss
@@ -110,7 +110,7 @@ setup() {
     prints 1000001:rose
 }
 
-@test "-q prints nothing and tells by its status" {
+@test "-q prints nothing; its status is the answer" {
     run_calyx check -q -f flowers.calyx garden
     is_status 0
     prints
@@ -121,7 +121,7 @@ setup() {
     is_status 0
 }
 
-@test "-m stops after so many" {
+@test "-m N stops after N lines" {
     run_calyx check -m 2 -f flowers.calyx garden
     is_status 0
     prints iris rose

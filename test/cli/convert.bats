@@ -52,7 +52,7 @@ reader() {
     complains "whole: the file, before the offset, ends too early"
 }
 
-@test "a size that Arrow would not read is told" {
+@test "a size that Arrow would not read is reported" {
     seq 1000 | "$CALYX" build --kind split -n 1000 -o f
     run_calyx convert --to parquet -o f.bloom f
     is_status 0

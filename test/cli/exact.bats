@@ -382,7 +382,8 @@ PYTHON
     says "spills         none"
     run_calyx dedup --dry-run - </dev/null
     says "a pipe, of unknown size"
-    # with a filter it depends on what that lets through, and the limit is told
+    # with a filter it depends on what that lets through, and --dry-run says how
+    # much may pass
     run_calyx common --dry-run -S 16M a a
     says "spills         none if at most 17 % of these are common, else up to "
     says ", if all do"
@@ -393,7 +394,7 @@ PYTHON
     jq -e '.spilled_bytes == 0' figures
 }
 
-@test "--stats tells lines, candidates and what was spilled" {
+@test "--stats prints lines, candidates and what was spilled" {
     seq 200000 >a
     seq 190001 400000 >b
     CALYX_TEST_BUDGET=2000000 run_calyx common --stats --json-stats figures a b

@@ -19,8 +19,8 @@ def all_there(bits, kind, hash_key, blocks, probes, path):
 
     keys = open(path, "rb").read().split(b"\n")[:-1]
     assert all(has(key) for key in keys), "a key is missing"
-    strangers = sum(has(b"stranger %d" % i) for i in range(2000))
-    assert strangers < 200, "%d strangers of 2000 pass" % strangers
+    absent = sum(has(b"absent %d" % i) for i in range(2000))
+    assert absent < 200, "%d absent keys of 2000 pass" % absent
 
 
 def thrift(data):

@@ -55,7 +55,7 @@ verbs() {
     done
 }
 
-@test "--version tells the version and what is built in" {
+@test "--version prints the version and what is built in" {
     run_calyx --version
     is_status 0
     says "calyx $(sed -n 's/^#define CALYX_VERSION_[A-Z]* //p' \

@@ -2,7 +2,7 @@
 
 load common
 
-@test "info tells kind, keys, rates, size, bits and hash" {
+@test "info prints kind, keys, rates, size, bits and hash" {
     seq 900 | "$CALYX" build -n 1000 -p 1% --seed 7 --comment "to 900" -o f
     run_calyx info f
     is_status 0
@@ -17,7 +17,7 @@ load common
     ! grep -q note out
 }
 
-@test "info tells of growth, strictness, secret keys and filters too full" {
+@test "info prints growth, strictness, secret keys and filters too full" {
     seq 5000 | "$CALYX" build -n 1000 --growth 2 -o grown
     seq 10 | "$CALYX" build -n 1000 --strict -o strict
     seq 5000 | "$CALYX" build -n 1000 -o full 2>/dev/null

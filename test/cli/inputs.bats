@@ -160,7 +160,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     prints
 }
 
-@test "what is no filter is told apart from a list" {
+@test "a file that is no filter is not taken for a list" {
     needs gzip
     seq 100 >list
     gzip -k list
@@ -272,7 +272,7 @@ goes_on() {
 }
 
 @test "build that reads its lists twice must find the same" {
-    # so many equal lines that the guess is wrong
+    # equal lines, enough that the guess is wrong
     yes "a line that comes again and again" | head -n 500000 >whole
     # one look, 256 samples, the first reading, the second
     for change in "truncate -s 4096 big" "cp --remove-destination whole big" \

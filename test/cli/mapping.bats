@@ -19,7 +19,7 @@ answers() {
     read -r -t 60 reply <&6
     [ "$reply" = "one more" ]
     $change
-    # whatever is asked for next is gone
+    # whatever is read next is gone
     seq 1000 2>/dev/null >&5 || :
     exec 5>&-
     cat <&6 >out

@@ -216,7 +216,7 @@ cut_while() {
     is_status 2
     complains "temporary: a temporary file lost its end while it was used"
     [ ! -e new.txt ]
-    seq 1500000 >many # one million hashes are kept in memory
+    seq 1500000 >many # one million hashes fit in memory
     cut_while "$CALYX" build -j1 -o new.calyx <(cat many)
     is_status 2
     complains "temporary: a temporary file lost its end while it was used"

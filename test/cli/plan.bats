@@ -31,7 +31,7 @@ kinds() {
     says "BF.RESERVE seen 0.01 5000 NONSCALING"
 }
 
-@test "the lines say the kind and the memory that were asked for" {
+@test "the lines say the kind and the memory that were requested" {
     run_calyx plan -n 5000 --memory 10K --kind counting
     is_status 0
     says "calyx build -n 5000 --memory 10000 --kind counting -o"
@@ -176,7 +176,7 @@ END
     complains "option --plot wants the name of a file"
 }
 
-@test "what is wrong with the options is told" {
+@test "wrong options are reported" {
     run_calyx plan
     is_status 2
     complains "--keys or --memory is wanted"

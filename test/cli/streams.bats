@@ -108,7 +108,7 @@ setup() {
     [ "$(ls -A)" = flowers.calyx ]
 }
 
-# slow_lines FILE: 1000 lines, and one more once that file tells of them
+# slow_lines FILE: 1000 lines, and one more once that file mentions them
 slow_lines() {
     seq 1000
     await grep -q "1 000 lines" "$1"
@@ -148,7 +148,7 @@ os.waitpid(pid, 0)' "$CALYX" check -f flowers.calyx $option 9<&0 >shown$option 3
     ! grep -q "1 000 lines" shown--no-progress || false
 }
 
-@test "progress of regular files tells the share and the time left" {
+@test "progress of regular files shows the share and the time left" {
     local share='[0-9]+ %, [0-9 ]+ lines, .*B/s, [0-9]+:[0-9]{2} left'
     seq 3000000 >numbers
     mkfifo slow
@@ -173,7 +173,7 @@ os.waitpid(pid, 0)' "$CALYX" check -f flowers.calyx $option 9<&0 >shown$option 3
     [ "$(wc -l <err)" = 1 ]
 }
 
-@test "--stats and --json-stats tell the same" {
+@test "--stats and --json-stats print the same" {
     printf 'rose\nmoss\n' >garden
     run_calyx check --stats --json-stats figures -f flowers.calyx garden
     is_status 0

@@ -56,7 +56,7 @@ make() {
 
 @test "a rate that only chance explains is no trouble" {
     # At capacity about half of all runs see more pass than was promised, and
-    # 10 000 strangers tell nothing finer than that.
+    # 10 000 absent keys resolve nothing finer than that.
     make
     run_calyx verify f --against list --absent 10000
     is_status 0

@@ -33,7 +33,7 @@ static void check(bool is_so, const char *what) {
     exit(1);
 }
 
-/* A filter with room for so many more keys. */
+/* A filter with room for that number of keys more. */
 static calyx_filter *make(calyx_options want, uint64_t room) {
     calyx_filter *f;
     want.capacity = CAPACITY;

@@ -30,7 +30,7 @@ static void *adder(void *argument) {
     return NULL;
 }
 
-/* Two threads add a thousand keys each, at once; tells how many are gone. */
+/* Two threads add a thousand keys each, at once; returns how many are lost. */
 static uint64_t lost_in_a_round(calyx_filter *f, uint64_t first) {
     pthread_barrier_t start;
     struct worker workers[2] = {

@@ -18,9 +18,9 @@ with --more N, N times as many random trials.
   add     The same for a filter that is changed in place: every key that was
           acknowledged by calyx_sync is found, however it is opened.
   power   The same after a loss of power, simulated: of what was written and
-          not yet synced, any part may be missing. The log of a real run tells
+          not yet synced, any part may be missing. The log of a real run says
           what was written and synced when; a control, with syncs that do
-          nothing, tells whether the simulation would notice.
+          nothing, shows whether the simulation would notice.
 """
 
 import os
@@ -39,8 +39,8 @@ OLDS, NEWS = 500, 700  # as in saver.c
 REFUSED, KILLED = 3, -9
 SECTOR, WORD = 512, 8
 
-# What each system call may answer. Not EINTR for ever: who is told to try again
-# does.
+# What each system call may answer. Not EINTR for ever: a caller that gets EINTR
+# tries again.
 ERRORS = {
     "openat": "EACCES EMFILE ENOSPC EROFS EIO EINTR EEXIST ENOMEM",
     "write": "ENOSPC EIO EDQUOT EFBIG EINTR EPERM",
@@ -62,7 +62,7 @@ ERRORS = {
     "flock": "EINTR ENOLCK EAGAIN",
 }
 # What a writer that could not write must not pass over.
-TOLD = {"fsync", "msync", "close", "newfstatat"}
+REPORTED = {"fsync", "msync", "close", "newfstatat"}
 AFTER_RENAME = {"openat", "fsync", "close"}
 CLEANED_UP_AFTER = {"write", "fchmod", "fsync", "close", "rename", "linkat"}
 
@@ -96,7 +96,7 @@ def put(path, data, mode=0o640):
 
 
 class Judge:
-    """A saver that tells what is in a file."""
+    """A saver that prints what is in a file."""
 
     FIELDS = ("status", "olds", "news", "added", "verify")
 
@@ -397,7 +397,7 @@ def walk_add(adding, keys, errors=True):
         count("additions killed at a system call")
         for error in ERRORS.get(name, "").split() if errors else ():
             if name == "write":
-                continue  # that is only how it tells
+                continue  # that is only how it reports
             for when in (f"{which}", f"{which}+"):
                 adding.reset()
                 status, said = run(adding.saver, words,
@@ -415,8 +415,8 @@ def walk_add(adding, keys, errors=True):
                       (verdict["map"]["verify"] == 0 and n == keys and
                        verdict["map"]["added"] >= keys),
                       f"{case}, {error} at {when}",
-                      "was told that all is well, and it is not")
-                if name in TOLD and error != "EINTR":
+                      "reported success, but the file is wrong")
+                if name in REPORTED and error != "EINTR":
                     check(status == REFUSED, f"{case}, {error} at {when}",
                           "was passed over")
                 if name in ("fsync", "msync") and (error, when) == (

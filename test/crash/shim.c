@@ -4,7 +4,7 @@
  * in words:
  *
  *     one      every write and read moves one byte
- *     half     every write and read moves half of what is asked
+ *     half     every write and read moves half of what is requested
  *     eintr    every other write and read is interrupted
  *     nosync   fsync and msync do nothing, and say that all is well
  *     named    there are no nameless files

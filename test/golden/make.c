@@ -1,16 +1,16 @@
 /*
  * Makes the golden files: filters as version 1 of the format has them, each
- * with a text beside it that tells what it must answer.
+ * with a text beside it that lists what it must answer.
  *
  *     make FOLDER
  *
  * What is there is left alone. A golden file is what some release once wrote
  * and every later one must read; so from the first release on it is made once
- * and never again, and this program is kept to tell how, and to make those of
+ * and never again, and this program stays to show how, and to make those of
  * kinds yet to come.
  *
  * A text has a word and a value on each line. `has`, `lacks` and `count` (with
- * the number before the key) are questions with their answers; the other lines
+ * the number before the key) are lookups with their results; the other lines
  * are the fields of calyx_info and a few facts more. Keys are text, or bytes in
  * hexadecimal after 0x.
  */
@@ -21,12 +21,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 300, STRANGERS = 30, PATH_BYTES = 1000 };
+enum { LONGEST = 300, ABSENT = 30, PATH_BYTES = 1000 };
 
 /* What is special about a file. */
 enum {
     SAVED = 1,     /* by calyx_save, for pages; others by calyx_encode */
-    LONG_KEYS = 2, /* has keys of every length that hashes tell apart  */
+    LONG_KEYS = 2, /* has keys of every length class of the hashes     */
     SATURATED = 4, /* has no bit left to set                           */
     OPEN = 8,      /* was changed in place, and left so                */
     RESEALED = 16, /* was changed in place, and sealed again           */
@@ -427,8 +427,8 @@ static void print_answer(const struct recipe *r, const calyx_filter *f,
     print_key(to, key);
 }
 
-static void print_strangers(const calyx_filter *f, FILE *to) {
-    for (unsigned i = 0, n = 0; n < STRANGERS && i < 100 * STRANGERS; i++) {
+static void print_absent_keys(const calyx_filter *f, FILE *to) {
+    for (unsigned i = 0, n = 0; n < ABSENT && i < 100 * ABSENT; i++) {
         const struct key key =
             i % 2 ? bytes_key(8, 1000 + i) : text_key("tulip", i);
         if (calyx_has(f, key.bytes, key.size)) continue;
@@ -450,7 +450,7 @@ static void print_expectations(const struct recipe *r, const calyx_filter *f,
         const struct key key = text_key("late", i);
         print_answer(r, f, &key, to);
     }
-    print_strangers(f, to);
+    print_absent_keys(f, to);
     if (fclose(to) != 0) give_up(path, "cannot be written");
 }
 

@@ -141,7 +141,7 @@ static void a_filter_is_as_large_as_leveldbs(void **state) {
 }
 
 /* Asked in place, the bits say what the library says of them. */
-static void it_answers_as_the_library_does(void **state) {
+static void the_leveldb_policy_answers_as_the_library_does(void **state) {
     (void)state;
     leveldb_filterpolicy_t *policy = policy_of(10);
     for (int n = 1; n <= 300; n += 13) {
@@ -163,9 +163,9 @@ static void it_answers_as_the_library_does(void **state) {
     leveldb_filterpolicy_destroy(policy);
 }
 
-static void strangers_pass_at_the_rate_of_a_flat_filter(void **state) {
+static void absent_keys_pass_at_the_rate_of_a_flat_filter(void **state) {
     (void)state;
-    enum { FILTERS = 2000, KEYS = 35, STRANGERS = 100 };
+    enum { FILTERS = 2000, KEYS = 35, ABSENT = 100 };
     leveldb_filterpolicy_t *policy = policy_of(10);
     const calyx_options want = {
         .kind = "flat", .capacity = KEYS, .bits = 8 * 43, .probes = 7};
@@ -175,13 +175,12 @@ static void strangers_pass_at_the_rate_of_a_flat_filter(void **state) {
     for (uint64_t i = 0; i < FILTERS; i++) {
         struct filter f = of(policy, 1000 * i, KEYS);
         assert_int_equal(f.size, 43 + 2);
-        for (uint64_t j = 0; j < STRANGERS; j++)
+        for (uint64_t j = 0; j < ABSENT; j++)
             passed += maybe(&f, 1000 * i + 500 + j);
         free(f.bytes);
     }
-    assert_true(odds_at_most(passed, FILTERS * STRANGERS, 1.05 * rate) >
-                UNLIKELY);
-    assert_true(odds_at_least(passed, FILTERS * STRANGERS, rate) > UNLIKELY);
+    assert_true(odds_at_most(passed, FILTERS * ABSENT, 1.05 * rate) > UNLIKELY);
+    assert_true(odds_at_least(passed, FILTERS * ABSENT, rate) > UNLIKELY);
     leveldb_filterpolicy_destroy(policy);
 }
 
@@ -256,7 +255,7 @@ static void what_is_no_filter_says_maybe(void **state) {
 /* ---- What can go wrong ----------------------------------------------------
  */
 
-static void without_memory_it_says_maybe(void **state) {
+static void the_leveldb_policy_says_maybe_without_memory(void **state) {
     (void)state;
     leveldb_filterpolicy_t *policy = policy_of(10);
     until_memory_ends = 0;
@@ -323,12 +322,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_key_is_lost),
         cmocka_unit_test(a_filter_is_as_large_as_leveldbs),
-        cmocka_unit_test(it_answers_as_the_library_does),
-        cmocka_unit_test(strangers_pass_at_the_rate_of_a_flat_filter),
+        cmocka_unit_test(the_leveldb_policy_answers_as_the_library_does),
+        cmocka_unit_test(absent_keys_pass_at_the_rate_of_a_flat_filter),
         cmocka_unit_test(any_bytes_are_a_key),
         cmocka_unit_test(damaged_filters_say_maybe),
         cmocka_unit_test(what_is_no_filter_says_maybe),
-        cmocka_unit_test(without_memory_it_says_maybe),
+        cmocka_unit_test(the_leveldb_policy_says_maybe_without_memory),
         cmocka_unit_test(bits_out_of_range_are_refused),
         cmocka_unit_test(threads_may_share_a_policy),
     };

@@ -176,7 +176,7 @@ static void damaged_filters_lose_no_key(void **state) {
 }
 
 /* So the damage is real: LevelDB's own filters believe what they read. */
-static void such_damage_loses_keys_otherwise(void **state) {
+static void damage_to_leveldbs_own_filters_loses_keys(void **state) {
     (void)state;
     struct store store = open_store(leveldb_filterpolicy_create_bloom(10));
     write_keys(&store);
@@ -215,7 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(what_was_written_is_found),
         IN_FOLDER(damaged_filters_lose_no_key),
-        IN_FOLDER(such_damage_loses_keys_otherwise),
+        IN_FOLDER(damage_to_leveldbs_own_filters_loses_keys),
         IN_FOLDER(threads_find_everything),
     };
     return RUN_TESTS(tests);

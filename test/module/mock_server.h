@@ -1,7 +1,7 @@
 /*
  * A server made of a few functions, to run the module's types without one: an
- * RDB stream in memory, memory that runs out when told, and an allocator that
- * moves whatever it is asked to, which Debian's never does.
+ * RDB stream in memory, memory that runs out on request, and an allocator that
+ * moves every block, which Debian's never does.
  */
 #ifndef CALYX_MOCK_SERVER_H
 #define CALYX_MOCK_SERVER_H
@@ -30,7 +30,7 @@ extern RedisModuleTypeMethods mock_native, mock_redisbloom, mock_window;
  * that is given at once. */
 extern size_t mock_takes_left, mock_most_bytes;
 
-/* Blocks that were taken and not given back. */
+/* Blocks that were allocated and not released. */
 extern size_t mock_blocks;
 
 void mock_start(void);

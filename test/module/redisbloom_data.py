@@ -94,7 +94,7 @@ class Full(Exception):
 
 class Link:
     """One Bloom filter. `early` links are those of the first versions: as many
-    bytes as the bits need, and bits that are told differently."""
+    bytes as the bits need, and bits that are stated differently."""
 
     def __init__(self, size, error, options, early=None):
         self.error, self.entries, self.items, self.n2 = error, size, 0, 0
@@ -116,7 +116,7 @@ class Link:
         self.bits = self.bytes * 8
         if early:
             self.bytes, self.bits = -(-bits // 8), bits
-        self.told_bits = 0 if early == "no bits" else self.bits
+        self.stated_bits = 0 if early == "no bits" else self.bits
         self.body = bytearray(self.bytes)
 
     def positions(self, hashes, narrow=False):
@@ -168,7 +168,7 @@ class Filter:
         )
 
     def add(self, key):
-        """Tells whether the key was fresh, as BF.ADD does."""
+        """Returns whether the key was fresh, as BF.ADD does."""
         if self.has(key):
             return False
         last = self.links[-1]
@@ -202,7 +202,7 @@ class Filter:
             yield link.hashes
             yield link.bpe
             if encoding >= 1:
-                yield link.told_bits
+                yield link.stated_bits
                 yield link.n2
             yield bytes(link.body)
             yield link.items
@@ -223,7 +223,7 @@ class Filter:
             struct.pack(
                 "<QQQddI" + entries + "B",
                 link.bytes,
-                link.told_bits,
+                link.stated_bits,
                 link.items,
                 link.error,
                 link.bpe,
@@ -413,7 +413,7 @@ def normalized(filter):
     """The numbers that we write in place of those of early versions."""
     filter.early = None
     for link in filter.links:
-        link.told_bits = link.bytes * 8 if link.n2 else link.bits
+        link.stated_bits = link.bytes * 8 if link.n2 else link.bits
     return filter
 
 
@@ -430,10 +430,10 @@ def sections(case):
     normalized(filter)
     yield "sav", plain(filter.values())
     yield "chk", plain_chunks(filter.chunks(1000))
-    strangers = words(500, 10**6)
-    yield "str", plain(strangers)
-    yield "ans", bytes(filter.has(key) for key in strangers)
-    yield "fre", add_all(filter, strangers)
+    absent = words(500, 10**6)
+    yield "str", plain(absent)
+    yield "ans", bytes(filter.has(key) for key in absent)
+    yield "fre", add_all(filter, absent)
     yield "end", plain(filter.values())
 
 

@@ -30,7 +30,7 @@ def from_header(header, words):
         (link.bytes, link.bits, link.items, link.error, link.bpe, link.hashes,
          link.entries, link.n2) = struct.unpack_from("<QQQddIQB", header,
                                                      20 + 53 * i)
-        link.told_bits = link.bits
+        link.stated_bits = link.bits
         link.body = bytearray(link.bytes)
         made.links.append(link)
     insist(made.items == items, words)

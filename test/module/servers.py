@@ -157,7 +157,7 @@ def cluster_info(node):
 
 def join_cluster(nodes, port="port"):
     """Make one cluster of them, with all slots on the first three. The ports of
-    the bus are not those of the clients and 10000, so MEET has to be told;
+    the bus are not those of the clients and 10000, so MEET must name it;
     redis-cli --cluster create does not know them."""
     for i, node in enumerate(nodes[:3]):
         client = node.client()
@@ -284,7 +284,7 @@ EMPTY_RDB = b"REDIS0009\xff" + bytes(8)
 
 
 class FakePrimary:
-    """A primary that sends an RDB file, and then what it is told to."""
+    """A primary that sends an RDB file, and then the given stream."""
 
     def __init__(self, replica, rdb=EMPTY_RDB):
         self.sent, self.replica = 0, replica

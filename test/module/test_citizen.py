@@ -43,7 +43,7 @@ def test_defaults(r):
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
     ("calyx-huge-pages", "yes", b"yes"),
     ("calyx-prefault", "no", b"no")])
-def test_what_is_set_is_kept(start, name, value, kept):
+def test_a_setting_keeps_its_value(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", PREFIX + name, value) == "OK"
     assert r("CONFIG", "GET", PREFIX + name)[1] == kept
@@ -151,7 +151,7 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
     (("calyx-layout", "x"), "calyx-layout is native or redisbloom"),
     (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
-def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
+def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
          "--loadmodule", os.path.abspath(MODULE), *arguments], capture_output=True, text=True,
@@ -159,7 +159,7 @@ def test_wrong_load_arguments_are_told_in_the_log(tmp_path, arguments, text):
     assert out.returncode == 1 and text in out.stdout
 
 
-# ---- What the server tells -------------------------------------------------
+# ---- What the server reports ----------------------------------------------
 
 def test_module_list(r):
     modules = [dict(zip(m[::2], m[1::2])) for m in r("MODULE", "LIST")]
@@ -404,7 +404,7 @@ def test_more_than_the_machine_has_is_refused(r):
     assert answer == "OK" or isinstance(answer, Error)
 
 
-def test_rates_that_cannot_be_kept_are_told(r):
+def test_rates_that_cannot_hold_are_reported(r):
     answer = r("BF.RESERVE", "k", 1e-300, 1000)
     assert answer.startswith("ERR could not create filter: "), answer
     assert "1e-300" in answer
@@ -446,7 +446,7 @@ def all_that_could_take_long(r, turn):
 
 
 def test_nothing_holds_up_the_server(start):
-    """Where the promise of 10 ms is kept, reading that filter once takes 750 ms of
+    """Where the promise of 10 ms holds, reading that filter once takes 750 ms of
     work; so no call may take a 50th of it. The best of three tries counts, as
     page faults cost more when other processes want memory, too."""
     r = start().client()
@@ -519,7 +519,7 @@ def test_clearing_waits_for_pages_too(start):
     until(is_ready)
 
 
-def test_who_cannot_wait_for_pages_does_not(start):
+def test_commands_that_cannot_wait_for_pages_do_not(start):
     """Transactions, scripts, the replication link, and the AOF."""
     primary, replica = start(appendonly="yes"), start()
     p, r = primary.client(), follow(replica, primary)

@@ -121,11 +121,11 @@ def test_a_slot_moves_in_the_middle_of_a_push(nodes, tmp_path):
     assert t("BF.MEXISTS", "big", *range(1000)) == [1] * 1000
 
 
-def questions(node):
+def queries(node):
     return int(info(node.client(), "bf_calyx")["bf_lookups"])
 
 
-def test_a_primary_dies_while_it_is_asked(nodes):
+def test_check_survives_the_death_of_a_primary(nodes):
     caught_up(nodes[2].client(), nodes[3].client())
     process = subprocess.Popen(
         [CALYX, "check", "--wait", f"{HANGS}s", "--server", url(nodes[2], "ids")],
@@ -135,10 +135,10 @@ def test_a_primary_dies_while_it_is_asked(nodes):
     reader = threading.Thread(target=lambda: got.append(process.stdout.read()))
     reader.start()
     half = COUNT // 2
-    asked = questions(nodes[2])
+    asked = queries(nodes[2])
     process.stdin.write(lines(range(half)))
     process.stdin.flush()
-    until(lambda: questions(nodes[2]) > asked)
+    until(lambda: queries(nodes[2]) > asked)
     nodes[2].kill()
     try:
         process.stdin.write(lines(range(half, 2 * COUNT)))

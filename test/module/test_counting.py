@@ -23,7 +23,7 @@ def test_what_was_added_can_be_deleted(r, how):
     assert r("BF.CARD", "k") == 0
 
 
-def test_it_is_gone_when_deleted_as_often_as_added(r):
+def test_an_item_is_gone_when_deleted_as_often_as_added(r):
     reserve(r)
     assert r("BF.MADD", "k", "a", "a", "a", "b") == [1, 0, 0, 1]
     assert r("BF.CARD", "k") == 4
@@ -33,7 +33,7 @@ def test_it_is_gone_when_deleted_as_often_as_added(r):
     assert r("BF.COUNT", "k", "a") == 1 and r("BF.CARD", "k") == 1
 
 
-def test_insert_makes_one_too(r):
+def test_insert_makes_a_counting_filter(r):
     assert r("BF.INSERT", "k", "COUNTING", "ITEMS", "a") == [1]
     assert r("BF.DEL", "k", "a") == 1
 
@@ -158,7 +158,7 @@ def test_a_deletion_that_changes_nothing_is_not_replicated(start):
 
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
-def test_counters_are_kept(start, how):
+def test_counters_survive(start, how):
     server = start(save="3600 1") if how == "rdb" else start(
         appendonly="yes",
         aof_use_rdb_preamble="yes" if how == "preamble" else "no")

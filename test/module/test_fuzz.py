@@ -200,7 +200,7 @@ def test_damaged_payloads(quiet):
     assert accepted < COUNT  # most are refused; bits that changed cannot be seen
 
 
-# ---- Payloads with their checksums mended -----------------------------------
+# ---- Payloads with their checksums repaired -----------------------------------
 # Most of what is changed at random is stopped by the first checksum. Here those
 # inside of a filter (doc/FORMAT.md) are made right again, so that changes reach
 # what lies behind them.
@@ -237,15 +237,15 @@ def load(data, at, form="<Q"):
     return struct.unpack_from(form, data, at)[0]
 
 
-def mend_header(data, size):
+def repair_header(data, size):
     store(data, size - 8, xxh3(bytes(data[:size - 8])))
 
 
-def mend_file(data, places):
+def repair_file(data, places):
     """All sums of a file whose sections are where they were: the header's, of
     each body of less than 1 MiB, of the tables, and of both slots."""
     header, bodies, tables, slots = places
-    mend_header(data, header)
+    repair_header(data, header)
     for i, (at, size) in enumerate(bodies):
         store(data, tables + 8 * i, xxh3(bytes(data[at:at + size]), i))
     for slot in slots:
@@ -285,14 +285,14 @@ def in_header(generator, data, size):
             data[at:at + 8] = number
 
 
-def mended(generator, values):
+def repaired(generator, values):
     """A native filter, changed, with right sums; whole, or partly loaded."""
     numbers, strings = values[:5], values[5:]
     if strings[0].startswith(b"CALYXBF\2"):
         head = bytearray(strings[0])
         file = head[32:]
         in_header(generator, file, len(file))
-        mend_header(file, len(file))
+        repair_header(file, len(file))
         strings = [bytes(head[:32] + file)]
         if generator.random() < 0.5:  # and a piece of it
             bits = generator.randbytes(generator.randrange(numbers[2] + 10))
@@ -304,7 +304,7 @@ def mended(generator, values):
         data = bytearray(b"".join(strings))
         places = places_of(data)
         in_header(generator, data, places[0])
-        mend_file(data, places)
+        repair_file(data, places)
         strings, at = [], 0
         while at < len(data):  # cut anywhere: readers must not care
             size = generator.randrange(1, len(data) + 1)
@@ -319,15 +319,15 @@ def natives(r):
     return [values_of(sample) for sample in native_samples(r)]
 
 
-def test_mending_mends(quiet):
-    """What is not changed is accepted after mending: so a refusal later is not
+def test_repaired_payloads_are_accepted(quiet):
+    """What is not changed is accepted after repair: so a refusal later is not
     that of a wrong sum."""
     r = quiet.client()
     for values in natives(r):
         if not values[5].startswith(b"CALYXBF\2"):
             data = bytearray(b"".join(values[5:]))
             whole = bytes(data)
-            mend_file(data, places_of(data))
+            repair_file(data, places_of(data))
             assert data == whole
         payload = dump_payload(values, encoding=2, name=b"calyxbf-1")
         assert r("RESTORE", "k", 0, payload, "REPLACE") == "OK"
@@ -342,7 +342,7 @@ def test_damaged_payloads_with_right_sums(quiet):
     for _ in range(0, count, 250):
         commands = []
         for _ in range(250):
-            payload = mended(generator, list(generator.choice(good)))
+            payload = repaired(generator, list(generator.choice(good)))
             commands += [("DEL", "k"), ("RESTORE", "k", 0, payload), *PROBES]
         answers = r.pipeline(commands)
         for answer in answers[1::2 + len(PROBES)]:

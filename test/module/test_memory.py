@@ -1,5 +1,5 @@
 """What filters take, in bytes of used_memory: small ones no more than RedisBloom's,
-and MEMORY USAGE tells what they take."""
+and MEMORY USAGE says what they take."""
 import os
 
 import pytest
@@ -74,7 +74,7 @@ def test_100_000_filters_of_a_few_items_take_what_redisblooms_do(start):
 @pytest.mark.parametrize("capacity, most", [
     (100, 328), (1000, 1520), (10000, 13928)])
 def test_reserved_filters_take_what_redisblooms_do(r, server, capacity, most):
-    """And when they are full they keep their rate. RedisBloom tells 280 of its
+    """And when they are full they keep their rate. RedisBloom reports 280 of its
     own for 100 items, and takes 331."""
     r("BF.RESERVE", "k", 0.01, capacity)
     assert r("BF.INFO", "k", "CAPACITY") == [capacity]
@@ -82,8 +82,8 @@ def test_reserved_filters_take_what_redisblooms_do(r, server, capacity, most):
     if SERVERS_OWN:
         assert r("MEMORY", "USAGE", "k") <= most
     # 1,200 of 100,000 would be passed at 1 % once in 10^9 times
-    strangers = range(10**11, 10**11 + 100000)
-    assert in_batches(server.port, "BF.MEXISTS", "k", strangers) < 1200
+    absent = range(10**11, 10**11 + 100000)
+    assert in_batches(server.port, "BF.MEXISTS", "k", absent) < 1200
 
 
 def test_default_filters_that_grow_take_what_redisblooms_do(r, server):
@@ -136,8 +136,8 @@ def test_memory_usage_is_what_is_taken(start, commands, n):
     server = start(**ONLY_KEYS)
     taken = bytes_a_key(server, n, lambda key, i: list(commands(key, i)))
     r = server.client()
-    told = sum(r("MEMORY", "USAGE", f"k{i}") for i in range(n)) / n
-    assert abs(told - taken) <= max(16, 0.03 * taken)
+    reported = sum(r("MEMORY", "USAGE", f"k{i}") for i in range(n)) / n
+    assert abs(reported - taken) <= max(16, 0.03 * taken)
 
 
 def test_what_is_rare_is_counted_as_well(start):
@@ -146,8 +146,8 @@ def test_what_is_rare_is_counted_as_well(start):
     commands = [("BF.ADD", f"k{i}", "a") for i in range(1000)]
     commands += [("BF.CLEAR", f"k{i}") for i in range(1000)]
     taken = (used_after(server, commands) - before) / 1000
-    told = server.client()("MEMORY", "USAGE", "k500")
-    assert abs(told - taken) <= 16
+    reported = server.client()("MEMORY", "USAGE", "k500")
+    assert abs(reported - taken) <= 16
 
 
 def test_the_statistics_follow_filters_that_become_large(start):

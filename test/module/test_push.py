@@ -66,7 +66,7 @@ def test_a_filter_of_the_server_comes_into_a_file(server, r, tmp_path):
     assert found == b"5000\n"
 
 
-def test_by_a_unix_socket(start, words, tmp_path):
+def test_push_and_pull_work_by_a_unix_socket(start, words, tmp_path):
     path = tmp_path / "s"
     server = start(unixsocket=str(path))
     server.client()("CONFIG", "SET", "requirepass", "p")
@@ -81,7 +81,7 @@ def test_by_a_unix_socket(start, words, tmp_path):
 
 # ---- Keys that are taken ----------------------------------------------------
 
-def test_push_replaces_nothing_unless_told_to(server, r, tmp_path, words):
+def test_push_replaces_nothing_without_swap(server, r, tmp_path, words):
     other = make(tmp_path / "other.calyx", range(1000, 2000))
     good("push", words, url(server))
     good("push", words, url(server))  # it is there already
@@ -168,7 +168,7 @@ def test_equal_bits_are_not_yet_the_same_filter(server, tmp_path):
     assert (tmp_path / "3.calyx").read_bytes() == two.read_bytes()
 
 
-def test_a_wrong_number_of_shards_is_not_asked(server, tmp_path):
+def test_a_wrong_number_of_shards_is_refused(server, tmp_path):
     """Most keys would be looked for in the wrong shard, and not found."""
     good("build", "--shards", "4", "-o", tmp_path / "f.calyx",
          given=lines(range(100)))
@@ -281,7 +281,7 @@ def test_pull_from_a_strange_server_ends(tmp_path, answer, text):
 @pytest.mark.parametrize("host, port", [
     (b"127.0.0.1", lambda port: 2 ** 32 + port),
     (b"127.0.0.1\0", lambda port: port)])
-def test_a_node_that_cannot_be_is_not_asked(words, host, port):
+def test_an_impossible_node_is_not_contacted(words, host, port):
     """A port is not cut to what fits, nor a name at a zero byte: another server
     would get the password, and what is sent."""
     asked = []
@@ -307,7 +307,7 @@ def guarded(start):
     return server
 
 
-def test_who_may(guarded, words):
+def test_push_needs_the_right_password_and_user(guarded, words):
     good("push", words, url(guarded, "a", f":{SECRET}@"))
     good("push", words, url(guarded, "b", "loader:pw@"))
     good("push", words, url(guarded, "c"), CALYX_REDIS_PASSWORD="s3cr:t@x")
@@ -387,7 +387,7 @@ def test_the_list_of_processes_shows_no_password(tmp_path, words):
 
 
 @pytest.mark.parametrize("who", ["me:a/s3cr", "me:1?s3cr/", "s3cr/@", ":#s3cr@/"])
-def test_nor_one_in_a_url_that_makes_no_sense(words, who):
+def test_no_message_shows_a_password_of_a_malformed_url(words, who):
     """Here it is hidden while lines are awaited, before the URL is read."""
     process = subprocess.Popen(
         [CALYX, "check", "-f", words, "-", f"redis://{who}@127.0.0.1:1/k"],
@@ -620,7 +620,7 @@ def test_push_waits_for_a_server_that_is_started_again(start, large):
     assert server.client()("BF.MEXISTS", "seen", *range(9)) == [1] * 9
 
 
-def test_patience_has_an_end(start, large):
+def test_push_stops_waiting_after_its_time(start, large):
     server = start()
     relay = Relay(server.port, 6 * MIB, again=False)
     process = subprocess.Popen([CALYX, "push", "--wait", "1s", large,
@@ -717,13 +717,13 @@ def test_check_says_so_when_a_filter_goes_away(server, r, words):
                                env=environment(), stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def questions():
+    def queries():
         return int(info(r, "bf_calyx")["bf_lookups"])
 
-    before = questions()
+    before = queries()
     process.stdin.write(b"1\n")
     process.stdin.flush()
-    until(lambda: questions() > before)
+    until(lambda: queries() > before)
     r("DEL", "seen")
     _, err = process.communicate(b"2\n")
     assert process.returncode == 2 and b"no filter under the key" in err

@@ -32,9 +32,9 @@ def answers_as_before(r, key, case):
     assert r("BF.CARD", key) == case.filter.items
     if case.keys:
         assert r("BF.MEXISTS", key, *case.keys) == [1] * len(case.keys)
-    strangers = words(500, 10**6)
-    assert r("BF.MEXISTS", key, *strangers) == [int(case.filter.has(s))
-                                               for s in strangers]
+    absent = words(500, 10**6)
+    assert r("BF.MEXISTS", key, *absent) == [int(case.filter.has(s))
+                                               for s in absent]
 
 
 @each()
@@ -44,7 +44,7 @@ def test_a_payload_is_restored(r, case):
 
 
 @each()
-def test_it_goes_back_in_encoding_4(r, case):
+def test_a_restored_payload_is_dumped_in_encoding_4(r, case):
     r("RESTORE", "k", 0, case.payload())
     assert r("RESTORE", "again", 0, r("DUMP", "k")) == "OK"
     answers_as_before(r, "again", case)
@@ -86,7 +86,7 @@ def test_a_dump_made_here_is_the_same_bytes(r, case):
 
 
 @pytest.mark.parametrize("growth", [1, 2, 3])
-def test_it_grows_by_the_same_rules(plain, growth):
+def test_a_restored_chain_grows_by_the_same_rules(plain, growth):
     theirs = Filter(20, 0.02, GROWS, growth)
     first, later = words(50), words(800, 50)
     for key in first:
@@ -98,7 +98,7 @@ def test_it_grows_by_the_same_rules(plain, growth):
     assert body(plain("DUMP", "k")) == body(theirs.payload())
 
 
-def test_a_full_one_says_so(r):
+def test_a_full_restored_filter_says_so(r):
     theirs = Filter(50, 0.01, FIXED)
     for key in words(50):
         theirs.add(key)

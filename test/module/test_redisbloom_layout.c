@@ -225,10 +225,10 @@ static void new_chains_get_the_same_bits(void **state) {
         const struct keys *keys = keys_in(&files[i], "key");
         const uint8_t *fresh = section(&files[i], "new").at;
         for (size_t k = 0; k < keys->n; k++) {
-            bool told;
-            assert_ok(chain_add(c, keys->key[k].data, keys->key[k].size, &told,
+            bool added;
+            assert_ok(chain_add(c, keys->key[k].data, keys->key[k].size, &added,
                                 NULL));
-            assert_int_equal(told, fresh[k]);
+            assert_int_equal(added, fresh[k]);
         }
         assert_saved_as(&files[i], c, "val");
         chain_free(c);
@@ -237,7 +237,7 @@ static void new_chains_get_the_same_bits(void **state) {
     assert_true(made > 10);
 }
 
-static void batches_get_the_same_bits(void **state) {
+static void batches_on_a_chain_set_the_same_bits(void **state) {
     (void)state;
     for (size_t i = 0; i < cases; i++) {
         struct chain *c = made_anew(&files[i]);
@@ -376,7 +376,7 @@ static void a_dump_makes_the_same_chain(void **state) {
             load_chunk(c, &chunks[k]);
         }
         assert_false(chain_is_partial(c));
-        /* the oldest headers do not tell the growth */
+        /* the oldest headers do not say the growth */
         c->growth = (uint32_t)little(section(&files[i], "sav").at + 24, 8);
         assert_saved_as(&files[i], c, "sav");
         chain_free(c);
@@ -521,7 +521,7 @@ static void a_partial_chain_has_no_bits_beyond_what_arrived(void **state) {
 
 /* ---- Batches on bodies beyond the cache ---------------------------------- */
 
-static void many_do_what_one_by_one_does(void **state) {
+static void batches_on_a_chain_do_what_single_calls_do(void **state) {
     (void)state;
     static const uint32_t options[] = {CHAIN_GROWS, CHAIN_FORCE64,
                                        CHAIN_NOROUND, 0};
@@ -542,11 +542,11 @@ static void many_do_what_one_by_one_does(void **state) {
             chain_has_many(one, key, AT_ONCE, found);
             assert_ok(chain_add_many(many, key, AT_ONCE, fresh, NULL, NULL));
             for (size_t k = 0; k < AT_ONCE; k++) {
-                bool told;
+                bool added;
                 if (fresh[k]) assert_false(found[k]);
                 assert_ok(
-                    chain_add(one, key[k].data, key[k].size, &told, NULL));
-                assert_int_equal(told, fresh[k]);
+                    chain_add(one, key[k].data, key[k].size, &added, NULL));
+                assert_int_equal(added, fresh[k]);
             }
             assert_int_equal(chain_has_many(many, key, AT_ONCE, NULL), AT_ONCE);
         }
@@ -743,7 +743,7 @@ static void a_chain_grows_until_its_rate_is_zero(void **state) {
 }
 
 /* The numbers of BF.INFO and BF.DEBUG that RedisBloom was seen to give. */
-static void it_describes_itself_as_redisbloom_does(void **state) {
+static void a_chain_describes_itself_as_redisbloom_does(void **state) {
     (void)state;
     static const struct {
         uint64_t capacity, size, bits;
@@ -796,7 +796,7 @@ static void *ration_take(void *context, size_t size, size_t alignment) {
 static void ration_give(void *context, void *block, size_t size) {
     struct ration *r = context;
     assert_non_null(block);
-    memset(block, 0xEE, size); /* whoever told a wrong size, is seen */
+    memset(block, 0xEE, size); /* a wrong size is seen */
     r->taken--;
     free(block);
 }
@@ -816,7 +816,7 @@ static bool ration_double(void *context, double *value) {
     return get_double(((void **)context)[0], value);
 }
 
-static void no_memory_changes_nothing(void **state) {
+static void a_chain_without_memory_changes_nothing(void **state) {
     (void)state;
     struct ration ration = {0};
     const calyx_memory memory = {ration_take, ration_give, &ration};
@@ -861,7 +861,7 @@ int main(int count, char **words) {
     read_files();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_chains_get_the_same_bits),
-        cmocka_unit_test(batches_get_the_same_bits),
+        cmocka_unit_test(batches_on_a_chain_set_the_same_bits),
         cmocka_unit_test(every_encoding_is_read_and_saved_as_4),
         cmocka_unit_test(loaded_chains_answer_the_same),
         cmocka_unit_test(loaded_chains_grow_by_the_same_rules),
@@ -871,15 +871,15 @@ int main(int count, char **words) {
         cmocka_unit_test(chunks_at_wrong_places_are_refused),
         cmocka_unit_test(a_partial_chain_stays_partial),
         cmocka_unit_test(a_partial_chain_has_no_bits_beyond_what_arrived),
-        cmocka_unit_test(many_do_what_one_by_one_does),
+        cmocka_unit_test(batches_on_a_chain_do_what_single_calls_do),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
         cmocka_unit_test(more_items_than_entries_are_refused),
         cmocka_unit_test(the_data_may_end_anywhere),
         cmocka_unit_test(headers_of_another_size_are_refused),
         cmocka_unit_test(what_cannot_be_made_is_refused),
         cmocka_unit_test(a_chain_grows_until_its_rate_is_zero),
-        cmocka_unit_test(it_describes_itself_as_redisbloom_does),
-        cmocka_unit_test(no_memory_changes_nothing),
+        cmocka_unit_test(a_chain_describes_itself_as_redisbloom_does),
+        cmocka_unit_test(a_chain_without_memory_changes_nothing),
     };
     const int failures = RUN_TESTS(tests);
     for (size_t i = 0; i < cases; i++) free(files[i].all.at);

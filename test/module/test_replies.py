@@ -255,7 +255,7 @@ def test_an_empty_word_is_no_option(r):
          Error("Unknown argument received"))
 
 
-def test_insert_makes_what_it_is_told(r, layout):
+def test_insert_creates_a_filter_by_its_options(r, layout):
     r("BF.INSERT", "a", "CAPACITY", 55, "ERROR", 0.1, "EXPANSION", 3,
       "ITEMS", "x", "y")
     facts = r("BF.INFO", "a")

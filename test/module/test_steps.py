@@ -133,7 +133,7 @@ def test_others_are_served_while_whole_filters_are_worked_on(large, words):
         assert abs(answer[1] - 30000) < 600 and abs(answer[3] - 10000) < 600
 
 
-def test_others_are_served_while_a_chain_is_asked_and_added_to(start):
+def test_others_are_served_while_a_chain_is_queried_and_added_to(start):
     server = start()
     r = server.client()
     links = chain(r)

@@ -19,7 +19,7 @@ from servers import FakePrimary, are_equal, digest, dump, follow
 OTHER_SETTINGS = ("bf-expansion-factor", 0, "calyx-max-filter-bytes", 100)
 
 # In 2.8 a rate above 0.25 is what it says, in 8 it is 0.25. A stream does not
-# tell which it is; here it is as in 2.8.
+# say which it is; here it is as in 2.8.
 RATES = {"b:ns50-over", "b:rate50", "b:rate90", "b:rate26", "b:abbrev2"}
 # Those of them that might be full too early do not get full, but grow.
 UNSURE = {"b:ns50-over", "b:abbrev2"}
@@ -123,17 +123,17 @@ def test_a_stream_goes_on_after_a_full_sync(start, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cuckoo_filters_are_named_when_they_cannot_be_loaded(start, version):
-    with pytest.raises(RuntimeError) as told:
+    with pytest.raises(RuntimeError) as raised:
         start_with_aof(start, golden.plain_aof(version))
     assert "Unknown command 'CF.RESERVE' reading the append only file" in str(
-        told.value)
+        raised.value)
     server = start()
     server.kill()
     with open(server.folder + "/dump.rdb", "wb") as rdb:
         rdb.write(golden.read(version, "dump.rdb"))
-    with pytest.raises(RuntimeError) as told:
+    with pytest.raises(RuntimeError) as raised:
         server.start()
-    assert "no matching module type 'MBbloomCF'" in str(told.value)
+    assert "no matching module type 'MBbloomCF'" in str(raised.value)
 
 
 # ---- What else RedisBloom accepts -------------------------------------------
@@ -209,7 +209,7 @@ def test_loose_words_are_understood(start):
         assert {r("TYPE", key) for key in r("KEYS", "*")} == {"MBbloom--"}
 
 
-def test_clients_are_not_understood_so(r):
+def test_loose_words_are_refused_from_clients(r):
     assert isinstance(r("BF.RESERVE", "k", 0.01, 100, "junk"), Error)
     assert isinstance(r("BF.INSERT", "k", "c", 55, "i", "a"), Error)
     assert r("BF.RESERVE", "k", 0.5, 100, "LAYOUT", "redisbloom") == "OK"

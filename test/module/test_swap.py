@@ -9,9 +9,9 @@ from servers import (are_equal, commands_seen, digest, follow, free_port, info,
                      until, work_of, work_to_read)
 
 # Swaps under load: 6, one for each layout and size; or one a second for 2 minutes
-# when CALYX_LONG is set. Between them are so many questions, at least.
+# when CALYX_LONG is set. QUERIES is the least number of queries between two.
 SWAPS, PAUSE = (120, 1) if os.environ.get("CALYX_LONG") else (6, 0)
-QUESTIONS = 5000
+QUERIES = 5000
 
 
 def make(r, key, layout, *items):
@@ -114,7 +114,7 @@ def test_large_filters_are_swapped_at_once_and_freed_in_the_background(start):
 
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
-def test_the_generation_is_kept(start, how):
+def test_the_generation_survives(start, how):
     options = {"save": "3600 1"} if how == "rdb" else {
         "appendonly": "yes", "aof_use_rdb_preamble": "no"}
     server = start(**options)
@@ -179,7 +179,7 @@ def test_what_is_replicated(start):
         ["UNLINK", "live"], ["RENAME", "staged", "live"], ["PERSIST", "live"]]
 
 
-def test_watchers_and_listeners_are_told(server, r):
+def test_watchers_and_listeners_notice_a_swap(server, r):
     make(r, "live", "native", "a")
     make(r, "staged", "native", "b")
     listener = server.client()
@@ -214,14 +214,14 @@ def test_acl_and_cluster(start):
 
 
 def ask(server, stop, troubles, asked):
-    """Questions without pause. Numbers to 999 are always there, and the numbers
+    """Queries without pause. Numbers to 999 are always there, and the numbers
     from 0 have their values in the cache."""
     r = server.client()
-    questions = []
+    queries = []
     for n in range(0, 1000, 20):
-        questions += [("BF.EXISTS", "live", n), ("BF.GUARD", "live", n, "none"),
+        queries += [("BF.EXISTS", "live", n), ("BF.GUARD", "live", n, "none"),
                       ("BF.GUARD", "live", n % 40, f"cache:{n % 40}"),
-                      ("BF.GUARD", "live", f"stranger {n}", "none"),
+                      ("BF.GUARD", "live", f"absent {n}", "none"),
                       ("BF.MEXISTS", "live", *range(n, n + 20))]
     answers = []
     for n in range(0, 1000, 20):
@@ -229,11 +229,11 @@ def ask(server, stop, troubles, asked):
                     ["cached", b"value %d" % (n % 40)],
                     ["absent", None], [1] * 20]
     while not stop.is_set():
-        for question, got, right in zip(questions, r.pipeline(questions),
+        for query, got, right in zip(queries, r.pipeline(queries),
                                         answers):
             asked[0] += 1
             if got != right:
-                troubles.append((question, got))
+                troubles.append((query, got))
     r.close()
 
 
@@ -259,18 +259,18 @@ def test_swaps_and_guards_under_load(start):
             make_night(r, night)
             assert r("BF.SWAP", "live", "staged") == night + 1
             time.sleep(max(0, PAUSE - (time.time() - begun)))
-            until(lambda: total() > before + QUESTIONS)
+            until(lambda: total() > before + QUERIES)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-    print(f"{total()} questions, {SWAPS} swaps, {len(troubles)} wrong answers")
+    print(f"{total()} queries, {SWAPS} swaps, {len(troubles)} wrong answers")
     assert troubles == []
 
 
 def make_night(r, night):
     """Of every layout and size in turn; with a rate at which none of the 50
-    strangers is likely to pass in all nights."""
+    absent keys is likely to pass in all nights."""
     layout = ("native", "redisbloom")[night % 2]
     assert r("BF.RESERVE", "staged", 1e-9, 2000 if night % 3 else 2000000,
              "LAYOUT", layout) == "OK"

@@ -90,7 +90,7 @@ def tls_url(server, host="localhost", key="seen", who="", port=None):
 
 
 def commands_of(server):
-    """What it was told since CONFIG RESETSTAT, but for what tests say."""
+    """What it received since CONFIG RESETSTAT, but for what tests say."""
     stats = info(server.client(), "commandstats")
     return {name.removeprefix("cmdstat_") for name in stats} - {
         "ping", "info", "config|set", "config|resetstat"}
@@ -261,7 +261,7 @@ def test_files_that_are_no_use_are_named(server, signed, files, words, tmp_path)
 
 # ---- One side speaks TLS, the other does not --------------------------------
 
-def test_a_server_without_tls_is_told_from_one_with(server, files, words):
+def test_errors_distinguish_servers_with_and_without_tls(server, files, words):
     """A Redis that takes no TLS says nothing at all: that takes 5 seconds."""
     bad("if it has no TLS at this port, write redis://", "push", words,
         tls_url(server, port=server.port), **files)

@@ -56,11 +56,11 @@ def make_large(r, key="large", **options):
 
 def is_refused(r, key, *more):
     """Nothing may say no of a filter that is not whole."""
-    for question in (("BF.EXISTS", key, 1), ("BF.MEXISTS", key, 1, 2),
+    for query in (("BF.EXISTS", key, 1), ("BF.MEXISTS", key, 1, 2),
                      ("BF.CARD", key), ("BF.SCANDUMP", key, 0),
                      ("BF.DUMP", key, 0), *more):
-        answer = r(*question)
-        assert isinstance(answer, Error), question
+        answer = r(*query)
+        assert isinstance(answer, Error), query
         assert "still being loaded" in answer and "BF.LOAD," in answer
 
 
@@ -341,7 +341,7 @@ def test_only_changes_are_replicated(start):
 
 # ---- Memory and time --------------------------------------------------------
 
-def test_memory_is_asked_for_first(start):
+def test_memory_is_requested_before_a_load(start):
     source = start().client()
     parts = make_large(source)
     limited = start("calyx-max-filter-bytes", 1000000).client()

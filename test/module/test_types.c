@@ -286,7 +286,7 @@ static void *hold_pages(void *unused) {
 }
 
 /* What a child of BGSAVE could wait for is a lock that another thread had when
- * it was born. Each takes and gives a block of so many bytes, as it would to
+ * it was born. Each takes and gives a block of that size, as it would to
  * save a filter of half a terabyte. */
 static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
     (void)state;

@@ -61,7 +61,7 @@ def test_what_is_added_again_is_known_for_the_window_from_then_on(r):
     assert r("BF.ADD", "k", "a") == 1
 
 
-def test_each_turn_forgets_one_generation(r):
+def test_each_rotation_forgets_one_generation(r):
     reserve(r, "k", 100, 3)
     for n in range(4):
         r("BF.MADD", "k", *(f"{n}:{i}" for i in range(100)))
@@ -77,7 +77,7 @@ def test_each_turn_forgets_one_generation(r):
 @pytest.mark.parametrize("spans, there", [(1.5, 1), (3.5, 1), (4.5, 0), (900, 0)])
 def test_what_is_overdue_is_not_there(r, spans, there):
     """As after a long time without commands: one rotation has been done, others are
-    due. Who asks does not wait for them, who adds does them first."""
+    due. A query does not wait for them; an addition does them first."""
     reserve(r, "k", 100, 4)
     r("BF.MADD", "k", "a", "b")
     r("BF.ROTATE", "k", 1, now() - int(25000 * spans))
@@ -199,7 +199,7 @@ def test_rotating_by_the_timer_takes_no_memory(start):
 
 # ---- Being a filter --------------------------------------------------------
 
-def test_the_rate_is_kept_over_all_generations(r):
+def test_the_rate_holds_over_all_generations(r):
     reserve(r, "k", 1000, 8, capacity=40000)
     for n in range(9):
         r("BF.MADD", "k", *(f"{n}:{i}" for i in range(5000)))
@@ -231,7 +231,7 @@ def test_no_item_of_the_window_is_missing(r):
             assert r("BF.MEXISTS", "k", *known) == [1] * len(known)
 
 
-def test_what_it_is(r, r3):
+def test_info_describes_a_window(r, r3):
     reserve(r, "k", 2.5, 5, "SEED", 9, capacity=1000)
     assert r("TYPE", "k") == "calyxbw-1"
     assert r("BF.INFO", "k", "WINDOW") == [2500]
@@ -297,7 +297,7 @@ def test_errors(r, layout):
     assert "still being loaded" in r("BF.ROTATE", "half")
 
 
-def test_large_generations_turn_at_once(start):
+def test_large_generations_rotate_at_once(start):
     r = start("calyx-prefault", "no").client()
     reserve(r, "k", 1000, 2, capacity=100000000)
     r("BF.MADD", "k", *range(10000))
@@ -307,7 +307,7 @@ def test_large_generations_turn_at_once(start):
     assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
 
 
-def test_all_generations_turn_at_once(start):
+def test_all_generations_rotate_at_once(start):
     r = start("calyx-prefault", "no").client()
     reserve(r, "k", 1000, 64, capacity=64 * 1000000)
     r("BF.ADD", "k", "x")
@@ -318,7 +318,7 @@ def test_all_generations_turn_at_once(start):
     assert resident(r) < used + (50 << 20) or SANITIZED
 
 
-def test_many_windows_turn_in_several_rounds(start):
+def test_many_windows_rotate_in_several_passes(start):
     """Clients are served between rounds. What one round rotated is one transaction
     of the AOF."""
     server = start("calyx-prefault", "no", appendonly="yes",
@@ -433,7 +433,7 @@ def server_down(server, r):
     server.process.wait(HANGS)
 
 
-def test_replicas_turn_when_the_primary_does(start):
+def test_replicas_rotate_when_the_primary_does(start):
     """Windows that rotate several times a second, commands in between, a replica
     that comes late: equal in the end, and nothing was replicated by others."""
     primary, replica, late = start(), start(), start()
@@ -479,7 +479,7 @@ def test_a_replica_waits_for_its_primary(start):
     until(lambda: r("BF.CARD", "k") == 0)
 
 
-def test_nothing_turns_while_clients_are_paused(start):
+def test_nothing_rotates_while_clients_are_paused(start):
     """A server that replicated then would end itself."""
     server = start(appendonly="yes")
     r = server.client()
@@ -495,7 +495,7 @@ def test_nothing_turns_while_clients_are_paused(start):
     until(lambda: uptime() > begun + 1)  # its timers have run
     assert server.alive()
     assert r("BF.CARD", "k") == 1
-    assert r("BF.EXISTS", "k", "a") == 0  # which is asked all the same
+    assert r("BF.EXISTS", "k", "a") == 0  # which is queried all the same
     r("CLIENT", "UNPAUSE")
     until(lambda: r("BF.CARD", "k") == 0)
 

@@ -81,8 +81,8 @@ static const struct refusal refusals[] = {
      "growing line filters keep rates down",
      "1e-05"},
 
-    /* Rates that a hash of 64 bits cannot keep with so many keys: two keys
-     * with one hash are one key. */
+    /* Rates that a hash of 64 bits cannot keep with this number of keys: two
+     * keys with one hash are one key. */
     {{.kind = "flat", .capacity = UINT64_C(1) << 40, .fpr = 1e-9},
      BAD,
      "a hash of 64 bits",
@@ -222,7 +222,7 @@ static void planning_refuses_what_making_refuses(void **state) {
     }
 }
 
-static void nobody_has_to_ask_why(void **state) {
+static void refusals_need_no_error_to_write_to(void **state) {
     (void)state;
     const calyx_workload load = {1, 100, 0.5, 8, {0}};
     for (int i = 0; i < REFUSALS; i++) {
@@ -422,7 +422,7 @@ static void filters_with_different_keys_do_not_fit(void **state) {
 }
 
 /* A text goes into logs. The secret does not. */
-static void a_mismatch_of_keys_does_not_tell_them(void **state) {
+static void an_error_about_secret_keys_does_not_show_them(void **state) {
     (void)state;
     if (!has_siphash()) skip();
     calyx_filter *a =
@@ -548,8 +548,8 @@ static void a_workload_that_cannot_be_is_refused(void **state) {
 }
 
 /* Of bits and a rate follows a capacity, and of a capacity a rate; what follows
- * must be what a hash of 64 bits can keep: a stranger has the hash of one of n
- * keys with odds n / 2^64. */
+ * must be what a hash of 64 bits can keep: an absent key has the hash of one of
+ * n keys with odds n / 2^64. */
 static void no_plan_promises_more_than_its_hash_can_keep(void **state) {
     (void)state;
     const calyx_options wants[] = {
@@ -636,7 +636,7 @@ int main(void) {
         cmocka_unit_test(every_bad_option_is_refused_in_words_that_help),
         cmocka_unit_test(siphash_wants_a_key_and_no_seed),
         cmocka_unit_test(planning_refuses_what_making_refuses),
-        cmocka_unit_test(nobody_has_to_ask_why),
+        cmocka_unit_test(refusals_need_no_error_to_write_to),
         cmocka_unit_test(zero_means_a_thousand_keys_at_one_percent),
         cmocka_unit_test(the_limits_themselves_are_within_them),
         cmocka_unit_test(a_name_of_any_length_leaves_the_text_whole),
@@ -652,7 +652,7 @@ int main(void) {
             restore_environment),
         cmocka_unit_test(filters_made_differently_do_not_fit),
         cmocka_unit_test(filters_with_different_keys_do_not_fit),
-        cmocka_unit_test(a_mismatch_of_keys_does_not_tell_them),
+        cmocka_unit_test(an_error_about_secret_keys_does_not_show_them),
         cmocka_unit_test(filters_grown_differently_do_not_fit),
         cmocka_unit_test(filters_that_have_grown_cannot_be_compared),
         cmocka_unit_test(only_counting_filters_forget_and_freeze),

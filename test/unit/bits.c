@@ -1,4 +1,4 @@
-/* Bare bits: out of a filter, and into another. */
+/* Raw bits: out of a filter, and into another. */
 #include <string.h>
 
 #include "support.h"
@@ -11,8 +11,8 @@ static calyx_filter *filled(calyx_options want) {
     return f;
 }
 
-/* What must be told of the bits of this filter. */
-static calyx_options told(const calyx_filter *f) {
+/* The options that go with the bits of this filter. */
+static calyx_options options_of(const calyx_filter *f) {
     const calyx_info info = info_of(f);
     return (calyx_options){.kind = info.kind,
                            .hash = info.hash,
@@ -35,7 +35,7 @@ static void a_filter_of_the_bits_answers_alike(void **state) {
         uint64_t size;
         const void *bits = calyx_bits(f, &size);
         assert_int_equal(size, (info_of(f).bits + 7) / 8);
-        const calyx_options want = told(f);
+        const calyx_options want = options_of(f);
 
         calyx_filter *twin;
         assert_ok(calyx_from_bits(&want, bits, size, &twin, NULL));
@@ -81,7 +81,7 @@ static void assert_refused(calyx_options want, size_t size, calyx_status status,
     assert_int_equal(calyx_from_bits(&want, ones, size, &f, NULL), status);
 }
 
-static void what_does_not_fit_is_refused(void **state) {
+static void bits_that_do_not_fit_their_options_are_refused(void **state) {
     (void)state;
     const calyx_status bad = CALYX_BAD_ARGUMENT;
     assert_refused((calyx_options){.kind = "split", .bits = 512}, 32, bad,
@@ -105,7 +105,7 @@ int main(void) {
         cmocka_unit_test(a_filter_of_the_bits_answers_alike),
         cmocka_unit_test(the_bits_are_copied),
         cmocka_unit_test(grown_filters_have_no_one_row_of_bits),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(bits_that_do_not_fit_their_options_are_refused),
     };
     return RUN_TESTS(tests);
 }

@@ -762,7 +762,7 @@ static void odd_numbers_do_no_harm(void **state) {
 }
 
 /* Whatever number stands anywhere in a signed header, the library gives an
- * error or a filter that can be asked and added to. */
+ * error or a filter that can be queried and added to. */
 static void no_forged_header_brings_the_library_down(void **state) {
     (void)state;
     static const uint64_t values[] = {0,

@@ -216,8 +216,8 @@ static void assert_cannot_grow(calyx_filter *f, struct books *s, uint64_t i) {
     assert_has_numbers(f, 0, i);
 }
 
-/* Add numbers one by one, with the n-th call for memory failing. Tells whether
- * it did. */
+/* Add numbers one by one, with the n-th call for memory failing. Returns
+ * whether it did. */
 static bool grows_after(const char *kind, size_t n, bool for_good) {
     struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
@@ -299,7 +299,7 @@ static void a_batch_stops_where_memory_does(void **state) {
 
 /* ---- What needs no memory ------------------------------------------------ */
 
-static void all_else_needs_no_memory(void **state) {
+static void calls_on_a_filter_that_does_not_grow_need_no_memory(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         struct books s = {0};
@@ -330,7 +330,7 @@ static void all_else_needs_no_memory(void **state) {
     }
 }
 
-static void clearing_gives_back_what_growth_took(void **state) {
+static void clearing_releases_what_growth_allocated(void **state) {
     (void)state;
     struct books s = {0};
     const calyx_memory hooks = hooks_of(&s);
@@ -395,8 +395,8 @@ int main(void) {
         cmocka_unit_test(a_filter_that_cannot_be_frozen_stays_whole),
         cmocka_unit_test(a_filter_that_cannot_grow_keeps_its_keys),
         cmocka_unit_test(a_batch_stops_where_memory_does),
-        cmocka_unit_test(all_else_needs_no_memory),
-        cmocka_unit_test(clearing_gives_back_what_growth_took),
+        cmocka_unit_test(calls_on_a_filter_that_does_not_grow_need_no_memory),
+        cmocka_unit_test(clearing_releases_what_growth_allocated),
         cmocka_unit_test(hooks_may_go_once_the_filter_is_made),
         cmocka_unit_test(no_filter_may_be_freed),
         cmocka_unit_test(the_largest_filter_is_refused_by_memory_alone),

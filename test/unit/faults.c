@@ -84,7 +84,7 @@ static const int errors[] = {EIO, ENOSPC, EDQUOT};
 enum { ERRORS = sizeof errors / sizeof errors[0] };
 
 /* Let the calls fail one by one, until there are no more of them. */
-static void closing_tells_of_every_call_that_failed(void **state) {
+static void closing_reports_every_call_that_failed(void **state) {
     (void)state;
     for (enum call call = CLOSE; call < CALLS; call++)
         for (size_t i = 0; i < ERRORS; i++) {
@@ -102,7 +102,7 @@ static void closing_tells_of_every_call_that_failed(void **state) {
                 if (failed) assert_int_equal(why.os_code, errors[i]);
                 if (failed) assert_non_null(strstr(why.text, path));
                 if (!failed) break;
-                /* What is there is sound in any case; the next writer mends
+                /* What is there is sound in any case; the next writer repairs
                  * it. */
                 assert_in_range(verify_file(path) - CALYX_UNSEALED, 0, 9);
                 assert_ok(calyx_close(map(path, CALYX_WRITE), NULL));
@@ -112,7 +112,7 @@ static void closing_tells_of_every_call_that_failed(void **state) {
         }
 }
 
-static void syncing_tells_of_every_call_that_failed(void **state) {
+static void syncing_reports_every_call_that_failed(void **state) {
     (void)state;
     for (enum call call = FSYNC; call < CALLS; call++) {
         int at = 0;
@@ -167,7 +167,7 @@ static void an_interrupted_sync_is_tried_again(void **state) {
         }
 }
 
-static void saving_tells_of_every_call_that_failed(void **state) {
+static void saving_reports_every_call_that_failed(void **state) {
     (void)state;
     calyx_filter *f = make_filter((calyx_options){0});
     for (enum call call = CLOSE; call <= FSYNC; call++) {
@@ -208,11 +208,11 @@ static void a_file_replaced_before_it_is_locked_is_not_written(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(closing_tells_of_every_call_that_failed),
-        IN_FOLDER(syncing_tells_of_every_call_that_failed),
+        IN_FOLDER(closing_reports_every_call_that_failed),
+        IN_FOLDER(syncing_reports_every_call_that_failed),
         IN_FOLDER(a_mark_that_cannot_be_synced_stops_the_key),
         IN_FOLDER(an_interrupted_sync_is_tried_again),
-        IN_FOLDER(saving_tells_of_every_call_that_failed),
+        IN_FOLDER(saving_reports_every_call_that_failed),
         IN_FOLDER(a_file_replaced_before_it_is_locked_is_not_written),
     };
     return RUN_TESTS(tests);

@@ -199,7 +199,7 @@ static void a_name_may_be_long(void **state) {
 
 /* ---- Replacement --------------------------------------------------------- */
 
-static void who_has_the_old_file_keeps_it(void **state) {
+static void a_reader_of_the_old_file_still_reads_it(void **state) {
     (void)state;
     const char *file = path_of("f");
     save_text("rose", file);
@@ -291,7 +291,7 @@ static void a_replaced_file_keeps_its_permissions(void **state) {
     umask(before);
 }
 
-/* Memory that looks at the new file whenever it is asked, by its descriptor,
+/* Memory that looks at the new file at every call, by its descriptor,
  * since it may have no name. Saving asks when it is there, empty; and when it
  * is written. */
 struct spy {
@@ -504,7 +504,8 @@ static void save_iris(void) {
     calyx_free(f);
 }
 
-/* A group that can't be kept leaves no more permissions than all others have.
+/* A group that can't be restored leaves no more permissions than all others
+ * have.
  */
 static void another_group_gets_no_more_than_others_had(void **state) {
     (void)state;
@@ -531,8 +532,7 @@ static void another_group_gets_no_more_than_others_had(void **state) {
 /* ---- Disks and memory ------------------------------------------------------
  */
 
-/* The system takes no more than so many bytes of a file, for any number of
- * pages. */
+/* RLIMIT_FSIZE ends the file at each page in turn. */
 static void a_disk_that_gets_full_keeps_the_old_filter(void **state) {
     (void)state;
     save_text("rose", path_of("f"));
@@ -572,7 +572,7 @@ static void *take_if_any(void *context, size_t size, size_t alignment) {
     return *any ? spy_take(&(struct spy){0}, size, alignment) : NULL;
 }
 
-static void give_back(void *context, void *block, size_t size) {
+static void release(void *context, void *block, size_t size) {
     (void)context, (void)size;
     free(block);
 }
@@ -582,7 +582,7 @@ static void without_memory_the_old_file_stays(void **state) {
     (void)state;
     save_text("rose", path_of("f"));
     bool any = true;
-    const calyx_memory hooks = {take_if_any, give_back, &any};
+    const calyx_memory hooks = {take_if_any, release, &any};
     calyx_filter *f = make_filter((calyx_options){.memory = &hooks});
     any = false;
     calyx_error why;
@@ -710,7 +710,7 @@ enum { ADDERS = 2, SAVES = 20 };
 
 struct adder {
     calyx_filter *f;
-    uint64_t start, added; /* numbers from start on are in, so many */
+    uint64_t start, added; /* `added` numbers from start on are in */
     bool stop;
     pthread_t thread;
 };
@@ -783,7 +783,7 @@ int main(void) {
         IN_FOLDER(a_mapped_filter_can_be_saved),
         IN_FOLDER(a_path_may_be_relative),
         IN_FOLDER(a_name_may_be_long),
-        IN_FOLDER(who_has_the_old_file_keeps_it),
+        IN_FOLDER(a_reader_of_the_old_file_still_reads_it),
         IN_FOLDER(a_link_stays_a_link),
         IN_FOLDER(a_second_name_keeps_the_old_filter),
         IN_FOLDER(a_new_file_gets_what_the_umask_leaves),
@@ -802,7 +802,7 @@ int main(void) {
         IN_FOLDER(a_limit_holds_for_files),
         IN_FOLDER(no_file_is_left_open),
         IN_FOLDER(a_file_has_every_key_added_before_it),
-        IN_POOR_FOLDER(who_has_the_old_file_keeps_it),
+        IN_POOR_FOLDER(a_reader_of_the_old_file_still_reads_it),
         IN_POOR_FOLDER(a_new_file_gets_what_the_umask_leaves),
         IN_POOR_FOLDER(a_replaced_file_keeps_its_permissions),
         IN_POOR_FOLDER(no_file_is_ever_wider_than_the_last),

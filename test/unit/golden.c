@@ -185,7 +185,7 @@ static void with_each(void (*act)(const struct golden *)) {
         seen++;
     }
     closedir(dir);
-    assert_true(seen >= 46); /* so many there were on the first day */
+    assert_true(seen >= 46); /* as many as on the first day */
 }
 
 /* ---- Every way to open one ----------------------------------------------- */
@@ -265,8 +265,8 @@ static void check_fact(const char *word, const char *value,
         assert_string_equal(value, calyx_comment(f));
 }
 
-static void check_question(const struct golden *g, const char *word,
-                           const char *value, const calyx_filter *f) {
+static void check_lookup(const struct golden *g, const char *word,
+                         const char *value, const calyx_filter *f) {
     uint8_t key[LONGEST_KEY];
     unsigned long count = 0;
     const bool counted = strcmp(word, "count") == 0;
@@ -283,7 +283,7 @@ static void check_question(const struct golden *g, const char *word,
     if (size == 8) assert_int_equal(calyx_has_u64(f, load64(key)), wanted);
 }
 
-static bool is_question(const char *word) {
+static bool is_lookup(const char *word) {
     return strcmp(word, "has") == 0 || strcmp(word, "lacks") == 0 ||
            strcmp(word, "count") == 0;
 }
@@ -295,8 +295,8 @@ static void check_text(const struct golden *g, const calyx_filter *f) {
         char *value = strchr(line, ' ');
         assert_non_null(value);
         *value++ = 0;
-        if (is_question(line))
-            check_question(g, line, value, f);
+        if (is_lookup(line))
+            check_lookup(g, line, value, f);
         else
             check_fact(line, value, f);
     }
@@ -349,7 +349,7 @@ static void check_writing(const struct golden *g) {
     }
 }
 
-static void written_again_they_are_the_same(void **state) {
+static void golden_files_written_again_are_the_same_bytes(void **state) {
     (void)state;
     with_each(check_writing);
 }
@@ -397,7 +397,8 @@ static void check_secret(const struct golden *g) {
     }
 }
 
-static void without_their_key_they_stay_shut(void **state) {
+static void golden_files_with_a_secret_key_do_not_open_without_it(
+    void **state) {
     (void)state;
     with_each(check_secret);
 }
@@ -409,18 +410,18 @@ static void check_fullness(const struct golden *g) {
     const char *at = (const char *)g->text.at;
     char line[LINE];
     uint8_t key[LONGEST_KEY];
-    const char *stranger = next_line(&at, "lacks", line, sizeof line);
-    assert_int_equal(calyx_add(f, key, parse_key(stranger, key), NULL),
+    const char *absent = next_line(&at, "lacks", line, sizeof line);
+    assert_int_equal(calyx_add(f, key, parse_key(absent, key), NULL),
                      CALYX_FULL);
     calyx_free(f);
 }
 
-static void full_ones_take_no_more(void **state) {
+static void full_golden_files_refuse_another_key(void **state) {
     (void)state;
     with_each(check_fullness);
 }
 
-/* ---- The document tells the truth ---------------------------------------- */
+/* ---- The document is true ---------------------------------------------- */
 
 /* The lines of doc/FORMAT.md between ```word and ```. */
 static char *block_of_document(const char *word) {
@@ -486,7 +487,7 @@ static void the_worked_example_is_a_filter(void **state) {
     free(dump);
 }
 
-static void its_hashes_are_ours(void **state) {
+static void the_hashes_in_format_md_are_those_of_the_code(void **state) {
     (void)state;
     char *block = block_of_document("hashes"), line[LINE];
     const char *at = block;
@@ -507,8 +508,8 @@ static void its_hashes_are_ours(void **state) {
     free(block);
 }
 
-/* Set number i of those for so many columns, which keys with more probes than
- * columns take twice, is this one. */
+/* Set number i of those for this number of columns, which keys with more probes
+ * than columns take twice, is this one. */
 static void assert_set(unsigned columns, unsigned i, unsigned set) {
     for (unsigned more = 0; more <= LINE_COLUMNS; more += LINE_COLUMNS) {
         const struct line_choice of = line_choices[columns + more];
@@ -525,7 +526,7 @@ static void assert_sets(unsigned columns, unsigned sets) {
 }
 
 /* Numbers of columns are decimal, sets hexadecimal. */
-static void its_sets_are_ours(void **state) {
+static void the_column_sets_in_format_md_are_those_of_the_code(void **state) {
     (void)state;
     char *block = block_of_document("sets"), *at = block, *end;
     unsigned columns = 0, sets = 0;
@@ -582,7 +583,7 @@ static calyx_filter *filter_of_hash(const char *kind, unsigned probes,
 }
 
 /* Kind, probes and hash, then the bits that are set, from the first on. */
-static void its_places_are_ours(void **state) {
+static void the_bits_in_format_md_are_those_of_the_code(void **state) {
     (void)state;
     char *block = block_of_document("places"), line[LINE];
     const char *at = block;
@@ -638,7 +639,7 @@ static void retired_codes_are_refused(void **state) {
     close_golden(&g);
 }
 
-/* Numbered columns: a number, then its value; `wanted` tells what that is. */
+/* Numbered columns: a number, then its value; `wanted` is that value. */
 static void check_columns(const char *word, unsigned count,
                           uint64_t (*wanted)(unsigned)) {
     char *block = block_of_document(word), *at = block;
@@ -656,7 +657,7 @@ static uint64_t salt_of(unsigned w) {
     return line_salt[w];
 }
 
-static void its_tables_are_ours(void **state) {
+static void the_salts_in_format_md_are_those_of_the_code(void **state) {
     (void)state;
     check_columns("salts", LINE_COLUMNS, salt_of);
 }
@@ -680,7 +681,7 @@ static void append(struct paper *to, const char *text, size_t length) {
     to->text[to->length] = 0;
 }
 
-/* Questions for the reader, and what it shall print. */
+/* Lookups for the reader, and what it shall print. */
 struct exam {
     struct paper keys, answers;
 };
@@ -732,7 +733,7 @@ static void check_exam(struct exam *exam, const char *options,
     free(exam->answers.text);
 }
 
-/* Mostly short keys, but of every length that hashes tell apart. */
+/* Mostly short keys, but of every length class of the hashes. */
 static size_t random_key(struct generator *from, uint8_t key[LONGEST_KEY]) {
     static const uint64_t most[] = {4, 9, 17, 33, 129, 241, LONGEST_KEY, 41};
     const size_t size = random_below(from, most[random_below(from, 8)]);
@@ -740,8 +741,8 @@ static size_t random_key(struct generator *from, uint8_t key[LONGEST_KEY]) {
     return size;
 }
 
-static void ask_strangers(struct exam *exam, const calyx_filter *f,
-                          struct generator *from, int n) {
+static void query_absent_keys(struct exam *exam, const calyx_filter *f,
+                              struct generator *from, int n) {
     uint8_t key[LONGEST_KEY];
     for (int i = 0; i < n; i++) ask(exam, f, key, random_key(from, key));
 }
@@ -762,9 +763,9 @@ static void examine_golden(const struct golden *g) {
         uint8_t key[LONGEST_KEY];
         const char *last = strrchr(line, ' ') + 1;
         *strchr(line, ' ') = 0;
-        if (is_question(line)) ask(&exam, f, key, parse_key(last, key));
+        if (is_lookup(line)) ask(&exam, f, key, parse_key(last, key));
     }
-    ask_strangers(&exam, f, &from, 100);
+    query_absent_keys(&exam, f, &from, 100);
     option_of_key(option, g->how.key);
     check_exam(&exam, option, g->path);
     calyx_free(f);
@@ -785,8 +786,8 @@ static void examine(calyx_options want, int keys) {
         assert_ok(calyx_add(f, key, random_key(&from, key), NULL));
     scratch_path(path, "filter");
     assert_ok(calyx_save(f, path, NULL));
-    ask_strangers(&exam, f, &same, keys); /* which are the keys again */
-    ask_strangers(&exam, f, &from, keys);
+    query_absent_keys(&exam, f, &same, keys); /* which are the keys again */
+    query_absent_keys(&exam, f, &from, keys);
     option_of_key(option, want.key);
     check_exam(&exam, option, path);
     calyx_free(f);
@@ -848,17 +849,17 @@ static void python_refuses_damage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files_answer_as_they_did),
-        cmocka_unit_test(written_again_they_are_the_same),
+        cmocka_unit_test(golden_files_written_again_are_the_same_bytes),
         cmocka_unit_test(alignments_can_be_crossed),
-        cmocka_unit_test(without_their_key_they_stay_shut),
-        cmocka_unit_test(full_ones_take_no_more),
+        cmocka_unit_test(golden_files_with_a_secret_key_do_not_open_without_it),
+        cmocka_unit_test(full_golden_files_refuse_another_key),
         cmocka_unit_test(the_worked_example_is_a_filter),
-        cmocka_unit_test(its_hashes_are_ours),
-        cmocka_unit_test(its_sets_are_ours),
+        cmocka_unit_test(the_hashes_in_format_md_are_those_of_the_code),
+        cmocka_unit_test(the_column_sets_in_format_md_are_those_of_the_code),
         cmocka_unit_test(columns_are_taken_equally_often_and_pairs_nearly_so),
-        cmocka_unit_test(its_places_are_ours),
+        cmocka_unit_test(the_bits_in_format_md_are_those_of_the_code),
         cmocka_unit_test(retired_codes_are_refused),
-        cmocka_unit_test(its_tables_are_ours),
+        cmocka_unit_test(the_salts_in_format_md_are_those_of_the_code),
         cmocka_unit_test(python_agrees_on_golden_files),
         cmocka_unit_test(python_agrees_on_random_keys),
         cmocka_unit_test(python_agrees_on_chunks),

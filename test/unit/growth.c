@@ -1,6 +1,6 @@
 /*
  * Filters that outgrow what they were made for. Those that may grow keep their
- * promise at a price in bits; the others tell what rate is left.
+ * promise at a price in bits; the others say what rate is left.
  */
 #include "filter/filter.h"
 
@@ -42,14 +42,14 @@ static void assert_has_in_batches(const calyx_filter *f, uint64_t from,
     assert_int_equal(count_found_in_batches(f, from, to), to - from);
 }
 
-static const uint64_t STRANGERS = UINT64_C(1) << 40; /* and those above it */
+static const uint64_t ABSENT = UINT64_C(1) << 40; /* and those above it */
 
-/* The rate measured on n strangers speaks not against this one: were it the
+/* The rate measured on n absent keys does not contradict this one: were it the
  * true one, more than 1 in 10^9 measurements would be as high. */
 static void assert_rate_at_most(const calyx_filter *f, uint64_t n, double fpr) {
-    const uint64_t found = count_found_in_batches(f, STRANGERS, STRANGERS + n);
+    const uint64_t found = count_found_in_batches(f, ABSENT, ABSENT + n);
     if (odds_at_least(found, n, fpr) < UNLIKELY)
-        fail_msg("%llu of %llu strangers found", (unsigned long long)found,
+        fail_msg("%llu of %llu absent keys found", (unsigned long long)found,
                  (unsigned long long)n);
 }
 
@@ -80,7 +80,7 @@ static void grows_to_many(uint64_t capacity, double growth, double most_bits) {
     assert_true(info.fpr == 0.01 && info.fpr_now <= 0.01);
     assert_true(info.capacity >= info.items);
     /* A key that an older part seems to have is not added again: that is less
-     * than 1 %, and neither is told by the fill. */
+     * than 1 %, and neither shows in the fill. */
     assert_true(info.items > keys / 100 * 99 && info.items <= keys);
     assert_true(fabs(info.distinct / (double)info.items - 1) < 0.005);
     const double bits = bits_a_key(f, keys);
@@ -131,7 +131,7 @@ static void every_kind_grows_and_keeps_its_rate(void **state) {
 }
 
 /* The rate holds on the way, too, just before each part is full. */
-static void the_rate_is_kept_at_every_size(void **state) {
+static void the_rate_holds_at_every_size(void **state) {
     (void)state;
     calyx_filter *f =
         make_filter((calyx_options){.capacity = 1000, .growth = 1.6});
@@ -164,15 +164,14 @@ static void adding_one_by_one_grows_as_adding_many_does(void **state) {
     }
 }
 
-/* Half of these keys are among the first so many that were added. */
+/* Half of these keys are among the first `keys` that were added. */
 static void check_many_against_one(const calyx_filter *f, uint64_t keys) {
-    enum { QUESTIONS = 9000 };
-    static const size_t sizes[] = {1,    3,    511,  1023,
-                                   1024, 4095, 4097, QUESTIONS};
-    static uint64_t numbers[QUESTIONS];
-    static bool want[QUESTIONS], found[QUESTIONS];
+    enum { LOOKUPS = 9000 };
+    static const size_t sizes[] = {1, 3, 511, 1023, 1024, 4095, 4097, LOOKUPS};
+    static uint64_t numbers[LOOKUPS];
+    static bool want[LOOKUPS], found[LOOKUPS];
     struct generator random = {5};
-    for (size_t i = 0; i < QUESTIONS; i++) {
+    for (size_t i = 0; i < LOOKUPS; i++) {
         numbers[i] = random_below(&random, 2 * keys);
         want[i] = calyx_has_u64(f, numbers[i]);
     }
@@ -187,8 +186,8 @@ static void check_many_against_one(const calyx_filter *f, uint64_t keys) {
     }
 }
 
-/* Many questions may be answered in another order than they were asked. */
-static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
+/* A batch may be looked up in another order than that of its keys. */
+static void a_grown_filter_answers_batches_like_single_lookups(void **state) {
     (void)state;
     enum { KEYS = 600000 };
     calyx_filter *f =
@@ -200,8 +199,9 @@ static void a_grown_filter_answers_many_as_it_answers_one(void **state) {
     calyx_free(f);
 }
 
-/* Large parts are asked one by one, the others together. */
-static void so_does_one_with_large_parts(void **state) {
+/* Large parts are queried one by one, the others together. */
+static void a_grown_filter_with_large_parts_answers_like_single_lookups(
+    void **state) {
     (void)state;
     enum { KEYS = 3300000, LARGE = 16 << 20 };
     calyx_filter *f = make_filter(
@@ -217,7 +217,8 @@ static void so_does_one_with_large_parts(void **state) {
 }
 
 /* There the kernel hashes numbers on its way, with any seed. */
-static void so_does_a_large_filter_that_has_not_grown(void **state) {
+static void a_large_filter_of_one_part_answers_batches_like_single_lookups(
+    void **state) {
     (void)state;
     enum { KEYS = 5000 };
     static const char *const kinds[] = {"line", "counting"};
@@ -295,7 +296,7 @@ static void the_first_part_is_full_at_its_capacity(void **state) {
             fresh_keys += fresh || strcmp(*kind, "counting") == 0;
             assert_int_equal(info_of(f).parts, 1);
         }
-        while (calyx_has_u64(f, i)) i++; /* strangers that seem known */
+        while (calyx_has_u64(f, i)) i++; /* absent keys that seem known */
 
         assert_ok(calyx_add_u64(f, i, NULL));
 
@@ -383,8 +384,8 @@ static void the_rates_of_all_parts_sum_to_less_than_the_promise(void **state) {
     }
 }
 
-/* A stranger has the hash of one of n keys with odds n / 2^64, in whatever part
- * they are; a filter that promises less must stop growing before. */
+/* An absent key has the hash of one of n keys with odds n / 2^64, in whatever
+ * part they are; a filter that promises less must stop growing before. */
 static void the_promise_allows_for_keys_with_one_hash(void **state) {
     (void)state;
     static struct chain c;
@@ -409,7 +410,7 @@ static void the_promise_allows_for_keys_with_one_hash(void **state) {
     }
 }
 
-static void each_part_makes_the_whole_so_many_times_larger(void **state) {
+static void each_part_multiplies_the_filter_by_its_growth(void **state) {
     (void)state;
     static struct chain c;
     const double growths[] = {1.25, 1.6, 2, 16};
@@ -486,7 +487,7 @@ static void small_parts_of_fine_growth_fill_their_blocks(void **state) {
     }
 }
 
-static void the_first_part_has_the_rate_that_was_asked_for(void **state) {
+static void the_first_part_has_the_requested_rate(void **state) {
     (void)state;
     static struct chain c;
     begin(&c,
@@ -520,7 +521,7 @@ static void past_capacity_the_rate_rises_as_described(void **state) {
             const calyx_info info = info_of(f);
             const uint64_t n = 200000;
             const uint64_t found =
-                count_found_in_batches(f, STRANGERS, STRANGERS + n);
+                count_found_in_batches(f, ABSENT, ABSENT + n);
 
             if (odds_at_least(found, n, info.fpr_now) < UNLIKELY ||
                 odds_at_most(found, n, info.fpr_now) < UNLIKELY)
@@ -538,7 +539,7 @@ static void past_capacity_the_rate_rises_as_described(void **state) {
     }
 }
 
-/* Add numbers until a strict filter is full; tells how many were fresh. */
+/* Add numbers until a strict filter is full; returns how many were fresh. */
 static uint64_t fill_up(calyx_filter *f, uint64_t *next) {
     for (uint64_t fresh_keys = 0;; fresh_keys++, (*next)++) {
         bool fresh = false;
@@ -688,21 +689,23 @@ int main(void) {
         cmocka_unit_test(a_growing_filter_of_the_right_size_costs_little),
         cmocka_unit_test(from_a_tenth_a_filter_costs_twice),
         cmocka_unit_test(every_kind_grows_and_keeps_its_rate),
-        cmocka_unit_test(the_rate_is_kept_at_every_size),
+        cmocka_unit_test(the_rate_holds_at_every_size),
         cmocka_unit_test(adding_one_by_one_grows_as_adding_many_does),
-        cmocka_unit_test(a_grown_filter_answers_many_as_it_answers_one),
-        cmocka_unit_test(so_does_one_with_large_parts),
-        cmocka_unit_test(so_does_a_large_filter_that_has_not_grown),
+        cmocka_unit_test(a_grown_filter_answers_batches_like_single_lookups),
+        cmocka_unit_test(
+            a_grown_filter_with_large_parts_answers_like_single_lookups),
+        cmocka_unit_test(
+            a_large_filter_of_one_part_answers_batches_like_single_lookups),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
         cmocka_unit_test(removing_old_keys_takes_nothing_from_newer_ones),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_rates_of_all_parts_sum_to_less_than_the_promise),
         cmocka_unit_test(the_promise_allows_for_keys_with_one_hash),
-        cmocka_unit_test(each_part_makes_the_whole_so_many_times_larger),
+        cmocka_unit_test(each_part_multiplies_the_filter_by_its_growth),
         cmocka_unit_test(a_full_chain_takes_at_most_28_bits_a_key),
         cmocka_unit_test(from_a_hundred_keys_fine_growth_takes_little),
         cmocka_unit_test(small_parts_of_fine_growth_fill_their_blocks),
-        cmocka_unit_test(the_first_part_has_the_rate_that_was_asked_for),
+        cmocka_unit_test(the_first_part_has_the_requested_rate),
         cmocka_unit_test(past_capacity_the_rate_rises_as_described),
         cmocka_unit_test(a_strict_filter_is_full_at_exactly_its_capacity),
         cmocka_unit_test(a_batch_stops_where_a_strict_filter_is_full),

@@ -199,7 +199,7 @@ static void a_number_hashes_as_its_eight_little_endian_bytes(void **state) {
 
 /* At every level, and with any number of them left over; nothing beyond them is
  * read or written. */
-static void many_numbers_hash_so_with_any_seed(void **state) {
+static void many_numbers_hash_as_single_ones_with_any_seed(void **state) {
     (void)state;
     struct generator random = {3};
     for (const char *const *name = calyx_hashes(); *name; name++)
@@ -240,8 +240,8 @@ static void a_key_its_hash_and_its_number_leave_the_same_bits(void **state) {
     }
 }
 
-/* Each filter holds one key at a rate of one in a million, so that a stranger
- * which passed here by chance would be a surprise; the seed is fixed. */
+/* Each filter holds one key at a rate of one in a million, so that an absent
+ * key which passed here by chance would be a surprise; the seed is fixed. */
 static const double RARE = 1e-6;
 
 static void many_hashes_are_those_of_each_key(void **state) {
@@ -370,7 +370,7 @@ int main(void) {
         cmocka_unit_test(every_listed_hash_is_tested_here),
         cmocka_unit_test(many_keys_hash_as_each_of_them_does),
         cmocka_unit_test(a_number_hashes_as_its_eight_little_endian_bytes),
-        cmocka_unit_test(many_numbers_hash_so_with_any_seed),
+        cmocka_unit_test(many_numbers_hash_as_single_ones_with_any_seed),
         cmocka_unit_test(a_key_its_hash_and_its_number_leave_the_same_bits),
         cmocka_unit_test(many_hashes_are_those_of_each_key),
         cmocka_unit_test(bytes_after_a_nul_belong_to_the_key),

@@ -209,7 +209,8 @@ static void runs_give_the_answers_that_singles_do(void **state) {
     on_every_kernel(ask_in_runs);
 }
 
-/* Numbers of a run are hashed when their lines are called, not all at once. */
+/* Numbers of a run are hashed when their lines are prefetched, not all at once.
+ */
 static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
                             const struct kernel *kernel) {
     if (!kernel->hashes_numbers) return;
@@ -257,13 +258,13 @@ static void numbers_are_hashed_on_their_way(void **state) {
 }
 
 /* Kernels may have loops of their own for bodies that no cache holds. */
-static void large_bodies_are_no_exception(void **state) {
+static void kernels_agree_on_bodies_beyond_the_cache(void **state) {
     (void)state;
     static look *const tests[] = {add_in_runs, ask_in_runs, ask_for_numbers};
     for (const char *const *name = calyx_kinds(); *name; name++) {
         const struct kind *kind = kind_named(*name);
         const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
-        if (kind->count) continue; /* it is asked as a line filter is */
+        if (kind->count) continue; /* its lookups are those of a line filter */
         for (uint32_t k = 8; k <= kind->most_probes && k <= 16; k += 8) {
             const struct shape shape = {blocks, k};
             for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
@@ -474,7 +475,7 @@ int main(void) {
         cmocka_unit_test(runs_leave_the_bits_that_singles_do),
         cmocka_unit_test(runs_give_the_answers_that_singles_do),
         cmocka_unit_test(numbers_are_hashed_on_their_way),
-        cmocka_unit_test(large_bodies_are_no_exception),
+        cmocka_unit_test(kernels_agree_on_bodies_beyond_the_cache),
         cmocka_unit_test(many_parts_answer_as_each_of_them),
         cmocka_unit_test(runs_remove_what_singles_do),
         cmocka_unit_test(every_kernel_counts_as_a_plain_array_does),

@@ -16,7 +16,7 @@
 static const uint64_t BITS = (UINT64_C(1) << 33) + (UINT64_C(1) << 30);
 enum { KEYS = 5000, PAGE = 4096 };
 
-/* A filter of so many bits, or NULL and a word why there is none. */
+/* A filter of that number of bits, or NULL and a word why there is none. */
 static calyx_filter *make_large(const char *kind, uint64_t bits,
                                 const calyx_memory *memory) {
     const calyx_options want = {
@@ -101,7 +101,7 @@ static void a_body_past_2_to_the_33_bits_is_used_to_its_end(void **state) {
         assert_int_equal(count_random_found(f, 0, KEYS), KEYS);
         assert_is_spread_evenly(f);
         assert_true(bits_between(f, UINT64_C(1) << 33, BITS) > 0);
-        /* So empty a filter knows every stranger; a body of 2^32 bits that
+        /* So empty a filter knows every absent key; a body of 2^32 bits that
          * took all these keys would not be much fuller, but see above. */
         assert_true(count_random_found(f, KEYS, 11 * KEYS) < 3);
         calyx_free(f);
@@ -156,7 +156,7 @@ static void more_than_2_to_the_32_lines_are_found_in_runs(void **state) {
 
 /* Each key comes off the counters that it went to: none is shared by all that
  * are a multiple of 2^32 apart. */
-static void counters_past_2_to_the_33_are_told_apart(void **state) {
+static void counters_past_2_to_the_33_are_distinct(void **state) {
     (void)state;
     calyx_filter *f = make_large("counting", BITS, &sparse_memory);
     if (!f) return;
@@ -205,7 +205,7 @@ int main(void) {
         cmocka_unit_test(a_body_past_2_to_the_33_bits_is_used_to_its_end),
         cmocka_unit_test(a_flat_body_past_2_to_the_36_bits_is_used_to_its_end),
         cmocka_unit_test(more_than_2_to_the_32_lines_are_found_in_runs),
-        cmocka_unit_test(counters_past_2_to_the_33_are_told_apart),
+        cmocka_unit_test(counters_past_2_to_the_33_are_distinct),
         cmocka_unit_test(the_memory_by_default_holds_a_large_body_that_folds),
     };
     return RUN_TESTS(tests);

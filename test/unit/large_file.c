@@ -1,6 +1,6 @@
 /*
  * Files over 2 and over 4 GiB, and bodies whose bits number around 2^31, 2^32
- * and 2^33: where a size or a place that was kept in too small a number would
+ * and 2^33: where a size or a place in too narrow an integer would
  * show. This takes gigabytes and seconds, so it is done once, with the scalar
  * kernel, and not under a sanitizer; and only where there is room.
  */

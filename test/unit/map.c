@@ -1,7 +1,7 @@
 /*
  * Filters used in place. Opening reads next to nothing; adding survives the
  * death of the process; and a file that is cut short under a filter makes it
- * say yes, or kills who asks, but never makes it say no.
+ * say yes, or kills its process, but never makes it say no.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static long resident_pages(void) {
     return resident;
 }
 
-/* Judged by what was read, since time tells little on a busy machine. */
+/* Judged by what was read, since time says little on a busy machine. */
 static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
@@ -271,7 +271,7 @@ static void a_file_is_unsealed_from_opening_to_closing(void **state) {
 }
 
 /* Checksums that are out of date are no damage. */
-static void who_mapped_before_the_writer_can_verify(void **state) {
+static void a_reader_that_mapped_before_the_writer_can_verify(void **state) {
     (void)state;
     save_numbers((calyx_options){0}, KEYS);
     calyx_filter *reader = map(path, CALYX_READ),
@@ -284,7 +284,7 @@ static void who_mapped_before_the_writer_can_verify(void **state) {
     calyx_free(reader);
 }
 
-static void items_are_kept_in_place(void **state) {
+static void the_number_of_items_is_stored_in_place(void **state) {
     (void)state;
     save_numbers((calyx_options){.capacity = 2 * KEYS, .fpr = 1e-5}, KEYS);
     calyx_filter *f = map(path, CALYX_WRITE);
@@ -484,7 +484,7 @@ static void a_copy_of_what_is_in_place_grows_and_forgets(void **state) {
 
 enum { ROUNDS = 200, BATCH = 10 };
 
-/* Add numbers from `next` on, and tell through the pipe how far they are
+/* Add numbers from `next` on, and report through the pipe how far they are
  * synced, until killed. */
 static void add_until_killed(uint64_t next, int acknowledges) {
     calyx_filter *f = NULL;
@@ -558,8 +558,8 @@ static void jump_on(int signal) {
     siglongjmp(past_the_end, 1);
 }
 
-/* In a child: which of the keys does it deny? Dying on a question is no answer,
- * and the next is asked. */
+/* In a child: which of the keys does it deny? Dying in a lookup is no answer;
+ * the next key follows. */
 static void ask_all(const calyx_filter *f) {
     static volatile uint64_t number;
     static uint64_t numbers[KEYS];
@@ -630,9 +630,8 @@ static void a_file_cut_short_never_says_no(void **state) {
     }
 }
 
-/* Nor when so many keys are asked at once, of so large a filter, that they are
- * put in order first. */
-static void nor_when_many_keys_are_asked_at_once(void **state) {
+/* A batch this large, of a filter this large, is sorted first. */
+static void a_batch_on_a_file_cut_short_never_says_no(void **state) {
     (void)state;
     enum { MANY = 700000 };
     static const char *const kinds[] = {"line", "counting"};
@@ -843,8 +842,8 @@ int main(void) {
         IN_FOLDER(a_mapped_file_cannot_be_changed),
         IN_FOLDER(what_is_added_is_seen_by_others_at_once),
         IN_FOLDER(a_file_is_unsealed_from_opening_to_closing),
-        IN_FOLDER(who_mapped_before_the_writer_can_verify),
-        IN_FOLDER(items_are_kept_in_place),
+        IN_FOLDER(a_reader_that_mapped_before_the_writer_can_verify),
+        IN_FOLDER(the_number_of_items_is_stored_in_place),
         IN_FOLDER(there_is_one_writer_at_a_time),
         IN_FOLDER(a_writer_knows_what_the_one_before_it_did),
         IN_FOLDER(a_change_of_state_leaves_the_last_one_whole),
@@ -854,7 +853,7 @@ int main(void) {
         IN_FOLDER(a_copy_of_what_is_in_place_grows_and_forgets),
         IN_FOLDER(what_was_synced_survives_sudden_death),
         IN_FOLDER(a_file_cut_short_never_says_no),
-        IN_FOLDER(nor_when_many_keys_are_asked_at_once),
+        IN_FOLDER(a_batch_on_a_file_cut_short_never_says_no),
         IN_FOLDER(a_key_in_a_file_cut_short_is_never_counted_as_none),
         IN_FOLDER(what_is_made_of_a_cut_file_never_says_no),
         IN_FOLDER(a_file_that_was_cut_and_extended_does_not_verify),

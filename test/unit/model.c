@@ -47,7 +47,7 @@ struct world {
     calyx_options want;
     calyx_filter *f;
     uint32_t times[KEYS]; /* how often each was added; 0 or 1 if not counting */
-    uint64_t items;       /* that the filter should tell */
+    uint64_t items;       /* that the filter should report */
     bool knows_items;     /* false once it may only estimate them */
     struct generator random;
 };
@@ -190,7 +190,7 @@ static void add_batch(struct world *w) {
 /* ---- Removing ------------------------------------------------------------ */
 
 /* A key that is not in the set is taken out only if the filter is certain that
- * it is absent, as its users are told. */
+ * it is absent, as documented. */
 static void remove_one(struct world *w) {
     const size_t i = any(w, KEYS);
     const calyx_key *key = &all.key[i];

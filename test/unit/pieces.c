@@ -185,7 +185,7 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
     }
 }
 
-static void an_aim_may_outlive_its_filter(void **state) {
+static void a_prefetch_hint_may_outlive_its_filter(void **state) {
     (void)state;
     calyx_aim aim = {{0}};
     calyx_prefetch(&aim, "rose", 4);
@@ -212,7 +212,7 @@ int main(void) {
         cmocka_unit_test(an_outline_is_a_description_without_the_fill),
         cmocka_unit_test(parts_add_up_to_the_whole),
         cmocka_unit_test(a_filter_that_was_moved_is_the_same),
-        cmocka_unit_test(an_aim_may_outlive_its_filter),
+        cmocka_unit_test(a_prefetch_hint_may_outlive_its_filter),
     };
     return RUN_TESTS(tests);
 }

@@ -106,12 +106,13 @@ static void look_at_capacity(const calyx_options *want,
     }
 }
 
-static void the_capacity_follows_from_both(void **state) {
+static void rate_and_memory_give_the_capacity(void **state) {
     (void)state;
     on_grid(look_at_capacity);
 }
 
-/* Memory that would hold more keys than a hash can tell apart is no mistake. */
+/* Memory that would hold more keys than a hash can distinguish is no mistake.
+ */
 static void memory_to_spare_is_not_refused(void **state) {
     (void)state;
     const calyx_info info = plan_of((calyx_options){
@@ -348,8 +349,8 @@ static void the_flat_kind_takes_the_best_probes(void **state) {
 
 /* ---- Is it worth it? ----------------------------------------------------- */
 
-/* A filter that takes 1, a store that takes 1000; one question in ten is about
- * a key that is there. With 1 %, the store is asked for those, and for 1 % of
+/* A filter that takes 1, a store that takes 1000; one lookup in ten is about
+ * a key that is there. With 1 %, the store is read for those, and for 1 % of
  * the nine others: 0.109 times in all. */
 static void a_filter_saves_what_the_sum_says(void **state) {
     (void)state;
@@ -411,7 +412,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_memory_planned_keeps_the_rate),
         cmocka_unit_test(the_rate_follows_from_the_memory),
-        cmocka_unit_test(the_capacity_follows_from_both),
+        cmocka_unit_test(rate_and_memory_give_the_capacity),
         cmocka_unit_test(memory_to_spare_is_not_refused),
         cmocka_unit_test(no_block_is_planned_that_could_be_spared),
         cmocka_unit_test(nothing_undercuts_the_textbook),

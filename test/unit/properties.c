@@ -84,7 +84,7 @@ static void assert_put(calyx_filter *f) {
     calyx_free(f);
 }
 
-static void they_survive_bytes_and_heads(void **state) {
+static void properties_survive_bytes_and_heads(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind}), *g;
@@ -107,7 +107,7 @@ static void they_survive_bytes_and_heads(void **state) {
     }
 }
 
-static void they_survive_files(void **state) {
+static void properties_survive_files(void **state) {
     (void)state;
     char path[FOLDER_BYTES + 30];
     snprintf(path, sizeof path, "%s/calyx_properties_%ld", temporary_or("/tmp"),
@@ -126,7 +126,7 @@ static void they_survive_files(void **state) {
     assert_put(f);
 }
 
-static void they_are_copied_with_the_filter(void **state) {
+static void properties_are_copied_with_the_filter(void **state) {
     (void)state;
     calyx_filter *f = make_filter((calyx_options){.kind = "counting"}), *g;
     put(f);
@@ -180,7 +180,7 @@ static void records_that_make_no_sense_are_refused(void **state) {
 }
 
 /* As a later version may write them. */
-static void records_of_an_unknown_type_are_kept_and_skipped(void **state) {
+static void records_of_an_unknown_type_are_stored_and_skipped(void **state) {
     (void)state;
     static const char records[] =
         "\2\0\5\0\0\0\0\0\xFF\1\0\4\0a\0b\0\xFF\xFF\0\0";
@@ -199,11 +199,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_property_is_set_replaced_and_removed),
         cmocka_unit_test(names_and_sizes_are_bounded),
-        cmocka_unit_test(they_survive_bytes_and_heads),
-        cmocka_unit_test(they_survive_files),
-        cmocka_unit_test(they_are_copied_with_the_filter),
+        cmocka_unit_test(properties_survive_bytes_and_heads),
+        cmocka_unit_test(properties_survive_files),
+        cmocka_unit_test(properties_are_copied_with_the_filter),
         cmocka_unit_test(records_that_make_no_sense_are_refused),
-        cmocka_unit_test(records_of_an_unknown_type_are_kept_and_skipped),
+        cmocka_unit_test(records_of_an_unknown_type_are_stored_and_skipped),
     };
     return RUN_TESTS(tests);
 }

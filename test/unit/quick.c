@@ -40,7 +40,7 @@ static void use_both_ways(calyx_options want) {
     calyx_free(f);
 }
 
-static void every_filter_answers_the_same(void **state) {
+static void inline_calls_answer_like_functions_for_every_filter(void **state) {
     (void)state;
     const uint64_t seeds[] = {0, 1, UINT64_C(0x8123456789ABCDEF)};
     const uint8_t key[16] = {1, 2, 3};
@@ -66,7 +66,7 @@ static void every_filter_answers_the_same(void **state) {
             }
 }
 
-static void any_number_of_probes_will_do(void **state) {
+static void inline_calls_answer_like_functions_for_any_probes(void **state) {
     (void)state;
     for (uint32_t probes = 1; probes <= 16; probes++)
         use_both_ways((calyx_options){.capacity = KEYS, .probes = probes});
@@ -133,8 +133,8 @@ int main(void) {
     if (!CALYX_INLINES) fputs("nothing is inlined here: no AVX2\n", stderr);
 #endif
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_filter_answers_the_same),
-        cmocka_unit_test(any_number_of_probes_will_do),
+        cmocka_unit_test(inline_calls_answer_like_functions_for_every_filter),
+        cmocka_unit_test(inline_calls_answer_like_functions_for_any_probes),
         cmocka_unit_test(only_a_plain_line_filter_is_inlined),
         cmocka_unit_test(a_view_of_another_layout_is_answered_by_a_call),
     };

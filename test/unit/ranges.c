@@ -563,7 +563,7 @@ static void a_strict_filter_stays_strict_after_sudden_death(void **state) {
 }
 
 /* A count that is right is not made wrong by judging it anew. */
-static void a_synced_number_of_keys_is_kept_exactly(void **state) {
+static void a_synced_number_of_keys_is_exact(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
@@ -646,7 +646,7 @@ int main(void) {
         IN_FOLDER(the_number_of_keys_survives_sudden_death),
         IN_FOLDER(the_number_of_keys_is_written_as_it_survived),
         IN_FOLDER(a_strict_filter_stays_strict_after_sudden_death),
-        IN_FOLDER(a_synced_number_of_keys_is_kept_exactly),
+        IN_FOLDER(a_synced_number_of_keys_is_exact),
         IN_FOLDER(a_reader_beside_a_writer_sees_no_damage),
     };
     return RUN_TESTS(tests);

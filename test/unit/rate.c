@@ -1,6 +1,6 @@
-/* Strangers pass no more often than promised, and as often as calyx_describe
+/* Absent keys pass no more often than promised, and as often as calyx_describe
  * says. What a test of chance here leaves to bad luck is 1 in 10^9, by the
- * exact binomial odds of the number of strangers that passed. The seeds are
+ * exact binomial odds of the number of absent keys that passed. The seeds are
  * fixed. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 /* A sanitized run is smaller: it looks for other things. */
 enum {
     KEYS = SANITIZED ? 20000 : 200000,
-    STRANGERS = SANITIZED ? 100000 : 1000000,
+    ABSENT = SANITIZED ? 100000 : 1000000,
     BATCH = 1000
 };
 
@@ -19,7 +19,7 @@ enum { RATES = sizeof rates / sizeof rates[0] };
 
 /* ---- Families of keys ---------------------------------------------------- */
 
-/* The i-th key of a family; those from KEYS up are the strangers. */
+/* The i-th key of a family; those from KEYS up are the absent keys. */
 struct batch {
     calyx_key keys[BATCH];
     char text[BATCH][48];
@@ -64,11 +64,11 @@ static void fill(calyx_filter *f, family *keys, uint64_t n) {
     }
 }
 
-static uint64_t strangers_passed(const calyx_filter *f, family *keys,
-                                 uint64_t n, uint64_t strangers) {
+static uint64_t absent_keys_passed(const calyx_filter *f, family *keys,
+                                   uint64_t n, uint64_t absent) {
     static struct batch batch;
     uint64_t passed = 0;
-    for (uint64_t i = 0; i < strangers; i += BATCH) {
+    for (uint64_t i = 0; i < absent; i += BATCH) {
         keys(&batch, n + i);
         passed += calyx_has_many(f, batch.keys, BATCH, NULL);
     }
@@ -77,18 +77,16 @@ static uint64_t strangers_passed(const calyx_filter *f, family *keys,
 
 /* ---- The tests ----------------------------------------------------------- */
 
-static void assert_not_above(uint64_t passed, uint64_t strangers, double rate) {
-    if (odds_at_least(passed, strangers, rate) < UNLIKELY)
-        fail_msg("%llu of %llu strangers passed; the rate is to be %g",
-                 (unsigned long long)passed, (unsigned long long)strangers,
-                 rate);
+static void assert_not_above(uint64_t passed, uint64_t absent, double rate) {
+    if (odds_at_least(passed, absent, rate) < UNLIKELY)
+        fail_msg("%llu of %llu absent keys passed; the rate is to be %g",
+                 (unsigned long long)passed, (unsigned long long)absent, rate);
 }
 
-static void assert_not_below(uint64_t passed, uint64_t strangers, double rate) {
-    if (odds_at_most(passed, strangers, rate) < UNLIKELY)
-        fail_msg("only %llu of %llu strangers passed; the rate is to be %g",
-                 (unsigned long long)passed, (unsigned long long)strangers,
-                 rate);
+static void assert_not_below(uint64_t passed, uint64_t absent, double rate) {
+    if (odds_at_most(passed, absent, rate) < UNLIKELY)
+        fail_msg("only %llu of %llu absent keys passed; the rate is to be %g",
+                 (unsigned long long)passed, (unsigned long long)absent, rate);
 }
 
 static void check_family(family *keys) {
@@ -98,11 +96,11 @@ static void check_family(family *keys) {
                 .kind = *kind, .capacity = KEYS, .fpr = rates[r]});
             fill(f, keys, KEYS);
 
-            const uint64_t passed = strangers_passed(f, keys, KEYS, STRANGERS);
+            const uint64_t passed = absent_keys_passed(f, keys, KEYS, ABSENT);
 
-            assert_not_above(passed, STRANGERS, rates[r]);
-            assert_not_above(passed, STRANGERS, info_of(f).fpr_now);
-            assert_not_below(passed, STRANGERS, info_of(f).fpr_now);
+            assert_not_above(passed, ABSENT, rates[r]);
+            assert_not_above(passed, ABSENT, info_of(f).fpr_now);
+            assert_not_below(passed, ABSENT, info_of(f).fpr_now);
             calyx_free(f);
         }
 }
@@ -133,14 +131,14 @@ static void small_filters_keep_the_rate(void **state) {
             calyx_filter *f = make_filter((calyx_options){
                 .kind = *kind, .capacity = CAPACITY, .seed = seed});
             fill(f, sequential, CAPACITY);
-            passed += strangers_passed(f, sequential, CAPACITY, BATCH);
+            passed += absent_keys_passed(f, sequential, CAPACITY, BATCH);
             calyx_free(f);
         }
         assert_not_above(passed, FILTERS * BATCH, 0.01);
     }
 }
 
-static void the_rate_told_past_capacity_is_true(void **state) {
+static void the_described_rate_past_capacity_is_true(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         calyx_filter *f =
@@ -148,11 +146,11 @@ static void the_rate_told_past_capacity_is_true(void **state) {
         fill(f, sequential, KEYS);
 
         const uint64_t passed =
-            strangers_passed(f, sequential, KEYS, STRANGERS / 10);
+            absent_keys_passed(f, sequential, KEYS, ABSENT / 10);
 
         assert_true(info_of(f).fpr_now > 0.05);
-        assert_not_above(passed, STRANGERS / 10, info_of(f).fpr_now);
-        assert_not_below(passed, STRANGERS / 10, info_of(f).fpr_now);
+        assert_not_above(passed, ABSENT / 10, info_of(f).fpr_now);
+        assert_not_below(passed, ABSENT / 10, info_of(f).fpr_now);
         calyx_free(f);
     }
 }
@@ -203,7 +201,7 @@ int main(void) {
         cmocka_unit_test(strings_with_a_common_prefix_keep_the_rate),
         cmocka_unit_test(random_keys_keep_the_rate),
         cmocka_unit_test(small_filters_keep_the_rate),
-        cmocka_unit_test(the_rate_told_past_capacity_is_true),
+        cmocka_unit_test(the_described_rate_past_capacity_is_true),
         cmocka_unit_test(bits_a_key_stay_within_their_limits),
     };
     return RUN_TESTS(tests);

@@ -90,7 +90,8 @@ static void assert_stays(calyx_options want, uint64_t keys) {
     calyx_free(f);
 }
 
-static void what_32_bytes_cannot_tell_is_not_made_small(void **state) {
+static void a_filter_that_32_bytes_cannot_describe_is_not_made_small(
+    void **state) {
     (void)state;
     const calyx_options strict = {.capacity = 100, .strict = true};
     calyx_options want = strict;
@@ -133,7 +134,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_small_filter_is_the_filter),
         cmocka_unit_test(a_full_small_filter_grows_when_it_is_whole_again),
-        cmocka_unit_test(what_32_bytes_cannot_tell_is_not_made_small),
+        cmocka_unit_test(
+            a_filter_that_32_bytes_cannot_describe_is_not_made_small),
         cmocka_unit_test(what_was_said_of_a_filter_is_not_lost),
     };
     return RUN_TESTS(tests);

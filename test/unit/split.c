@@ -92,7 +92,7 @@ static void known_values_go_to_parquets_blocks(void **state) {
     }
 }
 
-static void its_hash_is_xxh64_with_seed_0(void **state) {
+static void split_filters_hash_with_xxh64_and_seed_0(void **state) {
     (void)state;
     calyx_filter *f = make_split(1, false);
 
@@ -150,7 +150,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_values_give_parquets_block),
         cmocka_unit_test(known_values_go_to_parquets_blocks),
-        cmocka_unit_test(its_hash_is_xxh64_with_seed_0),
+        cmocka_unit_test(split_filters_hash_with_xxh64_and_seed_0),
         cmocka_unit_test(random_hashes_go_where_the_specification_sends_them),
     };
     return RUN_TESTS(tests);

@@ -54,8 +54,8 @@ static void eight_items_fit_in_1024_bits_with_3_probes(void **state) {
     calyx_free(f);
 }
 
-static uint64_t strangers_passed(const calyx_filter *f, uint64_t from,
-                                 size_t n) {
+static uint64_t absent_keys_passed(const calyx_filter *f, uint64_t from,
+                                   size_t n) {
     uint64_t *numbers = malloc(n * sizeof *numbers);
     assert_non_null(numbers);
     for (size_t i = 0; i < n; i++) numbers[i] = from + i;
@@ -67,19 +67,19 @@ static uint64_t strangers_passed(const calyx_filter *f, uint64_t from,
 /* Odds of a wrong alarm: 1 in 10^9 each way. */
 static void ten_bits_a_key_give_about_one_percent(void **state) {
     (void)state;
-    enum { N = SANITIZED ? 20000 : 200000, STRANGERS = 5 * N };
+    enum { N = SANITIZED ? 20000 : 200000, ABSENT = 5 * N };
     for (uint32_t k = 5; k <= 7; k++) {
         calyx_filter *f = make_filter((calyx_options){
             .kind = "flat", .bits = 10 * N, .capacity = N, .probes = k});
         add_numbers(f, 0, N);
 
-        const uint64_t passed = strangers_passed(f, N, STRANGERS);
+        const uint64_t passed = absent_keys_passed(f, N, ABSENT);
 
         const double rate = formula(10 * N, N, k);
         assert_true(rate > 0.008 && rate < 0.0095);
         assert_float_equal(info_of(f).fpr, rate, 1e-5);
-        assert_true(odds_at_least(passed, STRANGERS, rate) > UNLIKELY);
-        assert_true(odds_at_most(passed, STRANGERS, rate) > UNLIKELY);
+        assert_true(odds_at_least(passed, ABSENT, rate) > UNLIKELY);
+        assert_true(odds_at_most(passed, ABSENT, rate) > UNLIKELY);
         calyx_free(f);
     }
 }
@@ -120,7 +120,7 @@ static void the_expected_rate_is_the_formulas(void **state) {
                                                  .probes = table[i].k},
                                 table[i].n, &rate, NULL));
 
-        /* A stranger may also have the hash of one of n keys. */
+        /* An absent key may also have the hash of one of n keys. */
         const double k = table[i].k;
         const double want = formula(m, n, k) + ldexp(n, -64);
         assert_true(fabs(rate - want) <= want * (k * k / m + 1e-9));
@@ -136,7 +136,7 @@ static void nothing_passes_an_empty_filter(void **state) {
         assert_true(rate == 0);
 
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
-        assert_int_equal(strangers_passed(f, 0, 10000), 0);
+        assert_int_equal(absent_keys_passed(f, 0, 10000), 0);
         assert_true(info_of(f).fpr_now == 0 && info_of(f).fill == 0);
         calyx_free(f);
     }

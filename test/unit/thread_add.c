@@ -48,7 +48,7 @@ struct worker {
     uint64_t from, to; /* the numbers it adds, or asks for */
     bool batched;
     uint64_t lost;  /* keys it had added, and did not find at once */
-    uint64_t fresh; /* keys it was told were new                   */
+    uint64_t fresh; /* keys reported to it as new                  */
     uint64_t failed;
     bool stop; /* set from outside */
 };
@@ -85,7 +85,7 @@ static void *adder(void *argument) {
 }
 
 /* Asks for what was there before the others began, which must never be gone,
- * and for strangers, which may do as they like. */
+ * and for absent keys, which may do as they like. */
 static void *asker(void *argument) {
     struct worker *w = argument;
     pthread_barrier_wait(w->start);
@@ -161,8 +161,8 @@ static void threads_with_keys_of_their_own_lose_none(void **state) {
     }
 }
 
-/* Two threads that are told true for the same key are counted twice, so the
- * items lie between the keys and the adds. */
+/* Two threads that add the same key may both count it, so the items
+ * lie between the keys and the adds. */
 static void threads_with_the_same_keys_lose_none(void **state) {
     (void)state;
     enum { KEYS = 200000 / SHARE };
@@ -185,7 +185,7 @@ static void threads_with_the_same_keys_lose_none(void **state) {
     }
 }
 
-static void those_who_ask_meanwhile_miss_nothing(void **state) {
+static void lookups_beside_additions_miss_no_key(void **state) {
     (void)state;
     enum { EACH = 100000 / SHARE };
     EACH_SHARED_KIND(kind) {
@@ -306,7 +306,7 @@ static void *take_slowly(void *context, size_t size, size_t alignment) {
     return block ? memset(block, 0, rounded) : NULL;
 }
 
-static void give_back(void *context, void *block, size_t size) {
+static void release(void *context, void *block, size_t size) {
     (void)context, (void)size;
     free(block);
 }
@@ -316,7 +316,7 @@ static void give_back(void *context, void *block, size_t size) {
 static void a_filter_that_grows_slowly_keeps_its_rate(void **state) {
     (void)state;
     enum { EACH = 20000, ASKED = 100000 };
-    const calyx_memory slow = {take_slowly, give_back, NULL};
+    const calyx_memory slow = {take_slowly, release, NULL};
     EACH_SHARED_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind,
                                                       .capacity = 1000,
@@ -329,17 +329,16 @@ static void a_filter_that_grows_slowly_keeps_its_rate(void **state) {
         run(workers, 2, 0);
 
         assert_int_equal(count_missing(f, 0, 2 * EACH), 0);
-        const uint64_t strangers = UINT64_C(1) << 40;
-        const uint64_t found =
-            ASKED - count_missing(f, strangers, strangers + ASKED);
+        const uint64_t absent = UINT64_C(1) << 40;
+        const uint64_t found = ASKED - count_missing(f, absent, absent + ASKED);
         if (odds_at_least(found, ASKED, 0.01) < UNLIKELY)
-            fail_msg("%s: %llu of %d strangers found, at a promise of 1 %%",
+            fail_msg("%s: %llu of %d absent keys found, at a promise of 1 %%",
                      *kind, (unsigned long long)found, ASKED);
         calyx_free(f);
     }
 }
 
-/* Descriptions, too, may be asked for at any time. */
+/* Descriptions, too, may be requested at any time. */
 static void *describer(void *argument) {
     struct worker *w = argument;
     pthread_barrier_wait(w->start);
@@ -461,7 +460,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_with_keys_of_their_own_lose_none),
         cmocka_unit_test(threads_with_the_same_keys_lose_none),
-        cmocka_unit_test(those_who_ask_meanwhile_miss_nothing),
+        cmocka_unit_test(lookups_beside_additions_miss_no_key),
         cmocka_unit_test(many_threads_leave_the_bits_of_one),
         cmocka_unit_test(threads_that_meet_on_every_line_lose_no_key),
         cmocka_unit_test(two_threads_add_twenty_million_keys_and_lose_none),

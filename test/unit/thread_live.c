@@ -1,7 +1,7 @@
 /*
- * A filter that is replaced while it is asked: readers miss no key, the old one
- * lives as long as anyone has it and no longer, and a file that cannot be used
- * replaces nothing.
+ * A filter that is replaced while it is queried: readers miss no key, the old
+ * one lives as long as anyone has it and no longer, and a file that cannot be
+ * used replaces nothing.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ enum { BLOCKS = 3 }; /* of a filter: itself, a part, its body */
 
 enum { READERS = 2, SWAPS = 1000, KEYS = 64 };
 
-/* Every filter has these keys, and one that tells it from the others. */
+/* Every filter has these keys, and one that no other has. */
 static calyx_filter *make_edition(uint64_t edition, const calyx_memory *hooks) {
     calyx_filter *f =
         make_filter((calyx_options){.capacity = 200, .memory = hooks});

@@ -8,12 +8,12 @@
 
 #include "support.h"
 
-/* A rate measured on n strangers is not so far from what it should be that it
+/* A rate measured on n absent keys is not so far from what it should be that it
  * would happen by bad luck once in 10^9 times, on either side. */
 static void assert_rate(uint64_t found, uint64_t n, double rate) {
     if (odds_at_least(found, n, rate) < UNLIKELY ||
         odds_at_most(found, n, rate) < UNLIKELY)
-        fail_msg("%llu of %llu strangers found, at a rate of %g",
+        fail_msg("%llu of %llu absent keys found, at a rate of %g",
                  (unsigned long long)found, (unsigned long long)n, rate);
 }
 
@@ -27,7 +27,7 @@ static bool counts(const char *kind) {
     return strcmp(kind, "counting") == 0;
 }
 
-static const uint64_t STRANGERS = UINT64_C(1) << 40; /* and those above it */
+static const uint64_t ABSENT = UINT64_C(1) << 40; /* and those above it */
 
 /* ---- Copy and clear ------------------------------------------------------ */
 
@@ -147,7 +147,7 @@ static void merge_is_a_union(void **state) {
         add(blues, "iris");
 
         assert_ok(calyx_fits(reds, blues, NULL));
-        assert_false(has(reds, "iris")); /* which was only a question */
+        assert_false(has(reds, "iris")); /* which was only looked up */
         assert_ok(calyx_merge(reds, blues, NULL));
 
         assert_true(has(reds, "rose") && has(reds, "iris"));
@@ -173,7 +173,7 @@ static void merging_equals_adding_both(void **state) {
 
         assert_true(same_bodies(a, both));
         assert_true(same_bodies(b, source));
-        /* 9.6 bits a key tell the keys to within 1 %. */
+        /* 9.6 bits a key give the number of keys to within 1 %. */
         if (counts(*kind))
             assert_int_equal(info_of(a).items, 4000);
         else
@@ -287,7 +287,7 @@ static void intersection_keeps_the_keys_of_both(void **state) {
 
         assert_has_numbers(a, 8000, 10000);
         assert_true(same_bodies(b, source));
-        /* Others pass only where they passed one filter as a stranger. */
+        /* Others pass only where they passed one filter as an absent key. */
         const uint64_t others =
             count_found(a, 0, 8000) + count_found(a, 10000, 20000);
         assert_true(odds_at_least(others, 18000, 0.01) > UNLIKELY);
@@ -389,7 +389,7 @@ static void empty_filters_are_equal(void **state) {
     }
 }
 
-/* A body whose every bit is set tells no more than that there were many. */
+/* A body whose every bit is set says no more than that there were many. */
 static void a_body_that_is_full_is_still_described(void **state) {
     (void)state;
     EACH_KIND(kind) {
@@ -470,8 +470,7 @@ static void the_rate_of_a_folded_filter_is_that_of_a_small_one(void **state) {
             assert_ok(calyx_fold(f, factor, &folded, NULL));
             const calyx_info info = info_of(folded);
 
-            const uint64_t found =
-                count_found(folded, STRANGERS, STRANGERS + N);
+            const uint64_t found = count_found(folded, ABSENT, ABSENT + N);
 
             const calyx_options like = {.kind = *kind,
                                         .bits = whole.bits / factor,
@@ -638,7 +637,7 @@ static void a_filter_is_described_as_it_is(void **state) {
         assert_about(info.distinct, N, deviation_of(N));
         /* Few bits a block and few probes: the fill is near a half. */
         assert_true(info.fill > 0.3 && info.fill < 0.7);
-        assert_rate(count_found(f, STRANGERS, STRANGERS + N), N, info.fpr_now);
+        assert_rate(count_found(f, ABSENT, ABSENT + N), N, info.fpr_now);
         assert_true(info.fpr_now < 1.05 * info.fpr);
         calyx_free(f);
     }
@@ -658,7 +657,7 @@ static void an_empty_filter_is_described_as_empty(void **state) {
     }
 }
 
-static void the_fill_tells_distinct_keys_at_any_fill(void **state) {
+static void the_fill_gives_the_distinct_keys_at_any_fill(void **state) {
     (void)state;
     enum { N = 100000 };
     EACH_KIND(kind) {
@@ -677,7 +676,7 @@ static void the_fill_tells_distinct_keys_at_any_fill(void **state) {
 }
 
 /* Also where keys have many probes, of which two may be the same bit. */
-static void the_fill_tells_distinct_keys_at_any_rate(void **state) {
+static void the_fill_gives_the_distinct_keys_at_any_rate(void **state) {
     (void)state;
     enum { N = 300000 };
     const double rates[] = {1e-3, 1e-4, 1e-6};
@@ -704,7 +703,7 @@ static void give_plain(void *context, void *block, size_t size) {
     (void)context, (void)block, (void)size;
 }
 
-static void large_bodies_ask_for_huge_pages(void **state) {
+static void large_bodies_request_huge_pages(void **state) {
     (void)state;
     const uint64_t bits = UINT64_C(8) * (4 << 20);
     const calyx_memory plain = {take_plain, give_plain, NULL};
@@ -763,7 +762,7 @@ static void other_kinds_count_to_one(void **state) {
     }
 }
 
-static void remove_tells_whether_the_key_was_there(void **state) {
+static void remove_returns_whether_the_key_was_there(void **state) {
     (void)state;
     calyx_filter *f = make_filter((calyx_options){.kind = "counting"});
     bool found = false;
@@ -1037,13 +1036,13 @@ int main(void) {
         cmocka_unit_test(a_grown_counting_filter_freezes_and_grows_on),
         cmocka_unit_test(a_filter_is_described_as_it_is),
         cmocka_unit_test(an_empty_filter_is_described_as_empty),
-        cmocka_unit_test(the_fill_tells_distinct_keys_at_any_fill),
-        cmocka_unit_test(the_fill_tells_distinct_keys_at_any_rate),
-        cmocka_unit_test(large_bodies_ask_for_huge_pages),
+        cmocka_unit_test(the_fill_gives_the_distinct_keys_at_any_fill),
+        cmocka_unit_test(the_fill_gives_the_distinct_keys_at_any_rate),
+        cmocka_unit_test(large_bodies_request_huge_pages),
         cmocka_unit_test(a_concurrent_filter_says_so),
         cmocka_unit_test(a_counting_filter_counts),
         cmocka_unit_test(other_kinds_count_to_one),
-        cmocka_unit_test(remove_tells_whether_the_key_was_there),
+        cmocka_unit_test(remove_returns_whether_the_key_was_there),
         cmocka_unit_test(removing_many_is_removing_each),
         cmocka_unit_test(a_counter_that_is_full_stays),
         cmocka_unit_test(removing_all_leaves_an_empty_body),

@@ -1,5 +1,5 @@
-// Inspect: files are shown as `calyx info --json` and `calyx check` tell them,
-// in memory and in slices; and what is damaged is told by its place.
+// Inspect: files are shown as `calyx info --json` and `calyx check` print them,
+// in memory and in slices; and damage is shown with its place.
 import assert from "node:assert/strict";
 import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync, rmSync,
   truncateSync, writeFileSync, writeSync } from "node:fs";
@@ -12,7 +12,7 @@ import { built, calyx, calyxJson, close, folder, open, paste, same } from "./sup
 const golden = fileURLToPath(new URL("../golden/", import.meta.url));
 const place = (name) => join(folder, name);
 
-// Gives the verdict, the facts and the sorts of damage that the page tells.
+// Gives the verdict, the facts and the sorts of damage that the page shows.
 async function inspect(page, path) {
   await page.evaluate(() => { delete document.getElementById("inspect-say").dataset.verdict; });
   await page.setInputFiles("#file", path);
@@ -62,7 +62,7 @@ test("every file of test/golden shows the numbers of calyx info --json", async (
   await close(page);
 });
 
-const words = Array.from({ length: 40 }, (_, i) => `stranger ${i}`);
+const words = Array.from({ length: 40 }, (_, i) => `absent ${i}`);
 words.push(...Array.from({ length: 10 }, (_, i) => `key ${i}`));
 
 // The third file is read in more than one slice.
@@ -102,7 +102,7 @@ const fails = (path) => {
   return 0;
 };
 
-test("damage is told by its place, wherever the command sees some", async () => {
+test("damage is shown with its place, wherever the command sees some", async () => {
   writeFileSync(place("many"), Array.from({ length: 200000 }, (_, i) => `${i}\n`).join(""));
   const whole = place("whole.calyx");
   calyx("build", "-n", "2M", "-p", "1%", "--kind", "flat", "-o", whole, "many");

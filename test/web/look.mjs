@@ -61,21 +61,21 @@ const english = (page) => page.evaluate(() => {
 
 test("what the library complains of, in English, has a Chinese frame", async () => {
   const page = await open("?lang=zh&n=5000&p=1e-9");
-  const told = async (selector) => {
+  const described = async (selector) => {
     await page.waitForFunction((at) =>
       /[a-z]{3,} [a-z]{2,}/.test(document.querySelector(at).textContent), selector);
     assert.deepEqual(await english(page), [], selector);
   };
-  await told("#kinds tr[data-kind=line]"); // cannot promise as much
+  await described("#kinds tr[data-kind=line]"); // cannot promise as much
   await page.click("#tab-try");
   await page.fill("#try-rate", "1e-12");
   await page.click("#try-run");
-  await told("#try-error");
+  await described("#try-error");
   await page.click("#tab-inspect");
   await page.setInputFiles("#file", { name: "foreign", mimeType: "", buffer: Buffer.from("%PDF-1.7") });
-  await told("#damage");
+  await described("#damage");
   await page.setInputFiles("#file", secret);
-  await told("#secret");
+  await described("#secret");
   await close(page);
 });
 
@@ -101,7 +101,7 @@ test("both languages are complete, by the switch, the link and the browser", asy
   await close(page);
 });
 
-test("the theme can be switched, and is kept", async () => {
+test("the theme can be switched, and stays", async () => {
   const page = await open("", {});
   await page.selectOption("#theme", "dark");
   assert.equal(await page.getAttribute("html", "data-theme"), "dark");

@@ -131,7 +131,7 @@ test("all charts are drawn, and say what they show", async () => {
   await close(page);
 });
 
-test("what is no number is told, and breaks nothing", async () => {
+test("what is no number is reported, and breaks nothing", async () => {
   const page = await open();
   const nonsense = ["-1", "1e400", "NaN", "Infinity", "0x10", "🌹", "0", "1e-400",
     "1/0", "10%%", "<b>1</b>", "9".repeat(10_000), "1 in", "__proto__"];

@@ -40,7 +40,7 @@ test("the hash is the one of doc/FORMAT.md", async () => {
   await close(page);
 });
 
-test("a false positive is found, and told who lit its bits", async () => {
+test("a false positive is found, with the words that set its bits", async () => {
   for (const kind of ["flat", "line", "counting"]) {
     const page = await open(`?part=see&see=${kind}&do=%2Ba,%2Bb,%2Bc,%2Bd,%2Be,%2Bf,%2Bg,%2Bh,%2Bi,%2Bj,%2Bk,%2Bl`);
     await page.click("#see-find");

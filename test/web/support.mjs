@@ -33,7 +33,7 @@ export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
 const types = { ".html": "text/html", ".js": "text/javascript",
   ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
 
-// What `held` names is answered once its promise is kept, to see what a page does
+// What `held` names is answered once its promise resolves, to see what a page does
 // meanwhile.
 export async function serve(held = {}) {
   const server = createServer(async (request, answer) => {
@@ -110,7 +110,7 @@ export const close = (page) =>
   (page.context() === shared ? page : page.context()).close();
 
 // Type or paste n times the letter, over what is there. Chromium would take
-// longer to be told ten million letters than to make them.
+// longer to receive ten million letters than to make them.
 export const paste = (page, field, letter, n = 1e7) =>
   page.locator(field).evaluate((input, text) => {
     input.select();
@@ -121,7 +121,7 @@ export const paste = (page, field, letter, n = 1e7) =>
 export const numbers = (row) => row.locator("data").evaluateAll((all) =>
   all.map((each) => Number(each.value)));
 
-// As near as the 12 digits of the command's JSON tell.
+// As near as the 12 digits of the command's JSON show.
 export function same(found, wanted, what) {
   const near = Math.abs(found - wanted) <= 1e-11 * Math.abs(wanted);
   assert.ok(near, `${what}: the page says ${found}, the command ${wanted}`);

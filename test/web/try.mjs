@@ -38,7 +38,7 @@ test("a million keys: none is lost, the rate is the expected one, the page stays
   assert.equal(await fact(page, "lost"), 0);
   same(await fact(page, "memory"), line.bytes, "memory");
   same(await fact(page, "expected"), line.rate, "rate");
-  // a million strangers: six times the deviation, odds of 1 in 10^9
+  // a million absent keys: six times the deviation, odds of 1 in 10^9
   const slack = 6 * Math.sqrt(line.rate / 1e6);
   assert.ok(Math.abs(await fact(page, "measured") - line.rate) < slack);
   assert.ok(await fact(page, "add") > 0 && await fact(page, "ask") > 0);
@@ -78,7 +78,7 @@ test("a run can be stopped, and another started", async () => {
   await close(page);
 });
 
-test("what cannot be run is told", async () => {
+test("what cannot be run is reported", async () => {
   const page = await open("?part=try&tk=nonsense");
   for (const [keys, rate] of [["", "1%"], ["-5", "1%"], ["1e400", "1%"], ["1e12", "1%"],
     ["🌹", "1%"], ["1M", "2"], ["1M", "NaN"]]) {
