@@ -12,7 +12,7 @@
  *   add_ratio         calyx_add_hashes over the floor that writes, on the same
  *                     given hashes, while a filter goes from half full to full
  *   libbloom_batch    libbloom's time over calyx_has_many_u64's: both hash
- *   libbloom_single   libbloom's time over that of calyx_quick_has_u64, which
+ *   libbloom_single   libbloom's time over that of calyx_inline_has_u64, which
  *                     <calyx/inline.h> has for single lookups: both hash.
  *                     (The ratio of calyx_has_u64 is a row of its own.)
  */

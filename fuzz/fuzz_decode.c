@@ -452,7 +452,7 @@ static bool same_but_generation(const uint8_t *a, const uint8_t *b,
 }
 
 static void encode_again(const calyx_filter *f, const uint8_t *data,
-                         size_t size, const calyx_opening *how) {
+                         size_t size, const calyx_open_options *how) {
     size_t first_size, second_size;
     uint8_t *first = encoded(f, &first_size);
     if (!first) return;
@@ -563,7 +563,7 @@ static void change(calyx_filter *f, uint64_t choice) {
 }
 
 static void use(calyx_filter *f, const uint8_t *data, size_t size,
-                const calyx_opening *how, uint64_t choice) {
+                const calyx_open_options *how, uint64_t choice) {
     bool answers[KEYS];
     described(f);
     ask_all(f, answers);
@@ -632,7 +632,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (choice >> 60 == 0) ration.calls_left = choice >> 40 & 15;
     const calyx_memory memory = {ration_take, ration_give, &ration};
     const char *const *kernels = calyx_kernels();
-    const calyx_opening how = {
+    const calyx_open_options how = {
         .key = secret,
         .kernel = kernels[(choice >> 32) % list_length(kernels)],
         .concurrent = (choice >> 36 & 7) == 0,

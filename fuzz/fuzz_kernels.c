@@ -24,7 +24,7 @@ static void make_crowd(struct crowd *crowd, calyx_options want) {
     crowd->n = 1;
     for (int shared = 0; shared < 2; shared++)
         for (const char *const *name = calyx_kernels(); *name; name++) {
-            const calyx_opening how = {
+            const calyx_open_options how = {
                 .kernel = *name, .concurrent = shared, .memory = want.memory};
             const calyx_status status =
                 calyx_decode(bytes, size, &how, &crowd->f[crowd->n], NULL);

@@ -148,7 +148,7 @@ static void encode_step(struct pair *p, const calyx_memory *memory) {
     if (!size) return;
     uint8_t *bytes = aligned_alloc(64, size);
     DEMAND(bytes);
-    const calyx_opening how = {.key = secret, .memory = memory};
+    const calyx_open_options how = {.key = secret, .memory = memory};
     calyx_filter *view, *decoded;
     if (calyx_encode(p->f, bytes, size, NULL) == CALYX_OK) {
         calyx_status status = calyx_view(bytes, size, &how, &view, NULL);

@@ -99,7 +99,7 @@ static size_t change_head(struct choices *from, uint8_t *head, size_t *size) {
 
 /* The whole of a head, and nothing behind it. */
 static void demand_its_size(const uint8_t *head, size_t size,
-                            const calyx_opening *how) {
+                            const calyx_open_options *how) {
     uint8_t *exact = calloc(1, size + 64);
     DEMAND(exact);
     memcpy(exact, head, size);
@@ -152,8 +152,8 @@ static void put_all(struct choices *from, const calyx_filter *f,
 static void use(struct choices *from, const calyx_filter *f, calyx_filter *g,
                 bool same) {
     calyx_info info, of_f;
-    calyx_outline(g, &info);
-    calyx_outline(f, &of_f);
+    calyx_info_of(g, &info);
+    calyx_info_of(f, &of_f);
     DEMAND(info.parts >= 1 && info.bytes % 64 == 0);
     if (same) {
         DEMAND(info.bytes == of_f.bytes && info.items == of_f.items);
@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     DEMAND(exact);
     memcpy(exact, head, bytes);
     const size_t taken = ration.taken;
-    calyx_opening how = {.key = secret, .memory = &memory};
+    calyx_open_options how = {.key = secret, .memory = &memory};
     if (choose_below(&from, 8) == 1) ration.calls_left = choose_below(&from, 8);
     calyx_error why = blank();
     const calyx_status status = calyx_decode_head(exact, bytes, &how, &g, &why);

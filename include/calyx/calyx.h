@@ -234,7 +234,7 @@ typedef enum calyx_verification {
 } calyx_verification;
 
 /* How to open a filter. NULL: all defaults. */
-typedef struct calyx_opening {
+typedef struct calyx_open_options {
     const uint8_t *key;  /* the 16 secret bytes, which no file contains   */
     const char *kernel;  /* one of calyx_kernels(); default the best      */
     bool concurrent;     /* as in calyx_options                           */
@@ -242,7 +242,7 @@ typedef struct calyx_opening {
     const calyx_memory *memory;
     calyx_verification verify;
     uint64_t reserved[8]; /* 0; see "Compatibility"                       */
-} calyx_opening;
+} calyx_open_options;
 
 /*
  * Write to a new file beside `path`, then rename it: a reader sees the old
@@ -260,7 +260,8 @@ CALYX_API calyx_status calyx_save(const calyx_filter *f, const char *path,
 /* Read a file into memory, and compare every byte with its checksum. Only
  * ranges of a file that was changed in place and not closed have none; then the
  * number of items is estimated from their bits, if it seems too low. */
-CALYX_API calyx_status calyx_load(const char *path, const calyx_opening *how,
+CALYX_API calyx_status calyx_load(const char *path,
+                                  const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);
 
 /*
@@ -285,8 +286,8 @@ CALYX_API calyx_status calyx_load(const char *path, const calyx_opening *how,
 typedef enum calyx_access { CALYX_READ, CALYX_WRITE } calyx_access;
 
 CALYX_API calyx_status calyx_map(const char *path, calyx_access access,
-                                 const calyx_opening *how, calyx_filter **out,
-                                 calyx_error *why);
+                                 const calyx_open_options *how,
+                                 calyx_filter **out, calyx_error *why);
 CALYX_API calyx_status calyx_sync(calyx_filter *f, calyx_error *why);
 
 /* As calyx_free, and returns whether the changes to a file mapped for writing
@@ -309,14 +310,14 @@ CALYX_API uint64_t calyx_encoded_size(const calyx_filter *f);
 CALYX_API calyx_status calyx_encode(const calyx_filter *f, void *buffer,
                                     size_t size, calyx_error *why);
 CALYX_API calyx_status calyx_decode(const void *bytes, size_t size,
-                                    const calyx_opening *how,
+                                    const calyx_open_options *how,
                                     calyx_filter **out, calyx_error *why);
 
 /* As calyx_decode, in place: no copy, read-only. `bytes` must outlive the
  * filter, and its address must be a multiple of 64. */
 CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
-                                  const calyx_opening *how, calyx_filter **out,
-                                  calyx_error *why);
+                                  const calyx_open_options *how,
+                                  calyx_filter **out, calyx_error *why);
 
 /* The same bytes as a stream. `put` gets them in order, at most 1 MiB at a
  * time; `get` fills the buffer with the next `size` bytes. Both return false to
@@ -327,8 +328,8 @@ typedef bool calyx_get(void *context, void *buffer, size_t size);
 CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put *put,
                                    void *context, calyx_error *why);
 CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
-                                  const calyx_opening *how, calyx_filter **out,
-                                  calyx_error *why);
+                                  const calyx_open_options *how,
+                                  calyx_filter **out, calyx_error *why);
 
 /* A note of at most 1000 bytes, stored with the filter; "" for none. */
 CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
@@ -375,7 +376,7 @@ typedef struct calyx_info {
 CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
 
 /* The same without reading: fpr_now, fill and distinct are 0. */
-CALYX_API void calyx_outline(const calyx_filter *f, calyx_info *info);
+CALYX_API void calyx_info_of(const calyx_filter *f, calyx_info *info);
 
 /* One part of a filter that grew; number 0 is the oldest. False if there is no
  * such part. */
@@ -386,8 +387,8 @@ typedef struct calyx_part {
     uint64_t reserved[4]; /* 0 */
 } calyx_part;
 
-CALYX_API bool calyx_outline_part(const calyx_filter *f, uint32_t number,
-                                  calyx_part *part);
+CALYX_API bool calyx_part_of(const calyx_filter *f, uint32_t number,
+                             calyx_part *part);
 
 /* Make a separate filter with the same contents and the same memory hooks. */
 CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
@@ -484,9 +485,9 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  * release it; they never wait. Another thread swaps in a new filter in one
  * step. The old one is freed when its last reader releases it.
  *
- *     const calyx_filter *f = calyx_live_take(live);
+ *     const calyx_filter *f = calyx_live_acquire(live);
  *     found = calyx_has(f, key, size);
- *     calyx_live_give(live, f);
+ *     calyx_live_release(live, f);
  *
  * Acquiring costs one atomic addition: acquire once for many lookups.
  */
@@ -495,8 +496,8 @@ typedef struct calyx_live calyx_live;
 /* `live` owns the filter from now on. */
 CALYX_API calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
                                       calyx_error *why);
-CALYX_API const calyx_filter *calyx_live_take(calyx_live *live);
-CALYX_API void calyx_live_give(calyx_live *live, const calyx_filter *f);
+CALYX_API const calyx_filter *calyx_live_acquire(calyx_live *live);
+CALYX_API void calyx_live_release(calyx_live *live, const calyx_filter *f);
 CALYX_API calyx_status calyx_live_swap(calyx_live *live, calyx_filter *next,
                                        calyx_error *why);
 
@@ -505,7 +506,7 @@ CALYX_API calyx_status calyx_live_swap(calyx_live *live, calyx_filter *next,
  * cannot be used, it returns an error and the old one stays. Call it from a
  * timer, or before a batch: unless the file changed, it costs one stat(2). */
 CALYX_API calyx_status calyx_live_open(const char *path,
-                                       const calyx_opening *how,
+                                       const calyx_open_options *how,
                                        calyx_live **out, calyx_error *why);
 CALYX_API calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
                                           calyx_error *why);
@@ -554,14 +555,14 @@ CALYX_API uint32_t calyx_kind_can(const char *kind);
 
 /* ---- Memory -------------------------------------------------------------- */
 
-/* Where a filter allocates memory. `take` returns `size` bytes of zeros,
- * aligned to `alignment` (a power of two, at most 64), or NULL; `give` frees a
- * block of `take`, given its size. A concurrent filter that grows calls them
- * from any of its threads. The struct is copied; `context` must outlive the
- * filter. */
+/* Where a filter allocates memory. `allocate` returns `size` bytes of zeros,
+ * aligned to `alignment` (a power of two, at most 64), or NULL; `release` frees
+ * a block of `allocate`, given its size. A concurrent filter that grows calls
+ * them from any of its threads. The struct is copied; `context` must outlive
+ * the filter. */
 struct calyx_memory {
-    void *(*take)(void *context, size_t size, size_t alignment);
-    void (*give)(void *context, void *block, size_t size);
+    void *(*allocate)(void *context, size_t size, size_t alignment);
+    void (*release)(void *context, void *block, size_t size);
     void *context;
 };
 
@@ -659,7 +660,7 @@ CALYX_API size_t calyx_head_size(const calyx_filter *f);
 CALYX_API calyx_status calyx_encode_head(const calyx_filter *f, void *buffer,
                                          size_t size, calyx_error *why);
 CALYX_API calyx_status calyx_decode_head(const void *bytes, size_t size,
-                                         const calyx_opening *how,
+                                         const calyx_open_options *how,
                                          calyx_filter **out, calyx_error *why);
 CALYX_API calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from,
                                       void *buffer, size_t size);
@@ -718,12 +719,13 @@ CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
  * Take the hint again when the filter has grown. A hint of a filter that has
  * changed or was freed is useless, and harmless.
  */
-typedef struct calyx_aim {
+typedef struct calyx_prefetch_hint {
     uint64_t words[10]; /* opaque; all zeros: prefetches nothing */
-} calyx_aim;
+} calyx_prefetch_hint;
 
-CALYX_API void calyx_take_aim(const calyx_filter *f, calyx_aim *hint);
-CALYX_API void calyx_prefetch(const calyx_aim *hint, const void *key,
+CALYX_API void calyx_prefetch_hint_of(const calyx_filter *f,
+                                      calyx_prefetch_hint *hint);
+CALYX_API void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
                               size_t size);
 
 /* ---- Inline view --------------------------------------------------------- */
@@ -731,11 +733,11 @@ CALYX_API void calyx_prefetch(const calyx_aim *hint, const void *key,
 /* What <calyx/inline.h> needs to query a filter, and to add to it, without
  * calling the library. Valid while you only query and add. After any other
  * call, take it again. */
-typedef struct calyx_quick {
+typedef struct calyx_inline_view {
     uint64_t words[12]; /* opaque: calyx_inline_word */
-} calyx_quick;
+} calyx_inline_view;
 
-CALYX_API void calyx_take_quick(calyx_filter *f, calyx_quick *view);
+CALYX_API void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view);
 
 /* The words of layout 1, for <calyx/inline.h> and the library. Code that was
  * compiled with another layout than the library uses only the first two: it

@@ -25,7 +25,7 @@ static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
                                       "window, which forgets by itself");
     calyx_room room;
     calyx_info info;
-    calyx_outline(native_of(f, &room), &info);
+    calyx_info_of(native_of(f, &room), &info);
     return reply_text(ctx,
                       "ERR the filter does not count: it is of kind %s; %s",
                       info.kind, REMEDY);

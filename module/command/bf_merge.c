@@ -242,7 +242,7 @@ static bool is_grown_copy(const struct filter *target,
                           const struct filter *source) {
     calyx_room room;
     calyx_info info;
-    calyx_outline(native_of(source, &room), &info);
+    calyx_info_of(native_of(source, &room), &info);
     return !target && source->can_remove && info.parts > 1;
 }
 

@@ -47,7 +47,7 @@ struct cursor {
 static uint64_t life_of(const struct filter *f) {
     calyx_room room;
     calyx_info info;
-    calyx_outline(native_of(f, &room), &info);
+    calyx_info_of(native_of(f, &room), &info);
     const uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
     return dump_sum_with(life, info.parts);
 }

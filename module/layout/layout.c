@@ -155,7 +155,7 @@ static calyx_status finish(struct filter *f, calyx_status status,
     }
     if (f->layout == &native_layout) {
         calyx_info info;
-        calyx_outline(f->native, &info);
+        calyx_info_of(f->native, &info);
         f->can_remove = f->repeats_matter = (info.can & CALYX_CAN_REMOVE) != 0;
     }
     filter_count(f);
@@ -303,7 +303,7 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 /* ---- Prefetching --------------------------------------------------------- */
 
 static struct {
-    calyx_aim aim;
+    calyx_prefetch_hint aim;
     const struct filter *at; /* only compared: it may be gone */
     uint64_t allocations;
 } prefetched;
@@ -317,8 +317,8 @@ void filter_prefetch_next(const struct filter *f) {
         return;
     prefetched.at = f;
     prefetched.allocations = memory_allocations();
-    prefetched.aim = (calyx_aim){{0}};
+    prefetched.aim = (calyx_prefetch_hint){{0}};
     calyx_room room;
     if (f->layout == &native_layout)
-        calyx_take_aim(native_of(f, &room), &prefetched.aim);
+        calyx_prefetch_hint_of(native_of(f, &room), &prefetched.aim);
 }

@@ -38,7 +38,7 @@ static calyx_status damaged(calyx_error *why, const char *text) {
 
 static void note_bytes(struct filter *f) {
     calyx_info info;
-    calyx_outline(f->native, &info);
+    calyx_info_of(f->native, &info);
     f->bytes = f->arrived = info.bytes;
 }
 
@@ -90,7 +90,7 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
 
 static void free_filter(struct filter *f) {
     if (f->is_small)
-        aligned_memory.give(NULL, f->bits, (size_t)filter_bytes(f));
+        aligned_memory.release(NULL, f->bits, (size_t)filter_bytes(f));
     else
         calyx_free(f->native);
 }
@@ -188,7 +188,7 @@ static uint64_t memory_used(const struct filter *f) {
 static void describe(const struct filter *f, struct filter_facts *facts) {
     calyx_room room;
     calyx_info info;
-    calyx_outline(native_of(f, &room), &info);
+    calyx_info_of(native_of(f, &room), &info);
     *facts = (struct filter_facts){
         .capacity = info.capacity,
         .size = sum_blocks(f, sum_requested),
@@ -202,7 +202,7 @@ static bool describe_part(const struct filter *f, uint32_t number,
                           struct part_facts *facts) {
     calyx_part part;
     calyx_room room;
-    if (!calyx_outline_part(native_of(f, &room), number, &part)) return false;
+    if (!calyx_part_of(native_of(f, &room), number, &part)) return false;
     *facts = (struct part_facts){
         .bytes = part.bytes,
         .bits = part.bits,
@@ -269,7 +269,7 @@ static void note_changes(struct filter *f, uint64_t generation,
 
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
-    const calyx_opening how = {.memory = &aligned_memory};
+    const calyx_open_options how = {.memory = &aligned_memory};
     struct dump_prefix prefix;
     if (!dump_get_prefix(bytes, size, &prefix) ||
         prefix.expansion > MOST_EXPANSION)
@@ -281,7 +281,7 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     f->expansion = (uint16_t)prefix.expansion;
     note_changes(f, prefix.generation, prefix.rewrites);
     calyx_info info;
-    calyx_outline(f->native, &info);
+    calyx_info_of(f->native, &info);
     if ((info.growth > 0) != (prefix.expansion > 0)) {
         calyx_free(f->native);
         return damaged(why, "the head says both that it grows and that it does "
@@ -391,7 +391,7 @@ static bool get_bytes(void *context, void *buffer, size_t size) {
 
 static calyx_status load_whole(struct source *from, struct filter *f,
                                calyx_error *why) {
-    const calyx_opening how = {.memory = &aligned_memory};
+    const calyx_open_options how = {.memory = &aligned_memory};
     const calyx_status status =
         calyx_read(get_bytes, from, &how, &f->native, why);
     if (status != CALYX_OK) return status;
@@ -446,7 +446,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     if (status != CALYX_OK) return status;
 
     calyx_info info;
-    calyx_outline(f->native, &info);
+    calyx_info_of(f->native, &info);
     f->expansion = (uint16_t)expansion;
     note_changes(f, generation, rewrites);
     f->bytes = info.bytes;

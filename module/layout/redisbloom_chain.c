@@ -255,9 +255,9 @@ static void release_plain(void *context, void *block, size_t size) {
 static const calyx_memory plain = {allocate_plain, release_plain, NULL};
 
 static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
-    void *block = size <= SIZE_MAX
-                      ? memory->take(memory->context, (size_t)size, ALIGNMENT)
-                      : NULL;
+    void *block = size <= SIZE_MAX ? memory->allocate(memory->context,
+                                                      (size_t)size, ALIGNMENT)
+                                   : NULL;
     if (!block)
         chain_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
                       (unsigned long long)size);
@@ -281,7 +281,7 @@ static calyx_status make_room(struct chain *c, calyx_error *why) {
     if (!link) return CALYX_NO_MEMORY;
     if (c->room) {
         memcpy(link, c->link, c->links * sizeof *link);
-        c->memory.give(c->memory.context, c->link, c->room * sizeof *link);
+        c->memory.release(c->memory.context, c->link, c->room * sizeof *link);
     }
     c->link = link;
     c->room = room;
@@ -369,10 +369,11 @@ void chain_free(struct chain *c) {
     if (!c) return;
     const calyx_memory memory = c->memory;
     for (uint32_t i = 0; i < c->links; i++)
-        memory.give(memory.context, c->link[i].body, (size_t)c->link[i].bytes);
+        memory.release(memory.context, c->link[i].body,
+                       (size_t)c->link[i].bytes);
     if (c->room)
-        memory.give(memory.context, c->link, c->room * sizeof *c->link);
-    memory.give(memory.context, c, sizeof *c);
+        memory.release(memory.context, c->link, c->room * sizeof *c->link);
+    memory.release(memory.context, c, sizeof *c);
 }
 
 struct chain_info chain_describe(const struct chain *c) {

@@ -241,7 +241,7 @@ static calyx_status load_link(struct input *in, int encoding, struct chain *c,
         status = chain_push(c, &l, why);
     }
     if (status != CALYX_OK && body)
-        c->memory.give(c->memory.context, body, (size_t)is.bytes);
+        c->memory.release(c->memory.context, body, (size_t)is.bytes);
     return status;
 }
 

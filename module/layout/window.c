@@ -134,7 +134,7 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
 static void empty(struct filter *pane) {
     calyx_info info;
     calyx_clear_by(pane->native, memory_renew, NULL);
-    calyx_outline(pane->native, &info);
+    calyx_info_of(pane->native, &info);
     pane->bytes = pane->arrived = info.bytes;
 }
 
@@ -269,19 +269,18 @@ static bool is_possible(const struct time_window *w) {
 static bool fit_together(const struct filter *a, const struct filter *b) {
     calyx_info x, y;
     calyx_part first, other;
-    calyx_outline(a->native, &x);
-    calyx_outline(b->native, &y);
+    calyx_info_of(a->native, &x);
+    calyx_info_of(b->native, &y);
     return x.seed == y.seed && strcmp(x.hash, y.hash) == 0 &&
            strcmp(x.kind, y.kind) == 0 && a->expansion == b->expansion &&
-           calyx_outline_part(a->native, 0, &first) &&
-           calyx_outline_part(b->native, 0, &other) &&
-           first.bits == other.bits && first.probes == other.probes &&
-           first.capacity == other.capacity;
+           calyx_part_of(a->native, 0, &first) &&
+           calyx_part_of(b->native, 0, &other) && first.bits == other.bits &&
+           first.probes == other.probes && first.capacity == other.capacity;
 }
 
 static bool are_alike(const struct time_window *w) {
     calyx_info info;
-    calyx_outline(w->pane->native, &info);
+    calyx_info_of(w->pane->native, &info);
     for (uint32_t i = 1; i < w->panes; i++)
         if (!fit_together(w->pane, &w->pane[i])) return false;
     return !(info.can & CALYX_CAN_COUNT);

@@ -11,16 +11,16 @@
 /* ---- Memory -------------------------------------------------------------- */
 
 static void *take(const calyx_memory *memory, size_t size) {
-    return memory->take(memory->context, size, ALIGNMENT);
+    return memory->allocate(memory->context, size, ALIGNMENT);
 }
 
 /* A struct needs no line of its own. */
 static void *take_struct(const calyx_memory *memory, size_t size) {
-    return memory->take(memory->context, size, sizeof(uint64_t));
+    return memory->allocate(memory->context, size, sizeof(uint64_t));
 }
 
 static void give(const calyx_memory *memory, void *block, size_t size) {
-    memory->give(memory->context, block, size);
+    memory->release(memory->context, block, size);
 }
 
 static uint64_t rounded_bytes(uint64_t bits) {
@@ -284,7 +284,7 @@ double bits_of_key(const struct kind *kind, const struct shape *shape) {
                              : (double)shape->probes;
 }
 
-void calyx_outline(const calyx_filter *f, calyx_info *info) {
+void calyx_info_of(const calyx_filter *f, calyx_info *info) {
     *info = (calyx_info){
         .kind = f->kind->name,
         .kernel = cpu_level_name(f->kernel->level),
@@ -306,7 +306,7 @@ void calyx_outline(const calyx_filter *f, calyx_info *info) {
         info->bits += p->shape.blocks * f->kind->block_bits;
         info->bytes += bytes;
         info->huge_pages |= !f->image &&
-                            f->memory.take == memory_default.take &&
+                            f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);
     }
 }
@@ -318,7 +318,7 @@ void calyx_describe(const calyx_filter *f, calyx_info *info) {
 
 void describe_bits(const calyx_filter *f, const uint64_t *counts,
                    calyx_info *info) {
-    calyx_outline(f, info);
+    calyx_info_of(f, info);
     double certainly_not = 1; /* odds that an absent key is not found */
     uint64_t set = 0, bits = 0;
     uint32_t left = info->parts;
@@ -334,8 +334,7 @@ void describe_bits(const calyx_filter *f, const uint64_t *counts,
     info->fill = (double)set / (double)bits;
 }
 
-bool calyx_outline_part(const calyx_filter *f, uint32_t number,
-                        calyx_part *part) {
+bool calyx_part_of(const calyx_filter *f, uint32_t number, calyx_part *part) {
     const struct part *p = newest_of(f), *sought = NULL;
     for (uint32_t behind = 0; p; p = p->older)
         if (behind++ >= number) sought = sought ? sought->older : newest_of(f);

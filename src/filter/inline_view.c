@@ -17,7 +17,7 @@ static uint64_t address(const void *at) {
     return (uint64_t)(uintptr_t)at;
 }
 
-void calyx_take_quick(calyx_filter *f, calyx_quick *view) {
+void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view) {
     memset(view, 0, sizeof *view);
     uint64_t *const words = view->words;
     words[CALYX_INLINE_FILTER] = address(f);

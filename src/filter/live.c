@@ -39,7 +39,7 @@ struct follower *live_follower(calyx_live *live) {
 calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
                             calyx_error *why) {
     const calyx_memory memory = first->memory;
-    calyx_live *live = memory.take(memory.context, sizeof *live, ALIGNMENT);
+    calyx_live *live = memory.allocate(memory.context, sizeof *live, ALIGNMENT);
     if (!live) return fail(why, CALYX_NO_MEMORY, "no memory for a live filter");
     live->memory = memory;
     live->place[0].filter = first;
@@ -48,7 +48,7 @@ calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
     return CALYX_OK;
 }
 
-const calyx_filter *calyx_live_take(calyx_live *live) {
+const calyx_filter *calyx_live_acquire(calyx_live *live) {
     const uint64_t now =
         __atomic_fetch_add(&live->now, PLACES, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&live->place[now % PLACES].filter, __ATOMIC_RELAXED);
@@ -60,7 +60,7 @@ static void settle(struct place *place, int64_t change) {
     __atomic_store_n(&place->filter, NULL, __ATOMIC_RELEASE);
 }
 
-void calyx_live_give(calyx_live *live, const calyx_filter *f) {
+void calyx_live_release(calyx_live *live, const calyx_filter *f) {
     settle(&live->place[f->place], -1);
 }
 
@@ -92,5 +92,5 @@ void calyx_live_free(calyx_live *live) {
     for (int i = 0; i < PLACES; i++) calyx_free(live->place[i].filter);
     if (live->follower.drop) live->follower.drop(live->follower.data);
     const calyx_memory memory = live->memory;
-    memory.give(memory.context, live, sizeof *live);
+    memory.release(memory.context, live, sizeof *live);
 }

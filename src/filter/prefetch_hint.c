@@ -18,10 +18,10 @@ struct prefetch_hint {
     uint64_t stride; /* bytes of a block, if a key goes to one; else 0 */
 };
 
-_Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_aim),
+_Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_prefetch_hint),
                "a hint fits");
 
-void calyx_take_aim(const calyx_filter *f, calyx_aim *hint) {
+void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
     const struct part *p = newest_of(f);
     const uint64_t stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
     const struct prefetch_hint inner = {f->kernel, f->hash,  f->secret,
@@ -30,7 +30,8 @@ void calyx_take_aim(const calyx_filter *f, calyx_aim *hint) {
     memcpy(hint, &inner, sizeof inner);
 }
 
-void calyx_prefetch(const calyx_aim *hint, const void *key, size_t size) {
+void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
+                    size_t size) {
     struct prefetch_hint inner;
     memcpy(&inner, hint, sizeof inner);
     if (!inner.kernel) return;

@@ -75,15 +75,15 @@ static size_t block_bytes(uint32_t records) {
 /* A block for so many bytes of records, in place of the one there is. */
 static struct properties *take_block(const calyx_filter *f, uint32_t bytes) {
     struct properties *const made =
-        f->memory.take(f->memory.context, block_bytes(bytes), ALIGNMENT);
+        f->memory.allocate(f->memory.context, block_bytes(bytes), ALIGNMENT);
     if (made) made->bytes = bytes;
     return made;
 }
 
 void drop_properties(calyx_filter *f) {
     if (!f->properties) return;
-    f->memory.give(f->memory.context, f->properties,
-                   block_bytes(f->properties->bytes));
+    f->memory.release(f->memory.context, f->properties,
+                      block_bytes(f->properties->bytes));
     f->properties = NULL;
 }
 

@@ -11,7 +11,7 @@ calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
  * wrong, no memory is allocated. `state` becomes the state of the current slot;
  * it is unchanged if reading did not get that far. */
 calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
-                         const calyx_opening *how, calyx_filter **out,
+                         const calyx_open_options *how, calyx_filter **out,
                          struct state *state, calyx_error *why);
 
 /* Give a filter the comment and the properties of its header. */

@@ -116,7 +116,7 @@ calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
 }
 
 static calyx_status load_open(int fd, uint64_t size, const char *path,
-                              const calyx_opening *how, calyx_filter **out,
+                              const calyx_open_options *how, calyx_filter **out,
                               struct state *state, calyx_error *why) {
     struct open_file file = {fd, 0};
     const calyx_status status =
@@ -130,7 +130,7 @@ static calyx_status load_open(int fd, uint64_t size, const char *path,
     return fail_os(why, path, "read it");
 }
 
-calyx_status calyx_load(const char *path, const calyx_opening *how,
+calyx_status calyx_load(const char *path, const calyx_open_options *how,
                         calyx_filter **out, calyx_error *why) {
     int fd;
     uint64_t size;

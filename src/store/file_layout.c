@@ -67,7 +67,7 @@ void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
     if (set)
         describe_bits(&l->d.head, set, info);
     else
-        calyx_outline(&l->d.head, info);
+        calyx_info_of(&l->d.head, info);
     info->kernel = "";
     info->huge_pages = false;
     info->read_only = true;
@@ -75,7 +75,7 @@ void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
 
 bool calyx_layout_part(const calyx_layout *l, uint32_t number,
                        calyx_part *part) {
-    return calyx_outline_part(&l->d.head, number, part);
+    return calyx_part_of(&l->d.head, number, part);
 }
 
 const char *calyx_layout_comment(const calyx_layout *l) {

@@ -18,7 +18,7 @@ struct file_version {
 
 struct follow {
     struct file_version seen;
-    calyx_opening how; /* points into this struct */
+    calyx_open_options how; /* points into this struct */
     uint8_t key[16];
     calyx_memory memory;
     bool busy;   /* a thread is looking; others need not */
@@ -48,11 +48,12 @@ static const char *own_name(const char *kernel) {
     return kernel;
 }
 
-static struct follow *follow_new(const char *path, const calyx_opening *how) {
+static struct follow *follow_new(const char *path,
+                                 const calyx_open_options *how) {
     const calyx_memory *memory =
         how && how->memory ? how->memory : &memory_default;
     const size_t size = sizeof(struct follow) + strlen(path) + 1;
-    struct follow *w = memory->take(memory->context, size, ALIGNMENT);
+    struct follow *w = memory->allocate(memory->context, size, ALIGNMENT);
     if (!w) return NULL;
     w->memory = *memory;
     w->size = size;
@@ -67,7 +68,7 @@ static struct follow *follow_new(const char *path, const calyx_opening *how) {
 static void follow_free(void *data) {
     struct follow *w = data;
     const calyx_memory memory = w->memory;
-    memory.give(memory.context, w, w->size);
+    memory.release(memory.context, w, w->size);
 }
 
 /* stat before open: if the file is replaced in between, the next refresh sees
@@ -80,7 +81,7 @@ static calyx_status open_current(const struct follow *w,
     return calyx_map(w->path, CALYX_READ, &w->how, f, why);
 }
 
-calyx_status calyx_live_open(const char *path, const calyx_opening *how,
+calyx_status calyx_live_open(const char *path, const calyx_open_options *how,
                              calyx_live **out, calyx_error *why) {
     struct follow *w = follow_new(path, how);
     if (!w) return fail(why, CALYX_NO_MEMORY, "no memory for a live filter");

@@ -426,13 +426,13 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
     return CALYX_OK;
 }
 
-calyx_status open_head(struct description *d, const calyx_opening *how,
+calyx_status open_head(struct description *d, const calyx_open_options *how,
                        calyx_error *why) {
-    static const calyx_opening plain = {0};
+    static const calyx_open_options plain = {0};
     if (!how) how = &plain;
     calyx_filter *head = &d->head;
     const calyx_status known = check_reserved(
-        how->reserved, sizeof how->reserved / 8, "calyx_opening", why);
+        how->reserved, sizeof how->reserved / 8, "calyx_open_options", why);
     if (known != CALYX_OK) return known;
     if (how->most_bytes && d->layout.file_bytes > how->most_bytes)
         return fail(why, CALYX_BAD_ARGUMENT,

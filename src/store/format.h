@@ -91,7 +91,7 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
                          struct state *state, calyx_error *why);
 
 /* Complete the head with what only the caller knows. */
-calyx_status open_head(struct description *d, const calyx_opening *how,
+calyx_status open_head(struct description *d, const calyx_open_options *how,
                        calyx_error *why);
 
 /* XXH3 with a seed, so that ranges that were swapped do not match. */

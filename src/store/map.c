@@ -289,8 +289,8 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
     munmap(image->base, (size_t)map_size(image));
     close_ranges(f);
     if (image->path)
-        memory->give(memory->context, image->path, image->path_bytes);
-    memory->give(memory->context, image, sizeof *image);
+        memory->release(memory->context, image->path, image->path_bytes);
+    memory->release(memory->context, image, sizeof *image);
     return status;
 }
 
@@ -317,7 +317,7 @@ static calyx_status store_path(struct image *image, const calyx_memory *memory,
     char folder[PATH_MAX] = "";
     if (*path == '/' || !getcwd(folder, sizeof folder)) *folder = 0;
     const size_t size = strlen(folder) + 1 + strlen(path) + 1;
-    image->path = memory->take(memory->context, size, 1);
+    image->path = memory->allocate(memory->context, size, 1);
     if (!image->path)
         return fail(why, CALYX_NO_MEMORY, "no memory for the name of a file");
     image->path_bytes = size;
@@ -362,7 +362,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
 }
 
 calyx_status calyx_map(const char *path, calyx_access access,
-                       const calyx_opening *how, calyx_filter **out,
+                       const calyx_open_options *how, calyx_filter **out,
                        calyx_error *why) {
     const bool writes = access == CALYX_WRITE;
     const int allowed = writes ? PROT_READ | PROT_WRITE : PROT_READ;

@@ -266,7 +266,7 @@ calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
     struct image *const image = f->image;
     const uint64_t n = number_of_ranges(image);
     image->range_states =
-        f->memory.take(f->memory.context, (size_t)n, LINE_ALIGNED);
+        f->memory.allocate(f->memory.context, (size_t)n, LINE_ALIGNED);
     if (!image->range_states)
         return fail(why, CALYX_NO_MEMORY, "no memory to verify %llu ranges",
                     (unsigned long long)n);
@@ -285,7 +285,7 @@ calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
 void close_ranges(calyx_filter *f) {
     struct image *const image = f->image;
     if (image->range_states)
-        f->memory.give(f->memory.context, image->range_states,
-                       (size_t)number_of_ranges(image));
+        f->memory.release(f->memory.context, image->range_states,
+                          (size_t)number_of_ranges(image));
     f->ranges = NULL;
 }

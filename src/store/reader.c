@@ -181,7 +181,7 @@ calyx_status set_texts(calyx_filter *f, const struct description *d,
 }
 
 calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
-                         const calyx_opening *how, calyx_filter **out,
+                         const calyx_open_options *how, calyx_filter **out,
                          struct state *state, calyx_error *why) {
     struct reader reader = {get, context, 0};
     struct description d;
@@ -192,7 +192,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 
     const calyx_memory *memory = &d.head.memory;
     const size_t scratch = 2 * (size_t)d.layout.tables_bytes;
-    uint8_t *tables = memory->take(memory->context, scratch, LINE_ALIGNED);
+    uint8_t *tables = memory->allocate(memory->context, scratch, LINE_ALIGNED);
     calyx_filter *f = NULL;
     if (!tables || allocate_head(&d.head, &f) != CALYX_OK)
         status = fail(why, CALYX_NO_MEMORY, "no memory to read a filter");
@@ -200,7 +200,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
         status = get_parts(&reader, f, &d, tables, state, why);
     if (status == CALYX_OK) status = check_tails(f, why);
     if (status == CALYX_OK) status = set_texts(f, &d, why);
-    if (tables) memory->give(memory->context, tables, scratch);
+    if (tables) memory->release(memory->context, tables, scratch);
     if (status != CALYX_OK) {
         calyx_free(f);
         return status;
@@ -211,8 +211,9 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 
 /* ---- The public calls ---------------------------------------------------- */
 
-calyx_status calyx_read(calyx_get *get, void *context, const calyx_opening *how,
-                        calyx_filter **out, calyx_error *why) {
+calyx_status calyx_read(calyx_get *get, void *context,
+                        const calyx_open_options *how, calyx_filter **out,
+                        calyx_error *why) {
     struct state state;
     return read_filter(get, context, 0, how, out, &state, why);
 }
@@ -232,7 +233,7 @@ static bool get_from_memory(void *context, void *buffer, size_t size) {
 }
 
 calyx_status calyx_decode(const void *bytes, size_t size,
-                          const calyx_opening *how, calyx_filter **out,
+                          const calyx_open_options *how, calyx_filter **out,
                           calyx_error *why) {
     struct bytes_left from = {(uint8_t *)bytes, size};
     struct state state;

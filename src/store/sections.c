@@ -54,8 +54,8 @@ static calyx_status check_head(const void *bytes, size_t size,
 }
 
 calyx_status calyx_decode_head(const void *bytes, size_t size,
-                               const calyx_opening *how, calyx_filter **out,
-                               calyx_error *why) {
+                               const calyx_open_options *how,
+                               calyx_filter **out, calyx_error *why) {
     struct description d;
     calyx_status status = check_head(bytes, size, &d, why);
     if (status == CALYX_OK) status = open_head(&d, how, why);

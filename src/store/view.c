@@ -14,7 +14,7 @@
 static calyx_status drop_image(calyx_filter *f, calyx_error *why) {
     (void)why;
     close_ranges(f);
-    f->memory.give(f->memory.context, f->image, sizeof(struct image));
+    f->memory.release(f->memory.context, f->image, sizeof(struct image));
     return CALYX_OK;
 }
 
@@ -39,7 +39,8 @@ calyx_status check_end(const struct image *image, struct state *state,
 }
 
 static calyx_status check_image(struct image *image, uint64_t size,
-                                const calyx_opening *how, calyx_error *why) {
+                                const calyx_open_options *how,
+                                calyx_error *why) {
     uint32_t header_bytes;
     if (size < FIXED_BYTES)
         return fail(why, CALYX_DAMAGED,
@@ -59,16 +60,17 @@ static calyx_status check_image(struct image *image, uint64_t size,
     return check_end(image, &image->state, why);
 }
 
-calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
-                        calyx_filter **out, calyx_error *why) {
+calyx_status view_image(uint8_t *base, uint64_t size,
+                        const calyx_open_options *how, calyx_filter **out,
+                        calyx_error *why) {
     struct image image = {.base = base, .fd = -1};
     calyx_status status = check_image(&image, size, how, why);
     if (status != CALYX_OK) return status;
     const calyx_memory *memory = &image.d.head.memory;
-    void *copy = memory->take(memory->context, sizeof image, LINE_ALIGNED);
+    void *copy = memory->allocate(memory->context, sizeof image, LINE_ALIGNED);
     calyx_filter *f = NULL;
     if (!copy || allocate_head(&image.d.head, &f) != CALYX_OK) {
-        if (copy) memory->give(memory->context, copy, sizeof image);
+        if (copy) memory->release(memory->context, copy, sizeof image);
         return fail(why, CALYX_NO_MEMORY, "no memory to open a filter");
     }
     status = set_texts(f, &image.d, why);
@@ -93,7 +95,7 @@ calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
 }
 
 calyx_status calyx_view(const void *bytes, size_t size,
-                        const calyx_opening *how, calyx_filter **out,
+                        const calyx_open_options *how, calyx_filter **out,
                         calyx_error *why) {
     if ((uintptr_t)bytes % LINE_ALIGNED != 0)
         return fail(why, CALYX_BAD_ARGUMENT,

@@ -26,8 +26,9 @@ struct image {
 
 /* Make a read-only filter on bytes in place. It owns a copy of the image
  * struct; callers that own more set another `release`. */
-calyx_status view_image(uint8_t *base, uint64_t size, const calyx_opening *how,
-                        calyx_filter **out, calyx_error *why);
+calyx_status view_image(uint8_t *base, uint64_t size,
+                        const calyx_open_options *how, calyx_filter **out,
+                        calyx_error *why);
 
 /* Read the current state from the slots. */
 calyx_status check_end(const struct image *image, struct state *state,

@@ -68,7 +68,7 @@ static calyx_status write_described(const calyx_filter *f,
     const size_t scratch =
         (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
     uint8_t *const tables =
-        f->memory.take(f->memory.context, scratch, LINE_ALIGNED);
+        f->memory.allocate(f->memory.context, scratch, LINE_ALIGNED);
     if (!tables)
         return fail(why, CALYX_NO_MEMORY,
                     "no memory for the %llu bytes that writing takes",
@@ -99,7 +99,7 @@ static calyx_status write_described(const calyx_filter *f,
     put_bytes(&writer, slot, sizeof slot);
     put_zeros_to(&writer, l->file_bytes);
 
-    f->memory.give(f->memory.context, tables, scratch);
+    f->memory.release(f->memory.context, tables, scratch);
     if (writer.broken) return fail(why, CALYX_IO, "writing was stopped");
     return check_whole(f, why);
 }

@@ -292,7 +292,7 @@ static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
     (void)state;
     enum { CHILDREN = 60, SECONDS = 300, BYTES = 8 << 20 };
     const calyx_memory *m = &aligned_memory;
-    void *block = m->take(m->context, BYTES, 64); /* starts the thread */
+    void *block = m->allocate(m->context, BYTES, 64); /* starts the thread */
     assert_non_null(block);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, hold_pages, NULL), 0);
@@ -301,8 +301,8 @@ static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
         const pid_t child = fork();
         if (child == 0) {
             alarm(SECONDS);
-            void *other = m->take(m->context, BYTES, 64);
-            if (other) m->give(m->context, other, BYTES);
+            void *other = m->allocate(m->context, BYTES, 64);
+            if (other) m->release(m->context, other, BYTES);
             _exit(other ? 0 : 1);
         }
         int status;
@@ -310,7 +310,7 @@ static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
-    m->give(m->context, block, BYTES);
+    m->release(m->context, block, BYTES);
     assert_int_equal(sound, CHILDREN);
     assert_int_equal(mock_blocks, 0);
 }

@@ -102,7 +102,7 @@ static void options_of_an_older_header_mean_the_same(void **state) {
     assert_true(is.capacity == 1000 && is.seed == 7 && is.growth == 2);
     assert_true(is.concurrent && !is.strict && is.fpr == 0.001);
     calyx_part first;
-    assert_true(calyx_outline_part(f, 0, &first));
+    assert_true(calyx_part_of(f, 0, &first));
     assert_true(first.fpr <= 0.0001);
     calyx_free(f);
 }
@@ -124,7 +124,7 @@ static void the_library_writes_nothing_behind_older_structs(void **state) {
     assert_true(info.s.items == 1 && info.s.parts == 1 && info.s.fpr == 0.01);
     assert_true(info.s.can & CALYX_CAN_ADD && info.s.distinct > 0.5);
 
-    assert_true(calyx_outline_part(f, 0, (calyx_part *)(void *)&part.s));
+    assert_true(calyx_part_of(f, 0, (calyx_part *)(void *)&part.s));
     assert_fence(part);
     assert_true(part.s.items == 1 && part.s.bytes == info.s.bytes);
 
@@ -149,7 +149,7 @@ static void a_filter_is_opened_as_an_older_header_says(void **state) {
     void *bytes = test_malloc(size);
     assert_ok(calyx_encode(f, bytes, size, NULL));
     struct opening_0_1 how = {.kernel = "scalar", .concurrent = true};
-    const calyx_opening *const given = (const void *)&how;
+    const calyx_open_options *const given = (const void *)&how;
     assert_ok(calyx_decode(bytes, size, given, &g, NULL));
     assert_string_equal(info_of(g).kernel, "scalar");
     assert_true(info_of(g).concurrent);
@@ -172,14 +172,14 @@ static void options_that_this_library_does_not_know_are_refused(void **state) {
         assert_int_equal(calyx_new(&want, &g, &why), CALYX_BAD_ARGUMENT);
         assert_non_null(strstr(why.text, "calyx_options"));
 
-        calyx_opening how = {0};
+        calyx_open_options how = {0};
         how.reserved[i] = 1;
         const size_t size = (size_t)calyx_encoded_size(f);
         void *bytes = test_malloc(size);
         assert_ok(calyx_encode(f, bytes, size, NULL));
         assert_int_equal(calyx_decode(bytes, size, &how, &g, &why),
                          CALYX_BAD_ARGUMENT);
-        assert_non_null(strstr(why.text, "calyx_opening"));
+        assert_non_null(strstr(why.text, "calyx_open_options"));
         test_free(bytes);
     }
     for (int i = 0; i < 4; i++) {

@@ -13,7 +13,7 @@
 static const uint8_t secret[16] = {0x5C, 0x0F, 0xA1, 0x93, 0x3E, 0x77,
                                    0xD2, 0x48, 0x86, 0x1B, 0xC9, 0x64,
                                    0xF0, 0x2D, 0xBA, 0x55};
-static const calyx_opening with_secret = {.key = secret};
+static const calyx_open_options with_secret = {.key = secret};
 
 /* ---- Bytes --------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ static struct bytes encoded(const calyx_filter *f) {
     return bytes;
 }
 
-static calyx_filter *decoded(struct bytes bytes, const calyx_opening *how) {
+static calyx_filter *decoded(struct bytes bytes,
+                             const calyx_open_options *how) {
     calyx_filter *f = NULL;
     calyx_error why;
     if (calyx_decode(bytes.at, bytes.size, how, &f, &why) != CALYX_OK)
@@ -44,7 +45,7 @@ static calyx_filter *decoded(struct bytes bytes, const calyx_opening *how) {
     return f;
 }
 
-static calyx_filter *viewed(struct bytes bytes, const calyx_opening *how) {
+static calyx_filter *viewed(struct bytes bytes, const calyx_open_options *how) {
     calyx_filter *f = NULL;
     calyx_error why;
     if (calyx_view(bytes.at, bytes.size, how, &f, &why) != CALYX_OK)
@@ -87,7 +88,8 @@ static struct bytes written(const calyx_filter *f) {
     return pipe.bytes;
 }
 
-static calyx_filter *read_back(struct bytes bytes, const calyx_opening *how) {
+static calyx_filter *read_back(struct bytes bytes,
+                               const calyx_open_options *how) {
     struct pipe pipe = {.bytes = bytes};
     calyx_filter *f = NULL;
     calyx_error why;
@@ -188,7 +190,7 @@ static void assert_came_back(const calyx_filter *f, calyx_filter *back,
 }
 
 static void look_there_and_back(calyx_filter *f, const calyx_options *made) {
-    const calyx_opening how = {.key = made->key};
+    const calyx_open_options how = {.key = made->key};
     const struct bytes bytes = encoded(f), pieces = written(f);
 
     assert_same_bytes(bytes, pieces);
@@ -205,7 +207,7 @@ static void bytes_make_the_same_filter_again(void **state) {
 }
 
 static void look_at_later_life(calyx_filter *f, const calyx_options *made) {
-    const calyx_opening how = {.key = made->key};
+    const calyx_open_options how = {.key = made->key};
     const struct bytes bytes = encoded(f);
     calyx_filter *back = decoded(bytes, &how);
     add_until_full(f, 0, 5 * CAPACITY);
@@ -244,7 +246,7 @@ static void a_filter_can_be_opened_for_many_threads(void **state) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         add(f, "rose");
         const struct bytes bytes = encoded(f);
-        const calyx_opening how = {.concurrent = true};
+        const calyx_open_options how = {.concurrent = true};
         calyx_filter *back = NULL;
         calyx_error why;
 
@@ -292,12 +294,12 @@ static void a_kernel_can_be_chosen_on_opening(void **state) {
     calyx_filter *f = make_filter((calyx_options){0});
     const struct bytes bytes = encoded(f);
     for (const char *const *kernel = calyx_kernels(); *kernel; kernel++) {
-        const calyx_opening how = {.kernel = *kernel};
+        const calyx_open_options how = {.kernel = *kernel};
         calyx_filter *back = decoded(bytes, &how);
         assert_string_equal(info_of(back).kernel, *kernel);
         calyx_free(back);
     }
-    const calyx_opening wrong = {.kernel = "abacus"};
+    const calyx_open_options wrong = {.kernel = "abacus"};
     calyx_filter *back = NULL;
     assert_int_equal(calyx_decode(bytes.at, bytes.size, &wrong, &back, NULL),
                      CALYX_BAD_ARGUMENT);
@@ -420,7 +422,7 @@ static uint32_t most_parts(double growth) {
     while (f->newest != first) {
         struct part *p = f->newest;
         f->newest = p->older;
-        f->memory.give(f->memory.context, p, sizeof *p);
+        f->memory.release(f->memory.context, p, sizeof *p);
     }
     calyx_free(f);
     return parts;
@@ -465,7 +467,7 @@ static void reading_can_be_stopped_at_any_piece(void **state) {
     const struct bytes bytes = encoded(f);
     struct books books = {0};
     const calyx_memory hooks = hooks_of(&books);
-    const calyx_opening how = {.memory = &hooks};
+    const calyx_open_options how = {.memory = &hooks};
     size_t n = 1;
     for (;; n++) {
         struct pipe pipe = {.bytes = bytes, .stops_at = n};
@@ -602,7 +604,8 @@ static calyx_filter *make_secret(void) {
     return NULL;
 }
 
-static void assert_wrong_key(struct bytes bytes, const calyx_opening *how) {
+static void assert_wrong_key(struct bytes bytes,
+                             const calyx_open_options *how) {
     struct pipe pipe = {.bytes = bytes};
     calyx_filter *back = NULL;
     calyx_error why;
@@ -630,7 +633,7 @@ static void without_its_secret_key_a_filter_does_not_open(void **state) {
         uint8_t wrong[16];
         memcpy(wrong, secret, sizeof wrong);
         wrong[bit / 8] = (uint8_t)(wrong[bit / 8] ^ 1u << bit % 8);
-        assert_wrong_key(bytes, &(calyx_opening){.key = wrong});
+        assert_wrong_key(bytes, &(calyx_open_options){.key = wrong});
     }
     calyx_free(f);
     free(bytes.at);
@@ -671,7 +674,7 @@ static void what_is_larger_than_wanted_is_refused(void **state) {
     const struct bytes bytes = encoded(f);
     struct books books = {0};
     const calyx_memory hooks = hooks_of(&books);
-    calyx_opening how = {.most_bytes = bytes.size - 1, .memory = &hooks};
+    calyx_open_options how = {.most_bytes = bytes.size - 1, .memory = &hooks};
     struct pipe pipe = {.bytes = bytes};
     calyx_filter *back = NULL;
     calyx_error why;
@@ -691,20 +694,23 @@ static void what_is_larger_than_wanted_is_refused(void **state) {
     free(bytes.at);
 }
 
-typedef calyx_status open_call(struct bytes bytes, const calyx_opening *how,
+typedef calyx_status open_call(struct bytes bytes,
+                               const calyx_open_options *how,
                                calyx_filter **out, calyx_error *why);
 
-static calyx_status open_decoded(struct bytes bytes, const calyx_opening *how,
+static calyx_status open_decoded(struct bytes bytes,
+                                 const calyx_open_options *how,
                                  calyx_filter **out, calyx_error *why) {
     return calyx_decode(bytes.at, bytes.size, how, out, why);
 }
 
-static calyx_status open_viewed(struct bytes bytes, const calyx_opening *how,
+static calyx_status open_viewed(struct bytes bytes,
+                                const calyx_open_options *how,
                                 calyx_filter **out, calyx_error *why) {
     return calyx_view(bytes.at, bytes.size, how, out, why);
 }
 
-static calyx_status open_read(struct bytes bytes, const calyx_opening *how,
+static calyx_status open_read(struct bytes bytes, const calyx_open_options *how,
                               calyx_filter **out, calyx_error *why) {
     struct pipe pipe = {.bytes = bytes};
     return calyx_read(get, &pipe, how, out, why);
@@ -718,7 +724,7 @@ static void opening_survives_any_lack_of_memory(open_call *open,
     for (size_t n = 1;; n++) {
         struct books books = {.fails_at = n};
         const calyx_memory hooks = hooks_of(&books);
-        const calyx_opening how = {.memory = &hooks};
+        const calyx_open_options how = {.memory = &hooks};
         calyx_filter *back = NULL;
         calyx_error why = {0};
         const calyx_status status = open(bytes, &how, &back, &why);
@@ -789,7 +795,7 @@ static void opening_takes_no_more_memory_than_the_bytes_call_for(void **state) {
     for (int i = 0; i < 3; i++) {
         struct books books = {0};
         const calyx_memory hooks = hooks_of(&books);
-        const calyx_opening how = {.memory = &hooks};
+        const calyx_open_options how = {.memory = &hooks};
         calyx_filter *back = NULL;
         assert_ok(open_calls[i](bytes, &how, &back, NULL));
         const bool view = open_calls[i] == open_viewed;
@@ -834,7 +840,7 @@ static void a_large_claim_takes_no_memory(void **state) {
                 const struct bytes bytes = header_claiming(*name, blocks, 4096);
                 struct books books = {0};
                 const calyx_memory hooks = hooks_of(&books);
-                const calyx_opening how = {.memory = &hooks};
+                const calyx_open_options how = {.memory = &hooks};
                 calyx_filter *back = NULL;
                 calyx_error why;
                 assert_int_equal(
@@ -858,7 +864,7 @@ static void a_large_claim_of_a_stream_is_bounded_by_most_bytes(void **state) {
         header_claiming("line", kind_named("line")->most_blocks, 4096);
     struct books books = {0};
     const calyx_memory hooks = hooks_of(&books);
-    const calyx_opening how = {.memory = &hooks, .most_bytes = 1 << 20};
+    const calyx_open_options how = {.memory = &hooks, .most_bytes = 1 << 20};
     struct pipe pipe = {.bytes = bytes};
     calyx_filter *back = NULL;
     assert_int_equal(calyx_read(get, &pipe, &how, &back, NULL),

@@ -664,7 +664,7 @@ static void a_limit_holds_for_files(void **state) {
     save_text("rose", path_of("f"));
     struct stat is;
     assert_int_equal(stat(path_of("f"), &is), 0);
-    calyx_opening how = {.most_bytes = (uint64_t)is.st_size - 1};
+    calyx_open_options how = {.most_bytes = (uint64_t)is.st_size - 1};
     calyx_filter *f = NULL;
     assert_int_equal(calyx_load(path_of("f"), &how, &f, NULL),
                      CALYX_BAD_ARGUMENT);

@@ -96,7 +96,7 @@ struct golden {
     char path[PATH_BYTES];
     struct bytes file, text;
     uint8_t key[16];
-    calyx_opening how; /* with the key, if there is one */
+    calyx_open_options how; /* with the key, if there is one */
 };
 
 /* The value of the next line that starts with this word (any, if NULL); moves

@@ -208,8 +208,8 @@ static void a_grown_filter_with_large_parts_answers_like_single_lookups(
         (calyx_options){.capacity = 1000000, .growth = 3, .fpr = 0.001});
     add_in_batches(f, 0, KEYS);
     calyx_part oldest, newest;
-    assert_true(calyx_outline_part(f, 0, &oldest));
-    assert_true(calyx_outline_part(f, info_of(f).parts - 1, &newest));
+    assert_true(calyx_part_of(f, 0, &oldest));
+    assert_true(calyx_part_of(f, info_of(f).parts - 1, &newest));
     assert_true(oldest.bytes < LARGE && newest.bytes >= LARGE);
     assert_true(newest.items > 0);
     check_many_against_one(f, KEYS);

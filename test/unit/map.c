@@ -86,7 +86,7 @@ static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
         make_sparse(*kind, UINT64_C(1) << 33);
         struct books books = {0};
         const calyx_memory hooks = hooks_of(&books);
-        const calyx_opening how = {.memory = &hooks};
+        const calyx_open_options how = {.memory = &hooks};
         calyx_filter *f = NULL;
         const long before = resident_pages();
 
@@ -347,7 +347,7 @@ static void a_writer_knows_what_the_one_before_it_did(void **state) {
     save_numbers((calyx_options){0}, KEYS);
     calyx_filter *first = map(path, CALYX_WRITE), *second = NULL;
     const calyx_memory hooks = {take_late, give_late, &first};
-    const calyx_opening how = {.memory = &hooks};
+    const calyx_open_options how = {.memory = &hooks};
     if (calyx_map(path, CALYX_WRITE, &how, &second, NULL) != CALYX_OK) {
         calyx_free(first); /* locked out, which is fine too */
         return;

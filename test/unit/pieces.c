@@ -16,7 +16,7 @@ static calyx_filter *make_grown(const char *kind) {
 
 static calyx_info outline_of(const calyx_filter *f) {
     calyx_info info;
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     return info;
 }
 
@@ -136,7 +136,7 @@ static void parts_add_up_to_the_whole(void **state) {
         const calyx_info info = outline_of(f);
         calyx_part sum = {0}, part;
         uint32_t parts = 0;
-        for (; calyx_outline_part(f, parts, &part); parts++) {
+        for (; calyx_part_of(f, parts, &part); parts++) {
             if (parts == 0) assert_int_equal(part.capacity, 100);
             sum.capacity += part.capacity;
             sum.items += part.items;
@@ -187,12 +187,12 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
 
 static void a_prefetch_hint_may_outlive_its_filter(void **state) {
     (void)state;
-    calyx_aim aim = {{0}};
+    calyx_prefetch_hint aim = {{0}};
     calyx_prefetch(&aim, "rose", 4);
     EACH_KIND(kind) {
         calyx_filter *f = make_grown(*kind), *copy = NULL;
         assert_ok(calyx_copy(f, &copy, NULL));
-        calyx_take_aim(f, &aim);
+        calyx_prefetch_hint_of(f, &aim);
         calyx_prefetch(&aim, "rose", 4);
         assert_true(same_bodies(f, copy)); /* it changes nothing */
         calyx_free(f);

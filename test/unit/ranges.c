@@ -39,7 +39,7 @@ static calyx_filter *save_numbers(calyx_options want) {
 static calyx_filter *map_as(calyx_access access, calyx_verification verify) {
     calyx_filter *f = NULL;
     calyx_error why;
-    const calyx_opening how = {.verify = verify};
+    const calyx_open_options how = {.verify = verify};
     if (calyx_map(path, access, &how, &f, &why) != CALYX_OK)
         fail_msg("%s", why.text);
     return f;
@@ -205,7 +205,7 @@ static void a_filter_may_be_compared_whole_or_not_at_all(void **state) {
     assert_int_equal(f->ranges->unverified, 0);
     calyx_free(f);
     damage(7);
-    const calyx_opening how = {.verify = CALYX_VERIFY_WHOLE};
+    const calyx_open_options how = {.verify = CALYX_VERIFY_WHOLE};
     calyx_error why = {0};
     f = NULL;
     for (int writes = 0; writes < 2; writes++) {
@@ -480,7 +480,7 @@ static uint64_t items_in_head(const calyx_filter *f) {
     assert_ok(calyx_encode_head(f, head, size, NULL));
     assert_ok(calyx_decode_head(head, size, NULL, &made, NULL));
     calyx_info info;
-    calyx_outline(made, &info);
+    calyx_info_of(made, &info);
     calyx_free(made);
     free(head);
     return info.items;
@@ -539,11 +539,11 @@ static void the_number_of_keys_survives_sudden_death(void **state) {
         }
         calyx_filter *f = map(path, CALYX_WRITE);
         calyx_info info;
-        calyx_outline(f, &info);
+        calyx_info_of(f, &info);
         assert_about(info.items, KEYS + 3 * MORE);
         assert_ok(calyx_close(f, NULL));
         f = map(path, CALYX_READ);
-        calyx_outline(f, &info);
+        calyx_info_of(f, &info);
         assert_about(info.items, KEYS + 3 * MORE);
         calyx_free(f);
     }

@@ -22,7 +22,7 @@ static void assert_same_bytes(const calyx_filter *a, const calyx_filter *b) {
 }
 
 static void give_bits(const calyx_small *small, void *bits) {
-    memory_default.give(NULL, bits, calyx_small_bytes(small));
+    memory_default.release(NULL, bits, calyx_small_bytes(small));
 }
 
 static void an_open_small_filter_is_the_filter(void **state) {

@@ -41,10 +41,10 @@ struct reader {
 static void *keep_asking(void *context) {
     struct reader *reader = context;
     while (!__atomic_load_n(reader->stop, __ATOMIC_RELAXED)) {
-        const calyx_filter *f = calyx_live_take(reader->live);
+        const calyx_filter *f = calyx_live_acquire(reader->live);
         for (uint64_t i = 0; i < KEYS; i++)
             reader->missed += !calyx_has_u64(f, i);
-        calyx_live_give(reader->live, f);
+        calyx_live_release(reader->live, f);
         reader->asked++;
     }
     return NULL;
@@ -80,9 +80,9 @@ static void readers_miss_no_key_while_filters_are_swapped(void **state) {
     for (uint64_t i = 1; i <= SWAPS; i++) {
         calyx_filter *next = make_edition(i, &hooks);
         assert_ok(calyx_live_swap(live, next, NULL));
-        const calyx_filter *now = calyx_live_take(live);
+        const calyx_filter *now = calyx_live_acquire(live);
         assert_true(calyx_has_u64(now, KEYS + i)); /* it is the new one */
-        calyx_live_give(live, now);
+        calyx_live_release(live, now);
     }
     finish(readers, &stop);
     assert_int_equal(blocks_of(&books), BLOCKS + 1); /* the rest is gone */
@@ -134,23 +134,23 @@ static void a_taken_filter_outlives_the_swap(void **state) {
     const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
-    const calyx_filter *first = calyx_live_take(live);
-    const calyx_filter *again = calyx_live_take(live);
+    const calyx_filter *first = calyx_live_acquire(live);
+    const calyx_filter *again = calyx_live_acquire(live);
     assert_ptr_equal(first, again);
     for (uint64_t i = 1; i <= 3; i++)
         assert_ok(calyx_live_swap(live, make_edition(i, &hooks), NULL));
 
     assert_true(calyx_has_u64(first, KEYS)); /* the last of its kind */
     assert_int_equal(blocks_of(&books), 1 + 2 * BLOCKS);
-    calyx_live_give(live, first);
+    calyx_live_release(live, first);
     assert_true(calyx_has_u64(again, KEYS));
     assert_int_equal(blocks_of(&books), 1 + 2 * BLOCKS);
-    calyx_live_give(live, again);
+    calyx_live_release(live, again);
     assert_int_equal(blocks_of(&books), 1 + BLOCKS); /* at once */
 
-    const calyx_filter *last = calyx_live_take(live);
+    const calyx_filter *last = calyx_live_acquire(live);
     assert_true(calyx_has_u64(last, KEYS + 3));
-    calyx_live_give(live, last);
+    calyx_live_release(live, last);
     calyx_live_free(live);
     assert_int_equal(blocks_of(&books), 0);
 }
@@ -161,7 +161,8 @@ static void a_filter_that_nobody_has_is_freed_by_the_swap(void **state) {
     const calyx_memory hooks = hooks_of(&books);
     calyx_live *live = NULL;
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
-    for (int i = 0; i < 10; i++) calyx_live_give(live, calyx_live_take(live));
+    for (int i = 0; i < 10; i++)
+        calyx_live_release(live, calyx_live_acquire(live));
     assert_ok(calyx_live_swap(live, make_edition(1, &hooks), NULL));
     assert_int_equal(blocks_of(&books), 1 + BLOCKS);
     assert_ok(calyx_live_swap(live, make_edition(2, &hooks), NULL));
@@ -179,7 +180,7 @@ static void old_filters_that_are_held_can_be_too_many(void **state) {
     assert_ok(calyx_live_new(make_edition(0, &hooks), &live, NULL));
     const calyx_filter *held[OLD];
     for (uint64_t i = 0; i < OLD; i++) {
-        held[i] = calyx_live_take(live);
+        held[i] = calyx_live_acquire(live);
         assert_ok(calyx_live_swap(live, make_edition(i + 1, &hooks), NULL));
     }
     calyx_filter *next = make_edition(OLD + 1, &hooks);
@@ -188,14 +189,14 @@ static void old_filters_that_are_held_can_be_too_many(void **state) {
     assert_non_null(strstr(why.text, "255"));
     for (uint64_t i = 0; i < OLD; i++)
         assert_true(calyx_has_u64(held[i], KEYS + i));
-    const calyx_filter *now = calyx_live_take(live);
+    const calyx_filter *now = calyx_live_acquire(live);
     assert_true(calyx_has_u64(now, KEYS + OLD)); /* all is as it was */
-    calyx_live_give(live, now);
+    calyx_live_release(live, now);
 
-    calyx_live_give(live, held[100]);
+    calyx_live_release(live, held[100]);
     assert_ok(calyx_live_swap(live, next, NULL)); /* it was still ours */
     for (int i = 0; i < OLD; i++)
-        if (i != 100) calyx_live_give(live, held[i]);
+        if (i != 100) calyx_live_release(live, held[i]);
     assert_int_equal(blocks_of(&books), 1 + BLOCKS);
     calyx_live_free(live);
     assert_int_equal(blocks_of(&books), 0);
@@ -227,13 +228,13 @@ static void save_edition(uint64_t edition) {
 }
 
 static bool serves(calyx_live *live, uint64_t edition) {
-    const calyx_filter *f = calyx_live_take(live);
+    const calyx_filter *f = calyx_live_acquire(live);
     const bool has = calyx_has_u64(f, KEYS + edition) && calyx_has_u64(f, 1);
-    calyx_live_give(live, f);
+    calyx_live_release(live, f);
     return has;
 }
 
-static calyx_live *follow(const calyx_opening *how) {
+static calyx_live *follow(const calyx_open_options *how) {
     calyx_live *live = NULL;
     calyx_error why;
     if (calyx_live_open(path, how, &live, &why) != CALYX_OK)
@@ -310,7 +311,7 @@ static void a_file_that_cannot_be_used_replaces_nothing(void **state) {
     struct books books = {0};
     const calyx_memory hooks = hooks_of(&books);
     save_edition(0);
-    calyx_live *live = follow(&(calyx_opening){.memory = &hooks});
+    calyx_live *live = follow(&(calyx_open_options){.memory = &hooks});
     const size_t blocks = blocks_of(&books);
 
     uint8_t bytes[4096] = "no filter at all";
@@ -339,7 +340,7 @@ static void what_cannot_be_opened_is_not_followed(void **state) {
     (void)state;
     struct books books = {0};
     const calyx_memory hooks = hooks_of(&books);
-    const calyx_opening how = {.memory = &hooks};
+    const calyx_open_options how = {.memory = &hooks};
     calyx_live *live = NULL;
     calyx_error why = {0};
     assert_int_equal(calyx_live_open(path, &how, &live, &why), CALYX_IO);
@@ -379,14 +380,14 @@ static void how_to_open_is_remembered(void **state) {
     (void)state;
     save_edition(0);
     char *kernel = strdup("scalar");
-    calyx_live *live = follow(&(calyx_opening){.kernel = kernel});
+    calyx_live *live = follow(&(calyx_open_options){.kernel = kernel});
     memset(kernel, 'x', strlen(kernel));
     free(kernel);
     save_edition(1);
     assert_refreshes(live, true);
-    const calyx_filter *f = calyx_live_take(live);
+    const calyx_filter *f = calyx_live_acquire(live);
     assert_string_equal(info_of(f).kernel, "scalar");
-    calyx_live_give(live, f);
+    calyx_live_release(live, f);
     calyx_live_free(live);
 }
 
@@ -401,14 +402,14 @@ static void a_secret_key_is_remembered(void **state) {
         make_filter((calyx_options){.hash = "siphash", .key = key});
     add(f, "rose");
     assert_ok(calyx_save(f, path, NULL));
-    calyx_live *live = follow(&(calyx_opening){.key = key});
+    calyx_live *live = follow(&(calyx_open_options){.key = key});
     add(f, "iris");
     assert_ok(calyx_save(f, path, NULL));
     memset(key, 0, sizeof key);
     assert_refreshes(live, true);
-    const calyx_filter *now = calyx_live_take(live);
+    const calyx_filter *now = calyx_live_acquire(live);
     assert_true(has(now, "rose") && has(now, "iris"));
-    calyx_live_give(live, now);
+    calyx_live_release(live, now);
     calyx_live_free(live);
     calyx_free(f);
 }

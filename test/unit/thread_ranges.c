@@ -24,7 +24,7 @@ static calyx_filter *mapped(calyx_access access, const char *kind) {
     add_numbers(f, 0, OLD);
     assert_ok(calyx_save(f, path, NULL));
     calyx_free(f);
-    const calyx_opening how = {.concurrent = access == CALYX_WRITE};
+    const calyx_open_options how = {.concurrent = access == CALYX_WRITE};
     f = NULL;
     assert_ok(calyx_map(path, access, &how, &f, NULL));
     return f;
@@ -103,7 +103,7 @@ static void threads_that_add_mark_each_range_once(void **state) {
         assert_int_equal(f->ranges->unmarked, 0);
         assert_int_equal(f->ranges->unverified, 0);
         assert_ok(calyx_close(f, NULL));
-        const calyx_opening whole = {.verify = CALYX_VERIFY_WHOLE};
+        const calyx_open_options whole = {.verify = CALYX_VERIFY_WHOLE};
         assert_ok(calyx_map(path, CALYX_READ, &whole, &f, NULL));
         for (uint64_t i = 0; i < OLD + THREADS * EACH; i++)
             assert_true(calyx_has_u64(f, i));

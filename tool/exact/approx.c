@@ -43,7 +43,7 @@ static void add(calyx_filter *f, const uint64_t *hashes, size_t n,
 
 static void expect_memory(const struct approx_job *job) {
     calyx_info info;
-    calyx_outline(job->filter, &info);
+    calyx_info_of(job->filter, &info);
     if (info.bytes > job->memory)
         fail("the filter would take more than --memory allows, %llu bytes; "
              "allow a higher rate, or more memory",

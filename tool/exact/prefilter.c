@@ -106,12 +106,12 @@ bool prefilter_pays(uint64_t bytes, uint64_t memory) {
 uint64_t prefilter_bytes(const calyx_filter *prefilter) {
     if (!prefilter) return 0;
     calyx_info info;
-    calyx_outline(prefilter, &info);
+    calyx_info_of(prefilter, &info);
     return info.bytes;
 }
 
 uint64_t prefilter_keys(const calyx_filter *prefilter) {
     calyx_info info;
-    calyx_outline(prefilter, &info);
+    calyx_info_of(prefilter, &info);
     return info.items;
 }

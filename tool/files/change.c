@@ -112,13 +112,13 @@ static bool is_packed(void) {
 /* A filter grows only in memory. */
 static bool grows(const calyx_filter *f) {
     calyx_info info;
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     return info.growth > 0;
 }
 
 /* Map it, if it can be changed in place. */
 static bool map(void) {
-    const calyx_opening how = {.key = secret_key()};
+    const calyx_open_options how = {.key = secret_key()};
     calyx_error why;
     for (;;) {
         if (is_packed()) return false;
@@ -179,7 +179,7 @@ bool change_is_in_place(void) {
 calyx_info change_outline(void) {
     calyx_info info;
     begin_change(); /* an early end closes the filter */
-    (in_place ? calyx_outline : calyx_describe)(filter, &info);
+    (in_place ? calyx_info_of : calyx_describe)(filter, &info);
     end_change();
     const calyx_options same = {.kind = info.kind,
                                 .capacity = info.capacity,

@@ -95,7 +95,8 @@ static bool get(void *context, void *buffer, size_t size) {
 }
 
 calyx_filter *filter_load(const char *path, bool concurrent) {
-    const calyx_opening how = {.key = secret_key(), .concurrent = concurrent};
+    const calyx_open_options how = {.key = secret_key(),
+                                    .concurrent = concurrent};
     calyx_error why;
     calyx_filter *f;
     struct byte_source *const source = source_open(path);
@@ -117,7 +118,7 @@ static bool can_be_mapped(const char *path) {
 calyx_filter *filter_open(const char *path) {
     if (strcmp(path, "-") == 0 || !can_be_mapped(path))
         return filter_load(path, false);
-    const calyx_opening how = {.key = secret_key()};
+    const calyx_open_options how = {.key = secret_key()};
     calyx_error why;
     calyx_filter *f;
     if (calyx_map(path, CALYX_READ, &how, &f, &why) != CALYX_OK)

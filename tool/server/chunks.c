@@ -8,7 +8,7 @@ uint8_t *head_of(const calyx_filter *f, size_t *size) {
     calyx_error why;
     const size_t inner = calyx_head_size(f);
     uint8_t *const head = alloc_memory(DUMP_PREFIX_BYTES + inner);
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     dump_put_prefix(
         head, &(struct dump_prefix){.expansion = dump_expansion(info.growth)});
     if (calyx_encode_head(f, head + DUMP_PREFIX_BYTES, inner, &why) != CALYX_OK)

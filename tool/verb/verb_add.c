@@ -99,7 +99,7 @@ static bool *find_fresh(const struct text_block *block) {
 static uint64_t room_left(void) {
     calyx_info info;
     begin_change();
-    calyx_outline(filter, &info);
+    calyx_info_of(filter, &info);
     end_change();
     if (!info.strict) return UINT64_MAX;
     return info.items < info.capacity ? info.capacity - info.items : 0;

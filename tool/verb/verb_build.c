@@ -63,10 +63,10 @@ static void free_filters(void) {
 /* What the filters are together. Without `fully`, what takes reading is 0. */
 static calyx_info describe_all(bool fully) {
     calyx_info all;
-    (fully ? calyx_describe : calyx_outline)(filters[0], &all);
+    (fully ? calyx_describe : calyx_info_of)(filters[0], &all);
     for (uint64_t i = 1; i < filter_count(); i++) {
         calyx_info info;
-        (fully ? calyx_describe : calyx_outline)(filters[i], &info);
+        (fully ? calyx_describe : calyx_info_of)(filters[i], &info);
         all.capacity += info.capacity;
         all.items += info.items;
         all.bytes += info.bytes;
@@ -227,7 +227,7 @@ static void warn_of_fullest_shard(void) {
     double most = 1;
     uint64_t fullest = shards;
     for (uint64_t i = 0; i < shards; i++) {
-        calyx_outline(filters[i], &info);
+        calyx_info_of(filters[i], &info);
         const double load = (double)info.items / (double)info.capacity;
         if (load > most) fullest = i;
         if (load > most) most = load;

@@ -92,7 +92,7 @@ static bool take_head(const uint8_t *head, size_t size, calyx_error *why) {
     calyx_filter *f;
     calyx_info info;
     if (filter_of_head(head, size, &f, why) != CALYX_OK) return false;
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     calyx_free(f);
     free(part.head);
     part.head = alloc_memory(size);

@@ -308,7 +308,7 @@ static struct name staged_of(const struct name *key) {
 static void push(const char *file, struct name target) {
     calyx_filter *const f = filter_open_whole(file);
     calyx_info info;
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     load = (struct load){.file = file,
                          .filter = f,
                          .bytes = info.bytes,
@@ -361,7 +361,7 @@ static void push_shards(const char *stem) {
 static uint64_t bytes_of(const char *file) {
     calyx_info info;
     calyx_filter *const f = filter_open(file);
-    calyx_outline(f, &info);
+    calyx_info_of(f, &info);
     calyx_free(f);
     return info.bytes;
 }

@@ -57,7 +57,7 @@ static calyx_filter *open_with_sums(const char *path) {
     size_t size;
     static const uint8_t *bytes; /* they must stay as long as the filter */
     bytes = read_all(source, &size);
-    const calyx_opening how = {.key = secret_key()};
+    const calyx_open_options how = {.key = secret_key()};
     calyx_filter *f;
     calyx_error why;
     if (calyx_view(bytes, size, &how, &f, &why) != CALYX_OK)

@@ -12,19 +12,19 @@ enum { KEYS = 3000 };
 /* As many keys as there is room for, some of them twice. */
 static void use_both_ways(calyx_options want) {
     calyx_filter *plain = make_filter(want), *f = make_filter(want);
-    calyx_quick quick;
+    calyx_inline_view quick;
     struct generator dice = {1};
-    calyx_take_quick(f, &quick);
+    calyx_inline_view_of(f, &quick);
 
     for (int i = 0; i < KEYS; i++) {
         const uint64_t number =
             i % 8 ? random_word(&dice) : random_below(&dice, 100);
         bool fresh = false, quick_fresh = true;
         const calyx_status status = calyx_add_u64(plain, number, &fresh);
-        assert_int_equal(calyx_quick_add_u64(&quick, number, &quick_fresh),
+        assert_int_equal(calyx_inline_add_u64(&quick, number, &quick_fresh),
                          status);
         if (status == CALYX_OK) assert_int_equal(quick_fresh, fresh);
-        calyx_quick_add_u64(&quick, number, NULL);
+        calyx_inline_add_u64(&quick, number, NULL);
         calyx_add_u64(plain, number, NULL);
     }
 
@@ -33,7 +33,7 @@ static void use_both_ways(calyx_options want) {
     for (int i = 0; i < KEYS; i++) {
         const uint64_t number =
             i % 2 ? random_word(&dice) : random_below(&dice, 200);
-        assert_int_equal(calyx_quick_has_u64(&quick, number),
+        assert_int_equal(calyx_inline_has_u64(&quick, number),
                          calyx_has_u64(plain, number));
     }
     calyx_free(plain);
@@ -89,8 +89,8 @@ static void only_a_plain_line_filter_is_inlined(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         calyx_filter *f = make_filter(cases[i].want);
         const bool vectors = f->kernel->level != CPU_SCALAR;
-        calyx_quick quick;
-        calyx_take_quick(f, &quick);
+        calyx_inline_view quick;
+        calyx_inline_view_of(f, &quick);
         assert_int_equal(quick.words[CALYX_INLINE_NUMBER] != 0,
                          cases[i].inlined && vectors);
         calyx_free(f);
@@ -104,20 +104,20 @@ static void a_view_of_another_layout_is_answered_by_a_call(void **state) {
     const uint64_t others[] = {0, CALYX_INLINE_LAYOUT + 1, UINT64_MAX};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         calyx_filter *f = make_filter((calyx_options){.capacity = KEYS});
-        calyx_quick view;
-        calyx_take_quick(f, &view);
+        calyx_inline_view view;
+        calyx_inline_view_of(f, &view);
         view.words[CALYX_INLINE_NUMBER] = others[i];
         for (size_t j = CALYX_INLINE_FILTER + 1;
              j < sizeof view.words / sizeof view.words[0]; j++)
             view.words[j] = 1; /* no address */
         for (uint64_t n = 0; n < KEYS; n++) {
             bool fresh = false;
-            assert_ok(calyx_quick_add_u64(&view, n, &fresh));
-            assert_true(calyx_quick_has_u64(&view, n));
+            assert_ok(calyx_inline_add_u64(&view, n, &fresh));
+            assert_true(calyx_inline_has_u64(&view, n));
         }
         uint64_t found = 0;
         for (uint64_t n = KEYS; n < 2 * KEYS; n++)
-            found += calyx_quick_has_u64(&view, n);
+            found += calyx_inline_has_u64(&view, n);
         assert_in_range(found, 0, KEYS / 30); /* 1 % are expected */
         assert_in_range(info_of(f).items, KEYS * 95 / 100, KEYS);
         calyx_free(f);
