@@ -61,8 +61,8 @@ static inline void store64(void *p, uint64_t x) {
 /* Words of a body that other threads may be adding to; aligned. A plain |=
  * would now and then lose the bits that another thread set between its load and
  * its store; CALYX_PLAIN_OR builds the library that way, so that a test can
- * show that it would notice. What the word was before is not told: processors
- * have an instruction to set bits, but few have one that also tells. */
+ * show that it would notice. The old word is not returned: most
+ * processors can set bits atomically, but few can also return the old ones. */
 static inline uint32_t peek32(const void *p) {
     return little32(__atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED));
 }
@@ -87,7 +87,7 @@ static inline uint64_t scale64(uint64_t hash, uint64_t n) {
     return (uint64_t)((unsigned __int128)hash * n >> 64);
 #else
     /* A machine of 32 bits multiplies no such words, and calling a function
-     * that does takes longer than all the rest of a question. */
+     * that does takes longer than the rest of a lookup. */
     const uint64_t high = hash >> 32, low = (uint32_t)hash;
     const uint64_t middle = high * (uint32_t)n + (low * (uint32_t)n >> 32);
     const uint64_t other = low * (n >> 32) + (uint32_t)middle;

@@ -1,4 +1,4 @@
-/* What we ask of the compiler beyond C11. */
+/* Compiler extensions beyond C11. */
 #ifndef CALYX_COMPILER_H
 #define CALYX_COMPILER_H
 

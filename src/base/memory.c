@@ -25,28 +25,29 @@ bool memory_is_huge(size_t size) {
 }
 
 /* What is mapped for a large block: whole huge pages, so that no line must be
- * found through small ones (with 15 % of the lines there, questions took 5.0 ns
+ * found through small ones (with 15 % of the lines there, lookups took 5.0 ns
  * instead of 4.2); unless that would waste an eighth. */
-static size_t kept_of(size_t size) {
+static size_t mapped_size(size_t size) {
     const size_t huge = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     return huge - size <= size / 8 ? huge : whole_pages(size);
 }
 
-/* Take one huge page more than asked for, and give back what lies before and
- * after the aligned block: huge pages must be aligned to their size. */
+/* Map one huge page more, then unmap what lies before and after the aligned
+ * block: huge pages must be aligned to their size. */
 static void *map_huge(size_t size) {
     if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
-    const size_t kept = kept_of(size);
-    const size_t taken = kept + HUGE_PAGE;
-    char *const start = mmap(NULL, taken, PROT_READ | PROT_WRITE,
+    const size_t size_mapped = mapped_size(size);
+    const size_t reserved = size_mapped + HUGE_PAGE;
+    char *const start = mmap(NULL, reserved, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return NULL;
     const size_t before =
         (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
     char *const block = start + before;
     if (before) munmap(start, before);
-    munmap(block + kept, taken - kept - before);
-    madvise(block, kept, MADV_HUGEPAGE); /* only a wish: slower if refused */
+    munmap(block + size_mapped, reserved - size_mapped - before);
+    madvise(block, size_mapped,
+            MADV_HUGEPAGE); /* may be refused; then slower */
     return block;
 }
 
@@ -57,7 +58,7 @@ static void *map(size_t size) {
 }
 
 static void unmap(void *block, size_t size) {
-    munmap(block, memory_is_huge(size) ? kept_of(size) : size);
+    munmap(block, memory_is_huge(size) ? mapped_size(size) : size);
 }
 #else
 static const size_t LARGE = SIZE_MAX;

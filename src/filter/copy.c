@@ -103,7 +103,7 @@ static calyx_status allocate_empty(calyx_filter *to, const struct part *p) {
     return status == CALYX_OK ? allocate_part(to, &like) : status;
 }
 
-/* An empty filter with such a part, and those older than it. */
+/* An empty filter with this part, and those older than it. */
 static calyx_status make_empty(const calyx_filter *f, const struct part *newest,
                                calyx_filter **out, calyx_error *why) {
     const calyx_filter head = head_of(f);

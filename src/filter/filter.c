@@ -195,8 +195,8 @@ calyx_status calyx_clear(calyx_filter *f) {
 
 /* ---- Growth -------------------------------------------------------------- */
 
-/* Several threads may find the same part full. Each makes the next; the first
- * to be done has it taken, and the others give theirs back. So none waits. */
+/* Several threads may find the same part full. Each makes the next one; the
+ * first publishes it, and the others free theirs. So none waits. */
 calyx_status grow(calyx_filter *f, struct part *full) {
     struct part next = {0};
     if (f->image || f->open_small || !plan_growth(f, full, &next))
@@ -264,8 +264,8 @@ uint64_t count_bits(const struct kind *kind, const struct part *p) {
 }
 
 /* A key of k bits leaves any one bit unset with odds 1 - k/m, in every kind; so
- * n keys leave a share (1 - k/m)^n. A body with no bit unset tells no more than
- * that there were at least as many keys as would leave half a bit. */
+ * n keys leave a share (1 - k/m)^n. A body with no bit unset counts
+ * as one with half a bit unset: a lower bound. */
 double keys_for_bits(const struct kind *kind, const struct shape *shape,
                      uint64_t set) {
     const double bits = (double)shape->blocks * kind->block_bits;

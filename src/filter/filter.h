@@ -54,10 +54,10 @@ struct calyx_filter {
     struct part *newest; /* published whole: readers may be on their way */
     double fpr, growth;
     bool strict, concurrent;
-    bool read_only;  /* a view, or mapped for reading */
-    bool open_small; /* by calyx_open_small: it can have no other memory */
-    uint8_t place;   /* in a calyx_live, if it stands in one */
-    char *comment;   /* COMMENT_BYTES of memory, or NULL */
+    bool read_only;    /* a view, or mapped for reading */
+    bool open_small;   /* by calyx_open_small: it can have no other memory */
+    uint8_t live_slot; /* in a calyx_live, if it is in one */
+    char *comment;     /* COMMENT_BYTES of memory, or NULL */
     struct properties *properties; /* or NULL */
 
     /* A filter whose bodies are part of a larger piece of memory, lent to it.
@@ -106,8 +106,8 @@ bool plan_growth(const struct calyx_filter *f, const struct part *last,
                  struct part *next);
 double plan_first_fpr(double fpr, uint64_t capacity);
 
-/* Bytes of a body, and how many of them, at its start, hold the bits that are
- * asked; counters follow. Both are multiples of 64. */
+/* Bytes of a body, and how many of them, at its start, hold the bits that
+ * lookups read; counters follow. Both are multiples of 64. */
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
 
@@ -124,7 +124,7 @@ void give_structs(struct calyx_filter *f);
 struct calyx_filter head_of(const struct calyx_filter *f);
 struct part like_part(const struct part *p);
 
-/* A filter with such a head, without parts. */
+/* Allocate a filter with this head, without parts. */
 calyx_status allocate_head(const struct calyx_filter *head, calyx_filter **out);
 
 /* Add a part after one that is full, unless another thread did. */
@@ -165,8 +165,8 @@ static inline uint64_t items_of(const struct part *p) {
 /* Put bits of another body into this one. */
 void or_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
 
-/* The rate to expect of a part with so many keys: what its bits let pass, and
- * strangers with the same hash as one of n keys, whose odds are n / 2^64. */
+/* The rate to expect of a part with this number of keys: that of its bits, and
+ * n / 2^64 for absent keys with the hash of one of n keys. */
 double expected_rate(const struct kind *kind, const struct shape *shape,
                      double items);
 

@@ -94,7 +94,7 @@ static void join(const struct kind *kind, struct part *p, const struct part *q,
     }
 }
 
-/* What the bits say of the number of keys, kept within what it can be. */
+/* The number of keys estimated from the bits, within its bounds. */
 static uint64_t items_between(const calyx_filter *f, const struct part *p,
                               uint64_t set, uint64_t least, uint64_t most) {
     const double keys = round(keys_for_bits(f->kind, &p->shape, set));

@@ -1,6 +1,6 @@
 /*
  * Planning: from what people want (keys, a rate, memory) to the numbers that
- * fix a filter. A kind tells the rate of a shape; all else is solved for here.
+ * fix a filter. A kind has the rate of a shape; this file solves for the rest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -41,9 +41,9 @@ static double fewest_blocks(const struct kind *kind, uint32_t probes,
     }
     /* Follow the straight line between the two; now and then halve instead, for
      * where it bends. */
-    for (int turn = 0; high - low > 1; turn++) {
+    for (int step = 0; high - low > 1; step++) {
         const double line = low + (high - low) * over / (over - under);
-        const double guess = turn % 3 == 2 ? (low + high) / 2 : line;
+        const double guess = step % 3 == 2 ? (low + high) / 2 : line;
         const double mid = fmin(high - 1, fmax(low + 1, floor(guess)));
         const double is = excess(kind, probes, capacity, fpr, mid);
         if (is > 0)
@@ -104,7 +104,7 @@ static double most_keys_at(double fpr) {
     return fmin((double)MOST_KEYS, ldexp(fpr, 60));
 }
 
-/* The most keys that so many blocks hold at this rate; may be 0. */
+/* The most keys that these blocks hold at this rate; may be 0. */
 static uint64_t most_keys(const struct kind *kind, struct shape *shape,
                           double fpr, uint32_t probes) {
     uint64_t low = 0, high = (uint64_t)most_keys_at(fpr) + 1;
@@ -130,7 +130,7 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
  * that growing 32-fold uses up half of it.
  *
  * Each part makes the whole `growth` times larger. Small parts cost little
- * memory whatever their rate, but each is one more to ask; so they grow
+ * memory whatever their rate, but each is one more to query; so they grow
  * fourfold, and leave their share of the rate to those that are large.
  *
  * A growth under 2 asks for little memory, also for small filters. Their parts
@@ -140,7 +140,7 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
  * small part is as large as a block of an allocator, which has four sizes to
  * each doubling: what lies between would be lost.
  *
- * doc/MATH.md tells what this costs in bits a key, and what else was tried.
+ * doc/MATH.md has the cost in bits per key, and what else was tried.
  */
 static const double FIRST_SHARE = 0.7;
 static const double HALF_LIFE = 5; /* doublings in which half is used up */
@@ -159,7 +159,7 @@ double plan_first_fpr(double fpr, uint64_t capacity) {
     return fpr * FIRST_SHARE * size_share((double)capacity);
 }
 
-/* The least size that allocators have for so many bytes: 4, 5, 6 or 7 times a
+/* The smallest size class of allocators for these bytes: 4, 5, 6 or 7 times a
  * power of two. */
 static uint64_t allocated(uint64_t bytes) {
     uint64_t unit = ALIGNMENT;
@@ -175,7 +175,7 @@ static void fill_allocation(const struct kind *kind, struct part *p) {
     p->fpr = expected_rate(kind, &p->shape, (double)p->capacity);
 }
 
-/* Parts with the same number of probes are asked faster together, which is
+/* Parts with the same number of probes are queried faster together, which is
  * worth a hundredth of the memory. */
 static bool plan_alike(const struct kind *kind, struct part *next,
                        uint32_t probes) {
@@ -307,7 +307,7 @@ static const struct kind *lowest_kind(void) {
     return lowest;
 }
 
-/* Can this kind keep such a rate? */
+/* Can this kind keep this rate? */
 static calyx_status check_kind_rate(const calyx_filter *head,
                                     calyx_error *why) {
     const bool grows = head->growth > 0;
@@ -445,8 +445,8 @@ uint32_t calyx_best_probes(double bits_per_key) {
     return best >= 64 ? 64 : best >= 1 ? (uint32_t)best : 1;
 }
 
-/* A filter spares the store the strangers that it knows; a table spares it all
- * of them. A table that is half full takes two slots a key. */
+/* A filter saves most lookups of absent keys in the store; a table saves all of
+ * them. A table that is half full takes two slots per key. */
 calyx_status calyx_weigh(const calyx_options *want, const calyx_workload *load,
                          calyx_costs *costs, calyx_error *why) {
     if (!lies_between(load->filter_time, 0, 1e300) ||

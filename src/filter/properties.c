@@ -1,8 +1,9 @@
 /*
  * Properties: small named texts that travel with a filter.
  *
- * They are kept as the records of the file format (doc/FORMAT.md), in one block
- * of memory, so that records of a later version survive unread. A record is
+ * They are stored as the records of the file format (doc/FORMAT.md), in one
+ * block of memory, so that records of a later version survive unread. A record
+ * is
  *
  *     u16 type | u16 bytes of what follows | ...
  *
@@ -72,7 +73,7 @@ static size_t block_bytes(uint32_t records) {
     return sizeof(struct properties) + records;
 }
 
-/* A block for so many bytes of records, in place of the one there is. */
+/* Allocate a block for these records, and free the old one. */
 static struct properties *take_block(const calyx_filter *f, uint32_t bytes) {
     struct properties *const made =
         f->memory.allocate(f->memory.context, block_bytes(bytes), ALIGNMENT);

@@ -1,7 +1,6 @@
 /*
- * Bare bits: what a filter is asked by, with nothing around it, for exchange
- * with other programs that have such filters. They carry no checksum and do not
- * tell what they are; the files of store/ do both.
+ * Raw bits: the bits that lookups read, without header and checksums, for
+ * exchange with other programs. The files of store/ have both.
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +19,7 @@ const void *calyx_bits(const calyx_filter *f, uint64_t *size) {
     return p->body;
 }
 
-/* A guess at the probes would make a filter that forgets keys. */
+/* A wrong number of probes would cause false negatives. */
 static calyx_status check_given(const calyx_options *want,
                                 const struct calyx_filter *head,
                                 calyx_error *why) {

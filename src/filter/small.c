@@ -1,7 +1,7 @@
 /*
- * Small filters without the structs: 32 bytes tell what one is, and the structs
- * are filled in on the caller's stack when it is used. That takes some ten
- * nanoseconds, and spares some 200 bytes.
+ * Small filters without structs: 32 bytes describe one, and the structs are
+ * filled in on the caller's stack when it is used. That takes about 10 ns, and
+ * saves about 200 bytes.
  */
 #include <string.h>
 
@@ -67,8 +67,8 @@ static struct part small_part(const calyx_small *small, void *bits) {
     };
 }
 
-/* Is this all that there is to the filter? */
-static bool is_told_by(const calyx_filter *f, const calyx_small *small) {
+/* Does `small` describe all of the filter? */
+static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
     const struct calyx_filter head = small_head(small, &f->memory);
     return !p->older && !f->image && !f->comment && !f->properties &&
@@ -84,7 +84,7 @@ bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
     const struct part *const p = newest_of(f);
     const double growth = f->growth * GROWTH_UNIT;
     if (f->kind->code > 15 || growth > UINT8_MAX) return false;
-    const calyx_small told = {
+    const calyx_small made = {
         .seed = f->secret.seed,
         .fpr = f->fpr,
         .first_fpr = p->fpr,
@@ -94,8 +94,8 @@ bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
         .growth = (uint8_t)growth,
         .code = (uint8_t)(16 * f->kind->code + (p->shape.probes - 1) % 16),
     };
-    if (!is_told_by(f, &told)) return false;
-    *small = told;
+    if (!describes_all(f, &made)) return false;
+    *small = made;
     *bits = p->body;
     give_structs(f);
     return true;

@@ -1,15 +1,14 @@
 /*
- * The default hash, XXH3 of 64 bits, as xxhash.h has it, with two faster roads
- * for what most keys are.
+ * The default hash, XXH3 of 64 bits, as xxhash.h has it, with two faster paths
+ * for most keys.
  *
- * Numbers: to be melted into callers, since the call would cost as much as the
- * hashing.
+ * Numbers: inlined into callers, since a call would cost as much as the hash.
  *
  * Keys of 17 to 64 bytes, as names and addresses have: XXH3 takes 16 bytes from
  * either end and, of those longer than 32, the next 16 too. Whether there are
  * more than 32 the processor can only guess, and where lengths are mixed its
  * wrong guesses cost more than they save. So here the inner bytes are always
- * taken, for shorter keys from a place that is surely there, and then dropped.
+ * hashed, for shorter keys those at a valid offset, and then discarded.
  */
 #ifndef CALYX_XXH3_H
 #define CALYX_XXH3_H

@@ -1,5 +1,5 @@
 /* xxh3 of an array of numbers, for filters whose kernel does not hash them on
- * its way; xxh3_avx2.h tells how. */
+ * its way; see xxh3_avx2.h. */
 #include "base/cpu.h"
 #if ON_X86
 

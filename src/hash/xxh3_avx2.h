@@ -1,5 +1,5 @@
 /*
- * xxh3 of numbers, four at a time, to be melted into the loops of the vector
+ * xxh3 of numbers, four at a time, inlined into the loops of the vector
  * kernels.
  *
  * For eight bytes xxh3 is short: swap the halves, flip bits by the seed, xor

@@ -1,6 +1,6 @@
 /*
  * The counting kind: a line filter that can forget. A counter of 4 bits stands
- * behind each bit of the lines, which tells how many keys set it.
+ * behind each bit of the lines, the number of keys that set it.
  *
  *     [ lines | plane 0 | plane 1 | plane 2 | plane 3 | marks ]
  *
@@ -23,11 +23,11 @@
  *
  * In a filter filled to capacity, half of the additions reach plane 1, one in
  * fifty plane 2. But a removal must know which of its counters are zero, and
- * so look at every plane. To spare it planes 2 and 3, two marks for each line
- * tell whether they have any bit set there.
+ * so look at every plane. Two marks per line say whether
+ * planes 2 and 3 have any bit set there; if not, it skips them.
  *
- * A counter that has come to 15 never leaves it. From then on it cannot tell
- * how many keys it stands for, and counting down would one day clear a bit that
+ * A counter that has reached 15 stays there. From then on the number of keys
+ * is unknown, and counting down would one day clear a bit that
  * some key still needs. So no overflow makes a key vanish; the price is that a
  * bit which 15 keys shared at once stays set until the filter is cleared. Plane
  * 0 goes on flipping there, and means nothing.
@@ -74,7 +74,7 @@ NO_CANARY bool count_low_scalar(uint8_t *body, const struct shape *shape,
 }
 
 /* Flip these bits of a plane, and keep in `bits` those that were as `was` says:
- * ones hand on what is added, zeros what is taken off. */
+ * ones carry what is added, zeros what is subtracted. */
 static bool flip(uint8_t *body, const struct shape *shape, size_t line,
                  size_t k, struct line_mask *bits, bool was) {
     uint8_t *const plane = plane_of(body, shape, line, k);

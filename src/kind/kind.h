@@ -35,7 +35,8 @@ struct kind {
     uint32_t can;     /* CALYX_CAN_ADD | ...                                */
 
     /* A body is `blocks` times as many bits as these, rounded up to 64 bytes:
-     * first the bits that are asked, then, for kinds that count, counters. */
+     * first the bits that lookups read, then, for kinds that count, counters.
+     */
     uint32_t block_bits;
     uint32_t counter_bits;
     bool one_block; /* a key has all its bits in one, which scale64 picks */
@@ -66,9 +67,9 @@ struct kind {
     const struct kernel *const *atomic_kernels; /* for many adding threads; NULL
                                                    if one must add alone */
 
-    /* Only for kinds that count; else NULL. `count` tells how often a hash was
-     * added, at most. `join` makes the counters of a block, and its bits, the
-     * sums of those here and in the other, or the lesser of the two. */
+    /* Only for kinds that count; else NULL. `count` returns how often a hash
+     * was added, at most. `join` makes the counters of a block, and its bits,
+     * the sums of those here and in the other, or the lesser of the two. */
     uint32_t (*count)(const uint8_t *body, const struct shape *shape,
                       uint64_t hash);
     void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,

@@ -3,7 +3,7 @@
  *
  * A line is 8 columns of 64 bits. A key goes to one line, picked by the high
  * bits of its hash; there it takes k of the 8 columns, and sets one bit in
- * each. So every question costs one cache line, and with vectors half a dozen
+ * each. So every lookup costs one cache line, and with vectors half a dozen
  * instructions, whatever k is.
  *
  *     hash  hhhhhhhhhhhhhhhhhhhh..llllllllllllllll
@@ -30,10 +30,10 @@
  * thousandth of it. More than 8 probes take every column, and a second bit in
  * k - 8 of them.
  *
- * The price of one line is that lines fill unevenly, which tells at low rates:
- * 15.6 bits for 0.1 % (textbook 14.4), 22.1 for 0.01 % (19.2). The kind line2
- * gives each key two lines with half the probes in each. The luck of the two
- * evens out, at the price of a second cache line: 14.6 and 19.9 bits.
+ * The price of one line is that lines fill unevenly, which costs memory at low
+ * rates: 15.6 bits for 0.1 % (textbook 14.4), 22.1 for 0.01 % (19.2). The kind
+ * line2 gives each key two lines with half the probes in each. The luck of the
+ * two evens out, at the price of a second cache line: 14.6 and 19.9 bits.
  */
 #include "kind/line.h"
 

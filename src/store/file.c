@@ -51,7 +51,7 @@ bool sync_file(int fd) {
 
 /* ---- Bytes of a file ----------------------------------------------------- */
 
-/* One call moves at most 2 GiB, and may move less than it was asked to. */
+/* One call moves at most 2 GiB, and may move less than requested. */
 static const size_t MOST_AT_ONCE = (size_t)1 << 30;
 
 static size_t at_most(size_t size) {

@@ -10,7 +10,7 @@ calyx_status fail_os(calyx_error *why, const char *path, const char *what);
 /* Put the name of a file before an error that is about its contents. */
 calyx_status fail_in(calyx_error *why, const char *path, calyx_status status);
 
-/* Open a regular file that has any bytes, and tell how many. */
+/* Open a regular file that is not empty; `*size` becomes its size. */
 calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
                           calyx_error *why);
 
