@@ -9,6 +9,19 @@
 
 enum { KEYS = 3000 };
 
+/* Where nothing is inlined, both sides would be the same call. */
+static void need_inlining(void) {
+    calyx_filter *f = make_filter((calyx_options){.kind = "line"});
+    calyx_quick quick;
+    calyx_take_quick(f, &quick);
+    const bool inlines = CALYX_INLINES && quick.words[CALYX_INLINE_NUMBER];
+    calyx_free(f);
+    if (inlines) return;
+    print_message("SKIPPED: nothing is inlined without AVX2, or by the scalar "
+                  "kernel\n");
+    skip();
+}
+
 /* As many keys as there is room for, some of them twice. */
 static void use_both_ways(calyx_options want) {
     calyx_filter *plain = make_filter(want), *f = make_filter(want);
@@ -42,6 +55,7 @@ static void use_both_ways(calyx_options want) {
 
 static void inline_calls_answer_like_functions_for_every_filter(void **state) {
     (void)state;
+    need_inlining();
     const uint64_t seeds[] = {0, 1, UINT64_C(0x8123456789ABCDEF)};
     const uint8_t key[16] = {1, 2, 3};
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
@@ -68,6 +82,7 @@ static void inline_calls_answer_like_functions_for_every_filter(void **state) {
 
 static void inline_calls_answer_like_functions_for_any_probes(void **state) {
     (void)state;
+    need_inlining();
     for (uint32_t probes = 1; probes <= 16; probes++)
         use_both_ways((calyx_options){.capacity = KEYS, .probes = probes});
 }
@@ -130,7 +145,6 @@ int main(void) {
         fputs("this test was compiled for AVX2, which is not here\n", stderr);
         return 1;
     }
-    if (!CALYX_INLINES) fputs("nothing is inlined here: no AVX2\n", stderr);
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inline_calls_answer_like_functions_for_every_filter),
