@@ -366,7 +366,7 @@ typedef struct calyx_info {
     double distinct;   /* number of keys, estimated from the fill          */
     bool strict, concurrent;
     bool read_only;       /* a view, or mapped for reading                 */
-    bool huge_pages;      /* the system was asked for huge pages           */
+    bool huge_pages;      /* huge pages were requested                      */
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
     uint64_t reserved[8]; /* 0                                             */
 } calyx_info;
@@ -808,7 +808,7 @@ typedef struct calyx_section {
     uint64_t step; /* bytes to give to one check                    */
 } calyx_section;
 
-/* False if there are not so many. */
+/* False if there are fewer. */
 CALYX_API bool calyx_layout_section(const calyx_layout *layout, uint32_t index,
                                     calyx_section *section);
 

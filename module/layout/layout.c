@@ -303,13 +303,13 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 /* ---- Prefetching --------------------------------------------------------- */
 
 static struct {
-    calyx_prefetch_hint aim;
+    calyx_prefetch_hint hint;
     const struct filter *at; /* only compared: it may be gone */
     uint64_t allocations;
 } prefetched;
 
 void filter_prefetch(const void *item, size_t size) {
-    calyx_prefetch(&prefetched.aim, item, size);
+    calyx_prefetch(&prefetched.hint, item, size);
 }
 
 void filter_prefetch_next(const struct filter *f) {
@@ -317,8 +317,8 @@ void filter_prefetch_next(const struct filter *f) {
         return;
     prefetched.at = f;
     prefetched.allocations = memory_allocations();
-    prefetched.aim = (calyx_prefetch_hint){{0}};
+    prefetched.hint = (calyx_prefetch_hint){{0}};
     calyx_room room;
     if (f->layout == &native_layout)
-        calyx_prefetch_hint_of(native_of(f, &room), &prefetched.aim);
+        calyx_prefetch_hint_of(native_of(f, &room), &prefetched.hint);
 }

@@ -24,7 +24,7 @@ static calyx_status check_hash(const calyx_filter *a, const calyx_filter *b,
         return fail(why, no, "one filter hashes with %s, the other with %s",
                     a->hash->name, b->hash->name);
     if (a->secret.seed != b->secret.seed)
-        /* Not which: who may read this text need not know them. */
+        /* Without the seeds: readers of this text need not know them. */
         return fail(why, no, "their seeds differ; make both with the same");
     if (memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) != 0)
         return fail(why, no, "the filters have different secret keys");
@@ -182,7 +182,7 @@ static calyx_status find_stretch(const calyx_filter *f,
     if (at % ALIGNMENT != 0 || most < ALIGNMENT || at >= begins)
         return fail(why, CALYX_BAD_ARGUMENT,
                     "a step goes over at least 64 bytes from a multiple of 64 "
-                    "below %llu; %llu bytes from %llu were asked for",
+                    "below %llu; found %llu bytes from %llu",
                     (unsigned long long)begins, (unsigned long long)most,
                     (unsigned long long)at);
     const struct part *q = newest_of(other);

@@ -4,11 +4,11 @@
  *
  *     [ lines | plane 0 | plane 1 | plane 2 | plane 3 | marks ]
  *
- * Questions read the lines alone, and cost what a line filter's do. The four
- * bits of a counter lie far apart: a plane has one of them for each bit of the
- * lines, at the same place. So one instruction adds to all counters of a line,
- * and, what matters for speed, few counters reach into planes 2 and 3, which
- * then need not be touched.
+ * Lookups read the lines alone, and cost what those of a line filter do. The
+ * four bits of a counter lie far apart: a plane has one of them for each bit of
+ * the lines, at the same place. So one instruction adds to all counters of a
+ * line, and, what matters for speed, few counters reach into planes 2 and 3,
+ * which then need not be touched.
  *
  * A bit that is set counts for 1, and the counter for what goes beyond:
  *

@@ -12,8 +12,8 @@ enum { KEYS = 3000 };
 /* Where nothing is inlined, both sides would be the same call. */
 static void need_inlining(void) {
     calyx_filter *f = make_filter((calyx_options){.kind = "line"});
-    calyx_quick quick;
-    calyx_take_quick(f, &quick);
+    calyx_inline_view quick;
+    calyx_inline_view_of(f, &quick);
     const bool inlines = CALYX_INLINES && quick.words[CALYX_INLINE_NUMBER];
     calyx_free(f);
     if (inlines) return;

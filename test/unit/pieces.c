@@ -187,18 +187,18 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
 
 static void a_prefetch_hint_may_outlive_its_filter(void **state) {
     (void)state;
-    calyx_prefetch_hint aim = {{0}};
-    calyx_prefetch(&aim, "rose", 4);
+    calyx_prefetch_hint hint = {{0}};
+    calyx_prefetch(&hint, "rose", 4);
     EACH_KIND(kind) {
         calyx_filter *f = make_grown(*kind), *copy = NULL;
         assert_ok(calyx_copy(f, &copy, NULL));
-        calyx_prefetch_hint_of(f, &aim);
-        calyx_prefetch(&aim, "rose", 4);
+        calyx_prefetch_hint_of(f, &hint);
+        calyx_prefetch(&hint, "rose", 4);
         assert_true(same_bodies(f, copy)); /* it changes nothing */
         calyx_free(f);
         calyx_free(copy);
-        calyx_prefetch(&aim, "rose", 4);
-        calyx_prefetch(&aim, "", 0);
+        calyx_prefetch(&hint, "rose", 4);
+        calyx_prefetch(&hint, "", 0);
     }
 }
 

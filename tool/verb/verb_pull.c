@@ -119,7 +119,7 @@ static bool read_cursor(void) {
 
 /* Go on with what a run before left; false if there is nothing of use. Only the
  * server knows whether it is of this filter; so at least one chunk must be
- * missing, which it is asked for. */
+ * missing, which the server then confirms. */
 static bool resume(void) {
     char lines[HEAD_AT + 1] = "";
     static uint8_t head[MOST_HEAD];
