@@ -138,7 +138,10 @@ EXPORT(int, weigh)
 (int kind, double capacity, double bits, double probes, double filter_time,
  double store_time, double present, double key_bytes) {
     const calyx_options want = shaped(kind, capacity, bits, probes);
-    const calyx_workload load = {filter_time, store_time, present, key_bytes};
+    const calyx_workload load = {.filter_time = filter_time,
+                                 .store_time = store_time,
+                                 .present = present,
+                                 .key_bytes = key_bytes};
     calyx_costs costs;
     const calyx_status status = calyx_weigh(&want, &load, &costs, &why);
     if (status != CALYX_OK) return status;
