@@ -49,6 +49,50 @@ kinds() {
     says "100 000 keys in 102 kB"
 }
 
+@test "m, n and k give the textbook's rate, (1 - exp(-kn/m))^k" {
+    for k in 1 4 8 16; do
+        run_calyx plan -n 1e8 --bits 1.6e9 --probes $k --kind flat --json
+        is_status 0
+        jq -e --argjson k $k '.kinds[] | select(.kind == "flat") |
+            .probes == $k and .bytes == 200000000 and
+            (.rate / pow(1 - (-$k / 16 | exp); $k) - 1 | fabs) < 0.01' out
+        jq -e --arg said "--probes $k" '.build | contains($said)' out
+    done
+}
+
+@test "a kind that does not take the number of probes says so" {
+    run_calyx plan -n 1000 -p 1% --probes 5
+    is_status 0
+    grep -q '^split  *not so: .*8 to 8 probes' out
+    run_calyx plan -n 1000 -p 1% --probes 5 --kind split
+    is_status 2
+    run_calyx plan -n 1000 -p 1% --probes 1e10
+    is_status 2
+    complains "option --probes: 10000000000 is too large"
+    run_calyx plan -n 1000 --bits 8000 --memory 1000
+    is_status 2
+    complains "--bits and --memory are both given"
+}
+
+@test "what else would hold the keys, and how many times the memory" {
+    run_calyx plan -n 1e6 -p 1% --json
+    jq -e '.hash_map_32.bytes == 16000000 and .hash_map_64.bytes == 24000000' out
+    jq -e '.tree_set.bytes == 32000000 and .tree_set.probes == 20' out
+    # a bit array with one hash: n / -ln(1 - p) bits
+    jq -e '.bit_array.bits_a_key > 99 and .bit_array.bits_a_key < 100' out
+    run_calyx plan -n 1e6 -p 1%
+    grep -q '^hash map, 64  *24.0 MB .* 19.3 x line; chained' out
+}
+
+@test "false positives cost P T1 more than a hash table" {
+    run_calyx plan -n 1e6 -p 1% --store-time 1ms --present 20%
+    says "dT = P T1 = 0.8 % x 1 ms = 8 us longer"
+    run_calyx plan -n 1e6 -p 1% --store-time 1ms --present 20% --json
+    jq -e '.store | (.mean_seconds_with_filter - .mean_seconds_with_hash_table -
+        .false_positive_seconds | fabs) < 1e-9' out
+    jq -e '.store.memory_of_hash_table_over_filter > 12' out
+}
+
 @test "a rate and memory give the keys" {
     run_calyx plan -p 1% --memory 1M --json
     is_status 0
@@ -129,7 +173,7 @@ kinds() {
     jq -e '[.kinds[].kind] == $ARGS.positional' --args $(kinds) <out
 }
 
-@test "the picture is whole: both panels, every kind, axes, light and dark" {
+@test "the picture is whole: three panels, every kind, axes, light and dark" {
     run_calyx plan -n 1e9 -p 1% --plot plot.svg
     is_status 0
     python3 - $(kinds) <<'END'
@@ -158,6 +202,14 @@ for p in bold:
     steps = sum((b < a - 0.11) if falls else (b > a + 0.11)
                 for a, b in zip(heights, heights[1:]))
     assert steps == 0, (p.get("class"), falls, steps)
+# the third panel: a U, with its lowest point marked
+dots = [(float(c.get("cx")), float(c.get("cy")), float(c.get("r")))
+        for c in root.iter(svg + "circle")]
+assert len(dots) > 10
+lowest = max(dots, key=lambda dot: dot[1])
+assert [dot for dot in dots if dot[2] > 3] == [lowest]
+assert dots[0][1] < lowest[1] > dots[-1][1]
+assert any(t.startswith("best: k=6, ") for t in texts), texts
 assert "prefers-color-scheme: dark" in open("plot.svg").read()
 END
 }

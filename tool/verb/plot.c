@@ -1,7 +1,7 @@
 /*
- * The plots of calyx plan, as SVG: two panels with a logarithmic rate upwards.
- * Nothing but text is written, with the style within, so that the file shows in
- * a browser as it is, in light and in dark.
+ * The plots of calyx plan, as SVG: three panels with a logarithmic rate
+ * upwards. Nothing but text is written, with the style within, so that the file
+ * shows in a browser as it is, in light and in dark.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 /* ---- A panel ------------------------------------------------------------ */
 
-enum { WIDTH = 1100, HEIGHT = 520, TOP = 60, TALL = 360, WIDE = 400 };
+enum { WIDTH = 1650, HEIGHT = 520, TOP = 60, TALL = 360, WIDE = 400 };
 
 struct panel {
     struct output *to;
@@ -229,9 +229,61 @@ static void draw_by_fill(const struct plan *plan, struct output *to) {
     }
 }
 
+/* ---- Rate against probes ------------------------------------------------ */
+
+enum { DRAWN_PROBES = 24 };
+
+/* Of the chosen filter with another number of probes, in the same bits;
+ * negative if its kind does not take this number. */
+static double rate_with_probes(const struct planned *chosen, uint32_t probes) {
+    const calyx_options made = {.kind = chosen->kind,
+                                .capacity = chosen->is.capacity,
+                                .bits = chosen->is.bits,
+                                .probes = probes};
+    double rate;
+    if (calyx_rate_at(&made, chosen->is.capacity, &rate, NULL) != CALYX_OK)
+        return -1;
+    return rate;
+}
+
+static void draw_point(const struct panel *p, const char *style, double probes,
+                       double rate, double radius) {
+    if (down(p, rate) > TOP + TALL) return;
+    write_text(p->to,
+               "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%g\"/>\n",
+               style, across(p, probes), down(p, rate), radius);
+}
+
+/* The U-curve of the textbooks: few probes hardly distinguish keys, many fill
+ * the bits. */
+static void draw_by_probes(const struct plan *plan, struct output *to) {
+    uint32_t best = 0;
+    double lowest = 2;
+    for (uint32_t k = 1; k <= DRAWN_PROBES; k++) {
+        const double rate = rate_with_probes(plan->chosen, k);
+        if (rate >= 0 && rate < lowest) lowest = rate, best = k;
+    }
+    const int decades = (int)fmin(12, ceil(-log10(lowest)) + 1);
+    const struct panel p = {to, 1200, DRAWN_PROBES, decades, "k"};
+    char title[64], text[96], rate[TEXT_SIZE];
+    snprintf(title, sizeof title, "Rate against probes, %.20s",
+             plan->chosen->kind);
+    frame(&p, title, "probes: bits that a key sets, k", 4, 1, "");
+    char style[TEXT_SIZE];
+    style_of((int)(plan->chosen - plan->kind), style);
+    for (uint32_t k = 1; k <= DRAWN_PROBES; k++) {
+        const double r = rate_with_probes(plan->chosen, k);
+        if (r >= 0) draw_point(&p, style, k, r, k == best ? 6 : 3);
+    }
+    if (!best) return;
+    snprintf(text, sizeof text, "best: k=%u, %s", best,
+             rate_text(lowest, rate));
+    label(&p, "small mid", across(&p, best), down(&p, lowest) + 24, text);
+}
+
 /* ---- The page ----------------------------------------------------------- */
 
-/* One row below both panels; kinds that could not be made are not there. */
+/* One row below the panels; kinds that could not be made are not there. */
 static void draw_legend(const struct plan *plan, struct output *to) {
     const struct panel p = {to, 100, 1, 1, ""};
     double x = p.left;
@@ -271,6 +323,7 @@ static const char style_sheet[] =
     ".promise { stroke-dasharray: 5 4; }\n"
     ".probes { fill: none; stroke-width: 0.8; opacity: 0.75; }\n"
     ".curve { fill: none; stroke-width: 2.2; }\n"
+    "circle.curve { stroke-dasharray: none; }\n"
     ".k2 { stroke-dasharray: 9 3; } .k3 { stroke-dasharray: 3 3; }\n"
     ".k4 { stroke-dasharray: 10 3 2 3; }\n" COLOURS(
         "#ffffff", "#1f2328", "#d8dee4", "#5f6872", "#0072b2", "#c2410c",
@@ -284,13 +337,15 @@ void plot_plan(const struct plan *plan, struct output *to) {
     write_text(to,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d "
                "%d\" width=\"%d\" height=\"%d\" role=\"img\">\n"
-               "<title>Rates of calyx filters, by size and by fill</title>\n",
+               "<title>Rates of calyx filters, by size, by fill and by "
+               "probes</title>\n",
                WIDTH, HEIGHT, WIDTH, HEIGHT);
     output_write(to, style_sheet, strlen(style_sheet));
     write_text(to, "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
                HEIGHT);
     draw_by_bits(plan, to);
     draw_by_fill(plan, to);
+    draw_by_probes(plan, to);
     draw_legend(plan, to);
     write_text(to, "</svg>\n");
 }

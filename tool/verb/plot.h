@@ -21,7 +21,8 @@ struct plan {
 };
 
 /* Draw rates against bits a key, for each kind and, for the chosen kind, for
- * each number of probes; and rates against the keys that are in. SVG. */
+ * each number of probes; rates against the keys that are in; and the rate of
+ * the chosen filter against its number of probes. SVG. */
 void plot_plan(const struct plan *plan, struct output *to);
 
 #endif

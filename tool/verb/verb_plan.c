@@ -11,7 +11,7 @@
 
 #include "frame/json.h"
 
-static uint64_t keys, memory, key_bytes = 8;
+static uint64_t keys, memory, bits, probes, key_bytes = 8;
 static double rate, store_time, filter_time = 100e-9, present = 0.5;
 static const char *kind, *plot;
 static bool as_json, force;
@@ -38,7 +38,10 @@ static calyx_status plan_memory(calyx_options *want, calyx_info *is,
 }
 
 static void plan_kind(struct planned *p) {
-    calyx_options want = {.kind = p->kind, .capacity = keys, .fpr = rate};
+    calyx_options want = {.kind = p->kind,
+                          .capacity = keys,
+                          .fpr = rate,
+                          .probes = (uint32_t)probes};
     calyx_error why;
     calyx_status status = memory ? plan_memory(&want, &p->is, &why)
                                  : calyx_plan(&want, &p->is, &why);
@@ -121,34 +124,73 @@ static double bits_a_key(const calyx_info *is) {
     return 8 * (double)is->bytes / (double)is->capacity;
 }
 
-/* ---- What is exact ------------------------------------------------------ */
+/* ---- What else there is ------------------------------------------------- */
 
-struct exact_table {
-    const char *name;
-    double bytes;  /* a key */
-    double probes; /* for a query */
+/* Another structure for the same keys. */
+struct rival {
+    const char *name, *json_name;
+    double bytes;       /* a key */
+    double probes;      /* places that a lookup of a present key reads; 0: as
+                           many as halvings of the keys until one is left */
+    bool exact;         /* else it has the rate of the chosen kind */
+    const char *advice; /* what it assumes */
     uint64_t keys, memory;
-    const char *text;
 };
 
-/* A table that is half full takes two slots a key, and looks at 1.5 of them for
- * a key that is there; a sorted list halves until one is left. */
-static void weigh_exact(struct exact_table *table, struct exact_table *list) {
-    const double size = (double)key_bytes;
-    *table = (struct exact_table){.name = "hash table",
-                                  .bytes = 2 * size,
-                                  .probes = 1.5,
-                                  .text = "half full"};
-    *list = (struct exact_table){.name = "sorted list",
-                                 .bytes = size,
-                                 .text = "add only by making it anew"};
-    struct exact_table *const both[] = {table, list};
-    for (int i = 0; i < 2; i++) {
-        struct exact_table *const e = both[i];
-        e->keys = keys ? keys : (uint64_t)((double)memory / e->bytes);
-        e->memory = (uint64_t)(e->bytes * (double)e->keys);
+enum { RIVALS = 6 };
+
+/*
+ * A table that is half full takes two slots a key, and a lookup reads 1.5 of
+ * them. A chained map has a bucket for each key: a pointer, and a node with a
+ * pointer to the next. A node of a tree has two children and, as a set has,
+ * a pointer to its parent. A bit array is a Bloom filter with one hash: its
+ * rate is its share of set bits, 1 - exp(-n/m).
+ */
+static void weigh_rivals(const struct planned *chosen, struct rival *rivals) {
+    const double size = (double)key_bytes, small = 4, large = 8;
+    const double bits_of_array = -1 / log1p(-fmin(0.999, chosen->rate));
+    const struct rival all[RIVALS] = {
+        {.name = "hash table",
+         .json_name = "hash_table",
+         .bytes = 2 * size,
+         .probes = 1.5,
+         .exact = true,
+         .advice = "half full"},
+        {.name = "hash map, 32",
+         .json_name = "hash_map_32",
+         .bytes = 2 * small + size,
+         .probes = 2.5,
+         .exact = true,
+         .advice = "chained, 32-bit pointers"},
+        {.name = "hash map, 64",
+         .json_name = "hash_map_64",
+         .bytes = 2 * large + size,
+         .probes = 2.5,
+         .exact = true,
+         .advice = "chained, 64-bit pointers"},
+        {.name = "tree set",
+         .json_name = "tree_set",
+         .bytes = 3 * large + size,
+         .exact = true,
+         .advice = "balanced, 64-bit pointers"},
+        {.name = "sorted list",
+         .json_name = "sorted_list",
+         .bytes = size,
+         .exact = true,
+         .advice = "add only by making it anew"},
+        {.name = "bit array",
+         .json_name = "bit_array",
+         .bytes = bits_of_array / 8,
+         .probes = 1,
+         .advice = "a Bloom filter with one hash"},
+    };
+    for (int i = 0; i < RIVALS; i++) {
+        struct rival *const r = &rivals[i];
+        *r = all[i];
+        r->keys = keys ? keys : (uint64_t)((double)memory / r->bytes);
+        r->memory = (uint64_t)(r->bytes * (double)r->keys);
+        if (r->probes == 0) r->probes = ceil(log2(fmax(2, (double)r->keys)));
     }
-    list->probes = ceil(log2(fmax(2, (double)list->keys)));
 }
 
 /* ---- The table ---------------------------------------------------------- */
@@ -174,16 +216,16 @@ static void print_amount(uint64_t held, uint64_t bytes) {
         printf("  %9s", size_text(bytes, text));
 }
 
-static void print_exact(const struct exact_table *e) {
-    printf("%-12s", e->name);
-    print_amount(e->keys, e->memory);
-    printf("  %10.2f  %6g  %14s  %s; keys of %llu bytes\n", 8 * e->bytes,
-           e->probes, "exact", e->text, (unsigned long long)key_bytes);
+static void print_rival(const struct rival *r, const struct planned *chosen) {
+    char text[TEXT_SIZE];
+    printf("%-12s", r->name);
+    print_amount(r->keys, r->memory);
+    printf("  %10.2f  %6g  %14s  %.1f x %s; %s\n", 8 * r->bytes, r->probes,
+           r->exact ? "exact" : rate_text(chosen->rate, text),
+           8 * r->bytes / bits_a_key(&chosen->is), chosen->kind, r->advice);
 }
 
-static void print_table(const struct plan *plan,
-                        const struct exact_table *table,
-                        const struct exact_table *list) {
+static void print_table(const struct plan *plan, const struct rival *rivals) {
     print_goal();
     printf("%-12s  %*s  %10s  %6s  %14s  %s\n", "kind", solves_keys() ? 17 : 9,
            solves_keys() ? "keys" : "memory", "bits a key", "probes", "rate",
@@ -201,8 +243,9 @@ static void print_table(const struct plan *plan,
                rate_text(p->rate, text));
         print_abilities(p->kind);
     }
-    print_exact(table);
-    print_exact(list);
+    printf("\nBeside these, for keys of %llu bytes:\n\n",
+           (unsigned long long)key_bytes);
+    for (int i = 0; i < RIVALS; i++) print_rival(&rivals[i], plan->chosen);
 }
 
 /* ---- In front of a store ------------------------------------------------ */
@@ -251,6 +294,21 @@ static void print_cost(const char *name, const calyx_cost *cost) {
            count_text((uint64_t)round(1 / cost->time), partitions));
 }
 
+/*
+ * Against an exact table, a filter pays for its false positives: P T1, if the
+ * share P of all lookups are false positives and each costs T1 in the store.
+ */
+static void print_trade(const struct planned *p, const struct saving *s) {
+    char time[TEXT_SIZE], share[TEXT_SIZE], store[TEXT_SIZE];
+    const double positives = (1 - present) * p->rate;
+    printf("\nBeside the hash table: dT = P T1 = %s x %s = %s longer in the "
+           "mean,\nin 1/%.3g of its memory. P is the share of lookups that are "
+           "false positives.\n",
+           rate_text(positives, share), time_text(store_time, store),
+           time_text(positives * store_time, time),
+           (double)s->costs.table.bytes / (double)s->costs.filter.bytes);
+}
+
 static void print_verdict(const struct planned *p, const struct saving *s) {
     char text[TEXT_SIZE];
     const double times = s->costs.nothing.time / s->costs.filter.time;
@@ -292,6 +350,7 @@ static void print_saving(const struct planned *p) {
     snprintf(name, sizeof name, "%.24s", p->kind);
     print_cost(name, &s.costs.filter);
     print_cost("hash table", &s.costs.table);
+    print_trade(p, &s);
     print_verdict(p, &s);
 }
 
@@ -310,11 +369,15 @@ static void write_build(const struct planned *p, char *command) {
     else
         snprintf(goal, sizeof goal, "-n %llu -p %g", (unsigned long long)keys,
                  rate);
+    char given_probes[24] = "";
+    if (probes)
+        snprintf(given_probes, sizeof given_probes, " --probes %u",
+                 p->is.probes);
     const bool usual = strcmp(p->kind, calyx_kinds()[0]) == 0;
     snprintf(command, COMMAND_SIZE,
-             "calyx build %s%s%.20s -o seen.calyx "
+             "calyx build %s%s%s%.20s -o seen.calyx "
              "keys.txt",
-             goal, usual ? "" : " --kind ", usual ? "" : p->kind);
+             goal, given_probes, usual ? "" : " --kind ", usual ? "" : p->kind);
 }
 
 static void write_reserve(const struct planned *p, char *command) {
@@ -353,12 +416,12 @@ static void write_kind(const struct planned *p) {
     json_close();
 }
 
-static void write_exact(const char *name, const struct exact_table *e) {
-    json_open(name, '{');
-    json_count("keys", e->keys);
-    json_count("bytes", e->memory);
-    json_number("bits_a_key", 8 * e->bytes);
-    json_number("probes", e->probes);
+static void write_rival(const struct rival *r) {
+    json_open(r->json_name, '{');
+    json_count("keys", r->keys);
+    json_count("bytes", r->memory);
+    json_number("bits_a_key", 8 * r->bytes);
+    json_number("probes", r->probes);
     json_close();
 }
 
@@ -371,13 +434,15 @@ static void write_saving(const struct planned *p) {
     json_number("mean_seconds_store_alone", s.costs.nothing.time);
     json_number("mean_seconds_with_filter", s.costs.filter.time);
     json_number("mean_seconds_with_hash_table", s.costs.table.time);
+    json_number("false_positive_seconds", (1 - present) * p->rate * store_time);
+    json_number("memory_of_hash_table_over_filter",
+                (double)s.costs.table.bytes / (double)s.costs.filter.bytes);
     json_number("pays_below_rate", s.pays_below);
     json_number("rate_worth_paying_for", fmin(1, s.worth));
     json_close();
 }
 
-static void write_json(const struct plan *plan, const struct exact_table *table,
-                       const struct exact_table *list) {
+static void write_json(const struct plan *plan, const struct rival *rivals) {
     char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
     write_build(plan->chosen, build);
     write_reserve(plan->chosen, reserve);
@@ -385,8 +450,7 @@ static void write_json(const struct plan *plan, const struct exact_table *table,
     json_open("kinds", '[');
     for (int i = 0; i < plan->kinds; i++) write_kind(&plan->kind[i]);
     json_close();
-    write_exact("hash_table", table);
-    write_exact("sorted_list", list);
+    for (int i = 0; i < RIVALS; i++) write_rival(&rivals[i]);
     json_text("chosen", plan->chosen->kind);
     if (store_time > 0) write_saving(plan->chosen);
     json_text("build", build);
@@ -397,6 +461,14 @@ static void write_json(const struct plan *plan, const struct exact_table *table,
 /* ---- The verb ----------------------------------------------------------- */
 
 static void check_options(void) {
+    if (bits && memory)
+        fail("--bits and --memory are both given; they say the same");
+    if (bits > UINT64_C(8) << 41)
+        fail("option --bits wants at most 2^44, not %llu",
+             (unsigned long long)bits);
+    if (bits) memory = (bits + 7) / 8;
+    if (probes > UINT32_MAX)
+        fail("option --probes: %llu is too large", (unsigned long long)probes);
     const int given = (keys > 0) + (rate > 0) + (memory > 0);
     if (given == 3)
         fail("--keys, --rate and --memory are all given; any two of them "
@@ -426,14 +498,14 @@ static int run(int count, char **operands) {
     check_options();
     struct plan plan = plan_kinds();
     plan.chosen = choose(&plan);
-    struct exact_table table, list;
-    weigh_exact(&table, &list);
+    struct rival rivals[RIVALS];
+    weigh_rivals(plan.chosen, rivals);
     if (plot) draw(&plan);
     if (as_json) {
-        write_json(&plan, &table, &list);
+        write_json(&plan, rivals);
         return EXIT_YES;
     }
-    print_table(&plan, &table, &list);
+    print_table(&plan, rivals);
     if (store_time > 0) print_saving(plan.chosen);
     print_commands(plan.chosen);
     return EXIT_YES;
@@ -450,6 +522,9 @@ static const struct group goal_group = {
          parse_rate, &rate},
         {0, "memory", "SIZE", "Memory to take, such as 64KiB, 10M or 1.5G.",
          parse_size, &memory},
+        {0, "bits", "COUNT",
+         "The same in bits: m in the formulas, such as 1e10.", parse_positive,
+         &bits},
         {0},
     },
 };
@@ -483,10 +558,15 @@ static const struct group options = {
          "Compute, draw and make a filter of this kind. The default is the "
          "first suitable one in the table.",
          parse_text, &kind},
+        {0, "probes", "COUNT",
+         "Bits that a key sets: k in the formulas, the number of hash "
+         "functions. The default is the best number.",
+         parse_positive, &probes},
         {0, "plot", "FILE",
          "Draw into FILE, as SVG: the rate against the bits for each key, for "
-         "each kind, and for the kind above with each number of probes; and "
-         "the rate against the fill.",
+         "each kind, and for the kind above with each number of probes; the "
+         "rate against the fill; and the rate against the number of probes, "
+         "with the best marked.",
          parse_text, &plot},
         {0, "force", NULL, "Replace the FILE of --plot if it exists.",
          parse_flag, &force},
@@ -505,8 +585,9 @@ const struct verb verb_plan = {
             "Any two of keys, rate and memory determine the third. For each "
             "kind, the table shows the bits for each key, the bits that a key "
             "sets, the rate to expect once all keys are in, and what can be "
-            "done with it; and for comparison, what an exact hash table and a "
-            "sorted list of the same keys would take. The last lines are the "
+            "done with it; and for comparison, what other structures for the "
+            "same keys would take: a hash table, chained hash maps, a tree, a "
+            "sorted list and a bit array with one hash. The last lines are the "
             "commands that make the filter, at the shell or in a server.",
             "With --store-time it also shows what the filter saves in front of "
             "a slow store. A lookup takes the time of the filter, plus that of "
@@ -520,6 +601,8 @@ const struct verb verb_plan = {
         (const struct example[]){
             {"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
             {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},
+            {"calyx plan -n 1e8 --bits 1.6e9 --probes 8",
+             "a filter of a book: m, n and k are given"},
             {"calyx plan -n 1e9 -p 1% --store-time 1ms --present 20%",
              "is it worth it, before a disk?"},
             {"calyx plan -n 1e9 -p 1% --plot rates.svg", "draw the curves"},
