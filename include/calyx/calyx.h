@@ -23,6 +23,11 @@
  *   Threads    Any number of threads may query a filter. A thread that changes
  *              it must be the only user, unless the filter is `concurrent`:
  *              then any number may also add. Different filters share nothing.
+ *   Fork       A child may query its parent's filters, and free its copies. A
+ *              file mapped with CALYX_WRITE stays its parent's: the child
+ *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
+ *   Signals    No call may be made from a signal handler, but for lookups of
+ *              single keys in filters in memory.
  *   Zero       A zero in an options struct means "the default". Initialise all
  *              of it: `= {0}`, or with designated initialisers as above.
  *   Keys       are bytes, of any number and value; a key of 0 bytes is a key.

@@ -213,8 +213,7 @@ static uint64_t unite_and_count(uint8_t *body, const uint8_t *other,
 
 /* Before the first bits of a file are set. */
 static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
-    if (!f->ranges || !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE))
-        return CALYX_OK;
+    if (!f->ranges) return CALYX_OK;
     const calyx_status marked = f->ranges->mark_all(f, false);
     if (marked == CALYX_OK) return CALYX_OK;
     return fail(why, marked, "the file could not be marked as changing");

@@ -98,6 +98,11 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
     if (!image || image->fd < 0)
         return fail(why, CALYX_READ_ONLY,
                     "only a filter mapped for writing can be synced");
+    if (!is_owner_for_certain(&image->owner))
+        return fail(why, CALYX_READ_ONLY,
+                    "%.80s: only the process that opened it can sync it, not a "
+                    "child of that",
+                    image->path);
     /* After a failed sync the system drops the dirty pages: trying again would
      * succeed without writing them. */
     const struct state open = {.items = items_of(newest_of(f)),
@@ -211,6 +216,7 @@ static void unlock_marks(struct image *image) {
 static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
                               size_t n) {
     struct image *const image = f->image;
+    if (!is_owner_for_certain(&image->owner)) return CALYX_READ_ONLY;
     const struct part *const p = newest_of(f);
     struct new_marks marks = {0};
     uint64_t numbers[MOST_RANGES_OF_KEY];
@@ -228,6 +234,10 @@ static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
 
 static calyx_status mark_all(calyx_filter *f, bool only_newest) {
     struct image *const image = f->image;
+    if (!is_owner_for_certain(&image->owner)) return CALYX_READ_ONLY;
+    if (!__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
+        return CALYX_OK;
     const uint64_t end = number_of_ranges(image);
     const uint64_t first = only_newest ? newest_of(f)->range : 0;
     bool sound = true;
@@ -243,6 +253,7 @@ static calyx_status mark_all(calyx_filter *f, bool only_newest) {
 
 static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
     const struct part *const p = newest_of(f);
+    if (!is_owner(&((struct image *)f->image)->owner)) return CALYX_READ_ONLY;
     if (!p->older && !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
         !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
         return CALYX_OK;
@@ -279,12 +290,16 @@ static calyx_status unmap(calyx_filter *f, calyx_error *why) {
     struct image *image = f->image;
     const calyx_memory *memory = &f->memory;
     calyx_status status = CALYX_OK;
-    if (image->fd >= 0) {
+    if (image->fd >= 0 && !is_owner_for_certain(&image->owner)) {
+        close(image->fd); /* its parent still has the file, and the lock */
+        owner_close(&image->owner);
+    } else if (image->fd >= 0) {
         if (!image->failed && (!seal(f) || !is_named(image->fd, image->path)))
             image->failed = errno;
         /* Also releases the lock. */
         if (close(image->fd) != 0 && !image->failed) image->failed = errno;
         status = fail_failed(image, why);
+        owner_close(&image->owner);
     }
     munmap(image->base, (size_t)map_size(image));
     close_ranges(f);
@@ -337,6 +352,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
         return CALYX_OK;
     }
     image->fd = fd;
+    owner_open(&image->owner);
     madvise(image->base, (size_t)map_size(image), MADV_RANDOM);
     image->ranges.mark = mark;
     image->ranges.mark_all = mark_all;

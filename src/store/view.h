@@ -3,6 +3,7 @@
 #define CALYX_VIEW_H
 
 #include "store/format.h"
+#include "store/owner.h"
 
 /* Encoded bytes in place. */
 struct image {
@@ -17,6 +18,7 @@ struct image {
     int fd;     /* else -1                                                   */
     int failed; /* errno of a sync that failed: the state of the disk is then
                    unknown; or 0                                             */
+    struct owner owner;
     char *path; /* absolute if possible; path_bytes of memory                */
     size_t path_bytes;
     bool marking;    /* a thread marks ranges                                */

@@ -831,6 +831,75 @@ static void an_unlinked_file_stays_to_the_end(void **state) {
     calyx_free(f);
 }
 
+/* ---- fork -----------------------------------------------------------------
+ */
+
+/* Run `child` with the filter in a child of this process. */
+static void run_in_child(calyx_filter *f, int (*child)(calyx_filter *f)) {
+    const pid_t process = fork();
+    assert_true(process >= 0);
+    if (process == 0) _exit(child(f));
+    int status;
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The lock is still the parent's. */
+static int ask_and_close(calyx_filter *f) {
+    if (count_found(f, 0, KEYS) != KEYS) return 1;
+    if (calyx_close(f, NULL) != CALYX_OK) return 2;
+    return calyx_map(path, CALYX_WRITE, NULL, &f, NULL) != CALYX_IO;
+}
+
+/* Returns the number of the first call that was not refused. */
+static int try_to_change(calyx_filter *f) {
+    calyx_filter *other = NULL;
+    size_t done = 1;
+    const uint64_t key = KEYS + 1;
+    if (calyx_add(f, "rose", 4, NULL) != CALYX_READ_ONLY) return 1;
+    if (calyx_add_u64(f, key, NULL) != CALYX_READ_ONLY) return 2;
+    if (calyx_add_many_u64(f, &key, 1, NULL, &done) != CALYX_READ_ONLY)
+        return 3;
+    if (done != 0) return 4;
+    if (calyx_new_like(f, &other, NULL) != CALYX_OK) return 5;
+    if (calyx_merge(f, other, NULL) != CALYX_READ_ONLY) return 6;
+    calyx_free(other);
+    calyx_error why = {0};
+    if (calyx_sync(f, &why) != CALYX_READ_ONLY) return 7;
+    if (!strstr(why.text, "process")) return 8;
+    return ask_and_close(f) ? 9 : 0;
+}
+
+static void a_child_that_frees_a_writers_filter_does_not_seal_it(void **state) {
+    (void)state;
+    save_numbers((calyx_options){0}, KEYS);
+    calyx_filter *f = map(path, CALYX_WRITE);
+    run_in_child(f, ask_and_close);
+    assert_int_equal(verify_file(path), CALYX_UNSEALED);
+
+    add_numbers(f, KEYS, 2 * KEYS);
+    calyx_filter *seen = load(path);
+    assert_has_numbers(seen, 0, 2 * KEYS);
+    calyx_free(seen);
+    assert_ok(calyx_close(f, NULL));
+    assert_ok(verify_file(path));
+}
+
+static void a_child_cannot_change_what_its_parent_mapped(void **state) {
+    (void)state;
+    save_numbers((calyx_options){0}, KEYS);
+    for (int marked = 0; marked < 2; marked++) {
+        calyx_filter *f = map(path, CALYX_WRITE);
+        if (marked) add_numbers(f, KEYS, 2 * KEYS);
+        run_in_child(f, try_to_change);
+        assert_false(calyx_has_u64(f, KEYS * UINT64_C(1000)));
+        add(f, "tulip");
+        assert_ok(calyx_close(f, NULL));
+        assert_ok(verify_file(path));
+    }
+}
+
 #define IN_FOLDER(test) \
     cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
 
@@ -863,6 +932,8 @@ int main(void) {
         IN_FOLDER(a_writer_learns_that_its_file_is_gone),
         IN_FOLDER(a_writer_may_go_to_another_folder),
         IN_FOLDER(an_unlinked_file_stays_to_the_end),
+        IN_FOLDER(a_child_that_frees_a_writers_filter_does_not_seal_it),
+        IN_FOLDER(a_child_cannot_change_what_its_parent_mapped),
     };
     return RUN_TESTS(tests);
 }
