@@ -20,9 +20,11 @@
  *   Detail     Calls with more than one cause of failure take a `calyx_error
  *              *why` last. NULL: no details.
  *   Ownership  Free every filter that a call returned with calyx_free, once.
- *   Threads    Any number of threads may query a filter. A thread that changes
- *              it must be the only user, unless the filter is `concurrent`:
- *              then any number may also add. Different filters share nothing.
+ *   Threads    Any number of threads may make calls that take a `const
+ *              calyx_filter *`. A thread that changes a filter must be the only
+ *              user, unless the filter is `concurrent`: then any number may
+ *              also add, beside all const calls; what these read has every key
+ *              that was added before. Different filters share nothing.
  *   Fork       A child may query its parent's filters, and free its copies. A
  *              file mapped with CALYX_WRITE stays its parent's: the child
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.

@@ -71,6 +71,12 @@ static inline uint64_t peek64(const void *p) {
     return little64(__atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED));
 }
 
+/* Copy such words; the size is a multiple of 8. */
+static inline void peek_bytes(void *to, const void *from, uint64_t size) {
+    for (uint64_t i = 0; i < size; i += 8)
+        store64((uint8_t *)to + i, peek64((const uint8_t *)from + i));
+}
+
 static inline void set64(void *p, uint64_t bits) {
 #if CALYX_PLAIN_OR
     store64(p, load64(p) | bits);

@@ -29,7 +29,7 @@ static void fold_blocks(const struct kind *kind, struct part *to,
 static void fold_bits(struct part *to, const struct part *from,
                       uint64_t factor) {
     for (uint64_t at = 0; at < from->shape.blocks; at += 64)
-        for (uint64_t left = load64(from->body + at / 8); left;
+        for (uint64_t left = peek64(from->body + at / 8); left;
              left &= left - 1) {
             const uint64_t bit =
                 (at + (uint64_t)__builtin_ctzll(left)) / factor;
@@ -39,20 +39,30 @@ static void fold_bits(struct part *to, const struct part *from,
 
 /* ---- Any of the three ---------------------------------------------------- */
 
-/* The oldest first, so that the new parts come to stand in the same order. */
-static calyx_status copy_parts(calyx_filter *to, const struct part *p,
-                               uint64_t factor) {
+static void copy_body(uint8_t *to, const uint8_t *from, uint64_t bytes,
+                      bool shared) {
+    if (shared)
+        peek_bytes(to, from, bytes);
+    else
+        memcpy(to, from, (size_t)bytes);
+}
+
+/* Part `p` of `from` and those before it, the oldest first, so that the new
+ * parts come to stand in the same order. */
+static calyx_status copy_parts(calyx_filter *to, const calyx_filter *from,
+                               const struct part *p, uint64_t factor) {
     if (!p) return CALYX_OK;
     struct part like = like_part(p);
     like.shape.blocks /= factor;
     like.capacity = (p->capacity + factor - 1) / factor;
-    calyx_status status = copy_parts(to, p->older, factor);
+    calyx_status status = copy_parts(to, from, p->older, factor);
     if (status == CALYX_OK) status = allocate_part(to, &like);
     if (status != CALYX_OK) return status;
 
     struct part *made = to->newest;
     if (factor == 1)
-        memcpy(made->body, p->body, (size_t)body_bytes(to->kind, &made->shape));
+        copy_body(made->body, p->body, body_bytes(to->kind, &made->shape),
+                  is_shared(from));
     else if (to->kind->block_bits == 1)
         fold_bits(made, p, factor);
     else
@@ -66,16 +76,16 @@ static calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
     return status == CALYX_OK ? copy_properties(to, from) : status;
 }
 
-/* Make a filter with this head of the parts of `f`, each `factor` times
- * smaller. */
+/* Make a filter with this head of part `p` of `f` and those before it, each
+ * `factor` times smaller. `f` may have grown meanwhile. */
 static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
-                              uint64_t factor, calyx_filter **out,
-                              calyx_error *why) {
+                              const struct part *p, uint64_t factor,
+                              calyx_filter **out, calyx_error *why) {
     const calyx_status whole = check_whole(f, why);
     if (whole != CALYX_OK) return whole;
     calyx_filter *made = NULL;
     calyx_status status = allocate_head(head, &made);
-    if (status == CALYX_OK) status = copy_parts(made, newest_of(f), factor);
+    if (status == CALYX_OK) status = copy_parts(made, f, p, factor);
     if (status == CALYX_OK) status = copy_texts(made, f);
     if (status != CALYX_OK)
         fail(why, status, "no memory for another %s filter", head->kind->name);
@@ -92,7 +102,7 @@ static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
 calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
                         calyx_error *why) {
     const calyx_filter head = head_of(f);
-    return make_copy(&head, f, 1, out, why);
+    return make_copy(&head, f, newest_of(f), 1, out, why);
 }
 
 static calyx_status allocate_empty(calyx_filter *to, const struct part *p) {
@@ -134,19 +144,20 @@ calyx_status calyx_new_alike(const calyx_filter *f, calyx_filter **out,
 
 calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                         calyx_filter **out, calyx_error *why) {
-    for (const struct part *p = newest_of(f); p; p = p->older)
+    const struct part *const newest = newest_of(f);
+    for (const struct part *p = newest; p; p = p->older)
         if (factor == 0 || p->shape.blocks % factor != 0)
             return fail(why, CALYX_BAD_ARGUMENT,
                         "%llu blocks cannot be folded by %llu, which does not "
                         "divide them",
                         (unsigned long long)p->shape.blocks,
                         (unsigned long long)factor);
-    if (is_counting(f) && newest_of(f)->older)
+    if (is_counting(f) && newest->older)
         return fail(why, CALYX_CANNOT,
                     "a counting filter that has grown cannot be folded: remove "
                     "would no longer find a key where add has put it");
     const calyx_filter head = head_of(f);
-    return make_copy(&head, f, factor, out, why);
+    return make_copy(&head, f, newest, factor, out, why);
 }
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
@@ -159,5 +170,5 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
     calyx_filter head = head_of(f);
     head.kind = kind_named("line");
     head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);
-    return make_copy(&head, f, 1, out, why);
+    return make_copy(&head, f, newest_of(f), 1, out, why);
 }

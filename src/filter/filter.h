@@ -154,6 +154,11 @@ static inline bool may_be_damaged(const struct calyx_filter *f) {
             __atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED));
 }
 
+/* May other threads, or another process, set bits while these are read? */
+static inline bool is_shared(const struct calyx_filter *f) {
+    return f->concurrent || f->image;
+}
+
 static inline bool is_counting(const struct calyx_filter *f) {
     return f->kind->count != NULL;
 }
@@ -162,7 +167,7 @@ static inline uint64_t items_of(const struct part *p) {
     return __atomic_load_n(&p->items, __ATOMIC_RELAXED);
 }
 
-/* Put bits of another body into this one. */
+/* Put bits of another body, which may be shared, into this one. */
 void or_bits(uint8_t *body, const uint8_t *other, uint64_t bytes);
 
 /* The rate to expect of a part with this number of keys: that of its bits, and

@@ -76,12 +76,12 @@ static calyx_status fail_grown(calyx_error *why, const char *what) {
 
 void or_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; i += 8)
-        store64(body + i, load64(body + i) | load64(other + i));
+        store64(body + i, load64(body + i) | peek64(other + i));
 }
 
 static void and_bits(uint8_t *body, const uint8_t *other, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; i += 8)
-        store64(body + i, load64(body + i) & load64(other + i));
+        store64(body + i, load64(body + i) & peek64(other + i));
 }
 
 /* The counters of a union are the sums, those of an intersection the lesser
@@ -131,17 +131,15 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
         f->image ? fail_read_only(why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
     if (newest_of(f)->older) return fail_grown(why, "an intersection");
-    struct part *p = newest_of(f);
-    for (const struct part *q = newest_of(other); q;
-         p = p->older, q = q->older) {
-        if (is_counting(f))
-            join(f->kind, p, q, 0, p->shape.blocks, LEAST);
-        else
-            and_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
-        const uint64_t a = items_of(p), b = items_of(q);
-        p->items =
-            items_between(f, p, count_bits(f->kind, p), 0, a < b ? a : b);
-    }
+    struct part *const p = newest_of(f);
+    const struct part *q = newest_of(other);
+    while (q->older) q = q->older; /* the other may just have grown */
+    if (is_counting(f))
+        join(f->kind, p, q, 0, p->shape.blocks, LEAST);
+    else
+        and_bits(p->body, q->body, bits_bytes(f->kind, &p->shape));
+    const uint64_t a = items_of(p), b = items_of(q);
+    p->items = items_between(f, p, count_bits(f->kind, p), 0, a < b ? a : b);
     return check_whole(other, why);
 }
 
@@ -153,11 +151,15 @@ calyx_status calyx_compare(const calyx_filter *a, const calyx_filter *b,
 
 /* ---- In steps ------------------------------------------------------------ */
 
-uint64_t calyx_row_bytes(const calyx_filter *f) {
+/* Of a part and those before it. */
+static uint64_t row_bytes_to(const struct kind *kind, const struct part *p) {
     uint64_t bytes = 0;
-    for (const struct part *p = newest_of(f); p; p = p->older)
-        bytes += bits_bytes(f->kind, &p->shape);
+    for (; p; p = p->older) bytes += bits_bytes(kind, &p->shape);
     return bytes;
+}
+
+uint64_t calyx_row_bytes(const calyx_filter *f) {
+    return row_bytes_to(f->kind, newest_of(f));
 }
 
 static uint32_t parts_older(const struct part *p) {
@@ -178,14 +180,14 @@ static calyx_status find_stretch(const calyx_filter *f,
                                  const calyx_filter *other, uint64_t at,
                                  uint64_t most, struct stretch *s,
                                  calyx_error *why) {
-    uint64_t begins = calyx_row_bytes(other);
+    const struct part *q = newest_of(other);
+    uint64_t begins = row_bytes_to(other->kind, q);
     if (at % ALIGNMENT != 0 || most < ALIGNMENT || at >= begins)
         return fail(why, CALYX_BAD_ARGUMENT,
                     "a step goes over at least 64 bytes from a multiple of 64 "
                     "below %llu; found %llu bytes from %llu",
                     (unsigned long long)begins, (unsigned long long)most,
                     (unsigned long long)at);
-    const struct part *q = newest_of(other);
     while (at < (begins -= bits_bytes(other->kind, &q->shape))) q = q->older;
     struct part *p = newest_of(f);
     const uint32_t there = parts_older(p), wanted = parts_older(q);
@@ -204,7 +206,7 @@ static uint64_t unite_and_count(uint8_t *body, const uint8_t *other,
                                 uint64_t bytes) {
     uint64_t set = 0;
     for (uint64_t i = 0; i < bytes; i += 8) {
-        const uint64_t both = load64(body + i) | load64(other + i);
+        const uint64_t both = load64(body + i) | peek64(other + i);
         store64(body + i, both);
         set += (uint64_t)__builtin_popcountll(both);
     }

@@ -30,24 +30,14 @@ static void put_zeros_to(struct writer *writer, uint64_t at) {
     }
 }
 
-static bool is_shared(const calyx_filter *f) {
-    return f->concurrent || f->image;
-}
-
-/* Copy a chunk that other threads, or another process, may be adding to. The
- * copy has every key that was added before the call, and its checksum fits. */
-static void copy_chunk(uint8_t *to, const uint8_t *from, size_t size) {
-    for (size_t i = 0; i < size; i += 8) store64(to + i, peek64(from + i));
-}
-
 static void put_body(struct writer *writer, const calyx_filter *f,
                      const uint8_t *body, uint64_t size, uint8_t *copy,
                      uint8_t *tables, uint64_t *number) {
     for (uint64_t from = 0; from < size; from += CHUNK) {
         const size_t n = chunk_size(size - from);
         const uint8_t *chunk = body + from;
-        if (is_shared(f)) {
-            copy_chunk(copy, chunk, n);
+        if (is_shared(f)) { /* has every key added before; its sum fits */
+            peek_bytes(copy, chunk, n);
             chunk = copy;
         }
         sum_chunk(chunk, n, tables, number);

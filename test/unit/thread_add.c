@@ -372,6 +372,104 @@ static void a_filter_can_be_described_while_threads_add(void **state) {
     }
 }
 
+/* ---- Calls that read a whole filter -------------------------------------- */
+
+/* Does `copy` have all keys that were in the filter before it was made? */
+static uint64_t lost_keys(const calyx_filter *copy, uint64_t keys) {
+    return keys - count_found(copy, 0, keys);
+}
+
+/* Every call that takes a filter as const and reads all of it. Returns the
+ * number of keys that a result lacks, and of errors. */
+static uint64_t read_whole(const calyx_filter *f, const calyx_filter *empty,
+                           uint64_t keys) {
+    calyx_filter *copy = NULL, *half = NULL, *merged = NULL, *decoded = NULL;
+    uint64_t wrong = calyx_copy(f, &copy, NULL) != CALYX_OK;
+    wrong += calyx_fold(f, 2, &half, NULL) != CALYX_OK;
+    wrong += calyx_copy(empty, &merged, NULL) != CALYX_OK;
+    wrong += calyx_merge(merged, f, NULL) != CALYX_OK;
+    if (wrong) return wrong;
+    wrong += lost_keys(copy, keys) + lost_keys(half, keys);
+    wrong += lost_keys(merged, keys);
+    wrong += calyx_intersect(merged, f, NULL) != CALYX_OK;
+    wrong += lost_keys(merged, keys);
+
+    calyx_overlap overlap;
+    wrong += calyx_compare(f, copy, &overlap, NULL) != CALYX_OK;
+    const size_t size = (size_t)calyx_encoded_size(f);
+    void *const bytes = malloc(size);
+    wrong += calyx_encode(f, bytes, size, NULL) != CALYX_OK;
+    wrong += calyx_decode(bytes, size, NULL, &decoded, NULL) != CALYX_OK;
+    if (decoded) wrong += lost_keys(decoded, keys);
+    free(bytes);
+    calyx_free(copy);
+    calyx_free(half);
+    calyx_free(merged);
+    calyx_free(decoded);
+    return wrong;
+}
+
+static void whole_filters_can_be_read_while_a_thread_adds(void **state) {
+    (void)state;
+    enum { BEFORE = 2000, EACH = 200000 / SHARE, ROUNDS = 5 };
+    EACH_SHARED_KIND(kind) {
+        const calyx_options want = {
+            .kind = *kind, .bits = 1 << 17, .concurrent = true};
+        calyx_filter *f = make_filter(want), *empty = make_filter(want);
+        add_numbers(f, 0, BEFORE);
+        pthread_barrier_t start;
+        struct worker adds = {
+            .f = f, .from = BEFORE, .to = EACH, .start = &start};
+        assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+        pthread_create(&adds.thread, NULL, adder, &adds);
+        pthread_barrier_wait(&start);
+        uint64_t wrong = 0;
+        for (int i = 0; i < ROUNDS; i++) wrong += read_whole(f, empty, BEFORE);
+        pthread_join(adds.thread, NULL);
+
+        assert_int_equal(wrong + adds.lost + adds.failed, 0);
+        pthread_barrier_destroy(&start);
+        calyx_free(f);
+        calyx_free(empty);
+    }
+}
+
+static void *copier(void *argument) {
+    struct worker *w = argument;
+    pthread_barrier_wait(w->start);
+    for (int round = 0; round < 20; round++) {
+        calyx_filter *copy = NULL;
+        w->failed += calyx_copy(w->f, &copy, NULL) != CALYX_OK;
+        if (copy) w->lost += lost_keys(copy, w->to);
+        calyx_free(copy);
+    }
+    return NULL;
+}
+
+static void a_filter_can_be_copied_while_it_grows(void **state) {
+    (void)state;
+    enum { BEFORE = 500, EACH = 100000 / SHARE };
+    EACH_SHARED_KIND(kind) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = *kind, .capacity = 1000, .growth = 2, .concurrent = true});
+        add_numbers(f, 0, BEFORE);
+        pthread_barrier_t start;
+        struct worker adds = {
+            .f = f, .from = BEFORE, .to = EACH, .start = &start};
+        struct worker copies = {.f = f, .to = BEFORE, .start = &start};
+        assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+        pthread_create(&adds.thread, NULL, adder, &adds);
+        pthread_create(&copies.thread, NULL, copier, &copies);
+        pthread_join(adds.thread, NULL);
+        pthread_join(copies.thread, NULL);
+
+        assert_int_equal(adds.lost + adds.failed, 0);
+        assert_int_equal(copies.lost + copies.failed, 0);
+        pthread_barrier_destroy(&start);
+        calyx_free(f);
+    }
+}
+
 static void *filler(void *argument) {
     struct worker *w = argument;
     pthread_barrier_wait(w->start);
@@ -467,6 +565,8 @@ int main(void) {
         cmocka_unit_test(a_filter_grows_while_threads_add),
         cmocka_unit_test(a_filter_that_grows_slowly_keeps_its_rate),
         cmocka_unit_test(a_filter_can_be_described_while_threads_add),
+        cmocka_unit_test(whole_filters_can_be_read_while_a_thread_adds),
+        cmocka_unit_test(a_filter_can_be_copied_while_it_grows),
         cmocka_unit_test(a_strict_filter_fills_up_while_threads_add),
         cmocka_unit_test(a_strict_filter_keeps_little_room_for_keys_it_has),
     };
