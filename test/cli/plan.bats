@@ -35,9 +35,18 @@ kinds() {
     run_calyx plan -n 5000 --memory 10K --kind counting
     is_status 0
     says "calyx build -n 5000 --memory 10000 --kind counting -o"
+    grep -q '^  BF.RESERVE seen [0-9.e-]* 5000 NONSCALING KIND counting$' out
     run_calyx plan -p 0.1% --memory 10K --kind line
     is_status 0
     says "calyx build --memory 10000 -p 0.001 -o seen.calyx"
+}
+
+@test "memory below the smallest filter of a kind is refused with that size" {
+    for kind in $(kinds); do
+        run_calyx plan -n 1M --memory 1 --kind "$kind"
+        is_status 2
+        grep -Eq "$kind filter(s have at least [0-9]+ bits, not [0-8]| takes [0-9]+ bytes, not 1)$" err
+    done
 }
 
 @test "keys and memory give the rate; nothing takes more than was given" {

@@ -30,9 +30,17 @@ static calyx_status plan_memory(calyx_options *want, calyx_info *is,
     calyx_status status;
     while ((status = calyx_plan(want, is, why)) == CALYX_OK &&
            is->bytes > memory) {
+        if (want->bits == 1) {
+            snprintf(why->text, sizeof why->text,
+                     "the smallest %.24s filter takes %llu bytes, not %llu",
+                     want->kind, (unsigned long long)is->bytes,
+                     (unsigned long long)memory);
+            return CALYX_BAD_ARGUMENT;
+        }
         const double share = (double)memory / (double)is->bytes;
         const uint64_t fewer = (uint64_t)((double)want->bits * share);
         want->bits = fewer < want->bits ? fewer : want->bits - 1;
+        if (want->bits == 0) want->bits = 1; /* 0 is "as needed" */
     }
     return status;
 }
@@ -75,31 +83,18 @@ static const struct planned *choose(const struct plan *plan) {
          near ? near : calyx_kinds()[0]);
 }
 
-/* What a kind can do is found out by trying, on small filters. */
 struct abilities {
     bool remove, merge, grow, share;
 };
 
 static struct abilities abilities_of(const char *name) {
-    const calyx_options want = {.kind = name, .capacity = 10};
-    calyx_options growing = want, shared = want;
-    growing.growth = 2;
-    shared.concurrent = true;
-    calyx_filter *a, *b;
-    calyx_error why;
-    calyx_info is;
-    if (calyx_new(&want, &a, &why) != CALYX_OK ||
-        calyx_new(&want, &b, &why) != CALYX_OK)
-        fail_with(&why);
-    const struct abilities can = {
-        .remove = calyx_remove(a, "", 0, NULL) == CALYX_OK,
-        .merge = calyx_merge(a, b, NULL) == CALYX_OK,
-        .grow = calyx_plan(&growing, &is, NULL) == CALYX_OK,
-        .share = calyx_plan(&shared, &is, NULL) == CALYX_OK,
+    const uint32_t can = calyx_kind_can(name);
+    return (struct abilities){
+        .remove = can & CALYX_CAN_REMOVE,
+        .merge = can & CALYX_CAN_MERGE,
+        .grow = can & CALYX_CAN_GROW,
+        .share = can & CALYX_CAN_SHARE,
     };
-    calyx_free(a);
-    calyx_free(b);
-    return can;
 }
 
 static void print_abilities(const char *name) {
@@ -380,17 +375,23 @@ static void write_build(const struct planned *p, char *command) {
              goal, given_probes, usual ? "" : " --kind ", usual ? "" : p->kind);
 }
 
+/* Names the kind: the server's default depends on the rate. Empty for kinds
+ * that the server cannot add to. */
 static void write_reserve(const struct planned *p, char *command) {
-    snprintf(command, COMMAND_SIZE, "BF.RESERVE seen %.6g %llu NONSCALING",
-             p->is.fpr, (unsigned long long)p->is.capacity);
+    *command = '\0';
+    if (!(calyx_kind_can(p->kind) & CALYX_CAN_ADD)) return;
+    snprintf(command, COMMAND_SIZE,
+             "BF.RESERVE seen %.6g %llu NONSCALING KIND %.20s", p->is.fpr,
+             (unsigned long long)p->is.capacity, p->kind);
 }
 
 static void print_commands(const struct planned *p) {
     char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
     write_build(p, build);
     write_reserve(p, reserve);
-    printf("\nTo make it, at the shell or in a server:\n\n  %s\n  %s\n", build,
-           reserve);
+    printf("\nTo make it, at the shell%s:\n\n  %s\n",
+           *reserve ? " or in a server" : "", build);
+    if (*reserve) printf("  %s\n", reserve);
 }
 
 /* ---- For programs ------------------------------------------------------- */
