@@ -713,6 +713,14 @@ CALYX_API calyx_status calyx_compare_some(const calyx_filter *a,
 CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
                                        calyx_filter **out, calyx_error *why);
 
+/* Where the row of calyx_get_bits changes when this key is added or removed:
+ * the bytes at which lines of 64 begin, counters included. For callers that
+ * copy a filter in sections while it changes, and copy these lines before. A
+ * part that the filter would grow by is not among them. Stores at most `most`;
+ * returns how many there are, 0 if any byte may change. */
+CALYX_API size_t calyx_lines_of_key(const calyx_filter *f, const void *key,
+                                    size_t size, uint64_t *at, size_t most);
+
 /* ---- Prefetch hint ------------------------------------------------------- */
 
 /*

@@ -273,6 +273,16 @@ static const struct kernel *const counting_kernels[] = {
 #endif
     &counting_scalar};
 
+/* One line in each plane, and the line of its marks. */
+static size_t counter_offsets(const struct shape *shape, uint64_t hash,
+                              uint64_t *at) {
+    const size_t line = line_offset(hash, shape);
+    for (size_t k = 0; k < PLANES; k++) at[k] = plane_offset(shape, line, k);
+    const size_t marks = plane_offset(shape, 0, PLANES);
+    at[PLANES] = marks + line / LINE_BYTES / 4 / LINE_BYTES * LINE_BYTES;
+    return PLANES + 1;
+}
+
 const struct kind kind_counting = {
     .name = "counting",
     .code = 8,
@@ -292,4 +302,5 @@ const struct kind kind_counting = {
     .kernels = counting_kernels,
     .count = counting_count,
     .join = counting_join,
+    .counter_offsets = counter_offsets,
 };

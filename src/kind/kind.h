@@ -20,6 +20,8 @@ struct block_ref {
     uint64_t number;
 };
 
+enum { MOST_COUNTER_OFFSETS = 8 };
+
 enum joining { SUMS, LEAST }; /* to merge or fold; to intersect */
 
 /* What every kind can whose keys are bits that are only ever set. */
@@ -74,6 +76,11 @@ struct kind {
                       uint64_t hash);
     void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
                  const struct block_ref *other, enum joining how);
+    /* Byte offsets of the counters that adding a hash may change, at most
+     * MOST_COUNTER_OFFSETS; each stands for its 64 bytes. Returns their number.
+     * NULL if unknown. */
+    size_t (*counter_offsets)(const struct shape *shape, uint64_t hash,
+                              uint64_t *at);
 };
 
 /* As `offsets` and `has_in_copies`, for any kind; 0 offsets if unknown. */

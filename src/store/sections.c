@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "filter/single.h"
 #include "store/encoding.h"
 
 /* ---- The head ------------------------------------------------------------ */
@@ -157,4 +158,38 @@ calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
         }
     }
     return CALYX_OK;
+}
+
+/* ---- The lines of a key -------------------------------------------------- */
+
+enum { MOST_LINES = CALYX_LINES_MOST + MOST_COUNTER_OFFSETS };
+
+/* Byte offsets in the body of a part; returns their number, 0 if unknown. */
+static size_t offsets_of_key(const struct kind *kind, const struct shape *shape,
+                             uint64_t hash, uint64_t *at) {
+    const size_t n = kind_offsets(kind, shape, hash, at);
+    if (n == 0 || !kind->counter_bits) return n;
+    if (!kind->counter_offsets) return 0;
+    return n + kind->counter_offsets(shape, hash, at + n);
+}
+
+/* Keys are added to the newest part, and where they are counted, again to the
+ * part that has them. */
+size_t calyx_lines_of_key(const calyx_filter *f, const void *key, size_t size,
+                          uint64_t *at, size_t most) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    uint64_t begins = all_bytes(f), offsets[MOST_LINES];
+    size_t lines = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older) {
+        begins -= body_bytes(f->kind, &p->shape);
+        if (p != newest_of(f) && !(is_counting(f) && in_part(f, p, hash)))
+            continue;
+        const size_t n = offsets_of_key(f->kind, &p->shape, hash, offsets);
+        if (n == 0) return 0;
+        for (size_t i = 0; i < n; i++, lines++)
+            if (lines < most)
+                at[lines] =
+                    begins + offsets[i] / CALYX_LINE_BYTES * CALYX_LINE_BYTES;
+    }
+    return lines;
 }

@@ -60,6 +60,53 @@ static void head_and_bits_make_the_filter_again(void **state) {
     }
 }
 
+/* The lines of all bytes that differ. */
+static void assert_only_these_changed(const uint8_t *before,
+                                      const uint8_t *after, uint64_t bytes,
+                                      const uint64_t *lines, size_t n) {
+    for (uint64_t at = 0; at < bytes; at += 64) {
+        bool known = false;
+        for (size_t i = 0; i < n; i++) known |= lines[i] == at;
+        if (!known) assert_memory_equal(before + at, after + at, 64);
+    }
+}
+
+static void a_key_changes_only_its_lines(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        calyx_filter *f = make_grown(*kind);
+        const calyx_info is = outline_of(f);
+        const uint64_t bytes = is.bytes;
+        uint8_t *const before = malloc(2 * bytes), *const after =
+                                                       before + bytes;
+        uint64_t lines[1000];
+        assert_non_null(before);
+        for (uint64_t key = 2900; key < 3100; key++) {
+            const size_t n =
+                calyx_lines_of_key(f, &key, sizeof key, lines, 1000);
+            assert_true(n > 0 && n <= 1000);
+            assert_ok(calyx_get_bits(f, 0, before, bytes));
+            const bool removes = is.can & CALYX_CAN_REMOVE && key % 2;
+            assert_ok(removes ? calyx_remove(f, &key, sizeof key, NULL)
+                              : calyx_add(f, &key, sizeof key, NULL));
+            assert_ok(calyx_get_bits(f, 0, after, bytes));
+            assert_only_these_changed(before, after, bytes, lines, n);
+        }
+        free(before);
+        calyx_free(f);
+    }
+}
+
+static void no_more_lines_are_stored_than_there_is_room_for(void **state) {
+    (void)state;
+    calyx_filter *f = make_filter(
+        (calyx_options){.kind = "counting", .capacity = 100, .seed = 7});
+    uint64_t lines[3] = {1, 1, 1};
+    assert_int_equal(calyx_lines_of_key(f, "rose", 4, lines, 2), 6);
+    assert_true(lines[0] % 64 == 0 && lines[1] % 64 == 0 && lines[2] == 1);
+    calyx_free(f);
+}
+
 static void putting_twice_does_no_harm(void **state) {
     (void)state;
     calyx_filter *f = make_grown("line"), *copy = head_alone(f);
@@ -205,6 +252,8 @@ static void a_prefetch_hint_may_outlive_its_filter(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_and_bits_make_the_filter_again),
+        cmocka_unit_test(a_key_changes_only_its_lines),
+        cmocka_unit_test(no_more_lines_are_stored_than_there_is_room_for),
         cmocka_unit_test(putting_twice_does_no_harm),
         cmocka_unit_test(ranges_outside_are_refused),
         cmocka_unit_test(bits_behind_the_last_are_refused),
