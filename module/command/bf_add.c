@@ -59,6 +59,7 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     struct memory_request request;
     memory_begin(&request, ctx, filter_bytes(f));
     if (items->n > 1) prefault_pause(true);
+    if (f->can_remove) items_before_change(ctx, f, items);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
     added->status = filter_add(f, items->keys, items->n, items->answers,
                                changed, &added->done, &added->why);

@@ -4,13 +4,14 @@
  * Deleting an item that is certainly absent changes nothing and is not
  * replicated.
  */
-#include <stdio.h>
+#include <string.h>
 
 #include "command/command.h"
 #include "command/items.h"
 #include "command/open_key.h"
 #include "layout/window.h"
 #include "server/reply.h"
+#include "server/steps.h"
 
 static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
     static const char REMEDY[] = "make one with BF.RESERVE … COUNTING";
@@ -47,41 +48,82 @@ static bool find_removable(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- Deleting ------------------------------------------------------------ */
 
+/* Delete items, `all` of the command or some, and replicate them. */
 static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                         struct filter *f, struct items *items) {
+                         struct filter *f, struct items *items, bool all) {
+    items_before_change(ctx, f, items);
     const size_t deleted =
         filter_remove(f, items->keys, items->n, items->answers);
     stats.deleted += deleted;
     if (deleted == 0) return;
-    if (deleted == items->n)
+    if (all && deleted == items->n)
         RM_ReplicateVerbatim(ctx);
     else
         items_replicate(ctx, "BF.MDEL", name, items, items->answers, items->n);
     note_change(ctx, name, "bloom.del");
 }
 
-static int delete (RedisModuleCtx *ctx, RedisModuleString **argv, int n,
+static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    struct filter *const f = find_again(ctx, job->argv[1], j->life);
+    j->gone = !f;
+    if (!f) return true;
+    struct items some = items_next(j, f);
+    delete_items(ctx, job->argv[1], f, &some, false);
+    j->at += some.n;
+    return j->at == j->items.n;
+}
+
+static int reply_deleted(RedisModuleCtx *ctx, struct job *job) {
+    const struct items_job *const j = (struct items_job *)job;
+    RM_ReplyWithArray(ctx, (long)j->at + j->gone);
+    reply_bools(ctx, j->items.answers, j->at);
+    if (!j->gone) return RM_OK;
+    return RM_ReplyWithError(
+        ctx, "ERR the filter was deleted, emptied or replaced while items were "
+             "deleted; this one and those after it were not");
+}
+
+static int delete_in_steps(RedisModuleCtx *ctx, const struct filter *f,
+                           RedisModuleString **argv, int argc) {
+    struct items_job *const j = items_job_new(ctx, f, argv, argc, 2, sizeof *j);
+    j->job.step = delete_step;
+    j->job.reply = reply_deleted;
+    j->job.writes = true;
+    return steps_start(ctx, &j->job);
+}
+
+static void delete_now(RedisModuleCtx *ctx, RedisModuleString *name,
+                       struct filter *f, struct items *items, bool single) {
+    memset(items->answers, false, items->n);
+    if (f) delete_items(ctx, name, f, items, true);
+    if (!single) RM_ReplyWithArray(ctx, (long)items->n);
+    reply_bools(ctx, items->answers, items->n);
+}
+
+/* In steps if they are too many for one. */
+static int delete (RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                    bool single) {
     struct filter *f;
     struct items items;
     if (!find_removable(ctx, argv[1], FOR_WRITING, &f)) return RM_OK;
-    items_open(&items, argv + 2, n);
-    for (size_t i = 0; i < items.n; i++) items.answers[i] = false;
-    if (f) delete_items(ctx, argv[1], f, &items);
-    if (!single) RM_ReplyWithArray(ctx, n);
-    reply_bools(ctx, items.answers, items.n);
+    items_open(&items, argv + 2, argc - 2);
+    if (f && !single && items_need_steps(&items, f) && steps_can_wait(ctx))
+        delete_in_steps(ctx, f, argv, argc);
+    else
+        delete_now(ctx, argv[1], f, &items, single);
     items_close(&items);
     return RM_OK;
 }
 
 static int run_del(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    return delete (ctx, argv, 1, true);
+    return delete (ctx, argv, argc, true);
 }
 
 static int run_mdel(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
-    return delete (ctx, argv, argc - 2, false);
+    return delete (ctx, argv, argc, false);
 }
 
 static int run_count(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

@@ -50,13 +50,25 @@ void items_replicate(RedisModuleCtx *ctx, const char *command,
     if (out != few) RM_Free(out);
 }
 
+void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
+                         const struct items *items) {
+    const struct items_change change = {f, items->keys, items->n};
+    steps_before_change(ctx, rare_of(f)->life, &change);
+}
+
 /* ---- Steps --------------------------------------------------------------- */
+
+/* The lines of an item in a part of a counting filter, here and in a copy of
+ * it, if they are copied before they change. */
+enum { COPIED_LINES = 12 };
 
 /* One in each part; more where an item has many bits all over a part. */
 static uint64_t item_lines(const struct filter *f) {
     struct filter_facts facts;
     struct part_facts newest;
     f->layout->describe(f, &facts);
+    if (steps_await_change(rare_of(f)->life))
+        return facts.parts * (1 + COPIED_LINES);
     if (f->layout != &redisbloom_layout ||
         !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
         return facts.parts;

@@ -36,6 +36,16 @@ void items_replicate(RedisModuleCtx *ctx, const char *command,
                      RedisModuleString *name, const struct items *items,
                      const bool *flags, size_t n);
 
+/* Items that are about to be added to a filter or removed, for the jobs that
+ * copy it (server/steps.h). */
+struct items_change {
+    const struct filter *f;
+    const calyx_key *keys;
+    size_t n;
+};
+void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
+                         const struct items *items);
+
 /* ---- Many items, in steps ------------------------------------------------ */
 
 /* Are they more than one step may process? */

@@ -186,16 +186,37 @@ static calyx_status filter_like(const struct filter *f, struct filter **out,
     return finish(like, f->layout->make_like(f, like, why), out);
 }
 
-calyx_status filter_alike(const struct filter *f, struct filter **out,
-                          calyx_error *why) {
+/* A native one that refuses lookups until its bits are there. */
+static struct filter *allocate_alike(const struct filter *f) {
     struct filter *made = allocate_filter(&native_layout);
-    calyx_room room;
     made->expansion = f->expansion;
     if (rare_of(f)->rewrites) rare_for(made)->rewrites = f->rare->rewrites;
     made->bytes = made->arrived = filter_bytes(f);
     made->uncommitted = true;
+    return made;
+}
+
+calyx_status filter_alike(const struct filter *f, struct filter **out,
+                          calyx_error *why) {
+    struct filter *made = allocate_alike(f);
+    calyx_room room;
     return finish(
         made, calyx_new_alike(native_of(f, &room), &made->native, why), out);
+}
+
+calyx_status filter_copy_head(const struct filter *f, struct filter **out,
+                              calyx_error *why) {
+    const calyx_open_options how = {.memory = &aligned_memory};
+    struct filter *made = allocate_alike(f);
+    calyx_room room;
+    const calyx_filter *const native = native_of(f, &room);
+    const size_t size = calyx_head_size(native);
+    void *const head = RM_Alloc(size);
+    calyx_status status = calyx_encode_head(native, head, size, why);
+    if (status == CALYX_OK)
+        status = calyx_decode_head(head, size, &how, &made->native, why);
+    RM_Free(head);
+    return finish(made, status, out);
 }
 
 calyx_status filter_load_head(const void *bytes, size_t size,

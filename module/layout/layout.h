@@ -187,6 +187,10 @@ calyx_status filter_clear(struct filter *f, calyx_error *why);
 calyx_status filter_alike(const struct filter *f, struct filter **out,
                           calyx_error *why);
 
+/* The same with its numbers of items: a copy whose bits are to come. */
+calyx_status filter_copy_head(const struct filter *f, struct filter **out,
+                              calyx_error *why);
+
 /* A filter without content, for a key that is about to be deleted. */
 struct filter *filter_placeholder(const struct filter_layout *layout);
 

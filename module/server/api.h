@@ -198,6 +198,7 @@ typedef struct RedisModuleCommandInfo {
     /* memory */                                                               \
     F(void *, Alloc, (size_t))                                                 \
     F(void *, Calloc, (size_t n, size_t size))                                 \
+    F(void *, Realloc, (void *block, size_t size))                             \
     F(void *, TryAlloc, (size_t))                                              \
     F(size_t, MallocSize, (void *))                                            \
     F(void, Free, (void *))                                                    \

@@ -99,3 +99,20 @@ void steps_note_change(uint64_t life) {
     for (struct job *job = first; job && life; job = job->next)
         job->changes_seen += job->sees[0] == life || job->sees[1] == life;
 }
+
+static bool awaits_change(const struct job *job, uint64_t life) {
+    return job->before_change && job->sees[0] == life;
+}
+
+void steps_before_change(RedisModuleCtx *ctx, uint64_t life,
+                         const void *change) {
+    for (struct job *job = first; job && life; job = job->next)
+        if (awaits_change(job, life) && !is_over(ctx, job))
+            job->before_change(ctx, job, change);
+}
+
+bool steps_await_change(uint64_t life) {
+    const struct job *job = first;
+    while (job && life && !awaits_change(job, life)) job = job->next;
+    return job && life;
+}

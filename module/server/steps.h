@@ -29,6 +29,10 @@ struct job {
     bool writes;
     uint64_t sees[2];      /* lives of filters; how often these came to have */
     uint64_t changes_seen; /* more bits without more items                   */
+    /* Called before items of the filter with the life sees[0] are added or
+     * removed; NULL if it does not matter. */
+    void (*before_change)(RedisModuleCtx *ctx, struct job *job,
+                          const void *change);
 
     int db;
     bool on_replica;
@@ -49,6 +53,13 @@ int steps_start(RedisModuleCtx *ctx, struct job *job);
 
 /* The bits of the filter of this life changed, and not because of items. */
 void steps_note_change(uint64_t life);
+
+/* Some items of the filter of this life are about to be added or removed;
+ * `change` says which. */
+void steps_before_change(RedisModuleCtx *ctx, uint64_t life,
+                         const void *change);
+/* Does a job need to know that? */
+bool steps_await_change(uint64_t life);
 
 /* For INFO: how many steps were done, and the lines of the longest. */
 struct step_counts {

@@ -11,14 +11,14 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load "
-            "merge mergepart similarity clear rotate").split()
+            "merge mergepart copypart similarity clear rotate").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
                    "load", "merge"}
-WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "clear",
+WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
                             "rotate"}
 SLOW = {"similarity", "dump", "mexists"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
-        "mergepart": [1, 2, 1],
+        "mergepart": [1, 2, 1], "copypart": [1, 2, 1],
         "similarity": [1, 2, 1]}
 
 
@@ -237,7 +237,7 @@ def test_acl(start):
 
 
 FAST = {"reserve", "info", "card"}  # in ACLs, as RedisBloom has it
-IN_STEPS = {"merge", "mergepart", "similarity"}
+IN_STEPS = {"merge", "mergepart", "copypart", "similarity"}
 
 
 def test_acl_categories_where_the_server_has_such(start):

@@ -310,6 +310,118 @@ def test_what_is_replicated(start):
         i for i, fresh in enumerate(answer) if fresh]
 
 
+# ---- Copies of counting filters that have grown ----------------------------
+
+COUNTING = ("SEED", 7, "CAPACITY", 100000, "COUNTING")
+
+
+def grown(r, key="a", items=400000):
+    """A counting filter of several parts. Its bytes."""
+    fill(r, key, range(items), *COUNTING)
+    assert r("BF.INFO", key, "FILTERS")[0] > 1
+    return r("BF.INFO", key, "SIZE")[0]
+
+
+def test_a_grown_counting_filter_is_copied_in_steps(start):
+    server = start()
+    r = server.client()
+    size = grown(r)
+    before = steps(r)
+    client = begin_and_hold(server, r, "BF.MERGE", "new", "a")
+    assert r("CLIENT", "UNPAUSE") == "OK"  # we were served meanwhile
+    assert client.read() == "OK"
+    assert steps(r) - before >= size // (STEP_LINES // 2 * 64)
+    r("COPY", "a", "copy")
+    assert digest(r, "new") == digest(r, "copy")
+    answer = r("BF.MERGE", "other", "a", "a")  # which would count all twice
+    assert "does not fit the target: the filters have grown" in answer
+    assert r("EXISTS", "other") == 0
+    answer = r("BF.MERGE", "new", "a")
+    assert "does not fit the target: the filters have grown" in answer
+
+
+def test_a_copy_is_of_the_moment_at_which_it_was_ordered(start):
+    """Whatever is added, deleted, or makes the source grow between the steps."""
+    server = start(appendonly="yes", aof_use_rdb_preamble="no")
+    r, replica = server.client(), follow(start(), server)
+    grown(r)
+    r("COPY", "a", "copy")
+    before = steps(r)
+    answers = one_after_the_other(
+        server, r, ("BF.MERGE", "new", "a"),
+        ("BF.MDEL", "a", *range(0, 400000, 7)),
+        ("BF.MADD", "a", *range(0, 400000, 11)),
+        ("BF.DEL", "a", 1), ("BF.ADD", "a", 2),
+        *(("BF.MADD", "a", *range(at, at + 10000))
+          for at in range(400000, 900000, 10000)))
+    assert answers[0] == "OK"
+    assert steps(r) - before > 20
+    assert r("BF.INFO", "a", "FILTERS")[0] > r("BF.INFO", "new", "FILTERS")[0]
+    assert digest(r, "new") == digest(r, "copy") != digest(r, "a")
+    are_equal(r, replica)
+    # Each item can be deleted where it is, and no other goes with it.
+    for at in range(0, 400000, 20000):
+        assert set(r("BF.MDEL", "new", *range(at, at + 20000, 2))) == {1}
+    assert is_in(r, "new", range(1, 400000, 2)) == 200000
+    expected = {key: digest(r, key) for key in ("a", "new", "copy")}
+    server.restart()
+    r = server.client()
+    assert {key: digest(r, key) for key in expected} == expected
+
+
+def test_a_replica_that_comes_in_the_midst_of_a_copy_holds_the_same(start):
+    primary = start()
+    p = primary.client()
+    grown(p)
+    p("COPY", "a", "copy")
+    copying = begin_and_hold(primary, p, "BF.MERGE", "new", "a")
+    assert "still being loaded" in p("BF.EXISTS", "new", 1)
+    r = follow(start(), primary)
+    writer = primary.client()
+    send(writer, "BF.MDEL", "a", *range(0, 400000, 7))
+    until(lambda: blocked(p) == 2)
+    assert p("CLIENT", "UNPAUSE") == "OK"
+    assert copying.read() == "OK" and 0 not in writer.read()
+    assert digest(p, "new") == digest(p, "copy")
+    are_equal(p, r)
+
+
+def test_how_a_copy_is_replicated(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    size = grown(r, items=300000)
+    seen = commands_seen(server, lambda: r("BF.MERGE", "new", "a"))
+    assert {tuple(words[:3]) for words in seen} == {("BF.COPYPART", "new", "a")}
+    assert [words[4] for words in seen] == ["MORE"] * (len(seen) - 1) + ["LAST"]
+    assert len(seen) >= size // (STEP_LINES // 2 * 64)
+    answer = r("BF.COPYPART", "new", "a", "", "LAST")
+    assert isinstance(answer, Error) and "use BF.MERGE" in answer
+
+
+# ---- Deleting --------------------------------------------------------------
+
+def test_many_items_are_deleted_in_steps(start):
+    server = start(appendonly="yes", appendfsync="always")
+    r = server.client()
+    many = range(STEP_LINES * 3)
+    fill(r, "c", many, *COUNTING)
+    absent = [f"absent{i}" for i in range(1000)]
+    answer, taken = [], steps(r)
+    seen = commands_seen(server, lambda: answer.extend(
+        r("BF.MDEL", "c", *many[:40000], *absent)))
+    assert steps(r) - taken >= 2
+    assert answer[:40000] == [1] * 40000 and sum(answer[40000:]) < 50
+    assert {words[0] for words in seen} == {"BF.MDEL"} and len(seen) >= 2
+    assert sum(len(words) - 2 for words in seen) == sum(answer)
+    assert r("BF.CARD", "c") == len(many) - sum(answer)
+    assert is_in(r, "c", many[40000:]) == len(many) - 40000
+    before = steps(r)
+    r("MULTI")
+    r("BF.MDEL", "c", *many)
+    assert sum(r("EXEC")[0]) >= len(many) - 40000 and steps(r) == before
+    assert len(r("BF.MDEL", "missing", *many)) == len(many)
+
+
 # ---- What may happen meanwhile ---------------------------------------------
 
 CHANGES = {
@@ -391,6 +503,57 @@ def test_adding_to_a_chain_that_goes_meanwhile(long_server, how):
     if how == "renamed":  # what was said to be in is in
         done = items[:len(added) - 1]
         assert r("BF.MEXISTS", "elsewhere", *done) == [1] * len(done)
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_deleting_from_a_filter_that_goes_meanwhile(long_server, how):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    items = range(STEP_LINES * 3)
+    fill(r, "a", items, *COUNTING)
+    fill(r, "staged", range(3))
+    deleted, _ = one_after_the_other(server, r, ("BF.MDEL", "a", *items),
+                                     CHANGES[how])
+    assert isinstance(deleted[-1], Error) and "replaced while" in deleted[-1]
+    assert deleted[:-1] == [1] * (len(deleted) - 1)
+    assert 0 < len(deleted) - 1 < len(items)
+    if how == "renamed":  # what was not deleted is there
+        left = items[len(deleted) - 1:]
+        assert is_in(r, "elsewhere", left) == len(left)
+
+
+@pytest.fixture(scope="module")
+def a_grown_one(long_server):
+    """A grown counting filter, as DUMP has it."""
+    r = long_server.client()
+    r("FLUSHALL")
+    grown(r)
+    return r("DUMP", "a")
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_a_copy_of_a_filter_that_goes_meanwhile_is_an_error(
+        long_server, a_grown_one, how, which):
+    server = long_server
+    r = server.client()
+    r("FLUSHALL")
+    key, into = ("a", "new") if which == "source" else ("from", "a")
+    assert r("RESTORE", key, 0, a_grown_one) == "OK"
+    fill(r, "staged", range(3))
+    answer, _ = one_after_the_other(server, r, ("BF.MERGE", into, key),
+                                    CHANGES[how])
+    if (how, which) == ("cleared", "target"):  # it is not complete
+        assert answer == "OK"
+        return
+    assert isinstance(answer, Error) and answer.startswith("ERR not merged")
+    assert "was deleted, emptied or replaced meanwhile" in answer
+    if which == "source":
+        assert r("EXISTS", "new") == 0
+    else:
+        expected = how in ("swapped", "replaced", "another type")
+        assert r("EXISTS", "a") == expected
 
 
 @pytest.mark.parametrize("how", CHANGES)
@@ -557,6 +720,7 @@ def test_memory_for_a_target_is_judged_first(start):
 
 
 def test_long_commands_are_slow_ones(r):
-    for command in ("bf.merge", "bf.similarity", "bf.mexists", "bf.madd"):
+    for command in ("bf.merge", "bf.similarity", "bf.mexists", "bf.madd",
+                    "bf.mdel"):
         about, = r("COMMAND", "INFO", command)
         assert "fast" not in about[2], about

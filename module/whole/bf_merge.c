@@ -18,10 +18,10 @@
 #include "command/command.h"
 #include "command/open_key.h"
 #include "command/options.h"
-#include "command/overlay.h"
 #include "server/allocator.h"
 #include "server/reply.h"
 #include "server/steps.h"
+#include "whole/overlay.h"
 
 /* Do all sources from this on fit the target, or if that is NULL, the first of
  * them? Replies unless they do. */
@@ -146,17 +146,9 @@ static int reply_merged(RedisModuleCtx *ctx, struct job *job) {
                       j->made ? "" : "; what was merged before that stays");
 }
 
-/* Half of a union is no use: delete a target that was made. */
 static bool give_up(RedisModuleCtx *ctx, struct merge_job *j,
                     const struct filter *target) {
-    RedisModuleString *const name = j->job.argv[1];
-    if (!j->made || !target) return true;
-    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
-    RM_UnlinkKey(key);
-    RM_CloseKey(key);
-    RM_Replicate(ctx, "UNLINK", "s", name);
-    RM_SignalModifiedKey(ctx, name);
-    RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "del", name);
+    if (j->made && target) delete_target(ctx, j->job.argv[1]);
     return true;
 }
 
@@ -192,13 +184,8 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
         return give_up(ctx, j, target);
     const bool ends = j->at.at == j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
-    if (last) target->uncommitted = false;
-    if (last) filter_compact(target);
     replicate_part(ctx, j, &before, bytes, last);
-    if (last)
-        note_change(ctx, job->argv[1], "bloom.merge");
-    else
-        RM_SignalModifiedKey(ctx, job->argv[1]);
+    end_step(ctx, job->argv[1], target, last);
     if (ends) {
         j->source++;
         j->at = (calyx_progress){0};
@@ -253,11 +240,12 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     uint64_t bytes = 0;
     if (!all_fit(ctx, target, sources, 0, n)) return;
     for (int i = 0; i < n; i++) bytes += row_bytes(sources[i]);
-    if (bytes > step_bytes(sources[0]) && steps_can_wait(ctx) &&
-        !is_grown_copy(target, sources[0]))
-        merge_in_steps(ctx, argv, argc, key, target, sources);
-    else
+    if (bytes <= step_bytes(sources[0]) || !steps_can_wait(ctx))
         merge_now(ctx, argv[1], key, target, sources, n);
+    else if (n == 1 && is_grown_copy(target, sources[0]))
+        copy_in_steps(ctx, argv, argc, key, sources[0]);
+    else
+        merge_in_steps(ctx, argv, argc, key, target, sources);
 }
 
 static int run_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -318,14 +306,8 @@ static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (status == CALYX_OK)
         status = merge_part(target, source, (uint64_t)bytes, &from, &why);
     if (status != CALYX_OK) return reply_text(ctx, "ERR %s", why.text);
-    const bool last = is_word(argv[6], "LAST");
-    if (last) target->uncommitted = false;
-    if (last) filter_compact(target);
     RM_ReplicateVerbatim(ctx);
-    if (last)
-        note_change(ctx, argv[1], "bloom.merge");
-    else
-        RM_SignalModifiedKey(ctx, argv[1]);
+    end_step(ctx, argv[1], target, is_word(argv[6], "LAST"));
     return RM_ReplyWithSimpleString(ctx, "OK");
 }
 

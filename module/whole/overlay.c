@@ -1,4 +1,4 @@
-#include "command/overlay.h"
+#include "whole/overlay.h"
 
 #include "command/open_key.h"
 #include "layout/window.h"
@@ -31,6 +31,26 @@ struct filter *find_mergeable(RedisModuleCtx *ctx, RedisModuleString *name,
     if (!find_filter(ctx, name, 0, &f)) return NULL;
     if (!f) reply_text(ctx, "ERR not found: the %s", which);
     return f && is_mergeable(ctx, f, which) ? f : NULL;
+}
+
+void delete_target(RedisModuleCtx *ctx, RedisModuleString *name) {
+    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
+    RM_UnlinkKey(key);
+    RM_CloseKey(key);
+    RM_Replicate(ctx, "UNLINK", "s", name);
+    RM_SignalModifiedKey(ctx, name);
+    RM_NotifyKeyspaceEvent(ctx, RM_NOTIFY_GENERIC, "del", name);
+}
+
+void end_step(RedisModuleCtx *ctx, RedisModuleString *name,
+              struct filter *target, bool last) {
+    if (!last) {
+        RM_SignalModifiedKey(ctx, name);
+        return;
+    }
+    target->uncommitted = false;
+    filter_compact(target);
+    note_change(ctx, name, "bloom.merge");
 }
 
 uint64_t step_bytes(const struct filter *f) {

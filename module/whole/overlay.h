@@ -1,5 +1,5 @@
-/* What BF.MERGE and BF.SIMILARITY share: native filters whose bits are laid
- * over each other, in steps. */
+/* What BF.MERGE, its steps and BF.SIMILARITY share: native filters whose bits
+ * are laid over each other, in steps. */
 #ifndef CALYX_MODULE_OVERLAY_H
 #define CALYX_MODULE_OVERLAY_H
 
@@ -20,6 +20,18 @@ struct filter *find_mergeable(RedisModuleCtx *ctx, RedisModuleString *name,
  * four times as many bytes of counters. */
 uint64_t step_bytes(const struct filter *f);
 uint64_t row_bytes(const struct filter *f);
+
+/* Delete a target that a failed command has made: half of it is no use. */
+void delete_target(RedisModuleCtx *ctx, RedisModuleString *name);
+
+/* After a step that changed a target: after the last the filter is complete. */
+void end_step(RedisModuleCtx *ctx, RedisModuleString *name,
+              struct filter *target, bool last);
+
+/* Put a copy of a filter under a missing key, in steps (bf_copypart.c). `argv`
+ * begins with the command, the target and the source. */
+int copy_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                  RedisModuleKey *key, const struct filter *source);
 
 /* Count a step over that many bytes for INFO. */
 void count_step(const struct filter *f, uint64_t bytes);

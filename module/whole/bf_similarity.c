@@ -4,9 +4,9 @@
 
 #include "command/command.h"
 #include "command/open_key.h"
-#include "command/overlay.h"
 #include "server/reply.h"
 #include "server/steps.h"
+#include "whole/overlay.h"
 
 static void reply_overlap(RedisModuleCtx *ctx, const calyx_overlap *overlap) {
     RM_ReplyWithMap(ctx, 3);
