@@ -242,8 +242,10 @@ static calyx_status damaged(calyx_error *why, const char *what) {
 calyx_status check_start(const uint8_t start[FIXED_BYTES],
                          uint32_t *header_bytes, calyx_error *why) {
     if (memcmp(start, magic, sizeof magic) != 0)
-        return fail(why, CALYX_DAMAGED,
-                    "not a calyx filter: it starts with other bytes");
+        return load32(start + AT_BYTE_ORDER) == BYTE_ORDER_WORD
+                   ? damaged(why, "its first 8 bytes are not those of a filter")
+                   : fail(why, CALYX_DAMAGED,
+                          "not a calyx filter: it starts with other bytes");
     if (load32(start + AT_BYTE_ORDER) != BYTE_ORDER_WORD)
         return damaged(why, "its bytes are in another order");
     const uint32_t version = load32(start + AT_VERSION);

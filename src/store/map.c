@@ -340,6 +340,28 @@ static calyx_status store_path(struct image *image, const calyx_memory *memory,
     return CALYX_OK;
 }
 
+/* Slots are valid below 2^63. No file changes so often: such a one is crafted,
+ * and the next slot would not be valid, which makes the file a damaged one. */
+static const uint64_t LAST_GENERATION = UINT64_C(1) << 62;
+
+static calyx_status check_writable(const calyx_filter *f, const char *path,
+                                   calyx_error *why) {
+    const struct image *const image = f->image;
+    if (is_counting(f))
+        return fail(why, CALYX_CANNOT,
+                    "%.100s: %s filters cannot be changed in place: their "
+                    "counters would not survive a crash; load and save it",
+                    path, f->kind->name);
+    if (image->state.generation >= LAST_GENERATION)
+        return fail(why, CALYX_CANNOT,
+                    "%.100s: it cannot be changed in place: its generation is "
+                    "%llu, and those from %llu on have no next; load and save "
+                    "it",
+                    path, (unsigned long long)image->state.generation,
+                    (unsigned long long)LAST_GENERATION);
+    return CALYX_OK;
+}
+
 /* From here on the filter owns the mapping and, if it writes, the file. */
 static calyx_status adopt(calyx_filter *f, int fd, bool writes,
                           const char *path, calyx_error *why) {
@@ -366,11 +388,7 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
         .sealed_items = was.sealed ? was.items : was.sealed_items,
     };
     calyx_status status = store_path(image, &f->memory, path, why);
-    if (status == CALYX_OK && is_counting(f))
-        status = fail(why, CALYX_CANNOT,
-                      "%.100s: %s filters cannot be changed in place: their "
-                      "counters would not survive a crash; load and save it",
-                      path, f->kind->name);
+    if (status == CALYX_OK) status = check_writable(f, path, why);
     if (status == CALYX_OK && !write_state(image, open))
         status = fail_os(why, path, "mark it as open");
     if (status != CALYX_OK) image->failed = EINVAL; /* do not seal it */

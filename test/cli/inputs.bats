@@ -71,7 +71,7 @@ verbs="build build-n add check allow common minus dedup verify"
     { printf x; tail -c +2 flowers.calyx; } >bad.calyx
     run_calyx minus list bad.calyx
     is_status 2
-    complains "bad.calyx: not a calyx filter"
+    complains "bad.calyx: damaged: its first 8 bytes are not those of a filter"
 }
 
 # name, its first bytes, what it is, what helps
@@ -116,6 +116,31 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     run_calyx dedup twice
     is_status 2
     complains "twice: a list of lines is wanted, and this is gzip data, packed twice; pipe it through 'gzip -dc'"
+}
+
+@test "a filter whose first bytes are damaged is not taken for a list" {
+    needs gzip
+    for first in '\0\0\0\0\0\0\0\0' nonsense '\x89CLX\n\n\x1a\n' '\xff\xfe'; do
+        cp flowers.calyx bad
+        printf "$first" | dd of=bad conv=notrunc status=none
+        gzip -c bad >bad.gz
+        is="a list of lines is wanted, and this is a calyx filter with damaged first bytes"
+        for file in bad bad.gz; do
+            for verb in build add check dedup; do
+                read_list $file $verb
+                is_status 2
+                complains "$file: $is"
+            done
+        done
+        run_calyx dedup <bad
+        is_status 2
+        complains "standard input: $is"
+        run_calyx verify bad
+        is_status 2
+        complains "damaged: its first 8 bytes are not those of a filter"
+        run_calyx dedup --text bad
+        is_status 0
+    done
 }
 
 @test "what only begins like a magic number is a list" {

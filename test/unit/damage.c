@@ -499,8 +499,8 @@ static const uint64_t BIG = UINT64_C(1) << 63;
 static void hostile_headers_are_refused(void **state) {
     (void)state;
     const struct forgery forgeries[] = {
-        BAD("another name", 0, 1, 0x88, "not a calyx filter"),
-        BAD("other line ends", 4, 1, '\n', "not a calyx filter"),
+        BAD("another name", 0, 1, 0x88, "its first 8 bytes"),
+        BAD("other line ends", 4, 1, '\n', "its first 8 bytes"),
         NEW("version 0", VERSION, 4, 0, "version 0"),
         NEW("version 2", VERSION, 4, 2, "version 2"),
         NEW("version -1", VERSION, 4, UINT32_MAX, "version"),
@@ -737,6 +737,39 @@ static void a_hostile_end_is_refused(void **state) {
     }
 }
 
+/* A writer would number its slots on, and beyond 2^63 they are not valid. */
+static void a_file_of_the_last_generations_is_not_changed(void **state) {
+    (void)state;
+    static const uint64_t generations[] = {
+        1, (UINT64_C(1) << 62) - 1, UINT64_C(1) << 62, (UINT64_C(1) << 63) - 1};
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
+        calyx_filter *f = make_filter((calyx_options){0});
+        const struct bytes bytes = encoded(f, PAGE_ALIGNED);
+        struct description d;
+        assert_true(describe_filter(f, PAGE_ALIGNED, &d));
+        uint8_t *slot = bytes.at + d.layout.slot_at[0];
+        store64(slot, generations[i]);
+        sign_slot(slot, load64(slot + 32));
+        struct file file = file_of(bytes);
+        calyx_filter *mapped = untouched;
+        calyx_error why;
+        const bool can = generations[i] < UINT64_C(1) << 62;
+        assert_int_equal(calyx_map(file.path, CALYX_WRITE, NULL, &mapped, &why),
+                         can ? CALYX_OK : CALYX_CANNOT);
+        if (can) {
+            assert_ok(calyx_add(mapped, "rose", 4, NULL));
+            assert_ok(calyx_close(mapped, NULL));
+        } else {
+            assert_ptr_equal(mapped, untouched);
+            assert_non_null(strstr(why.text, "its generation is"));
+        }
+        assert_ok(map_status(&file, &why));
+        end_file(&file);
+        free(bytes.at);
+        calyx_free(f);
+    }
+}
+
 /* Numbers that only describe may be odd: a rate may round to 0 or 1, and keys
  * may have been counted up to any number. */
 static void odd_numbers_do_no_harm(void **state) {
@@ -830,6 +863,7 @@ int main(void) {
         cmocka_unit_test(each_kind_keeps_to_its_own_probes),
         cmocka_unit_test(bits_behind_the_last_block_are_refused),
         cmocka_unit_test(a_hostile_end_is_refused),
+        cmocka_unit_test(a_file_of_the_last_generations_is_not_changed),
         cmocka_unit_test(odd_numbers_do_no_harm),
         cmocka_unit_test(no_forged_header_brings_the_library_down),
     };

@@ -1,5 +1,7 @@
 #include "input/look.h"
 
+#include <string.h>
+
 /* Magic numbers of doc/FORMAT.md, of the formats' own specifications, and of
  * Unicode's byte order mark (Unicode 15, section 23.8). That of bzip2 is
  * followed by the digits of pi, or in an empty file by those of its root: "BZh"
@@ -40,11 +42,21 @@ static void compare(const struct look *look, const uint8_t *bytes, size_t size,
     if (same == size && same < look->size) *more = true;
 }
 
+/* Version 1 and the byte order, which follow the magic number of a filter. */
+static bool continues_as_filter(const uint8_t *bytes) {
+    return memcmp(bytes + 8, "\1\0\0\0\x0d\x0c\x0b\x0a", 8) == 0;
+}
+
 const struct look *look_at(const uint8_t *bytes, size_t size, bool *more) {
+    static const struct look damaged = {
+        A_FILTER, 0, "", "a calyx filter with damaged first bytes", NULL};
     const struct look *best = NULL;
     *more = false;
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         compare(&looks[i], bytes, size, &best, more);
+    if ((!best || best->kind != A_FILTER) && size >= LOOK_BYTES &&
+        continues_as_filter(bytes))
+        return &damaged;
     return best;
 }
 

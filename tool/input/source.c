@@ -306,11 +306,11 @@ bool source_expect_lines(struct byte_source *s) {
         return true;
     }
     if (is->kind == A_FILTER)
-        snprintf(
-            s->trouble, sizeof s->trouble,
-            "a list of lines is wanted, and this is a calyx filter; query it "
-            "with 'calyx check -f FILTER', or read its bytes as lines "
-            "with --text");
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is %s; query it "
+                 "with 'calyx check -f FILTER', or read its bytes as lines "
+                 "with --text",
+                 is->name);
     else
         snprintf(s->trouble, sizeof s->trouble,
                  "a list of lines is wanted, and this is %s; pipe it through "
