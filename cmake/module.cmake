@@ -1,13 +1,19 @@
 # The server module, build/calyx.so, which carries the library within; and its
 # tests, which start servers of their own.
 
+# All but its entry, which only a server calls: tests and a fuzzer link it, too.
+file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
+list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
+add_library(module_objects OBJECT EXCLUDE_FROM_ALL ${module_sources} ${wire})
+target_include_directories(module_objects PRIVATE
+    module include src ${XXHASH_INCLUDE})
+set_target_properties(module_objects PROPERTIES C_EXTENSIONS ON)
+
 if(CALYX_SANITIZE MATCHES "thread|fuzzer")
     return() # the server is not built so
 endif()
 
-file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
-list(APPEND module_sources ${wire})
-add_library(calyx_module MODULE ${module_sources})
+add_library(calyx_module MODULE module/module.c $<TARGET_OBJECTS:module_objects>)
 target_include_directories(calyx_module PRIVATE module src ${XXHASH_INCLUDE})
 target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
@@ -48,9 +54,8 @@ endforeach()
 # The types, on a server that is made up.
 find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
-list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
 add_executable(module_types test/module/test_types.c test/module/mock_server.c
-    test/unit/support.c ${module_sources})
+    test/unit/support.c $<TARGET_OBJECTS:module_objects>)
 target_include_directories(module_types PRIVATE
     module src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
 target_link_libraries(module_types PRIVATE calyx_objects m ${CMOCKA_LIBRARY})

@@ -105,9 +105,7 @@ set(redisbloom module/layout/redisbloom_chain.c
 
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(fuzz_redisbloom_needs ${redisbloom})
-file(GLOB fuzz_module_needs CONFIGURE_DEPENDS module/*.c module/*/*.c)
-list(FILTER fuzz_module_needs EXCLUDE REGEX "/module\\.c$")
-list(APPEND fuzz_module_needs ${wire} test/module/mock_server.c)
+set(fuzz_module_needs test/module/mock_server.c $<TARGET_OBJECTS:module_objects>)
 set(fuzz_module_options --mutate=500)
 set(fuzz_pieces_options --mutate=100)
 set(fuzz_redisbloom_options --mutate=2000)
