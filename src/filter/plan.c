@@ -24,7 +24,7 @@ double expected_rate(const struct kind *kind, const struct shape *shape,
  * nearly a straight line, and falling. */
 static double excess(const struct kind *kind, uint32_t probes, double capacity,
                      double fpr, double blocks) {
-    const struct shape shape = {(uint64_t)blocks, probes};
+    const struct shape shape = {.blocks = (uint64_t)blocks, .probes = probes};
     return log(fmax(expected_rate(kind, &shape, capacity), 1e-300) / fpr);
 }
 
@@ -87,7 +87,7 @@ bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
 /* For a given number of blocks, the number of probes with the lowest rate. */
 static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
                             double items) {
-    struct shape shape = {blocks, 0};
+    struct shape shape = {.blocks = blocks};
     uint32_t best = kind->probe_step;
     double lowest = 2;
     for (uint32_t k = best; k <= kind->most_probes; k += kind->probe_step) {
@@ -179,7 +179,7 @@ static void fill_allocation(const struct kind *kind, struct part *p) {
  * worth a hundredth of the memory. */
 static bool plan_alike(const struct kind *kind, struct part *next,
                        uint32_t probes) {
-    struct shape best, alike;
+    struct shape best = {0}, alike = {0};
     if (!plan_shape(kind, next->capacity, next->fpr, 0, &best)) return false;
     const bool fits =
         plan_shape(kind, next->capacity, next->fpr, probes, &alike) &&

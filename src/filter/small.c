@@ -27,7 +27,7 @@ static uint32_t probes_of(const calyx_small *small) {
 }
 
 static struct shape shape_of(const calyx_small *small) {
-    return (struct shape){small->blocks, probes_of(small)};
+    return (struct shape){.blocks = small->blocks, .probes = probes_of(small)};
 }
 
 /* Once for each kind: to look at the environment takes longer than the rest. */

@@ -19,6 +19,8 @@
 struct shape {
     uint64_t blocks;
     uint32_t probes;
+    uint64_t wide; /* the first blocks, which have one probe more; 0 for kinds
+                      whose blocks are all alike */
 };
 
 enum {
@@ -54,10 +56,15 @@ struct part_view {
  * their highest value, where they stay. */
 enum removal { KEY_ABSENT = 0, KEY_REMOVED = 1, KEY_STUCK = 2 };
 
+/* What a layer of a static filter says of a hash. If it was bumped, the next
+ * layer has the answer; beyond the last layer it is "no". */
+enum layer_answer { LAYER_NO, LAYER_YES, LAYER_BUMPED };
+
 struct kernel {
     enum cpu_level level;
 
-    /* One hash. `add` returns whether any bit was missing. */
+    /* One hash. `add` returns whether any bit was missing; it is NULL for
+     * static kinds. */
     bool (*has)(const uint8_t *body, const struct shape *shape, uint64_t hash);
     bool (*add)(uint8_t *body, const struct shape *shape, uint64_t hash);
 
@@ -82,6 +89,16 @@ struct kernel {
      * NULL if that is no faster than one part after the other. */
     void (*has_in_any)(const struct part_view *parts, size_t count,
                        const uint64_t *hashes, size_t n, bool *found);
+
+    /* One layer of a static filter; NULL for other kinds. `found` is set for
+     * each hash, to false if it was bumped, and `bumped`, which has room for
+     * one more than the batch, to the places in the batch of those that were.
+     * Returns their number. */
+    enum layer_answer (*has_in_layer)(const uint8_t *body,
+                                      const struct shape *shape, uint64_t hash);
+    size_t (*has_batch_in_layer)(const uint8_t *body, const struct shape *shape,
+                                 struct batch batch, bool *found,
+                                 uint16_t *bumped);
 
     /* Does has_batch take batches of numbers? It hashes them while it waits for
      * memory, which then costs next to nothing. */

@@ -30,6 +30,58 @@ enum {
                 CALYX_CAN_FOLD | CALYX_CAN_GROW | CALYX_CAN_SHARE
 };
 
+/*
+ * How a static kind (CALYX_CAN_STATIC) is made of all its hashes at once.
+ *
+ * A static filter is a short list of layers, the parts of the filter. The first
+ * layer takes all hashes. Some it cannot hold: it bumps them to the next layer,
+ * which is smaller, by other hashes. The last layer bumps none. A lookup goes
+ * through the layers until one has not bumped the hash.
+ *
+ * A layer is cut into lots, one for each range of hashes, and a lot is one
+ * range of bytes. Lots do not depend on each other: threads build them in any
+ * order, and the bytes are always the same. The caller
+ *
+ *     sorts the hashes and removes duplicates;
+ *     shape = layer(n, fpr)             n may be 0 for the first layer
+ *     for each lot from 0 to lots(shape) - 1:
+ *         build(shape, lot, its hashes, ...) -> its bytes, bumped hashes
+ *     if any were bumped, goes on with these: the next layer.
+ *
+ * All functions are pure: they allocate nothing and do no I/O.
+ */
+struct lot {
+    uint64_t first;     /* lowest hash; the next lot begins after the highest */
+    uint64_t at, bytes; /* in the body; lots follow each other without gaps   */
+};
+
+struct construction {
+    uint32_t most_layers;  /* if the last of these bumps, building has failed:
+                              hashes are not mixed, or were chosen to do so  */
+    size_t scratch_bytes;  /* for `build`, for any lot; 64-byte aligned      */
+    size_t most_lot_bytes; /* of any lot                                     */
+
+    /* The shape of a layer for this number of distinct hashes. */
+    struct shape (*layer)(uint64_t hashes, double fpr);
+    /* Share of the hashes that a layer of this number is expected to bump. */
+    double (*bumped_share)(uint64_t hashes);
+    uint64_t (*lots)(const struct shape *shape);
+    struct lot (*lot)(const struct shape *shape, uint64_t number);
+
+    /*
+     * Build one lot from the hashes of its range: ascending, each once, any
+     * number. Writes all its bytes, and puts the hashes that it bumps into
+     * `bumped`, which has room for n and may be the same array: rehashed for
+     * the next layer, in no order. Returns their number.
+     */
+    size_t (*build)(const struct shape *shape, uint64_t number,
+                    const uint64_t *hashes, size_t n, void *scratch,
+                    uint8_t *bytes, uint64_t *bumped);
+
+    /* The hash of a key in the next layer. Different hashes stay different. */
+    uint64_t (*next_hash)(uint64_t hash);
+};
+
 struct kind {
     const char *name; /* "line": what people type                           */
     uint16_t code;    /* in files; given out once, never given again        */
@@ -42,6 +94,11 @@ struct kind {
     uint32_t block_bits;
     uint32_t counter_bits;
     bool one_block; /* a key has all its bits in one, which scale64 picks */
+    /* Bits that lookups read, if blocks differ in size; then block_bits is 0.
+     * Else NULL. */
+    uint64_t (*body_bits)(const struct shape *shape);
+    /* Whether such a shape exists, beyond the limits below; NULL: it does. */
+    bool (*is_shape)(const struct shape *shape);
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,
@@ -81,7 +138,13 @@ struct kind {
      * NULL if unknown. */
     size_t (*counter_offsets)(const struct shape *shape, uint64_t hash,
                               uint64_t *at);
+
+    /* Only for static kinds; else NULL. */
+    const struct construction *construction;
 };
+
+/* Bits of a body that lookups read. */
+uint64_t kind_bits(const struct kind *kind, const struct shape *shape);
 
 /* As `offsets` and `has_in_copies`, for any kind; 0 offsets if unknown. */
 size_t kind_offsets(const struct kind *kind, const struct shape *shape,

@@ -52,6 +52,11 @@ uint32_t calyx_kind_can(const char *name) {
     return kind ? kind->can : 0;
 }
 
+uint64_t kind_bits(const struct kind *kind, const struct shape *shape) {
+    return kind->body_bits ? kind->body_bits(shape)
+                           : shape->blocks * kind->block_bits;
+}
+
 size_t kind_offsets(const struct kind *kind, const struct shape *shape,
                     uint64_t hash, uint64_t *at) {
     if (kind->offsets) return kind->offsets(shape, hash, at);

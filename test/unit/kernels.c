@@ -53,7 +53,7 @@ static void on_every_kernel(look *test) {
         for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++)
             for (uint32_t k = kind->probe_step; k <= kind->most_probes;
                  k += kind->probe_step) {
-                const struct shape shape = {blocks[b], k};
+                const struct shape shape = {.blocks = blocks[b], .probes = k};
                 on_list(kind, &shape, kind->kernels, test);
                 on_list(kind, &shape, kind->atomic_kernels, test);
             }
@@ -266,7 +266,7 @@ static void kernels_agree_on_bodies_beyond_the_cache(void **state) {
         const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
         if (kind->count) continue; /* its lookups are those of a line filter */
         for (uint32_t k = 8; k <= kind->most_probes && k <= 16; k += 8) {
-            const struct shape shape = {blocks, k};
+            const struct shape shape = {.blocks = blocks, .probes = k};
             for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
                 on_list(kind, &shape, kind->kernels, tests[i]);
                 on_list(kind, &shape, kind->atomic_kernels, tests[i]);
@@ -362,7 +362,7 @@ static void assert_counts(const uint8_t *body, const int *counts) {
 static void count_and_compare(const struct kind *kind,
                               const struct kernel *kernel) {
     enum { STEPS = 1500 };
-    const struct shape shape = {LINES, 16};
+    const struct shape shape = {.blocks = LINES, .probes = 16};
     const struct bed bed = make_bed(kind, &shape);
     struct generator random = {9};
     static int counts[LINES * PER_LINE];
@@ -410,7 +410,8 @@ static void ask_many_parts(const struct kind *kind, const struct shape *shape,
     struct bed beds[PARTS];
     struct part_view parts[PARTS];
     for (size_t p = 0; p < PARTS; p++) {
-        parts[p].shape = (struct shape){shape->blocks + 7 * p, shape->probes};
+        parts[p].shape = (struct shape){.blocks = shape->blocks + 7 * p,
+                                        .probes = shape->probes};
         if (p == 3) parts[p].shape.probes = 1 + shape->probes % 16;
         beds[p] = make_bed(kind, &parts[p].shape);
         parts[p].body = beds[p].body;
@@ -453,7 +454,7 @@ static void one_key_sets_its_probes(void **state) {
         const struct kind *kind = kind_named(*name);
         for (uint32_t k = kind->probe_step; k <= kind->most_probes;
              k += kind->probe_step) {
-            const struct shape shape = {100000, k};
+            const struct shape shape = {.blocks = 100000, .probes = k};
             struct part part = {.shape = shape};
             const struct bed bed = make_bed(kind, &shape);
             part.body = bed.body;
