@@ -12,10 +12,6 @@ install(TARGETS calyx calyx_static EXPORT calyx)
 
 file(RELATIVE_PATH to_prefix /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
-set(libs_private -lm)
-if(sodium)
-    string(APPEND libs_private " -lsodium")
-endif()
 configure_file(cmake/calyx.pc.in calyx.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/calyx.pc DESTINATION ${pkgconfig_dir})
 

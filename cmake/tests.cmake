@@ -243,7 +243,7 @@ set_tests_properties(control.lost_keys PROPERTIES RUN_SERIAL ON)
 add_executable(claim_room test/control/claim_room.c
     "$<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/(single|batch)\\.c\\.o$>")
 target_include_directories(claim_room PRIVATE include src ${XXHASH_INCLUDE})
-target_link_libraries(claim_room PRIVATE Threads::Threads m ${sodium})
+target_link_libraries(claim_room PRIVATE Threads::Threads m)
 set_target_properties(claim_room PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
 add_test(NAME control.claim_room COMMAND claim_room)
 

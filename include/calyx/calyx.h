@@ -99,7 +99,9 @@ typedef struct calyx_options {
                            rises, see calyx_describe                         */
     bool concurrent;    /* many threads may add at once, without locks       */
     const char *hash;   /* one of calyx_hashes(); default that of the kind   */
-    uint64_t seed;      /* of the hash; filters to be merged must share it   */
+    uint64_t seed;      /* of the hash; filters to be merged must share it.
+                           Whoever knows it can make keys that pass or that
+                           raise the rate: see calyx_random                  */
     const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
     const char *kernel; /* one of calyx_kernels(); default the best          */
     const calyx_memory *memory; /* default malloc, and mmap for large filters */
@@ -214,6 +216,21 @@ CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
 CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
                                            const uint64_t *hashes, size_t n,
                                            bool *found, size_t *removed);
+
+/*
+ * Fill a buffer with random bytes of the operating system, for a seed or a key.
+ * Where keys come from people who gain from false positives:
+ *
+ *     uint8_t key[16];
+ *     if (calyx_random(key, sizeof key, &why) != CALYX_OK) ...
+ *     calyx_options want = {.hash = "siphash", .key = key, ...};
+ *
+ * Files store the seed, but no key: keep the key to open them again. With
+ * "xxh3" and "xxh64" a random seed only keeps those out who see neither the
+ * seed nor many answers; SECURITY.md says more.
+ */
+CALYX_API calyx_status calyx_random(void *buffer, size_t size,
+                                    calyx_error *why);
 
 /* ---- Files --------------------------------------------------------------- */
 

@@ -8,12 +8,9 @@
 
 #include <string.h>
 
-#if CALYX_HAVE_SODIUM
-#include <sodium/crypto_shorthash.h>
-#endif
-
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "hash/siphash.h"
 #include "hash/xxh3.h"
 
 typedef uint64_t hash_function(const void *state, const void *key, size_t size);
@@ -120,11 +117,8 @@ static void xxh64_numbers(const struct secret *secret, enum cpu_level level,
 
 /* ---- siphash: SipHash-2-4, for keys that an adversary may choose --------- */
 
-#if CALYX_HAVE_SODIUM
 static uint64_t siphash_hash(const void *secret, const void *key, size_t size) {
-    uint8_t out[crypto_shorthash_BYTES];
-    crypto_shorthash(out, key, size, ((const struct secret *)secret)->key);
-    return load64(out);
+    return siphash(((const struct secret *)secret)->key, key, size);
 }
 
 static uint64_t siphash_one(const struct secret *secret, const void *key,
@@ -147,7 +141,6 @@ static void siphash_numbers(const struct secret *secret, enum cpu_level level,
     (void)level;
     hash_numbers(siphash_hash, secret, numbers, n, hashes);
 }
-#endif
 
 /* ---- The table ----------------------------------------------------------- */
 
@@ -173,28 +166,19 @@ static const struct hash table[] = {
         .name = "siphash",
         .code = 3,
         .keyed = true,
-#if CALYX_HAVE_SODIUM
         .one = siphash_one,
         .many = siphash_many,
         .number = siphash_number,
         .numbers = siphash_numbers,
-#endif
     },
 };
 enum { COUNT = sizeof table / sizeof table[0] };
 
-static const char *const names[] = {
-    "xxh3",
-    "xxh64",
-#if CALYX_HAVE_SODIUM
-    "siphash",
-#endif
-    NULL,
-};
+static const char *const names[] = {"xxh3", "xxh64", "siphash", NULL};
 
 const struct hash *hash_named(const char *name) {
     for (int i = 0; i < COUNT; i++)
-        if (table[i].one && strcmp(table[i].name, name) == 0) return &table[i];
+        if (strcmp(table[i].name, name) == 0) return &table[i];
     return NULL;
 }
 

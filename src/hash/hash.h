@@ -21,7 +21,6 @@ struct hash {
     uint16_t code;    /* in files; given out once, never given again    */
     bool keyed;       /* wants the key; others use the seed             */
     bool is_xxh3;     /* xxh3.h does the same                           */
-    /* NULL, as all below, if it was not built in: then files can name it. */
     uint64_t (*one)(const struct secret *secret, const void *key, size_t size);
     /* Of n keys, which `more` will follow in the array. */
     void (*many)(const struct secret *secret, const calyx_key *keys, size_t n,
@@ -33,6 +32,6 @@ struct hash {
 };
 
 const struct hash *hash_named(const char *name); /* NULL if there is none */
-const struct hash *hash_coded(uint32_t code);    /* also if not built in */
+const struct hash *hash_coded(uint32_t code);    /* NULL if there is none */
 
 #endif

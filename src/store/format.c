@@ -441,10 +441,6 @@ calyx_status open_head(struct description *d, const calyx_open_options *how,
                     "it is of %llu bytes; at most %llu are wanted",
                     (unsigned long long)d->layout.file_bytes,
                     (unsigned long long)how->most_bytes);
-    if (!head->hash->one)
-        return fail(why, CALYX_TOO_NEW,
-                    "it is hashed by %s, which this library lacks",
-                    head->hash->name);
     if (head->hash->keyed && !how->key)
         return fail(why, CALYX_WRONG_KEY,
                     "it was made with a secret key; give the key to open it");

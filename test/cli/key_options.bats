@@ -155,7 +155,6 @@ int main(int n, char **words) {
 }
 C
     libraries="-lm -lpthread"
-    ! ldd "$CALYX" | grep -q libsodium || libraries="$libraries -lsodium"
     ! is_sanitized || libraries="$libraries -fsanitize=address,undefined"
     cc -I"$root/include" set.c -o set "$(dirname "$CALYX")/libcalyx.a" $libraries
     for text in --unicode "-i " " -i" "-i -i" "-k 0" "-k" "-t" "-t ab" "-t \\x" "-k 2,,3" "-i -z"; do

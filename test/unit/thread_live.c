@@ -393,10 +393,6 @@ static void how_to_open_is_remembered(void **state) {
 
 static void a_secret_key_is_remembered(void **state) {
     (void)state;
-    bool built = false;
-    for (const char *const *hash = calyx_hashes(); *hash; hash++)
-        built |= strcmp(*hash, "siphash") == 0;
-    if (!built) skip();
     uint8_t key[16] = "sixteen letters";
     calyx_filter *f =
         make_filter((calyx_options){.hash = "siphash", .key = key});
