@@ -13,7 +13,7 @@ import sys
 from getopt import GetoptError, getopt
 from struct import unpack_from
 
-from xxh import siphash, xxh3, xxh64
+from xxh import fnv1a, murmur3, siphash, xxh3, xxh64
 
 M32, M64 = 2**32 - 1, 2**64 - 1
 RANGE, UNSEALED = 2**16, 0x5EA1ED0FF1B2D4C3
@@ -71,6 +71,7 @@ KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17))}
+HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 
 # ---- The file: checks all of it, and returns a function that has(a key) -----
@@ -108,7 +109,7 @@ def open_filter(data, key=b""):
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
-    check(kind in KINDS and hash_code in (1, 2, 3), "unknown kind or hash")
+    check(kind in KINDS and hash_code in HASHES, "unknown kind or hash")
     used = 128 + 64 * count
     behind = used + comment_size + records_size
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
@@ -142,8 +143,7 @@ def open_filter(data, key=b""):
     check(file_size == len(data) == slots[1] + unit, "file size")
 
     def hash(key_):
-        return (siphash(key_, key) if hash_code == 3 else
-                (xxh3 if hash_code == 1 else xxh64)(key_, seed))
+        return HASHES[hash_code](key_, key if hash_code == 3 else seed)
     check(hash_code != 3 or len(key) == 16, "it wants a secret key of 16 bytes")
     check(hash(b"calyx: is this the same hash?") == hash_check, "secret key")
 

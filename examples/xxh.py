@@ -1,7 +1,6 @@
-"""XXH3-64, XXH64 and SipHash-2-4 in plain Python, for read_filter.py.
+"""XXH3-64, XXH64, SipHash-2-4, MurmurHash3 and FNV-1a in plain Python, for read_filter.py.
 
-Written from the xxHash specification and the SipHash paper; slow, and meant to
-be read. Each takes bytes and a seed, or a key of 16 bytes, and returns 64 bits.
+Written from the xxHash specification and the papers; slow, and meant to be read. Each takes bytes and a seed, or a key of 16 bytes, and returns 64 bits.
 """
 from struct import unpack_from
 
@@ -177,3 +176,37 @@ def siphash(data, key):
     v[2] ^= 255
     rounds(4)
     return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+# ---- MurmurHash3, the first 64 of its 128 bits ------------------------------
+
+def murmur3_mix(x):
+    x = (x ^ x >> 33) * 0xFF51AFD7ED558CCD & M64
+    x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53 & M64
+    return x ^ x >> 33
+
+
+def murmur3(data, seed=0):
+    a, b = 0x87C37B91114253D5, 0x4CF5AD432745937F
+    h1 = h2 = seed
+    end = len(data) & ~15
+    for at in range(0, end, 16):
+        h1 ^= rotate(u64(data, at) * a & M64, 31) * b & M64
+        h1 = (rotate(h1, 27) + h2) * 5 + 0x52DCE729 & M64
+        h2 ^= rotate(u64(data, at + 8) * b & M64, 33) * a & M64
+        h2 = (rotate(h2, 31) + h1) * 5 + 0x38495AB5 & M64
+    k1, k2 = unpack_from("<2Q", data[end:].ljust(16, b"\0"))
+    h2 ^= rotate(k2 * b & M64, 33) * a & M64 ^ len(data)
+    h1 ^= rotate(k1 * a & M64, 31) * b & M64 ^ len(data)
+    h1 = h1 + h2 & M64
+    h2 = h2 + h1 & M64
+    return murmur3_mix(h1) + murmur3_mix(h2) & M64
+
+
+# ---- FNV-1a, with the mix of MurmurHash3 at the end -------------------------
+
+def fnv1a(data, seed=0):
+    x = 0xCBF29CE484222325 ^ seed
+    for byte in data:
+        x = (x ^ byte) * 0x100000001B3 & M64
+    return murmur3_mix(x)

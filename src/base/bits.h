@@ -25,6 +25,10 @@ static inline uint64_t little64(uint64_t x) {
 #endif
 }
 
+static inline uint64_t rotate_left(uint64_t x, int by) {
+    return x << by | x >> (64 - by);
+}
+
 static inline uint32_t load16(const uint8_t *p) {
     return p[0] | (uint32_t)p[1] << 8;
 }

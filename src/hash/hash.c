@@ -10,6 +10,8 @@
 
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "hash/fnv1a.h"
+#include "hash/murmur3.h"
 #include "hash/siphash.h"
 #include "hash/xxh3.h"
 
@@ -142,6 +144,60 @@ static void siphash_numbers(const struct secret *secret, enum cpu_level level,
     hash_numbers(siphash_hash, secret, numbers, n, hashes);
 }
 
+/* ---- murmur3: what filters of other makers use ----------------------------
+ */
+
+static uint64_t murmur3_hash(const void *secret, const void *key, size_t size) {
+    return murmur3(((const struct secret *)secret)->seed, key, size);
+}
+
+static uint64_t murmur3_one(const struct secret *secret, const void *key,
+                            size_t size) {
+    return murmur3_hash(secret, key, size);
+}
+
+static void murmur3_many(const struct secret *secret, const calyx_key *keys,
+                         size_t n, size_t more, uint64_t *hashes) {
+    hash_many(murmur3_hash, secret, keys, n, more, hashes);
+}
+
+static uint64_t murmur3_number(const struct secret *secret, uint64_t number) {
+    return hash_number(murmur3_hash, secret, number);
+}
+
+static void murmur3_numbers(const struct secret *secret, enum cpu_level level,
+                            const uint64_t *numbers, size_t n,
+                            uint64_t *hashes) {
+    (void)level;
+    hash_numbers(murmur3_hash, secret, numbers, n, hashes);
+}
+
+/* ---- fnv1a: the hash of many lectures ------------------------------------ */
+
+static uint64_t fnv1a_hash(const void *secret, const void *key, size_t size) {
+    return fnv1a(((const struct secret *)secret)->seed, key, size);
+}
+
+static uint64_t fnv1a_one(const struct secret *secret, const void *key,
+                          size_t size) {
+    return fnv1a_hash(secret, key, size);
+}
+
+static void fnv1a_many(const struct secret *secret, const calyx_key *keys,
+                       size_t n, size_t more, uint64_t *hashes) {
+    hash_many(fnv1a_hash, secret, keys, n, more, hashes);
+}
+
+static uint64_t fnv1a_number(const struct secret *secret, uint64_t number) {
+    return hash_number(fnv1a_hash, secret, number);
+}
+
+static void fnv1a_numbers(const struct secret *secret, enum cpu_level level,
+                          const uint64_t *numbers, size_t n, uint64_t *hashes) {
+    (void)level;
+    hash_numbers(fnv1a_hash, secret, numbers, n, hashes);
+}
+
 /* ---- The table ----------------------------------------------------------- */
 
 static const struct hash table[] = {
@@ -171,10 +227,27 @@ static const struct hash table[] = {
         .number = siphash_number,
         .numbers = siphash_numbers,
     },
+    {
+        .name = "murmur3",
+        .code = 4,
+        .one = murmur3_one,
+        .many = murmur3_many,
+        .number = murmur3_number,
+        .numbers = murmur3_numbers,
+    },
+    {
+        .name = "fnv1a",
+        .code = 5,
+        .one = fnv1a_one,
+        .many = fnv1a_many,
+        .number = fnv1a_number,
+        .numbers = fnv1a_numbers,
+    },
 };
 enum { COUNT = sizeof table / sizeof table[0] };
 
-static const char *const names[] = {"xxh3", "xxh64", "siphash", NULL};
+static const char *const names[] = {"xxh3",    "xxh64", "siphash",
+                                    "murmur3", "fnv1a", NULL};
 
 const struct hash *hash_named(const char *name) {
     for (int i = 0; i < COUNT; i++)

@@ -15,10 +15,6 @@ struct siphash_state {
     uint64_t v0, v1, v2, v3;
 };
 
-static inline uint64_t rotate_left(uint64_t x, int by) {
-    return x << by | x >> (64 - by);
-}
-
 static inline void siphash_round(struct siphash_state *s) {
     s->v0 += s->v1;
     s->v1 = rotate_left(s->v1, 13) ^ s->v0;

@@ -255,6 +255,22 @@ near() {
     complains "--seed and --key-file are both given"
 }
 
+@test "--hash names the hash, and the filter remembers it" {
+    seq 1000 >numbers
+    for hash in xxh3 xxh64 murmur3 fnv1a; do
+        "$CALYX" build --hash $hash -o $hash.calyx numbers
+        "$CALYX" info $hash.calyx | grep -q "hash  *$hash"
+        [ "$("$CALYX" check -c -f $hash.calyx numbers)" = "$(wc -l <numbers)" ]
+    done
+    ! cmp -s murmur3.calyx fnv1a.calyx
+    run_calyx build --hash murmur -o no.calyx numbers
+    is_status 2
+    complains "murmur3"
+    run_calyx build --hash siphash -o no.calyx numbers
+    is_status 2
+    complains "siphash needs a key of 16 bytes"
+}
+
 @test "an existing file is replaced only with --force" {
     echo precious >old.calyx
     run_calyx build -o old.calyx /dev/null

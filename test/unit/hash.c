@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "hash/hash.h"
+#include "hash/murmur3.h"
 #include "support.h"
 
 static const uint8_t sip_key[16] = {0, 1, 2,  3,  4,  5,  6,  7,
@@ -134,11 +135,50 @@ static void siphash_gives_its_published_values(void **state) {
                          vectors[i].hash);
 }
 
+struct text_vector {
+    const char *key;
+    uint64_t hash;
+};
+
+/* As the tests of its ports have them. */
+static void murmur3_gives_its_published_values(void **state) {
+    (void)state;
+    static const struct text_vector vectors[] = {
+        {"", 0},
+        {"hello", 0xcbd8a7b341bd9b02},
+        {"hello, world", 0x342fac623a5ebc8e},
+        {"19 Jan 2038 at 3:14:07 AM", 0xb89e5988b737affc},
+        {"The quick brown fox jumps over the lazy dog.", 0xcd99481f9ee902c9},
+    };
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        assert_int_equal(
+            hash_of("murmur3", 0, vectors[i].key, strlen(vectors[i].key)),
+            vectors[i].hash);
+}
+
+/* Those of FNV's authors, before the final mix. */
+static void fnv1a_gives_its_published_values_mixed(void **state) {
+    (void)state;
+    static const struct text_vector vectors[] = {
+        {"", 0xcbf29ce484222325},
+        {"a", 0xaf63dc4c8601ec8c},
+        {"foobar", 0x85944171f73967e8},
+    };
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        assert_int_equal(
+            hash_of("fnv1a", 0, vectors[i].key, strlen(vectors[i].key)),
+            murmur3_mix(vectors[i].hash));
+}
+
 static void every_listed_hash_is_tested_here(void **state) {
     (void)state;
-    for (const char *const *name = calyx_hashes(); *name; name++)
-        assert_true(strcmp(*name, "xxh3") == 0 || strcmp(*name, "xxh64") == 0 ||
-                    strcmp(*name, "siphash") == 0);
+    static const char *const tested[] = {"xxh3", "xxh64", "siphash", "murmur3",
+                                         "fnv1a"};
+    size_t i = 0;
+    for (const char *const *name = calyx_hashes(); *name; name++, i++) {
+        assert_true(i < sizeof tested / sizeof tested[0]);
+        assert_string_equal(*name, tested[i]);
+    }
 }
 
 /* ---- One at a time, many, numbers ---------------------------------------- */
@@ -373,6 +413,8 @@ int main(void) {
         cmocka_unit_test(xxh64_gives_its_published_values),
         cmocka_unit_test(siphash_gives_its_published_values),
         cmocka_unit_test(random_bytes_differ_from_call_to_call),
+        cmocka_unit_test(murmur3_gives_its_published_values),
+        cmocka_unit_test(fnv1a_gives_its_published_values_mixed),
         cmocka_unit_test(every_listed_hash_is_tested_here),
         cmocka_unit_test(many_keys_hash_as_each_of_them_does),
         cmocka_unit_test(a_number_hashes_as_its_eight_little_endian_bytes),

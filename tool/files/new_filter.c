@@ -63,7 +63,9 @@ calyx_options options_wanted(void) {
                            .probes = wanted.probes,
                            .growth = wanted.growth,
                            .strict = wanted.strict,
-                           .hash = secret_key() ? "siphash" : NULL,
+                           .hash = wanted.hash    ? wanted.hash
+                                   : secret_key() ? "siphash"
+                                                  : NULL,
                            .seed = seed_from_text(),
                            .key = secret_key()};
 }

@@ -6,7 +6,7 @@
 
 /* What the options said; 0 or NULL where they said nothing. */
 extern struct wanted {
-    const char *kind, *seed, *comment;
+    const char *kind, *hash, *seed, *comment;
     uint64_t keys, memory;
     uint32_t probes;
     double rate, growth;
@@ -58,6 +58,13 @@ void parse_probes(const struct verb_option *option, const char *value);
         {0,          "strict",                                                 \
          NULL,       "Report an error when more keys come than planned.",      \
          parse_flag, &wanted.strict},                                          \
+        {0,                                                                    \
+         "hash",                                                               \
+         "HASH",                                                               \
+         "The hash of the keys: xxh3 (the default), xxh64, murmur3 or fnv1a; " \
+         "siphash with --key-file.",                                           \
+         parse_text,                                                           \
+         &wanted.hash},                                                        \
         {0,                                                                    \
          "seed",                                                               \
          "SEED",                                                               \
