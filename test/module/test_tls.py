@@ -261,10 +261,13 @@ def test_files_that_are_no_use_are_named(server, signed, files, words, tmp_path)
 
 # ---- One side speaks TLS, the other does not --------------------------------
 
+NO_TLS = "does not speak TLS at this port; redis:// is without"
+
+
 def test_errors_distinguish_servers_with_and_without_tls(server, files, words):
-    """A Redis that takes no TLS says nothing at all: that takes 5 seconds."""
-    bad("if it has no TLS at this port, write redis://", "push", words,
-        tls_url(server, port=server.port), **files)
+    """A Redis without TLS says nothing at all, but answers a PING."""
+    bad(NO_TLS, "push", words, tls_url(server, port=server.port), "--wait",
+        "600s", **files)
     bad("if it wants TLS at this port, write rediss://", "push", words,
         f"redis://127.0.0.1:{server.options['tls_port']}/k")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -274,8 +277,23 @@ def test_errors_distinguish_servers_with_and_without_tls(server, files, words):
                 peer.recv(1000)
                 peer.sendall(b"-ERR what is this?\r\n")
         threading.Thread(target=serve, daemon=True).start()
-        bad("does not speak TLS at this port; redis:// is without", "push",
-            words, tls_url(None, port=listener.getsockname()[1]), **files)
+        bad(NO_TLS, "push", words, tls_url(None, port=listener.getsockname()[1]),
+            **files)
+
+
+def test_a_server_that_says_nothing_at_all_is_not_waited_for_long(files, words):
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            peers = [listener.accept()[0] for _ in range(2)]
+            heard.extend(peer.recv(1000) for peer in peers)
+            peers[0].recv(1000)  # until it is closed
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        bad("silent for 5 seconds; if it has no TLS at this port, write redis://",
+            "push", words, tls_url(None, port=listener.getsockname()[1]), **files)
+        thread.join()
+    assert heard[0][:1] == b"\x16" and heard[1] == b"PING\r\n"
 
 
 # ---- What breaks ------------------------------------------------------------

@@ -132,13 +132,17 @@ static ssize_t try_shake(struct connection *l, char *bytes, size_t size,
     return tls_shake(l->tls, events);
 }
 
-static bool await(const struct connection *l, short events, int seconds) {
-    struct pollfd socket = {.fd = l->fd, .events = events};
+static bool await_any(struct pollfd *sockets, nfds_t n, int milliseconds) {
     int ready;
     do {
-        ready = poll(&socket, 1, 1000 * seconds);
+        ready = poll(sockets, n, milliseconds);
     } while (ready < 0 && errno == EINTR);
     return ready > 0;
+}
+
+static bool await(const struct connection *l, short events, int milliseconds) {
+    struct pollfd socket = {.fd = l->fd, .events = events};
+    return await_any(&socket, 1, milliseconds);
 }
 
 /* The number of bytes moved, from 1 on; -1 if the link is broken now. */
@@ -153,7 +157,7 @@ static ssize_t move(struct connection *l, attempt *once, char *bytes,
             strcpy(why, "the server closed the connection");
         else if (!events)
             snprintf(why, sizeof why, "%s", strerror(errno));
-        else if (await(l, events, seconds))
+        else if (await(l, events, 1000 * seconds))
             continue;
         else
             snprintf(why, sizeof why, "the server is silent for %d seconds",
@@ -241,13 +245,47 @@ static int connect_to(const struct url *a, const char *host, int port,
     return redisFreeKeepFd(c);
 }
 
-/* A server without TLS may wait for the rest of what looks to it like a
- * command, so silence ends sooner here than elsewhere. */
-static bool secure(struct connection *l, const char *host) {
-    enum { SHAKE_SECONDS = 5 };
+enum { SHAKE_SECONDS = 5, SILENT_MILLISECONDS = 300 };
+
+/* Does the server answer a PING without TLS? Redis takes the first bytes of TLS
+ * for the beginning of a command, and waits for its end. Returns false as soon
+ * as the connection `l` has something to read. */
+static bool answers_plainly(const struct connection *l, const struct url *a,
+                            const char *host, int port) {
+    static const char PING[] = "PING\r\n";
+    struct trouble trouble = {0};
+    char first = 0;
+    const int fd = connect_to(a, host, port, &trouble);
+    if (fd < 0) return false;
+    struct pollfd both[] = {{.fd = l->fd, .events = POLLIN},
+                            {.fd = fd, .events = POLLIN}};
+    if (send(fd, PING, sizeof PING - 1, MSG_NOSIGNAL) > 0 &&
+        await_any(both, 2, 1000 * SHAKE_SECONDS) && both[1].revents &&
+        recv(fd, &first, 1, MSG_DONTWAIT) != 1)
+        first = 0;
+    close(fd);
+    return first == '+' || first == '-';
+}
+
+/* A server without TLS may be silent, so silence ends sooner here than
+ * elsewhere. */
+static bool secure(struct connection *l, const struct url *a, const char *host,
+                   int port) {
+    short events;
     l->hint = "; if it has no TLS at this port, write redis://";
     l->tls = tls_new(l->fd, host, &l->trouble);
-    const bool is_secure = move(l, try_shake, NULL, 0, SHAKE_SECONDS) > 0;
+    const ssize_t first = try_shake(l, NULL, 0, &events);
+    if (first < 0 && !events)
+        break_link(l, strerror(errno));
+    else if (first < 0 && !await(l, events, SILENT_MILLISECONDS) &&
+             answers_plainly(l, a, host, port)) {
+        l->hint = "";
+        break_link(l, NO_TLS_HERE);
+        l->trouble.is_final = true;
+    }
+    const bool is_secure =
+        first > 0 ||
+        (!l->is_broken && move(l, try_shake, NULL, 0, SHAKE_SECONDS) > 0);
     l->hint = "";
     return is_secure;
 }
@@ -304,7 +342,7 @@ struct connection *connection_open(const struct url *a, const char *host,
     const int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         fail_os(a->shown, "prepare the connection");
-    if ((!a->tls || secure(l, host)) && introduce(l, a)) return l;
+    if ((!a->tls || secure(l, a, host, port)) && introduce(l, a)) return l;
     *trouble = l->trouble;
     connection_close(l);
     return NULL;

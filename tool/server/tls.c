@@ -242,8 +242,7 @@ static const struct {
     int reason;
     const char *text;
 } meanings[] = {
-    {SSL_R_WRONG_VERSION_NUMBER,
-     "the server does not speak TLS at this port; redis:// is without"},
+    {SSL_R_WRONG_VERSION_NUMBER, NO_TLS_HERE},
     {SSL_R_UNSUPPORTED_PROTOCOL, "the server speaks no TLS 1.2 or later"},
     {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION,
      "the server does not speak a version of TLS that calyx may use"},

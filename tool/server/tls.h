@@ -16,6 +16,10 @@
 
 struct tls;
 
+/* Of a server that answers without TLS. */
+#define NO_TLS_HERE \
+    "the server does not speak TLS at this port; redis:// is without"
+
 /* Before anything else. Fails if the environment names files that are no use.
  */
 void tls_prepare(void);
