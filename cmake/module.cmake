@@ -25,7 +25,7 @@ if(NOT CALYX_TESTS)
 endif()
 
 # Debian's python3-redis belongs to Debian's python3.
-set(pytest /usr/bin/python3 -m pytest -q -p no:cacheprovider)
+set(pytest /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider)
 set(module_environment
     CALYX_MODULE=$<TARGET_FILE:calyx_module> CALYX=$<TARGET_FILE:calyx-command>
     PYTHONDONTWRITEBYTECODE=1)

@@ -472,6 +472,8 @@ def test_a_pull_that_was_killed_is_taken_up(server, r, large, tmp_path, words):
     calls = info(r, "commandstats")["cmdstat_bf.dump"]
     assert 3 < int(calls.split(",")[0].split("=")[1]) < 18  # not all again
     assert not (tmp_path / "g.calyx.part").exists()
+    out.unlink()  # whereas one that began by itself says nothing
+    assert calyx("pull", "-o", out, url(server)) == (0, b"", "")
 
     out.unlink()
     kill_half_way(server, "pull", "-o", out)
