@@ -7,6 +7,7 @@ however a story ends.
 import contextlib
 import multiprocessing
 import os
+import queue
 import shutil
 import signal
 import sys
@@ -19,12 +20,28 @@ LIBRARY = (os.environ.get("CALYX_LIBRARY") or
 
 # The tests of the module start servers, too.
 sys.path.insert(0, os.path.join(ROOT, "test", "module"))
-from servers import Server, free_port, until  # noqa: E402, F401
+from servers import HANGS, Server, free_port, meet, until  # noqa: E402, F401
 
 
 def demand(truth, otherwise):
     if not truth:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {otherwise}")
+
+
+def result_of(results, clients):
+    """The next result of a process of the story; it fails with its processes."""
+    found = []
+
+    def is_there():
+        try:
+            found.append(results.get(timeout=0.1))
+        except queue.Empty:
+            demand(any(client.is_alive() for client in clients),
+                   "a client ended without a result")
+        return found
+
+    until(is_there, "a client of the story has a result")
+    return found[0]
 
 
 @contextlib.contextmanager
@@ -50,7 +67,8 @@ def stage():
     finally:
         for client in multiprocessing.active_children():
             client.terminate()
-            client.join()
+            client.join(HANGS)
+            client.kill()
         for server in servers:
             if getattr(server, "process", None):
                 server.stop()

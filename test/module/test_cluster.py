@@ -1,9 +1,12 @@
 """One logical filter in shards over a cluster of three primaries: pushed and
 asked by way of any node, while slots move and a primary dies."""
+import importlib
+import os
 import subprocess
 import threading
 
 import pytest
+import servers
 from command import CALYX, environment, good, lines, url
 from resp import Client, Error
 from servers import (HANGS, Server, caught_up, free_port, info, join_cluster,
@@ -150,3 +153,31 @@ def test_check_survives_the_death_of_a_primary(nodes):
     assert got == [lines(range(COUNT))]
     assert b"master" in Client(nodes[3].port)("INFO", "replication")
     asks_well(nodes[0])
+
+
+# ---- The client of examples/cluster ------------------------------------------
+
+def test_a_wait_ends_and_says_what_was_awaited(monkeypatch):
+    monkeypatch.setattr(servers, "HANGS", 0)
+    with pytest.raises(AssertionError, match="not within 0 s: the cows come home"):
+        servers.until(lambda: False, "the cows come home")
+
+
+def test_the_client_of_a_shard_that_nobody_serves_gives_up(start, monkeypatch):
+    monkeypatch.syspath_prepend(os.path.join(
+        os.path.dirname(__file__), "..", "..", "examples", "cluster"))
+    client = importlib.import_module("client")
+    alone = start(cluster_enabled="yes", cluster_port=servers.free_port())
+    monkeypatch.setattr(client, "PATIENCE", 0.1)
+    cluster = client.Cluster([alone.port])  # no slot is assigned
+    with pytest.raises(client.ConnectionError,
+                       match=r"no answer from seen:\{3\} at None within 0.1 s; "
+                             "the last: nobody has the shard"):
+        cluster.on_shard(3, ("BF.EXISTS", "seen:{3}", "a"))
+    alone.client()("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    cluster.refresh()
+    servers.until(lambda: servers.cluster_info(alone)["cluster_state"] == "ok")
+    for shard in range(client.SHARDS):
+        cluster.on_shard(shard, ("BF.RESERVE", client.name(shard), 0.01, 100))
+    with pytest.raises(client.ConnectionError, match="no replica of seen"):
+        cluster.add([b"a"])
