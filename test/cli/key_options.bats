@@ -15,14 +15,14 @@ setup() {
     quiet
     run_calyx minus other.csv f.calyx
     prints 'Moss,9'
-    run_calyx verify --against other.csv f.calyx
+    run_calyx verify --absent 1000 --against other.csv f.calyx
     is_status 2
     complains "1 keys of the list are not in it"
-    run_calyx verify --against list.csv f.calyx
+    run_calyx verify --absent 1000 --against list.csv f.calyx
     is_status 0
     run_calyx add f.calyx --new other.csv
     prints 'Moss,9'
-    run_calyx verify --against other.csv f.calyx
+    run_calyx verify --absent 1000 --against other.csv f.calyx
     is_status 0
     printf 'moss,5\n' | "$CALYX" remove f.calyx
     run_calyx check -vf f.calyx other.csv
