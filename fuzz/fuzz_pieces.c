@@ -1,5 +1,5 @@
 /*
- * Filters in pieces, as BF.LOAD, BF.LOADCHUNK and `calyx pull` take them: any
+ * Filters in pieces, as BF.RESTORE, BF.LOADCHUNK and `calyx pull` take them: any
  * head gives an error, or a filter that survives every call; ranges of bits
  * beyond the row are refused, and change nothing.
  *

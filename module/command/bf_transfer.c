@@ -1,4 +1,4 @@
-/* BF.DUMP, BF.LOAD: move a native filter in chunks with checksums; see
+/* BF.DUMP, BF.RESTORE: move a native filter in chunks with checksums; see
  * layout/transfer.h. */
 #include <stdio.h>
 #include <string.h>
@@ -133,7 +133,7 @@ static int run_dump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return RM_OK;
 }
 
-/* ---- BF.LOAD ------------------------------------------------------------- */
+/* ---- BF.RESTORE ---------------------------------------------------------- */
 
 static int reply_status(RedisModuleCtx *ctx, const struct filter *f) {
     RM_ReplyWithArray(ctx, 3);
@@ -281,7 +281,8 @@ static int load(RedisModuleCtx *ctx, enum step step, RedisModuleString **argv,
     return step == TAKE ? load_chunk(ctx, argv, f) : reply_status(ctx, f);
 }
 
-static int run_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+static int run_restore(RedisModuleCtx *ctx, RedisModuleString **argv,
+                       int argc) {
     int step = 0;
     if (argc < 3) return RM_WrongArity(ctx);
     while (step < STEPS && !is_word(argv[2], steps[step].word)) step++;
@@ -345,9 +346,9 @@ const struct command bf_dump = {
              .args = dump_args},
 };
 
-const struct command bf_load = {
-    .name = "bf.load",
-    .run = run_load,
+const struct command bf_restore = {
+    .name = "bf.restore",
+    .run = run_restore,
     .flags = "write deny-oom",
     .categories = "write bloom",
     .docs = {.summary =

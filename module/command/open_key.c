@@ -11,7 +11,7 @@ int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
                       "bytes are here; go on with %s, or delete it",
                       (unsigned long long)f->arrived,
                       (unsigned long long)f->bytes,
-                      f->uncommitted ? "BF.LOAD" : "BF.LOADCHUNK");
+                      f->uncommitted ? "BF.RESTORE" : "BF.LOADCHUNK");
 }
 
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,

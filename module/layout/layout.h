@@ -43,7 +43,7 @@ enum guard_answer { ABSENT, CACHED, MAYBE, GUARD_ANSWERS };
 
 /* Fields that are 0 in most filters. */
 struct rare {
-    uint64_t loaded_sum; /* checksum of what BF.LOAD loaded; see transfer.h  */
+    uint64_t loaded_sum; /* checksum of what BF.RESTORE has; see transfer.h  */
     uint64_t life;       /* unique; changes when the filter is emptied       */
     uint64_t generation; /* of BF.SWAP: how often its key was swapped       */
     uint64_t rewrites;   /* changes that invalidate dumps; see native.c      */
@@ -64,14 +64,14 @@ struct filter {
     uint16_t expansion;  /* of a native filter, as in BF.RESERVE    */
     bool can_remove;     /* items can be deleted from it            */
     bool repeats_matter; /* adding what is there changes it         */
-    bool uncommitted;    /* BF.LOAD has not committed it yet        */
+    bool uncommitted;    /* BF.RESTORE has not committed it yet     */
     bool is_small;
     union {
         calyx_small small;
         struct {
             uint64_t bytes;   /* of its bits, and of them those that are    */
             uint64_t arrived; /* there: all, except while it is loaded by
-                                 BF.LOADCHUNK, BF.LOAD                      */
+                                 BF.LOADCHUNK, BF.RESTORE                   */
             uint64_t counted_items, counted_bytes; /* by the statistics    */
         };
     };

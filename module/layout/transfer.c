@@ -19,13 +19,13 @@ struct chunk read_chunk(const struct filter *f, uint64_t number) {
 void transfer_rewrite(RedisModuleIO *io, RedisModuleString *key,
                       const struct filter *f) {
     const struct piece head = f->layout->dump_head(f);
-    RM_EmitAOF(io, "BF.LOAD", "sccb", key, "BEGIN",
+    RM_EmitAOF(io, "BF.RESTORE", "sccb", key, "BEGIN",
                dump_sum_text(dump_sum(head.bytes, head.size)).text,
                (const char *)head.bytes, head.size);
     RM_Free(head.owned);
     for (uint64_t n = 0; n < chunks_here(f); n++) {
         const struct chunk chunk = read_chunk(f, n);
-        RM_EmitAOF(io, "BF.LOAD", "sclcb", key, "CHUNK", (long long)n,
+        RM_EmitAOF(io, "BF.RESTORE", "sclcb", key, "CHUNK", (long long)n,
                    dump_sum_text(chunk.sum).text, (const char *)chunk.bytes,
                    chunk.size);
         RM_Free(chunk.bytes);

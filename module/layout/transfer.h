@@ -1,10 +1,10 @@
 /*
- * BF.DUMP and BF.LOAD: native filters in chunks, for transfers that may break
- * off anywhere and go on later.
+ * BF.DUMP and BF.RESTORE: native filters in chunks, for transfers that may
+ * break off anywhere and go on later.
  *
  * wire/dump.h has the format.
  *
- * A filter that is loaded is `uncommitted` until BF.LOAD COMMIT: it refuses
+ * A filter that is loaded is `uncommitted` until BF.RESTORE COMMIT: it refuses
  * lookups, also on replicas and after a restart.
  */
 #ifndef CALYX_MODULE_TRANSFER_H

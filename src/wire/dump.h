@@ -1,7 +1,7 @@
 /*
  * What the command and the server module say to each other: a filter as BF.DUMP
- * sends it and BF.LOAD takes it. Both programs link this file; the library does
- * not have it. doc/COMMANDS.md describes the steps.
+ * sends it and BF.RESTORE takes it. Both programs link this file; the library
+ * does not have it. doc/COMMANDS.md describes the steps.
  *
  * A dump is a head and chunks. The head is a prefix and the library's head:
  *

@@ -10,10 +10,10 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
                      free_port, info, resident, until, work_of, work_to_read)
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk guard swap del mdel count dump load "
+            "loadchunk guard swap del mdel count dump restore "
             "merge mergepart copypart similarity clear rotate").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
-                   "load", "merge"}
+                   "restore", "merge"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
                             "rotate"}
 SLOW = {"similarity", "dump", "mexists"}

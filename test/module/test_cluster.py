@@ -112,7 +112,7 @@ def test_a_slot_moves_in_the_middle_of_a_push(nodes, tmp_path):
     assert s("MIGRATE", "127.0.0.1", target.port, "big", 0, 250000) == "OK"
 
     def arrived():  # chunks
-        is_at = t.pipeline([("ASKING",), ("BF.LOAD", "big", "STATUS")])[1]
+        is_at = t.pipeline([("ASKING",), ("BF.RESTORE", "big", "STATUS")])[1]
         return 40 if isinstance(is_at, Error) else is_at[0]  # it is complete
 
     before = arrived()

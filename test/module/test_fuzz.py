@@ -32,7 +32,7 @@ KEYS = ["", "k", "ns", "count", "win", "part", "begun", "str", "CAPACITY",
         "NONSCALING", "EXPANSION", "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK", "BF.DUMP", "BF.LOAD", "BF.GUARD", "BF.SWAP",
+            "BF.LOADCHUNK", "BF.DUMP", "BF.RESTORE", "BF.GUARD", "BF.SWAP",
             "BF.DEL", "BF.MDEL", "BF.COUNT", "BF.MERGE", "BF.SIMILARITY",
             "BF.CLEAR", "BF.ROTATE"]
 
@@ -54,7 +54,7 @@ def test_random_arguments(quiet):
         r("BF.INSERT", "count", "COUNTING", "ITEMS", *VALUES)
         r("BF.INSERT", "win", "WINDOW", 5, "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
-        r("BF.LOAD", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
+        r("BF.RESTORE", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
                   for _ in range(generator.randrange(9))]
@@ -108,9 +108,9 @@ def native_samples(r):
             out.append(r("DUMP", "p")[:-10])
             r("DEL", "p")
             cursor, *head = r("BF.DUMP", "k", 0)
-            r("BF.LOAD", "p", "BEGIN", *head)
+            r("BF.RESTORE", "p", "BEGIN", *head)
             out.append(r("DUMP", "p")[:-10])
-            r("BF.LOAD", "p", "CHUNK", 0, *r("BF.DUMP", "k", cursor)[1:])
+            r("BF.RESTORE", "p", "CHUNK", 0, *r("BF.DUMP", "k", cursor)[1:])
             out.append(r("DUMP", "p")[:-10])
             r("DEL", "p")
     r("DEL", "k")

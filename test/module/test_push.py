@@ -231,15 +231,15 @@ def begun(words, *_):
 
 def with_a_sum_of_nothing(words, *_):
     return b"*3\r\n:0\r\n:1\r\n" + ZERO.replace(b"00\r", b"01\r") \
-        if words[0] == b"BF.LOAD" else b":1\r\n"
+        if words[0] == b"BF.RESTORE" else b":1\r\n"
 
 
 def never_swapped(words, *_):
     if words[0] == b"BF.SWAP":
         return None
-    if words[0] == b"BF.LOAD" and words[2] == b"CHUNK":
+    if words[0] == b"BF.RESTORE" and words[2] == b"CHUNK":
         return b":1\r\n"
-    return begun(words) if words[0] == b"BF.LOAD" else b":1\r\n"
+    return begun(words) if words[0] == b"BF.RESTORE" else b":1\r\n"
 
 
 def moved_to_itself(words, port):
@@ -435,7 +435,7 @@ def kill_half_way(server, *words):
 
 def test_a_push_that_was_killed_is_taken_up(server, r, large, words):
     kill_half_way(server, "push", large)
-    here, every, _ = r("BF.LOAD", "seen", "STATUS")
+    here, every, _ = r("BF.RESTORE", "seen", "STATUS")
     assert 0 < here < every
     assert isinstance(r("BF.EXISTS", "seen", 1), Error)
     assert r("BF.GUARD", "seen", "absent", "cache") == ["maybe", None]

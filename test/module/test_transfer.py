@@ -1,4 +1,4 @@
-"""BF.DUMP and BF.LOAD: a native filter travels in chunks that are checked, may
+"""BF.DUMP and BF.RESTORE: a native filter travels in chunks that are checked, may
 stop anywhere and go on, and is never asked before it is whole."""
 import pytest
 import xxhash
@@ -34,18 +34,18 @@ def dump(r, key):
 
 
 def begin(r, key, head):
-    return r("BF.LOAD", key, "BEGIN", checksum(head), head)
+    return r("BF.RESTORE", key, "BEGIN", checksum(head), head)
 
 
 def load_chunks(r, key, chunks, numbers):
-    return [r("BF.LOAD", key, "CHUNK", n, checksum(chunks[n]), chunks[n])
+    return [r("BF.RESTORE", key, "CHUNK", n, checksum(chunks[n]), chunks[n])
             for n in numbers]
 
 
 def load(r, key, head, chunks, whole):
     begin(r, key, head)
     load_chunks(r, key, chunks, range(len(chunks)))
-    return r("BF.LOAD", key, "COMMIT", whole)
+    return r("BF.RESTORE", key, "COMMIT", whole)
 
 
 def make_large(r, key="large", **options):
@@ -61,7 +61,7 @@ def is_refused(r, key, *more):
                      ("BF.DUMP", key, 0), *more):
         answer = r(*query)
         assert isinstance(answer, Error), query
-        assert "still being loaded" in answer and "BF.LOAD," in answer
+        assert "still being loaded" in answer and "BF.RESTORE," in answer
 
 
 @pytest.mark.parametrize("kind", ["line", "line2", "split", "flat", "counting"])
@@ -90,12 +90,12 @@ def test_a_load_goes_on_where_it_broke_off(r):
     so_far = next_sum(next_sum("0" * 16, checksum(chunks[0])),
                       checksum(chunks[1])).encode()
     assert begin(r, "copy", head) == [2, 5, so_far]
-    assert r("BF.LOAD", "copy", "STATUS") == [2, 5, so_far]
+    assert r("BF.RESTORE", "copy", "STATUS") == [2, 5, so_far]
     assert load_chunks(r, "copy", chunks, [0, 1]) == [2, 2]  # once more
     assert load_chunks(r, "copy", chunks, [2, 3, 4]) == [3, 4, 5]
     is_refused(r, "copy")  # all is here, but nobody has said that it is right
-    assert r("BF.LOAD", "copy", "COMMIT", whole) == "OK"
-    assert r("BF.LOAD", "copy", "COMMIT", whole) == "OK"  # the reply was lost
+    assert r("BF.RESTORE", "copy", "COMMIT", whole) == "OK"
+    assert r("BF.RESTORE", "copy", "COMMIT", whole) == "OK"  # the reply was lost
     assert digest(r, "copy") == digest(r, "large")
 
 
@@ -104,7 +104,7 @@ def test_a_commit_that_is_repeated_does_not_vouch_for_an_emptied_filter(r):
     head, chunks, whole = dump(r, "a")
     assert load(r, "copy", head, chunks, whole) == "OK"
     r("BF.CLEAR", "copy")
-    assert "not being loaded" in r("BF.LOAD", "copy", "COMMIT", whole)
+    assert "not being loaded" in r("BF.RESTORE", "copy", "COMMIT", whole)
 
 
 def test_hostile_loads_get_an_error_and_change_nothing(r):
@@ -116,7 +116,7 @@ def test_hostile_loads_get_an_error_and_change_nothing(r):
     bad = checksum(b"bad")
 
     def wrong(text, *words):
-        answer = r("BF.LOAD", *words)
+        answer = r("BF.RESTORE", *words)
         assert isinstance(answer, Error) and text in answer, answer
         assert digest(r, "copy") == before
 
@@ -164,7 +164,7 @@ def test_a_commit_verifies_the_whole(r):
     chunks[2] = bytes(MIB)  # a good chunk, of another filter
     begin(r, "copy", head)
     load_chunks(r, "copy", chunks, range(5))
-    answer = r("BF.LOAD", "copy", "COMMIT", whole)
+    answer = r("BF.RESTORE", "copy", "COMMIT", whole)
     assert isinstance(answer, Error) and "the filter is damaged" in answer
     is_refused(r, "copy")
 
@@ -174,9 +174,9 @@ def test_one_way_of_loading_at_a_time(r):
     begin(r, "copy", head)
     at, data = r("BF.SCANDUMP", "large", 1)
     answer = r("BF.LOADCHUNK", "copy", at, data)
-    assert isinstance(answer, Error) and "go on with BF.LOAD," in answer
+    assert isinstance(answer, Error) and "go on with BF.RESTORE," in answer
     r("BF.LOADCHUNK", "other", *r("BF.SCANDUMP", "large", 0))
-    answer = r("BF.LOAD", "other", "CHUNK", 0, checksum(chunks[0]), chunks[0])
+    answer = r("BF.RESTORE", "other", "CHUNK", 0, checksum(chunks[0]), chunks[0])
     assert isinstance(answer, Error) and "go on with BF.LOADCHUNK" in answer
 
 
@@ -218,8 +218,8 @@ def test_a_filter_that_grows_during_a_dump_is_dumped_as_it_was(r):
     cursor, of_chunk, chunk = r("BF.DUMP", "a", cursor)
     r("BF.MADD", "a", *range(1000, 300000))
     begin(r, "b", head)
-    r("BF.LOAD", "b", "CHUNK", 0, of_chunk, chunk)
-    assert r("BF.LOAD", "b", "COMMIT",
+    r("BF.RESTORE", "b", "CHUNK", 0, of_chunk, chunk)
+    assert r("BF.RESTORE", "b", "COMMIT",
              next_sum("0" * 16, of_chunk.decode())) == "OK"
     assert r("BF.MEXISTS", "b", *range(90)) == [1] * 90
 
@@ -267,7 +267,7 @@ def can_go_on(r, head, chunks, whole):
         is_refused(r, key, ("BF.ADD", key, 1), ("BF.MADD", key, 1, 2))
         assert begin(r, key, head)[:2] == [n, 5]
         load_chunks(r, key, chunks, range(n, 5))
-        assert r("BF.LOAD", key, "COMMIT", whole) == "OK"
+        assert r("BF.RESTORE", key, "COMMIT", whole) == "OK"
         assert digest(r, key) == digest(r, "large")
 
 
@@ -333,8 +333,8 @@ def test_only_changes_are_replicated(start):
     load(r, "copy", head, chunks, whole)
     offset = info(r, "persistence")["aof_current_size"]
     load_chunks(r, "copy", chunks, [0])
-    r("BF.LOAD", "copy", "COMMIT", whole)
-    r("BF.LOAD", "copy", "STATUS")
+    r("BF.RESTORE", "copy", "COMMIT", whole)
+    r("BF.RESTORE", "copy", "STATUS")
     begin(r, "copy", head)
     assert info(r, "persistence")["aof_current_size"] == offset
 
@@ -361,21 +361,21 @@ def test_no_step_holds_up_the_server(start):
     r("BF.MADD", "a", *range(10000))
     cursor, of_head, head = r("BF.DUMP", "a", 0)
     work = {"dump": [], "chunk": []}
-    work["begin"] = [work_of(r, "BF.LOAD", "b", "BEGIN", of_head, head)]
-    chunks = r("BF.LOAD", "b", "STATUS")[1]
+    work["begin"] = [work_of(r, "BF.RESTORE", "b", "BEGIN", of_head, head)]
+    chunks = r("BF.RESTORE", "b", "STATUS")[1]
     assert chunks > 280
     for n in range(chunks):
         if n % 10 == 0:
             work["dump"].append(work_of(r, "BF.DUMP", "a", cursor))
         cursor, of_chunk, chunk = r("BF.DUMP", "a", cursor)
-        load = ("BF.LOAD", "b", "CHUNK", n, of_chunk, chunk)
+        load = ("BF.RESTORE", "b", "CHUNK", n, of_chunk, chunk)
         if n % 10:
             assert r(*load) == n + 1
         else:
             work["chunk"].append(work_of(r, *load))
     last, whole, _ = r("BF.DUMP", "a", cursor)
     assert last == b"0"
-    work["commit"] = [work_of(r, "BF.LOAD", "b", "COMMIT", whole)]
+    work["commit"] = [work_of(r, "BF.RESTORE", "b", "COMMIT", whole)]
     assert r("BF.MEXISTS", "b", *range(10000)) == [1] * 10000
     reading = work_to_read(r, "b")
     for step, tries in work.items():

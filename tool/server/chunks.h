@@ -1,4 +1,4 @@
-/* Heads of filters, as BF.DUMP and BF.LOAD have them: see wire/dump.h. */
+/* Heads of filters, as BF.DUMP and BF.RESTORE have them: see wire/dump.h. */
 #ifndef CALYX_TOOL_CHUNKS_H
 #define CALYX_TOOL_CHUNKS_H
 

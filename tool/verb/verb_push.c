@@ -57,7 +57,7 @@ static void start_call(const char *command, const struct name *key) {
 }
 
 static void start_load(const char *step) {
-    start_call("BF.LOAD", &load.key);
+    start_call("BF.RESTORE", &load.key);
     call_text(&call, step);
 }
 
