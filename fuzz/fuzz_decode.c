@@ -50,7 +50,7 @@ enum {
     IN_SUM = 56
 };
 
-/* Codes of kinds; 5 is retired, and those below 3. */
+/* Codes of kinds; 5 is not used, nor those below 3. */
 enum { SPLIT = 3, FLAT = 4, LINE = 6, LINE2 = 7, COUNTING = 8 };
 
 static uint64_t get(const uint8_t *p, size_t bytes) {

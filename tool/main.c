@@ -31,7 +31,6 @@
     ROW(convert)    \
     ROW(push)       \
     ROW(pull)       \
-    ROW(bench)      \
     ROW(completion) \
     ROW(help)
 

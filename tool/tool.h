@@ -173,7 +173,6 @@ void reserve_blocks(const char *path);
  * end_by, and draws the progress bar. The signals are blocked in all others. */
 void block_signals(void);       /* before any thread is made */
 void start_signal_thread(void); /* when options have been read */
-void unblock_signals(void);     /* before exec, for the program to come */
 
 /* --progress, --no-progress */
 extern const struct group progress_group;

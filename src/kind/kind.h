@@ -154,7 +154,5 @@ bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
-/* The name of a kind that once had this code; NULL if none had. */
-const char *kind_retired(uint32_t code);
 
 #endif

@@ -39,14 +39,6 @@ const struct kind *kind_coded(uint32_t code) {
     return NULL;
 }
 
-/* Before the first release these chose the bits of a key in another way. Their
- * codes are never given out again. */
-const char *kind_retired(uint32_t code) {
-    static const char *const retired[] = {
-        [1] = "line", [2] = "line2", [5] = "counting"};
-    return code < sizeof retired / sizeof retired[0] ? retired[code] : NULL;
-}
-
 uint32_t calyx_kind_can(const char *name) {
     const struct kind *const kind = kind_named(name);
     return kind ? kind->can : 0;

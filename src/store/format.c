@@ -345,11 +345,6 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     const uint32_t kind = load16(h + AT_KIND), hash = load16(h + AT_HASH);
     d->head.kind = kind_coded(kind);
     d->head.hash = hash_coded(hash);
-    if (kind_retired(kind))
-        return fail(why, CALYX_CANNOT,
-                    "it is of kind %u, the %s of an older version, which is no "
-                    "longer read; build it again from its keys",
-                    kind, kind_retired(kind));
     if (!d->head.kind || !d->head.hash)
         return fail(why, CALYX_TOO_NEW,
                     "it is of kind %u with hash %u; this library lacks %s",

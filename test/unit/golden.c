@@ -611,34 +611,6 @@ static void the_bits_in_format_md_are_those_of_the_code(void **state) {
     free(block);
 }
 
-/* Codes that kinds had before the first release are nobody's. */
-static void retired_codes_are_refused(void **state) {
-    (void)state;
-    struct golden g = open_golden("line-encoded.calyx");
-    static const struct {
-        uint8_t code;
-        const char *says;
-    } retired[] = {{1, "kind 1, the line of an older version"},
-                   {2, "kind 2, the line2 of an older version"},
-                   {5, "kind 5, the counting of an older version"}};
-    const size_t end = (size_t)g.file.at[32] + 256u * g.file.at[33] - 8;
-    for (size_t i = 0; i < sizeof retired / sizeof *retired; i++) {
-        calyx_filter *f = NULL;
-        calyx_error why;
-        g.file.at[40] = retired[i].code;
-        const uint64_t sum = hash_named("xxh3")->one(
-            &(struct secret){.seed = 0}, g.file.at, end);
-        for (int byte = 0; byte < 8; byte++)
-            g.file.at[end + (size_t)byte] = (uint8_t)(sum >> 8 * byte);
-        assert_int_equal(calyx_decode(g.file.at, g.file.size, NULL, &f, &why),
-                         CALYX_CANNOT);
-        assert_non_null(strstr(why.text, retired[i].says));
-        assert_non_null(strstr(why.text, "build it again"));
-        assert_null(kind_coded(retired[i].code));
-    }
-    close_golden(&g);
-}
-
 /* Numbered columns: a number, then its value; `wanted` is that value. */
 static void check_columns(const char *word, unsigned count,
                           uint64_t (*wanted)(unsigned)) {
@@ -858,7 +830,6 @@ int main(void) {
         cmocka_unit_test(the_column_sets_in_format_md_are_those_of_the_code),
         cmocka_unit_test(columns_are_taken_equally_often_and_pairs_nearly_so),
         cmocka_unit_test(the_bits_in_format_md_are_those_of_the_code),
-        cmocka_unit_test(retired_codes_are_refused),
         cmocka_unit_test(the_salts_in_format_md_are_those_of_the_code),
         cmocka_unit_test(python_agrees_on_golden_files),
         cmocka_unit_test(python_agrees_on_random_keys),

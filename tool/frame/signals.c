@@ -120,9 +120,7 @@ static void print_line_now(void) {
 
 /* ---- Signals ------------------------------------------------------------ */
 
-/* Writes that cannot be done fail, instead of ending us; what was before. */
-static void (*old_pipe)(int), (*old_size)(int);
-
+/* Writes that cannot be done fail, instead of ending us: EPIPE and EFBIG. */
 void block_signals(void) {
     const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigemptyset(&signals);
@@ -133,14 +131,8 @@ void block_signals(void) {
         if (old.sa_handler != SIG_IGN) sigaddset(&signals, ends[i]);
     }
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    old_pipe = signal(SIGPIPE, SIG_IGN); /* EPIPE: end_of_pipe */
-    old_size = signal(SIGXFSZ, SIG_IGN); /* and EFBIG          */
-}
-
-void unblock_signals(void) {
-    signal(SIGPIPE, old_pipe);
-    signal(SIGXFSZ, old_size);
-    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN); /* EPIPE: end_of_pipe */
+    signal(SIGXFSZ, SIG_IGN); /* and EFBIG          */
 }
 
 static void *watch(void *unused) {
