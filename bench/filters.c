@@ -162,7 +162,7 @@ bool is_listed(const char *list, const char *name) {
 /* A kind without a kernel at a level takes the next lower one, and would only
  * run the same code twice. */
 static bool has_kernel(const char *kind, const char *kernel) {
-    const calyx_options want = {.kind = kind, .kernel = kernel};
+    const calyx_options want = {.kind = kind, .capacity = 1, .kernel = kernel};
     calyx_info info;
     return calyx_plan(&want, &info, NULL) == CALYX_OK &&
            strcmp(info.kernel, kernel) == 0;

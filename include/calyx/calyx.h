@@ -80,11 +80,12 @@ typedef struct calyx_error {
 typedef struct calyx_filter calyx_filter;
 typedef struct calyx_memory calyx_memory; /* see "Advanced" */
 
-/* What to make. Of capacity, fpr and bits, two determine the third. If fewer
- * are given, defaults fill in, bits last. */
+/* What to make. Of capacity, fpr and bits, two determine the third; `fpr` has a
+ * default. A filter of fixed size needs capacity or bits. */
 typedef struct calyx_options {
     const char *kind;   /* one of calyx_kinds(); default the first, "line"   */
-    uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000 */
+    uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000
+                           with `growth`                                     */
     double fpr;         /* 0 < fpr < 1; default 0.01                         */
     uint64_t bits;      /* size, at most 2^44; default as needed             */
     double growth;      /* 0: fixed size. 1.25 to 16: a full filter allocates

@@ -84,7 +84,8 @@ bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
     return true;
 }
 
-/* For a given number of blocks, the number of probes with the lowest rate. */
+/* For a given number of blocks, the number of probes with the lowest rate. Once
+ * there are too many, the rate only rises. */
 static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
                             double items) {
     struct shape shape = {.blocks = blocks};
@@ -94,6 +95,7 @@ static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
         shape.probes = k;
         const double rate = expected_rate(kind, &shape, items);
         if (rate < lowest) lowest = rate, best = k;
+        if (rate > 4 * lowest) break;
     }
     return best;
 }
@@ -331,6 +333,14 @@ static calyx_status check_hash_rate(const calyx_filter *head, uint64_t capacity,
                 head->fpr);
 }
 
+/* A default would be too small for most, and their rate would rise unseen. */
+static calyx_status check_size(const calyx_options *want, calyx_error *why) {
+    if (want->capacity || want->bits || want->growth > 0) return CALYX_OK;
+    return fail(why, CALYX_BAD_ARGUMENT,
+                "a filter of fixed size needs capacity, the number of keys to "
+                "hold, or bits; or give growth");
+}
+
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
 static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                                  struct part *first, calyx_error *why) {
@@ -397,6 +407,7 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     status = check_kind_rate(head, why);
     if (status == CALYX_OK && !want->bits)
         status = check_hash_rate(head, first->capacity, why);
+    if (status == CALYX_OK) status = check_size(want, why);
     if (status == CALYX_OK) status = choose_shape(want, head, first, why);
     return status;
 }

@@ -25,7 +25,7 @@ static uint32_t tried(const char *kind) {
     if (calyx_remove(a, "rose", 4, NULL) == CALYX_OK) can |= CALYX_CAN_REMOVE;
     if (plans((calyx_options){.kind = kind, .growth = 2}))
         can |= CALYX_CAN_GROW;
-    if (plans((calyx_options){.kind = kind, .concurrent = true}))
+    if (plans((calyx_options){.kind = kind, .capacity = 9, .concurrent = true}))
         can |= CALYX_CAN_SHARE;
     calyx_free(a);
     calyx_free(b);
@@ -75,7 +75,7 @@ static void a_kind_of_ranges_has_the_bits_of_higher_hashes_behind(
 static void filters_plans_and_kinds_say_the_same(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
-        const calyx_options want = {.kind = *kind};
+        const calyx_options want = {.kind = *kind, .capacity = 9};
         calyx_filter *f = make_filter(want);
         calyx_info plan;
         assert_ok(calyx_plan(&want, &plan, NULL));

@@ -62,6 +62,9 @@ static const struct refusal refusals[] = {
      "any two of them decide the third",
      "all given"},
 
+    {{0}, BAD, "needs capacity, the number of keys to hold", "growth"},
+    {{.fpr = 0.001}, BAD, "needs capacity, the number of keys", "bits"},
+
     /* The rate. */
     {{.fpr = 1}, BAD, "fpr must lie between 0 and 1", "1"},
     {{.fpr = 1.5}, BAD, "fpr must lie between 0 and 1", "1.5"},
@@ -232,17 +235,20 @@ static void refusals_need_no_error_to_write_to(void **state) {
 
 /* ---- Zero is the default, and the limits themselves are fine ------------- */
 
-static void zero_means_a_thousand_keys_at_one_percent(void **state) {
+static void zero_means_line_at_one_percent_of_fixed_size(void **state) {
     (void)state;
-    calyx_filter *f = make_filter((calyx_options){0});
-
-    const calyx_info info = info_of(f);
-
+    calyx_info info;
+    assert_ok(calyx_plan(&(calyx_options){.capacity = 9}, &info, NULL));
     assert_string_equal(info.kind, "line");
-    assert_int_equal(info.capacity, 1000);
     assert_true(info.fpr == 0.01);
     assert_true(info.growth == 0);
-    calyx_free(f);
+}
+
+static void a_filter_that_grows_begins_with_a_thousand_keys(void **state) {
+    (void)state;
+    calyx_info info;
+    assert_ok(calyx_plan(&(calyx_options){.growth = 2}, &info, NULL));
+    assert_int_equal(info.capacity, 1000);
 }
 
 static void the_limits_themselves_are_within_them(void **state) {
@@ -254,14 +260,14 @@ static void the_limits_themselves_are_within_them(void **state) {
         {.bits = MOST_BITS},
         {.bits = 512, .fpr = 0.5},
         {.kind = "flat", .bits = 1, .capacity = 1},
-        {.fpr = 1e-8},
-        {.fpr = 0.9999999999999999},
-        {.kind = "flat", .probes = 64},
-        {.kind = "line2", .probes = 32},
-        {.kind = "split", .probes = 8},
+        {.capacity = 9, .fpr = 1e-8},
+        {.capacity = 9, .fpr = 0.9999999999999999},
+        {.kind = "flat", .capacity = 9, .probes = 64},
+        {.kind = "line2", .capacity = 9, .probes = 32},
+        {.kind = "split", .capacity = 9, .probes = 8},
         {.growth = 1.25},
         {.growth = 16},
-        {.seed = UINT64_MAX},
+        {.capacity = 9, .seed = UINT64_MAX},
     };
     for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++)
         assert_ok(calyx_plan(&fine[i], &info, NULL));
@@ -627,7 +633,8 @@ int main(void) {
         cmocka_unit_test(siphash_wants_a_key_and_no_seed),
         cmocka_unit_test(planning_refuses_what_making_refuses),
         cmocka_unit_test(refusals_need_no_error_to_write_to),
-        cmocka_unit_test(zero_means_a_thousand_keys_at_one_percent),
+        cmocka_unit_test(zero_means_line_at_one_percent_of_fixed_size),
+        cmocka_unit_test(a_filter_that_grows_begins_with_a_thousand_keys),
         cmocka_unit_test(the_limits_themselves_are_within_them),
         cmocka_unit_test(a_name_of_any_length_leaves_the_text_whole),
         cmocka_unit_test(a_name_with_line_breaks_leaves_the_text_one_line),

@@ -129,7 +129,8 @@ static void a_filter_that_cannot_be_made_leaves_nothing_behind(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
-        const calyx_options want = {.kind = *kind, .memory = &hooks};
+        const calyx_options want = {
+            .kind = *kind, .capacity = 1000, .memory = &hooks};
 
         const size_t failures = survive_all(make_new, NULL, &want, &s);
 
@@ -304,7 +305,8 @@ static void calls_on_a_filter_that_does_not_grow_need_no_memory(void **state) {
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
-        const calyx_options want = {.kind = *kind, .memory = &hooks};
+        const calyx_options want = {
+            .kind = *kind, .capacity = 1000, .memory = &hooks};
         calyx_filter *a = make_filter(want), *b = make_filter(want);
         calyx_overlap overlap;
         calyx_info info;

@@ -445,7 +445,8 @@ static void as_nobody(void (*does)(void)) {
 static void save_where_forbidden(void) {
     calyx_filter *f = NULL;
     calyx_error why = {0};
-    if (calyx_new(&(calyx_options){0}, &f, NULL) != CALYX_OK) _exit(3);
+    if (calyx_new(&(calyx_options){.capacity = 9}, &f, NULL) != CALYX_OK)
+        _exit(3);
     if (calyx_save(f, path_of("f"), &why) != CALYX_IO) _exit(4);
     if (why.os_code != EACCES || !strstr(why.text, folder)) _exit(5);
     calyx_free(f);
@@ -498,7 +499,8 @@ static void a_replaced_file_keeps_its_owner_and_group(void **state) {
 
 static void save_iris(void) {
     calyx_filter *f = NULL;
-    if (calyx_new(&(calyx_options){0}, &f, NULL) != CALYX_OK) _exit(3);
+    if (calyx_new(&(calyx_options){.capacity = 9}, &f, NULL) != CALYX_OK)
+        _exit(3);
     if (calyx_add(f, "iris", 4, NULL) != CALYX_OK) _exit(4);
     if (calyx_save(f, path_of("f"), NULL) != CALYX_OK) _exit(5);
     calyx_free(f);

@@ -29,7 +29,8 @@
 
 #define assert_ok(call) assert_int_equal(call, CALYX_OK)
 
-/* A filter as wanted, or the test fails with the library's own words. */
+/* A filter as wanted, by default of 1000 keys, or the test fails with the
+ * library's own words. */
 calyx_filter *make_filter(calyx_options want);
 
 /* The description of a filter, as a value. */

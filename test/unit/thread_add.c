@@ -31,7 +31,8 @@ enum { SHARE = THREAD_SANITIZED ? 20 : SANITIZED ? 10 : 1 };
         if (takes_many_writers(*kind))
 
 static bool takes_many_writers(const char *kind) {
-    const calyx_options want = {.kind = kind, .concurrent = true};
+    const calyx_options want = {
+        .kind = kind, .capacity = 1, .concurrent = true};
     calyx_info info;
     return calyx_plan(&want, &info, NULL) == CALYX_OK;
 }

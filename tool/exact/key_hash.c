@@ -17,7 +17,8 @@ calyx_options key_hash_options(unsigned level) {
 }
 
 calyx_filter *key_hasher(unsigned level) {
-    const calyx_options want = key_hash_options(level);
+    calyx_options want = key_hash_options(level);
+    want.capacity = 1; /* it only hashes */
     calyx_error why;
     calyx_filter *f;
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);

@@ -202,6 +202,7 @@ static void make_counted(calyx_options want, int count, char **files,
                          struct input_totals *totals) {
     const double margin = 1.016;
     const calyx_options least = {.kind = want.kind,
+                                 .capacity = 1,
                                  .hash = want.hash,
                                  .seed = want.seed,
                                  .key = want.key};

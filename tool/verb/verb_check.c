@@ -59,7 +59,7 @@ static void open_remote(void) {
     if (names.count)
         fail("--server does not go with -f: query one, then the other");
     query_open(server_url, shards);
-    const calyx_options plain = {0};
+    const calyx_options plain = {.capacity = 1};
     calyx_error why;
     if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
     char *const options = query_key_options();
