@@ -127,12 +127,78 @@ static void the_expected_rate_is_the_formulas(void **state) {
     }
 }
 
+/* The rate by another way than the library's: the odds of each number of bits
+ * being set, probe by probe. */
+static double rate_by_chain(uint64_t m, uint32_t k, uint64_t n) {
+    double *const odds = calloc((size_t)m + 1, sizeof *odds);
+    assert_non_null(odds);
+    const double bits = (double)m;
+    odds[0] = 1;
+    for (uint64_t probe = 0; probe < k * n; probe++) {
+        for (uint64_t set = m; set > 0; set--)
+            odds[set] = odds[set] * ((double)set / bits) +
+                        odds[set - 1] * ((double)(m - set + 1) / bits);
+        odds[0] = 0;
+    }
+    double rate = 0;
+    for (uint64_t set = 1; set <= m; set++)
+        rate += odds[set] * pow((double)set / bits, k);
+    free(odds);
+    return rate;
+}
+
+static const double few_rates[] = {0.5,  0.1,  0.01, 0.001,
+                                   1e-4, 1e-6, 1e-9, 1e-14};
+static const uint64_t few_keys[] = {1, 2, 3, 10, 30, 100};
+enum {
+    FEW_RATES = sizeof few_rates / sizeof *few_rates,
+    FEW_KEYS = sizeof few_keys / sizeof *few_keys
+};
+
+static void flat_keeps_its_rate_for_few_keys(void **state) {
+    (void)state;
+    for (int i = 0; i < FEW_RATES; i++)
+        for (int j = 0; j < FEW_KEYS; j++) {
+            const uint64_t n = few_keys[j];
+            const double fpr = few_rates[i];
+            calyx_info info;
+            assert_ok(calyx_plan(
+                &(calyx_options){.kind = "flat", .capacity = n, .fpr = fpr},
+                &info, NULL));
+            assert_true(rate_by_chain(info.bits, info.probes, n) <=
+                        fpr * (1 + 1e-5));
+            /* and takes no more bits than it must */
+            if (info.bits > 2)
+                assert_true(rate_by_chain(info.bits - 1, info.probes, n) >
+                            fpr * (1 - 1e-5));
+        }
+}
+
+static void the_expected_rate_of_few_bits_is_exact_to_5_digits(void **state) {
+    (void)state;
+    static const uint32_t probes[] = {1, 2, 7, 10, 11, 20, 40, 64};
+    for (uint64_t m = 1; m <= 512; m = 2 * m + m / 3)
+        for (int i = 0; i < 8; i++)
+            for (uint64_t n = 1; n <= 200; n = 3 * n + 1) {
+                double rate;
+                assert_ok(calyx_rate_at(&(calyx_options){.kind = "flat",
+                                                         .capacity = 1,
+                                                         .bits = m,
+                                                         .probes = probes[i]},
+                                        n, &rate, NULL));
+                const double want = rate_by_chain(m, probes[i], n);
+                if (fabs(rate - want) > 1e-5 * want + 1e-15)
+                    fail_msg("m %d, k %u, n %d: %.15g, not %.15g", (int)m,
+                             probes[i], (int)n, rate, want);
+            }
+}
+
 static void nothing_passes_an_empty_filter(void **state) {
     (void)state;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         double rate;
-        assert_ok(
-            calyx_rate_at(&(calyx_options){.kind = *kind}, 0, &rate, NULL));
+        assert_ok(calyx_rate_at(&(calyx_options){.kind = *kind, .capacity = 9},
+                                0, &rate, NULL));
         assert_true(rate == 0);
 
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
@@ -195,6 +261,8 @@ int main(void) {
         cmocka_unit_test(ten_bits_a_key_give_about_one_percent),
         cmocka_unit_test(ten_bits_a_key_want_seven_probes),
         cmocka_unit_test(the_expected_rate_is_the_formulas),
+        cmocka_unit_test(flat_keeps_its_rate_for_few_keys),
+        cmocka_unit_test(the_expected_rate_of_few_bits_is_exact_to_5_digits),
         cmocka_unit_test(nothing_passes_an_empty_filter),
         cmocka_unit_test(the_best_number_of_probes_is_bits_times_ln_2),
         cmocka_unit_test(other_numbers_of_probes_are_no_better),
