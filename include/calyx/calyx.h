@@ -503,6 +503,83 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
                                    const calyx_workload *load,
                                    calyx_costs *costs, calyx_error *why);
 
+/* ---- Builder: all keys first, then the filter ---------------------------- */
+
+/*
+ * A builder collects keys whose number need not be known, in any order, and
+ * then makes a filter for as many as are distinct. Kinds with CALYX_CAN_STATIC
+ * are made by a builder only; all others can be.
+ *
+ *     calyx_builder *b;
+ *     calyx_builder_options want = {.filter = {.fpr = 0.01}};
+ *     if (calyx_builder_new(&want, &b, NULL) != CALYX_OK) return 1;
+ *     calyx_builder_add(b, "rose", 4, NULL);      // and so on
+ *     calyx_builder_finish(b, &f, NULL);
+ *     calyx_builder_free(b);
+ *
+ * It stores a hash of 8 bytes for each key: in memory, and beyond
+ * `memory_bytes` in a temporary file without a name, which disappears with the
+ * process. Duplicates vanish, except in kinds that count. The same keys make
+ * the same filter, whatever their order and the number of threads.
+ *
+ * A builder is for one thread. To add from several, give each a builder of its
+ * own with the same options, then merge these into one.
+ */
+typedef struct calyx_builder calyx_builder;
+
+typedef struct calyx_builder_options {
+    calyx_options filter;  /* what to make. `capacity`, if it is not given, is
+                              the number of distinct keys                     */
+    uint64_t memory_bytes; /* that the builder may use, besides the filter;
+                              default 160 MiB, at least 64 KiB                */
+    const char *folder;    /* of temporary files; default $TMPDIR, or /tmp    */
+    uint32_t threads;      /* that calyx_builder_finish uses, at most 64;
+                              default 1                                       */
+    bool file_backed;      /* bits of more than a quarter of memory_bytes are in
+                              a temporary file, mapped, instead of in memory:
+                              for a filter to be saved. Not with
+                              `filter.memory`                                 */
+    uint64_t reserved[8];  /* 0; see "Compatibility"                          */
+} calyx_builder_options;
+
+CALYX_API calyx_status calyx_builder_new(const calyx_builder_options *want,
+                                         calyx_builder **out, calyx_error *why);
+
+/* Add keys, numbers, or hashes as calyx_hash returns them for a filter of the
+ * same options. Fails if memory or the disk is full; then some of the keys may
+ * have been added. */
+CALYX_API calyx_status calyx_builder_add(calyx_builder *b, const void *key,
+                                         size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_builder_add_many(calyx_builder *b,
+                                              const calyx_key *keys, size_t n,
+                                              calyx_error *why);
+CALYX_API calyx_status calyx_builder_add_many_u64(calyx_builder *b,
+                                                  const uint64_t *numbers,
+                                                  size_t n, calyx_error *why);
+CALYX_API calyx_status calyx_builder_add_hashes(calyx_builder *b,
+                                                const uint64_t *hashes,
+                                                size_t n, calyx_error *why);
+
+/* Move all keys of `other` to `b`. Both must have the same kind, hash, and seed
+ * or key (CALYX_MISMATCH). `other` is empty then, and still to be freed. If it
+ * fails, each key is in one of the two. */
+CALYX_API calyx_status calyx_builder_merge(calyx_builder *b,
+                                           calyx_builder *other,
+                                           calyx_error *why);
+
+/* Make a filter of the keys added so far. The builder has them still: it can
+ * take more, and finish again. */
+CALYX_API calyx_status calyx_builder_finish(calyx_builder *b,
+                                            calyx_filter **out,
+                                            calyx_error *why);
+
+/* The same into a file, as calyx_save, with bits as for `file_backed`. */
+CALYX_API calyx_status calyx_builder_save(calyx_builder *b, const char *path,
+                                          calyx_error *why);
+
+/* NULL is allowed. */
+CALYX_API void calyx_builder_free(calyx_builder *b);
+
 /* ---- Live: replace a filter while it is queried -------------------------- */
 
 /*

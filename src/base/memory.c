@@ -57,14 +57,23 @@ static void *map(size_t size) {
     return block == MAP_FAILED ? NULL : block;
 }
 
+size_t memory_mapped_bytes(size_t size) {
+    if (size < LARGE) return 0;
+    return memory_is_huge(size) ? mapped_size(size) : size;
+}
+
 static void unmap(void *block, size_t size) {
-    munmap(block, memory_is_huge(size) ? mapped_size(size) : size);
+    munmap(block, memory_mapped_bytes(size));
 }
 #else
 static const size_t LARGE = SIZE_MAX;
 bool memory_is_huge(size_t size) {
     (void)size;
     return false;
+}
+size_t memory_mapped_bytes(size_t size) {
+    (void)size;
+    return 0;
 }
 static void *map_huge(size_t size) {
     (void)size;

@@ -14,4 +14,8 @@ extern const calyx_memory memory_default;
  * the system grants them? */
 bool memory_is_huge(size_t size);
 
+/* The bytes that memory_default unmaps when it releases a block of this size; 0
+ * if it does not unmap. So a mapping of as many can take the place of one. */
+size_t memory_mapped_bytes(size_t size);
+
 #endif

@@ -1,0 +1,540 @@
+/*
+ * The builder: from keys in any order and of any number to a filter.
+ *
+ * Hashes go to a spool (hash_spool.h), which hands them out sorted, each once.
+ * Filters that keys are added to are made for their number, and the hashes
+ * added in order: each block of the bits is filled while it is in the cache.
+ * Static filters are built layer by layer (kind.h): each layer takes the spool
+ * of hashes that the one before has bumped.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "filter/filter.h"
+#include "store/file.h"
+#include "store/hash_spool.h"
+#include "store/temp_file.h"
+
+struct calyx_builder {
+    calyx_options want; /* without pointers to memory of the caller */
+    calyx_filter head;  /* of such a filter */
+    uint64_t memory_bytes;
+    uint32_t threads;
+    bool file_backed;
+    struct hash_spool spool;
+    size_t size;   /* of this struct, with the name of the folder */
+    char folder[]; /* of temporary files */
+};
+
+/* The spool gets 80 % of the memory, and what a layer bumps 80 % of the rest.
+ */
+static size_t spool_hashes(uint64_t memory_bytes) {
+    const uint64_t hashes = memory_bytes / 10;
+    return hashes < SIZE_MAX / 16 ? (size_t)hashes : SIZE_MAX / 16;
+}
+
+static uint64_t memory_of_next(uint64_t memory_bytes) {
+    return memory_bytes / 5;
+}
+
+/* ---- Options ------------------------------------------------------------- */
+
+static const uint64_t MEMORY_DEFAULT = UINT64_C(160) << 20;
+static const uint64_t MEMORY_LEAST = UINT64_C(64) << 10;
+
+static calyx_status check_options(const calyx_builder_options *want,
+                                  calyx_error *why) {
+    if (want->threads > THREADS_MOST)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "threads must be at most %d, not %u", THREADS_MOST,
+                    want->threads);
+    if (want->memory_bytes && want->memory_bytes < MEMORY_LEAST)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "memory_bytes must be at least %llu, not %llu",
+                    (unsigned long long)MEMORY_LEAST,
+                    (unsigned long long)want->memory_bytes);
+    if (want->file_backed && want->filter.memory)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "file_backed and filter.memory are both given; a filter is "
+                    "in one memory");
+    return check_reserved(want->reserved, sizeof want->reserved / 8,
+                          "calyx_builder_options", why);
+}
+
+/* The options for this number of distinct keys. */
+static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
+    calyx_options want = b->want;
+    const bool decided = want.capacity || (want.bits && want.fpr != 0);
+    if (b->head.kind->construction || !decided) want.capacity = keys;
+    if (want.capacity == 0 && !decided) want.capacity = 1;
+    return want;
+}
+
+/* What is wrong is reported before keys are added. */
+static calyx_status plan_head(const calyx_options *want, calyx_filter *head,
+                              calyx_error *why) {
+    struct part first;
+    calyx_options some = *want;
+    if (!some.bits || some.fpr == 0) some.capacity = 1000;
+    return plan_filter(&some, head, &first, why);
+}
+
+/* ---- Begin and end ------------------------------------------------------- */
+
+/* Point the options to what the builder owns, or what is there for ever. */
+static void own_options(calyx_builder *b) {
+    b->want.kind = b->head.kind->name;
+    b->want.hash = b->head.hash->name;
+    if (b->want.kernel) b->want.kernel = cpu_level_name(b->head.kernel->level);
+    if (b->want.key) b->want.key = b->head.secret.key;
+    if (b->want.memory) b->want.memory = &b->head.memory;
+}
+
+calyx_status calyx_builder_new(const calyx_builder_options *want,
+                               calyx_builder **out, calyx_error *why) {
+    calyx_filter head;
+    calyx_status status = check_options(want, why);
+    if (status == CALYX_OK) status = plan_head(&want->filter, &head, why);
+    if (status != CALYX_OK) return status;
+
+    const char *const folder = want->folder ? want->folder : temp_folder();
+    const size_t size = sizeof(calyx_builder) + strlen(folder) + 1;
+    calyx_builder *const b =
+        head.memory.allocate(head.memory.context, size, sizeof(uint64_t));
+    if (!b) return fail(why, CALYX_NO_MEMORY, "no memory for a builder");
+    *b = (calyx_builder){
+        .want = want->filter,
+        .head = head,
+        .memory_bytes =
+            want->memory_bytes ? want->memory_bytes : MEMORY_DEFAULT,
+        .threads = want->threads ? want->threads : 1,
+        .file_backed = want->file_backed,
+        .size = size,
+    };
+    strcpy(b->folder, folder);
+    own_options(b);
+    const uint32_t copies = head.kind->can & CALYX_CAN_COUNT ? 15 : 1;
+    spool_init(&b->spool, &head.memory, spool_hashes(b->memory_bytes),
+               b->folder, copies);
+    *out = b;
+    return CALYX_OK;
+}
+
+void calyx_builder_free(calyx_builder *b) {
+    if (!b) return;
+    const calyx_memory memory = b->head.memory;
+    spool_end(&b->spool);
+    memory.release(memory.context, b, b->size);
+}
+
+/* ---- Adding -------------------------------------------------------------- */
+
+enum { HASHED_AT_ONCE = 1024 };
+
+calyx_status calyx_builder_add_hashes(calyx_builder *b, const uint64_t *hashes,
+                                      size_t n, calyx_error *why) {
+    return spool_add(&b->spool, hashes, n, why);
+}
+
+calyx_status calyx_builder_add(calyx_builder *b, const void *key, size_t size,
+                               calyx_error *why) {
+    const uint64_t hash = b->head.hash->one(&b->head.secret, key, size);
+    return spool_add(&b->spool, &hash, 1, why);
+}
+
+calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
+                                    size_t n, calyx_error *why) {
+    uint64_t hashes[HASHED_AT_ONCE];
+    calyx_status status = CALYX_OK;
+    for (size_t some; n > 0 && status == CALYX_OK; keys += some, n -= some) {
+        some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
+        b->head.hash->many(&b->head.secret, keys, some, n - some, hashes);
+        status = spool_add(&b->spool, hashes, some, why);
+    }
+    return status;
+}
+
+calyx_status calyx_builder_add_many_u64(calyx_builder *b,
+                                        const uint64_t *numbers, size_t n,
+                                        calyx_error *why) {
+    uint64_t hashes[HASHED_AT_ONCE];
+    calyx_status status = CALYX_OK;
+    for (size_t some; n > 0 && status == CALYX_OK; numbers += some, n -= some) {
+        some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
+        b->head.hash->numbers(&b->head.secret, b->head.kernel->level, numbers,
+                              some, hashes);
+        status = spool_add(&b->spool, hashes, some, why);
+    }
+    return status;
+}
+
+static bool have_same_hash(const calyx_filter *a, const calyx_filter *b) {
+    return a->hash == b->hash && a->secret.seed == b->secret.seed &&
+           memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) == 0;
+}
+
+calyx_status calyx_builder_merge(calyx_builder *b, calyx_builder *other,
+                                 calyx_error *why) {
+    if (b == other) return CALYX_OK;
+    if (b->head.kind != other->head.kind)
+        return fail(why, CALYX_MISMATCH,
+                    "one builder is for a %s filter, the other for %s",
+                    b->head.kind->name, other->head.kind->name);
+    if (!have_same_hash(&b->head, &other->head))
+        return fail(why, CALYX_MISMATCH,
+                    "the builders differ in hash, or in its seed or key");
+    return spool_merge(&b->spool, &other->spool, why);
+}
+
+/* ---- Bits in a file ------------------------------------------------------ */
+
+/* Memory of a filter under construction. Large blocks are mappings of temporary
+ * files; memory_default can release them. */
+struct block_source {
+    const char *folder;
+    uint64_t most; /* bytes of a block in memory */
+    int error;     /* errno of the block that there is none of */
+};
+
+static void *allocate_in_file(void *context, size_t size, size_t alignment) {
+    struct block_source *const source = context;
+    const size_t mapped = size > source->most ? memory_mapped_bytes(size) : 0;
+    if (!mapped) return memory_default.allocate(NULL, size, alignment);
+    void *const block = temp_file_map(source->folder, mapped);
+    if (!block) source->error = errno;
+    return block;
+}
+
+static void release_in_file(void *context, void *block, size_t size) {
+    (void)context;
+    memory_default.release(NULL, block, size);
+}
+
+/* ---- Kinds that keys are added to ---------------------------------------- */
+
+enum { EQUAL_UNITS_BITS = 12, EQUAL_UNITS = 1 << EQUAL_UNITS_BITS };
+
+static uint64_t first_of_equal(void *context, uint64_t unit) {
+    (void)context;
+    return unit << (64 - EQUAL_UNITS_BITS);
+}
+
+static calyx_status count_range(void *context, const struct hash_range *range,
+                                calyx_error *why) {
+    (void)why;
+    __atomic_fetch_add((uint64_t *)context, range->distinct, __ATOMIC_RELAXED);
+    return CALYX_OK;
+}
+
+static calyx_status count_spool(const struct hash_spool *s, uint32_t threads,
+                                uint64_t *distinct, calyx_error *why) {
+    const struct spool_visit how = {.units = EQUAL_UNITS,
+                                    .first = first_of_equal,
+                                    .visit = count_range,
+                                    .context = distinct,
+                                    .divisible = true};
+    *distinct = 0;
+    return spool_read(s, threads, &how, why);
+}
+
+struct adding {
+    calyx_filter *f;
+    uint64_t added;
+};
+
+static calyx_status add_range(void *context, const struct hash_range *range,
+                              calyx_error *why) {
+    struct adding *const work = context;
+    const calyx_status status =
+        calyx_add_hashes(work->f, range->hashes, range->n, NULL, NULL);
+    work->added += range->n;
+    return status == CALYX_OK
+               ? status
+               : fail(why, status, "%s", calyx_status_text(status));
+}
+
+static calyx_status add_all(const calyx_builder *b, calyx_filter *f,
+                            calyx_error *why) {
+    struct adding work = {.f = f};
+    const struct spool_visit how = {.units = EQUAL_UNITS,
+                                    .first = first_of_equal,
+                                    .visit = add_range,
+                                    .context = &work,
+                                    .in_order = true,
+                                    .divisible = true};
+    const calyx_status status = spool_read(&b->spool, b->threads, &how, why);
+    /* More copies of a key than a counter can count are not added. */
+    if (b->head.kind->can & CALYX_CAN_COUNT)
+        f->newest->items += b->spool.added - work.added;
+    return status;
+}
+
+static calyx_status build_by_adding(const calyx_builder *b,
+                                    const calyx_options *want,
+                                    calyx_filter **out, calyx_error *why) {
+    calyx_filter *f;
+    calyx_status status = calyx_new(want, &f, why);
+    if (status != CALYX_OK) return status;
+    status = add_all(b, f, why);
+    if (status == CALYX_OK)
+        *out = f;
+    else
+        calyx_free(f);
+    return status;
+}
+
+/* ---- Static kinds -------------------------------------------------------- */
+
+struct layer_work {
+    const struct construction *kind;
+    struct shape shape;
+    uint8_t *body;
+    struct hash_spool *next; /* hashes that are bumped; under the monitor */
+    struct monitor monitor;
+    /* Of each thread; the second unless hashes can be overwritten. */
+    void *scratch[THREADS_MOST];
+    uint64_t *bumped[THREADS_MOST];
+    uint64_t bumped_room; /* hashes of the largest lot */
+};
+
+static uint64_t first_of_lot(void *context, uint64_t lot) {
+    const struct layer_work *const work = context;
+    return work->kind->lot(&work->shape, lot).first;
+}
+
+/* The number of hashes of a lot, which come first in the array. */
+static size_t count_in_lot(const struct layer_work *work, uint64_t lot,
+                           const uint64_t *hashes, size_t n) {
+    if (lot + 1 == work->kind->lots(&work->shape)) return n;
+    const uint64_t end = work->kind->lot(&work->shape, lot + 1).first;
+    size_t count = 0;
+    while (count < n && hashes[count] < end) count++;
+    return count;
+}
+
+static calyx_status measure_lots(void *context, const struct hash_range *range,
+                                 calyx_error *why) {
+    struct layer_work *const work = context;
+    size_t done = 0;
+    (void)why;
+    for (uint64_t lot = range->first_unit; lot < range->end_unit; lot++) {
+        const size_t n =
+            count_in_lot(work, lot, range->hashes + done, range->n - done);
+        if (n > work->bumped_room) work->bumped_room = n;
+        done += n;
+    }
+    return CALYX_OK;
+}
+
+static calyx_status bump(struct layer_work *work, const uint64_t *hashes,
+                         size_t n, calyx_error *why) {
+    if (n == 0) return CALYX_OK;
+    monitor_enter(&work->monitor);
+    const calyx_status status = spool_add(work->next, hashes, n, why);
+    monitor_leave(&work->monitor);
+    return status;
+}
+
+static calyx_status build_lots(void *context, const struct hash_range *range,
+                               calyx_error *why) {
+    struct layer_work *const work = context;
+    calyx_status status = CALYX_OK;
+    size_t done = 0;
+    for (uint64_t lot = range->first_unit;
+         lot < range->end_unit && status == CALYX_OK; lot++) {
+        const uint64_t *const hashes = range->hashes + done;
+        uint64_t *const bumped = range->overwritable
+                                     ? range->overwritable + done
+                                     : work->bumped[range->thread];
+        const size_t n = count_in_lot(work, lot, hashes, range->n - done);
+        const uint64_t at = work->kind->lot(&work->shape, lot).at;
+        status = bump(work, bumped,
+                      work->kind->build(&work->shape, lot, hashes, n,
+                                        work->scratch[range->thread],
+                                        work->body + at, bumped),
+                      why);
+        done += n;
+    }
+    return status;
+}
+
+static bool allocate_work(struct layer_work *work, const calyx_memory *memory,
+                          uint32_t threads) {
+    for (uint32_t i = 0; i < threads; i++) {
+        work->scratch[i] = memory->allocate(
+            memory->context, work->kind->scratch_bytes, ALIGNMENT);
+        if (!work->scratch[i]) return false;
+        if (!work->bumped_room) continue;
+        work->bumped[i] = memory->allocate(
+            memory->context, (size_t)(8 * work->bumped_room), sizeof(uint64_t));
+        if (!work->bumped[i]) return false;
+    }
+    return true;
+}
+
+static void free_work(struct layer_work *work, const calyx_memory *memory) {
+    for (uint32_t i = 0; i < THREADS_MOST; i++) {
+        if (work->scratch[i])
+            memory->release(memory->context, work->scratch[i],
+                            work->kind->scratch_bytes);
+        if (work->bumped[i])
+            memory->release(memory->context, work->bumped[i],
+                            (size_t)(8 * work->bumped_room));
+    }
+}
+
+/* Build all lots of a layer of the hashes in a spool. */
+static calyx_status build_layer(const calyx_builder *b, struct layer_work *work,
+                                const struct hash_spool *s, calyx_error *why) {
+    struct spool_visit how = {.units = work->kind->lots(&work->shape),
+                              .first = first_of_lot,
+                              .visit = measure_lots,
+                              .context = work,
+                              .in_order = true};
+    calyx_status status = CALYX_OK;
+    if (!s->run_count) status = spool_read(s, 1, &how, why);
+    if (status != CALYX_OK) return status;
+    if (!allocate_work(work, &b->head.memory, b->threads) ||
+        !monitor_init(&work->monitor)) {
+        status =
+            fail(why, CALYX_NO_MEMORY,
+                 "no memory for %u threads that build a filter", b->threads);
+    } else {
+        how.visit = build_lots;
+        how.in_order = false;
+        status = spool_read(s, b->threads, &how, why);
+        monitor_end(&work->monitor);
+    }
+    free_work(work, &b->head.memory);
+    return status;
+}
+
+/* Add a layer of these hashes to the filter. The hashes that it bumps go to
+ * `next`. */
+static calyx_status add_layer(const calyx_builder *b, calyx_filter *f,
+                              struct part like, const struct hash_spool *s,
+                              struct hash_spool *next, calyx_error *why) {
+    if (allocate_part(f, &like) != CALYX_OK)
+        return fail(why, CALYX_NO_MEMORY,
+                    "no memory for the %llu bytes of a %s filter",
+                    (unsigned long long)body_bytes(f->kind, &like.shape),
+                    f->kind->name);
+    struct layer_work work = {.kind = f->kind->construction,
+                              .shape = like.shape,
+                              .body = f->newest->body,
+                              .next = next};
+    const calyx_status status = build_layer(b, &work, s, why);
+    f->newest->items = like.items - next->added;
+    f->newest->capacity = f->newest->items;
+    return status;
+}
+
+static calyx_status fail_too_many_layers(calyx_error *why,
+                                         const struct kind *kind) {
+    return fail(why, CALYX_BAD_ARGUMENT,
+                "these hashes cannot be built into %u layers of a %s filter: "
+                "they must be well mixed, or were chosen to prevent it; "
+                "another seed or a secret key helps",
+                kind->construction->most_layers, kind->name);
+}
+
+/* Add a layer of these hashes, and layers of what it bumps, until one bumps
+ * nothing. */
+static calyx_status add_layers(const calyx_builder *b, calyx_filter *f,
+                               const struct part *like,
+                               const struct hash_spool *s,
+                               uint64_t memory_bytes, uint32_t number,
+                               calyx_error *why) {
+    const struct construction *const kind = f->kind->construction;
+    struct hash_spool next;
+    if (number == kind->most_layers) return fail_too_many_layers(why, f->kind);
+    spool_init(&next, &b->head.memory, spool_hashes(memory_bytes), b->folder,
+               1);
+    calyx_status status = add_layer(b, f, *like, s, &next, why);
+    if (status == CALYX_OK && next.added) {
+        const struct part rest = {.shape = kind->layer(next.added, like->fpr),
+                                  .items = next.added,
+                                  .fpr = like->fpr};
+        status = spool_seal(&next, b->threads, why);
+        if (status == CALYX_OK)
+            status = add_layers(b, f, &rest, &next,
+                                memory_of_next(memory_bytes), number + 1, why);
+    }
+    spool_end(&next);
+    return status;
+}
+
+static calyx_status build_static(const calyx_builder *b,
+                                 const calyx_options *want, uint64_t keys,
+                                 calyx_filter **out, calyx_error *why) {
+    calyx_filter head, *f;
+    struct part first;
+    calyx_status status = plan_filter(want, &head, &first, why);
+    if (status != CALYX_OK) return status;
+    if (allocate_head(&head, &f) != CALYX_OK)
+        return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
+    first.items = keys;
+    status = add_layers(b, f, &first, &b->spool,
+                        memory_of_next(b->memory_bytes), 0, why);
+    if (status == CALYX_OK)
+        *out = f;
+    else
+        calyx_free(f);
+    return status;
+}
+
+/* ---- Finishing ----------------------------------------------------------- */
+
+static calyx_status build(const calyx_builder *b, const calyx_options *want,
+                          uint64_t keys, calyx_filter **out, calyx_error *why) {
+    return b->head.kind->construction ? build_static(b, want, keys, out, why)
+                                      : build_by_adding(b, want, out, why);
+}
+
+/* The same with its bits in files. What the filter allocates later comes from
+ * the default memory, which can also release what it has. */
+static calyx_status build_in_files(const calyx_builder *b, calyx_options want,
+                                   uint64_t keys, calyx_filter **out,
+                                   calyx_error *why) {
+    struct block_source source = {.folder = b->folder,
+                                  .most = b->memory_bytes / 4};
+    const calyx_memory memory = {allocate_in_file, release_in_file, &source};
+    want.memory = &memory;
+    const calyx_status status = build(b, &want, keys, out, why);
+    if (status == CALYX_OK) (*out)->memory = memory_default;
+    if (status != CALYX_NO_MEMORY || !source.error) return status;
+    errno = source.error;
+    return fail_os(why, b->folder,
+                   "make a temporary file for the bits of the filter");
+}
+
+static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
+                           calyx_error *why) {
+    uint64_t keys;
+    calyx_status status = spool_seal(&b->spool, b->threads, why);
+    if (status == CALYX_OK)
+        status = count_spool(&b->spool, b->threads, &keys, why);
+    if (status != CALYX_OK) return status;
+    const calyx_options want = options_for(b, keys);
+    return in_files ? build_in_files(b, want, keys, out, why)
+                    : build(b, &want, keys, out, why);
+}
+
+calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,
+                                  calyx_error *why) {
+    return finish(b, b->file_backed, out, why);
+}
+
+calyx_status calyx_builder_save(calyx_builder *b, const char *path,
+                                calyx_error *why) {
+    calyx_filter *f;
+    calyx_status status = finish(b, !b->want.memory, &f, why);
+    if (status != CALYX_OK) return status;
+    status = calyx_save(f, path, why);
+    calyx_free(f);
+    return status;
+}
