@@ -81,7 +81,7 @@ bool temp_file_read(int fd, void *buffer, size_t size, uint64_t at) {
     for (char *to = buffer; size > 0;) {
         const ssize_t n = pread(fd, to, at_most(size), (off_t)at);
         if (n < 0 && errno == EINTR) continue;
-        if (n == 0) errno = EIO;
+        if (n == 0) errno = ENODATA;
         if (n <= 0) return false;
         to += n;
         at += (uint64_t)n;

@@ -185,11 +185,11 @@ without_nameless_files() {
 
 # ---- Temporary files --------------------------------------------------------------
 
-# Cut all nameless files of the process when it goes back to the start of the
-# first; to the size that the function `cut` of it gives.
+# cut_while CALL NUMBER COMMAND...: cut all nameless files of the process to half
+# their size at its NUMBER-th system call CALL.
 cut_while() {
     rm -f trace
-    traced -e trace=lseek --inject=lseek:signal=STOP:when=1 "$@" >out 2>err 3>&- &
+    traced -e trace=$1 --inject=$1:signal=STOP:when=$2 "${@:3}" >out 2>err 3>&- &
     tracer=$!
     until grep -qs "stopped by SIGSTOP" trace; do
         kill -0 $tracer
@@ -212,13 +212,15 @@ cut_while() {
     export TMPDIR=$PWD/temporary
     # no lseek on pipes: so the first is on a temporary file
     seq 300000 >many
-    CALYX_TEST_BUDGET=1000000 cut_while "$CALYX" dedup -j1 -o new.txt <(cat many)
+    CALYX_TEST_BUDGET=1000000 cut_while lseek 1 "$CALYX" dedup -j1 -o new.txt <(cat many)
     is_status 2
     complains "temporary: a temporary file lost its end while it was used"
     [ ! -e new.txt ]
-    seq 1500000 >many # one million hashes fit in memory
-    cut_while "$CALYX" build -j1 -o new.calyx <(cat many)
+    # the first that is not of the loader reads hashes back
+    traced -e trace=pread64 "$CALYX" --version >out
+    first=$(($(grep -c pread64 trace) + 1))
+    cut_while pread64 $first "$CALYX" build -S 1M -j1 -o new.calyx <(cat many)
     is_status 2
-    complains "temporary: a temporary file lost its end while it was used"
+    complains "temporary: cannot read hashes back from a temporary file"
     [ ! -e new.calyx ]
 }

@@ -68,6 +68,7 @@ NAMING = {"rename", "renameat2", "linkat", "link"}
 
 OLD = [f"old {i}" for i in range(300)]
 NEW = [f"new {i}" for i in range(300)]
+MANY = [f"new {i}" for i in range(20000)]  # more than fit into 64 KiB
 
 violations = []
 count = {}
@@ -319,6 +320,10 @@ def scenarios(clean, folder, server):
                                    "-o", "f.calyx.gz", "lines"],
                  {"f.calyx.gz": gzip.compress(old), **lines}, NEW,
                  target="f.calyx.gz"),
+        Scenario("build, spilled", ["build", "--force", "-j1", "-S64KiB",
+                                    "-T.", "-p", "1e-6", "-o", "f.calyx",
+                                    "lines"],
+                 {"f.calyx": old, "lines": text(MANY)}, MANY),
         Scenario("merge", ["merge", "--force", "-o", "f.calyx", "a.calyx",
                            "b.calyx"],
                  {"f.calyx": old, "a.calyx": old, "b.calyx": new}, both),

@@ -83,12 +83,21 @@ static uint64_t bits_in_memory(calyx_options want) {
                       (double)info.bytes);
 }
 
+calyx_options size_wanted(calyx_options want) {
+    if (wanted.memory) want.bits = bits_in_memory(want);
+    return want;
+}
+
+void label_new(calyx_filter *f) {
+    if (wanted.comment) calyx_set_comment(f, wanted.comment);
+    key_options_store(f);
+}
+
 calyx_filter *new_filter(calyx_options want) {
     calyx_filter *f;
     calyx_error why;
-    if (wanted.memory) want.bits = bits_in_memory(want);
+    want = size_wanted(want);
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);
-    if (wanted.comment) calyx_set_comment(f, wanted.comment);
-    key_options_store(f);
+    label_new(f);
     return f;
 }

@@ -81,6 +81,12 @@ void parse_probes(const struct verb_option *option, const char *value);
  * other. */
 calyx_options options_wanted(void);
 
+/* The same with the bits that fit into --memory, if that was given. */
+calyx_options size_wanted(calyx_options want);
+
+/* Store the comment and the options for keys with a filter that was built. */
+void label_new(calyx_filter *f);
+
 /* An empty filter, in --memory if that was given, with its comment. */
 calyx_filter *new_filter(calyx_options want);
 

@@ -4,7 +4,8 @@
  * Hashing is what threads share; the hashes are then added in the order of the
  * input, by one thread at a time. Adding from all threads at once would take
  * atomic operations, at three times the cost of plain ones; and so the file is
- * the same whatever their number.
+ * the same whatever their number. If the number of keys is not known, or the
+ * filter needs all of them at once, they are added to a builder instead.
  *
  * With --shards there are several filters, and each key is for one of them.
  * They are made together, of as much memory as one filter would take.
@@ -13,10 +14,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "exact/budget.h"
-#include "exact/spool.h"
+#include "exact/spill.h"
 #include "files/filter_file.h"
 #include "files/new_filter.h"
 #include "frame/lock.h"
@@ -26,6 +28,7 @@
 
 static const char *out;
 static uint64_t shards; /* 0: no shards, but one filter */
+static uint64_t build_memory = UINT64_C(160) << 20;
 static bool force;
 
 /* ---- What to make ------------------------------------------------------- */
@@ -43,14 +46,22 @@ static uint64_t share_of(uint64_t all) {
     return (uint64_t)ceil(share + 6 * sqrt(share) + 12);
 }
 
+/* Static kinds are made of all keys at once. */
+static bool takes_keys_one_by_one(const calyx_options *want) {
+    const char *const kind = want->kind ? want->kind : calyx_kinds()[0];
+    return calyx_kind_can(kind) & CALYX_CAN_ADD;
+}
+
 /* ---- Adding ------------------------------------------------------------- */
 
-static calyx_filter *filters[MOST_SHARDS]; /* to add to, or only to hash, if */
-static struct spool *spool; /* the keys are to be counted first */
+static calyx_filter *filters[MOST_SHARDS];   /* to add to, or to be built */
+static calyx_builder *builders[MOST_SHARDS]; /* of these; else NULL */
+static calyx_filter *hasher;                 /* hashes as they do */
 
 static void make(calyx_options want) {
     want.capacity = share_of(want.capacity);
     for (uint64_t i = 0; i < filter_count(); i++) filters[i] = new_filter(want);
+    hasher = filters[0];
 }
 
 static void free_filters(void) {
@@ -97,9 +108,9 @@ static void add(uint64_t number, const uint64_t *hashes, size_t n) {
 
 static void in_parallel(struct text_block *block, struct key_batch *batch) {
     if (shards)
-        hash_for_shards(block, batch, filters[0], shards);
+        hash_for_shards(block, batch, hasher, shards);
     else
-        hash_block(block, batch, filters[0], false);
+        hash_block(block, batch, hasher, false);
 }
 
 /* With too many keys, or too many lines that came before, reading on is of no
@@ -113,17 +124,13 @@ static bool guess_holds(uint64_t more_lines) {
     return !guess.wrong;
 }
 
-/* In the spool of shards each run of hashes is preceded by its shard and its
- * length. */
-enum { COUNT_BITS = 32 };
-
 static void put(uint64_t number, const uint64_t *hashes, size_t n) {
-    if (!spool) {
+    calyx_error why;
+    if (!builders[number])
         add(number, hashes, n);
-        return;
-    }
-    if (shards) spool_mark(spool, number << COUNT_BITS | n);
-    spool_put(spool, hashes, n);
+    else if (calyx_builder_add_hashes(builders[number], hashes, n, &why) !=
+             CALYX_OK)
+        fail_with(&why);
 }
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
@@ -136,25 +143,6 @@ static bool in_order(struct text_block *block, struct key_batch *batch) {
     return !guess.keys || guess_holds(block->lines);
 }
 
-static void take_back(void *context, const uint64_t *words, size_t n) {
-    static uint64_t number, left;
-    (void)context;
-    if (!shards) left = n;
-    while (n > 0) {
-        if (left == 0) {
-            number = *words >> COUNT_BITS;
-            left = (uint32_t)*words;
-            words++;
-            n--;
-        }
-        const size_t some = left < n ? (size_t)left : n;
-        add(number, words, some);
-        left -= some;
-        words += some;
-        n -= some;
-    }
-}
-
 static const struct stages stages = {.in_parallel = in_parallel,
                                      .in_order = in_order};
 
@@ -164,8 +152,8 @@ static const struct stages stages = {.in_parallel = in_parallel,
  * The number of distinct keys determines the size. For large files it is
  * estimated, as if no line were repeated. When all are in, the filter estimates
  * how many are distinct; if it is too small or too large for them, the files
- * are read again. For all other input, and in that case, the hashes are stored
- * and counted.
+ * are read again. For all other input, and in that case, the hashes go to a
+ * builder, which counts them.
  */
 
 /* Does the filter keep its rate, and is it not much larger than it needs? */
@@ -175,14 +163,9 @@ static bool fits(void) {
            info.distinct * (1 + slack) >= (double)info.capacity;
 }
 
-/* What is wrong with the options is said before anything is read. */
-static void look_for_errors(calyx_options want) {
-    want.capacity = 1000;
-    calyx_free(new_filter(want));
-}
-
 static bool make_guessed(calyx_options want, int count, char **files,
                          struct input_totals *totals) {
+    if (!takes_keys_one_by_one(&want)) return false;
     if (wanted.strict || wanted.growth > 0)
         return false; /* they go by the number */
     if (!estimate_lines(count, files, &guess.keys)) return false;
@@ -196,27 +179,64 @@ static bool make_guessed(calyx_options want, int count, char **files,
     return good;
 }
 
-/* The filter for the number of keys in the spool, and a little more than the
- * estimate may be wrong by. */
-static void make_counted(calyx_options want, int count, char **files,
-                         struct input_totals *totals) {
-    const double margin = 1.016;
-    const calyx_options least = {.kind = want.kind,
+/* A builder has a file, if keys do not fit into memory. */
+static void allow_files(uint64_t number) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+        files.rlim_cur >= number + 64 || files.rlim_cur >= files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* A small filter with the hash of those to be built. */
+static void make_hasher(const calyx_options *want) {
+    const calyx_options small = {.kind = want->kind,
                                  .capacity = 1,
-                                 .hash = want.hash,
-                                 .seed = want.seed,
-                                 .key = want.key};
+                                 .hash = want->hash,
+                                 .seed = want->seed,
+                                 .key = want->key};
     calyx_error why;
-    if (calyx_new(&least, &filters[0], &why) != CALYX_OK) fail_with(&why);
-    spool = spool_open();
+    if (calyx_new(&small, &hasher, &why) != CALYX_OK) fail_with(&why);
+}
+
+static void make_builders(calyx_options want) {
+    enum { MOST_THREADS = 64, LEAST_MEMORY = 64 << 10 }; /* of a builder */
+    const uint64_t share = build_memory / filter_count();
+    const size_t threads = thread_count();
+    const calyx_builder_options how = {
+        .filter = size_wanted(want),
+        .memory_bytes = share > LEAST_MEMORY ? share : LEAST_MEMORY,
+        .folder = spill_folder(),
+        .threads = threads < MOST_THREADS ? (uint32_t)threads : MOST_THREADS,
+        .file_backed = true,
+    };
+    calyx_error why;
+    allow_files(filter_count());
+    for (uint64_t i = 0; i < filter_count(); i++)
+        if (calyx_builder_new(&how, &builders[i], &why) != CALYX_OK)
+            fail_with(&why);
+    make_hasher(&how.filter);
+}
+
+static void finish_builders(void) {
+    calyx_error why;
+    for (uint64_t i = 0; i < filter_count(); i++) {
+        if (calyx_builder_finish(builders[i], &filters[i], &why) != CALYX_OK)
+            fail_with(&why);
+        calyx_builder_free(builders[i]);
+        label_new(filters[i]);
+    }
+    calyx_free(hasher);
+}
+
+/* What is wrong with the options is said before anything is read. */
+static void make_built(calyx_options want, int count, char **files,
+                       struct input_totals *totals) {
+    make_builders(want);
     *totals = run_pipeline(&stages, count, files);
     expect_same_files(false); /* if they were read before */
-    calyx_free(filters[0]);
-    want.capacity = (uint64_t)ceil(spool_distinct(spool) * margin);
-    if (want.capacity == 0) want.capacity = 1;
-    make(want);
-    spool_take(spool, take_back, NULL);
-    spool_close(spool);
+    finish_builders();
 }
 
 /* ---- The verb ----------------------------------------------------------- */
@@ -285,13 +305,12 @@ static int run(int count, char **files) {
     const calyx_options want = options_wanted();
     const double started = seconds_now();
     struct input_totals totals;
-    if (wanted.keys || (wanted.memory && wanted.rate > 0)) {
+    const bool planned = wanted.keys || (wanted.memory && wanted.rate > 0);
+    if (planned && takes_keys_one_by_one(&want)) {
         make(want);
         totals = run_pipeline(&stages, count, files);
-    } else {
-        look_for_errors(want);
-        if (!make_guessed(want, count, files, &totals))
-            make_counted(want, count, files, &totals);
+    } else if (!make_guessed(want, count, files, &totals)) {
+        make_built(want, count, files, &totals);
     }
     for_each_file(save);
     totals.seconds = seconds_now() - started;
@@ -317,6 +336,15 @@ static const struct group options = {
          "ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push --shards' "
          "distributes them over a cluster.",
          parse_shards, &shards},
+        {'S', "build-memory", "SIZE",
+         "Use at most SIZE of memory for hashes that wait until all keys are "
+         "known, and up to 64 MiB more for threads and buffers. The default "
+         "is 160MiB, for 16 million keys; others wait in a temporary file.",
+         parse_size, &build_memory},
+        {'T', "temporary", "FOLDER",
+         "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp. "
+         "They have no names, and disappear with the process.",
+         parse_spill_folder, NULL},
         {0},
     },
 };
@@ -338,10 +366,9 @@ const struct verb verb_build = {
             "large, or more, so that it would miss its rate, it reads the "
             "files again.",
             "In that case, and for any other input, calyx stores a hash of 8 "
-            "bytes for each line, the first million in memory and the rest in "
-            "a temporary file in $TMPDIR, or /tmp. It counts the distinct ones "
-            "meanwhile, to about half a percent, and makes the filter for that "
-            "number plus 1.6 percent, so that it keeps its rate.",
+            "bytes for each line, the first 16 million in memory and the rest "
+            "in a temporary file, sorts them, and makes the filter for as many "
+            "as are different.",
             "It is an error if a file shrinks, is overwritten or is replaced "
             "while it is read; then no filter is made. A file that only grows, "
             "such as a log, is read to its end.",
