@@ -114,6 +114,7 @@ int calyx_contestants(struct contestant *to, const char *kinds);
 int floor_contestants(struct contestant *to);
 int inlined_contestants(struct contestant *to);
 int libbloom_contestants(struct contestant *to);
+int fuse_contestants(struct contestant *to);
 int exact_contestants(struct contestant *to);
 int unordered_set_contestants(struct contestant *to);
 

@@ -155,6 +155,7 @@ static int list_everyone(struct contestant *to, const struct choice *wanted,
     count += inlined_contestants(to + count);
     count += calyx_contestants(to + count, wanted->kinds);
     count += libbloom_contestants(to + count);
+    count += fuse_contestants(to + count);
     return count + list_exact(to + count, n, first);
 }
 

@@ -83,6 +83,7 @@ add_executable(calyx-bench EXCLUDE_FROM_ALL ${bench_sources})
 target_include_directories(calyx-bench PRIVATE src ${XXHASH_INCLUDE})
 target_link_libraries(calyx-bench PRIVATE calyx Threads::Threads m)
 set_target_properties(calyx-bench PROPERTIES C_EXTENSIONS ON)
+set_source_files_properties(bench/fuse.c PROPERTIES COMPILE_OPTIONS -O3) # unrolled
 set_source_files_properties(bench/inline_view.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
 if(LIBBLOOM)
