@@ -191,12 +191,16 @@ static void allow_files(uint64_t number) {
 
 /* A small filter with the hash of those to be built. */
 static void make_hasher(const calyx_options *want) {
-    const calyx_options small = {.kind = want->kind,
-                                 .capacity = 1,
-                                 .hash = want->hash,
-                                 .seed = want->seed,
-                                 .key = want->key};
+    calyx_options small = {.kind = want->kind,
+                           .capacity = 1,
+                           .hash = want->hash,
+                           .seed = want->seed,
+                           .key = want->key};
+    calyx_info info;
     calyx_error why;
+    if (calyx_plan(&small, &info, &why) != CALYX_OK) fail_with(&why);
+    small.kind = NULL; /* of any kind that keys can be added to */
+    small.hash = info.hash;
     if (calyx_new(&small, &hasher, &why) != CALYX_OK) fail_with(&why);
 }
 
