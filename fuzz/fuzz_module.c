@@ -14,7 +14,7 @@
 #include "fuzz.h"
 
 static const RedisModuleTypeMethods *const types[] = {
-    &mock_native, &mock_redisbloom, &mock_window, &mock_window};
+    &mock_native, &mock_redisbloom, &mock_window, &mock_valkey};
 static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
 
 /* ---- Inputs made here ---------------------------------------------------- */
@@ -53,9 +53,9 @@ static struct filter *part_of(const struct filter *f, unsigned pieces) {
 /* Filters of each type, empty, filled and grown, whole and partly loaded. */
 size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
     static const struct filter_layout *const made[] = {
-        &native_layout, &redisbloom_layout, &window_layout};
+        &native_layout, &redisbloom_layout, &window_layout, &valkey_layout};
     static const unsigned items[] = {0, 50, 600};
-    enum { TYPES = 3, SIZES = 3, STATES = 3 };
+    enum { TYPES = 4, SIZES = 3, STATES = 3 };
     if (number >= TYPES * SIZES * STATES) return 0;
     if (!RM_Alloc) mock_start();
     mock_most_bytes = (size_t)1 << 20;
@@ -65,6 +65,7 @@ size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
                                    .capacity = 100,
                                    .expansion = state == 1 ? 0 : 2,
                                    .seed = number,
+                                   .tightening = 0.5,
                                    .window = 1000,
                                    .generations = 1 + state};
     struct filter *f = NULL;
@@ -98,7 +99,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
     const uint64_t choice = fuzz_mix(seed + UINT64_C(1));
     if (choice % 64 == 0 || size < 2) {
         static uint8_t made[1 << 16];
-        const size_t n = fuzz_seed(choice >> 8 & 31, made, sizeof made);
+        const size_t n = fuzz_seed(choice >> 8 & 63, made, sizeof made);
         if (n && n <= most) {
             memcpy(data, made, n);
             return n;

@@ -1,6 +1,6 @@
 /*
- * Filters in pieces, as BF.RESTORE, BF.LOADCHUNK and `calyx pull` take them: any
- * head gives an error, or a filter that survives every call; ranges of bits
+ * Filters in pieces, as BF.RESTORE, BF.LOADCHUNK and `calyx pull` take them:
+ * any head gives an error, or a filter that survives every call; ranges of bits
  * beyond the row are refused, and change nothing.
  *
  * The input is no head but a list of choices: which filter to make, what to

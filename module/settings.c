@@ -18,6 +18,8 @@ struct settings settings = {
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
+    .tightening = 0.5,
+    .valkey_random_seed = true,
 };
 
 /* ---- Getting and setting ------------------------------------------------- */
@@ -122,7 +124,9 @@ static const struct number_setting {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static const char *layout_names[] = {"native", "redisbloom"}; /* as layouts */
+static const char *layout_names[] = {"native", "valkey-bloom",
+                                     "redisbloom"}; /* as layouts */
+static const char *order_names[] = {"capacity-first", "bitmap-first"};
 static const char *huge_names[] = {"no", "loaded", "yes"};
 static const char *no_or_yes[] = {"no", "yes"};
 
@@ -132,8 +136,10 @@ static const struct choice_setting {
     const char **names;
     const char *complaint;
 } choices[] = {
-    {"calyx-layout", &settings.layout, 2, layout_names,
-     "calyx-layout is native or redisbloom"},
+    {"calyx-layout", &settings.layout, 3, layout_names,
+     "calyx-layout is native, redisbloom or valkey-bloom"},
+    {"calyx-valkey-order", &settings.valkey_order, 2, order_names,
+     "calyx-valkey-order is capacity-first or bitmap-first"},
     {"calyx-huge-pages", &settings.huge_pages, 3, huge_names,
      "calyx-huge-pages is no, loaded or yes"},
     {"calyx-prefault", &settings.prefault, 2, no_or_yes,
@@ -146,24 +152,77 @@ static const int choice_values[] = {0, 1, 2};
 
 /* Of RedisBloom's cuckoo filters, and of valkey-bloom. A server that had one of
  * these modules starts with Calyx in its place, and its file can go back. */
+
+/* Those of valkey-bloom set what Calyx has. What is larger than Calyx takes is
+ * its largest, so that the server starts. Each returns false for a value that
+ * valkey-bloom does not take either. */
+static bool set_bloom_number(RedisModuleString *value, long long least,
+                             long long most, long long *number) {
+    if (parse_whole(value, least, INT64_MAX, number) != NUMBER) return false;
+    if (*number > most) *number = most;
+    return true;
+}
+
+static bool set_bloom_capacity(RedisModuleString *value) {
+    return set_bloom_number(value, 1, MOST_CAPACITY, &settings.capacity);
+}
+
+static bool set_bloom_expansion(RedisModuleString *value) {
+    return set_bloom_number(value, 0, MOST_EXPANSION, &settings.expansion);
+}
+
+static bool set_bloom_limit(RedisModuleString *value) {
+    return set_bloom_number(value, 0, INT64_MAX, &settings.max_filter_bytes);
+}
+
+static bool set_bloom_rate(RedisModuleString *value) {
+    return parse_error_rate(value, &settings.error) == NUMBER;
+}
+
+static bool set_bloom_tightening(RedisModuleString *value) {
+    return parse_rate(value, &settings.tightening) == NUMBER;
+}
+
+static bool set_bloom_seed(RedisModuleString *value) {
+    settings.valkey_random_seed = is_word(value, "yes");
+    return settings.valkey_random_seed || is_word(value, "no");
+}
+
 static struct foreign_setting {
     const char *name;
+    bool (*set)(RedisModuleString *value); /* NULL: there is no such thing */
+    const char *ours;                      /* what it sets                 */
     RedisModuleString *value;
 } foreign[] = {
-    {"cf-bucket-size", NULL},
-    {"cf-initial-size", NULL},
-    {"cf-max-iterations", NULL},
-    {"cf-expansion-factor", NULL},
-    {"cf-max-expansions", NULL},
-    {"bloom-capacity", NULL},
-    {"bloom-expansion", NULL},
-    {"bloom-expansion-rate", NULL},
-    {"bloom-fp-rate", NULL},
-    {"bloom-tightening-ratio", NULL},
-    {"bloom-memory-usage-limit", NULL},
-    {"bloom-max-item-size", NULL},
-    {"bloom-use-random-seed", NULL},
-    {"bloom-defrag-enabled", NULL},
+    {.name = "cf-bucket-size"},
+    {.name = "cf-initial-size"},
+    {.name = "cf-max-iterations"},
+    {.name = "cf-expansion-factor"},
+    {.name = "cf-max-expansions"},
+    {.name = "bloom-capacity",
+     .set = set_bloom_capacity,
+     .ours = "bf-initial-size: a whole number from 1, at most 2^40"},
+    {.name = "bloom-expansion",
+     .set = set_bloom_expansion,
+     .ours = "bf-expansion-factor: a whole number from 0, at most 32768"},
+    {.name = "bloom-expansion-rate",
+     .set = set_bloom_expansion,
+     .ours = "bf-expansion-factor: a whole number from 0, at most 32768"},
+    {.name = "bloom-fp-rate",
+     .set = set_bloom_rate,
+     .ours = "bf-error-rate: a number above 0 and below 1"},
+    {.name = "bloom-tightening-ratio",
+     .set = set_bloom_tightening,
+     .ours = "the tightening of the valkey-bloom layout: a number above 0 and "
+             "below 1"},
+    {.name = "bloom-memory-usage-limit",
+     .set = set_bloom_limit,
+     .ours = "calyx-max-filter-bytes: a whole number from 0"},
+    {.name = "bloom-use-random-seed",
+     .set = set_bloom_seed,
+     .ours = "the seeds of the valkey-bloom layout: yes or no"},
+    {.name = "bloom-max-item-size"},
+    {.name = "bloom-defrag-enabled"},
 };
 enum { FOREIGN = sizeof foreign / sizeof *foreign };
 
@@ -172,14 +231,24 @@ static RedisModuleString *get_foreign(const char *name, void *context) {
     return ((struct foreign_setting *)context)->value;
 }
 
+static int complain_range(const struct foreign_setting *setting,
+                          RedisModuleString **why) {
+    char text[160];
+    snprintf(text, sizeof text, "%s sets %s", setting->name, setting->ours);
+    return complain(why, text);
+}
+
 /* "" is the default, which the server sets where nobody else does. */
 static int set_foreign(const char *name, RedisModuleString *value,
                        void *context, RedisModuleString **why) {
     struct foreign_setting *const setting = context;
     const char *text = RM_StringPtrLen(value, NULL);
-    (void)why;
+    if (*text && setting->set && !setting->set(value))
+        return complain_range(setting, why);
     store_text(&setting->value, text);
-    if (*text)
+    if (*text && setting->set)
+        RM_Log(NULL, "notice", "the setting '%s' sets %s", name, setting->ours);
+    else if (*text)
         RM_Log(NULL, "warning",
                "the setting '%s' is ignored: it is of another module, for what "
                "Calyx does not have, or sets in another way",
@@ -196,10 +265,11 @@ static struct foreign_setting *foreign_named(const char *name) {
     return NULL;
 }
 
-/* A server that does not take one of these names does without it. */
+/* A server that does not take one of these names does without it. The default
+ * is what an argument has set. */
 static void register_foreign(RedisModuleCtx *ctx, unsigned flags) {
     for (int i = 0; i < FOREIGN; i++) {
-        store_text(&foreign[i].value, "");
+        if (!foreign[i].value) store_text(&foreign[i].value, "");
         RM_RegisterStringConfig(ctx, foreign[i].name, "",
                                 flags | RM_CONFIG_HIDDEN, get_foreign,
                                 set_foreign, NULL, &foreign[i]);

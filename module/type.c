@@ -1,7 +1,8 @@
 /*
  * The types: `calyxbf-1` for native filters, `calyxbw-1` for windows of them,
- * and `MBbloom--`, RedisBloom's own, for those in its layout. They differ only
- * in how they are saved.
+ * and those of other modules for filters in their layouts: `MBbloom--` of
+ * RedisBloom, `bloomfltr` of valkey-bloom. They differ only in how they are
+ * saved.
  */
 #include "type.h"
 
@@ -10,8 +11,9 @@
 #include "layout/window.h"
 #include "server/allocator.h"
 
-static RedisModuleType *native_type, *redisbloom_type, *window_type;
-enum { WINDOW_ENCODING = 1 };
+static RedisModuleType *native_type, *redisbloom_type, *valkey_type,
+    *window_type;
+enum { WINDOW_ENCODING = 1, VALKEY_ENCODING = 1 };
 
 uint64_t loads_refused;
 
@@ -66,9 +68,25 @@ static void *load_redisbloom(RedisModuleIO *io, int encoding) {
     return load(&redisbloom_layout, io, encoding);
 }
 
+static void *load_valkey(RedisModuleIO *io, int encoding) {
+    if (encoding != VALKEY_ENCODING)
+        return refuse_encoding(io, encoding, VALKEY_ENCODING);
+    return load(&valkey_layout, io, encoding);
+}
+
 static void save(RedisModuleIO *io, void *value) {
     const struct filter *f = value;
     f->layout->save(f, io);
+}
+
+/* As valkey-bloom does it. */
+static void rewrite_valkey(RedisModuleIO *io, RedisModuleString *key,
+                           const struct valkey_bloom *v) {
+    const size_t size = valkey_payload_size(v);
+    uint8_t *const payload = RM_Alloc(size);
+    valkey_put_payload(v, payload);
+    RM_EmitAOF(io, "BF.LOAD", "sb", key, (const char *)payload, size);
+    RM_Free(payload);
 }
 
 /* As BF.SCANDUMP would dump it: no record is larger than a piece. */
@@ -76,6 +94,10 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     const struct filter *f = value;
     if (f->uncommitted) {
         transfer_rewrite(io, key, f);
+        return;
+    }
+    if (f->layout == &valkey_layout && !filter_is_partial(f)) {
+        rewrite_valkey(io, key, f->valkey);
         return;
     }
     struct piece piece = f->layout->dump_head(f);
@@ -159,16 +181,21 @@ int type_register(RedisModuleCtx *ctx) {
     methods.rdb_load = load_redisbloom;
     redisbloom_type =
         RM_CreateDataType(ctx, "MBbloom--", CHAIN_ENCODING, &methods);
+    methods.rdb_load = load_valkey;
+    valkey_type =
+        RM_CreateDataType(ctx, "bloomfltr", VALKEY_ENCODING, &methods);
     methods.rdb_load = load_window;
     window_type =
         RM_CreateDataType(ctx, "calyxbw-1", WINDOW_ENCODING, &methods);
-    return native_type && redisbloom_type && window_type ? RM_OK : RM_ERR;
+    return native_type && redisbloom_type && valkey_type && window_type
+               ? RM_OK
+               : RM_ERR;
 }
 
 enum key_type type_of(RedisModuleKey *key, struct filter **f) {
     const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
     if (type && (type == native_type || type == redisbloom_type ||
-                 type == window_type)) {
+                 type == valkey_type || type == window_type)) {
         *f = RM_ModuleTypeGetValue(key);
         return KEY_FILTER;
     }
@@ -178,6 +205,7 @@ enum key_type type_of(RedisModuleKey *key, struct filter **f) {
 
 static RedisModuleType *type_for(const struct filter *f) {
     if (is_window(f)) return window_type;
+    if (f->layout == &valkey_layout) return valkey_type;
     return f->layout == &native_layout ? native_type : redisbloom_type;
 }
 

@@ -34,12 +34,11 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (chosen != few) RM_Free(chosen);
 }
 
-/* RedisBloom also replicates items that it refused. If the filter is full here,
- * it was full there: no error. */
+/* RedisBloom and valkey-bloom also replicate items that they refused. If the
+ * filter is full here, it was full there: no error. */
 static bool was_refused_there(RedisModuleCtx *ctx, const struct filter *f,
                               calyx_status status) {
-    return status == CALYX_FULL && f->layout == &redisbloom_layout &&
-           is_replayed(ctx);
+    return status == CALYX_FULL && f->layout->is_foreign && is_replayed(ctx);
 }
 
 /* The first `done` items are in; the next is not if `status` is an error. */
@@ -73,8 +72,8 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     stats.fresh += fresh;
     stats.refused += added->status == CALYX_NO_MEMORY;
 
-    /* BF.INSERT may have words that RedisBloom does not know. */
-    if (!made && all && changes == items->n && f->layout != &redisbloom_layout)
+    /* BF.INSERT may have words that the other module does not know. */
+    if (!made && all && changes == items->n && !f->layout->is_foreign)
         RM_ReplicateVerbatim(ctx);
     else
         replicate_items(ctx, name, f, made, items, changed, added->done);
@@ -251,6 +250,8 @@ static RedisModuleCommandArg insert_args[] = {
     OPTION(INTEGER, "EXPANSION", "expansion"),
     OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
     OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
+    OPTION(DOUBLE, "TIGHTENING", "tightening"),
+    OPTION(INTEGER, "VALIDATESCALETO", "validatescaleto"),
     CALYX_OPTIONS,
     {.name = "item",
      .type = RM_ARG_STRING,

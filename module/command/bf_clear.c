@@ -20,8 +20,8 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
         stats.refused += status == CALYX_NO_MEMORY;
         return reply_not_made(ctx, status, &why);
     }
-    if (f->layout == &redisbloom_layout)
-        replicate_chain_clear(ctx, name, f->chain, expires);
+    if (f->layout->is_foreign)
+        replicate_clear_plainly(ctx, name, f, expires);
     else
         RM_ReplicateVerbatim(ctx);
     note_change(ctx, name, "bloom.clear");

@@ -15,12 +15,12 @@
 
 static int reply_cannot(RedisModuleCtx *ctx, const struct filter *f) {
     static const char REMEDY[] = "make one with BF.RESERVE … COUNTING";
-    if (f->layout == &redisbloom_layout)
+    if (f->layout->is_foreign)
         return reply_text(
             ctx,
-            "ERR the filter does not count: the redisbloom layout "
-            "has no room for counters; %s",
-            REMEDY);
+            "ERR the filter does not count: the %s layout has no room for "
+            "counters; %s",
+            f->layout->name, REMEDY);
     if (is_window(f))
         return RM_ReplyWithError(ctx, "ERR the filter does not count: it is a "
                                       "window, which forgets by itself");

@@ -6,6 +6,9 @@
 #include "command/options.h"
 #include "layout/window.h"
 #include "server/reply.h"
+#include "settings.h"
+
+/* ---- As RedisBloom has it ------------------------------------------------ */
 
 enum { FIELDS = 5 };
 
@@ -83,6 +86,70 @@ static int reply_fact(RedisModuleCtx *ctx, const struct filter *f,
     return RM_OK;
 }
 
+/* ---- As valkey-bloom has it, for filters of its layout ------------------- */
+
+enum { THEIR_RATE = FIELDS, THEIR_TIGHTENING, THEIR_MOST, THEIR_FIELDS };
+
+static const struct {
+    const char *word, *title;
+    int field;
+} their_fields[THEIR_FIELDS] = {
+    {"CAPACITY", "Capacity", 0},
+    {"SIZE", "Size", 1},
+    {"FILTERS", "Number of filters", 2},
+    {"ITEMS", "Number of items inserted", 3},
+    {"ERROR", "Error rate", THEIR_RATE},
+    {"EXPANSION", "Expansion rate", 4},
+    {"TIGHTENING", "Tightening ratio", THEIR_TIGHTENING},
+    {"MAXSCALEDCAPACITY", "Max scaled capacity", THEIR_MOST},
+};
+
+/* The last two are only of filters that grow. */
+static int their_number(const struct valkey_bloom *v) {
+    return v->params.expansion ? THEIR_FIELDS : THEIR_FIELDS - 2;
+}
+
+static int reply_their_value(RedisModuleCtx *ctx, const struct filter *f,
+                             int field) {
+    const struct valkey_bloom *const v = f->valkey;
+    struct filter_facts facts;
+    enum valkey_limit limit;
+    f->layout->describe(f, &facts);
+    if (field == THEIR_RATE) return RM_ReplyWithDouble(ctx, v->params.rate);
+    if (field == THEIR_TIGHTENING)
+        return RM_ReplyWithDouble(ctx, v->params.tightening);
+    if (field == THEIR_MOST)
+        return RM_ReplyWithLongLong(
+            ctx, (long long)valkey_scaled_capacity(
+                     v->part[0].capacity, &v->params,
+                     (uint64_t)settings.max_filter_bytes, 0, &limit));
+    reply_value(ctx, &facts, field);
+    return RM_OK;
+}
+
+static int reply_their_facts(RedisModuleCtx *ctx, const struct filter *f) {
+    const int n = their_number(f->valkey);
+    RM_ReplyWithArray(ctx, 2 * n);
+    for (int i = 0; i < n; i++) {
+        RM_ReplyWithSimpleString(ctx, their_fields[i].title);
+        reply_their_value(ctx, f, their_fields[i].field);
+    }
+    return RM_OK;
+}
+
+/* The value alone, where RedisBloom has an array of one. Our own fields are
+ * there as for any filter. */
+static int reply_their_fact(RedisModuleCtx *ctx, const struct filter *f,
+                            RedisModuleString *field) {
+    const int n = their_number(f->valkey);
+    for (int i = 0; i < n; i++)
+        if (is_word(field, their_fields[i].word))
+            return reply_their_value(ctx, f, their_fields[i].field);
+    return reply_our_fact(ctx, f, field);
+}
+
+/* ---- The handlers -------------------------------------------------------- */
+
 static int reply_parts(RedisModuleCtx *ctx, const struct filter *f) {
     struct filter_facts facts;
     struct part_facts part;
@@ -109,6 +176,9 @@ static int run_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc < 2 || argc > 3) return RM_WrongArity(ctx);
     struct filter *f;
     if (!find_filter(ctx, argv[1], MUST_EXIST, &f)) return RM_OK;
+    if (f->layout == &valkey_layout)
+        return argc == 2 ? reply_their_facts(ctx, f)
+                         : reply_their_fact(ctx, f, argv[2]);
     return argc == 2 ? reply_facts(ctx, f) : reply_fact(ctx, f, argv[2]);
 }
 
@@ -140,6 +210,9 @@ static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "MAYBE", "maybe"),
     OPTION(PURE_TOKEN, "WINDOW", "window"),
     OPTION(PURE_TOKEN, "GENERATIONS", "generations"),
+    OPTION(PURE_TOKEN, "ERROR", "error"),
+    OPTION(PURE_TOKEN, "TIGHTENING", "tightening"),
+    OPTION(PURE_TOKEN, "MAXSCALEDCAPACITY", "maxscaledcapacity"),
     END};
 
 static RedisModuleCommandArg info_args[] = {KEY,

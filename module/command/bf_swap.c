@@ -45,14 +45,15 @@ static void exchange(struct swap_key *live, struct swap_key *staged) {
     RM_UnlinkKey(staged->key);
 }
 
-/* A filter of RedisBloom's layout is moved by words that its server knows; the
- * number of the generation is lost on that way. */
+/* A filter of another module's layout is moved by words that any server knows;
+ * the number of the generation is lost on that way. */
 static void replicate_swap(RedisModuleCtx *ctx, RedisModuleString **argv,
                            const struct swap_key *live, const struct filter *f,
                            uint64_t generation) {
     char text[24];
-    if (f->layout == &redisbloom_layout) {
-        replicate_chain_swap(ctx, argv[1], argv[2], RM_GetAbsExpire(live->key));
+    if (f->layout->is_foreign) {
+        replicate_swap_plainly(ctx, argv[1], argv[2],
+                               RM_GetAbsExpire(live->key));
         return;
     }
     snprintf(text, sizeof text, "%llu", (unsigned long long)generation);

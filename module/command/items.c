@@ -69,7 +69,7 @@ static uint64_t item_lines(const struct filter *f) {
     f->layout->describe(f, &facts);
     if (steps_await_change(rare_of(f)->life))
         return facts.parts * (1 + COPIED_LINES);
-    if (f->layout != &redisbloom_layout ||
+    if (!f->layout->is_foreign ||
         !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
         return facts.parts;
     return facts.parts + newest.hashes / 8;

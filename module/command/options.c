@@ -1,8 +1,12 @@
 /*
  * Options: RedisBloom's (EXPANSION, NONSCALING; BF.INSERT also CAPACITY, ERROR,
- * NOCREATE and ITEMS) and ours (COUNTING, WINDOW, GENERATIONS; SEED, KIND,
- * LAYOUT, BEGAN, which replicas need to make the same filter). Words are
- * matched whole, in any case, and stand behind the key, never in its place.
+ * NOCREATE and ITEMS), those that valkey-bloom adds (BF.INSERT TIGHTENING, SEED
+ * with 32 bytes, VALIDATESCALETO, and no ITEMS), and ours (COUNTING, WINDOW,
+ * GENERATIONS; SEED, KIND, LAYOUT, BEGAN, which replicas need to make the same
+ * filter). Words are matched whole, in any case, and stand behind the key,
+ * never in its place.
+ *
+ * A filter that is made with words of valkey-bloom alone is one of its layout.
  */
 #include "command/options.h"
 
@@ -16,12 +20,18 @@
 
 /* ---- Numbers ------------------------------------------------------------- */
 
-enum number parse_error_rate(RedisModuleString *text, double *error) {
+enum number parse_rate(RedisModuleString *text, double *rate) {
     double x;
     if (RM_StringToDouble(text, &x) != RM_OK || isnan(x)) return NO_NUMBER;
     if (!(x > 0 && x < 1)) return OUT_OF_RANGE;
-    *error = fmin(x, CHAIN_MOST_ERROR);
+    *rate = x;
     return NUMBER;
+}
+
+enum number parse_error_rate(RedisModuleString *text, double *error) {
+    const enum number is = parse_rate(text, error);
+    if (is == NUMBER) *error = fmin(*error, CHAIN_MOST_ERROR);
+    return is;
 }
 
 enum number parse_whole(RedisModuleString *text, long long least,
@@ -58,7 +68,10 @@ struct parsing {
     struct options *out;
     bool non_scaling, has_expansion, has_layout, has_began;
     bool has_seed_or_kind;
-    int expansions; /* how often it was said */
+    bool is_insert;
+    bool is_valkeys;    /* has words that only valkey-bloom has */
+    long long scale_to; /* VALIDATESCALETO; 0 if it has none    */
+    int expansions;     /* how often it was said */
 };
 
 static enum number option_capacity(struct parsing *p,
@@ -70,13 +83,25 @@ static enum number option_capacity(struct parsing *p,
 }
 
 static enum number option_error(struct parsing *p, RedisModuleString *value) {
-    return parse_error_rate(value, &p->out->params.error);
+    return parse_rate(value, &p->out->params.error);
+}
+
+static enum number option_tightening(struct parsing *p,
+                                     RedisModuleString *value) {
+    p->is_valkeys = true;
+    return parse_rate(value, &p->out->params.tightening);
+}
+
+static enum number option_scale_to(struct parsing *p,
+                                   RedisModuleString *value) {
+    p->is_valkeys = true;
+    return parse_whole(value, 1, INT64_MAX, &p->scale_to);
 }
 
 static enum number option_expansion(struct parsing *p,
                                     RedisModuleString *value) {
     long long n = 0;
-    const enum number is = parse_whole(value, 0, MOST_EXPANSION, &n);
+    const enum number is = parse_whole(value, 0, UINT32_MAX, &n);
     p->out->params.expansion = p->out->params.unused_growth = (uint32_t)n;
     p->has_expansion = n > 0;
     p->expansions++;
@@ -101,6 +126,11 @@ static enum number option_seed(struct parsing *p, RedisModuleString *value) {
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     p->out->params.random_seed = false;
+    if (size == VALKEY_SEED_BYTES) { /* more than a number of 64 bits has */
+        p->is_valkeys = true;
+        memcpy(p->out->params.valkey_seed, text, size);
+        return NUMBER;
+    }
     p->has_seed_or_kind = true;
     return parse_seed(text, size, &p->out->params.seed) ? NUMBER : NO_NUMBER;
 }
@@ -188,7 +218,11 @@ struct option_row {
 static const char BAD_SEED[] =
     "ERR bad seed: it is a whole number from 0 to 18446744073709551615";
 static const char BAD_LAYOUT[] =
-    "ERR bad layout: there are native and redisbloom";
+    "ERR bad layout: there are native, redisbloom and valkey-bloom";
+static const char BAD_EXPANSION[] =
+    "ERR expansion must be in the range [0, 32768]";
+static const char BAD_TIGHTENING[] = "ERR (0 < tightening ratio range < 1)";
+static const char BAD_SCALE_TO[] = "ERR bad capacity";
 
 static const char BAD_WINDOW[] =
     "ERR bad window: it is a number of seconds from 0.001 to 315360000";
@@ -209,8 +243,7 @@ static const struct option_row options[] = {
      "Bad capacity"},
     {"ERROR", true, false, option_error, NULL, NULL, NULL, "Bad error rate"},
     {"EXPANSION", true, true, option_expansion, "ERR no expansion",
-     "ERR bad expansion", "ERR expansion must be in the range [0, 32768]",
-     "Bad expansion"},
+     "ERR bad expansion", BAD_EXPANSION, "Bad expansion"},
     {"NOCREATE", false, false, option_no_create, NULL, NULL, NULL, NULL},
     {"NONSCALING", false, true, option_non_scaling, NULL, NULL, NULL, NULL},
     {"SEED", true, true, option_seed, BAD_SEED, BAD_SEED, BAD_SEED, BAD_SEED},
@@ -218,6 +251,10 @@ static const struct option_row options[] = {
      BAD_KIND, BAD_KIND},
     {"LAYOUT", true, true, option_layout, BAD_LAYOUT, BAD_LAYOUT, BAD_LAYOUT,
      BAD_LAYOUT},
+    {"TIGHTENING", true, false, option_tightening, NULL, NULL, NULL,
+     BAD_TIGHTENING},
+    {"VALIDATESCALETO", true, false, option_scale_to, NULL, NULL, NULL,
+     BAD_SCALE_TO},
 };
 
 static const struct option_row *option_named(RedisModuleString *text) {
@@ -238,6 +275,7 @@ struct filter_params default_params(void) {
         .unused_growth = (uint32_t)settings.expansion,
         .random_seed = settings.random_seed,
         .seed = settings.seed,
+        .tightening = settings.tightening,
     };
 }
 
@@ -250,7 +288,7 @@ static struct parsing begin(struct options *out) {
 static const char *complete_window(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
     if (p->has_layout && params->layout != &native_layout)
-        return "ERR the redisbloom layout has no windows; say LAYOUT native";
+        return "ERR only the native layout has windows; say LAYOUT native";
     if (params_can_remove(params))
         return "ERR WINDOW and COUNTING exclude each other: a window forgets "
                "by itself";
@@ -260,15 +298,58 @@ static const char *complete_window(struct parsing *p) {
     return NULL;
 }
 
+/* Can it grow until it holds that number of items? */
+static const char *check_scaling(const struct parsing *p) {
+    const struct filter_params *const params = &p->out->params;
+    const struct valkey_params grows = {.rate = params->error,
+                                        .tightening = params->tightening,
+                                        .expansion = params->expansion};
+    enum valkey_limit limit;
+    if (params->expansion == 0)
+        return "ERR cannot use NONSCALING and VALIDATESCALETO options together";
+    valkey_scaled_capacity(params->capacity, &grows,
+                           (uint64_t)settings.max_filter_bytes,
+                           (uint64_t)p->scale_to, &limit);
+    switch (limit) {
+        case VALKEY_ENOUGH: return NULL;
+        case VALKEY_RATE:
+            return "ERR provided VALIDATESCALETO causes false positive to "
+                   "degrade to 0";
+        case VALKEY_MEMORY: break;
+        case VALKEY_LARGE: return BAD_SCALE_TO;
+    }
+    return "ERR provided VALIDATESCALETO causes bloom object to exceed memory "
+           "limit";
+}
+
+static const char *complete_valkeys(struct parsing *p) {
+    struct filter_params *const params = &p->out->params;
+    if (p->is_valkeys && p->has_layout && params->layout != &valkey_layout)
+        return "ERR TIGHTENING, VALIDATESCALETO and a SEED of 32 bytes are of "
+               "the valkey-bloom layout; say LAYOUT valkey-bloom, or nothing";
+    if (p->has_seed_or_kind || params->window || params_can_remove(params))
+        return "ERR the valkey-bloom layout has no kinds, counters or windows, "
+               "and a SEED of 32 bytes";
+    params->layout = &valkey_layout;
+    return p->scale_to ? check_scaling(p) : NULL;
+}
+
 /* The same of any filter. The redisbloom layout has no kinds: a kind that can
  * do more is native, unless LAYOUT says otherwise. */
 static const char *complete(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
     if (p->non_scaling) params->expansion = 0;
+    if (p->is_valkeys || (p->has_layout && params->layout == &valkey_layout))
+        return complete_valkeys(p);
+    params->error = fmin(params->error, CHAIN_MOST_ERROR);
+    if (params->unused_growth > MOST_EXPANSION)
+        return p->is_insert ? "Bad expansion" : BAD_EXPANSION;
     if (params->window) return complete_window(p);
     if (params->generations || p->has_began)
         return "ERR GENERATIONS and BEGAN go with WINDOW";
-    if (!p->has_layout && params_can_remove(params))
+    if (!p->has_layout &&
+        (params_can_remove(params) ||
+         (p->has_seed_or_kind && params->layout == &valkey_layout)))
         params->layout = &native_layout;
     if (params->layout != &redisbloom_layout) return NULL;
     if (params_can_remove(params))
@@ -335,6 +416,7 @@ const char *parse_reserve(RedisModuleString **argv, int argc,
 const char *parse_insert(RedisModuleString **argv, int argc,
                          struct options *out) {
     struct parsing p = begin(out);
+    p.is_insert = true;
     for (int at = 2; at < argc;) {
         if (is_word(argv[at], "ITEMS")) {
             out->items = at + 1;
@@ -348,6 +430,10 @@ const char *parse_insert(RedisModuleString **argv, int argc,
             return option->insert_bad;
         at += option->has_value ? 2 : 1;
     }
-    if (out->items == 0 || out->items >= argc) return WRONG_ARITY;
+    /* valkey-bloom makes a filter without items, too. */
+    if (out->items == 0 && p.is_valkeys)
+        out->items = argc;
+    else if (out->items == 0 || out->items >= argc)
+        return WRONG_ARITY;
     return complete(&p);
 }

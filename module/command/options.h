@@ -8,7 +8,7 @@
 struct options {
     struct filter_params params;
     bool no_create;
-    int items; /* index of the first item; 0 if there is none */
+    int items; /* index of the first item; argc if there is none */
 };
 
 /* NULL, or the text of an error; "" for a wrong number of arguments. The texts
@@ -26,6 +26,8 @@ bool is_word(RedisModuleString *text, const char *word);
 
 /* Numbers, as the commands and the configuration take them. */
 enum number { NUMBER, NO_NUMBER, OUT_OF_RANGE };
+enum number parse_rate(RedisModuleString *text, double *rate);
+/* As a rate of RedisBloom: at most 0.25. */
 enum number parse_error_rate(RedisModuleString *text, double *error);
 enum number parse_whole(RedisModuleString *text, long long least,
                         long long most, long long *number);

@@ -18,6 +18,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"
@@ -249,15 +250,65 @@ static void write_expiry(RedisModuleCtx *ctx, RedisModuleString *name,
         RM_Replicate(ctx, "PERSIST", "s", name);
 }
 
-void replicate_chain_clear(RedisModuleCtx *ctx, RedisModuleString *name,
-                           const struct chain *c, long long expires) {
+/* ---- valkey-bloom -------------------------------------------------------- */
+
+/* Without an exponent, and so that the same number is read. */
+static void write_plain(char *text, size_t room, double value) {
+    for (int digits = 1; digits < 400; digits++) {
+        snprintf(text, room, "%.*f", digits, value);
+        if (strtod(text, NULL) == value) return;
+    }
+}
+
+/* As valkey-bloom does: by BF.INSERT, with items or without. */
+static void replicate_valkey(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct valkey_bloom *v,
+                             RedisModuleString **items, size_t n) {
+    char capacity[24], expansion[24], rate[420], tightening[420];
+    const struct valkey_params *const is = &v->params;
+    const char *const seed = (const char *)is->seed;
+    snprintf(capacity, sizeof capacity, "%llu",
+             (unsigned long long)v->part[0].capacity);
+    snprintf(expansion, sizeof expansion, "%u", is->expansion);
+    write_plain(rate, sizeof rate, is->rate);
+    write_plain(tightening, sizeof tightening, is->tightening);
+    RedisModuleString *grows[2] = {
+        RM_CreateString(ctx, is->expansion ? "EXPANSION" : "NONSCALING",
+                        strlen(is->expansion ? "EXPANSION" : "NONSCALING")),
+        RM_CreateString(ctx, expansion, strlen(expansion))};
+    const size_t words = is->expansion ? 2 : 1;
+    if (n == 0)
+        RM_Replicate(ctx, "BF.INSERT", "scccccccbv", name, "CAPACITY", capacity,
+                     "ERROR", rate, "TIGHTENING", tightening, "SEED", seed,
+                     (size_t)VALKEY_SEED_BYTES, grows, words);
+    else
+        RM_Replicate(ctx, "BF.INSERT", "scccccccbvcv", name, "CAPACITY",
+                     capacity, "ERROR", rate, "TIGHTENING", tightening, "SEED",
+                     seed, (size_t)VALKEY_SEED_BYTES, grows, words, "ITEMS",
+                     items, n);
+    for (int i = 0; i < 2; i++) RM_FreeString(ctx, grows[i]);
+}
+
+/* ---- Any other module ---------------------------------------------------- */
+
+static void replicate_foreign(RedisModuleCtx *ctx, RedisModuleString *name,
+                              const struct filter *f, RedisModuleString **items,
+                              size_t n) {
+    if (f->layout == &valkey_layout)
+        replicate_valkey(ctx, name, f->valkey, items, n);
+    else
+        replicate_chain(ctx, name, f->chain, items, n);
+}
+
+void replicate_clear_plainly(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct filter *f, long long expires) {
     RM_Replicate(ctx, "UNLINK", "s", name);
-    replicate_chain(ctx, name, c, NULL, 0);
+    replicate_foreign(ctx, name, f, NULL, 0);
     if (expires >= 0) write_expiry(ctx, name, expires);
 }
 
-void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
-                          RedisModuleString *staged, long long expires) {
+void replicate_swap_plainly(RedisModuleCtx *ctx, RedisModuleString *live,
+                            RedisModuleString *staged, long long expires) {
     RM_Replicate(ctx, "UNLINK", "s", live); /* in the background */
     RM_Replicate(ctx, "RENAME", "ss", staged, live);
     write_expiry(ctx, live, expires);
@@ -315,8 +366,8 @@ void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                    const struct filter *f, const struct filter_params *params,
                    RedisModuleString **items, size_t n) {
     enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
-    if (f->layout == &redisbloom_layout) {
-        replicate_chain(ctx, name, f->chain, items, n);
+    if (f->layout->is_foreign) {
+        replicate_foreign(ctx, name, f, items, n);
         return;
     }
     struct argument_list words = arguments_for(ctx, params);

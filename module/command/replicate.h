@@ -3,10 +3,11 @@
  * as it reads them, and written so that it understands them.
  *
  * A stream does not say which module wrote it. But filters of our own layouts
- * are made in it by words that RedisBloom does not have (LAYOUT, KIND, SEED).
- * Where these are missing, the filter is one of RedisBloom's, or one of its
- * layout that was made here, which is the same. So both sides can be replaced
- * by the other, with any settings.
+ * are made in it by words that RedisBloom does not have (LAYOUT, KIND, SEED),
+ * and those of valkey-bloom by words that only it has (TIGHTENING, SEED with 32
+ * bytes). Where these are missing, the filter is one of RedisBloom's, or one of
+ * its layout that was made here, which is the same. So all sides can be
+ * replaced by each other, with any settings.
  */
 #ifndef CALYX_MODULE_REPLICATE_H
 #define CALYX_MODULE_REPLICATE_H
@@ -35,12 +36,13 @@ struct filter_params redisbloom_params(void);
 void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
                      const struct chain *c, RedisModuleString **more, size_t n);
 
-/* Replicate that such a filter was emptied, or replaced another. The key
- * expires then, in Unix time in milliseconds; never if that is negative. */
-void replicate_chain_clear(RedisModuleCtx *ctx, RedisModuleString *name,
-                           const struct chain *c, long long expires);
-void replicate_chain_swap(RedisModuleCtx *ctx, RedisModuleString *live,
-                          RedisModuleString *staged, long long expires);
+/* Replicate that a filter of another module's layout was emptied, or replaced
+ * another, by words that the module's server knows. The key expires then, in
+ * Unix time in milliseconds; never if that is negative. */
+void replicate_clear_plainly(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct filter *f, long long expires);
+void replicate_swap_plainly(RedisModuleCtx *ctx, RedisModuleString *live,
+                            RedisModuleString *staged, long long expires);
 
 /* Replicate what was loaded into such a filter: its header, and the bytes of
  * its bodies that end at iterator `at`, with all bits that are set there.

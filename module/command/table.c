@@ -4,11 +4,11 @@
 struct stats stats;
 
 static const struct command *const table[] = {
-    &bf_reserve,   &bf_add,        &bf_madd,    &bf_insert, &bf_exists,
-    &bf_mexists,   &bf_info,       &bf_card,    &bf_debug,  &bf_scandump,
-    &bf_loadchunk, &bf_dump,       &bf_restore, &bf_del,    &bf_mdel,
-    &bf_count,     &bf_guard,      &bf_swap,    &bf_merge,  &bf_mergepart,
-    &bf_copypart,  &bf_similarity, &bf_clear,   &bf_rotate,
+    &bf_reserve,   &bf_add,      &bf_madd,       &bf_insert,  &bf_exists,
+    &bf_mexists,   &bf_info,     &bf_card,       &bf_debug,   &bf_scandump,
+    &bf_loadchunk, &bf_dump,     &bf_load,       &bf_restore, &bf_del,
+    &bf_mdel,      &bf_count,    &bf_guard,      &bf_swap,    &bf_merge,
+    &bf_mergepart, &bf_copypart, &bf_similarity, &bf_clear,   &bf_rotate,
 };
 
 /* ---- Docs that several commands share ------------------------------------ */

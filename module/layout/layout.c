@@ -7,7 +7,7 @@
 #include "server/allocator.h"
 #include "server/thread.h"
 
-const struct filter_layout *const layouts[] = {&native_layout,
+const struct filter_layout *const layouts[] = {&native_layout, &valkey_layout,
                                                &redisbloom_layout, NULL};
 
 const struct filter_layout *layout_named(const char *name, size_t size) {
@@ -232,6 +232,12 @@ calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why) {
     struct filter *f = allocate_filter(layout);
     return finish(f, layout->load(io, encoding, f, why), out);
+}
+
+calyx_status filter_load_payload(const void *payload, size_t size,
+                                 struct filter **out, calyx_error *why) {
+    struct filter *f = allocate_filter(&valkey_layout);
+    return finish(f, valkey_load_filter(payload, size, f, why), out);
 }
 
 static void uncount(struct filter *f) {

@@ -1,9 +1,10 @@
 /*
- * What a key holds: a filter in one of two layouts, behind one interface. Every
- * command works on both.
+ * What a key holds: a filter in one of three layouts, behind one interface.
+ * Every command works on all of them.
  *
- *     native       a filter of the library; what new filters are
- *     redisbloom   a chain as RedisBloom makes it; see redisbloom_chain.h
+ *     native         a filter of the library; what new filters are
+ *     redisbloom     a chain as RedisBloom makes it; see redisbloom_chain.h
+ *     valkey-bloom   parts as valkey-bloom makes them; see valkey_bloom.h
  *
  * and windows, which are several native ones; see window.h.
  *
@@ -15,6 +16,7 @@
 #include <calyx/calyx.h>
 
 #include "layout/redisbloom_chain.h"
+#include "layout/valkey_bloom.h"
 #include "server/api.h"
 
 /* How to make a filter. It has everything that the bits depend on, and is
@@ -30,7 +32,9 @@ struct filter_params {
     const char *kind;       /* NULL for what suits the rate */
     uint64_t window;        /* milliseconds; 0: no window   */
     uint32_t generations;
-    uint64_t began; /* Unix time in milliseconds    */
+    uint64_t began;                         /* Unix time in milliseconds    */
+    double tightening;                      /* valkey-bloom only, as is     */
+    uint8_t valkey_seed[VALKEY_SEED_BYTES]; /* unless random_seed */
 };
 
 bool params_can_remove(const struct filter_params *params);
@@ -58,6 +62,7 @@ struct filter {
         calyx_filter *native; /* but see native_of */
         void *bits;           /* if it is small    */
         struct chain *chain;
+        struct valkey_bloom *valkey;
         struct time_window *window;
     };
     struct rare *rare;   /* see rare_of, rare_for                   */
@@ -127,6 +132,8 @@ struct piece {
 
 struct filter_layout {
     const char *name;
+    bool
+        is_foreign; /* another module's: streams and files must be fit for it */
     calyx_status (*make)(struct filter_params *params, struct filter *f,
                          calyx_error *why);
     calyx_status (*copy)(const struct filter *f, struct filter *to,
@@ -166,7 +173,7 @@ struct filter_layout {
 };
 
 extern const struct filter_layout native_layout, redisbloom_layout,
-    window_layout;
+    valkey_layout, window_layout;
 extern const struct filter_layout
     *const layouts[];         /* by name; ends with NULL */
 enum { NATIVE_ENCODING = 2 }; /* of RDB files */
@@ -217,6 +224,12 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why);
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why);
+
+/* Make a filter of the payload of valkey-bloom's BF.LOAD. */
+calyx_status filter_load_payload(const void *payload, size_t size,
+                                 struct filter **out, calyx_error *why);
+calyx_status valkey_load_filter(const void *payload, size_t size,
+                                struct filter *f, calyx_error *why);
 
 /* Most commands use the same filter as the one before. So prefetch the item's
  * memory there before the key is opened, and say afterwards which filter it

@@ -186,6 +186,7 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout redisbloom_layout = {
     .name = "redisbloom",
+    .is_foreign = true,
     .make = make,
     .copy = copy,
     .free = free_filter,

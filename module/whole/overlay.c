@@ -7,12 +7,11 @@
 
 bool is_mergeable(RedisModuleCtx *ctx, const struct filter *f,
                   const char *which) {
-    if (f->layout == &redisbloom_layout)
+    if (f->layout->is_foreign)
         reply_text(ctx,
-                   "ERR the %s is of the redisbloom layout, which keeps no "
-                   "seed and counts items as they come; only native filters "
-                   "can be laid over each other",
-                   which);
+                   "ERR the %s is of the %s layout, which counts items as they "
+                   "come; only native filters can be laid over each other",
+                   which, f->layout->name);
     else if (is_window(f))
         reply_text(ctx,
                    "ERR the %s is a window, which has a filter for each of its "

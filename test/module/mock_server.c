@@ -6,7 +6,7 @@
 
 #include "../../module/type.h"
 
-RedisModuleTypeMethods mock_native, mock_redisbloom, mock_window;
+RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey, mock_window;
 size_t mock_takes_left, mock_most_bytes, mock_blocks;
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -173,6 +173,7 @@ static RedisModuleType *keep_type(RedisModuleCtx *ctx, const char *name,
     RedisModuleTypeMethods *kept =
         strcmp(name, "MBbloom--") == 0   ? &mock_redisbloom
         : strcmp(name, "calyxbw-1") == 0 ? &mock_window
+        : strcmp(name, "bloomfltr") == 0 ? &mock_valkey
                                          : &mock_native;
     *kept = *type;
     return (RedisModuleType *)kept;

@@ -24,7 +24,8 @@ struct RedisModuleDigest {
 };
 
 /* What the module registered. */
-extern RedisModuleTypeMethods mock_native, mock_redisbloom, mock_window;
+extern RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey,
+    mock_window;
 
 /* How many more times there is memory to be had by RM_TryAlloc, and the most
  * that is given at once. */

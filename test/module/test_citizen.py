@@ -10,10 +10,10 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
                      free_port, info, resident, until, work_of, work_to_read)
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
-            "loadchunk guard swap del mdel count dump restore "
+            "loadchunk guard swap del mdel count dump load restore "
             "merge mergepart copypart similarity clear rotate").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
-                   "restore", "merge"}
+                   "load", "restore", "merge"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
                             "rotate"}
 SLOW = {"similarity", "dump", "mexists"}
@@ -93,10 +93,7 @@ def test_load_arguments(start, arguments, wanted):
 
 
 OF_OTHERS = ("cf-bucket-size", "cf-initial-size", "cf-max-iterations",
-             "cf-expansion-factor", "cf-max-expansions", "bloom-capacity",
-             "bloom-expansion", "bloom-expansion-rate", "bloom-fp-rate",
-             "bloom-tightening-ratio", "bloom-memory-usage-limit",
-             "bloom-max-item-size", "bloom-use-random-seed",
+             "cf-expansion-factor", "cf-max-expansions", "bloom-max-item-size",
              "bloom-defrag-enabled")
 
 
@@ -149,7 +146,8 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("junk", "1"), "Unrecognized option"),
     (("ERROR_RATE", "2"), "must be in the range (0.000000, 1.000000)"),
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
-    (("calyx-layout", "x"), "calyx-layout is native or redisbloom"),
+    (("calyx-layout", "x"), "calyx-layout is native, redisbloom or "
+     "valkey-bloom"),
     (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
@@ -221,7 +219,7 @@ def test_every_command_and_setting_is_documented(r):
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]
-    assert len(names) == 8
+    assert len(names) == 9
     for name in names:
         assert f"`{name.decode().removeprefix(PREFIX)}`" in text
 

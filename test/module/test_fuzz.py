@@ -11,6 +11,7 @@ import pytest
 from redisbloom_data import cases, dump_payload, seal
 from resp import Error, encode
 from servers import info
+from valkey_bloom_model import Bloom
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "examples"))
@@ -26,13 +27,14 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "junk", "\0", "a\r\nb", "%s%n", "é", "k" * 300, "CAPACITY", "ITEMS",
           "ERROR", "EXPANSION", "NONSCALING", "NOCREATE", "SEED", "KIND",
           "LAYOUT", "GENERATION", "COUNTING", "WINDOW", "GENERATIONS", "BEGAN",
-          "native", "redisbloom", "line", "counting", "flat",
+          "native", "redisbloom", "valkey-bloom", "TIGHTENING",
+          "VALIDATESCALETO", "s" * 32, "MAXSCALEDCAPACITY", "line", "counting", "flat",
           "BEGIN", "CHUNK", "COMMIT", "STATUS", "0" * 16]
-KEYS = ["", "k", "ns", "count", "win", "part", "begun", "str", "CAPACITY",
+KEYS = ["", "k", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
         "NONSCALING", "EXPANSION", "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK", "BF.DUMP", "BF.RESTORE", "BF.GUARD", "BF.SWAP",
+            "BF.LOADCHUNK", "BF.LOAD", "BF.DUMP", "BF.RESTORE", "BF.GUARD", "BF.SWAP",
             "BF.DEL", "BF.MDEL", "BF.COUNT", "BF.MERGE", "BF.SIMILARITY",
             "BF.CLEAR", "BF.ROTATE"]
 
@@ -53,6 +55,7 @@ def test_random_arguments(quiet):
         r("BF.RESERVE", "ns", 0.01, 3, "NONSCALING")
         r("BF.INSERT", "count", "COUNTING", "ITEMS", *VALUES)
         r("BF.INSERT", "win", "WINDOW", 5, "ITEMS", *VALUES)
+        r("BF.INSERT", "valkey", "TIGHTENING", 0.5, "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
         r("BF.RESTORE", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
@@ -67,7 +70,7 @@ def test_options_in_every_order_with_every_value(quiet):
     r = quiet.client()
     for value in VALUES:
         for option in ("CAPACITY", "ERROR", "EXPANSION", "SEED", "KIND",
-                       "LAYOUT", "WINDOW"):
+                       "LAYOUT", "WINDOW", "TIGHTENING", "VALIDATESCALETO"):
             r("DEL", "k")
             answer = r("BF.INSERT", "k", option, value, "ITEMS", "a")
             assert answer == [1] or isinstance(answer, Error)
@@ -83,7 +86,7 @@ def test_items_and_keys_of_every_size(quiet):
     r = quiet.client()
     for size in (0, 1, 16, 17, 128, 129, 240, 241, 65536, 64 << 20):
         item = b"\xff" * size
-        for layout in ("native", "redisbloom"):
+        for layout in ("native", "redisbloom", "valkey-bloom"):
             r("BF.INSERT", f"k{layout}", "LAYOUT", layout, "ITEMS", item)
             assert r("BF.EXISTS", f"k{layout}", item) == 1
     assert r("BF.ADD", "", "") == 1 and r("BF.EXISTS", "", "") == 1
@@ -129,9 +132,22 @@ def window_samples(r):
     return out
 
 
+def valkey_samples(r):
+    """Whole, grown, and partly loaded."""
+    out = []
+    for n, how in ((5, ()), (100, ("EXPANSION", 3)), (10, ("NONSCALING",))):
+        r("BF.INSERT", "k", "TIGHTENING", 0.5, "CAPACITY", 10, *how, "ITEMS",
+          *range(n))
+        r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
+        out += [r("DUMP", "k")[:-10], r("DUMP", "p")[:-10]]
+        r("DEL", "k", "p")
+    return out
+
+
 def samples(r):
-    return native_samples(r) + window_samples(r) + [case.payload()[:-10] for case in cases()
-                                if len(case.payload()) < 1000]
+    return (native_samples(r) + window_samples(r) + valkey_samples(r) +
+            [case.payload()[:-10] for case in cases()
+             if len(case.payload()) < 1000])
 
 
 INTERESTING = [0, 1, 2, 3, 63, 64, 127, 128, 255, 2**14, 2**31 - 1, 2**31,
@@ -383,7 +399,7 @@ def test_damaged_dumps(quiet):
     generator = random.Random(6)
     dumps = []
     for how in (("LAYOUT", "native"), ("LAYOUT", "redisbloom"), ("COUNTING",),
-                ("WINDOW", 1000, "GENERATIONS", 2)):
+                ("WINDOW", 1000, "GENERATIONS", 2), ("LAYOUT", "valkey-bloom")):
         for capacity, n in ((10, 5), (10, 300)):
             r("BF.INSERT", "k", *how, "CAPACITY", capacity, "ITEMS", *range(n))
             dumps.append(dump(r, "k"))
@@ -404,6 +420,34 @@ def test_damaged_dumps(quiet):
         r.pipeline(commands)
     assert quiet.alive(), quiet.text()[-3000:]
     assert used(r) < before + (4 << 20)
+
+
+def test_damaged_payloads_of_bf_load(quiet):
+    r = quiet.client()
+    generator = random.Random(9)
+    chance = random.Random(10)
+    good = []
+    for capacity, n, expansion in ((10, 5, 2), (10, 300, 2), (3, 40, 1), (9, 9, 0)):
+        bloom = Bloom(0.01, capacity, expansion, 0.5, chance.randbytes(32))
+        for i in range(n):
+            bloom.add(b"%d" % i)
+        good.append(bloom.load_payload())
+        assert r("BF.LOAD", "k", good[-1]) == "OK" and r("DEL", "k") == 1
+    before, accepted = used(r), 0
+    for _ in range(0, COUNT, 500):
+        commands = []
+        for _ in range(500):
+            payload = generator.choice(good)
+            # mutated() leaves the first ten bytes alone
+            changed = mutated(generator, bytes(10) + payload)[10:]
+            commands += [("DEL", "k"), ("BF.LOAD", "k", changed), *PROBES]
+        answers = r.pipeline(commands)
+        for answer in answers[1::2 + len(PROBES)]:
+            assert answer == "OK" or isinstance(answer, Error)
+            accepted += answer == "OK"
+    assert quiet.alive(), quiet.text()[-3000:]
+    assert used(r) < before + (4 << 20)
+    assert 0 < accepted < COUNT
 
 
 def test_what_is_no_command_does_no_harm(quiet):

@@ -64,7 +64,7 @@ def has_wrong_arity(client, *words):
     ("k 0.01 100 KIND lime", Error(
         "ERR bad kind: there are line, line2, split, flat, counting")),
     ("k 0.01 100 LAYOUT", Error(
-        "ERR bad layout: there are native and redisbloom")),
+        "ERR bad layout: there are native, redisbloom and valkey-bloom")),
     ("k 0.01 100 NONSCALING EXPANSION 0", Simple("OK")),
     ("k 0.01 100 expansion 0", Simple("OK")),
     ("k 0.01 100 EXPANSION 32768", Simple("OK")),

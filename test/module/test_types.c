@@ -21,6 +21,7 @@ static const struct {
     int encoding;
 } all[] = {{&native_layout, &mock_native, 2},
            {&redisbloom_layout, &mock_redisbloom, 4},
+           {&valkey_layout, &mock_valkey, 1},
            {&window_layout, &mock_window, 1}};
 enum { TYPES = sizeof all / sizeof *all };
 
@@ -50,7 +51,8 @@ static struct filter *make(const struct filter_layout *layout, unsigned items) {
                                    .expansion = 2,
                                    .seed = 5,
                                    .window = 1000,
-                                   .generations = 3};
+                                   .generations = 3,
+                                   .tightening = 0.5};
     struct filter *f = NULL;
     calyx_error why;
     if (filter_new(&params, &f, &why) != CALYX_OK) return NULL;

@@ -275,7 +275,7 @@ def test_errors(r, layout):
             (("GENERATIONS", 4), "ERR GENERATIONS and BEGAN go with WINDOW"),
             (("WINDOW", 5, "COUNTING"), "ERR WINDOW and COUNTING exclude"),
             (("WINDOW", 5, "LAYOUT", "redisbloom"),
-             "ERR the redisbloom layout has no windows")):
+             "ERR only the native layout has windows")):
         answer = r("BF.RESERVE", "k", 0.01, 100, *words)
         assert isinstance(answer, Error) and answer.startswith(text), answer
         if len(words) > 1:

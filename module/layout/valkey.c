@@ -1,0 +1,358 @@
+/*
+ * The valkey-bloom layout: valkey_bloom.h behind the interface of layout.h.
+ *
+ * Its RDB type, `bloomfltr` with encoding 1: U unsigned, D double, S string:
+ *
+ *     U parts, U expansion, D rate, D tightening, U seed is random;
+ *     for each part: U capacity, [U items: last part only], S blob
+ *
+ * Versions before 1.0 have the blob first, with the same encoding. The server's
+ * API cannot look ahead, so the setting calyx-valkey-order says which it is.
+ */
+#include <string.h>
+
+#include "layout/layout.h"
+#include "layout/valkey_bloom.h"
+#include "server/allocator.h"
+#include "settings.h"
+
+static void note_bytes(struct filter *f) {
+    f->bytes = f->valkey->bytes;
+    f->arrived = f->valkey->arrived;
+}
+
+static calyx_status noted(struct filter *f, calyx_status status) {
+    if (status == CALYX_OK) note_bytes(f);
+    return status;
+}
+
+static void choose_seed(struct filter_params *params) {
+    uint8_t *const seed = params->valkey_seed;
+    if (params->random_seed && settings.valkey_random_seed)
+        RM_GetRandomBytes(seed, VALKEY_SEED_BYTES);
+    else if (params->random_seed)
+        memcpy(seed, valkey_fixed_seed, VALKEY_SEED_BYTES);
+    params->random_seed = false;
+}
+
+static calyx_status make(struct filter_params *params, struct filter *f,
+                         calyx_error *why) {
+    choose_seed(params);
+    struct valkey_params wanted = {
+        .rate = params->error,
+        .tightening = params->tightening,
+        .expansion = params->expansion,
+        .seed_is_random = memcmp(params->valkey_seed, valkey_fixed_seed,
+                                 VALKEY_SEED_BYTES) != 0,
+    };
+    memcpy(wanted.seed, params->valkey_seed, VALKEY_SEED_BYTES);
+    return noted(f, valkey_new(params->capacity, &wanted, &plain_memory,
+                               &f->valkey, why));
+}
+
+static calyx_status copy(const struct filter *f, struct filter *to,
+                         calyx_error *why) {
+    return noted(to, valkey_copy(f->valkey, &to->valkey, why));
+}
+
+static calyx_status make_like(const struct filter *f, struct filter *to,
+                              calyx_error *why) {
+    return noted(to, valkey_new_like(f->valkey, &to->valkey, why));
+}
+
+static void free_filter(struct filter *f) {
+    valkey_free(f->valkey);
+}
+
+/* ---- Items --------------------------------------------------------------- */
+
+static bool has(const struct filter *f, const void *key, size_t size) {
+    return valkey_has(f->valkey, key, size);
+}
+
+static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
+                       bool *found) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        found[i] = valkey_has(f->valkey, keys[i].data, keys[i].size);
+        total += found[i];
+    }
+    return total;
+}
+
+static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
+                             bool *fresh, bool *changed, size_t *done,
+                             calyx_error *why) {
+    (void)changed; /* which is `fresh` */
+    calyx_status status = CALYX_OK;
+    for (*done = 0; *done < n; ++*done) {
+        const calyx_key *const key = &keys[*done];
+        status =
+            valkey_add(f->valkey, key->data, key->size, &fresh[*done], why);
+        if (status != CALYX_OK) break;
+    }
+    note_bytes(f);
+    return status;
+}
+
+/* ---- Descriptions -------------------------------------------------------- */
+
+static uint64_t memory_used(const struct filter *f) {
+    const struct valkey_bloom *const v = f->valkey;
+    uint64_t sum =
+        sizeof *f + RM_MallocSize(f->valkey) + RM_MallocSize(v->part);
+    for (uint32_t i = 0; i < v->parts; i++)
+        sum += RM_MallocSize(v->part[i].blob);
+    return sum;
+}
+
+static void describe(const struct filter *f, struct filter_facts *facts) {
+    const struct valkey_bloom *const v = f->valkey;
+    *facts = (struct filter_facts){
+        .capacity = valkey_capacity(v),
+        .size = valkey_size(v->parts, v->bytes),
+        .parts = v->parts,
+        .items = v->items,
+        .expansion = v->params.expansion,
+    };
+}
+
+static bool describe_part(const struct filter *f, uint32_t number,
+                          struct part_facts *facts) {
+    if (number >= f->valkey->parts) return false;
+    const struct valkey_part *const p = &f->valkey->part[number];
+    *facts = (struct part_facts){
+        .bytes = p->bytes,
+        .bits = 8 * p->bytes,
+        .capacity = p->capacity,
+        .items = p->items,
+        .hashes = p->hashes,
+        .hash_bits = 64,
+        .error = valkey_rate(&f->valkey->params, number),
+    };
+    return true;
+}
+
+/* ---- Dumps --------------------------------------------------------------- */
+
+static struct piece dump_head(const struct filter *f) {
+    const size_t size = valkey_head_size(f->valkey);
+    uint8_t *const head = RM_Alloc(size);
+    valkey_put_head(f->valkey, head);
+    return (struct piece){1, head, size, head};
+}
+
+/* As many bytes as RedisBloom has in a chunk, of one part. */
+static struct piece dump_from(const struct filter *f, int64_t at) {
+    const struct valkey_bloom *const v = f->valkey;
+    const uint64_t from = (uint64_t)at - 1;
+    uint64_t size = 0;
+    const uint8_t *const bits =
+        at > 0 && from < v->arrived ? valkey_bits_from(v, from, &size) : NULL;
+    if (!bits) return (struct piece){0};
+    if (size > v->arrived - from) size = v->arrived - from;
+    if (size > CHAIN_MOST_CHUNK) size = CHAIN_MOST_CHUNK;
+    return (struct piece){at + (int64_t)size, bits, (size_t)size, NULL};
+}
+
+static bool is_head(const void *bytes, size_t size) {
+    return valkey_is_head(bytes, size);
+}
+
+static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
+                              calyx_error *why) {
+    return noted(f,
+                 valkey_load_head(bytes, size, &plain_memory, &f->valkey, why));
+}
+
+static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
+                               size_t size, bool *changed, calyx_error *why) {
+    struct valkey_bloom *const v = f->valkey;
+    const uint8_t *const more = bytes;
+    *changed = false;
+    if (at <= 0 || (uint64_t)at <= size)
+        return valkey_fail(why, CALYX_BAD_ARGUMENT,
+                           "received bad data: a piece of %zu bytes cannot end "
+                           "at iterator %lld",
+                           size, (long long)at);
+    const uint64_t from = (uint64_t)at - size - 1;
+    uint64_t there = 0;
+    uint8_t *const bits = valkey_bits_from(v, from, &there);
+    if (!bits || size > there || from > v->arrived)
+        return valkey_fail(why, CALYX_BAD_ARGUMENT,
+                           "received bad data: the next piece must begin at "
+                           "byte %llu, not at %llu, and end with its part",
+                           (unsigned long long)v->arrived,
+                           (unsigned long long)from);
+    for (size_t i = 0; i < size; i++) {
+        *changed |= (more[i] & ~bits[i]) != 0;
+        bits[i] |= more[i];
+    }
+    if (from + size > v->arrived) {
+        v->arrived = from + size;
+        *changed = true;
+    }
+    note_bytes(f);
+    return CALYX_OK;
+}
+
+/* ---- Saving and loading -------------------------------------------------- */
+
+/* Beside the number of parts, which is smaller: the bytes that have arrived
+ * follow. valkey-bloom refuses such a filter, as it should. */
+static const uint64_t PARTIAL = UINT64_C(1) << 32;
+
+enum { CAPACITY_FIRST, BITMAP_FIRST }; /* settings.valkey_order */
+
+static void save_numbers(const struct valkey_part *p, bool last,
+                         RedisModuleIO *io) {
+    RM_SaveUnsigned(io, p->capacity);
+    if (last) RM_SaveUnsigned(io, p->items);
+}
+
+static void save(const struct filter *f, RedisModuleIO *io) {
+    const struct valkey_bloom *const v = f->valkey;
+    const bool partial = v->arrived < v->bytes;
+    RM_SaveUnsigned(io, v->parts | (partial ? PARTIAL : 0));
+    RM_SaveUnsigned(io, v->params.expansion);
+    RM_SaveDouble(io, v->params.rate);
+    RM_SaveDouble(io, v->params.tightening);
+    RM_SaveUnsigned(io, v->params.seed_is_random);
+    for (uint32_t i = 0; i < v->parts; i++) {
+        const struct valkey_part *const p = &v->part[i];
+        const bool last = i == v->parts - 1;
+        if (settings.valkey_order == CAPACITY_FIRST) save_numbers(p, last, io);
+        RM_SaveStringBuffer(io, (const char *)p->blob,
+                            (size_t)(VALKEY_BLOB_HEAD + p->bytes));
+        if (settings.valkey_order == BITMAP_FIRST) save_numbers(p, last, io);
+    }
+    if (partial) RM_SaveUnsigned(io, v->arrived);
+}
+
+static void load_numbers(RedisModuleIO *io, bool last, uint64_t *capacity,
+                         uint64_t *items) {
+    *capacity = RM_LoadUnsigned(io);
+    *items = last ? RM_LoadUnsigned(io) : *capacity;
+}
+
+static calyx_status ended(RedisModuleIO *io, const struct valkey_bloom *v,
+                          calyx_error *why) {
+    (void)io;
+    return valkey_fail(
+        why, CALYX_DAMAGED,
+        v->parts ? "the filter ends in part %u"
+                 : "part %u does not begin with its %s; if another version of "
+                   "valkey-bloom wrote it, set calyx-valkey-order to %s",
+        v->parts, settings.valkey_order == CAPACITY_FIRST ? "capacity" : "bits",
+        settings.valkey_order == CAPACITY_FIRST ? "bitmap-first"
+                                                : "capacity-first");
+}
+
+static calyx_status load_part(RedisModuleIO *io, struct valkey_bloom *v,
+                              bool last, calyx_error *why) {
+    uint64_t capacity = 0, items = 0;
+    size_t size = 0;
+    char *blob = NULL;
+    if (settings.valkey_order == CAPACITY_FIRST)
+        load_numbers(io, last, &capacity, &items);
+    if (!RM_IsIOError(io)) blob = RM_LoadStringBuffer(io, &size);
+    if (settings.valkey_order == BITMAP_FIRST && !RM_IsIOError(io))
+        load_numbers(io, last, &capacity, &items);
+    const calyx_status status =
+        !blob || RM_IsIOError(io)
+            ? ended(io, v, why)
+            : valkey_push_blob(v, (uint8_t *)blob, size, capacity, items, why);
+    if (status != CALYX_OK && blob) RM_Free(blob);
+    return status;
+}
+
+static calyx_status load_arrived(RedisModuleIO *io, struct valkey_bloom *v,
+                                 calyx_error *why) {
+    v->arrived = RM_LoadUnsigned(io);
+    if (!RM_IsIOError(io) && v->arrived < v->bytes) return CALYX_OK;
+    v->arrived = v->bytes;
+    return valkey_fail(why, CALYX_DAMAGED,
+                       "the filter is said to be partial, and is not");
+}
+
+static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
+                         calyx_error *why) {
+    (void)encoding;
+    const uint64_t first = RM_LoadUnsigned(io), parts = first & ~PARTIAL;
+    const uint64_t expansion = RM_LoadUnsigned(io);
+    struct valkey_params params = {.rate = RM_LoadDouble(io)};
+    params.tightening = RM_LoadDouble(io);
+    const uint64_t random = RM_LoadUnsigned(io);
+    if (RM_IsIOError(io) || expansion > UINT32_MAX || random > 1 ||
+        parts > VALKEY_MOST_PARTS)
+        return valkey_fail(why, CALYX_DAMAGED,
+                           "its first numbers are missing or impossible");
+    params.expansion = (uint32_t)expansion;
+    params.seed_is_random = random;
+    calyx_status status =
+        valkey_begin_load(&params, &plain_memory, &f->valkey, why);
+    if (status != CALYX_OK) return status;
+    while (status == CALYX_OK && f->valkey->parts < parts)
+        status = load_part(io, f->valkey, f->valkey->parts + 1 == parts, why);
+    if (status == CALYX_OK) status = valkey_end_load(f->valkey, parts, why);
+    if (status == CALYX_OK && first & PARTIAL)
+        status = load_arrived(io, f->valkey, why);
+    if (status != CALYX_OK) valkey_free(f->valkey);
+    return noted(f, status);
+}
+
+calyx_status valkey_load_filter(const void *payload, size_t size,
+                                struct filter *f, calyx_error *why) {
+    return noted(
+        f, valkey_load_payload(payload, size, &plain_memory, &f->valkey, why));
+}
+
+static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
+    const struct piece head = dump_head(f);
+    RM_DigestAddStringBuffer(digest, head.bytes, head.size);
+    RM_Free(head.owned);
+    for (uint32_t i = 0; i < f->valkey->parts; i++) {
+        const struct valkey_part *const p = &f->valkey->part[i];
+        RM_DigestAddStringBuffer(
+            digest, (const char *)p->blob + VALKEY_BLOB_HEAD, (size_t)p->bytes);
+    }
+    RM_DigestAddLongLong(digest, (long long)f->arrived);
+}
+
+static void move_block(RedisModuleDefragCtx *ctx, void *pointer) {
+    void *block;
+    memcpy(&block, pointer, sizeof block);
+    void *const moved = RM_DefragAlloc(ctx, block);
+    if (moved) memcpy(pointer, &moved, sizeof moved);
+}
+
+static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
+    move_block(ctx, &f->valkey);
+    move_block(ctx, &f->valkey->part);
+    for (uint32_t i = 0; i < f->valkey->parts; i++)
+        move_block(ctx, &f->valkey->part[i].blob);
+}
+
+const struct filter_layout valkey_layout = {
+    .name = "valkey-bloom",
+    .is_foreign = true,
+    .make = make,
+    .copy = copy,
+    .free = free_filter,
+    .make_like = make_like,
+    .has = has,
+    .has_many = has_many,
+    .add_many = add_many,
+    .describe = describe,
+    .memory = memory_used,
+    .describe_part = describe_part,
+    .dump_head = dump_head,
+    .dump_from = dump_from,
+    .is_head = is_head,
+    .load_head = load_head,
+    .load_piece = load_piece,
+    .save = save,
+    .load = load,
+    .digest = digest_filter,
+    .move = move,
+};
