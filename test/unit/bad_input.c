@@ -627,6 +627,37 @@ static void nothing_is_printed(void **state) {
     assert_int_equal(bytes, 0);
 }
 
+/* What a newer header would set, this library cannot heed. */
+static void options_that_this_library_does_not_know_are_refused(void **state) {
+    (void)state;
+    calyx_error why;
+    calyx_filter *f = make_filter((calyx_options){.capacity = 100}), *g;
+    for (int i = 0; i < 8; i++) {
+        calyx_options want = {.capacity = 100};
+        want.reserved[i] = 1;
+        assert_int_equal(calyx_new(&want, &g, &why), CALYX_BAD_ARGUMENT);
+        assert_non_null(strstr(why.text, "calyx_options"));
+
+        calyx_open_options how = {0};
+        how.reserved[i] = 1;
+        const size_t size = (size_t)calyx_encoded_size(f);
+        void *bytes = test_malloc(size);
+        assert_ok(calyx_encode(f, bytes, size, NULL));
+        assert_int_equal(calyx_decode(bytes, size, &how, &g, &why),
+                         CALYX_BAD_ARGUMENT);
+        assert_non_null(strstr(why.text, "calyx_open_options"));
+        test_free(bytes);
+    }
+    for (int i = 0; i < 4; i++) {
+        calyx_workload load = {.store_time = 1};
+        calyx_costs costs;
+        load.reserved[i] = 1;
+        assert_int_equal(calyx_weigh(&(calyx_options){0}, &load, &costs, &why),
+                         CALYX_BAD_ARGUMENT);
+    }
+    calyx_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bad_option_is_refused_in_words_that_help),
@@ -659,6 +690,7 @@ int main(void) {
         cmocka_unit_test(the_best_probes_of_nonsense_are_still_probes),
         cmocka_unit_test(every_status_has_a_phrase_of_its_own),
         cmocka_unit_test(nothing_is_printed),
+        cmocka_unit_test(options_that_this_library_does_not_know_are_refused),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,874 @@
+/*
+ * calyx: approximate sets in a few bits per key.
+ *
+ * A filter stores keys. A lookup of a key that was added always returns yes. A
+ * lookup of any other key returns no, except with a small probability that you
+ * choose: the false-positive rate, "fpr".
+ *
+ *     calyx_filter *f;
+ *     calyx_options want = {.capacity = 1000000, .fpr = 0.01};
+ *     if (calyx_new(&want, &f, NULL) != CALYX_OK) return 1;
+ *     calyx_add(f, "rose", 4, NULL);
+ *     calyx_has(f, "rose", 4);      // true, always
+ *     calyx_has(f, "tulip", 5);     // false, about 99 times in 100
+ *     calyx_free(f);
+ *
+ * Rules of this header:
+ *
+ *   Errors     Calls that can fail return a calyx_status; CALYX_OK is zero. A
+ *              failed call changes nothing. Results are returned by pointers.
+ *   Detail     Calls with more than one cause of failure take a `calyx_error
+ *              *why` last. NULL: no details.
+ *   Ownership  Free every filter that a call returned with calyx_free, once.
+ *   Threads    Any number of threads may make calls that take a `const
+ *              calyx_filter *`. A thread that changes a filter must be the only
+ *              user, unless the filter is `concurrent`: then any number may
+ *              also add, beside all const calls; what these read has every key
+ *              that was added before. Different filters share nothing.
+ *   Fork       A child may query its parent's filters, and free its copies. A
+ *              file mapped with CALYX_WRITE stays its parent's: the child
+ *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
+ *   Signals    No call may be made from a signal handler, but for lookups of
+ *              single keys in filters in memory.
+ *   Zero       A zero in an options struct means "the default". Initialise all
+ *              of it: `= {0}`, or with designated initialisers as above.
+ *   Keys       are bytes, of any number and value; a key of 0 bytes is a key.
+ */
+#ifndef CALYX_H
+#define CALYX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef CALYX_API
+#if defined(__GNUC__)
+#define CALYX_API __attribute__((visibility("default")))
+#else
+#define CALYX_API
+#endif
+#endif
+
+/* ---- Make, add, has, free ------------------------------------------------ */
+
+typedef enum calyx_status {
+    CALYX_OK = 0,
+    CALYX_BAD_ARGUMENT = -1, /* an option or argument is out of range        */
+    CALYX_NO_MEMORY = -2,    /* the allocator returned NULL                  */
+    CALYX_FULL = -3,         /* no room: strict, grown to its limit, mapped  */
+    CALYX_CANNOT = -4,       /* not with its kind, or not once it has grown  */
+    CALYX_MISMATCH = -5,     /* the two filters differ in kind, hash or size */
+    CALYX_READ_ONLY = -6,    /* used in place: bits can only be set, or not  */
+    CALYX_DAMAGED = -7,      /* bytes that are not, or no longer, a filter   */
+    CALYX_TOO_NEW = -8,      /* made with features this library lacks        */
+    CALYX_UNSEALED = -9,     /* changed in place: some ranges lack checksums */
+    CALYX_WRONG_KEY = -10,   /* another secret key, or another hash          */
+    CALYX_IO = -11           /* the operating system failed; see os_code     */
+} calyx_status;
+
+/* Why a call failed, in words. Filled only on failure. */
+typedef struct calyx_error {
+    calyx_status status;
+    int os_code;    /* errno when status is CALYX_IO, else 0 */
+    char text[240]; /* one line, always terminated           */
+} calyx_error;
+
+typedef struct calyx_filter calyx_filter;
+typedef struct calyx_memory calyx_memory; /* see "Advanced" */
+
+/* What to make. Of capacity, fpr and bits, two determine the third. If fewer
+ * are given, defaults fill in, bits last. */
+typedef struct calyx_options {
+    const char *kind;   /* one of calyx_kinds(); default the first, "line"   */
+    uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000 */
+    double fpr;         /* 0 < fpr < 1; default 0.01                         */
+    uint64_t bits;      /* size, at most 2^44; default as needed             */
+    double growth;      /* 0: fixed size. 1.25 to 16: a full filter allocates
+                           another part, and then holds about `growth` times
+                           the keys, still at `fpr` in all                   */
+    double first_fpr;   /* rate of the first part of a filter with `growth`,
+                           less than `fpr`; later parts share the rest.
+                           Default 70 % of `fpr`, less for few keys          */
+    uint32_t probes;    /* bits per key; default the best number             */
+    bool strict;        /* refuse new keys at capacity, or with many threads up
+                           to 256 keys per thread before it; default: the rate
+                           rises, see calyx_describe                         */
+    bool concurrent;    /* many threads may add at once, without locks       */
+    const char *hash;   /* one of calyx_hashes(); default that of the kind   */
+    uint64_t seed;      /* of the hash; filters to be merged must share it.
+                           Whoever knows it can make keys that pass or that
+                           raise the rate: see calyx_random                  */
+    const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
+    const char *kernel; /* one of calyx_kernels(); default the best          */
+    const calyx_memory *memory; /* default malloc, and mmap for large filters */
+    uint64_t reserved[8];       /* 0; see "Compatibility" below              */
+} calyx_options;
+
+/* Make an empty filter. */
+CALYX_API calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
+                                 calyx_error *why);
+
+/* Add a key. `*fresh`, unless NULL, becomes true if the key was not in the
+ * filter: true is certain, false may be a false positive. If two threads add
+ * one key at the same time, both may get true. */
+CALYX_API calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
+                                 bool *fresh);
+
+/* Was this key added? "false" is certain. */
+CALYX_API bool calyx_has(const calyx_filter *f, const void *key, size_t size);
+
+/* Free a filter. NULL is allowed. */
+CALYX_API void calyx_free(calyx_filter *f);
+
+/* The same for a number; equivalent to its 8 bytes in little-endian order. */
+CALYX_API calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
+                                     bool *fresh);
+CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
+
+/*
+ * Remove a key that was added; a key added n times is removed by n calls.
+ * `*found`, unless NULL, becomes true if the key was there. An absent key
+ * changes nothing. A key whose counters have all reached 15 is found, and
+ * stays. Only kinds with CALYX_CAN_REMOVE.
+ *
+ * Only remove keys that were added: removing a false positive causes false
+ * negatives.
+ */
+CALYX_API calyx_status calyx_remove(calyx_filter *f, const void *key,
+                                    size_t size, bool *found);
+
+/* Upper bound of the number of times that a key was added; 0 is certain. Kinds
+ * with CALYX_CAN_COUNT count to 15, which means "15 or more"; others to 1. */
+CALYX_API uint32_t calyx_count(const calyx_filter *f, const void *key,
+                               size_t size);
+
+/* A short phrase for a status: "out of memory". Never NULL. */
+CALYX_API const char *calyx_status_text(calyx_status status);
+
+/*
+ * Compatibility: a program runs with any later library of the same major
+ * version, without being compiled again. New options take `reserved` words, for
+ * which 0 is the default; the library refuses words that it does not know
+ * (CALYX_BAD_ARGUMENT). Structs that the library fills have `reserved` words
+ * too, and so never become larger. Structs without them never change.
+ */
+
+/* ---- Many keys ----------------------------------------------------------- */
+
+typedef struct calyx_key {
+    const void *data;
+    size_t size;
+} calyx_key;
+
+/*
+ * As calyx_add and calyx_has on each key in turn, with the memory accesses
+ * overlapped: several times faster once a filter is larger than the cache.
+ * `fresh` and `found` are arrays of n, or NULL.
+ *
+ * Adding stops at the first key that cannot be added and returns its status;
+ * `*done`, unless NULL, is the number of keys before it, which stay added.
+ * Lookups return the number of keys found. A filter that has grown may be
+ * queried in another order of the keys; only threads that add at the same time
+ * can observe that.
+ *
+ * Stack: up to 40 KiB; lookups in a filter that has grown, up to 60 KiB.
+ */
+CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
+                                      size_t n, bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_many(const calyx_filter *f, const calyx_key *keys,
+                                size_t n, bool *found);
+
+CALYX_API calyx_status calyx_add_many_u64(calyx_filter *f,
+                                          const uint64_t *numbers, size_t n,
+                                          bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_many_u64(const calyx_filter *f,
+                                    const uint64_t *numbers, size_t n,
+                                    bool *found);
+
+/* As calyx_remove on each key in turn. `*removed`, unless NULL, is the number
+ * of keys that were found and did not stay. */
+CALYX_API calyx_status calyx_remove_many(calyx_filter *f, const calyx_key *keys,
+                                         size_t n, bool *found,
+                                         size_t *removed);
+CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
+                                             const uint64_t *numbers, size_t n,
+                                             bool *found, size_t *removed);
+
+/* ---- Hashes -------------------------------------------------------------- */
+
+/* The hash of a key in this filter. Filters with the same hash and the same
+ * seed or key agree on it, so one hash serves lookups in many filters. */
+CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
+                              size_t size);
+CALYX_API void calyx_hash_many(const calyx_filter *f, const calyx_key *keys,
+                               size_t n, uint64_t *hashes);
+
+/* As the calls for many keys, without the hashing. Hashes must be well mixed in
+ * all 64 bits; small integers are not, and make every lookup return true. */
+CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
+                                        size_t n, bool *fresh, size_t *done);
+CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
+                                  size_t n, bool *found);
+CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
+                                           const uint64_t *hashes, size_t n,
+                                           bool *found, size_t *removed);
+
+/*
+ * Fill a buffer with random bytes of the operating system, for a seed or a key.
+ * Where keys come from people who gain from false positives:
+ *
+ *     uint8_t key[16];
+ *     if (calyx_random(key, sizeof key, &why) != CALYX_OK) ...
+ *     calyx_options want = {.hash = "siphash", .key = key, ...};
+ *
+ * Files store the seed, but no key: keep the key to open them again. With
+ * "xxh3" and "xxh64" a random seed only keeps those out who see neither the
+ * seed nor many answers; SECURITY.md says more.
+ */
+CALYX_API calyx_status calyx_random(void *buffer, size_t size,
+                                    calyx_error *why);
+
+/* ---- Files --------------------------------------------------------------- */
+
+/*
+ * One format for files, mappings, streams and buffers: little-endian,
+ * versioned, checksummed, the same on every machine; doc/FORMAT.md specifies
+ * it. Input is never trusted: the calls below return a valid filter or an
+ * error.
+ */
+
+/*
+ * When a filter that is used in place (calyx_map, calyx_view) is compared with
+ * its checksums; the other calls always compare everything.
+ *
+ * Lazy: each range of 64 KiB is compared once, before the first lookup in it.
+ * If a range is damaged, lookups there return true, keys cannot be added there
+ * (CALYX_DAMAGED), and calyx_health returns CALYX_DAMAGED; other ranges are not
+ * affected. Calls that read the whole filter (copy, merge, compare, save, ...)
+ * compare all of it first, and refuse.
+ */
+typedef enum calyx_verification {
+    CALYX_VERIFY_LAZY,  /* each range before its first use               */
+    CALYX_VERIFY_WHOLE, /* everything when it is opened                  */
+    CALYX_VERIFY_NONE   /* only by calyx_verify                          */
+} calyx_verification;
+
+/* How to open a filter. NULL: all defaults. */
+typedef struct calyx_open_options {
+    const uint8_t *key;  /* the 16 secret bytes, which no file contains   */
+    const char *kernel;  /* one of calyx_kernels(); default the best      */
+    bool concurrent;     /* as in calyx_options                           */
+    uint64_t most_bytes; /* refuse larger filters; default no limit       */
+    const calyx_memory *memory;
+    calyx_verification verify;
+    uint64_t reserved[8]; /* 0; see "Compatibility"                       */
+} calyx_open_options;
+
+/*
+ * Write to a new file beside `path`, then rename it: a reader sees the old
+ * filter or the new one, also after a crash. A failed call leaves the old file.
+ * Only if the last step fails, syncing the folder, the new file is in place,
+ * but may be the old one again after a crash.
+ *
+ * Permissions, group and owner of the old file are preserved as far as the
+ * caller may set them; access is never wider than before. Where the system has
+ * O_TMPFILE, a killed process leaves no temporary file.
+ */
+CALYX_API calyx_status calyx_save(const calyx_filter *f, const char *path,
+                                  calyx_error *why);
+
+/* Read a file into memory, and compare every byte with its checksum. Only
+ * ranges of a file that was changed in place and not closed have none; then the
+ * number of items is estimated from their bits, if it seems too low. */
+CALYX_API calyx_status calyx_load(const char *path,
+                                  const calyx_open_options *how,
+                                  calyx_filter **out, calyx_error *why);
+
+/*
+ * Use a file in place. Opening takes no time at any size and 1 byte of memory
+ * per 64 KiB; processes share the pages.
+ *
+ * CALYX_WRITE lets one process at a time add, if the kind cannot count. Changes
+ * survive the process at once, and a crash of the machine from the next
+ * calyx_sync on. The filter cannot grow. The work is proportional to the keys
+ * added, not to the size of the file. calyx_close computes the checksums of
+ * changed ranges ("seals" the file) and returns whether that succeeded;
+ * calyx_free does the same silently. After a crash, the next writer continues;
+ * the number of items is then estimated from the bits, if it seems too low.
+ * Damaged ranges are never changed, and stay detectable.
+ *
+ * calyx_sync and calyx_close return CALYX_IO with os_code ESTALE if the file
+ * was replaced or removed: then the keys added are lost.
+ *
+ * Replace mapped files by rename, as calyx_save does. If a mapped file is
+ * truncated, the system may send SIGBUS; if it does not, lookups return true.
+ */
+typedef enum calyx_access { CALYX_READ, CALYX_WRITE } calyx_access;
+
+CALYX_API calyx_status calyx_map(const char *path, calyx_access access,
+                                 const calyx_open_options *how,
+                                 calyx_filter **out, calyx_error *why);
+CALYX_API calyx_status calyx_sync(calyx_filter *f, calyx_error *why);
+
+/* As calyx_free, and returns whether the changes to a file mapped for writing
+ * are safe: synced, sealed, and in the file of that name. The filter is freed
+ * in any case. Other filters return CALYX_OK. */
+CALYX_API calyx_status calyx_close(calyx_filter *f, calyx_error *why);
+
+/* CALYX_DAMAGED if a damaged range was used, or the file was truncated; else
+ * CALYX_OK. Reads nothing. */
+CALYX_API calyx_status calyx_health(const calyx_filter *f, calyx_error *why);
+
+/* Compare every byte of a filter in place with its checksum, again.
+ * CALYX_UNSEALED if all is well, but ranges without a checksum are being
+ * changed, or were when a writer died. Filters in memory return CALYX_OK. */
+CALYX_API calyx_status calyx_verify(const calyx_filter *f, calyx_error *why);
+
+/* The same bytes in memory. The buffer must have exactly calyx_encoded_size
+ * bytes. */
+CALYX_API uint64_t calyx_encoded_size(const calyx_filter *f);
+CALYX_API calyx_status calyx_encode(const calyx_filter *f, void *buffer,
+                                    size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_decode(const void *bytes, size_t size,
+                                    const calyx_open_options *how,
+                                    calyx_filter **out, calyx_error *why);
+
+/* As calyx_decode, in place: no copy, read-only. `bytes` must outlive the
+ * filter, and its address must be a multiple of 64. */
+CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
+                                  const calyx_open_options *how,
+                                  calyx_filter **out, calyx_error *why);
+
+/* The same bytes as a stream. `put` gets them in order, at most 1 MiB at a
+ * time; `get` fills the buffer with the next `size` bytes. Both return false to
+ * stop; then the call returns CALYX_IO. */
+typedef bool calyx_put(void *context, const void *bytes, size_t size);
+typedef bool calyx_get(void *context, void *buffer, size_t size);
+
+CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put *put,
+                                   void *context, calyx_error *why);
+CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
+                                  const calyx_open_options *how,
+                                  calyx_filter **out, calyx_error *why);
+
+/* A note of at most 1000 bytes, stored with the filter; "" for none. */
+CALYX_API calyx_status calyx_set_comment(calyx_filter *f, const char *text);
+CALYX_API const char *calyx_comment(const calyx_filter *f);
+
+/* Named texts for programs, stored with the filter. A name has 1 to 64 bytes;
+ * all names and values, and 6 bytes per pair, have at most 4096. A value of
+ * NULL removes the pair. calyx_property returns NULL if there is none of this
+ * name; its result is valid until the next change. Copies have the same texts.
+ */
+CALYX_API calyx_status calyx_set_property(calyx_filter *f, const char *name,
+                                          const char *value, calyx_error *why);
+CALYX_API const char *calyx_property(const calyx_filter *f, const char *name);
+
+/* ---- Whole filters ------------------------------------------------------- */
+
+/* What a filter is, or would be. */
+typedef struct calyx_info {
+    const char *kind;   /* "line"                                           */
+    const char *kernel; /* "avx2": how its bits are set and tested          */
+    const char *hash;   /* "xxh3"                                           */
+    uint64_t seed;
+    uint64_t capacity; /* keys it holds before the rate exceeds `fpr`      */
+    uint64_t items;    /* fresh keys added; kinds that count: all adds less
+                          all removes                                      */
+    uint64_t bits;     /* places for bits, in all parts                    */
+    uint64_t bytes;    /* size of all bodies, counters included            */
+    uint32_t parts;    /* 1, and one more for each time it grew            */
+    uint32_t probes;   /* bits per key, in the newest part                 */
+    double growth;     /* 0 if fixed                                       */
+    double fpr;        /* the rate at `capacity` keys                      */
+    double fpr_now;    /* the rate to expect at the present fill           */
+    double fill;       /* share of the bits that are set                   */
+    double distinct;   /* number of keys, estimated from the fill          */
+    bool strict, concurrent;
+    bool read_only;       /* a view, or mapped for reading                 */
+    bool huge_pages;      /* huge pages were requested                      */
+    uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
+    uint64_t reserved[8]; /* 0                                             */
+} calyx_info;
+
+/* Reads all bits, for the fill; of a filter in place, compares all checksums
+ * first (calyx_health returns the result). */
+CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
+
+/* The same without reading: fpr_now, fill and distinct are 0. */
+CALYX_API void calyx_info_of(const calyx_filter *f, calyx_info *info);
+
+/* One part of a filter that grew; number 0 is the oldest. False if there is no
+ * such part. */
+typedef struct calyx_part {
+    uint64_t capacity, items, bits, bytes;
+    uint32_t probes;
+    double fpr;           /* its own, at capacity */
+    uint64_t reserved[4]; /* 0 */
+} calyx_part;
+
+CALYX_API bool calyx_part_of(const calyx_filter *f, uint32_t number,
+                             calyx_part *part);
+
+/* Make a separate filter with the same contents and the same memory hooks. */
+CALYX_API calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
+                                  calyx_error *why);
+
+/* Make an empty filter as this one was when it was new, with its texts. */
+CALYX_API calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
+                                      calyx_error *why);
+
+/* Remove all keys. The filter has its first size again. */
+CALYX_API calyx_status calyx_clear(calyx_filter *f);
+
+/* Make `f` the union of both filters (merge), or what both contain (intersect).
+ * They must have the same kind, hash, seed or key, and shape of every part,
+ * else CALYX_MISMATCH. Filters that have grown can be merged, unless they
+ * count; they cannot be intersected. */
+CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
+                                   calyx_error *why);
+CALYX_API calyx_status calyx_intersect(calyx_filter *f,
+                                       const calyx_filter *other,
+                                       calyx_error *why);
+
+/* What calyx_merge would return, without merging. */
+CALYX_API calyx_status calyx_fits(const calyx_filter *f,
+                                  const calyx_filter *other, calyx_error *why);
+
+/* How two sets overlap, estimated from the bits of filters that could be merged
+ * and have not grown. */
+typedef struct calyx_overlap {
+    double either;        /* keys in the union                  */
+    double both;          /* keys in the intersection           */
+    double jaccard;       /* both / either; 1 if both are empty */
+    uint64_t reserved[4]; /* 0                                  */
+} calyx_overlap;
+
+CALYX_API calyx_status calyx_compare(const calyx_filter *a,
+                                     const calyx_filter *b,
+                                     calyx_overlap *overlap, calyx_error *why);
+
+/* Make a filter with the same keys, `factor` times smaller, at a higher rate.
+ * The factor must divide the number of blocks of each part; in large filters
+ * every power of two up to 1/4096 of the blocks does. A counting filter that
+ * has grown cannot be folded. */
+CALYX_API calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
+                                  calyx_filter **out, calyx_error *why);
+
+/* Make a filter of kind "line" with the answers of this counting filter, in 20
+ * % of the memory. */
+CALYX_API calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
+                                    calyx_error *why);
+
+/* ---- Planning ------------------------------------------------------------ */
+
+/* What calyx_new would make of these options: the rate from memory, the memory
+ * from a rate, the capacity from both. */
+CALYX_API calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
+                                  calyx_error *why);
+
+/* The rate to expect of such a filter, not grown, with `items` keys. */
+CALYX_API calyx_status calyx_rate_at(const calyx_options *want, uint64_t items,
+                                     double *fpr, calyx_error *why);
+
+/* The textbook's best number of probes: bits_per_key * ln 2, rounded, from 1 to
+ * 64. */
+CALYX_API uint32_t calyx_best_probes(double bits_per_key);
+
+/* Is a filter in front of a slow store worth it? Times in any one unit. */
+typedef struct calyx_workload {
+    double filter_time;   /* of a lookup in the filter, or in an exact table  */
+    double store_time;    /* of a lookup in the store                         */
+    double present;       /* share of lookups for keys in the store, 0 to 1   */
+    double key_bytes;     /* of one key in an exact table; default 8          */
+    uint64_t reserved[4]; /* 0; see "Compatibility"                           */
+} calyx_workload;
+
+typedef struct calyx_cost {
+    double time;    /* mean time of a lookup */
+    uint64_t bytes; /* memory                */
+} calyx_cost;
+
+typedef struct calyx_costs {
+    calyx_cost filter, table, nothing; /* the table is half full */
+    uint64_t reserved[4];              /* 0                      */
+} calyx_costs;
+
+CALYX_API calyx_status calyx_weigh(const calyx_options *want,
+                                   const calyx_workload *load,
+                                   calyx_costs *costs, calyx_error *why);
+
+/* ---- Live: replace a filter while it is queried -------------------------- */
+
+/*
+ * Readers acquire the current filter, query it as long as they like, and
+ * release it; they never wait. Another thread swaps in a new filter in one
+ * step. The old one is freed when its last reader releases it.
+ *
+ *     const calyx_filter *f = calyx_live_acquire(live);
+ *     found = calyx_has(f, key, size);
+ *     calyx_live_release(live, f);
+ *
+ * Acquiring costs one atomic addition: acquire once for many lookups.
+ */
+typedef struct calyx_live calyx_live;
+
+/* `live` owns the filter from now on. */
+CALYX_API calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
+                                      calyx_error *why);
+CALYX_API const calyx_filter *calyx_live_acquire(calyx_live *live);
+CALYX_API void calyx_live_release(calyx_live *live, const calyx_filter *f);
+CALYX_API calyx_status calyx_live_swap(calyx_live *live, calyx_filter *next,
+                                       calyx_error *why);
+
+/* Serve a file, mapped for reading. calyx_live_refresh swaps in the file that
+ * has the name now, if it is another; `*changed` says so. If the new file
+ * cannot be used, it returns an error and the old one stays. Call it from a
+ * timer, or before a batch: unless the file changed, it costs one stat(2). */
+CALYX_API calyx_status calyx_live_open(const char *path,
+                                       const calyx_open_options *how,
+                                       calyx_live **out, calyx_error *why);
+CALYX_API calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
+                                          calyx_error *why);
+
+/* All readers must have released their filters. */
+CALYX_API void calyx_live_free(calyx_live *live);
+
+/* ---- What is built in ---------------------------------------------------- */
+
+#define CALYX_VERSION_MAJOR 0
+#define CALYX_VERSION_MINOR 1
+#define CALYX_VERSION_PATCH 0
+
+/* The version of the library that runs, such as "0.1.0". The macros above are
+ * of the header that the program was compiled with. */
+CALYX_API const char *calyx_version(void);
+
+/* Names, the default first; each list ends with NULL. Kernels are those that
+ * this processor can run; the environment variable CALYX_KERNEL sets the
+ * default. */
+CALYX_API const char *const *calyx_kinds(void);
+CALYX_API const char *const *calyx_hashes(void);
+CALYX_API const char *const *calyx_kernels(void);
+
+/* What a kind can do. Test for an ability, not for the name of a kind: other
+ * kinds may have it. */
+typedef enum calyx_abilities {
+    CALYX_CAN_ADD = 1 << 0,       /* calyx_add and kin                        */
+    CALYX_CAN_REMOVE = 1 << 1,    /* calyx_remove and kin                     */
+    CALYX_CAN_COUNT = 1 << 2,     /* calyx_count beyond 1; calyx_freeze       */
+    CALYX_CAN_MERGE = 1 << 3,     /* calyx_merge                              */
+    CALYX_CAN_INTERSECT = 1 << 4, /* calyx_intersect                          */
+    CALYX_CAN_FOLD = 1 << 5,      /* calyx_fold                               */
+    CALYX_CAN_GROW = 1 << 6,      /* options.growth                           */
+    CALYX_CAN_SHARE = 1 << 7,     /* options.concurrent: many threads add     */
+    CALYX_CAN_STATIC = 1 << 8,    /* built once, from all keys                */
+    CALYX_CAN_RANGE = 1 << 9      /* the high bits of a hash choose the place:
+                                     hashes in order read the bits in order   */
+} calyx_abilities;
+
+/* A set of calyx_abilities; 0 if there is no kind of this name. calyx_info.can
+ * has those of a filter. */
+CALYX_API uint32_t calyx_kind_can(const char *kind);
+
+/* ==== Advanced ============================================================ */
+
+/* ---- Memory -------------------------------------------------------------- */
+
+/* Where a filter allocates memory. `allocate` returns `size` bytes of zeros,
+ * aligned to `alignment` (a power of two, at most 64), or NULL; `release` frees
+ * a block of `allocate`, given its size. A concurrent filter that grows calls
+ * them from any of its threads. The struct is copied; `context` must outlive
+ * the filter. */
+struct calyx_memory {
+    void *(*allocate)(void *context, size_t size, size_t alignment);
+    void (*release)(void *context, void *block, size_t size);
+    void *context;
+};
+
+/* Let a defragmenting allocator move a filter. `move` gets each block with its
+ * size, and returns its new address, which may be the old one; alignment as in
+ * calyx_memory. Returns the new address of the filter. Nobody else may use the
+ * filter meanwhile. */
+typedef void *calyx_move(void *context, void *block, size_t size);
+CALYX_API calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move,
+                                       void *context);
+
+/* calyx_clear, with `zero` instead of memset: it must leave `size` bytes of
+ * zeros at `block`. An allocator can replace whole pages instead of writing
+ * them. */
+typedef void calyx_zero(void *context, void *block, size_t size);
+CALYX_API calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero,
+                                      void *context);
+
+/* ---- Many small filters -------------------------------------------------- */
+
+/*
+ * A filter takes about 200 bytes besides its bits, more than the bits of a
+ * filter for 100 keys. A program with many small filters stores a calyx_small
+ * and the bits of each, and opens one to use it, which allocates nothing:
+ *
+ *     if (calyx_make_small(f, &small, &bits)) ...      // f is freed
+ *     f = calyx_open_small(&small, bits, &memory, &room);
+ *     status = calyx_add(f, key, size, &fresh);
+ *     calyx_close_small(f, &small);
+ *
+ * An open filter can be used like any other, except for calyx_free, calyx_clear
+ * and changes of its comment. It does not grow: adding to a full one returns
+ * CALYX_FULL. Then make a filter that can, which takes over the bits:
+ *
+ *     status = calyx_from_small(&small, bits, &memory, &f);
+ *
+ * `memory` is that of the filter; `bits` is a block of it, of calyx_small_bytes
+ * bytes.
+ */
+typedef struct calyx_small {
+    uint64_t seed;
+    double fpr, first_fpr;
+    uint16_t capacity, items, blocks;
+    uint8_t growth; /* in units of 0.05; 0: fixed size, and strict */
+    uint8_t code;   /* 16 * code of the kind + probes - 1          */
+} calyx_small;
+
+typedef struct calyx_room {
+    uint64_t inner[40];
+} calyx_room;
+
+/* False, and nothing has changed, if this filter cannot be small: it is large,
+ * has grown, is concurrent, counts, does not use the hash of its kind, is fixed
+ * but not strict, has a comment or properties, or is used in place. */
+CALYX_API bool calyx_make_small(calyx_filter *f, calyx_small *small,
+                                void **bits);
+CALYX_API calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
+                                         const calyx_memory *memory,
+                                         calyx_room *room);
+CALYX_API void calyx_close_small(const calyx_filter *f, calyx_small *small);
+CALYX_API calyx_status calyx_from_small(const calyx_small *small, void *bits,
+                                        const calyx_memory *memory,
+                                        calyx_filter **out);
+CALYX_API size_t calyx_small_bytes(const calyx_small *small);
+
+/* ---- Raw bits ------------------------------------------------------------ */
+
+/* The bits of a filter without a header, for exchange with other programs, such
+ * as Parquet readers. doc/FORMAT.md specifies their order in each kind. Eight
+ * per byte, lowest first; the filter owns them. NULL if the filter has grown,
+ * or is damaged (calyx_health). */
+CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
+
+/* Make a filter of raw bits, which are copied. `want` must describe them: kind,
+ * hash, seed or key, and `probes`, which must be exact: a wrong value causes
+ * false negatives. `bits` only if it is not 8 * size; capacity or fpr as for
+ * any filter of that size. The number of items is estimated from the fill. */
+CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
+                                       const void *bytes, size_t size,
+                                       calyx_filter **out, calyx_error *why);
+
+/* ---- Sections ------------------------------------------------------------ */
+
+/*
+ * A filter in sections, in any order, for callers that must not block: the
+ * head, which is everything except the bits, and the bits, which are one row of
+ * info.bytes bytes, the oldest part first. The bits have no checksums.
+ *
+ * A filter made from a head has no bits: lookups return false for keys that
+ * were added, until all bits are put. Putting sets the bits that are set in
+ * `bytes`, and leaves the others; it can be repeated. Sections must lie within
+ * the row.
+ */
+CALYX_API size_t calyx_head_size(const calyx_filter *f);
+CALYX_API calyx_status calyx_encode_head(const calyx_filter *f, void *buffer,
+                                         size_t size, calyx_error *why);
+CALYX_API calyx_status calyx_decode_head(const void *bytes, size_t size,
+                                         const calyx_open_options *how,
+                                         calyx_filter **out, calyx_error *why);
+CALYX_API calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from,
+                                      void *buffer, size_t size);
+CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
+                                      const void *bytes, size_t size);
+
+/* ---- Steps --------------------------------------------------------------- */
+
+/*
+ * Merge and compare in steps, for callers that must not block. The bits of all
+ * parts are one row, the oldest part first, without counters. A step processes
+ * at most `most` bytes from `at->at` on, and ends where a part ends. Begin with
+ * zeros in `at`; the merge is complete when `at->at` has reached the value of
+ * calyx_row_bytes(other) before the first step.
+ *
+ *     calyx_progress at = {0};
+ *     const uint64_t end = calyx_row_bytes(b);
+ *     while (at.at < end && status == CALYX_OK)
+ *         status = calyx_merge_some(a, b, 1 << 20, &at, &why);
+ *
+ * Between the steps of a merge both filters may gain keys, and grow unless they
+ * count: the keys that `other` had at the beginning are merged. A comparison is
+ * consistent only if neither filter changed; its last step sets `overlap`.
+ */
+typedef struct calyx_progress {
+    uint64_t at;      /* bytes of the row that are done */
+    uint64_t bits[3]; /* counted so far                 */
+} calyx_progress;
+
+CALYX_API uint64_t calyx_row_bytes(const calyx_filter *f);
+CALYX_API calyx_status calyx_merge_some(calyx_filter *f,
+                                        const calyx_filter *other,
+                                        uint64_t most, calyx_progress *at,
+                                        calyx_error *why);
+CALYX_API calyx_status calyx_compare_some(const calyx_filter *a,
+                                          const calyx_filter *b, uint64_t most,
+                                          calyx_progress *at,
+                                          calyx_overlap *overlap,
+                                          calyx_error *why);
+
+/* Make an empty filter with the parts that this one has now: to merge it into.
+ */
+CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
+                                       calyx_filter **out, calyx_error *why);
+
+/* Where the row of calyx_get_bits changes when this key is added or removed:
+ * the bytes at which lines of 64 begin, counters included. For callers that
+ * copy a filter in sections while it changes, and copy these lines before. A
+ * part that the filter would grow by is not among them. Stores at most `most`;
+ * returns how many there are, 0 if any byte may change. */
+CALYX_API size_t calyx_lines_of_key(const calyx_filter *f, const void *key,
+                                    size_t size, uint64_t *at, size_t most);
+
+/* ---- Prefetch hint ------------------------------------------------------- */
+
+/*
+ * A lookup in a large filter mostly waits for memory. A program that has other
+ * work to do before the lookup can prefetch:
+ *
+ *     calyx_prefetch(&hint, key, size);
+ *     ...                                   // 100 nanoseconds of other work
+ *     found = calyx_has(f, key, size);
+ *
+ * Take the hint again when the filter has grown. A hint of a filter that has
+ * changed or was freed is useless, and harmless.
+ */
+typedef struct calyx_prefetch_hint {
+    uint64_t words[10]; /* opaque; all zeros: prefetches nothing */
+} calyx_prefetch_hint;
+
+CALYX_API void calyx_prefetch_hint_of(const calyx_filter *f,
+                                      calyx_prefetch_hint *hint);
+CALYX_API void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
+                              size_t size);
+
+/* ---- Inline view --------------------------------------------------------- */
+
+/* What <calyx/inline.h> needs to query a filter, and to add to it, without
+ * calling the library. Valid while you only query and add. After any other
+ * call, take it again. */
+typedef struct calyx_inline_view {
+    uint64_t words[12]; /* opaque: calyx_inline_word */
+} calyx_inline_view;
+
+CALYX_API void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view);
+
+/* The words of layout 1, for <calyx/inline.h> and the library. Code that was
+ * compiled with another layout than the library uses only the first two: it
+ * calls the library. So a later library may change the others, and the number.
+ */
+enum { CALYX_INLINE_LAYOUT = 1 };
+
+typedef enum calyx_inline_word {
+    CALYX_INLINE_NUMBER, /* of the layout; 0: nothing to inline           */
+    CALYX_INLINE_FILTER, /* its address                                   */
+    CALYX_INLINE_LINES,  /* address of the first line                     */
+    CALYX_INLINE_COUNT,  /* number of lines                               */
+    CALYX_INLINE_ITEMS,  /* address of the number of items                */
+    CALYX_INLINE_FLIP,   /* the hash's share of the seed                  */
+    CALYX_INLINE_SALTS,  /* address of the multipliers of the columns     */
+    CALYX_INLINE_ROWS,   /* columns of a key: at rows + (hash & row_mask) */
+    CALYX_INLINE_ROW_MASK,
+    CALYX_INLINE_TWICE /* 1: keys take all columns, and a second bit in
+                          those of the row                              */
+} calyx_inline_word;
+
+/* ---- Advanced: a file read in pieces ------------------------------------- */
+
+/*
+ * For readers that fetch a few ranges of a file instead of all of it: a web
+ * page, or a client of HTTP ranges. The library says where the sections of the
+ * file are, whether they are sound, and which bytes a lookup needs; the caller
+ * reads them, and knows neither the format nor the kind.
+ *
+ * The layout comes from the first bytes of the file, as many as it has up to
+ * CALYX_HEADER_MOST. No secret key is needed. Free it once.
+ */
+enum {
+    CALYX_HEADER_MOST = 12288, /* no header is longer                    */
+    CALYX_LINE_BYTES = 64,     /* a lookup reads bodies in lines of this */
+    CALYX_LINES_MOST = 64      /* lines that a lookup reads in one part  */
+};
+
+typedef struct calyx_layout calyx_layout;
+
+CALYX_API calyx_status calyx_layout_new(const void *bytes, size_t size,
+                                        calyx_layout **out, calyx_error *why);
+CALYX_API void calyx_layout_free(calyx_layout *layout);
+
+/* What the file says about its filter. `set` has the number of bits set in each
+ * part, the oldest first; NULL leaves fpr_now, fill and distinct at 0. The
+ * number of items is exact once the slots were checked. */
+CALYX_API void calyx_layout_describe(const calyx_layout *layout,
+                                     const uint64_t *set, calyx_info *info);
+CALYX_API bool calyx_layout_part(const calyx_layout *layout, uint32_t number,
+                                 calyx_part *part);
+CALYX_API const char *calyx_layout_comment(const calyx_layout *layout);
+
+/* The sections of the file, in its order; the last is CALYX_SECTION_END, of no
+ * bytes. The bytes between two sections are zeros. */
+typedef enum calyx_section_type {
+    CALYX_SECTION_HEADER,
+    CALYX_SECTION_BODY, /* of a part; its bits come first           */
+    CALYX_SECTION_TABLES,
+    CALYX_SECTION_SLOT, /* one of two: the state of the file        */
+    CALYX_SECTION_END
+} calyx_section_type;
+
+typedef struct calyx_section {
+    calyx_section_type type;
+    uint32_t number; /* among those of its type                     */
+    uint64_t at, bytes;
+    uint64_t step; /* bytes to give to one check                    */
+} calyx_section;
+
+/* False if there are fewer. */
+CALYX_API bool calyx_layout_section(const calyx_layout *layout, uint32_t index,
+                                    calyx_section *section);
+
+/* Check the `step` bytes, or what is left, at `from` of a section. Check both
+ * slots first, then the tables, then bodies in any order: each needs what comes
+ * before it. The tables must outlive the layout.
+ *
+ * Of a slot, CALYX_OK says that it counts, unless the second one does, too. Of
+ * others, CALYX_UNSEALED says that they have no checksum to compare with. */
+CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
+                                          uint64_t from, const void *bytes,
+                                          size_t size, calyx_error *why);
+
+/* A key is in the file if it is in any part. calyx_layout_lines sets the places
+ * in the file of the lines that a lookup reads, and returns their number, or 0
+ * if the kind does not know: then read the whole file. calyx_layout_has answers
+ * from their bytes, one line after the other. CALYX_WRONG_KEY if the hash needs
+ * a secret key, which a layout does not have. */
+CALYX_API calyx_status calyx_layout_hash(const calyx_layout *layout,
+                                         const void *key, size_t size,
+                                         uint64_t *hash);
+CALYX_API size_t calyx_layout_lines(const calyx_layout *layout, uint32_t part,
+                                    uint64_t hash,
+                                    uint64_t at[CALYX_LINES_MOST]);
+CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
+                                uint64_t hash, const void *lines);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CALYX_H */
