@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module fuzz install amalgamation web web-serve clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python fuzz install amalgamation web web-serve clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -77,6 +77,13 @@ bench-module:
 	@cmake --build build -j $(JOBS) --target calyx_module
 	@bench/module $(BENCH)
 
+# The binding for Python against its set; PYTHON=1e6 for fewer keys.
+bench-python:
+	@dev/install-packages build test bench
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx_python
+	@PYTHONPATH=build/python /usr/bin/python3 bench/python.py $(PYTHON)
+
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
 fuzz:
@@ -116,6 +123,7 @@ help:
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
 	@echo 'make bench-exact     measure the exact verbs on 40 million lines: half an hour'
 	@echo 'make bench-module    measure the server module; ten minutes the first time'
+	@echo 'make bench-python    measure the binding for Python'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

@@ -125,7 +125,7 @@ static void curve(const struct panel *p, const char *style, rate_at *rate,
 
 /* ---- Rate against bits a key -------------------------------------------- */
 
-struct by_bits {
+struct size_curve {
     const char *kind;
     uint32_t probes; /* 0: the best */
     double keys;
@@ -133,7 +133,7 @@ struct by_bits {
 };
 
 static double rate_by_bits(const void *of, double bits_a_key) {
-    const struct by_bits *const b = of;
+    const struct size_curve *const b = of;
     const calyx_options want = {
         .kind = b->kind,
         .capacity = (uint64_t)b->keys,
@@ -165,9 +165,9 @@ static void draw_probes(const struct panel *p, const struct plan *plan) {
     static const uint32_t drawn[] = {1, 2, 3, 4, 6, 8, 12, 16};
     double last = 0; /* labels must not touch */
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
-        const struct by_bits by = {plan->chosen->kind, drawn[i],
-                                   drawn_keys(plan),
-                                   share_of_bits(&plan->chosen->is)};
+        const struct size_curve by = {plan->chosen->kind, drawn[i],
+                                      drawn_keys(plan),
+                                      share_of_bits(&plan->chosen->is)};
         double x, y;
         curve(p, "probes", rate_by_bits, &by, &x, &y);
         char text[24];
@@ -185,8 +185,8 @@ static void draw_by_bits(const struct plan *plan, struct output *to) {
     for (int i = 0; i < plan->kinds; i++) {
         const struct planned *const k = &plan->kind[i];
         if (!k->possible) continue;
-        const struct by_bits by = {k->kind, 0, drawn_keys(plan),
-                                   share_of_bits(&k->is)};
+        const struct size_curve by = {k->kind, 0, drawn_keys(plan),
+                                      share_of_bits(&k->is)};
         char style[TEXT_SIZE];
         style_of(i, style);
         double x, y;

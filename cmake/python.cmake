@@ -1,0 +1,40 @@
+# The binding for Python, where its header is installed: python/ says more. The
+# package of a wheel is built by python/backend.py; this one is for tests.
+
+if(CALYX_SANITIZE)
+    return() # the interpreter is not built so
+endif()
+find_program(CALYX_PYTHON python3 HINTS /usr/bin) # Debian's, which has pytest
+if(CALYX_PYTHON)
+    execute_process(COMMAND ${CALYX_PYTHON} -c
+        "import sysconfig; print(sysconfig.get_path('include'))"
+        OUTPUT_VARIABLE PYTHON_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+if(NOT CALYX_PYTHON OR NOT EXISTS ${PYTHON_INCLUDE}/Python.h)
+    message(NOTICE "no header of Python here, so no binding for it")
+    return()
+endif()
+
+add_library(calyx_python MODULE python/calyx/_calyx.c)
+target_include_directories(calyx_python SYSTEM PRIVATE ${PYTHON_INCLUDE})
+target_link_libraries(calyx_python PRIVATE calyx_static Threads::Threads)
+set_target_properties(calyx_python PROPERTIES
+    PREFIX "" OUTPUT_NAME _calyx SUFFIX .abi3.so C_EXTENSIONS ON
+    LIBRARY_OUTPUT_DIRECTORY python/calyx)
+add_custom_command(TARGET calyx_python POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E copy
+        ${PROJECT_SOURCE_DIR}/python/calyx/__init__.py
+        ${PROJECT_BINARY_DIR}/python/calyx/__init__.py)
+
+if(NOT CALYX_TESTS)
+    return()
+endif()
+add_test(NAME python.binding COMMAND ${CALYX_PYTHON} -m pytest -q -p no:cacheprovider
+    ${PROJECT_SOURCE_DIR}/test/python/test_binding.py)
+# Not in build/: there calyx.so, the server module, would be taken for it.
+set_tests_properties(python.binding PROPERTIES
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/test/python ENVIRONMENT
+    "PYTHONPATH=${PROJECT_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;\
+CALYX=$<TARGET_FILE:calyx-command>")
+add_test(NAME python.package COMMAND
+    ${PROJECT_SOURCE_DIR}/test/python/package ${CALYX_PYTHON})

@@ -1,0 +1,432 @@
+"""The Python binding, against the library that was just built."""
+import array
+import ctypes
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import calyx
+from calyx import Builder, Filter
+
+CALYX = os.environ["CALYX"]
+ADDABLE = [k for k in calyx.kinds() if "add" in calyx.plan(10, .01, kind=k).can]
+REMOVABLE = [k for k in ADDABLE
+             if "remove" in calyx.plan(10, .01, kind=k).can]
+
+
+# ---- One key -----------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", ADDABLE)
+def test_every_added_key_is_there_and_few_others(kind):
+    f = Filter(2000, .01, kind=kind)
+    for i in range(2000):
+        f.add(f"key {i}")
+    assert all(f"key {i}" in f for i in range(2000))
+    # 10,000 absent keys at 1 %: 100, and never 200 by chance
+    assert sum(f"other {i}" in f for i in range(10_000)) < 200
+    assert f.info.kind == kind and 1900 < len(f) <= 2000
+
+
+def test_a_number_is_its_8_bytes_and_a_text_its_utf_8():
+    f = Filter(100, .001)
+    f.add(5)
+    assert (5).to_bytes(8, "little") in f
+    f.add("Röschen")
+    assert "Röschen".encode() in f and bytearray("Röschen".encode()) in f
+    f.add(b"")
+    assert "" in f and memoryview(b"") in f
+    f.add(2**64 - 1)
+    assert 2**64 - 1 in f
+
+
+def test_add_returns_whether_the_key_is_new():
+    f = Filter(100, .001)
+    assert f.add("rose") is True and f.add("rose") is False
+
+
+@pytest.mark.parametrize("wrong, error", [
+    (-1, OverflowError), (2**64, OverflowError), (1.5, TypeError),
+    (None, TypeError), (["rose"], TypeError), ("\ud800", UnicodeEncodeError)])
+def test_what_is_no_key_is_refused(wrong, error):
+    f = Filter(100, .01)
+    with pytest.raises(error):
+        f.add(wrong)
+    with pytest.raises(error):
+        wrong in f
+    with pytest.raises(error):
+        f.add_many(["good", wrong])
+
+
+@pytest.mark.parametrize("kind", REMOVABLE)
+def test_removed_keys_are_gone(kind):
+    f = Filter(1000, .001, kind=kind)
+    assert f.add_many(range(500)) > 490
+    assert f.remove_many(range(0, 500, 2)) == 250
+    assert f.remove(1) is True
+    assert all(i in f for i in range(3, 500, 2))
+    assert sum(i in f for i in range(0, 500, 2)) < 10
+    assert f.remove("never added") is False
+
+
+def test_a_kind_that_cannot_remove_says_so():
+    with pytest.raises(calyx.Error):
+        Filter(10, .01).remove("a")
+
+
+def test_count():
+    f = Filter(100, .001, kind=REMOVABLE[0])
+    f.add("a"), f.add("a")
+    assert f.count("a") == 2 and f.count("b") == 0
+
+
+# ---- Many keys ---------------------------------------------------------------
+
+def sources(numbers):
+    import numpy
+    yield list(numbers)
+    yield tuple(numbers)
+    yield (i for i in numbers)
+    yield array.array("Q", numbers)
+    yield memoryview(array.array("Q", numbers))
+    yield array.array("q", numbers)
+    yield numpy.array(numbers, dtype="uint64")
+    yield numpy.array(numbers, dtype="int64")
+    yield numpy.array(numbers, dtype="uint64")[:]
+    yield Arrow("L", numbers)
+    yield Arrow("l", numbers)
+
+
+def test_all_sources_of_numbers_make_the_same_filter():
+    numbers = random.Random(1).sample(range(2**62), 5000)
+    wanted = Filter(5000, .01)
+    for i in numbers:
+        wanted.add(i)
+    for source in sources(numbers):
+        f = Filter(5000, .01)
+        f.add_many(source)
+        assert f.to_bytes() == wanted.to_bytes()
+    for source in sources(numbers):
+        assert bytes(f.has_many(source)) == b"\1" * 5000
+
+
+def test_all_sources_of_texts_make_the_same_filter():
+    texts = [f"https://example.org/{i}" for i in range(5000)] + ["", "ö"]
+    wanted = Filter(5002, .01)
+    wanted.add_many(texts)
+    for source in (iter(texts), [t.encode() for t in texts], Arrow("u", texts),
+                   Arrow("U", texts), Arrow("z", texts), Arrow("Z", texts)):
+        f = Filter(5002, .01)
+        f.add_many(source)
+        assert f.to_bytes() == wanted.to_bytes()
+    mixed = ["a", b"b", 3, bytearray(b"d")]
+    assert list(f.has_many(mixed)) == [key in f for key in mixed]
+
+
+def test_a_slice_of_an_arrow_array_begins_at_its_offset():
+    texts = [f"key {i}" for i in range(100)]
+    f = Filter(100, .0001)
+    assert f.add_many(Arrow("u", texts, offset=90)) == 10
+    assert list(f.has_many(texts)) == [False] * 90 + [True] * 10
+
+
+def test_has_many_gives_bools_that_numpy_takes_without_a_copy():
+    import numpy
+    f = Filter(1000, .0001)
+    f.add_many(range(0, 1000, 2))
+    found = f.has_many(range(1000))
+    assert found[0] is True and isinstance(found, memoryview)
+    array_ = numpy.asarray(found)
+    assert array_.dtype == bool and array_.sum() == 500 + found.tolist()[1::2].count(True)
+
+
+@pytest.mark.parametrize("wrong, error", [
+    ("rose", TypeError), (b"rose", TypeError), (5, TypeError),
+    (array.array("i", [1]), TypeError), (array.array("d", [1]), TypeError),
+    (array.array("q", [1, -1]), OverflowError)])
+def test_what_is_not_many_keys_is_refused(wrong, error):
+    f = Filter(100, .01)
+    for call in (f.add_many, f.has_many):
+        with pytest.raises(error):
+            call(wrong)
+    assert len(f) == 0
+
+
+def test_other_arrays_are_refused():
+    import numpy
+    f = Filter(100, .01)
+    for wrong in (numpy.zeros((2, 2), "uint64"), numpy.zeros(4, "uint32"),
+                  numpy.zeros(4, ">u8" if sys.byteorder == "little" else "<u8")):
+        with pytest.raises(TypeError):
+            f.add_many(wrong)
+    with pytest.raises((TypeError, BufferError, ValueError)):
+        f.add_many(numpy.zeros(8, "uint64")[::2])  # not contiguous
+    with pytest.raises(ValueError, match="nulls"):
+        f.add_many(Arrow("u", ["a", "b"], nulls=True))
+    with pytest.raises(TypeError, match="format 'f'"):
+        f.add_many(Arrow("f", []))
+
+
+def test_an_error_of_an_iterator_is_raised():
+    def keys():
+        yield "a"
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        Filter(100, .01).add_many(keys())
+
+
+# ---- Files -------------------------------------------------------------------
+
+def test_a_file_is_that_of_the_command(tmp_path):
+    keys = [f"line {i}" for i in range(1000)]
+    subprocess.run([CALYX, "build", "-n", "1000", "-o", tmp_path / "a.calyx"],
+                   input="\n".join(keys).encode() + b"\n", check=True)
+    with Filter.open(tmp_path / "a.calyx") as f:
+        assert f.info.read_only and bytes(f.has_many(keys)) == b"\1" * 1000
+    g = Filter(1000, .01)
+    g.add_many(keys)
+    g.comment = "of Python"
+    g.save(str(tmp_path / "b.calyx"))
+    shown = subprocess.run([CALYX, "info", tmp_path / "b.calyx"], check=True,
+                           capture_output=True, text=True).stdout
+    assert "of Python" in shown
+    assert Filter.load(os.fsencode(tmp_path / "b.calyx")).comment == "of Python"
+
+
+def test_a_mapped_file_takes_keys_that_last(tmp_path):
+    path = tmp_path / "a.calyx"
+    Filter(1000, .01).save(path)
+    with Filter.open(path, write=True) as f:
+        f.add_many(range(500))
+        f.sync()
+    with pytest.raises(ValueError, match="closed"):
+        5 in f
+    with pytest.raises(ValueError, match="closed"):
+        f.add_many([5])
+    assert repr(f) == "<calyx.Filter, closed>"
+    f.close()
+    g = Filter.open(path, verify="whole")
+    assert bytes(g.has_many(range(500))) == b"\1" * 500
+    with pytest.raises(calyx.Error):
+        g.add(1)
+
+
+def test_damage_is_an_error(tmp_path):
+    path = tmp_path / "a.calyx"
+    f = Filter(100_000, .01)
+    f.add_many(range(100_000))
+    f.save(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    for call in (lambda: Filter.load(path), lambda: Filter.open(path).verify(),
+                 lambda: Filter.open(path, verify="whole"),
+                 lambda: Filter.from_bytes(data),
+                 lambda: Filter.from_bytes(b"not a filter")):
+        with pytest.raises(calyx.Error):
+            call()
+    with pytest.raises(FileNotFoundError):
+        Filter.open(tmp_path / "none.calyx")
+    with pytest.raises(ValueError, match="verify is"):
+        Filter.open(path, verify="maybe")
+
+
+def test_a_secret_key(tmp_path):
+    key = bytes(range(16))
+    f = Filter(100, .001, key=key)
+    f.add("a")
+    f.save(tmp_path / "a.calyx")
+    assert f.info.hash == "siphash"
+    assert "a" in Filter.open(tmp_path / "a.calyx", key=key)
+    with pytest.raises(calyx.Error):
+        Filter.open(tmp_path / "a.calyx")
+    with pytest.raises(ValueError, match="16 secret bytes"):
+        Filter(100, .001, key=b"short")
+
+
+def test_pickle_and_copy():
+    f = Filter(100, .01)
+    f.add("a")
+    for g in (pickle.loads(pickle.dumps(f)), f.copy()):
+        g.add("b")
+        assert "a" in g and "b" not in f
+
+
+# ---- Whole filters -----------------------------------------------------------
+
+def test_or_and_and():
+    a, b = Filter(1000, .0001), Filter(1000, .0001)
+    a.add_many(range(0, 600)), b.add_many(range(400, 1000))
+    both = a.copy()
+    both &= b
+    a |= b
+    assert bytes(a.has_many(range(1000))) == b"\1" * 1000
+    assert bytes(both.has_many(range(400, 600))) == b"\1" * 200
+    assert sum(both.has_many(range(400))) < 10
+    a |= a
+    with pytest.raises(calyx.Error):
+        a |= Filter(50, .01)
+    with pytest.raises(TypeError):
+        a |= {1, 2}
+    a.clear()
+    assert len(a) == 0 and bool(a)
+
+
+def test_growth():
+    f = Filter(10, .01, growth=2)
+    f.add_many(range(5000))
+    assert f.info.parts > 1
+    assert bytes(f.has_many(range(5000))) == b"\1" * 5000
+
+
+def test_plans_are_those_of_the_library():
+    is_ = calyx.plan(10**9, .01)
+    assert is_.kind == calyx.kinds()[0] and 1.2e9 < is_.bytes < 1.3e9
+    shown = subprocess.run([CALYX, "plan", "-n", "1e9", "-p", "1%", "--json"],
+                           check=True, capture_output=True, text=True).stdout
+    assert f'"bytes": {is_.bytes}' in shown
+    assert calyx.plan(p=.01, bits=10**6).capacity > 90_000
+    assert calyx.plan(100, bits=1000).fpr > .001
+
+
+@pytest.mark.parametrize("options", [
+    {"n": 0}, {"n": -5}, {"n": 10, "p": 0}, {"n": 10, "p": 1},
+    {"n": 10, "kind": "lien"}, {"n": 10, "p": .1, "bits": 100},
+    {"n": 10, "probes": 1000}, {"n": 10, "growth": 100}, {"n": 10, "hash": "md5"}])
+def test_wrong_options_are_refused(options):
+    for call in (Filter, calyx.plan):
+        with pytest.raises(ValueError):
+            call(**options)
+
+
+# ---- Builder -----------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", calyx.kinds())
+def test_a_builder_makes_every_kind_without_knowing_n(kind, tmp_path):
+    b = Builder(p=.01, kind=kind, memory=1 << 20, folder=tmp_path)
+    b.add("first")
+    b.add_many(f"key {i}" for i in range(20_000))
+    f = b.finish()
+    assert f.info.kind == kind and "first" in f
+    assert bytes(f.has_many(f"key {i}" for i in range(20_000))) == b"\1" * 20_000
+    assert sum(f.has_many(f"other {i}" for i in range(20_000))) < 400
+    b.save(tmp_path / "a.calyx")
+    assert "first" in Filter.open(tmp_path / "a.calyx")
+
+
+# ---- Threads -----------------------------------------------------------------
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_threads_lose_no_key(concurrent):
+    f = Filter(80_000, .01, concurrent=concurrent)
+    parts = [array.array("Q", range(i * 10_000, (i + 1) * 10_000))
+             for i in range(8)]
+    threads = [threading.Thread(target=f.add_many, args=(part,)) for part in parts]
+    threads += [threading.Thread(target=f.has_many, args=(part,)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bytes(f.has_many(range(80_000))) == b"\1" * 80_000
+
+
+def test_two_filters_joined_both_ways_at_once_do_not_block():
+    a, b = Filter(1000, .01), Filter(1000, .01)
+    a.add(1), b.add(2)
+
+    def join(x, y):
+        for _ in range(200):
+            x |= y
+    threads = [threading.Thread(target=join, args=pair)
+               for pair in ((a, b), (b, a))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 in b and 2 in a
+
+
+def test_the_gil_is_free_while_many_keys_are_added():
+    """Another thread works while one long call runs, which never yields the
+    GIL by itself: it sees the filter before the call returns."""
+    f = Filter(20_000_000, .01, concurrent=True)
+    keys = array.array("Q", range(4_000_000))
+    seen = []
+    done = threading.Event()
+
+    def watch():
+        while not done.is_set():
+            n = len(f)
+            if 0 < n < 3_000_000:
+                seen.append(n)
+                return
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(50):
+        f.add_many(keys)
+        if seen:
+            break
+        f.clear()
+    done.set()
+    watcher.join()
+    assert seen
+
+
+# ---- A minimal producer of Arrow arrays --------------------------------------
+
+class Schema(ctypes.Structure):
+    _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p),
+                ("metadata", ctypes.c_char_p), ("flags", ctypes.c_int64),
+                ("n_children", ctypes.c_int64), ("children", ctypes.c_void_p),
+                ("dictionary", ctypes.c_void_p), ("release", ctypes.c_void_p),
+                ("private_data", ctypes.c_void_p)]
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64),
+                ("offset", ctypes.c_int64), ("n_buffers", ctypes.c_int64),
+                ("n_children", ctypes.c_int64),
+                ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+                ("children", ctypes.c_void_p), ("dictionary", ctypes.c_void_p),
+                ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+
+
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype = ctypes.py_object
+capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Arrow:
+    """An array of a format letter, as pyarrow's would export it."""
+
+    def __init__(self, letter, values, offset=0, nulls=False):
+        values = list(values)
+        if letter in "uUzZ":
+            data = [v.encode() for v in values]
+            ends = [0]
+            for d in data:
+                ends.append(ends[-1] + len(d))
+            wide = letter in "UZ"
+            buffers = [array.array("q" if wide else "i", ends),
+                       ctypes.create_string_buffer(b"".join(data) or b"\0")]
+        else:
+            buffers = [array.array("q" if letter == "l" else "Q", values)]
+        self.keep = [ctypes.create_string_buffer(b"\1"), *buffers]
+        places = [ctypes.addressof(self.keep[0]) if nulls else None]
+        for b in buffers:
+            places.append(b.buffer_info()[0] if isinstance(b, array.array)
+                          else ctypes.addressof(b))
+        self.places = (ctypes.c_void_p * len(places))(*places)
+        self.schema = Schema(format=letter.encode())
+        self.array = Array(length=len(values) - offset, offset=offset,
+                           null_count=1 if nulls else 0, n_buffers=len(places),
+                           buffers=self.places)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return (capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
+                capsule(ctypes.addressof(self.array), b"arrow_array", None))
