@@ -274,6 +274,14 @@ add_test(NAME crash.faults COMMAND ${PYTHON3}
 set_tests_properties(crash.faults PROPERTIES PROCESSORS 2 TIMEOUT 1800
     ENVIRONMENT "CALYX_MODULE=$<TARGET_FILE:calyx_module>;PYTHONDONTWRITEBYTECODE=1")
 
+# The same options come to the same sizes everywhere.
+add_executable(plans test/portable/plans.c)
+target_include_directories(plans PRIVATE include/calyx)
+target_link_libraries(plans PRIVATE calyx_static)
+set_target_properties(plans PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME portable.plans COMMAND
+    ${PROJECT_SOURCE_DIR}/test/portable/compare-plans $<TARGET_FILE:plans>)
+
 # Makes the files of test/golden; kept compiling, and run by hand.
 add_executable(golden_make test/golden/make.c)
 target_link_libraries(golden_make PRIVATE calyx_static)

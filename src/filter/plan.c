@@ -13,6 +13,16 @@
 static const uint64_t MOST_KEYS = UINT64_C(1) << 40;
 static const uint64_t MOST_BITS = UINT64_C(1) << 44;
 
+/* Numbers that decide the size of a filter, or are written to files, must not
+ * depend on the last digits of a rate, which differ from one compiler and
+ * processor to the next: sizes that differ cannot be merged. So they have 24
+ * bits, as a float has. */
+static double rounded(double x) {
+    int exponent;
+    const double fraction = frexp(x, &exponent);
+    return ldexp(round(ldexp(fraction, 24)), exponent - 24);
+}
+
 /* ---- Shapes -------------------------------------------------------------- */
 
 double expected_rate(const struct kind *kind, const struct shape *shape,
@@ -106,19 +116,31 @@ static double most_keys_at(double fpr) {
     return fmin((double)MOST_KEYS, ldexp(fpr, 60));
 }
 
-/* The most keys that these blocks hold at this rate; may be 0. */
+/* Do these blocks hold so many keys at this rate? Also sets the probes. */
+static bool hold_keys(const struct kind *kind, struct shape *shape, double fpr,
+                      uint32_t probes, uint64_t keys) {
+    const double items = (double)keys;
+    shape->probes = probes ? probes : best_probes(kind, shape->blocks, items);
+    return expected_rate(kind, shape, items) <= fpr;
+}
+
+/* The most keys that these blocks hold at this rate, of large numbers but for a
+ * 4096th (see rounded()); may be 0. */
 static uint64_t most_keys(const struct kind *kind, struct shape *shape,
                           double fpr, uint32_t probes) {
-    uint64_t low = 0, high = (uint64_t)most_keys_at(fpr) + 1;
+    const uint64_t most = (uint64_t)most_keys_at(fpr);
+    uint64_t low = 0, high = 1;
+    while (high <= most && hold_keys(kind, shape, fpr, probes, high))
+        low = high, high *= 2;
+    if (high > most) high = most + 1;
     while (high - low > 1) {
         const uint64_t mid = low + (high - low) / 2;
-        const double items = (double)mid;
-        shape->probes =
-            probes ? probes : best_probes(kind, shape->blocks, items);
-        *(expected_rate(kind, shape, items) > fpr ? &high : &low) = mid;
+        *(hold_keys(kind, shape, fpr, probes, mid) ? &low : &high) = mid;
     }
-    shape->probes =
-        probes ? probes : best_probes(kind, shape->blocks, (double)low);
+    uint64_t unit = 1;
+    while (unit * 2 * 4096 <= low) unit *= 2;
+    low -= low % unit;
+    hold_keys(kind, shape, fpr, probes, low);
     return low;
 }
 
@@ -158,7 +180,7 @@ static double size_share(double capacity) {
 }
 
 double plan_first_fpr(double fpr, uint64_t capacity) {
-    return fpr * FIRST_SHARE * size_share((double)capacity);
+    return rounded(fpr * FIRST_SHARE * size_share((double)capacity));
 }
 
 /* The smallest size class of allocators for these bytes: 4, 5, 6 or 7 times a
@@ -174,7 +196,7 @@ static void fill_allocation(const struct kind *kind, struct part *p) {
     const uint64_t bytes = body_bytes(kind, &p->shape);
     if (kind->counter_bits || bytes > SMALL_BYTES) return;
     p->shape.blocks = 8 * allocated(bytes) / kind->block_bits;
-    p->fpr = expected_rate(kind, &p->shape, (double)p->capacity);
+    p->fpr = rounded(expected_rate(kind, &p->shape, (double)p->capacity));
 }
 
 /* Parts with the same number of probes are queried faster together, which is
@@ -204,11 +226,11 @@ bool plan_growth(const calyx_filter *f, const struct part *last,
     const double step = fine ? FINE_GROWTH[parts % 2] : SMALL_GROWTH;
     const double jump = fmin(step * total, SMALL);
     const double grown = fmin(most, fmax(f->growth * total, jump));
-    const double capacity = ceil(grown - total);
+    const double capacity = ceil(fmin(rounded(grown - total), most - total));
     const double fraction = 1 - pow(f->growth, -1 / HALF_LIFE);
     const double share = fine ? 1 : size_share(capacity);
     next->capacity = (uint64_t)capacity;
-    next->fpr = fmax(f->kind->least_fpr, left * fraction * share);
+    next->fpr = fmax(f->kind->least_fpr, rounded(left * fraction * share));
     if (!plan_alike(f->kind, next, last->shape.probes)) return false;
     if (fine) fill_allocation(f->kind, next);
     return true;
@@ -374,7 +396,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     const double items = (double)first->capacity;
     shape->probes =
         want->probes ? want->probes : best_probes(kind, shape->blocks, items);
-    first->fpr = expected_rate(kind, shape, items);
+    first->fpr = rounded(expected_rate(kind, shape, items));
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
 }

@@ -134,13 +134,13 @@ static const struct kernel flat_scalar_atomic = {
  */
 enum { MOST_PROBES = 64 };
 
-struct by_bits {
+struct odds_by_bits {
     double of[MOST_PROBES + 1]; /* for each number of bits */
 };
 
 /* The odds that k probes fall on d different bits of m. */
-static struct by_bits odds_of_bits(double m, uint32_t k) {
-    struct by_bits odds = {{1}};
+static struct odds_by_bits odds_of_bits(double m, uint32_t k) {
+    struct odds_by_bits odds = {{1}};
     for (uint32_t i = 0; i < k; i++) {
         for (uint32_t d = i + 1; d > 0; d--)
             odds.of[d] = odds.of[d] * (d / m) +
@@ -151,8 +151,9 @@ static struct by_bits odds_of_bits(double m, uint32_t k) {
 }
 
 /* By (1), for 1 to k bits. */
-static struct by_bits covered_by_signs(double m, uint32_t k, double probes) {
-    struct by_bits unset, covered;
+static struct odds_by_bits covered_by_signs(double m, uint32_t k,
+                                            double probes) {
+    struct odds_by_bits unset, covered;
     double ways[MOST_PROBES + 1] = {1};
     for (uint32_t i = 0; i <= k; i++)
         unset.of[i] = i < m ? exp(probes * log1p(-(double)i / m)) : 0;
@@ -167,11 +168,12 @@ static struct by_bits covered_by_signs(double m, uint32_t k, double probes) {
 
 /* By (2), up to a t that fewer than one in 10^15 exceed. No power underflows:
  * where terms cancel, N is at most 2.4 m, and d at most 64. */
-static struct by_bits covered_by_counts(double m, uint32_t k, double probes) {
-    struct by_bits covered = {{0}}, ways = {{1}}; /* c(t,d) / t!         */
-    struct by_bits elsewhere = {{0}};             /* (1 - d/m)^(N-t)     */
-    struct by_bits inverse = {{0}};               /* 1 / (1 - d/m)       */
-    double chosen = 1;                            /* N!/(N-t)! / m^t     */
+static struct odds_by_bits covered_by_counts(double m, uint32_t k,
+                                             double probes) {
+    struct odds_by_bits covered = {{0}}, ways = {{1}}; /* c(t,d) / t!         */
+    struct odds_by_bits elsewhere = {{0}};             /* (1 - d/m)^(N-t)     */
+    struct odds_by_bits inverse = {{0}};               /* 1 / (1 - d/m)       */
+    double chosen = 1;                                 /* N!/(N-t)! / m^t     */
     for (uint32_t d = 1; d <= k && d < m; d++) {
         elsewhere.of[d] = exp(probes * log1p(-(double)d / m));
         inverse.of[d] = m / (m - d);
@@ -195,9 +197,10 @@ static double exact_fpr(double m, uint32_t k, double probes) {
     enum { MOST_CANCELLED = 100000 }; /* leaves 11 digits of 16 */
     const double unset = exp(probes * log1p(-1 / m));
     const bool cancels = pow((1 + unset) / (1 - unset), k) > MOST_CANCELLED;
-    const struct by_bits odds = odds_of_bits(m, k);
-    const struct by_bits covered = cancels ? covered_by_counts(m, k, probes)
-                                           : covered_by_signs(m, k, probes);
+    const struct odds_by_bits odds = odds_of_bits(m, k);
+    const struct odds_by_bits covered = cancels
+                                            ? covered_by_counts(m, k, probes)
+                                            : covered_by_signs(m, k, probes);
     double rate = 0;
     for (uint32_t d = 1; d <= k && d <= m; d++)
         rate += odds.of[d] * covered.of[d];

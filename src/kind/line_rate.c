@@ -58,20 +58,167 @@ static struct weights weigh(uint32_t takes, uint32_t again) {
     return w;
 }
 
-double line_fpr(uint64_t lines, uint32_t probes, double items) {
-    const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
-    const uint32_t again = probes - takes;
+/* The sum, and that of its terms without their signs. */
+struct signed_sum {
+    double sum, terms;
+};
+
+static struct signed_sum rate_by_signs(double lines, uint32_t takes,
+                                       uint32_t again, double items) {
     const struct weights weights = weigh(takes, again);
-    double rate = 0;
+    struct signed_sum rate = {0, 0};
     for (uint32_t twos = 0; twos <= again; twos++)
         for (uint32_t ones = 0; ones <= takes - twos; ones++) {
             const double missed =
                 miss(takes, ones, twos) * miss(again, ones, twos);
-            const double unset =
-                exp(items * log1p((missed - 1) / (double)lines));
-            rate += weights.of[ones][twos] * unset;
+            const double term = weights.of[ones][twos] *
+                                exp(items * log1p((missed - 1) / lines));
+            rate.sum += term;
+            rate.terms += fabs(term);
         }
-    const double twins = ldexp(items / (double)lines, -32);
+    return rate;
+}
+
+/* ---- Low rates ----------------------------------------------------------- */
+
+/*
+ * At low rates the terms above cancel to the last of their digits, and what is
+ * left differs from one compiler to the next; so would the size of a filter. So
+ * low rates are summed over the number of keys in a line instead, key by key,
+ * with positive terms only. The state is in how many columns two bits of the
+ * absent key are unset, and in how many one: `twos` and `ones`.
+ */
+enum { SIDE = LINE_COLUMNS + 1, STATES = SIDE * (SIDE + 1) / 2 };
+
+struct states {
+    double odds[STATES];
+};
+
+/* By the number of columns with any unset bit, then by twos: a key never leads
+ * to a higher number. */
+static uint32_t state_of(uint32_t twos, uint32_t ones) {
+    const uint32_t any = twos + ones;
+    return any * (any + 1) / 2 + twos;
+}
+
+/* choose[m][n]: the ways to choose n of m things. hits[u][m][n]: the odds that
+ * n of m columns are hit in a bit that is unset, if u in each are. */
+struct line_tables {
+    double choose[SIDE][SIDE], hits[3][SIDE][SIDE];
+};
+
+static void fill_tables(struct line_tables *tables) {
+    *tables = (struct line_tables){0};
+    tables->choose[0][0] = tables->hits[1][0][0] = tables->hits[2][0][0] = 1;
+    for (uint32_t m = 1; m < SIDE; m++)
+        for (uint32_t n = 0; n <= m; n++) {
+            tables->choose[m][n] = tables->choose[m - 1][n];
+            if (n > 0) tables->choose[m][n] += tables->choose[m - 1][n - 1];
+            for (int u = 1; u <= 2; u++) {
+                double(*const hits)[SIDE] = tables->hits[u];
+                hits[m][n] = hits[m - 1][n] * (64 - u) / 64;
+                if (n > 0) hits[m][n] += hits[m - 1][n - 1] * u / 64;
+            }
+        }
+}
+
+/* A bit in each of x columns with two unset bits, and in y with one. */
+static void hit_columns(const struct line_tables *tables, struct states *to,
+                        double odds, uint32_t twos, uint32_t ones, uint32_t x,
+                        uint32_t y) {
+    for (uint32_t i = 0; i <= x; i++)
+        for (uint32_t j = 0; j <= y; j++)
+            to->odds[state_of(twos - i, ones + i - j)] +=
+                odds * tables->hits[2][x][i] * tables->hits[1][y][j];
+}
+
+/* A bit in each of `takes` columns, from a given state. */
+static void add_to_some(const struct line_tables *tables, uint32_t takes,
+                        uint32_t twos, uint32_t ones, struct states *to) {
+    const uint32_t others = LINE_COLUMNS - twos - ones;
+    const double all = tables->choose[LINE_COLUMNS][takes];
+    for (uint32_t x = 0; x <= twos && x <= takes; x++)
+        for (uint32_t y = 0; y <= ones && x + y <= takes; y++) {
+            const double ways = tables->choose[twos][x] *
+                                tables->choose[ones][y] *
+                                tables->choose[others][takes - x - y];
+            hit_columns(tables, to, ways / all, twos, ones, x, y);
+        }
+}
+
+/* What a key does: a bit in every column, unless it takes fewer, then one in
+ * some of them. */
+struct key_step {
+    struct line_tables tables;
+    bool in_every;
+    struct states in_some[STATES]; /* from each state */
+};
+
+static void fill_step(struct key_step *step, uint32_t takes, uint32_t again) {
+    fill_tables(&step->tables);
+    step->in_every = takes == LINE_COLUMNS;
+    for (uint32_t any = 0; any < SIDE; any++)
+        for (uint32_t twos = 0; twos <= any; twos++) {
+            struct states *const to =
+                &step->in_some[state_of(twos, any - twos)];
+            *to = (struct states){{0}};
+            add_to_some(&step->tables, step->in_every ? again : takes, twos,
+                        any - twos, to);
+        }
+}
+
+static struct states add_to_every(const struct line_tables *tables,
+                                  const struct states *from) {
+    struct states to = {{0}};
+    for (uint32_t any = 0; any < SIDE; any++)
+        for (uint32_t twos = 0; twos <= any; twos++) {
+            const double odds = from->odds[state_of(twos, any - twos)];
+            hit_columns(tables, &to, odds, twos, any - twos, twos, any - twos);
+        }
+    return to;
+}
+
+static struct states add_key(const struct key_step *step, struct states from) {
+    struct states to = {{0}};
+    if (step->in_every) from = add_to_every(&step->tables, &from);
+    for (uint32_t i = 0; i < STATES; i++)
+        for (uint32_t j = 0; j <= i && from.odds[i] > 0; j++)
+            to.odds[j] += from.odds[i] * step->in_some[i].odds[j];
+    return to;
+}
+
+/* The sum over the number of keys in the line, a binomial distribution, until
+ * all that could follow is too small to matter. The second bit of the absent
+ * key may fall on the first. */
+static double rate_by_keys(double lines, uint32_t takes, uint32_t again,
+                           double items) {
+    struct key_step step;
+    fill_step(&step, takes, again);
+    struct states now = {{0}};
+    for (uint32_t twos = 0; twos <= again; twos++)
+        now.odds[state_of(twos, takes - twos)] =
+            step.tables.hits[1][again][again - twos];
+    double odds = exp(items * log1p(-1 / lines)), rate = 0;
+    for (double keys = 1; keys <= items; keys++) {
+        odds *= (items - keys + 1) / keys / (lines - 1);
+        now = add_key(&step, now);
+        rate += odds * now.odds[0];
+        if (keys > 2 * items / lines && odds < 1e-17 * rate) break;
+    }
+    return rate;
+}
+
+double line_fpr(uint64_t lines, uint32_t probes, double items) {
+    const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
+    const uint32_t again = probes - takes;
+    const double count = (double)lines;
+    const double most_lost = 1e-5; /* leaves 11 digits of 16 */
+    const struct signed_sum sum = rate_by_signs(count, takes, again, items);
+    const bool cancels =
+        lines > 1 && items >= 1 && sum.sum < most_lost * sum.terms;
+    const double rate =
+        cancels ? rate_by_keys(count, takes, again, items) : sum.sum;
+    const double twins = ldexp(items / count, -32);
     return fmin(1, fmax(0, rate) + twins);
 }
 

@@ -125,17 +125,35 @@ const struct kernel split_scalar_atomic = {
 
 /* ---- The rate ------------------------------------------------------------ */
 
-/* As for a line (line.c), but every key takes every lane: a given bits in as
- * many lanes stay unset with odds (31/32)^a for each key in the block. */
+/* Summed over the number of keys in the block, a binomial distribution: in each
+ * lane they leave a given bit unset with odds 31/32 each. */
+static double rate_by_keys(double blocks, double items) {
+    double odds = exp(items * log1p(-1 / blocks)), unset = 1, rate = 0;
+    for (double keys = 1; keys <= items; keys++) {
+        odds *= (items - keys + 1) / keys / (blocks - 1);
+        unset *= 31. / 32;
+        rate += odds * pow(1 - unset, SPLIT_LANES);
+        if (keys > 2 * items / blocks && odds < 1e-17 * rate) break;
+    }
+    return rate;
+}
+
+/* As for a line (line_rate.c), but every key takes every lane: a given bits in
+ * as many lanes stay unset with odds (31/32)^a for each key in the block. */
 static double fpr(const struct shape *shape, double items) {
     const double blocks = (double)shape->blocks;
-    double rate = 0, sign = 1, ways = 1, miss = 1;
+    const double most_lost = 1e-5; /* leaves 11 digits of 16 */
+    double rate = 0, terms = 0, sign = 1, ways = 1, miss = 1;
     for (int a = 0; a <= SPLIT_LANES; a++) {
-        rate += sign * ways * exp(items * log1p((miss - 1) / blocks));
+        const double term = ways * exp(items * log1p((miss - 1) / blocks));
+        rate += sign * term;
+        terms += term;
         sign = -sign;
         ways = ways * (SPLIT_LANES - a) / (a + 1);
         miss *= 31. / 32;
     }
+    if (blocks > 1 && items >= 1 && rate < most_lost * terms)
+        rate = rate_by_keys(blocks, items);
     const double twins = ldexp(items / blocks, -32);
     return fmin(1, fmax(0, rate) + twins);
 }
