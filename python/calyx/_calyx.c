@@ -1,7 +1,7 @@
 /*
  * Calyx for Python: the types Filter and Builder, and plan(), over the C
- * What the library knows (kinds, plans, files) comes from it, and is not
- * repeated. repeated.
+ * library. What that knows (kinds, plans, files) comes from it, and is not
+ * repeated here.
  *
  * Only the limited API of CPython 3.11: one binary serves 3.11 and later.
  *
