@@ -1,15 +1,17 @@
 /*
- * calyx.so: Bloom filters for Valkey and Redis, by the commands, replies and
- * data of RedisBloom. Start reading in command/.
+ * calyx.so: Bloom and cuckoo filters for Valkey and Redis, by the commands,
+ * replies and data of RedisBloom. Start reading in command/.
  *
  *     command/   the commands: options, handlers, replies, replication
  *     layout/    what a key holds: native filters, windows, RedisBloom's chains
+ *     cuckoo/    cuckoo filters, and their commands
  *     server/    what is used of the server: API, memory, replies, steps
  *     type.c     the types of values
  *     settings.c the configuration
  *     module.c   loading; the INFO section
  */
 #include "command/command.h"
+#include "cuckoo/cuckoo_type.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/steps.h"
@@ -19,6 +21,7 @@
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
     const struct module_totals totals = filter_totals();
+    const struct cuckoo_totals cuckoo = cuckoo_totals();
     const struct {
         const char *name;
         uint64_t value;
@@ -26,6 +29,9 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"filters", totals.filters},
         {"filter_bytes", totals.bytes},
         {"items", totals.items},
+        {"cuckoo_filters", cuckoo.filters},
+        {"cuckoo_filter_bytes", cuckoo.bytes},
+        {"cuckoo_items", cuckoo.items},
         {"lookups", stats.lookups},
         {"lookups_positive", stats.positives},
         {"items_added", stats.adds},
@@ -51,7 +57,8 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
 static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
                                  RM_SIGNALS_MODIFIED_KEYS);
-    if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
+    if (type_register(ctx) != RM_OK || cuckoo_type_register(ctx) != RM_OK ||
+        commands_register(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
     memory_start(ctx);

@@ -15,6 +15,11 @@ struct settings settings = {
     .error = 0.01,
     .capacity = 100,
     .expansion = 2,
+    .cf_bucket_size = 2,
+    .cf_capacity = 1024,
+    .cf_iterations = 20,
+    .cf_expansion = 1,
+    .cf_max_expansions = 32,
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
@@ -89,11 +94,31 @@ static long long get_number(const char *name, void *context) {
     return *(long long *)context;
 }
 
+/* A cuckoo filter has at least two buckets. */
+static int change_number(long long *number, long long value,
+                         RedisModuleString **why) {
+    char text[120];
+    const long long before = *number, least = 2 * settings.cf_bucket_size,
+                    most = settings.cf_capacity / 2;
+    *number = value;
+    if (settings.cf_capacity >= 2 * settings.cf_bucket_size) return RM_OK;
+    *number = before;
+    if (number == &settings.cf_bucket_size)
+        snprintf(text, sizeof text,
+                 "Value for `cf-bucket-size` must be in the range [1, %lld]",
+                 most);
+    else
+        snprintf(text, sizeof text,
+                 "Value for `cf-initial-size` must be in the range [%lld, "
+                 "%lld]",
+                 least, MOST_CF_CAPACITY);
+    return complain(why, text);
+}
+
 static int set_number(const char *name, long long value, void *context,
                       RedisModuleString **why) {
-    (void)name, (void)why;
-    *(long long *)context = value;
-    return RM_OK;
+    (void)name;
+    return change_number(context, value, why);
 }
 
 static int get_choice(const char *name, void *context) {
@@ -118,6 +143,14 @@ static const struct number_setting {
     {"bf-initial-size", &settings.capacity, 1, MOST_CAPACITY,
      RM_CONFIG_DEFAULT},
     {"bf-expansion-factor", &settings.expansion, 0, MOST_EXPANSION,
+     RM_CONFIG_DEFAULT},
+    {"cf-bucket-size", &settings.cf_bucket_size, 1, 255, RM_CONFIG_DEFAULT},
+    {"cf-initial-size", &settings.cf_capacity, 4, MOST_CF_CAPACITY,
+     RM_CONFIG_DEFAULT},
+    {"cf-max-iterations", &settings.cf_iterations, 1, 65535, RM_CONFIG_DEFAULT},
+    {"cf-expansion-factor", &settings.cf_expansion, 0, MOST_EXPANSION,
+     RM_CONFIG_DEFAULT},
+    {"cf-max-expansions", &settings.cf_max_expansions, 1, 65536,
      RM_CONFIG_DEFAULT},
     {"calyx-max-filter-bytes", &settings.max_filter_bytes, 0, INT64_MAX,
      RM_CONFIG_MEMORY},
@@ -150,10 +183,10 @@ static const int choice_values[] = {0, 1, 2};
 
 /* ---- Settings of others -------------------------------------------------- */
 
-/* Of RedisBloom's cuckoo filters, and of valkey-bloom. A server that had one of
- * these modules starts with Calyx in its place, and its file can go back. */
+/* Of valkey-bloom. A server that had it starts with Calyx in its place, and its
+ * file can go back. */
 
-/* Those of valkey-bloom set what Calyx has. What is larger than Calyx takes is
+/* They set what Calyx has. What is larger than Calyx takes is
  * its largest, so that the server starts. Each returns false for a value that
  * valkey-bloom does not take either. */
 static bool set_bloom_number(RedisModuleString *value, long long least,
@@ -194,11 +227,6 @@ static struct foreign_setting {
     const char *ours;                      /* what it sets                 */
     RedisModuleString *value;
 } foreign[] = {
-    {.name = "cf-bucket-size"},
-    {.name = "cf-initial-size"},
-    {.name = "cf-max-iterations"},
-    {.name = "cf-expansion-factor"},
-    {.name = "cf-max-expansions"},
     {.name = "bloom-capacity",
      .set = set_bloom_capacity,
      .ours = "bf-initial-size: a whole number from 1, at most 2^40"},
@@ -258,7 +286,6 @@ static int set_foreign(const char *name, RedisModuleString *value,
 
 /* By the name as an argument has it: valkey-bloom puts dashes before. */
 static struct foreign_setting *foreign_named(const char *name) {
-    if (strcasecmp(name, "CF_MAX_EXPANSIONS") == 0) name = "cf-max-expansions";
     if (strncmp(name, "--", 2) == 0) name += 2;
     for (int i = 0; i < FOREIGN; i++)
         if (strcasecmp(name, foreign[i].name) == 0) return &foreign[i];
@@ -282,9 +309,9 @@ static int set_number_argument(const struct number_setting *setting,
                                RedisModuleString *value,
                                RedisModuleString **why) {
     char text[120];
-    if (parse_whole(value, setting->least, setting->most, setting->value) ==
-        NUMBER)
-        return RM_OK;
+    long long number;
+    if (parse_whole(value, setting->least, setting->most, &number) == NUMBER)
+        return change_number(setting->value, number, why);
     snprintf(text, sizeof text,
              "Value for `%s` must be in the range [%lld, %lld]", setting->name,
              setting->least, setting->most);
@@ -307,8 +334,9 @@ static int set_argument(const char *name, RedisModuleString *value,
     static const char *const synonyms[][2] = {
         {"INITIAL_SIZE", "bf-initial-size"},
         {"ERROR_RATE", "bf-error-rate"},
+        {"CF_MAX_EXPANSIONS", "cf-max-expansions"},
     };
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcasecmp(name, synonyms[i][0]) == 0) name = synonyms[i][1];
     for (int i = 0; i < NUMBERS; i++)
         if (strcasecmp(name, numbers[i].name) == 0)

@@ -8,13 +8,21 @@
  * first write after a fork. Loading touches everything anyway. */
 enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
 
+/* Of a cuckoo filter that clients make. */
+#define MOST_CF_CAPACITY (1LL << 30)
+
 struct settings {
-    double error;        /* bf-error-rate       */
-    long long capacity;  /* bf-initial-size     */
-    long long expansion; /* bf-expansion-factor */
-    int layout;          /* calyx-layout: an index of `layouts`             */
-    bool random_seed;    /* calyx-seed: random, or                          */
-    uint64_t seed;       /*   a number                                      */
+    double error;                /* bf-error-rate       */
+    long long capacity;          /* bf-initial-size     */
+    long long expansion;         /* bf-expansion-factor */
+    long long cf_bucket_size;    /* cf-bucket-size      */
+    long long cf_capacity;       /* cf-initial-size     */
+    long long cf_iterations;     /* cf-max-iterations   */
+    long long cf_expansion;      /* cf-expansion-factor */
+    long long cf_max_expansions; /* cf-max-expansions   */
+    int layout;       /* calyx-layout: an index of `layouts`             */
+    bool random_seed; /* calyx-seed: random, or                          */
+    uint64_t seed;    /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
     int huge_pages;             /* calyx-huge-pages: for which filters */
     int prefault;               /* calyx-prefault: 1 or 0 */

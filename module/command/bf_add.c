@@ -127,8 +127,8 @@ static int reply_adds(RedisModuleCtx *ctx, struct job *job) {
 static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                         int first_item, struct filter *f,
                         const struct filter_params *made) {
-    struct items_job *const j =
-        items_job_new(ctx, f, argv, argc, first_item, sizeof(struct add_job));
+    struct items_job *const j = items_job_new(
+        ctx, filter_life(f), argv, argc, first_item, sizeof(struct add_job));
     j->job.step = add_step;
     j->job.reply = reply_adds;
     j->job.writes = true;

@@ -86,7 +86,8 @@ static int reply_deleted(RedisModuleCtx *ctx, struct job *job) {
 
 static int delete_in_steps(RedisModuleCtx *ctx, const struct filter *f,
                            RedisModuleString **argv, int argc) {
-    struct items_job *const j = items_job_new(ctx, f, argv, argc, 2, sizeof *j);
+    struct items_job *const j =
+        items_job_new(ctx, filter_life(f), argv, argc, 2, sizeof *j);
     j->job.step = delete_step;
     j->job.reply = reply_deleted;
     j->job.writes = true;

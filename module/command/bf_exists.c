@@ -45,7 +45,8 @@ static int reply_found(RedisModuleCtx *ctx, struct job *job) {
 
 static int look_up_in_steps(RedisModuleCtx *ctx, const struct filter *f,
                             RedisModuleString **argv, int argc) {
-    struct items_job *const j = items_job_new(ctx, f, argv, argc, 2, sizeof *j);
+    struct items_job *const j =
+        items_job_new(ctx, filter_life(f), argv, argc, 2, sizeof *j);
     j->job.step = look_up_step;
     j->job.reply = reply_found;
     return steps_start(ctx, &j->job);

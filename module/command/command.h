@@ -1,7 +1,8 @@
 /*
- * What a command is. Each file bf_*.c describes its commands in one place: the
- * handler, the flags and ACL categories, and what COMMAND DOCS says. It exports
- * one struct per command; table.c lists them. doc/COMMANDS.md says more.
+ * What a command is. Each file bf_*.c or cf_*.c describes its commands in one
+ * place: the handler, the flags and ACL categories, and what COMMAND DOCS says.
+ * It exports one struct per command; table.c lists them. doc/COMMANDS.md says
+ * more.
  */
 #ifndef CALYX_MODULE_COMMAND_H
 #define CALYX_MODULE_COMMAND_H
@@ -20,6 +21,9 @@ extern const struct command bf_reserve, bf_add, bf_madd, bf_insert, bf_exists,
     bf_mexists, bf_info, bf_card, bf_debug, bf_scandump, bf_loadchunk, bf_dump,
     bf_load, bf_restore, bf_del, bf_mdel, bf_count, bf_guard, bf_swap, bf_merge,
     bf_mergepart, bf_copypart, bf_similarity, bf_clear, bf_rotate;
+extern const struct command cf_reserve, cf_add, cf_addnx, cf_insert,
+    cf_insertnx, cf_exists, cf_mexists, cf_count, cf_del, cf_compact,
+    cf_scandump, cf_loadchunk, cf_info, cf_debug;
 
 int commands_register(RedisModuleCtx *ctx);
 

@@ -85,27 +85,34 @@ static size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
     return some;
 }
 
+bool items_exceed_step(const struct items *items, uint64_t lines) {
+    return items_in_step(items->keys, items->n, lines) < items->n;
+}
+
 bool items_need_steps(const struct items *items, const struct filter *f) {
-    return items_in_step(items->keys, items->n, item_lines(f)) < items->n;
+    return items_exceed_step(items, item_lines(f));
 }
 
 static void end_items(struct job *job) {
     items_close(&((struct items_job *)job)->items);
 }
 
-struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
                                 RedisModuleString **argv, int argc,
                                 int first_item, size_t size) {
     struct items_job *const j = RM_Calloc(1, size);
     steps_keep_arguments(ctx, &j->job, argv, argc);
     items_open(&j->items, j->job.argv + first_item, argc - first_item);
     j->job.end = end_items;
-    j->life = filter_life(f);
+    j->life = life;
     return j;
 }
 
 struct items items_next(struct items_job *j, const struct filter *f) {
-    const uint64_t lines = item_lines(f);
+    return items_next_by(j, item_lines(f));
+}
+
+struct items items_next_by(struct items_job *j, uint64_t lines) {
     const size_t n =
         items_in_step(j->items.keys + j->at, j->items.n - j->at, lines);
     steps_count(n * lines);

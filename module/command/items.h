@@ -48,8 +48,10 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
 
 /* ---- Many items, in steps ------------------------------------------------ */
 
-/* Are they more than one step may process? */
+/* Are they more than one step may process? The second is for items that touch
+ * `lines` cache lines each. */
 bool items_need_steps(const struct items *items, const struct filter *f);
+bool items_exceed_step(const struct items *items, uint64_t lines);
 
 /* A job over the items of a command. */
 struct items_job {
@@ -61,11 +63,12 @@ struct items_job {
 };
 
 /* Fill in a job, whose struct begins with an items_job and is `size` bytes. */
-struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
                                 RedisModuleString **argv, int argc,
                                 int first_item, size_t size);
 
 /* The items of the next step. */
 struct items items_next(struct items_job *j, const struct filter *f);
+struct items items_next_by(struct items_job *j, uint64_t lines);
 
 #endif

@@ -4,11 +4,14 @@
 struct stats stats;
 
 static const struct command *const table[] = {
-    &bf_reserve,   &bf_add,      &bf_madd,       &bf_insert,  &bf_exists,
-    &bf_mexists,   &bf_info,     &bf_card,       &bf_debug,   &bf_scandump,
-    &bf_loadchunk, &bf_dump,     &bf_load,       &bf_restore, &bf_del,
-    &bf_mdel,      &bf_count,    &bf_guard,      &bf_swap,    &bf_merge,
-    &bf_mergepart, &bf_copypart, &bf_similarity, &bf_clear,   &bf_rotate,
+    &bf_reserve,   &bf_add,       &bf_madd,       &bf_insert,  &bf_exists,
+    &bf_mexists,   &bf_info,      &bf_card,       &bf_debug,   &bf_scandump,
+    &bf_loadchunk, &bf_dump,      &bf_load,       &bf_restore, &bf_del,
+    &bf_mdel,      &bf_count,     &bf_guard,      &bf_swap,    &bf_merge,
+    &bf_mergepart, &bf_copypart,  &bf_similarity, &bf_clear,   &bf_rotate,
+    &cf_reserve,   &cf_add,       &cf_addnx,      &cf_insert,  &cf_insertnx,
+    &cf_exists,    &cf_mexists,   &cf_count,      &cf_del,     &cf_compact,
+    &cf_scandump,  &cf_loadchunk, &cf_info,       &cf_debug,
 };
 
 /* ---- Docs that several commands share ------------------------------------ */
@@ -34,7 +37,8 @@ RedisModuleCommandKeySpec key_read_and_updated[] = {
 /* Modules can add categories since Redis 7.4 and Valkey 8. */
 static bool has_categories(RedisModuleCtx *ctx) {
     return RM_AddACLCategory && RM_SetCommandACLCategories &&
-           RM_AddACLCategory(ctx, "bloom") == RM_OK;
+           RM_AddACLCategory(ctx, "bloom") == RM_OK &&
+           RM_AddACLCategory(ctx, "cuckoo") == RM_OK;
 }
 
 static int command_register(RedisModuleCtx *ctx, const struct command *c,

@@ -81,7 +81,7 @@ static bool must_obey(RedisModuleCtx *ctx) {
 }
 
 /* Small amounts are left to the server, which checks before each command. */
-static bool is_allowed(const struct memory_request *r, size_t size) {
+static bool is_allowed(const struct memory_request *r, uint64_t size) {
     static const size_t SMALL = 64 << 10;
     if (must_obey(r->ctx)) return true;
     const uint64_t most = (uint64_t)settings.max_filter_bytes;
@@ -106,10 +106,14 @@ static uint64_t machine_bytes(void) {
 
 /* The machine's memory is the limit, also for a window, generation by
  * generation. */
-static bool is_possible(size_t size) {
+static bool is_possible(uint64_t size) {
     const uint64_t has = current ? current->held : 0, most = machine_bytes();
     const uint64_t left = has < most ? most - has : 0;
     return size <= left || refuse(size, left, "this machine");
+}
+
+bool memory_fits(uint64_t size) {
+    return (!current || is_allowed(current, size)) && is_possible(size);
 }
 
 /* ---- Allocation ---------------------------------------------------------- */
@@ -122,8 +126,7 @@ uint64_t memory_allocations(void) {
 
 static void *allocate_zeros(size_t size) {
     allocations++;
-    if ((current && !is_allowed(current, size)) || !is_possible(size))
-        return NULL;
+    if (!memory_fits(size)) return NULL;
     /* A command may make a filter grow more than once. */
     if (current) current->held += size;
     void *block = RM_TryAlloc(size);

@@ -58,6 +58,10 @@ void memory_end(calyx_error *why);
  * it takes neither memory nor time. */
 void memory_renew(void *context, void *block, size_t size);
 
+/* Would so many bytes be refused, in as many blocks as it may be? If so, that
+ * is noted, as if they had been. */
+bool memory_fits(uint64_t size);
+
 /* Number of allocations so far: unchanged means that no filter grew. */
 uint64_t memory_allocations(void);
 

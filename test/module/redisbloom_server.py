@@ -3,6 +3,7 @@ only what 2.8 and 8 both take, and make the same filter of; anything else raises
 Refused. Its filters are those of redisbloom_data.py."""
 import struct
 
+import cuckoo_model
 from redisbloom_data import FIXED, GROWS, NO_SCALING, Filter, Full, Link
 
 MOST_CAPACITY = 2**30
@@ -46,6 +47,18 @@ def load_chunk(to, at, data, words):
             link.body[begin:begin + len(data)] = data
             return
         begin -= link.bytes
+    raise Refused(words[:3])
+
+
+def load_slots(to, at, data, words):
+    """The same of a cuckoo filter."""
+    begin = at - len(data) - 1
+    for part in to.parts:
+        if begin < len(part.slots):
+            insist(begin >= 0 and begin + len(data) <= len(part.slots), words)
+            part.slots[begin:begin + len(data)] = data
+            return
+        begin -= len(part.slots)
     raise Refused(words[:3])
 
 
@@ -116,11 +129,70 @@ class RedisBloom:
             insist(at == 1, words)
             self.keys[key] = from_header(data, words)
 
+    # ---- Cuckoo filters
+
+    def cuckoo_reserve(self, words):
+        """With every parameter: neither version has to look at its settings."""
+        insist(len(words) == 9 and words[1] not in self.keys, words)
+        capacity, *options = words[2:]
+        insist([word.upper() for word in options[::2]] ==
+               [b"BUCKETSIZE", b"MAXITERATIONS", b"EXPANSION"], words)
+        # It would take the name for an option.
+        insist(words[1].upper() not in options[::2], words)
+        size, iterations, expansion = map(int, options[1::2])
+        insist(2 * size <= int(capacity) <= MOST_CAPACITY, words)
+        self.keys[words[1]] = cuckoo_model.Cuckoo(int(capacity), size,
+                                                  iterations, expansion)
+
+    def cuckoo_insert(self, words):
+        at = 2
+        while words[at].upper()[:1] != b"I":
+            insist(words[at].upper()[:1] in (b"C", b"N"), words)
+            at += 2 if words[at].upper()[:1] == b"C" else 1
+        self.cuckoo_add(words[1], words[at + 1:], words)
+
+    def cuckoo_add(self, key, items, words):
+        insist(key in self.keys and items, words)
+        only_new = words[0].upper().endswith(b"X")
+        filter_ = self.keys[key]
+        for item in items:
+            if (filter_.add_new if only_new else filter_.add)(item) < 0:
+                self.refused_as_full += 1
+
+    def cuckoo_chunk(self, words):
+        insist(len(words) == 4, words)
+        key, at, data = words[1], int(words[2]), words[3]
+        if at == 1:
+            insist(key not in self.keys and len(data) == 38, words)
+            self.keys[key] = cuckoo_model.from_header(data)
+        else:
+            insist(key in self.keys, words)
+            load_slots(self.keys[key], at, data, words)
+
+    def run_cuckoo(self, name, key, words):
+        if name == b"CF.RESERVE":
+            self.cuckoo_reserve(words)
+        elif name in (b"CF.ADD", b"CF.ADDNX"):
+            self.cuckoo_add(key, words[2:], words)
+        elif name in (b"CF.INSERT", b"CF.INSERTNX"):
+            self.cuckoo_insert(words)
+        elif name == b"CF.DEL":
+            insist(key in self.keys and len(words) == 3, words)
+            self.keys[key].delete(words[2])
+        elif name == b"CF.COMPACT":
+            insist(key in self.keys and len(words) == 2, words)
+            self.keys[key].compact()
+        else:
+            insist(name == b"CF.LOADCHUNK", words)
+            self.cuckoo_chunk(words)
+
     def run(self, words):
         name, key = words[0].upper(), words[1] if len(words) > 1 else None
         if name in (b"SELECT", b"MULTI", b"EXEC"):
             return
-        if name == b"BF.RESERVE":
+        if name.startswith(b"CF."):
+            self.run_cuckoo(name, key, words)
+        elif name == b"BF.RESERVE":
             self.reserve(words)
         elif name == b"BF.INSERT":
             self.insert(words)

@@ -223,13 +223,13 @@ def digest(client, key):
     return answer[0]
 
 
-def dump(client, key):
+def dump(client, key, command="BF.SCANDUMP"):
     """All pairs of an iterator and a piece that BF.SCANDUMP gives."""
     at, pieces = 0, []
     while True:
-        at, data = client("BF.SCANDUMP", key, at)
+        at, data = client(command, key, at)
         if at == 0:
-            assert data == b""
+            assert not data
             return pieces
         pieces.append((at, data))
 

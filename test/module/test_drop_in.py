@@ -9,7 +9,11 @@ from resp import Error, Map, Simple
 TABLE = os.path.join(os.path.dirname(__file__), "redisbloom_replies.txt")
 
 
-def shown(reply, null="$-1"):
+def escaped(data):
+    return "".join(chr(b) if 32 <= b < 127 else f"\\x{b:02x}" for b in data)
+
+
+def shown(reply, null="$-1", escape=False):
     """A reply as the table has it: its type by the letter of the protocol."""
     if isinstance(reply, bool):
         return "#t" if reply else "#f"
@@ -23,11 +27,12 @@ def shown(reply, null="$-1"):
         return "+" + reply
     if isinstance(reply, bytes):
         is_text = all(32 <= b < 127 for b in reply)
-        return "$" + reply.decode() if is_text else f"$<{len(reply)} bytes>"
+        return ("$" + escaped(reply) if is_text or escape else
+                f"$<{len(reply)} bytes>")
     if isinstance(reply, Map):
         return "%{" + ", ".join(f"{shown(k)}: {shown(v, '_')}"
                                 for k, v in reply) + "}"
-    return "*[" + ", ".join(shown(r, null) for r in reply) + "]"
+    return "*[" + ", ".join(shown(r, null, escape) for r in reply) + "]"
 
 
 def calls():

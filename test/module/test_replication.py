@@ -7,12 +7,51 @@ from resp import Error
 from servers import (PREFIX, are_equal, caught_up, commands_seen, digest, dump,
                      follow)
 
-OTHER_DEFAULTS = ("bf-error-rate", 0.2, "bf-initial-size", 7,
+OTHER_DEFAULTS = ("cf-bucket-size", 1, "cf-expansion-factor", 0,
+                  "cf-max-expansions", 2, "bf-error-rate", 0.2, "bf-initial-size", 7,
                   "bf-expansion-factor", 0, "calyx-layout", "redisbloom",
                   "calyx-seed", 99, "calyx-max-filter-bytes", 1000)
 
 
+def random_cuckoo_command(random):
+    key = f"c{random.randrange(20)}"
+    items = [f"i{random.randrange(300)}" for _ in range(random.randrange(1, 9))]
+    draw = random.random()
+    if draw < 0.25:
+        return ("CF.ADD", key, items[0])
+    if draw < 0.35:
+        return ("CF.ADDNX", key, items[0])
+    if draw < 0.45:
+        return ("CF.INSERT", key, "CAPACITY", random.randrange(4, 99), "ITEMS",
+                *items)
+    if draw < 0.55:
+        return ("CF.INSERTNX", key, "ITEMS", *items)
+    if draw < 0.6:
+        return ("CF.RESERVE", key, random.randrange(16, 200), "EXPANSION",
+                random.choice([0, 1, 2, 3]), "BUCKETSIZE",
+                random.choice([1, 2, 4, 8]), "MAXITERATIONS",
+                random.choice([1, 20, 300]))
+    if draw < 0.9:
+        return ("CF.DEL", key, items[0])
+    if draw < 0.92:
+        return ("CF.COMPACT", key)
+    if draw < 0.94:
+        return ("COPY", key, f"c{random.randrange(20)}", "REPLACE")
+    if draw < 0.95:
+        return ("RENAME", key, f"c{random.randrange(20)}")
+    if draw < 0.97:
+        return ("EVAL", "return redis.call('CF.DEL', KEYS[1], ARGV[1])", 1, key,
+                items[0])
+    if draw < 0.98:
+        return ("DEL", key)
+    if draw < 0.99:
+        return ("CF.LOADCHUNK", key, 9, items[0])
+    return ("CF.ADD", "a string", items[0])
+
+
 def random_command(random):
+    if random.random() < 0.3:
+        return random_cuckoo_command(random)
     key = f"k{random.randrange(60)}"
     items = [f"i{random.randrange(3000)}" for _ in range(random.randrange(1, 9))]
     layout = random.choice(["native", "redisbloom"])

@@ -1,0 +1,105 @@
+/* Keys of cuckoo filters: to find the filter or refuse, and to make one. */
+#include "command/command.h"
+#include "command/replicate.h"
+#include "cuckoo/cf.h"
+#include "cuckoo/cuckoo_type.h"
+#include "server/allocator.h"
+#include "server/reply.h"
+#include "server/steps.h"
+
+static int reply_loading(RedisModuleCtx *ctx, const struct cuckoo *c) {
+    return reply_text(ctx,
+                      "ERR the filter is still being loaded: %llu of its %llu "
+                      "bytes are here; go on with CF.LOADCHUNK, or delete it",
+                      (unsigned long long)c->arrived,
+                      (unsigned long long)c->bytes);
+}
+
+bool cf_accept(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
+               struct cuckoo *c) {
+    if (type == KEY_OTHER) {
+        reply_wrong_type(ctx);
+        return false;
+    }
+    if (type == KEY_MISSING && flags & MUST_EXIST) {
+        reply_not_found(ctx);
+        return false;
+    }
+    if (!c || !(flags & MUST_BE_COMPLETE) || !cuckoo_is_partial(c)) return true;
+    if (flags & FOR_WRITING && is_replayed(ctx)) {
+        cuckoo_accept(c);
+        return true;
+    }
+    reply_loading(ctx, c);
+    return false;
+}
+
+bool cf_find(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
+             struct cuckoo **c) {
+    *c = NULL;
+    RedisModuleKey *key = RM_OpenKey(
+        ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
+    const enum key_type type = cuckoo_type_of(key, c);
+    if (key) RM_CloseKey(key);
+    return cf_accept(ctx, type, flags, *c);
+}
+
+struct cuckoo *cf_find_again(RedisModuleCtx *ctx, RedisModuleString *name,
+                             uint64_t life) {
+    struct cuckoo *c = NULL;
+    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
+    cuckoo_type_of(key, &c);
+    if (key) RM_CloseKey(key);
+    return c && c->life == life ? c : NULL;
+}
+
+struct cuckoo *cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
+                         const struct cuckoo_params *params) {
+    struct cuckoo *c = NULL;
+    calyx_error why = {.text = ""};
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
+    const calyx_status status = cuckoo_new(params, &plain_memory, &c, &why);
+    memory_end(&why);
+    if (status == CALYX_OK) {
+        cuckoo_attach(key, c);
+        return c;
+    }
+    stats.refused += status == CALYX_NO_MEMORY;
+    reply_not_made(ctx, status, &why);
+    return NULL;
+}
+
+bool cf_may_change(RedisModuleCtx *ctx, struct cuckoo *c) {
+    if (!cuckoo_is_compacting(c)) return true;
+    if (steps_can_wait(ctx)) return false;
+    cuckoo_finish_compaction(c);
+    cuckoo_trim(c);
+    return true;
+}
+
+bool cf_compact_step(struct cuckoo *c) {
+    if (!cuckoo_is_compacting(c)) return true;
+    steps_count(cuckoo_compact_step(c, STEP_LINES));
+    if (cuckoo_is_compacting(c)) return false;
+    cuckoo_trim(c);
+    cuckoo_note(c);
+    return true;
+}
+
+/* ---- Prefetching --------------------------------------------------------- */
+
+static uint8_t no_slots[1];
+static struct cuckoo_hint hint = {no_slots, 0, 0};
+
+struct cuckoo_hash cf_hash(RedisModuleString *item) {
+    size_t size;
+    const char *bytes = RM_StringPtrLen(item, &size);
+    const struct cuckoo_hash h = cuckoo_hash_of(bytes, size);
+    cuckoo_prefetch(&hint, h);
+    return h;
+}
+
+void cf_prefetch_next(const struct cuckoo *c) {
+    hint = cuckoo_hint_of(c);
+}
