@@ -58,8 +58,8 @@ void memory_end(calyx_error *why);
  * it takes neither memory nor time. */
 void memory_renew(void *context, void *block, size_t size);
 
-/* Would so many bytes be refused, in as many blocks as it may be? If so, that
- * is noted, as if they had been. */
+/* Can blocks of this size together be allocated? If not, the refusal is noted,
+ * as if one of them had been refused. */
 bool memory_fits(uint64_t size);
 
 /* Number of allocations so far: unchanged means that no filter grew. */
