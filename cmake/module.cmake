@@ -34,7 +34,7 @@ if(CALYX_SANITIZE)
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
     set(module_tests fuzz replies server guard steps swap counting whole window
-        transfer push stream tls)
+        transfer push stream tls cf cf_replies cf_steps)
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
         "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
@@ -54,11 +54,15 @@ endforeach()
 # The types, on a server that is made up.
 find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
-add_executable(module_types test/module/test_types.c test/module/mock_server.c
-    test/unit/support.c $<TARGET_OBJECTS:module_objects>)
-target_include_directories(module_types PRIVATE
-    module src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
-target_link_libraries(module_types PRIVATE calyx_objects m ${CMOCKA_LIBRARY})
-set_target_properties(module_types PROPERTIES
-    C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
-add_test(NAME module.types${module_suffix} COMMAND module_types)
+foreach(name types cuckoo)
+    add_executable(module_${name} test/module/test_${name}.c
+        test/module/mock_server.c test/unit/support.c
+        $<TARGET_OBJECTS:module_objects>)
+    target_include_directories(module_${name} PRIVATE
+        module src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+    target_link_libraries(module_${name} PRIVATE
+        calyx_objects m ${CMOCKA_LIBRARY})
+    set_target_properties(module_${name} PROPERTIES
+        C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
+    add_test(NAME module.${name}${module_suffix} COMMAND module_${name})
+endforeach()

@@ -8,14 +8,18 @@
  * format is fuzzed by fuzz_decode, which repairs checksums; this is about what
  * is around it.
  */
+#include "../module/cuckoo/cuckoo_type.h"
 #include "../module/layout/layout.h"
 #include "../module/layout/window.h"
+#include "../module/server/allocator.h"
 #include "../test/module/mock_server.h"
 #include "fuzz.h"
 
+enum { CUCKOO = 4 };
 static const RedisModuleTypeMethods *const types[] = {
-    &mock_native, &mock_redisbloom, &mock_window, &mock_valkey};
-static const int saved[] = {2, 4, 1, 1}; /* encodings that are written */
+    &mock_native, &mock_redisbloom, &mock_valkey, &mock_window, &mock_cuckoo};
+static const int saved[] = {2, 4, 1, 1, 4}; /* encodings that are written */
+enum { ALL_TYPES = sizeof types / sizeof *types };
 
 /* ---- Inputs made here ---------------------------------------------------- */
 
@@ -50,15 +54,56 @@ static struct filter *part_of(const struct filter *f, unsigned pieces) {
     return half;
 }
 
+static size_t write_seed(unsigned type, void *value, uint8_t *data,
+                         size_t most) {
+    RedisModuleIO io = {0};
+    types[type]->rdb_save(&io, value);
+    types[type]->free(value);
+    DEMAND(io.size < most);
+    data[0] = (uint8_t)(saved[type] * ALL_TYPES + (int)type);
+    memcpy(data + 1, io.bytes, io.size);
+    const size_t size = 1 + io.size;
+    free(io.bytes);
+    return size;
+}
+
+/* A cuckoo filter of some parts; of every second the first 20 bytes have
+ * arrived. */
+static size_t cuckoo_seed(unsigned number, uint8_t *data, size_t most) {
+    const struct cuckoo_params params = {.capacity = 16 << number,
+                                         .bucket_size = 1 + number,
+                                         .iterations = 20,
+                                         .expansion = number};
+    struct cuckoo *c = NULL;
+    calyx_error why;
+    uint64_t lines = 0;
+    DEMAND(cuckoo_new(&params, &plain_memory, &c, &why) == CALYX_OK);
+    for (unsigned i = 0; i < 30 * number; i++)
+        cuckoo_add(c, cuckoo_hash_of(&i, sizeof i), &lines, &why);
+    if (number % 2) {
+        uint8_t header[CUCKOO_HEADER];
+        bool changed;
+        cuckoo_dump_header(c, header);
+        const struct cuckoo_claim is = cuckoo_read_header(header);
+        cuckoo_free(c);
+        DEMAND(cuckoo_load_header(&is, &plain_memory, &c, &why) == CALYX_OK);
+        DEMAND(cuckoo_load_chunk(c, 21, "a few bytes of a body", 20, &changed,
+                                 &why) == CALYX_OK);
+    }
+    return write_seed(CUCKOO, c, data, most);
+}
+
 /* Filters of each type, empty, filled and grown, whole and partly loaded. */
 size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
     static const struct filter_layout *const made[] = {
-        &native_layout, &redisbloom_layout, &window_layout, &valkey_layout};
+        &native_layout, &redisbloom_layout, &valkey_layout, &window_layout};
     static const unsigned items[] = {0, 50, 600};
-    enum { TYPES = 4, SIZES = 3, STATES = 3 };
-    if (number >= TYPES * SIZES * STATES) return 0;
+    enum { TYPES = 4, SIZES = 3, STATES = 3, FILTERS = TYPES * SIZES * STATES };
+    enum { CUCKOOS = 5 };
+    if (number >= FILTERS + CUCKOOS) return 0;
     if (!RM_Alloc) mock_start();
     mock_most_bytes = (size_t)1 << 20;
+    if (number >= FILTERS) return cuckoo_seed(number - FILTERS, data, most);
     const unsigned type = number % TYPES, state = number / TYPES / SIZES;
     struct filter_params params = {.layout = made[type],
                                    .error = 0.01,
@@ -77,15 +122,7 @@ size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
         filter_free(f);
         f = half;
     }
-    RedisModuleIO io = {0};
-    types[type]->rdb_save(&io, f);
-    filter_free(f);
-    DEMAND(io.size < most);
-    data[0] = (uint8_t)(saved[type] << 2 | (int)type);
-    memcpy(data + 1, io.bytes, io.size);
-    const size_t size = 1 + io.size;
-    free(io.bytes);
-    return size;
+    return write_seed(type, f, data, most);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
@@ -139,11 +176,31 @@ static void use(struct filter *f) {
     DEMAND(facts.items == 0);
 }
 
-static void come_back(const RedisModuleTypeMethods *type, struct filter *f,
+/* Items are added, moved and removed; none that was added is missing. */
+static void use_cuckoo(struct cuckoo *c) {
+    enum { ITEMS = 60 };
+    bool added[ITEMS];
+    uint64_t lines = 0;
+    calyx_error why;
+    if (cuckoo_is_partial(c)) return;
+    for (unsigned i = 0; i < ITEMS; i++)
+        added[i] = cuckoo_add(c, cuckoo_hash_of(&i, sizeof i), &lines, &why) ==
+                   CALYX_OK;
+    cuckoo_compact(c, true);
+    while (cuckoo_is_compacting(c)) cuckoo_compact_step(c, 10);
+    for (unsigned i = 0; i < ITEMS; i++)
+        if (added[i]) DEMAND(cuckoo_has(c, cuckoo_hash_of(&i, sizeof i)));
+    cuckoo_trim(c);
+    for (unsigned i = 0; i < ITEMS; i++)
+        if (added[i]) DEMAND(cuckoo_remove(c, cuckoo_hash_of(&i, sizeof i)));
+    cuckoo_compact(c, false);
+}
+
+static void come_back(const RedisModuleTypeMethods *type, void *f,
                       int encoding) {
     RedisModuleIO io = {0};
     type->rdb_save(&io, f);
-    struct filter *again = type->rdb_load(&io, encoding);
+    void *again = type->rdb_load(&io, encoding);
     DEMAND(again && io.at == io.size);
     DEMAND(mock_digest(type, again) == mock_digest(type, f));
     type->free(again);
@@ -154,13 +211,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!RM_Alloc) mock_start();
     if (size < 1) return 0;
     mock_most_bytes = (size_t)1 << 20;
-    const RedisModuleTypeMethods *type = types[*data & 3];
+    const unsigned number = *data % ALL_TYPES;
+    const RedisModuleTypeMethods *type = types[number];
     RedisModuleIO io = {(uint8_t *)(uintptr_t)(data + 1), size - 1, 0, false};
-    struct filter *f = type->rdb_load(&io, *data >> 2 & 7);
+    void *const f = type->rdb_load(&io, *data / ALL_TYPES % 8);
     if (f) {
-        come_back(type, f, saved[*data & 3]);
-        use(f);
-        come_back(type, f, saved[*data & 3]);
+        come_back(type, f, saved[number]);
+        if (type == &mock_cuckoo)
+            use_cuckoo(f);
+        else
+            use(f);
+        come_back(type, f, saved[number]);
         type->free(f);
     }
     DEMAND(mock_blocks == 0);

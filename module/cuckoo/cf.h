@@ -56,6 +56,10 @@ struct cuckoo *cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
  * steps. */
 bool cf_may_change(RedisModuleCtx *ctx, struct cuckoo *c);
 
+/* The lines after which a step ends that does something of up to `of_one` lines
+ * again and again. */
+uint64_t cf_step_lines(uint64_t of_one);
+
 /* A step of a compaction: true if there is none, or it is done. */
 bool cf_compact_step(struct cuckoo *c);
 

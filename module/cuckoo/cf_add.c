@@ -62,16 +62,21 @@ static void add_item(RedisModuleCtx *ctx, struct cuckoo *c,
     if (status != CALYX_FULL) *lines += REFUSAL;
 }
 
-/* Add items until `most_lines` cache lines were touched; at least one. Returns
- * the number of items. */
+/* The lines after which adding ends. */
+static uint64_t most_lines(const struct cuckoo *c, bool in_steps) {
+    if (!in_steps) return UINT64_MAX;
+    return cf_step_lines(4 * (uint64_t)c->parts + 2 * (uint64_t)c->iterations);
+}
+
+/* Add all items, or those of a step, at least one. Returns their number. */
 static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
                        const struct cuckoo_adding *how, struct items *items,
-                       uint64_t most_lines, struct cuckoo_result *result) {
+                       bool in_steps, struct cuckoo_result *result) {
     enum { BATCH = 16, HASHED_AS_FAST = 8 };
     struct cuckoo_hash h[BATCH];
     uint64_t lines = 0;
     size_t done = 0;
-    while (done < items->n && lines < most_lines) {
+    while (done < items->n && lines < most_lines(c, in_steps)) {
         const size_t left = items->n - done, n = left < BATCH ? left : BATCH;
         const struct cuckoo_hint hint = cuckoo_hint_of(c);
         for (size_t j = 0; j < n; j++) {
@@ -80,7 +85,8 @@ static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
             cuckoo_prefetch(&hint, h[j]);
             lines += item->size / (LINE_BYTES * HASHED_AS_FAST);
         }
-        for (size_t j = 0; j < n && (j == 0 || lines < most_lines); j++)
+        for (size_t j = 0; j < n && (j == 0 || lines < most_lines(c, in_steps));
+             j++)
             add_item(ctx, c, h[j], how, items, done++, &lines, result);
     }
     result->lines = lines;
@@ -98,16 +104,16 @@ static void replicate_added(RedisModuleCtx *ctx, RedisModuleString *name,
     if (out != few) RM_Free(out);
 }
 
-/* Add items, `all` of the command or some, count and replicate them. Nothing of
+/* Add items, all or those of a step, count and replicate them. Nothing of
  * `c` may be used afterwards: a listener of the event may delete it. */
 static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct cuckoo *c, const struct cuckoo_adding *how,
-                        struct items *items, uint64_t most_lines,
+                        struct items *items, bool in_steps,
                         struct cuckoo_result *result) {
     struct memory_request request;
     memory_begin(&request, ctx, c->bytes);
     if (items->n > 1) prefault_pause(true);
-    const size_t done = add_some(ctx, c, how, items, most_lines, result);
+    const size_t done = add_some(ctx, c, how, items, in_steps, result);
     if (items->n > 1) prefault_pause(false);
     memory_end(&result->why);
     size_t added = 0;
@@ -118,7 +124,7 @@ static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     cuckoo_note(c);
 
     if (how->made) cf_replicate_new(ctx, name, c, how->made);
-    if (!how->made && added == items->n && most_lines == UINT64_MAX)
+    if (!how->made && added == items->n && !in_steps)
         RM_ReplicateVerbatim(ctx);
     else
         replicate_added(ctx, name, items, done);
@@ -174,7 +180,7 @@ static bool cuckoo_add_step(RedisModuleCtx *ctx, struct job *job) {
     struct items rest = items_slice(&j->items.items, j->items.at,
                                     j->items.items.n - j->items.at);
     j->items.at +=
-        add_items(ctx, job->argv[1], c, &j->how, &rest, STEP_LINES, &j->result);
+        add_items(ctx, job->argv[1], c, &j->how, &rest, true, &j->result);
     steps_count(j->result.lines);
     j->how.made = NULL;
     return j->items.at == j->items.items.n;
@@ -210,9 +216,12 @@ static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 
 /* ---- The handlers -------------------------------------------------------- */
 
-static bool too_many(const struct items *items, const struct cuckoo *c) {
-    return items_exceed_step(items, 2 * (uint64_t)c->parts +
-                                        (c->expansion ? 0 : c->iterations));
+/* Many items may make a filter grow many times; few are too many only if it has
+ * many parts, or is full. */
+static bool may_exceed_step(const struct cuckoo *c, size_t items) {
+    const uint64_t of_one =
+        2 * (uint64_t)c->parts + (c->expansion ? 0 : c->iterations);
+    return items > FEW_ITEMS || items * of_one > STEP_LINES;
 }
 
 static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
@@ -220,16 +229,17 @@ static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                     const struct cuckoo_adding *how) {
     struct items items;
     struct cuckoo_result result = {.why = {.text = ""}};
-    items_open(&items, argv + first_item, argc - first_item);
-    if ((!how->single && too_many(&items, c) && steps_can_wait(ctx)) ||
-        !cf_may_change(ctx, c)) {
+    const bool many = !how->single &&
+                      may_exceed_step(c, (size_t)(argc - first_item)) &&
+                      steps_can_wait(ctx);
+    if (many || !cf_may_change(ctx, c)) {
         add_in_steps(ctx, argv, argc, first_item, c, how);
-    } else {
-        const size_t done =
-            add_items(ctx, argv[1], c, how, &items, UINT64_MAX, &result);
-        if (!how->single) RM_ReplyWithArray(ctx, (long)done);
-        reply_added(ctx, how, &items, done, &result);
+        return;
     }
+    items_open(&items, argv + first_item, argc - first_item);
+    const size_t done = add_items(ctx, argv[1], c, how, &items, false, &result);
+    if (!how->single) RM_ReplyWithArray(ctx, (long)done);
+    reply_added(ctx, how, &items, done, &result);
     items_close(&items);
 }
 

@@ -78,9 +78,14 @@ bool cf_may_change(RedisModuleCtx *ctx, struct cuckoo *c) {
     return true;
 }
 
+uint64_t cf_step_lines(uint64_t of_one) {
+    return STEP_LINES - (of_one < STEP_LINES / 2 ? of_one : STEP_LINES / 2);
+}
+
 bool cf_compact_step(struct cuckoo *c) {
     if (!cuckoo_is_compacting(c)) return true;
-    steps_count(cuckoo_compact_step(c, STEP_LINES));
+    const uint64_t most = cf_step_lines(2 * (uint64_t)c->parts + 1);
+    steps_count(cuckoo_compact_step(c, most));
     if (cuckoo_is_compacting(c)) return false;
     cuckoo_trim(c);
     cuckoo_note(c);

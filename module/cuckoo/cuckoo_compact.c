@@ -60,7 +60,8 @@ static uint64_t next_used(const uint8_t *slots, uint64_t at, uint64_t end) {
     return at;
 }
 
-/* A piece of the part, up to `end`, if that does not take too many lines. */
+/* A piece of the part, up to `end`, if that does not take too many lines; at
+ * least one slot. */
 static void compact_slots(struct cuckoo *c, uint64_t end, uint64_t most_lines,
                           uint64_t *lines) {
     uint8_t *const slots = c->part[c->compaction.part].slots;
@@ -80,9 +81,9 @@ uint64_t cuckoo_compact_step(struct cuckoo *c, uint64_t most_lines) {
         const uint64_t at = c->compaction.at;
         const uint64_t bytes =
             cuckoo_part_bytes(c, &c->part[c->compaction.part]);
-        lines++;
         compact_slots(c, bytes - at < LINE ? bytes : at + LINE, most_lines,
                       &lines);
+        lines++;
         if (c->compaction.at == bytes) end_part(c);
     }
     return lines;

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../module/cuckoo/cuckoo_type.h"
 #include "../../module/type.h"
 
-RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey, mock_window;
+RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey, mock_window,
+    mock_cuckoo;
 size_t mock_takes_left, mock_most_bytes, mock_blocks;
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -172,6 +174,7 @@ static RedisModuleType *keep_type(RedisModuleCtx *ctx, const char *name,
     (void)ctx, (void)encoding;
     RedisModuleTypeMethods *kept =
         strcmp(name, "MBbloom--") == 0   ? &mock_redisbloom
+        : strcmp(name, "MBbloomCF") == 0 ? &mock_cuckoo
         : strcmp(name, "calyxbw-1") == 0 ? &mock_window
         : strcmp(name, "bloomfltr") == 0 ? &mock_valkey
                                          : &mock_native;
@@ -204,4 +207,5 @@ void mock_start(void) {
     RM_GetKeyNameFromIO = no_name;
     RM_CreateDataType = keep_type;
     type_register(NULL);
+    cuckoo_type_register(NULL);
 }

@@ -25,7 +25,7 @@ struct RedisModuleDigest {
 
 /* What the module registered. */
 extern RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey,
-    mock_window;
+    mock_window, mock_cuckoo;
 
 /* How many more times there is memory to be had by RM_TryAlloc, and the most
  * that is given at once. */

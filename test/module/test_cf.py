@@ -10,7 +10,7 @@ from resp import Error, Simple, encode
 from servers import (PREFIX, FakePrimary, are_equal, caught_up, commands_seen,
                      digest, dump, follow, info)
 
-TURNS = int(os.environ.get("CALYX_FUZZ", "6000")) // 200
+TURNS = max(30, int(os.environ.get("CALYX_FUZZ", "6000")) // 1000)
 PARTS = 8  # of a filter that is loaded
 WRONG_TYPE = Error(
     "WRONGTYPE Operation against a key holding the wrong kind of value")

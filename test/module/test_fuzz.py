@@ -2,12 +2,15 @@
 lives, its memory is as before, and there are error replies only.
 
 CALYX_FUZZ sets the number of payloads; `make check` tries 200,000."""
+import itertools
 import os
 import random
 import struct
 import sys
 
 import pytest
+from cuckoo_model import Cuckoo
+from cuckoo_model import payload as cuckoo_payload
 from redisbloom_data import cases, dump_payload, seal
 from resp import Error, encode
 from servers import info
@@ -29,14 +32,18 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "LAYOUT", "GENERATION", "COUNTING", "WINDOW", "GENERATIONS", "BEGAN",
           "native", "redisbloom", "valkey-bloom", "TIGHTENING",
           "VALIDATESCALETO", "s" * 32, "MAXSCALEDCAPACITY", "line", "counting", "flat",
-          "BEGIN", "CHUNK", "COMMIT", "STATUS", "0" * 16]
-KEYS = ["", "k", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
+          "BEGIN", "CHUNK", "COMMIT", "STATUS", "0" * 16,
+          "BUCKETSIZE", "MAXITERATIONS", "255", "65536"]
+KEYS = ["", "k", "c", "cpart", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
         "NONSCALING", "EXPANSION", "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
             "BF.LOADCHUNK", "BF.LOAD", "BF.DUMP", "BF.RESTORE", "BF.GUARD", "BF.SWAP",
             "BF.DEL", "BF.MDEL", "BF.COUNT", "BF.MERGE", "BF.SIMILARITY",
-            "BF.CLEAR", "BF.ROTATE"]
+            "BF.CLEAR", "BF.ROTATE", "CF.RESERVE", "CF.ADD", "CF.ADDNX",
+            "CF.INSERT", "CF.INSERTNX", "CF.EXISTS", "CF.MEXISTS", "CF.COUNT",
+            "CF.DEL", "CF.COMPACT", "CF.SCANDUMP", "CF.LOADCHUNK", "CF.INFO",
+            "CF.DEBUG"]
 
 
 @pytest.fixture
@@ -58,6 +65,8 @@ def test_random_arguments(quiet):
         r("BF.INSERT", "valkey", "TIGHTENING", 0.5, "ITEMS", *VALUES)
         r("BF.LOADCHUNK", "part", *r("BF.SCANDUMP", "k", 0))
         r("BF.RESTORE", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
+        r("CF.INSERT", "c", "CAPACITY", 8, "ITEMS", *VALUES)
+        r("CF.LOADCHUNK", "cpart", *r("CF.SCANDUMP", "c", 0))
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
                   for _ in range(generator.randrange(9))]
@@ -190,30 +199,116 @@ def used(r):
     return int(info(r, "memory")["used_memory"])
 
 
+def survives(server, payloads, probes):
+    """Damaged payloads, and commands on what is accepted of them. How many were."""
+    r = server.client()
+    before, accepted = used(r), 0
+    while batch := list(itertools.islice(payloads, 500)):
+        commands = []
+        for payload in batch:
+            commands += [("DEL", "k"), ("RESTORE", "k", 0, payload), *probes]
+        for answer in r.pipeline(commands)[1::2 + len(probes)]:
+            assert answer == "OK" or isinstance(answer, Error)
+            accepted += answer == "OK"
+    assert server.alive(), server.text()[-3000:]
+    assert used(r) < before + (4 << 20)
+    return accepted
+
+
 def test_damaged_payloads(quiet):
     r = quiet.client()
     generator = random.Random(5)
     good = samples(r)
     for sample in good:
         assert r("RESTORE", "k", 0, seal(sample), "REPLACE") == "OK"
+    accepted = survives(quiet, (
+        seal(mutated(generator, generator.choice(good))) for _ in range(COUNT)),
+        PROBES)
+    assert accepted < COUNT  # most are refused; bits that changed cannot be seen
+
+
+# ---- Cuckoo filters ----------------------------------------------------------
+
+CUCKOO_PROBES = [
+    ("CF.MEXISTS", "k", "a", "1", "2"), ("CF.COUNT", "k", "1"),
+    ("CF.INFO", "k"), ("CF.DEBUG", "k"), ("CF.SCANDUMP", "k", 0),
+    ("CF.SCANDUMP", "k", 1), ("CF.INSERT", "k", "ITEMS", *range(40)),
+    ("CF.INSERTNX", "k", "ITEMS", *range(20, 60)), ("CF.DEL", "k", "1"),
+    ("CF.DEL", "k", "2"), ("CF.COMPACT", "k"), ("DUMP", "k"),
+    ("MEMORY", "USAGE", "k"), ("DEBUG", "DIGEST-VALUE", "k"),
+    ("COPY", "k", "l", "REPLACE")]
+
+
+def cuckoo_samples():
+    """Filters of a few bytes: full, grown, empty, of large buckets."""
+    for capacity, how, n in ((8, {}, 0), (8, {}, 6), (8, {"expansion": 2}, 60),
+                             (16, {"expansion": 0}, 16),
+                             (40, {"bucket_size": 9}, 100),
+                             (4, {"bucket_size": 1, "iterations": 500}, 40)):
+        made = Cuckoo(capacity, **how)
+        for i in range(n):
+            made.add(b"%d" % i)
+        yield made
+
+
+def with_other_numbers(generator, fields):
+    """The values of a filter, a number or a string of them another; now and then
+    as of a filter that is partly loaded."""
+    fields = list(fields)
+    if generator.random() < 0.3:
+        fields = [0, generator.randrange(40)] + fields
+    for _ in range(generator.choice((1, 1, 2, 3))):
+        at = generator.randrange(len(fields))
+        if isinstance(fields[at], bytes):
+            size = generator.choice((0, 1, len(fields[at]), len(fields[at]) + 1,
+                                     2 * len(fields[at])))
+            fields[at] = generator.choice((generator.randbytes(size),
+                                           bytes(size)))
+        else:
+            fields[at] = generator.choice(INTERESTING + [
+                4, 5, 20, 256, 257, 65535, 65536, fields[at] * 2])
+    if generator.random() < 0.1:
+        del fields[generator.randrange(len(fields))]
+    return fields
+
+
+def test_damaged_payloads_of_cuckoo_filters(quiet):
+    generator = random.Random(9)
+    good = list(cuckoo_samples())
+    r = quiet.client()
+    for made in good:
+        assert r("RESTORE", "k", 0, made.payload(), "REPLACE") == "OK"
+
+    def damaged(i):
+        made = generator.choice(good)
+        if i % 2:
+            return seal(mutated(generator, made.payload()[:-10]))
+        return cuckoo_payload(with_other_numbers(generator, made.fields()))
+
+    assert 0 < survives(quiet, map(damaged, range(COUNT)),
+                        CUCKOO_PROBES) < COUNT
+
+
+def test_damaged_dumps_of_cuckoo_filters(quiet):
+    r = quiet.client()
+    generator = random.Random(10)
+    dumps = [list(made.chunks()) for made in cuckoo_samples() if made.items]
     before = used(r)
-    accepted = 0
-    for start in range(0, COUNT, 500):
-        batch = [("RESTORE", "k", 0, seal(mutated(generator,
-                                                  generator.choice(good))),
-                  "REPLACE") for _ in range(500)]
-        commands, places = [], []
-        for command in batch:
-            places.append(len(commands))
-            commands += [("DEL", "k"), command, *PROBES]
-        answers = r.pipeline(commands)
-        for place in places:
-            answer = answers[place + 1]
-            assert answer == "OK" or isinstance(answer, Error)
-            accepted += answer == "OK"
+    for _ in range(0, COUNT, 250):
+        commands = []
+        for _ in range(250):
+            commands.append(("DEL", "k"))
+            for at, data in generator.choice(dumps):
+                if generator.random() < 0.4:
+                    data = mutated(generator, bytes(10) + data)[10:]
+                if generator.random() < 0.1:
+                    at = generator.choice((0, -1, 1, 2, at + 1, at - 1,
+                                           2**63 - 1, -2**63))
+                commands.append(("CF.LOADCHUNK", "k", at, data))
+            commands += CUCKOO_PROBES
+        r.pipeline(commands)
     assert quiet.alive(), quiet.text()[-3000:]
     assert used(r) < before + (4 << 20)
-    assert accepted < COUNT  # most are refused; bits that changed cannot be seen
 
 
 # ---- Payloads with their checksums repaired -----------------------------------
@@ -353,19 +448,9 @@ def test_damaged_payloads_with_right_sums(quiet):
     r = quiet.client()
     generator = random.Random(7)
     good = natives(r)
-    before = used(r)
-    accepted, count = 0, max(1000, COUNT // 4)
-    for _ in range(0, count, 250):
-        commands = []
-        for _ in range(250):
-            payload = repaired(generator, list(generator.choice(good)))
-            commands += [("DEL", "k"), ("RESTORE", "k", 0, payload), *PROBES]
-        answers = r.pipeline(commands)
-        for answer in answers[1::2 + len(PROBES)]:
-            assert answer == "OK" or isinstance(answer, Error)
-            accepted += answer == "OK"
-    assert quiet.alive(), quiet.text()[-3000:]
-    assert used(r) < before + (4 << 20)
+    count = max(1000, COUNT // 4)
+    accepted = survives(quiet, (repaired(generator, list(generator.choice(good)))
+                                for _ in range(count)), PROBES)
     reasons = {line.split("a filter was refused: ")[1]
                for line in quiet.text().splitlines()
                if "a filter was refused: " in line}
