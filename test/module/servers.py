@@ -278,8 +278,10 @@ def commands_seen(server, run):
 
 def in_batches(port, command, key, numbers, batch=1000):
     """BF.MADD or BF.MEXISTS of many numbers, as items of 12 digits, as fast as
-    Python can write them. How many of the answers were 1."""
-    head = encode(command, key).replace(b"*2", b"*%d" % (2 + batch), 1)
+    Python can write them; also of CF.INSERT. How many of the answers were 1."""
+    words = [command, key] + ["ITEMS"] * (command == "CF.INSERT")
+    head = encode(*words).replace(b"*%d" % len(words),
+                                  b"*%d" % (len(words) + batch), 1)
     items = b"$12\r\n%012d\r\n" * batch
     size = len(b"*%d\r\n" % batch) + 4 * batch  # :1\r\n for each
     ones = 0
