@@ -390,7 +390,7 @@ typedef struct calyx_info {
     double fill;       /* share of the bits that are set                   */
     double distinct;   /* number of keys, estimated from the fill          */
     bool strict, concurrent;
-    bool read_only;       /* a view, or mapped for reading                 */
+    bool read_only;       /* a view, mapped for reading, or static         */
     bool huge_pages;      /* huge pages were requested                      */
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
     uint64_t reserved[8]; /* 0                                             */
@@ -932,11 +932,13 @@ CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
                                           uint64_t from, const void *bytes,
                                           size_t size, calyx_error *why);
 
-/* A key is in the file if it is in any part. calyx_layout_lines sets the places
- * in the file of the lines that a lookup reads, and returns their number, or 0
- * if the kind does not know: then read the whole file. calyx_layout_has answers
- * from their bytes, one line after the other. CALYX_WRONG_KEY if the hash needs
- * a secret key, which a layout does not have. */
+/* A lookup goes through the parts, from number 0 on. calyx_layout_lines sets
+ * the places in the file of the lines that it reads in a part, and returns
+ * their number, or 0 if the kind does not know: then read the whole file.
+ * calyx_layout_has answers from their bytes, one line after the other: true
+ * says that the file has the key. If calyx_layout_continues returns true, look
+ * into the next part; else the answer is final. CALYX_WRONG_KEY if the hash
+ * needs a secret key, which a layout does not have. */
 CALYX_API calyx_status calyx_layout_hash(const calyx_layout *layout,
                                          const void *key, size_t size,
                                          uint64_t *hash);
@@ -945,6 +947,8 @@ CALYX_API size_t calyx_layout_lines(const calyx_layout *layout, uint32_t part,
                                     uint64_t at[CALYX_LINES_MOST]);
 CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
                                 uint64_t hash, const void *lines);
+CALYX_API bool calyx_layout_continues(const calyx_layout *layout, uint32_t part,
+                                      uint64_t hash, const void *lines);
 
 #ifdef __cplusplus
 }

@@ -166,6 +166,42 @@ static size_t has_in_parts(const calyx_filter *f, const struct part *p,
     return count_true(found, n);
 }
 
+/* Query a static filter: a batch in the first layer, then those that it has
+ * bumped, about 3 %, in the next. */
+static size_t has_in_layers(const calyx_filter *f, struct batch batch,
+                            bool *found) {
+    uint64_t left[BATCH_MAX];
+    uint16_t place[BATCH_MAX], bumped[BATCH_MAX + 1];
+    bool here[BATCH_MAX];
+    const struct part *p = f->first_layer;
+    size_t n =
+        f->kernel->has_batch_in_layer(p->body, &p->shape, batch, found, bumped);
+    for (size_t i = 0; i < n; i++) {
+        left[i] = f->kind->construction->next_hash(batch.hashes[bumped[i]]);
+        place[i] = bumped[i];
+    }
+    while (n > 0 && (p = p->next_layer)) {
+        const size_t bumps = f->kernel->has_batch_in_layer(
+            p->body, &p->shape, batch_of(left, n), here, bumped);
+        for (size_t i = 0; i < n; i++) found[place[i]] = here[i];
+        for (size_t i = 0; i < bumps; i++) {
+            left[i] = f->kind->construction->next_hash(left[bumped[i]]);
+            place[i] = place[bumped[i]];
+        }
+        n = bumps;
+    }
+    return count_true(found, batch.n);
+}
+
+/* Query all parts. */
+static size_t has_in_filter(const calyx_filter *f, const struct part *p,
+                            struct batch batch, bool *found) {
+    if (!p->older)
+        return f->kernel->has_batch(p->body, &p->shape, batch, found);
+    return f->first_layer ? has_in_layers(f, batch, found)
+                          : has_in_parts(f, p, batch.hashes, batch.n, found);
+}
+
 /* ---- Files with damage --------------------------------------------------- */
 
 /* Will this number of keys use most of the ranges that are left? Then one pass
@@ -180,7 +216,8 @@ static __attribute__((noinline)) void verify_batch(const calyx_filter *f,
                                                    const struct part *p,
                                                    const uint64_t *hashes,
                                                    size_t n) {
-    for (; p; p = p->older)
+    for (size_t i = 0; f->first_layer && i < n; i++) meets_damage(f, hashes[i]);
+    for (; p && !f->first_layer; p = p->older)
         for (size_t i = 0; i < n; i++) f->ranges->is_intact(f, p, hashes[i]);
 }
 
@@ -188,7 +225,9 @@ static __attribute__((noinline)) void verify_batch(const calyx_filter *f,
 static __attribute__((noinline)) size_t answer_yes_where_damaged(
     const calyx_filter *f, const struct part *p, const uint64_t *hashes,
     size_t n, bool *found) {
-    for (; p; p = p->older)
+    for (size_t i = 0; f->first_layer && i < n; i++)
+        if (!found[i]) found[i] = meets_damage(f, hashes[i]);
+    for (; p && !f->first_layer; p = p->older)
         for (size_t i = 0; i < n; i++)
             if (!found[i]) found[i] = is_damaged_at(f, p, hashes[i]);
     return count_true(found, n);
@@ -293,9 +332,7 @@ static __attribute__((noinline)) size_t has_in_batches(
         const uint64_t *const hashes = w.batch.hashes;
         bool *const answers = found ? found : here;
         if (may_be_damaged(f)) verify_batch(f, p, hashes, n);
-        size_t yes = p->older ? has_in_parts(f, p, hashes, n, answers)
-                              : f->kernel->has_batch(p->body, &p->shape,
-                                                     w.batch, answers);
+        size_t yes = has_in_filter(f, p, w.batch, answers);
         if (may_be_damaged(f))
             yes = answer_yes_where_damaged(f, p, hashes, n, answers);
         total += answer_yes_if_truncated(f, yes, answers, n);
@@ -374,7 +411,7 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
 static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
                              bool *fresh, size_t *done) {
     if (done) *done = 0;
-    if (f->read_only) return CALYX_READ_ONLY;
+    if (f->read_only) return refuse_change(f);
     calyx_status status = CALYX_OK;
     if (f->ranges && uses_most(keys->n, &f->ranges->unmarked))
         f->ranges->mark_all(f, true); /* add_some returns its errors */

@@ -116,6 +116,9 @@ static calyx_status allocate_empty(calyx_filter *to, const struct part *p) {
 /* An empty filter with this part, and those older than it. */
 static calyx_status make_empty(const calyx_filter *f, const struct part *newest,
                                calyx_filter **out, calyx_error *why) {
+    const calyx_status can =
+        check_can(f->kind, CALYX_CAN_ADD, "made empty", why);
+    if (can != CALYX_OK) return can;
     const calyx_filter head = head_of(f);
     calyx_filter *made = NULL;
     calyx_status status = allocate_head(&head, &made);
@@ -144,6 +147,8 @@ calyx_status calyx_new_alike(const calyx_filter *f, calyx_filter **out,
 
 calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                         calyx_filter **out, calyx_error *why) {
+    const calyx_status can = check_can(f->kind, CALYX_CAN_FOLD, "folded", why);
+    if (can != CALYX_OK) return can;
     const struct part *const newest = newest_of(f);
     for (const struct part *p = newest; p; p = p->older)
         if (factor == 0 || p->shape.blocks % factor != 0)

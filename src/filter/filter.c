@@ -28,7 +28,7 @@ static uint64_t rounded_bytes(uint64_t bits) {
 }
 
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape) {
-    return rounded_bytes(shape->blocks * kind->block_bits);
+    return rounded_bytes(kind_bits(kind, shape));
 }
 
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
@@ -53,10 +53,20 @@ static struct part *make_part(const calyx_filter *f, const struct part *like) {
     return NULL;
 }
 
+/* Lookups in a static filter begin with the oldest part. */
+static void link_layers(calyx_filter *f) {
+    struct part *next = NULL;
+    if (!is_static(f)) return;
+    for (struct part *p = f->newest; p; next = p, p = p->older)
+        p->next_layer = next;
+    f->first_layer = next;
+}
+
 static calyx_status put_part(calyx_filter *f, struct part *p) {
     if (!p) return CALYX_NO_MEMORY;
     p->older = f->newest;
     f->newest = p;
+    link_layers(f);
     return CALYX_OK;
 }
 
@@ -107,6 +117,7 @@ calyx_status allocate_head(const calyx_filter *head, calyx_filter **out) {
     calyx_filter *f = take_struct(&head->memory, sizeof *f);
     if (!f) return CALYX_NO_MEMORY;
     *f = *head;
+    f->read_only = is_static(f);
     *out = f;
     return CALYX_OK;
 }
@@ -122,11 +133,28 @@ static calyx_status no_memory(calyx_error *why, const struct kind *kind,
                 (unsigned long long)p->capacity, p->fpr);
 }
 
+/* There are many ways to change a filter, and for a static one the same ways
+ * out. */
+calyx_status check_can(const struct kind *kind, uint32_t ability,
+                       const char *done, calyx_error *why) {
+    if (kind->can & ability) return CALYX_OK;
+    if (!kind->construction)
+        return fail(why, CALYX_CANNOT, "filters of kind %s cannot be %s",
+                    kind->name, done);
+    return fail(why, CALYX_CANNOT,
+                "%s filters are built once from all their keys, and cannot be "
+                "%s: build another, or use a second filter of kind %s beside "
+                "it",
+                kind->name, done, calyx_kinds()[0]);
+}
+
 calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
                        calyx_error *why) {
     calyx_filter head, *f;
     struct part first;
-    const calyx_status planned = plan_filter(want, &head, &first, why);
+    calyx_status planned = plan_filter(want, &head, &first, why);
+    if (planned == CALYX_OK)
+        planned = check_can(head.kind, CALYX_CAN_ADD, "made empty", why);
     if (planned != CALYX_OK) return planned;
     if (allocate_head(&head, &f) != CALYX_OK)
         return no_memory(why, head.kind, &first);
@@ -170,12 +198,14 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
         *p = move(context, *p, sizeof **p);
         if (!f->release) (*p)->body = move(context, (*p)->body, size);
     }
+    link_layers(f);
     return move(context, f, sizeof *f);
 }
 
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
+    if (is_static(f)) return CALYX_CANNOT;
     if (f->image || f->open_small) return CALYX_READ_ONLY;
     while (f->newest->older) free_newest(f);
     struct part *p = f->newest;
@@ -268,13 +298,13 @@ uint64_t count_bits(const struct kind *kind, const struct part *p) {
  * as one with half a bit unset: a lower bound. */
 double keys_for_bits(const struct kind *kind, const struct shape *shape,
                      uint64_t set) {
-    const double bits = (double)shape->blocks * kind->block_bits;
+    const double bits = (double)kind_bits(kind, shape);
     return keys_for_unset(kind, shape, fmax(0.5, bits - (double)set) / bits);
 }
 
 double keys_for_unset(const struct kind *kind, const struct shape *shape,
                       double unset) {
-    const double bits = (double)shape->blocks * kind->block_bits;
+    const double bits = (double)kind_bits(kind, shape);
     const double one_key = fmin(0.5, bits_of_key(kind, shape) / bits);
     return log(unset) / log1p(-one_key);
 }
@@ -303,7 +333,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         info->parts++;
         info->capacity += p->capacity;
         info->items += items_of(p);
-        info->bits += p->shape.blocks * f->kind->block_bits;
+        info->bits += kind_bits(f->kind, &p->shape);
         info->bytes += bytes;
         info->huge_pages |= !f->image &&
                             f->memory.allocate == memory_default.allocate &&
@@ -316,6 +346,23 @@ void calyx_describe(const calyx_filter *f, calyx_info *info) {
     describe_bits(f, NULL, info);
 }
 
+/* The bits of a static filter say nothing about its keys, but its layers know
+ * how many they have. As many absent keys as keys are bumped, nearly. */
+static void describe_layers(const calyx_filter *f, calyx_info *info) {
+    double from_here = 0; /* keys in this layer and those behind it */
+    double rate = 0;
+    for (const struct part *p = newest_of(f); p; p = p->older) {
+        const double here = (double)items_of(p);
+        const double bumped =
+            from_here > 0 ? from_here / (from_here + here) : 0;
+        rate = bumped * rate +
+               (1 - bumped) * expected_rate(f->kind, &p->shape, here);
+        from_here += here;
+    }
+    info->distinct = from_here;
+    info->fpr_now = from_here > 0 ? rate : 0;
+}
+
 void describe_bits(const calyx_filter *f, const uint64_t *counts,
                    calyx_info *info) {
     calyx_info_of(f, info);
@@ -324,14 +371,16 @@ void describe_bits(const calyx_filter *f, const uint64_t *counts,
     uint32_t left = info->parts;
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t here = counts ? counts[--left] : count_bits(f->kind, p);
+        set += here;
+        bits += kind_bits(f->kind, &p->shape);
+        if (is_static(f)) continue;
         const double keys = keys_for_bits(f->kind, &p->shape, here);
         info->distinct += keys;
-        set += here;
-        bits += p->shape.blocks * f->kind->block_bits;
         certainly_not *= 1 - expected_rate(f->kind, &p->shape, keys);
     }
     info->fpr_now = 1 - certainly_not;
     info->fill = (double)set / (double)bits;
+    if (is_static(f)) describe_layers(f, info);
 }
 
 bool calyx_part_of(const calyx_filter *f, uint32_t number, calyx_part *part) {
@@ -342,7 +391,7 @@ bool calyx_part_of(const calyx_filter *f, uint32_t number, calyx_part *part) {
     *part = (calyx_part){
         .capacity = sought->capacity,
         .items = items_of(sought),
-        .bits = sought->shape.blocks * f->kind->block_bits,
+        .bits = kind_bits(f->kind, &sought->shape),
         .bytes = body_bytes(f->kind, &sought->shape),
         .probes = sought->shape.probes,
         .fpr = sought->fpr,

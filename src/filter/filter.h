@@ -1,7 +1,9 @@
 /*
  * The filter: a short chain of parts of one kind, newest first. A fixed filter
  * has one part. A growing one takes another, larger one each time the last is
- * full; a key is in the filter if it is in any part.
+ * full; a key is in the filter if it is in any part. The parts of a static
+ * filter are its layers, the first of which is the oldest part; a key is in the
+ * filter if the first layer that has not bumped it has it.
  */
 #ifndef CALYX_FILTER_H
 #define CALYX_FILTER_H
@@ -19,6 +21,8 @@ struct part {
     uint64_t items;    /* keys it took; concurrent adders count atomically */
     double fpr;        /* its rate at capacity                             */
     uint64_t range;    /* number of its first range, in an image           */
+    struct part *next_layer; /* static filters; NULL in the last, and in others
+                              */
 };
 
 /* Ranges of bytes that a filter uses in place, each under a checksum, as far as
@@ -51,10 +55,11 @@ struct calyx_filter {
     const struct hash *hash;
     struct secret secret;
     calyx_memory memory;
-    struct part *newest; /* published whole: readers may be on their way */
+    struct part *newest;      /* published whole: readers may be on their way */
+    struct part *first_layer; /* of a static filter; else NULL */
     double fpr, growth;
     bool strict, concurrent;
-    bool read_only;    /* a view, or mapped for reading */
+    bool read_only;    /* a view, mapped for reading, or static */
     bool open_small;   /* by calyx_open_small: it can have no other memory */
     uint8_t live_slot; /* in a calyx_live, if it is in one */
     char *comment;     /* COMMENT_BYTES of memory, or NULL */
@@ -94,6 +99,21 @@ void move_properties(struct calyx_filter *f, calyx_move *move, void *context);
 /* What options come to: the head of a filter, without parts, and the first. */
 calyx_status plan_filter(const calyx_options *want, struct calyx_filter *head,
                          struct part *first, calyx_error *why);
+
+/* Shape of the first layer of a static filter, and the bytes and layers that
+ * all of them are expected to take. */
+struct layers_plan {
+    struct shape first;
+    uint64_t bytes;
+    uint32_t layers;
+};
+struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
+                               double fpr);
+
+/* Fails with a text that says what to do instead if filters of this kind cannot
+ * be `done`: "merged". */
+calyx_status check_can(const struct kind *kind, uint32_t ability,
+                       const char *done, calyx_error *why);
 
 /* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
  * will do. `probes` is a number to keep to, or 0 for the best. */
@@ -157,6 +177,10 @@ static inline bool may_be_damaged(const struct calyx_filter *f) {
 /* May other threads, or another process, set bits while these are read? */
 static inline bool is_shared(const struct calyx_filter *f) {
     return f->concurrent || f->image;
+}
+
+static inline bool is_static(const struct calyx_filter *f) {
+    return f->kind->construction != NULL;
 }
 
 static inline bool is_counting(const struct calyx_filter *f) {

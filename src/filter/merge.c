@@ -17,6 +17,10 @@
 static calyx_status check_hash(const calyx_filter *a, const calyx_filter *b,
                                calyx_error *why) {
     const calyx_status no = CALYX_MISMATCH;
+    calyx_status can = check_can(a->kind, CALYX_CAN_MERGE, "combined", why);
+    if (can == CALYX_OK)
+        can = check_can(b->kind, CALYX_CAN_MERGE, "combined", why);
+    if (can != CALYX_OK) return can;
     if (a->kind != b->kind)
         return fail(why, no, "one filter is of kind %s, the other of kind %s",
                     a->kind->name, b->kind->name);
@@ -58,7 +62,10 @@ static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
     return whole == CALYX_OK ? check_whole(b, why) : whole;
 }
 
-static calyx_status fail_read_only(calyx_error *why) {
+static calyx_status fail_read_only(const calyx_filter *f, calyx_error *why) {
+    const calyx_status can =
+        check_can(f->kind, CALYX_CAN_MERGE, "combined", why);
+    if (can != CALYX_OK) return can;
     return fail(why, CALYX_READ_ONLY,
                 "this filter is used in place, not in memory of its own; "
                 "change a copy");
@@ -105,7 +112,7 @@ static uint64_t items_between(const calyx_filter *f, const struct part *p,
 calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
                         calyx_error *why) {
     const calyx_status fit =
-        f->read_only ? fail_read_only(why) : check_fit(f, other, why);
+        f->read_only ? fail_read_only(f, why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
     /* Else an older part would gain bits, and remove no longer find a key
      * where add has put it. */
@@ -128,7 +135,7 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
                              calyx_error *why) {
     /* A file in place only ever gains bits, so that a crash loses none. */
     const calyx_status fit =
-        f->image ? fail_read_only(why) : check_fit(f, other, why);
+        f->image ? fail_read_only(f, why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
     if (newest_of(f)->older) return fail_grown(why, "an intersection");
     struct part *const p = newest_of(f);
@@ -226,7 +233,7 @@ calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
                               calyx_error *why) {
     struct stretch s;
     calyx_status status =
-        f->read_only ? fail_read_only(why) : check_hash(f, other, why);
+        f->read_only ? fail_read_only(f, why) : check_hash(f, other, why);
     if (status == CALYX_OK)
         status = find_stretch(f, other, at->at, most, &s, why);
     if (status == CALYX_OK) status = check_whole(f, why);

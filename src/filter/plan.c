@@ -144,6 +144,47 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
     return low;
 }
 
+/* ---- Layers -------------------------------------------------------------- */
+
+struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
+                               double fpr) {
+    const struct construction *const c = kind->construction;
+    struct layers_plan plan = {.first = c->layer(capacity, fpr)};
+    double n = (double)capacity;
+    do {
+        const uint64_t hashes = (uint64_t)n;
+        const struct shape shape = c->layer(hashes, fpr);
+        plan.bytes += body_bytes(kind, &shape);
+        plan.layers++;
+        n = round(n * c->bumped_share(hashes));
+    } while (n >= 1 && plan.layers < c->most_layers);
+    return plan;
+}
+
+/* The lowest rate at which these keys fit into the bits; over 1 if none. */
+static double rate_in_bits(const struct kind *kind, uint64_t keys,
+                           uint64_t bits) {
+    double high = 0.5, low = kind->least_fpr;
+    if (8 * plan_layers(kind, keys, high).bytes > bits) return 2;
+    if (8 * plan_layers(kind, keys, low).bytes <= bits) return low;
+    while (high / low > 1.0001) {
+        const double mid = sqrt(low * high);
+        *(8 * plan_layers(kind, keys, mid).bytes > bits ? &low : &high) = mid;
+    }
+    return high;
+}
+
+/* The most keys that fit into the bits at this rate; may be 0. */
+static uint64_t keys_in_bits(const struct kind *kind, double fpr,
+                             uint64_t bits) {
+    uint64_t low = 0, high = (uint64_t)most_keys_at(fpr) + 1;
+    while (high - low > 1) {
+        const uint64_t mid = low + (high - low) / 2;
+        *(8 * plan_layers(kind, mid, fpr).bytes > bits ? &high : &low) = mid;
+    }
+    return low;
+}
+
 /* ---- Growth -------------------------------------------------------------- */
 
 /*
@@ -363,6 +404,42 @@ static calyx_status check_size(const calyx_options *want, calyx_error *why) {
                 "hold, or bits; or give growth");
 }
 
+/* Options that would decide what a static kind decides by itself. Probes beside
+ * bits are those of a plan, and follow from it again. */
+static calyx_status check_static(const calyx_options *want,
+                                 const struct kind *kind, calyx_error *why) {
+    if ((!want->probes || want->bits) && want->growth == 0 && !want->strict &&
+        !want->concurrent)
+        return CALYX_OK;
+    return fail(why, CALYX_CANNOT,
+                "%s filters are built once from all their keys: give capacity, "
+                "fpr or bits, not probes, growth, strict or concurrent",
+                kind->name);
+}
+
+/* choose_shape for static kinds. */
+static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
+                                  struct part *first, calyx_error *why) {
+    const struct kind *const kind = head->kind;
+    if (want->bits && want->capacity) {
+        head->fpr = rate_in_bits(kind, want->capacity, want->bits);
+        if (head->fpr > 1)
+            return fail(why, CALYX_BAD_ARGUMENT,
+                        "%llu bits are too few for %llu keys in a %s filter",
+                        (unsigned long long)want->bits,
+                        (unsigned long long)want->capacity, kind->name);
+    } else if (want->bits) {
+        first->capacity = keys_in_bits(kind, head->fpr, want->bits);
+        if (first->capacity == 0)
+            return fail(why, CALYX_BAD_ARGUMENT,
+                        "%llu bits hold no key at a rate of %g",
+                        (unsigned long long)want->bits, head->fpr);
+    }
+    first->shape = kind->construction->layer(first->capacity, head->fpr);
+    first->fpr = head->fpr;
+    return CALYX_OK;
+}
+
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
 static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                                  struct part *first, calyx_error *why) {
@@ -408,14 +485,18 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     const char *name = want->kind ? want->kind : calyx_kinds()[0];
     head->kind = kind_named(name);
     if (!head->kind) return fail_unknown(why, "kind", name, calyx_kinds());
+    calyx_status status = head->kind->construction
+                              ? check_static(want, head->kind, why)
+                              : CALYX_OK;
+    if (status != CALYX_OK) return status;
     if (want->concurrent && !head->kind->atomic_kernels)
         return fail(why, CALYX_CANNOT,
                     "%s filters take one writer at a time, not concurrent ones",
                     name);
 
     head->concurrent = want->concurrent;
-    calyx_status status = check_reserved(
-        want->reserved, sizeof want->reserved / 8, "calyx_options", why);
+    status = check_reserved(want->reserved, sizeof want->reserved / 8,
+                            "calyx_options", why);
     if (status == CALYX_OK) status = check_numbers(want, head->kind, why);
     if (status == CALYX_OK) status = choose_kernel(want->kernel, head, why);
     if (status == CALYX_OK) status = choose_hash(want, head, why);
@@ -430,8 +511,9 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     if (status == CALYX_OK && !want->bits)
         status = check_hash_rate(head, first->capacity, why);
     if (status == CALYX_OK) status = check_size(want, why);
-    if (status == CALYX_OK) status = choose_shape(want, head, first, why);
-    return status;
+    if (status != CALYX_OK) return status;
+    return head->kind->construction ? choose_layers(want, head, first, why)
+                                    : choose_shape(want, head, first, why);
 }
 
 /* ---- The public calls ---------------------------------------------------- */
@@ -442,23 +524,27 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
     struct part first;
     const calyx_status status = plan_filter(want, &head, &first, why);
     if (status != CALYX_OK) return status;
-    const uint64_t bytes = body_bytes(head.kind, &first.shape);
+    struct layers_plan all = {.bytes = body_bytes(head.kind, &first.shape),
+                              .layers = 1};
+    if (head.kind->construction)
+        all = plan_layers(head.kind, first.capacity, head.fpr);
     *info = (calyx_info){
         .kind = head.kind->name,
         .kernel = cpu_level_name(head.kernel->level),
         .hash = head.hash->name,
         .seed = head.secret.seed,
         .capacity = first.capacity,
-        .bits = first.shape.blocks * head.kind->block_bits,
-        .bytes = bytes,
-        .parts = 1,
+        .bits = head.kind->construction ? 8 * all.bytes
+                                        : kind_bits(head.kind, &first.shape),
+        .bytes = all.bytes,
+        .parts = all.layers,
         .probes = first.shape.probes,
         .growth = head.growth,
         .fpr = head.fpr,
         .strict = head.strict,
         .concurrent = head.concurrent,
         .can = head.kind->can,
-        .huge_pages = !want->memory && memory_is_huge((size_t)bytes),
+        .huge_pages = !want->memory && memory_is_huge((size_t)all.bytes),
     };
     return CALYX_OK;
 }

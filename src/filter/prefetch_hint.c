@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_prefetch_hint),
                "a hint fits");
 
 void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
-    const struct part *p = newest_of(f);
+    const struct part *p = f->first_layer ? f->first_layer : newest_of(f);
     const uint64_t stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
     const struct prefetch_hint inner = {f->kernel, f->hash,  f->secret,
                                         p->body,   p->shape, stride};

@@ -14,8 +14,9 @@ static uint64_t bytes_for(uint64_t bits) {
 
 const void *calyx_bits(const calyx_filter *f, uint64_t *size) {
     const struct part *const p = newest_of(f);
-    if (p->older || check_whole(f, NULL) != CALYX_OK) return NULL;
-    *size = bytes_for(p->shape.blocks * f->kind->block_bits);
+    if (p->older || is_static(f) || check_whole(f, NULL) != CALYX_OK)
+        return NULL;
+    *size = bytes_for(kind_bits(f->kind, &p->shape));
     return p->body;
 }
 
@@ -24,6 +25,11 @@ static calyx_status check_given(const calyx_options *want,
                                 const struct calyx_filter *head,
                                 calyx_error *why) {
     const struct kind *const kind = head->kind;
+    if (is_static(head))
+        return fail(why, CALYX_CANNOT,
+                    "a %s filter cannot be made of bits: they do not say how "
+                    "it is laid out; use its file",
+                    kind->name);
     if (is_counting(head))
         return fail(why, CALYX_CANNOT,
                     "a %s filter cannot be made of bits: it wants counters",

@@ -14,9 +14,23 @@
 
 /* ---- One hash ------------------------------------------------------------ */
 
+/* The only branch is on whether the hash was bumped. */
+static bool in_layers(const calyx_filter *f, uint64_t hash) {
+    if (may_be_damaged(f) && meets_damage(f, hash)) return true;
+    for (const struct part *p = f->first_layer; p; p = p->next_layer) {
+        const enum layer_answer answer =
+            f->kernel->has_in_layer(p->body, &p->shape, hash);
+        if (answer != LAYER_BUMPED)
+            return (answer == LAYER_YES) | is_truncated(f);
+        hash = f->kind->construction->next_hash(hash);
+    }
+    return is_truncated(f); /* then no "no" is certain */
+}
+
 /* Newest part first: it is the largest, and holds most of the keys. */
 static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
                                                   uint64_t hash) {
+    if (f->first_layer) return in_layers(f, hash);
     for (const struct part *p = newest_of(f); p; p = p->older)
         if (is_damaged_at(f, p, hash) || in_part(f, p, hash)) return true;
     return is_truncated(f); /* then no "no" is certain */
@@ -76,7 +90,7 @@ __attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
 static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
                                     bool *fresh) {
     struct part *p = newest_of(f);
-    if (f->read_only) return CALYX_READ_ONLY;
+    if (f->read_only) return refuse_change(f);
     if (p->older || is_bounded(f) || f->image)
         return add_hash_general(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
@@ -152,6 +166,7 @@ uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
     const uint64_t hash = calyx_hash(f, key, size);
     /* The counters of a key are in other ranges than its bits. */
     if (f->ranges && is_counting(f)) f->ranges->verify_rest(f);
+    if (f->first_layer) return has_hash(f, hash);
     if (may_be_damaged(f) && has_hash(f, hash))
         return is_counting(f) ? COUNT_MAX : 1;
     const struct part *p = part_of(f, hash);

@@ -19,6 +19,23 @@ static inline bool is_damaged_at(const calyx_filter *f, const struct part *p,
     return may_be_damaged(f) && !f->ranges->is_intact(f, p, hash);
 }
 
+/* Does a lookup in a static filter meet a damaged range on its way through the
+ * layers? Verifies the ranges that it reads. */
+static inline bool meets_damage(const calyx_filter *f, uint64_t hash) {
+    for (const struct part *p = f->first_layer; p; p = p->next_layer) {
+        if (!f->ranges->is_intact(f, p, hash)) return true;
+        if (f->kernel->has_in_layer(p->body, &p->shape, hash) != LAYER_BUMPED)
+            return false;
+        hash = f->kind->construction->next_hash(hash);
+    }
+    return false;
+}
+
+/* What to return for a filter that is read-only. */
+static inline calyx_status refuse_change(const calyx_filter *f) {
+    return is_static(f) ? CALYX_CANNOT : CALYX_READ_ONLY;
+}
+
 /* ---- Room in the newest part --------------------------------------------- */
 
 /* Does the filter limit the number of keys in its newest part? */

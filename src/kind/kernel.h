@@ -58,7 +58,7 @@ enum removal { KEY_ABSENT = 0, KEY_REMOVED = 1, KEY_STUCK = 2 };
 
 /* What a layer of a static filter says of a hash. If it was bumped, the next
  * layer has the answer; beyond the last layer it is "no". */
-enum layer_answer { LAYER_NO, LAYER_YES, LAYER_BUMPED };
+enum layer_answer { LAYER_NO = 0, LAYER_YES = 1, LAYER_BUMPED = 2 };
 
 struct kernel {
     enum cpu_level level;

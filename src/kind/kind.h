@@ -80,6 +80,10 @@ struct construction {
 
     /* The hash of a key in the next layer. Different hashes stay different. */
     uint64_t (*next_hash)(uint64_t hash);
+
+    /* Was this hash bumped? From the copies that has_in_copies takes. */
+    bool (*is_bumped_in_copies)(const struct shape *shape, uint64_t hash,
+                                const uint8_t *copies);
 };
 
 struct kind {

@@ -14,7 +14,8 @@
     ROW(line2)     \
     ROW(split)     \
     ROW(flat)      \
-    ROW(counting)
+    ROW(counting)  \
+    ROW(ribbon)
 
 #define DECLARE(name) extern const struct kind kind_##name;
 KINDS(DECLARE)

@@ -60,9 +60,15 @@ ALWAYS_INLINE uint32_t result_place(uint32_t i) {
     return 2 * (i % 16) + i / 16;
 }
 
-/* The places of the first words, of at most 16. */
+/* The first n of the even places, n at most 16. */
+ALWAYS_INLINE uint32_t even_places(uint32_t n) {
+    return UINT32_C(0x55555555) & (uint32_t)((UINT64_C(1) << 2 * n) - 1);
+}
+
+/* The places of all words of a group. */
 ALWAYS_INLINE uint32_t result_mask(uint32_t words) {
-    return UINT32_C(0x55555555) & (uint32_t)((UINT64_C(1) << 2 * words) - 1);
+    return words <= 16 ? even_places(words)
+                       : even_places(16) | even_places(words - 16) << 1;
 }
 
 ALWAYS_INLINE uint64_t ribbon_next_hash(uint64_t hash) {
@@ -119,10 +125,24 @@ ALWAYS_INLINE bool is_bumped(const uint8_t *flags, uint64_t group) {
     return flags[group % LOT_GROUPS / 8] >> group % 8 & 1;
 }
 
+/* Without a branch on whether the equations hold: it would be taken wrong once
+ * in a while, after a wait for memory, and everything behind it with it. */
+ALWAYS_INLINE enum layer_answer layer_answer(bool bumped, bool holds) {
+    return (enum layer_answer)(2 * bumped | (holds & !bumped));
+}
+
 /* Bytes of a body. */
 uint64_t ribbon_bytes(const struct shape *shape);
 
+bool ribbon_is_bumped_in_copies(const struct shape *shape, uint64_t hash,
+                                const uint8_t *copies);
+
 extern const struct construction ribbon_construction;
-extern const struct kernel ribbon_avx2, ribbon_avx512;
+extern const struct kernel ribbon_scalar, ribbon_avx2, ribbon_avx512;
+
+/* has_batch by the has_batch_in_layer of a kernel. */
+size_t ribbon_has_batch(const struct kernel *kernel, const uint8_t *body,
+                        const struct shape *shape, struct batch batch,
+                        bool *found);
 
 #endif

@@ -154,7 +154,7 @@ static bool has_tail(const calyx_layout *l, uint32_t part, uint64_t from,
     const struct kind *const kind = l->d.head.kind;
     const struct shape *const shape = &l->d.part[part].shape;
     const uint64_t bits = 8 * bits_bytes(kind, shape);
-    return any_set(shape->blocks * kind->block_bits, bits, from, bytes, size) ||
+    return any_set(kind_bits(kind, shape), bits, from, bytes, size) ||
            any_set(bits + shape->blocks * kind->counter_bits,
                    8 * body_bytes(kind, shape), from, bytes, size);
 }
@@ -205,11 +205,20 @@ calyx_status calyx_layout_hash(const calyx_layout *l, const void *key,
     return CALYX_OK;
 }
 
+/* Each layer of a static filter has its own hash of a key. */
+static uint64_t hash_in_part(const calyx_layout *l, uint32_t part,
+                             uint64_t hash) {
+    const struct construction *const layers = l->d.head.kind->construction;
+    for (uint32_t i = 0; layers && i < part; i++)
+        hash = layers->next_hash(hash);
+    return hash;
+}
+
 size_t calyx_layout_lines(const calyx_layout *l, uint32_t part, uint64_t hash,
                           uint64_t at[CALYX_LINES_MOST]) {
     if (part >= l->d.parts) return 0;
-    const size_t n =
-        kind_offsets(l->d.head.kind, &l->d.part[part].shape, hash, at);
+    const size_t n = kind_offsets(l->d.head.kind, &l->d.part[part].shape,
+                                  hash_in_part(l, part, hash), at);
     for (size_t i = 0; i < n; i++)
         at[i] = l->d.layout.body_at[part] +
                 at[i] / CALYX_LINE_BYTES * CALYX_LINE_BYTES;
@@ -223,6 +232,15 @@ bool calyx_layout_has(const calyx_layout *l, uint32_t part, uint64_t hash,
     if (n == 0) return part < l->d.parts; /* unknown: it may be there */
     _Alignas(64) uint8_t copies[CALYX_LINES_MOST * CALYX_LINE_BYTES];
     memcpy(copies, lines, n * CALYX_LINE_BYTES);
-    return kind_has_in_copies(l->d.head.kind, &l->d.part[part].shape, hash,
-                              copies);
+    return kind_has_in_copies(l->d.head.kind, &l->d.part[part].shape,
+                              hash_in_part(l, part, hash), copies);
+}
+
+bool calyx_layout_continues(const calyx_layout *l, uint32_t part, uint64_t hash,
+                            const void *lines) {
+    const struct construction *const layers = l->d.head.kind->construction;
+    if (part + 1 >= l->d.parts) return false;
+    if (!layers) return !calyx_layout_has(l, part, hash, lines);
+    return layers->is_bumped_in_copies(&l->d.part[part].shape,
+                                       hash_in_part(l, part, hash), lines);
 }

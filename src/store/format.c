@@ -86,7 +86,7 @@ enum {
     OF_FPR = 32,
     OF_BODY_AT = 40,
     OF_BODY_BYTES = 48,
-    OF_REST = 56
+    OF_WIDE = 56
 };
 
 /* Places in a slot. */
@@ -212,6 +212,7 @@ void store_header(struct description *d, uint8_t *h) {
         store_double(record + OF_FPR, p->fpr);
         store64(record + OF_BODY_AT, l->body_at[i]);
         store64(record + OF_BODY_BYTES, l->body_bytes[i]);
+        store64(record + OF_WIDE, p->shape.wide);
     }
     memcpy(record, d->comment, strlen(d->comment));
     memcpy(record + strlen(d->comment), d->records, d->records_bytes);
@@ -279,7 +280,9 @@ static bool is_growth(double x) {
 
 static bool is_shape(const struct kind *kind, const struct shape *s) {
     return s->blocks >= 1 && s->blocks <= kind->most_blocks && s->probes >= 1 &&
-           s->probes <= kind->most_probes && s->probes % kind->probe_step == 0;
+           s->probes <= kind->most_probes &&
+           s->probes % kind->probe_step == 0 &&
+           (kind->is_shape ? kind->is_shape(s) : s->wide == 0);
 }
 
 static calyx_status check_record(const uint8_t *record, struct description *d,
@@ -287,18 +290,20 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
     struct part *p = &d->part[i];
     p->shape.blocks = load64(record + OF_BLOCKS);
     p->shape.probes = load32(record + OF_PROBES);
+    p->shape.wide = load64(record + OF_WIDE);
     p->capacity = load64(record + OF_CAPACITY);
     p->items = load64(record + OF_ITEMS);
     p->fpr = load_double(record + OF_FPR);
     if (!is_shape(d->head.kind, &p->shape))
         return fail(why, CALYX_DAMAGED,
                     "damaged: part %u claims %llu blocks with %u probes, which "
-                    "no %s filter has",
+                    "no %s filter has (%llu of them with one more)",
                     i, (unsigned long long)p->shape.blocks, p->shape.probes,
-                    d->head.kind->name);
-    if (p->capacity < 1 || p->capacity > UINT64_C(1) << 44 ||
-        !is_rate(p->fpr) || load32(record + OF_RESERVED) != 0 ||
-        load64(record + OF_REST) != 0)
+                    d->head.kind->name, (unsigned long long)p->shape.wide);
+    /* A layer may have bumped all its keys. */
+    const uint64_t least = d->head.kind->construction ? 0 : 1;
+    if (p->capacity < least || p->capacity > UINT64_C(1) << 44 ||
+        !is_rate(p->fpr) || load32(record + OF_RESERVED) != 0)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the numbers of part %u make no sense", i);
     return CALYX_OK;
@@ -366,7 +371,10 @@ calyx_status check_header(const uint8_t *h, struct description *d,
         d->records_bytes > PROPERTIES_BYTES ||
         !all_zero(h + AT_RESERVED, FIXED_BYTES - AT_RESERVED))
         return damaged(why, "the numbers of the header make no sense");
-    if (d->parts < 1 || d->parts > MOST_PARTS)
+    const struct construction *const layers = d->head.kind->construction;
+    if (layers && (d->head.strict || d->head.growth != 0))
+        return damaged(why, "a static filter claims to grow, or to be strict");
+    if (d->parts < 1 || d->parts > (layers ? layers->most_layers : MOST_PARTS))
         return fail(why, CALYX_DAMAGED, "damaged: it claims %u parts",
                     d->parts);
     const uint32_t comment_at = FIXED_BYTES + d->parts * RECORD_BYTES;
@@ -447,6 +455,8 @@ calyx_status open_head(struct description *d, const calyx_open_options *how,
                         ? "it was made with another secret key"
                         : "its %s hash is not the one of this library",
                     head->hash->name);
+    if (how->concurrent && head->kind->construction)
+        return check_can(head->kind, CALYX_CAN_SHARE, "added to", why);
     if (how->concurrent && !head->kind->atomic_kernels)
         return fail(why, CALYX_CANNOT,
                     "%s filters take one writer at a time, not concurrent ones",

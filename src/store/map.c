@@ -388,6 +388,8 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
         .sealed_items = was.sealed ? was.items : was.sealed_items,
     };
     calyx_status status = store_path(image, &f->memory, path, why);
+    if (status == CALYX_OK)
+        status = check_can(f->kind, CALYX_CAN_ADD, "changed in place", why);
     if (status == CALYX_OK) status = check_writable(f, path, why);
     if (status == CALYX_OK && !write_state(image, open))
         status = fail_os(why, path, "mark it as open");

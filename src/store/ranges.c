@@ -195,7 +195,7 @@ static void verify_rest(const calyx_filter *f) {
 static uint64_t unsealed_bits(const struct kind *kind, const struct part *p,
                               const uint8_t *entries, uint64_t *set) {
     const uint64_t bytes = bits_bytes(kind, &p->shape);
-    const uint64_t all = p->shape.blocks * kind->block_bits;
+    const uint64_t all = kind_bits(kind, &p->shape);
     uint64_t bits = 0;
     for (uint64_t from = 0; from < bytes;
          from += RANGE_BYTES, entries += sizeof(uint64_t)) {
@@ -220,12 +220,12 @@ uint64_t recovered_items(const struct kind *kind, const struct part *p,
                          const struct state *state, const uint8_t *entries) {
     uint64_t set = 0;
     const uint64_t items = state->items;
-    const uint64_t here =
-        state->sealed ? 0 : unsealed_bits(kind, p, entries, &set);
+    const uint64_t here = state->sealed || kind->construction
+                              ? 0
+                              : unsealed_bits(kind, p, entries, &set);
     if (here == 0) return items;
     const double bits = (double)here, k = bits_of_key(kind, &p->shape);
-    const double share =
-        bits / ((double)p->shape.blocks * (double)kind->block_bits);
+    const double share = bits / (double)kind_bits(kind, &p->shape);
     const double unset = fmax(0.5, bits - (double)set) / bits;
     const double keys = share * keys_for_unset(kind, &p->shape, unset);
     const double load = keys * k / bits;

@@ -126,7 +126,7 @@ calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
 /* Bits behind the last block belong to no key and must be 0. */
 static bool has_no_tail(const calyx_filter *f, const struct part *p,
                         const uint8_t *bytes, const struct common_bytes *o) {
-    const uint64_t last = p->shape.blocks * f->kind->block_bits;
+    const uint64_t last = kind_bits(f->kind, &p->shape);
     uint64_t bit = last > 8 * o->in_part ? last : 8 * o->in_part;
     const uint64_t stop = 8 * bits_bytes(f->kind, &p->shape);
     const uint64_t end = 8 * (o->in_part + o->size);

@@ -70,7 +70,7 @@ static bool has_in_pieces(const struct file *file, uint64_t number) {
 
 static void lookups_in_pieces_answer_like_the_filter(void **unused) {
     (void)unused;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         struct file file = make_grown(*kind);
         for (uint64_t i = 0; i < 120000; i++)
             assert_int_equal(has_in_pieces(&file, i),
@@ -94,7 +94,7 @@ static void count_bits(const struct file *file, uint64_t *set) {
 static void a_layout_describes_the_filter_as_calyx_describe_does(
     void **unused) {
     (void)unused;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         struct file file = make_grown(*kind);
         assert_int_equal(check(&file, CALYX_SECTION_TABLES), CALYX_UNSEALED);
         check(&file, CALYX_SECTION_SLOT);

@@ -669,7 +669,7 @@ static void many_keys_take_60_kib_of_stack_at_most(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* frames are larger there */
     enum { USUAL = 40 << 10, ASKING_GROWN = 60 << 10 };
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+    for (const char *const *kind = adding_kinds(); *kind; kind++)
         for (int grows = 0; grows < 2; grows++) {
             calyx_filter *f = make_filter((calyx_options){
                 .kind = *kind, .capacity = 1000, .growth = grows ? 2 : 0});

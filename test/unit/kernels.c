@@ -48,7 +48,7 @@ static void on_list(const struct kind *kind, const struct shape *shape,
  * kind, with every number of probes and various numbers of blocks. */
 static void on_every_kernel(look *test) {
     static const uint64_t blocks[] = {1, 2, 3, 7, 1000, 2003};
-    for (const char *const *name = calyx_kinds(); *name; name++) {
+    for (const char *const *name = adding_kinds(); *name; name++) {
         const struct kind *kind = kind_named(*name);
         for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++)
             for (uint32_t k = kind->probe_step; k <= kind->most_probes;
@@ -261,7 +261,7 @@ static void numbers_are_hashed_on_their_way(void **state) {
 static void kernels_agree_on_bodies_beyond_the_cache(void **state) {
     (void)state;
     static look *const tests[] = {add_in_runs, ask_in_runs, ask_for_numbers};
-    for (const char *const *name = calyx_kinds(); *name; name++) {
+    for (const char *const *name = adding_kinds(); *name; name++) {
         const struct kind *kind = kind_named(*name);
         const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
         if (kind->count) continue; /* its lookups are those of a line filter */
@@ -450,7 +450,7 @@ static void every_kind_has_a_scalar_kernel_last(void **state) {
 /* A key sets `probes` bits, or fewer where two of its own coincide. */
 static void one_key_sets_its_probes(void **state) {
     (void)state;
-    for (const char *const *name = calyx_kinds(); *name; name++) {
+    for (const char *const *name = adding_kinds(); *name; name++) {
         const struct kind *kind = kind_named(*name);
         for (uint32_t k = kind->probe_step; k <= kind->most_probes;
              k += kind->probe_step) {

@@ -132,7 +132,7 @@ static void assert_yes_where_damaged(const calyx_filter *right, size_t at_once,
 static void damage_makes_keys_there_and_no_others_say_yes(void **state) {
     (void)state;
     static const size_t at_once[] = {1, 5, 700, ASKED};
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+    for (const char *const *kind = adding_kinds(); *kind; kind++)
         for (int grows = 0; grows < 2; grows++) {
             calyx_options want = of_kind(*kind);
             if (grows)
@@ -162,7 +162,7 @@ static void damage_makes_keys_there_and_no_others_say_yes(void **state) {
 static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
     void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         calyx_free(save_numbers(of_kind(*kind)));
         damage(3);
         calyx_filter *f = map(path, CALYX_READ);
@@ -183,7 +183,7 @@ static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
 
 static void once_all_is_compared_nothing_is_left_to_do(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         static bool found[ASKED];
         calyx_filter *f = map(path, CALYX_READ);
@@ -233,7 +233,7 @@ static bool put_nowhere(void *context, const void *bytes, size_t size) {
 
 static void nothing_is_made_of_a_damaged_filter(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         damage(2);
         calyx_filter *f = map(path, CALYX_READ), *made = NULL;
@@ -306,7 +306,7 @@ static bool can_be_changed_in_place(const char *kind) {
 
 static void damage_is_never_added_to_nor_signed(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+    for (const char *const *kind = adding_kinds(); *kind; kind++)
         for (int many = 0; many < 3; many++) {
             if (!can_be_changed_in_place(*kind)) continue;
             calyx_free(save_numbers(of_kind(*kind)));
@@ -394,7 +394,7 @@ static void marking_is_for_what_is_added_and_takes_few_syncs(void **state) {
 
 static void what_is_merged_into_a_file_is_marked_and_sealed(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         calyx_filter *more = make_filter(of_kind(*kind));
@@ -439,7 +439,7 @@ static void add_and_die(uint64_t from, uint64_t synced, uint64_t to) {
 
 static void what_a_dead_writer_did_not_touch_is_still_protected(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         if (strcmp(*kind, "flat") == 0) continue; /* a key touches them all */
         calyx_free(save_numbers(of_kind(*kind)));
@@ -490,7 +490,7 @@ static uint64_t items_in_head(const calyx_filter *f) {
 static void the_number_of_keys_is_written_as_it_survived(void **state) {
     (void)state;
     enum { MORE = 30000 };
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + MORE);
@@ -521,7 +521,7 @@ static void the_number_of_keys_is_written_as_it_survived(void **state) {
 static void the_number_of_keys_survives_sudden_death(void **state) {
     (void)state;
     enum { MORE = 30000 };
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         for (uint64_t n = KEYS, round = 0; round < 3; round++, n += MORE) {
@@ -565,7 +565,7 @@ static void a_strict_filter_stays_strict_after_sudden_death(void **state) {
 /* A count that is right is not made wrong by judging it anew. */
 static void a_synced_number_of_keys_is_exact(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         if (!can_be_changed_in_place(*kind)) continue;
         for (uint64_t n = 1; n < 30000; n *= 3) {
             calyx_filter *f = make_filter(of_kind(*kind));

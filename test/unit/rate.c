@@ -90,7 +90,7 @@ static void assert_not_below(uint64_t passed, uint64_t absent, double rate) {
 }
 
 static void check_family(family *keys) {
-    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+    for (const char *const *kind = adding_kinds(); *kind; kind++)
         for (size_t r = 0; r < RATES; r++) {
             calyx_filter *f = make_filter((calyx_options){
                 .kind = *kind, .capacity = KEYS, .fpr = rates[r]});
@@ -125,7 +125,7 @@ static void random_keys_keep_the_rate(void **state) {
 static void small_filters_keep_the_rate(void **state) {
     (void)state;
     enum { FILTERS = SANITIZED ? 30 : 300, CAPACITY = BATCH };
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         uint64_t passed = 0;
         for (uint64_t seed = 0; seed < FILTERS; seed++) {
             calyx_filter *f = make_filter((calyx_options){
@@ -140,7 +140,7 @@ static void small_filters_keep_the_rate(void **state) {
 
 static void the_described_rate_past_capacity_is_true(void **state) {
     (void)state;
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+    for (const char *const *kind = adding_kinds(); *kind; kind++) {
         calyx_filter *f =
             make_filter((calyx_options){.kind = *kind, .capacity = KEYS / 2});
         fill(f, sequential, KEYS);

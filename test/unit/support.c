@@ -23,6 +23,16 @@ calyx_info info_of(const calyx_filter *f) {
     return info;
 }
 
+const char *const *adding_kinds(void) {
+    static const char *names[32];
+    size_t n = 0;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+        if (calyx_kind_can(*kind) & CALYX_CAN_ADD) names[n++] = *kind;
+    assert_true(n < sizeof names / sizeof names[0]);
+    names[n] = NULL;
+    return names;
+}
+
 bool add(calyx_filter *f, const char *text) {
     bool fresh;
     assert_ok(calyx_add(f, text, strlen(text), &fresh));

@@ -26,8 +26,8 @@
 enum { SHARE = THREAD_SANITIZED ? 20 : SANITIZED ? 10 : 1 };
 
 /* Kinds that take many writers; a new kind is tested the day it is added. */
-#define EACH_SHARED_KIND(kind)                                   \
-    for (const char *const *kind = calyx_kinds(); *kind; kind++) \
+#define EACH_SHARED_KIND(kind)                                    \
+    for (const char *const *kind = adding_kinds(); *kind; kind++) \
         if (takes_many_writers(*kind))
 
 static bool takes_many_writers(const char *kind) {

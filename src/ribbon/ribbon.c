@@ -1,0 +1,192 @@
+/*
+ * The ribbon kind: a set that is built once, in 1.03 times the fewest bits that
+ * a filter of its rate can have. A bumped ribbon filter (Dillinger and Walzer
+ * 2021; BuRR: Dillinger, Hübschle-Schneider, Sanders, Walzer 2022).
+ *
+ * Picture a table of bits with about as many rows as keys. A key has an
+ * equation for each result bit: of 48 neighbouring rows, those that its hash
+ * chooses sum up, modulo 2, to a bit of its hash. A lookup tests whether the
+ * equations hold. For an absent key each holds by chance, with odds 1/2; the
+ * construction solves those of all keys.
+ *
+ * Where more keys start than rows are free, the keys of a group of 16 rows are
+ * bumped to the next layer, a smaller filter of the same make, and a flag says
+ * so. There the other kinds differ: BuRR bumps by thresholds and is 2 %
+ * smaller; one flag needs less code, and less work in a lookup.
+ *
+ * ribbon.h has the places, ribbon_build.c the construction, doc/MATH.md why it
+ * works.
+ */
+#include <math.h>
+
+#include "kind/batch_loops.h"
+#include "ribbon/ribbon_batch.h"
+
+/* ---- Lookup -------------------------------------------------------------- */
+
+/* Do the equations hold, given the words of the first group? */
+static bool holds(const uint8_t *words, uint32_t count, uint64_t mixed) {
+    const uint64_t coefficients = ribbon_coefficients(mixed);
+    const uint32_t result = ribbon_result(mixed);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t rows = 0;
+        for (uint32_t j = 0; j < SPAN_GROUPS; j++)
+            rows |= (uint64_t)load16(words + 2 * (j * count + i))
+                    << GROUP_ROWS * j;
+        const int sum = __builtin_parityll(rows & coefficients);
+        if (sum != (int)(result >> result_place(i) & 1)) return false;
+    }
+    return true;
+}
+
+static enum layer_answer ribbon_scalar_has_in_layer(const uint8_t *body,
+                                                    const struct shape *shape,
+                                                    uint64_t hash) {
+    const uint64_t group = group_of(hash, shape);
+    if (is_bumped(body + flags_at(group, shape), group)) return LAYER_BUMPED;
+    return holds(body + words_at(first_group(group, shape), shape),
+                 words_of(group, shape), ribbon_mix(hash))
+               ? LAYER_YES
+               : LAYER_NO;
+}
+
+static bool ribbon_scalar_has(const uint8_t *body, const struct shape *shape,
+                              uint64_t hash) {
+    return ribbon_scalar_has_in_layer(body, shape, hash) == LAYER_YES;
+}
+
+/* ---- Many lookups -------------------------------------------------------- */
+
+ALWAYS_INLINE void prepare_one(const struct shape *shape,
+                               const uint64_t *hashes, struct query_ring *ring,
+                               size_t to) {
+    const uint64_t group = group_of(*hashes, shape);
+    const uint64_t mixed = ribbon_mix(*hashes);
+    ring->words_at[to] = words_at(first_group(group, shape), shape);
+    ring->flag[to] = 8 * flags_at(group, shape) + group % LOT_GROUPS;
+    ring->coefficients[to] = mixed;
+    ring->stride[to] = 2 * words_of(group, shape);
+}
+
+ALWAYS_INLINE bool answer_scalar(const uint8_t *body,
+                                 const struct query_ring *ring, size_t at,
+                                 enum reading reading) {
+    (void)reading;
+    return holds(body + ring->words_at[at], (uint32_t)ring->stride[at] / 2,
+                 ring->coefficients[at]);
+}
+
+static size_t ribbon_scalar_has_batch_in_layer(const uint8_t *body,
+                                               const struct shape *shape,
+                                               struct batch batch, bool *found,
+                                               uint16_t *bumped) {
+    return ribbon_batch_generic(body, shape, batch, found, bumped, 1,
+                                prepare_one, answer_scalar);
+}
+
+static size_t ribbon_scalar_has_batch(const uint8_t *body,
+                                      const struct shape *shape,
+                                      struct batch batch, bool *found) {
+    return ribbon_has_batch(&ribbon_scalar, body, shape, batch, found);
+}
+
+size_t ribbon_has_batch(const struct kernel *kernel, const uint8_t *body,
+                        const struct shape *shape, struct batch batch,
+                        bool *found) {
+    bool answers[BATCH_MAX];
+    uint16_t bumped[BATCH_MAX + 1];
+    bool *const to = found ? found : answers;
+    kernel->has_batch_in_layer(body, shape, batch, to, bumped);
+    return count_true(to, batch.n);
+}
+
+const struct kernel ribbon_scalar = {
+    .level = CPU_SCALAR,
+    .has = ribbon_scalar_has,
+    .has_batch = ribbon_scalar_has_batch,
+    .has_in_layer = ribbon_scalar_has_in_layer,
+    .has_batch_in_layer = ribbon_scalar_has_batch_in_layer,
+};
+
+/* ---- Shapes and rates ---------------------------------------------------- */
+
+uint64_t ribbon_bytes(const struct shape *shape) {
+    return flags_at(shape->blocks - 1, shape) + FLAG_BYTES;
+}
+
+static uint64_t body_bits(const struct shape *shape) {
+    return 8 * ribbon_bytes(shape);
+}
+
+/* No lot, and no stretch of groups of one width in a lot, is shorter than an
+ * equation. */
+static bool is_shape(const struct shape *shape) {
+    const uint64_t last = shape->blocks % LOT_GROUPS;
+    if (shape->blocks < SPAN_GROUPS || (last && last < SPAN_GROUPS))
+        return false;
+    if (shape->wide == 0) return true;
+    return shape->wide % WIDE_UNIT == 0 && shape->probes < MOST_WORDS &&
+           shape->wide + SPAN_GROUPS <= shape->blocks;
+}
+
+/* Of one layer. It does not depend on the number of keys. */
+static double fpr(const struct shape *shape, double items) {
+    (void)items;
+    const double wide = (double)shape->wide / (double)shape->blocks;
+    return ldexp(1 - wide / 2, -(int)shape->probes);
+}
+
+/* ---- Lookups in copies of lines ------------------------------------------ */
+
+/* The line of the flag first, then those of the words. */
+static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
+    const uint64_t group = group_of(hash, shape);
+    const uint64_t words = words_at(first_group(group, shape), shape);
+    const uint64_t bytes = SPAN_GROUPS * 2 * words_of(group, shape);
+    size_t n = 0;
+    at[n++] = flags_at(group, shape);
+    for (uint64_t line = words / 64; line <= (words + bytes - 1) / 64; line++)
+        at[n++] = 64 * line;
+    return n;
+}
+
+bool ribbon_is_bumped_in_copies(const struct shape *shape, uint64_t hash,
+                                const uint8_t *copies) {
+    return is_bumped(copies, group_of(hash, shape));
+}
+
+/* The lines of the words follow each other, in the body and in the copies. */
+static bool has_in_copies(const struct shape *shape, uint64_t hash,
+                          const uint8_t *copies) {
+    const uint64_t group = group_of(hash, shape);
+    const uint64_t words = words_at(first_group(group, shape), shape);
+    return !is_bumped(copies, group) &&
+           holds(copies + 64 + words % 64, words_of(group, shape),
+                 ribbon_mix(hash));
+}
+
+static const struct kernel *const kernels[] = {
+#if ON_X86
+    &ribbon_avx512,
+    &ribbon_avx2,
+#endif
+    &ribbon_scalar,
+};
+
+const struct kind kind_ribbon = {
+    .name = "ribbon",
+    .code = 9,
+    .hash = "xxh3",
+    .can = CALYX_CAN_STATIC,
+    .body_bits = body_bits,
+    .is_shape = is_shape,
+    .offsets = offsets,
+    .has_in_copies = has_in_copies,
+    .most_blocks = UINT64_C(1) << 37,
+    .most_probes = MOST_WORDS,
+    .probe_step = 1,
+    .least_fpr = 0x1p-31,
+    .fpr = fpr,
+    .kernels = kernels,
+    .construction = &ribbon_construction,
+};
