@@ -110,11 +110,19 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
 
 static calyx_status explain_add(const struct filter *f, calyx_status status,
                                 calyx_error *why) {
+    calyx_room room;
+    calyx_info info;
     if (status == CALYX_OK) return status;
     why->status = status;
+    calyx_info_of(native_of(f, &room), &info);
     if (status == CALYX_FULL && f->expansion > 0) {
         why->status = CALYX_CANNOT;
         snprintf(why->text, sizeof why->text, "it cannot grow any further");
+    } else if (info.can & CALYX_CAN_STATIC) {
+        snprintf(why->text, sizeof why->text,
+                 "%s filters are built once from all their keys; put another "
+                 "in its place by 'calyx push --swap', or add to a second one",
+                 info.kind);
     } else {
         snprintf(why->text, sizeof why->text, "%s", calyx_status_text(status));
     }
@@ -291,6 +299,24 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     return CALYX_OK;
 }
 
+/* Bits of a static filter that have arrived cannot be merged with others. */
+static bool may_merge(const struct filter *f, uint64_t from,
+                      const uint8_t *bytes, uint64_t n) {
+    uint8_t here[4096];
+    calyx_info info;
+    calyx_info_of(f->native, &info);
+    if (info.can & CALYX_CAN_MERGE || from >= f->arrived) return true;
+    if (n > f->arrived - from) n = f->arrived - from;
+    for (uint64_t i = 0, some; i < n; i += some) {
+        some = n - i < sizeof here ? n - i : sizeof here;
+        if (calyx_get_bits(f->native, from + i, here, (size_t)some) !=
+                CALYX_OK ||
+            memcmp(here, bytes + i, (size_t)some) != 0)
+            return false;
+    }
+    return true;
+}
+
 static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why) {
     const uint8_t *const piece = bytes;
@@ -317,6 +343,9 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
                  (unsigned long long)f->arrived, (unsigned long long)from);
         return CALYX_DAMAGED;
     }
+    if (!may_merge(f, from, piece + PIECE_START, n))
+        return damaged(why, "received bad data: the filter has other bits "
+                            "there, and its kind cannot be merged");
     if (calyx_put_bits(f->native, from, piece + PIECE_START, (size_t)n) !=
         CALYX_OK)
         return damaged(why, "received bad data: bits behind the last");

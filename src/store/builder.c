@@ -8,6 +8,7 @@
  * of hashes that the one before has bumped.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -292,6 +293,7 @@ static calyx_status build_by_adding(const calyx_builder *b,
 struct layer_work {
     const struct construction *kind;
     struct shape shape;
+    uint64_t hashes;
     uint8_t *body;
     struct hash_spool *next; /* hashes that are bumped; under the monitor */
     struct monitor monitor;
@@ -390,10 +392,13 @@ static void free_work(struct layer_work *work, const calyx_memory *memory) {
 /* Build all lots of a layer of the hashes in a spool. */
 static calyx_status build_layer(const calyx_builder *b, struct layer_work *work,
                                 const struct hash_spool *s, calyx_error *why) {
-    struct spool_visit how = {.units = work->kind->lots(&work->shape),
+    const uint64_t lots = work->kind->lots(&work->shape);
+    const uint64_t in_lot = work->hashes / lots + SPOOL_LEAST;
+    struct spool_visit how = {.units = lots,
                               .first = first_of_lot,
                               .visit = measure_lots,
                               .context = work,
+                              .least_room = (size_t)(4 * in_lot),
                               .in_order = true};
     calyx_status status = CALYX_OK;
     if (!s->run_count) status = spool_read(s, 1, &how, why);
@@ -425,6 +430,7 @@ static calyx_status add_layer(const calyx_builder *b, calyx_filter *f,
                     f->kind->name);
     struct layer_work work = {.kind = f->kind->construction,
                               .shape = like.shape,
+                              .hashes = like.items,
                               .body = f->newest->body,
                               .next = next};
     const calyx_status status = build_layer(b, &work, s, why);
@@ -468,7 +474,7 @@ static calyx_status add_layers(const calyx_builder *b, calyx_filter *f,
     return status;
 }
 
-static calyx_status build_static(const calyx_builder *b,
+static calyx_status build_layers(const calyx_builder *b,
                                  const calyx_options *want, uint64_t keys,
                                  calyx_filter **out, calyx_error *why) {
     calyx_filter head, *f;
@@ -485,6 +491,34 @@ static calyx_status build_static(const calyx_builder *b,
     else
         calyx_free(f);
     return status;
+}
+
+static uint64_t bytes_over(const calyx_filter *f, uint64_t most) {
+    calyx_info info;
+    calyx_info_of(f, &info);
+    return info.bytes > most ? info.bytes - most : 0;
+}
+
+/* How many hashes a layer bumps is chance, and so is the size, give or take
+ * 0.2 sqrt(keys) bytes. Where a size is given, the plan leaves room for that;
+ * if it does not suffice, the filter is built again. */
+static calyx_status build_static(const calyx_builder *b,
+                                 const calyx_options *want, uint64_t keys,
+                                 calyx_filter **out, calyx_error *why) {
+    if (!want->bits) return build_layers(b, want, keys, out, why);
+    calyx_options smaller = *want;
+    uint64_t less = 8 * (uint64_t)sqrt((double)keys), over;
+    calyx_filter *f;
+    do {
+        smaller.bits -= less < smaller.bits ? less : 0;
+        const calyx_status status = build_layers(b, &smaller, keys, &f, why);
+        if (status != CALYX_OK) return status;
+        over = bytes_over(f, want->bits / 8);
+        less = 8 * over + 8 * ALIGNMENT;
+        if (over && less < smaller.bits) calyx_free(f);
+    } while (over && less < smaller.bits);
+    *out = f;
+    return CALYX_OK;
 }
 
 /* ---- Finishing ----------------------------------------------------------- */

@@ -362,7 +362,7 @@ static calyx_status read_range(const struct hash_spool *s,
 
 /* ---- Out, by several threads --------------------------------------------- */
 
-struct range_reader {
+struct spool_reading {
     const struct hash_spool *spool;
     const struct spool_visit *how;
     uint64_t piece_units, pieces;
@@ -376,7 +376,7 @@ struct range_reader {
 };
 
 /* Only the first failure counts: others may follow from it. */
-static void stop_reading(struct range_reader *r, calyx_status status,
+static void stop_reading(struct spool_reading *r, calyx_status status,
                          const calyx_error *why) {
     monitor_enter(&r->monitor);
     if (r->status == CALYX_OK) {
@@ -387,7 +387,7 @@ static void stop_reading(struct range_reader *r, calyx_status status,
     monitor_leave(&r->monitor);
 }
 
-static bool take_piece(struct range_reader *r, uint64_t *piece) {
+static bool take_piece(struct spool_reading *r, uint64_t *piece) {
     monitor_enter(&r->monitor);
     const bool there = r->status == CALYX_OK && r->next < r->pieces;
     if (there) *piece = r->next++;
@@ -395,7 +395,7 @@ static bool take_piece(struct range_reader *r, uint64_t *piece) {
     return there;
 }
 
-static bool await_turn(struct range_reader *r, uint64_t piece) {
+static bool await_turn(struct spool_reading *r, uint64_t piece) {
     if (!r->how->in_order) return true;
     monitor_enter(&r->monitor);
     while (r->turn < piece && r->status == CALYX_OK) monitor_wait(&r->monitor);
@@ -404,7 +404,7 @@ static bool await_turn(struct range_reader *r, uint64_t piece) {
     return goes_on;
 }
 
-static void pass_turn(struct range_reader *r) {
+static void pass_turn(struct spool_reading *r) {
     if (!r->how->in_order) return;
     monitor_enter(&r->monitor);
     r->turn++;
@@ -442,8 +442,9 @@ static calyx_status fail_crowded(calyx_error *why) {
 
 /* Read the range from `*first` on, up to the end of its last unit, or as far as
  * memory reaches. Sets `*first` to what comes behind it. */
-static calyx_status next_range(struct range_reader *r, struct hash_range *range,
-                               uint64_t *first, calyx_error *why) {
+static calyx_status next_range(struct spool_reading *r,
+                               struct hash_range *range, uint64_t *first,
+                               calyx_error *why) {
     const struct hash_spool *const s = r->spool;
     const uint64_t wanted = last_hash(r->how, range->end_unit);
     uint64_t last = wanted;
@@ -473,7 +474,7 @@ static calyx_status next_range(struct range_reader *r, struct hash_range *range,
     return CALYX_OK;
 }
 
-static calyx_status visit_piece(struct range_reader *r, uint64_t piece,
+static calyx_status visit_piece(struct spool_reading *r, uint64_t piece,
                                 uint32_t thread, calyx_error *why) {
     uint64_t unit = piece * r->piece_units;
     const uint64_t left = r->how->units - unit;
@@ -494,7 +495,7 @@ static calyx_status visit_piece(struct range_reader *r, uint64_t piece,
 }
 
 static void visit_pieces(void *context, uint32_t thread) {
-    struct range_reader *const r = context;
+    struct spool_reading *const r = context;
     uint64_t piece;
     while (take_piece(r, &piece)) {
         calyx_error why = {0};
@@ -505,7 +506,7 @@ static void visit_pieces(void *context, uint32_t thread) {
 
 /* Units of a piece, such that its hashes fill most of a buffer; what is in
  * memory is divided among the threads. */
-static uint64_t piece_units(const struct range_reader *r, uint32_t threads) {
+static uint64_t piece_units(const struct spool_reading *r, uint32_t threads) {
     const struct hash_spool *const s = r->spool;
     double pieces = r->how->in_order ? 1 : 32. * threads;
     if (s->run_count) {
@@ -518,8 +519,12 @@ static uint64_t piece_units(const struct range_reader *r, uint32_t threads) {
     return units > 1 ? (uint64_t)units : 1;
 }
 
-static bool allocate_buffers(struct range_reader *r, uint32_t threads) {
-    const size_t room = r->spool->most / threads;
+static size_t greater(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static bool allocate_buffers(struct spool_reading *r, uint32_t threads) {
+    const size_t room = greater(r->spool->most / threads, r->how->least_room);
     for (uint32_t i = 0; r->spool->run_count && i < threads; i++) {
         r->buffers[i].room = room;
         r->buffers[i].hashes = take(r->spool, room * sizeof(uint64_t));
@@ -528,7 +533,7 @@ static bool allocate_buffers(struct range_reader *r, uint32_t threads) {
     return true;
 }
 
-static calyx_status read_with_buffers(struct range_reader *r,
+static calyx_status read_with_buffers(struct spool_reading *r,
                                       uint32_t threads) {
     if (!allocate_buffers(r, threads)) return no_memory(r->why, r->spool->most);
     if (!monitor_init(&r->monitor)) return no_memory(r->why, 0);
@@ -541,8 +546,9 @@ static calyx_status read_with_buffers(struct range_reader *r,
 
 calyx_status spool_read(const struct hash_spool *s, uint32_t threads,
                         const struct spool_visit *how, calyx_error *why) {
-    struct range_reader r = {.spool = s, .how = how, .why = why};
-    while (threads > 1 && s->most / threads < SPOOL_LEAST) threads--;
+    struct spool_reading r = {.spool = s, .how = how, .why = why};
+    const size_t least = greater(how->least_room, SPOOL_LEAST);
+    while (threads > 1 && s->most / threads < least) threads--;
     const calyx_status status = read_with_buffers(&r, threads);
     for (uint32_t i = 0; i < threads; i++)
         give(s, r.buffers[i].hashes, r.buffers[i].room * sizeof(uint64_t));

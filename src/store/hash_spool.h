@@ -82,6 +82,8 @@ struct spool_visit {
     calyx_status (*visit)(void *context, const struct hash_range *range,
                           calyx_error *why);
     void *context;
+    size_t least_room; /* hashes in memory that a thread needs for one unit; 0
+                          if there is no such number */
     bool in_order;
     bool divisible; /* a range may end within a unit, if that has more hashes
                        than memory has room for; else that is an error */

@@ -210,7 +210,7 @@ near() {
 }
 
 @test "kinds and probes can be chosen" {
-    for kind in line line2 split flat counting; do
+    for kind in line line2 split flat counting ribbon; do
         seq 100 | "$CALYX" build --kind $kind -o $kind.calyx
         seq 100 | "$CALYX" check -v -f $kind.calyx >out || [ $? -eq 1 ]
         prints

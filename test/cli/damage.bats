@@ -23,7 +23,7 @@ is_refused() {
     prints
 }
 
-kinds="line line2 split flat counting"
+kinds="line line2 split flat counting ribbon"
 
 @test "check refuses to answer from damaged bytes" {
     for kind in $kinds; do
@@ -71,6 +71,7 @@ kinds="line line2 split flat counting"
             [ "$words" != freeze ] || [ $kind = counting ] || continue
             [ "$words" != "convert --to raw" ] || [ $kind != counting ] || continue
             [ "$words" != "convert --to parquet" ] || [ $kind = split ] || continue
+            [ "${words%% *}" != merge ] || [ $kind != ribbon ] || continue
             rm -f made
             run_calyx $words -o made bad.calyx
             is_refused

@@ -123,7 +123,7 @@ static void every_call_that_fails_is_reported_and_no_key_is_lost(void **state) {
     EACH_WAY(kind)
     for (enum call call = OPEN; call < CALLS; call++) {
         int at = 0;
-        for (bool failed = true; failed && at < 12;) {
+        for (bool failed = true; failed && at < 6;) {
             /* Without O_TMPFILE a file gets a name, and loses it at once. */
             const bool recovers = call == OPEN;
             calyx_builder *const b = make_builder(*kind);

@@ -126,7 +126,7 @@ static bool map(void) {
         const calyx_status status =
             calyx_map(path, CALYX_WRITE, &how, &filter, &why);
         if (status == CALYX_OK) break;
-        if (status == CALYX_CANNOT) return false; /* it counts */
+        if (status == CALYX_CANNOT) return false; /* it counts, say */
         if (status != CALYX_IO) fail_with(&why);
         if (why.os_code == EWOULDBLOCK)
             await_other_writer(path);
@@ -167,6 +167,9 @@ calyx_filter *change_open(const char *name, calyx_filter *(*make)(void)) {
     expect_file(make);
     in_place = map();
     if (!in_place) load();
+    filter_expect_changeable(filter, path, "added to",
+                             "put new keys into a second filter and query "
+                             "both: calyx check -f OLD -f NEW");
     if (in_place && stat(path, &opened) != 0) fail_os(path, "look at it");
     at_early_end = save;
     return filter;

@@ -144,6 +144,17 @@ void filter_expect_health(const calyx_filter *f, const char *path) {
     if (calyx_health(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
 }
 
+void filter_expect_changeable(const calyx_filter *f, const char *path,
+                              const char *done, const char *instead) {
+    calyx_info info;
+    calyx_info_of(f, &info);
+    if (info.can & CALYX_CAN_STATIC)
+        fail_at(path, 0,
+                "a %s filter is built once from all its keys, and cannot be "
+                "%s; build it anew, or %s",
+                info.kind, done, instead);
+}
+
 /* ---- Writing ------------------------------------------------------------ */
 
 static bool put_out(void *context, const void *bytes, size_t size) {

@@ -26,6 +26,11 @@ void filter_expect_whole(const calyx_filter *f, const char *path);
 /* Read a filter into memory of its own, to be changed. */
 calyx_filter *filter_load(const char *path, bool concurrent);
 
+/* Fail if this is a filter that is built once from all its keys, and so cannot
+ * be `done`: "added to". `instead` says what to do. */
+void filter_expect_changeable(const calyx_filter *f, const char *path,
+                              const char *done, const char *instead);
+
 /* Write it as output_open and output_write do. */
 void filter_save(const calyx_filter *f, const char *path, bool replace);
 

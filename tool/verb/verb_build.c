@@ -373,6 +373,10 @@ const struct verb verb_build = {
             "bytes for each line, the first 16 million in memory and the rest "
             "in a temporary file, sorts them, and makes the filter for as many "
             "as are different.",
+            "A filter of kind ribbon is always made in this way, and -n is not "
+            "needed. It cannot be added to: build it anew, or put new keys "
+            "into a second filter, and query both, as in 'calyx check -f "
+            "big.calyx -f new.calyx'.",
             "It is an error if a file shrinks, is overwritten or is replaced "
             "while it is read; then no filter is made. A file that only grows, "
             "such as a log, is read to its end.",
@@ -396,6 +400,8 @@ const struct verb verb_build = {
              "one in a million, from compressed files"},
             {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
              "keys of two columns, and a size to keep to"},
+            {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
+             "the smallest filter, of a list that never changes"},
             {"calyx build -n 10M -o seen.calyx /dev/null",
              "an empty filter, to be added to"},
             {0},

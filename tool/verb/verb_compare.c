@@ -10,6 +10,8 @@
 #include "tool.h"
 
 static bool as_json;
+static const char instead[] =
+    "look up the keys of one in the other: calyx check -c -f A KEYS";
 
 /* Keys of each and of both; what is only in one follows. */
 struct comparison {
@@ -72,6 +74,8 @@ static int run(int count, char **operands) {
     calyx_filter *const b = filter_open_whole(operands[1]);
     calyx_overlap found;
     calyx_error why;
+    filter_expect_changeable(a, operands[0], "compared by its bits", instead);
+    filter_expect_changeable(b, operands[1], "compared by its bits", instead);
     if (calyx_compare(a, b, &found, &why) != CALYX_OK)
         fail("%s and %s: %s", operands[0], operands[1], why.text);
     const struct comparison o = {distinct(a), distinct(b), found.either,

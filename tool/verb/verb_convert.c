@@ -36,6 +36,11 @@ const void *raw_bits(const calyx_filter *f, const char *path, size_t *size) {
     calyx_describe(f, &is);
     uint64_t bytes;
     const void *const bits = calyx_bits(f, &bytes);
+    if (is.can & CALYX_CAN_STATIC)
+        fail_at(path, 0,
+                "a %s filter has parts of different sizes, and the form has "
+                "room for one; give away its file, which FORMAT.md describes",
+                is.kind);
     if (!bits)
         fail_at(path, 0,
                 "it has grown to %u parts, and the form has room for one; "

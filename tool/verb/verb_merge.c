@@ -7,13 +7,16 @@
 #include "tool.h"
 
 static bool intersect;
+static const char instead[] = "query both: calyx check -f A -f B";
 
 static int run(int count, char **operands) {
     result_path(); /* fails before the work, if it must */
     calyx_filter *const f = filter_load(operands[0], false);
+    filter_expect_changeable(f, operands[0], "merged", instead);
     for (int i = 1; i < count; i++) {
         calyx_filter *const other = filter_open_whole(operands[i]);
         calyx_error why;
+        filter_expect_changeable(other, operands[i], "merged", instead);
         key_options_compare(operands[0], f, operands[i], other);
         if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) !=
             CALYX_OK)
@@ -48,7 +51,8 @@ const struct verb verb_merge = {
             "or key: make them with the same 'calyx build' options, -n among "
             "them. The result equals the filter that one build of all their "
             "keys would make. It is as large as each of them, so it may hold "
-            "more keys than it was made for: 'calyx info' shows that.",
+            "more keys than it was made for: 'calyx info' shows that. Filters "
+            "of kind ribbon cannot be merged.",
             "The comment and the options for keys are those of the first "
             "filter. A warning says if others were built with other options "
             "for keys.",

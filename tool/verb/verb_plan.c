@@ -83,32 +83,22 @@ static const struct planned *choose(const struct plan *plan) {
          near ? near : calyx_kinds()[0]);
 }
 
-struct abilities {
-    bool remove, merge, grow, share;
-};
-
-static struct abilities abilities_of(const char *name) {
-    const uint32_t can = calyx_kind_can(name);
-    return (struct abilities){
-        .remove = can & CALYX_CAN_REMOVE,
-        .merge = can & CALYX_CAN_MERGE,
-        .grow = can & CALYX_CAN_GROW,
-        .share = can & CALYX_CAN_SHARE,
-    };
+static bool is_static(const char *name) {
+    return calyx_kind_can(name) & CALYX_CAN_STATIC;
 }
 
 static void print_abilities(const char *name) {
-    const struct abilities can = abilities_of(name);
-    const char *between = "  ";
-    const struct {
-        bool is;
+    static const struct {
+        calyx_abilities ability;
         const char *text;
-    } all[] = {{can.remove, "remove"},
-               {can.merge, "merge"},
-               {can.grow, "grow"},
-               {can.share, "add from many threads"}};
+    } all[] = {{CALYX_CAN_REMOVE, "remove"},
+               {CALYX_CAN_MERGE, "merge"},
+               {CALYX_CAN_GROW, "grow"},
+               {CALYX_CAN_SHARE, "add from many threads"},
+               {CALYX_CAN_STATIC, "be built once from all keys"}};
+    const char *between = "  ";
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i].is) continue;
+        if (!(calyx_kind_can(name) & all[i].ability)) continue;
         printf("%s%s", between, all[i].text);
         between = ", ";
     }
@@ -255,10 +245,13 @@ struct saving {
 /* A query costs filter + (present + (1 - present) rate) store. */
 static struct saving weigh(const struct planned *p) {
     const double absent = 1 - present;
-    const calyx_options made = {.kind = p->kind,
-                                .capacity = p->is.capacity,
-                                .bits = p->is.bits,
-                                .probes = p->is.probes};
+    calyx_options made = {.kind = p->kind, .capacity = p->is.capacity};
+    if (is_static(p->kind)) {
+        made.fpr = p->is.fpr;
+    } else {
+        made.bits = p->is.bits;
+        made.probes = p->is.probes;
+    }
     const calyx_workload load = {.filter_time = filter_time,
                                  .store_time = store_time,
                                  .present = present,
@@ -375,29 +368,39 @@ static void write_build(const struct planned *p, char *command) {
              goal, given_probes, usual ? "" : " --kind ", usual ? "" : p->kind);
 }
 
-/* Names the kind: the server's default depends on the rate. Empty for kinds
- * that the server cannot add to. */
+/* Into a server: an empty one to add to, or the file. It names the kind, as the
+ * server's default depends on the rate. */
 static void write_reserve(const struct planned *p, char *command) {
-    *command = '\0';
-    if (!(calyx_kind_can(p->kind) & CALYX_CAN_ADD)) return;
-    snprintf(command, COMMAND_SIZE,
-             "BF.RESERVE seen %.6g %llu NONSCALING KIND %.20s", p->is.fpr,
-             (unsigned long long)p->is.capacity, p->kind);
+    if (is_static(p->kind))
+        snprintf(command, COMMAND_SIZE,
+                 "calyx push seen.calyx redis://localhost/seen");
+    else
+        snprintf(command, COMMAND_SIZE,
+                 "BF.RESERVE seen %.6g %llu NONSCALING KIND %.20s", p->is.fpr,
+                 (unsigned long long)p->is.capacity, p->kind);
+}
+
+/* Of a filter that needs all keys at once: hashes of 8 bytes that wait. */
+static uint64_t waiting_bytes(const struct planned *p) {
+    return is_static(p->kind) ? 8 * p->is.capacity : 0;
 }
 
 static void print_commands(const struct planned *p) {
-    char build[COMMAND_SIZE], reserve[COMMAND_SIZE];
+    char build[COMMAND_SIZE], reserve[COMMAND_SIZE], text[TEXT_SIZE];
     write_build(p, build);
     write_reserve(p, reserve);
-    printf("\nTo make it, at the shell%s:\n\n  %s\n",
-           *reserve ? " or in a server" : "", build);
-    if (*reserve) printf("  %s\n", reserve);
+    printf("\nTo make it, at the shell or in a server:\n\n  %s\n  %s\n", build,
+           reserve);
+    if (waiting_bytes(p))
+        printf("\nMeanwhile %s of hashes wait: in the memory of -S, by default "
+               "160 MiB, and then\nin a temporary file.\n",
+               size_text(waiting_bytes(p), text));
 }
 
 /* ---- For programs ------------------------------------------------------- */
 
 static void write_kind(const struct planned *p) {
-    const struct abilities can = abilities_of(p->kind);
+    const uint32_t can = calyx_kind_can(p->kind);
     json_open(NULL, '{');
     json_text("kind", p->kind);
     json_answer("possible", p->possible);
@@ -407,13 +410,15 @@ static void write_kind(const struct planned *p) {
         json_number("bits_a_key", bits_a_key(&p->is));
         json_count("probes", p->is.probes);
         json_number("rate", p->rate);
+        json_count("build_bytes", waiting_bytes(p));
     } else {
         json_text("why_not", p->why_not);
     }
-    json_answer("can_remove", can.remove);
-    json_answer("can_merge", can.merge);
-    json_answer("can_grow", can.grow);
-    json_answer("can_add_from_many_threads", can.share);
+    json_answer("can_add", can & CALYX_CAN_ADD);
+    json_answer("can_remove", can & CALYX_CAN_REMOVE);
+    json_answer("can_merge", can & CALYX_CAN_MERGE);
+    json_answer("can_grow", can & CALYX_CAN_GROW);
+    json_answer("can_add_from_many_threads", can & CALYX_CAN_SHARE);
     json_close();
 }
 
@@ -589,7 +594,9 @@ const struct verb verb_plan = {
             "done with it; and for comparison, what other structures for the "
             "same keys would take: a hash table, chained hash maps, a tree, a "
             "sorted list and a bit array with one hash. The last lines are the "
-            "commands that make the filter, at the shell or in a server.",
+            "commands that make the filter, at the shell or in a server. A "
+            "filter that is built once from all its keys takes 8 bytes a key "
+            "until it is built; the lines say how much that is.",
             "With --store-time it also shows what the filter saves in front of "
             "a slow store. A lookup takes the time of the filter, plus that of "
             "the store for present keys and for false positives. The rate "

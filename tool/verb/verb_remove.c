@@ -35,6 +35,9 @@ static int run(int count, char **operands) {
     filter = change_load(operands[0]);
     key_options_use(1, (const char *const *)operands, &filter);
     calyx_info info;
+    filter_expect_changeable(filter, operands[0], "removed from",
+                             "put these keys into a filter of exceptions: "
+                             "calyx check -f OLD --except REMOVED");
     calyx_describe(filter, &info);
     if (!(info.can & CALYX_CAN_REMOVE))
         fail_at(operands[0], 0,
