@@ -1,4 +1,5 @@
 /* Our own filters, through libcalyx.so, as anybody would call them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
@@ -149,6 +150,88 @@ static uint64_t bytes(const struct contestant *c) {
 
 static const struct trade trade = {make, clear, end, can, run, bytes};
 
+/* ---- Kinds that are built once from all keys ----------------------------- */
+
+/* Keys go to a builder; the filter is built when it is first asked. */
+struct built {
+    calyx_builder *builder;
+    calyx_filter *filter; /* or NULL */
+    calyx_builder_options want;
+};
+
+static bool begin(struct contestant *c) {
+    struct built *const b = c->self;
+    calyx_error why;
+    if (calyx_builder_new(&b->want, &b->builder, &why) == CALYX_OK) return true;
+    fprintf(stderr, "calyx-bench: %s: %s\n", c->name, why.text);
+    return false;
+}
+
+static bool built_make(struct contestant *c, uint64_t n, double fpr) {
+    struct built *const b = calloc(1, sizeof *b);
+    c->self = b;
+    b->want.filter =
+        (calyx_options){.kind = c->kind, .kernel = c->kernel, .fpr = fpr};
+    b->want.memory_bytes = 16 * n + (1 << 20); /* no files */
+    b->want.threads = c->shared ? 2 : 1;
+    return begin(c);
+}
+
+static void built_end(struct contestant *c) {
+    struct built *const b = c->self;
+    calyx_builder_free(b->builder);
+    calyx_free(b->filter);
+    free(b);
+}
+
+static void built_clear(struct contestant *c) {
+    struct built *const b = c->self;
+    calyx_builder_free(b->builder);
+    calyx_free(b->filter);
+    b->filter = NULL;
+    begin(c);
+}
+
+/* With two threads, only building is of interest. */
+static bool built_can(const struct contestant *c, const struct task *task) {
+    return task->verb == HAS && !c->shared &&
+           (task->form != HASHES || !task->single);
+}
+
+static void built_add(struct built *b, const struct task *task,
+                      const struct segment *s) {
+    if (task->form == NUMBERS)
+        calyx_builder_add_many_u64(b->builder, s->numbers, s->n, NULL);
+    else
+        calyx_builder_add_many(b->builder, s->urls, s->n, NULL);
+}
+
+static size_t built_run(struct contestant *c, const struct task *task,
+                        struct segment *s) {
+    struct built *const b = c->self;
+    if (task->verb != HAS) {
+        built_add(b, task, s);
+        return 0;
+    }
+    if (!b->filter) {
+        calyx_builder_finish(b->builder, &b->filter, NULL);
+        calyx_builder_free(b->builder);
+        b->builder = NULL;
+    }
+    return task->single ? has_each(b->filter, task, s)
+                        : has_many(b->filter, task, s);
+}
+
+static uint64_t built_bytes(const struct contestant *c) {
+    const struct built *const b = c->self;
+    calyx_info info;
+    calyx_info_of(b->filter, &info);
+    return info.bytes;
+}
+
+static const struct trade built_trade = {built_make, built_clear, built_end,
+                                         built_can,  built_run,   built_bytes};
+
 /* ---- Which --------------------------------------------------------------- */
 
 bool is_listed(const char *list, const char *name) {
@@ -170,8 +253,11 @@ static bool has_kernel(const char *kind, const char *kernel) {
 
 static void enter(struct contestant *c, const char *kind, const char *kernel,
                   const char *more) {
-    *c = (struct contestant){
-        .trade = &trade, .answers = true, .kind = kind, .kernel = kernel};
+    const bool is_static = calyx_kind_can(kind) & CALYX_CAN_STATIC;
+    *c = (struct contestant){.trade = is_static ? &built_trade : &trade,
+                             .answers = true,
+                             .kind = kind,
+                             .kernel = kernel};
     snprintf(c->name, sizeof c->name, "%s/%s%s", kind, kernel, more);
 }
 
@@ -183,6 +269,9 @@ int calyx_contestants(struct contestant *to, const char *kinds) {
         for (const char *const *level = kernels; *level; level++)
             if (has_kernel(*kind, *level))
                 enter(to + count++, *kind, *level, "");
+        if (!(calyx_kind_can(*kind) & CALYX_CAN_STATIC)) continue;
+        enter(to + count, *kind, *kernels, " by 2 threads");
+        to[count++].shared = true;
     }
     if (kinds && !is_listed(kinds, "line")) return count;
     if (strcmp(*kernels, "scalar") != 0) {
