@@ -11,7 +11,7 @@
  *
  * Where more keys start than rows are free, the keys of a group of 16 rows are
  * bumped to the next layer, a smaller filter of the same make, and a flag says
- * so. There the other kinds differ: BuRR bumps by thresholds and is 2 %
+ * so. BuRR bumps by thresholds and is 2 %
  * smaller; one flag needs less code, and less work in a lookup.
  *
  * ribbon.h has the places, ribbon_build.c the construction, doc/MATH.md why it
@@ -57,22 +57,22 @@ static bool ribbon_scalar_has(const uint8_t *body, const struct shape *shape,
 
 /* ---- Many lookups -------------------------------------------------------- */
 
-ALWAYS_INLINE void prepare_one(const struct shape *shape,
+ALWAYS_INLINE void prepare_one(const uint8_t *body, const struct shape *shape,
                                const uint64_t *hashes, struct query_ring *ring,
                                size_t to) {
     const uint64_t group = group_of(*hashes, shape);
-    const uint64_t mixed = ribbon_mix(*hashes);
-    ring->words_at[to] = words_at(first_group(group, shape), shape);
-    ring->flag[to] = 8 * flags_at(group, shape) + group % LOT_GROUPS;
-    ring->coefficients[to] = mixed;
+    const uint64_t address = (uint64_t)(uintptr_t)body;
+    ring->words[to] = address + words_at(first_group(group, shape), shape);
     ring->stride[to] = 2 * words_of(group, shape);
+    ring->flags[to] = address + flags_at(group, shape) + group % LOT_GROUPS / 8;
+    ring->flag[to] = group % 8;
+    ring->coefficients[to] = ribbon_mix(*hashes); /* for `holds` */
 }
 
-ALWAYS_INLINE bool answer_scalar(const uint8_t *body,
-                                 const struct query_ring *ring, size_t at,
-                                 enum reading reading) {
-    (void)reading;
-    return holds(body + ring->words_at[at], (uint32_t)ring->stride[at] / 2,
+ALWAYS_INLINE bool scalar_holds(const struct query_ring *ring, size_t at,
+                                enum read_width width) {
+    (void)width;
+    return holds(words_in(ring, at), (uint32_t)ring->stride[at] / 2,
                  ring->coefficients[at]);
 }
 
@@ -81,7 +81,7 @@ static size_t ribbon_scalar_has_batch_in_layer(const uint8_t *body,
                                                struct batch batch, bool *found,
                                                uint16_t *bumped) {
     return ribbon_batch_generic(body, shape, batch, found, bumped, 1,
-                                prepare_one, answer_scalar);
+                                prepare_one, scalar_holds);
 }
 
 static size_t ribbon_scalar_has_batch(const uint8_t *body,

@@ -16,7 +16,9 @@
 
 enum {
     GROUP_ROWS = 16,
-    SPAN_GROUPS = 3, /* that an equation covers: 48 rows                   */
+    SPAN_GROUPS = 3, /* that an equation covers: 48 rows. 64 save 0.8 % of the
+                        bits; lookups from memory then take 6 to 12 % longer,
+                        building 37 % */
     LOT_GROUPS = 512,
     FLAG_BYTES = 64, /* of a lot                                           */
     WIDE_UNIT = 32,  /* `wide` is a multiple, so that lots are aligned     */

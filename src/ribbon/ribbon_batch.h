@@ -12,19 +12,33 @@
 
 /* Queries between prefetch and answer. A query reads two or three lines, so
  * that these are as many lines as PREFETCH_DISTANCE has. */
-enum { RIBBON_AHEAD = 64, MOST_LANES = 8 };
+enum { RIBBON_AHEAD = 64, MOST_LANES = 4 };
 
-/* Queries that were prepared and not answered, by number % RIBBON_AHEAD. */
+/* Queries that were prepared and not answered, by number % RIBBON_AHEAD.
+ * Addresses are numbers, as vectors compute them. */
 struct query_ring {
-    _Alignas(64) uint64_t words_at[RIBBON_AHEAD], flag[RIBBON_AHEAD];
+    _Alignas(64) uint64_t words[RIBBON_AHEAD]; /* address of the first group */
+    uint64_t stride[RIBBON_AHEAD];             /* bytes of a group           */
+    uint64_t flags[RIBBON_AHEAD];              /* address of the flag's byte */
+    uint64_t flag[RIBBON_AHEAD];               /* and its bit there          */
     uint64_t coefficients[RIBBON_AHEAD], result[RIBBON_AHEAD];
-    uint64_t mask[RIBBON_AHEAD], stride[RIBBON_AHEAD];
+    uint64_t mask[RIBBON_AHEAD]; /* bits of the result that count */
 };
 
-/* The number of words that a kernel reads of a group, decided once a batch. */
-enum reading { READ_8, READ_16, READ_32 };
+ALWAYS_INLINE const uint8_t *words_in(const struct query_ring *ring,
+                                      size_t at) {
+    return (const uint8_t *)(uintptr_t)ring->words[at];
+}
 
-ALWAYS_INLINE enum reading reading_of(const struct shape *shape) {
+ALWAYS_INLINE const uint8_t *flags_in(const struct query_ring *ring,
+                                      size_t at) {
+    return (const uint8_t *)(uintptr_t)ring->flags[at];
+}
+
+/* The number of words that a kernel reads of a group, decided once a batch. */
+enum read_width { READ_8, READ_16, READ_32 };
+
+ALWAYS_INLINE enum read_width read_width_of(const struct shape *shape) {
     const uint32_t most = shape->probes + (shape->wide > 0);
     return most <= 8 ? READ_8 : most <= 16 ? READ_16 : READ_32;
 }
@@ -34,72 +48,87 @@ ALWAYS_INLINE bool has_many_groups(const struct shape *shape) {
     return shape->blocks >= UINT32_MAX - LOT_GROUPS;
 }
 
-/* Prepare the queries of some hashes, and put them into the ring from place
+/* Prepare the queries of `lanes` hashes, and put them into the ring from place
  * `to` on. */
-typedef void prepare_some(const struct shape *, const uint64_t *hashes,
-                          struct query_ring *, size_t to);
-typedef bool answer_one(const uint8_t *body, const struct query_ring *,
-                        size_t at, enum reading);
+typedef void prepare_some(const uint8_t *body, const struct shape *,
+                          const uint64_t *hashes, struct query_ring *,
+                          size_t to);
+/* Do the equations of the query at this place of the ring hold? */
+typedef bool holds_one(const struct query_ring *, size_t at, enum read_width);
+
+/* Where answers go. */
+struct answers {
+    bool *found;
+    uint16_t *bumped;
+    size_t bumps; /* in `bumped` so far */
+};
 
 /* All that a kernel reads for a query: up to the last byte of its last vector,
  * even if no word is there. */
-ALWAYS_INLINE void prefetch_query(const uint8_t *body,
-                                  const struct query_ring *ring, size_t i,
-                                  enum reading reading) {
-    const uint8_t *const words = body + ring->words_at[i];
-    const size_t reach = reading == READ_8 ? 15 : reading == READ_16 ? 31 : 63;
-    prefetch_l2(body + ring->flag[i] / 8);
+ALWAYS_INLINE void prefetch_query(const struct query_ring *ring, size_t at,
+                                  enum read_width width) {
+    const uint8_t *const words = words_in(ring, at);
+    const size_t reach = width == READ_8 ? 15 : width == READ_16 ? 31 : 63;
+    prefetch_l2(flags_in(ring, at));
     prefetch_l2(words);
-    if (reading != READ_8) prefetch_l2(words + 64);
-    if (reading == READ_32) prefetch_l2(words + 128);
-    prefetch_l2(words + (SPAN_GROUPS - 1) * ring->stride[i] + reach);
+    if (width != READ_8) prefetch_l2(words + 64);
+    if (width == READ_32) prefetch_l2(words + 128);
+    prefetch_l2(words + (SPAN_GROUPS - 1) * ring->stride[at] + reach);
 }
 
-/* Prepare the queries from `from` on; the last ones may be fewer than lanes.
- */
-ALWAYS_INLINE void prepare_at(const struct shape *shape,
-                              const struct batch *batch, size_t all,
-                              size_t from, size_t lanes, prepare_some *prepare,
+/* Prepare the queries from number `from` on, and prefetch them. The last ones
+ * may be fewer than lanes; then others are invented. */
+ALWAYS_INLINE void prepare_at(const uint8_t *body, const struct shape *shape,
+                              const struct batch *batch, size_t from,
+                              size_t lanes, prepare_some *prepare,
+                              enum read_width width, bool prefetches,
                               struct query_ring *ring) {
-    if (from + lanes <= all) {
-        prepare(shape, batch->hashes + from, ring, from % RIBBON_AHEAD);
-        return;
-    }
+    const size_t all = batch->n + batch->more, at = from % RIBBON_AHEAD;
+    const uint64_t *hashes = batch->hashes + from;
     uint64_t last[MOST_LANES] = {0};
-    for (size_t i = from; i < all; i++) last[i - from] = batch->hashes[i];
-    prepare(shape, last, ring, from % RIBBON_AHEAD);
+    if (from + lanes > all) {
+        for (size_t i = from; i < all; i++) last[i - from] = batch->hashes[i];
+        hashes = last;
+    }
+    prepare(body, shape, hashes, ring, at);
+    if (!prefetches) return;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < lanes; i++) prefetch_query(ring, at + i, width);
 }
 
-ALWAYS_INLINE size_t ribbon_batch_reading(
-    const uint8_t *body, const struct shape *given, struct batch batch,
-    bool *found, uint16_t *bumped, size_t lanes, prepare_some *prepare,
-    answer_one *answer, enum reading reading) {
+ALWAYS_INLINE void answer_one(const struct query_ring *ring, size_t at,
+                              size_t number, enum read_width width,
+                              holds_one *holds, struct answers *answers) {
+    const uint32_t bumped = *flags_in(ring, at) >> ring->flag[at] & 1u;
+    answers->found[number] = holds(ring, at, width) & !bumped;
+    answers->bumped[answers->bumps] = (uint16_t)number;
+    answers->bumps += bumped;
+}
+
+ALWAYS_INLINE size_t ribbon_batch_of(const uint8_t *body,
+                                     const struct shape *given,
+                                     struct batch batch, struct answers answers,
+                                     size_t lanes, prepare_some *prepare,
+                                     holds_one *holds, enum read_width width) {
     const struct shape shape = *given;
     const size_t all = batch.n + batch.more;
     struct query_ring ring;
-    size_t bumps = 0;
-    for (size_t j = 0; j < RIBBON_AHEAD && j < all; j += lanes) {
-        prepare_at(&shape, &batch, all, j, lanes, prepare, &ring);
-        for (size_t i = j; i < j + lanes && j >= batch.prefetched; i++)
-            prefetch_query(body, &ring, i, reading);
+    size_t i = 0;
+    for (size_t j = 0; j < RIBBON_AHEAD && j < all; j += lanes)
+        prepare_at(body, &shape, &batch, j, lanes, prepare, width,
+                   j >= batch.prefetched, &ring);
+    for (; i + lanes <= batch.n; i += lanes) {
+        const size_t at = i % RIBBON_AHEAD;
+#pragma GCC unroll 4
+        for (size_t j = 0; j < lanes; j++)
+            answer_one(&ring, at + j, i + j, width, holds, &answers);
+        if (i + RIBBON_AHEAD < all)
+            prepare_at(body, &shape, &batch, i + RIBBON_AHEAD, lanes, prepare,
+                       width, true, &ring);
     }
-    for (size_t i = 0; i < batch.n; i += lanes) {
-        const size_t end = i + lanes < batch.n ? i + lanes : batch.n;
-        const size_t ahead = i + RIBBON_AHEAD;
-        for (size_t j = i; j < end; j++) {
-            const size_t at = j % RIBBON_AHEAD;
-            const uint64_t flag = ring.flag[at];
-            const bool is_bumped = body[flag / 8] >> flag % 8 & 1;
-            found[j] = answer(body, &ring, at, reading) & !is_bumped;
-            bumped[bumps] = (uint16_t)j;
-            bumps += is_bumped;
-        }
-        if (ahead >= all) continue;
-        prepare_at(&shape, &batch, all, ahead, lanes, prepare, &ring);
-        for (size_t j = i; j < i + lanes; j++)
-            prefetch_query(body, &ring, j % RIBBON_AHEAD, reading);
-    }
-    return bumps;
+    for (; i < batch.n; i++)
+        answer_one(&ring, i % RIBBON_AHEAD, i, width, holds, &answers);
+    return answers.bumps;
 }
 
 /* Returns the number of hashes that were bumped. */
@@ -108,17 +137,18 @@ ALWAYS_INLINE size_t ribbon_batch_generic(const uint8_t *body,
                                           struct batch batch, bool *found,
                                           uint16_t *bumped, size_t lanes,
                                           prepare_some *prepare,
-                                          answer_one *answer) {
-    switch (reading_of(shape)) {
+                                          holds_one *holds) {
+    const struct answers to = {found, bumped, 0};
+    switch (read_width_of(shape)) {
         case READ_8:
-            return ribbon_batch_reading(body, shape, batch, found, bumped,
-                                        lanes, prepare, answer, READ_8);
+            return ribbon_batch_of(body, shape, batch, to, lanes, prepare,
+                                   holds, READ_8);
         case READ_16:
-            return ribbon_batch_reading(body, shape, batch, found, bumped,
-                                        lanes, prepare, answer, READ_16);
+            return ribbon_batch_of(body, shape, batch, to, lanes, prepare,
+                                   holds, READ_16);
         default:
-            return ribbon_batch_reading(body, shape, batch, found, bumped,
-                                        lanes, prepare, answer, READ_32);
+            return ribbon_batch_of(body, shape, batch, to, lanes, prepare,
+                                   holds, READ_32);
     }
 }
 
