@@ -188,6 +188,11 @@ def test_info_section(start):
     assert int(facts["bf_items"]) == r("BF.CARD", "k")
 
 
+def test_every_bf_command_of_the_module_is_described_below(r):
+    names = {n.decode() for n in r("COMMAND", "LIST", "FILTERBY", "MODULE", "bf")}
+    assert {n for n in names if n.startswith("bf.")} == {"bf." + c for c in COMMANDS}
+
+
 def test_commands_are_described(r):
     for name in COMMANDS:
         entry, = r("COMMAND", "INFO", "bf." + name)
