@@ -30,21 +30,32 @@ double expected_rate(const struct kind *kind, const struct shape *shape,
     return fmin(1, kind->fpr(shape, items) + ldexp(items, -64));
 }
 
+typedef double rate_of_shape(const struct shape *shape, double items);
+
+/* What a search for blocks is for. */
+struct search {
+    const struct kind *kind;
+    uint32_t probes;
+    double capacity, fpr;
+};
+
 /* How far the rate of `blocks` blocks is above what is wanted, as a logarithm:
  * nearly a straight line, and falling. */
-static double excess(const struct kind *kind, uint32_t probes, double capacity,
-                     double fpr, double blocks) {
-    const struct shape shape = {.blocks = (uint64_t)blocks, .probes = probes};
-    return log(fmax(expected_rate(kind, &shape, capacity), 1e-300) / fpr);
+static double excess(const struct search *s, rate_of_shape *rate,
+                     double blocks) {
+    const struct shape shape = {.blocks = (uint64_t)blocks,
+                                .probes = s->probes};
+    const double is =
+        fmin(1, rate(&shape, s->capacity) + ldexp(s->capacity, -64));
+    return log(fmax(is, 1e-300) / s->fpr);
 }
 
 /* The fewest blocks that keep to the rate, or a number over `most_blocks`. */
-static double fewest_blocks(const struct kind *kind, uint32_t probes,
-                            uint64_t keys, double fpr) {
-    const double capacity = (double)keys, most = (double)kind->most_blocks;
+static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
+    const double most = (double)s->kind->most_blocks;
     double low = 0, over = 100; /* `low` is too few; its excess, a guess */
-    double high = ceil(capacity * -log(fpr) / kind->block_bits), under;
-    while ((under = excess(kind, probes, capacity, fpr, high)) > 0) {
+    double high = ceil(s->capacity * -log(s->fpr) / s->kind->block_bits), under;
+    while ((under = excess(s, rate, high)) > 0) {
         if (high >= most) return 2 * most;
         low = high, over = under;
         high = fmin(most, floor(1.5 * high) + 1);
@@ -55,11 +66,39 @@ static double fewest_blocks(const struct kind *kind, uint32_t probes,
         const double line = low + (high - low) * over / (over - under);
         const double guess = step % 3 == 2 ? (low + high) / 2 : line;
         const double mid = fmin(high - 1, fmax(low + 1, floor(guess)));
-        const double is = excess(kind, probes, capacity, fpr, mid);
+        const double is = excess(s, rate, mid);
         if (is > 0)
             low = mid, over = is;
         else
             high = mid, under = is;
+    }
+    return high;
+}
+
+/* The same by the exact rate, from a number of blocks nearby: in steps that
+ * double until one is too few and one is not, then by halves. */
+static double exact_blocks(const struct search *s, double near) {
+    const double most = (double)s->kind->most_blocks;
+    rate_of_shape *const rate = s->kind->fpr;
+    double low = near, high = near, step = 1;
+    if (near > most) return fewest_blocks(s, rate);
+    if (excess(s, rate, near) > 0) {
+        do {
+            if (high >= most) return 2 * most;
+            low = high;
+            high = fmin(most, high + step);
+            step *= 2;
+        } while (excess(s, rate, high) > 0);
+    } else {
+        do {
+            high = low;
+            low = fmax(0, low - step);
+            step *= 2;
+        } while (low > 0 && excess(s, rate, low) <= 0);
+    }
+    while (high - low > 1) {
+        const double mid = floor((low + high) / 2);
+        *(excess(s, rate, mid) > 0 ? &low : &high) = mid;
     }
     return high;
 }
@@ -70,6 +109,14 @@ static double foldable(double blocks) {
     double unit = 1;
     while (unit * 2 * 4096 <= blocks) unit *= 2;
     return ceil(blocks / unit) * unit;
+}
+
+/* The exact blocks for the probes of `s`, if they may be fewer than `best`. */
+static double blocks_below(const struct search *s, double best) {
+    const double margin = 1.001; /* more than quick_fpr is wrong by */
+    if (!s->kind->quick_fpr) return fewest_blocks(s, s->kind->fpr);
+    const double near = fewest_blocks(s, s->kind->quick_fpr);
+    return near > margin * best ? near : exact_blocks(s, near);
 }
 
 bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
@@ -84,7 +131,8 @@ bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
 
     double best = 4 * most;
     for (; k >= step; k -= step) {
-        const double blocks = fewest_blocks(kind, k, capacity, fpr);
+        const struct search search = {kind, k, (double)capacity, fpr};
+        const double blocks = blocks_below(&search, best);
         if (blocks > best && best <= most) break;
         if (blocks < best) best = blocks, shape->probes = k;
         if (probes) break;
@@ -116,7 +164,8 @@ static double most_keys_at(double fpr) {
     return fmin((double)MOST_KEYS, ldexp(fpr, 60));
 }
 
-/* Do these blocks hold so many keys at this rate? Also sets the probes. */
+/* Do these blocks hold this number of keys at this rate? Also sets the probes.
+ */
 static bool hold_keys(const struct kind *kind, struct shape *shape, double fpr,
                       uint32_t probes, uint64_t keys) {
     const double items = (double)keys;

@@ -265,6 +265,10 @@ static double counting_fpr(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
 }
 
+static double counting_quick_fpr(const struct shape *shape, double items) {
+    return line_quick_fpr(shape->blocks, shape->probes, items);
+}
+
 static const struct kernel *const counting_kernels[] = {
 #if ON_X86
     &counting_avx512, &counting_avx2,
@@ -298,6 +302,7 @@ const struct kind kind_counting = {
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = counting_fpr,
+    .quick_fpr = counting_quick_fpr,
     .bits_of_key = line_bits_of_key,
     .kernels = counting_kernels,
     .count = counting_count,

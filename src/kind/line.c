@@ -241,6 +241,10 @@ static double fpr_of_one(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
 }
 
+static double quick_fpr_of_one(const struct shape *shape, double items) {
+    return line_quick_fpr(shape->blocks, shape->probes, items);
+}
+
 /* Every key adds to two lines of one body, and passes if it passes both. */
 static double fpr_of_two(const struct shape *shape, double items) {
     return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
@@ -309,6 +313,7 @@ const struct kind kind_line = {
     .probe_step = 1,
     .least_fpr = 1e-8,
     .fpr = fpr_of_one,
+    .quick_fpr = quick_fpr_of_one,
     .bits_of_key = line_bits_of_key,
     .kernels = line_kernels,
     .atomic_kernels = line_atomic_kernels,

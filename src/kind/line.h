@@ -136,6 +136,7 @@ extern const struct kernel counting_simd128;
 /* The rate of a line filter that holds `items` keys (line_rate.c), and the mean
  * number of bits that a key sets. */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
+double line_quick_fpr(uint64_t lines, uint32_t probes, double items);
 double line_bits_of_key(uint32_t probes);
 
 #endif

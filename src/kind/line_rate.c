@@ -146,44 +146,52 @@ static void add_to_some(const struct line_tables *tables, uint32_t takes,
         }
 }
 
-/* What a key does: a bit in every column, unless it takes fewer, then one in
- * some of them. */
+/* What a key does, from each state that can be reached: a bit in every column,
+ * unless it takes fewer, then one in some of them. */
 struct key_step {
     struct line_tables tables;
-    bool in_every;
-    struct states in_some[STATES]; /* from each state */
+    struct states to[STATES];
 };
 
+static void add_to(struct states *sum, double odds, const struct states *to,
+                   uint32_t last) {
+    for (uint32_t i = 0; i <= last; i++) sum->odds[i] += odds * to->odds[i];
+}
+
+/* First the bits in every column; these lead to states that come before, of
+ * which the steps are known. */
+static void step_from(struct key_step *step, uint32_t takes, uint32_t twos,
+                      uint32_t ones, const struct states *in_some) {
+    const uint32_t state = state_of(twos, ones);
+    struct states first = {{0}};
+    if (takes < LINE_COLUMNS) {
+        step->to[state] = in_some[state];
+        return;
+    }
+    hit_columns(&step->tables, &first, 1, twos, ones, twos, ones);
+    step->to[state] = (struct states){{0}};
+    for (uint32_t i = 0; i <= state; i++)
+        if (first.odds[i] > 0)
+            add_to(&step->to[state], first.odds[i], &in_some[i], i);
+}
+
 static void fill_step(struct key_step *step, uint32_t takes, uint32_t again) {
+    struct states in_some[STATES] = {{{0}}};
+    const uint32_t some = takes < LINE_COLUMNS ? takes : again;
     fill_tables(&step->tables);
-    step->in_every = takes == LINE_COLUMNS;
-    for (uint32_t any = 0; any < SIDE; any++)
-        for (uint32_t twos = 0; twos <= any; twos++) {
-            struct states *const to =
-                &step->in_some[state_of(twos, any - twos)];
-            *to = (struct states){{0}};
-            add_to_some(&step->tables, step->in_every ? again : takes, twos,
-                        any - twos, to);
+    for (uint32_t any = 0; any <= takes; any++)
+        for (uint32_t twos = 0; twos <= any && twos <= again; twos++) {
+            const uint32_t state = state_of(twos, any - twos);
+            add_to_some(&step->tables, some, twos, any - twos, &in_some[state]);
+            step_from(step, takes, twos, any - twos, in_some);
         }
 }
 
-static struct states add_to_every(const struct line_tables *tables,
-                                  const struct states *from) {
+static struct states add_key(const struct key_step *step,
+                             const struct states *from) {
     struct states to = {{0}};
-    for (uint32_t any = 0; any < SIDE; any++)
-        for (uint32_t twos = 0; twos <= any; twos++) {
-            const double odds = from->odds[state_of(twos, any - twos)];
-            hit_columns(tables, &to, odds, twos, any - twos, twos, any - twos);
-        }
-    return to;
-}
-
-static struct states add_key(const struct key_step *step, struct states from) {
-    struct states to = {{0}};
-    if (step->in_every) from = add_to_every(&step->tables, &from);
     for (uint32_t i = 0; i < STATES; i++)
-        for (uint32_t j = 0; j <= i && from.odds[i] > 0; j++)
-            to.odds[j] += from.odds[i] * step->in_some[i].odds[j];
+        if (from->odds[i] > 0) add_to(&to, from->odds[i], &step->to[i], i);
     return to;
 }
 
@@ -201,18 +209,18 @@ static double rate_by_keys(double lines, uint32_t takes, uint32_t again,
     double odds = exp(items * log1p(-1 / lines)), rate = 0;
     for (double keys = 1; keys <= items; keys++) {
         odds *= (items - keys + 1) / keys / (lines - 1);
-        now = add_key(&step, now);
+        now = add_key(&step, &now);
         rate += odds * now.odds[0];
         if (keys > 2 * items / lines && odds < 1e-17 * rate) break;
     }
     return rate;
 }
 
-double line_fpr(uint64_t lines, uint32_t probes, double items) {
+static double line_rate(uint64_t lines, uint32_t probes, double items,
+                        double most_lost) {
     const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;
     const uint32_t again = probes - takes;
     const double count = (double)lines;
-    const double most_lost = 1e-5; /* leaves 11 digits of 16 */
     const struct signed_sum sum = rate_by_signs(count, takes, again, items);
     const bool cancels =
         lines > 1 && items >= 1 && sum.sum < most_lost * sum.terms;
@@ -220,6 +228,14 @@ double line_fpr(uint64_t lines, uint32_t probes, double items) {
         cancels ? rate_by_keys(count, takes, again, items) : sum.sum;
     const double twins = ldexp(items / count, -32);
     return fmin(1, fmax(0, rate) + twins);
+}
+
+double line_fpr(uint64_t lines, uint32_t probes, double items) {
+    return line_rate(lines, probes, items, 1e-5); /* leaves 11 digits of 16 */
+}
+
+double line_quick_fpr(uint64_t lines, uint32_t probes, double items) {
+    return line_rate(lines, probes, items, 1e-12); /* 4 digits */
 }
 
 /* A second bit falls on the first with odds 1/64. */

@@ -45,7 +45,7 @@ kinds() {
     for kind in $(kinds); do
         run_calyx plan -n 1M --memory 1 --kind "$kind"
         is_status 2
-        grep -Eq "$kind filter(s have at least [0-9]+ bits, not [0-8]| takes [0-9]+ bytes, not 1)$" err
+        grep -Eq "$kind filter(s have at least [0-9]+ bits, not [0-8]| takes [0-9]+ bytes, not 1|)$" err
     done
 }
 
