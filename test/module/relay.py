@@ -1,4 +1,5 @@
-"""A relay between the command and a server, which breaks connections."""
+"""A relay between the command and a server, which breaks connections; and a server
+that is made up."""
 import socket
 import threading
 
@@ -57,3 +58,45 @@ class Relay:
 
     def close(self):
         self.listener.close()
+
+
+class Strange:
+    """A server that answers by a function; None closes the connection. Asked
+    for the slots of a cluster, it says the same each time."""
+
+    def __init__(self, answer, slots=b"*0\r\n"):
+        self.answer, self.slots = answer, slots
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(peer,),
+                             daemon=True).start()
+
+    def serve(self, peer):
+        with peer, peer.makefile("rb") as stream:
+            while line := stream.readline():
+                words = []
+                for _ in range(int(line[1:])):
+                    size = int(stream.readline()[1:])
+                    words.append(stream.read(size + 2)[:-2])
+                answer = (self.slots if words[0] == b"CLUSTER"
+                          else self.answer(words, self.port))
+                if answer is None:
+                    return
+                try:
+                    peer.sendall(answer)
+                except OSError:  # the command has heard enough
+                    return

@@ -9,7 +9,7 @@ import threading
 import pytest
 import xxhash
 from command import CALYX, bad, calyx, environment, good, lines, make, url
-from relay import Relay
+from relay import Relay, Strange
 from resp import Error
 from servers import HANGS, SANITIZED, Server, free_port, info, until
 
@@ -182,45 +182,6 @@ def test_a_wrong_number_of_shards_is_refused(server, tmp_path):
 
 
 # ---- Servers that make no sense -----------------------------------------------
-
-class Strange:
-    """A server that answers by a function; None closes the connection. Asked
-    for the slots of a cluster, it says the same each time."""
-
-    def __init__(self, answer, slots=b"*0\r\n"):
-        self.answer, self.slots = answer, slots
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                peer, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(peer,),
-                             daemon=True).start()
-
-    def serve(self, peer):
-        with peer, peer.makefile("rb") as stream:
-            while line := stream.readline():
-                words = []
-                for _ in range(int(line[1:])):
-                    size = int(stream.readline()[1:])
-                    words.append(stream.read(size + 2)[:-2])
-                answer = (self.slots if words[0] == b"CLUSTER"
-                          else self.answer(words, self.port))
-                if answer is None:
-                    return
-                peer.sendall(answer)
-
 
 ZERO = b"$16\r\n" + 16 * b"0" + b"\r\n"
 

@@ -12,12 +12,17 @@
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "input/key_options.h"
 #include "server/chunks.h"
 #include "server/cluster.h"
+#include "server/foreign.h"
 #include "server/shards.h"
 
 static bool swap;
 static uint64_t shards;
+static const struct foreign_module *as; /* NULL: Calyx */
+static uint64_t list_keys;
+static double list_rate = 0.01;
 
 /* ---- What is pushed, and where to ---------------------------------------- */
 
@@ -331,6 +336,29 @@ static void push(const char *file, struct name target) {
     calyx_free(f);
 }
 
+/* ---- To another module --------------------------------------------------- */
+
+static int push_list(char *list) {
+    const struct name key = shard_name(&address, 0, 0);
+    if (shards)
+        fail("--shards and --as are both given; shards are found by clients "
+             "that know of them, and other modules have none");
+    server = cluster_open(&address);
+    const struct foreign_push how = {
+        .as = as,
+        .key = staged_of(&key),
+        .target = key,
+        .swap = swap,
+        .items = list_keys,
+        .rate = list_rate,
+    };
+    foreign_push_list(server, &address, &how, list);
+    cluster_close(server);
+    free(how.key.text);
+    free(key.text);
+    return EXIT_YES;
+}
+
 /* ---- Shards -------------------------------------------------------------- */
 
 /* Clients learn from a key beside the shards how many there are. It must not
@@ -381,6 +409,10 @@ static int run(int count, char **operands) {
     (void)count;
     const char *const file = operands[0];
     address = parse_url(operands[1]);
+    if (as) return push_list(operands[0]);
+    if (list_keys || key_options_given())
+        fail("-n and the options for keys are for a list, which --as pushes; a "
+             "Calyx filter has its own");
     if (shards) look_for_shards(file, shards);
     uint64_t all = bytes_in_all(file);
     server = cluster_open(&address);
@@ -414,6 +446,18 @@ static const struct group options = {
          "after the other, to the keys KEY:{0}, KEY:{1} and so on. FILE is the "
          "name that was given there.",
          parse_shards, &shards},
+        {0, "as", "MODULE",
+         "Make a filter of another module, redisbloom or valkey-bloom, from "
+         "the keys in FILE, which is then a list of lines, or - for standard "
+         "input. The server need not have the calyx module.",
+         parse_foreign, &as},
+        {'n', "keys", "KEYS",
+         "With --as: the number of keys. By default the lines are counted "
+         "first.",
+         parse_positive, &list_keys},
+        {'p', "rate", "RATE",
+         "With --as: the false-positive rate. The default is 1%.", parse_rate,
+         &list_rate},
         {0},
     },
 };
@@ -421,7 +465,7 @@ static const struct group options = {
 const struct verb verb_push = {
     .name = "push",
     .summary = "load a filter into a Redis or Valkey server",
-    .synopsis = "[--swap] [--shards N] [OPTION]... FILE URL",
+    .synopsis = "[--swap] [--shards N] [--as MODULE] [OPTION]... FILE URL",
     .prose =
         (const char *const[]){
             "Loads the filter in FILE into a server that has the calyx module, "
@@ -460,8 +504,16 @@ const struct verb verb_push = {
             "since it does not know its keys: build the shards from the list. "
             "With --swap each shard is swapped when it is loaded, so the "
             "server needs memory for only one more shard.",
+            "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
+            "which RedisBloom, valkey-bloom and services with either of them "
+            "have. The filter is filled under {KEY}:staged and renamed when it "
+            "is complete; with --swap it replaces what is under KEY. If push "
+            "is ended, the next one begins again. A filter of Calyx cannot be "
+            "pushed so: it does not "
+            "know its keys, and the modules hash in other ways. The options "
+            "for keys choose the key in a line.",
             NULL},
-    .groups = (const struct group *const[]){&options, &server_group,
+    .groups = (const struct group *const[]){&options, &key_group, &server_group,
                                             &progress_group, NULL},
     .examples =
         (const struct example[]){
@@ -476,6 +528,9 @@ const struct verb verb_push = {
             {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push "
              "--shards 16 ids.calyx redis://node1.example/ids",
              "one filter over a cluster"},
+            {"calyx push --as redisbloom --swap -p 0.1% ids.txt "
+             "redis://cache.example/ids",
+             "a filter of RedisBloom, from a list"},
             {0},
         },
     .least = 2,

@@ -1,0 +1,193 @@
+"""calyx push --as: filters of RedisBloom and valkey-bloom from a list, in servers
+that have no Calyx; and in those that do."""
+import pytest
+from command import bad, calyx, good, lines, url
+from redisbloom_data import Filter
+from relay import Relay, Strange
+from servers import PREFIX, until
+from valkey_bloom_model import Bloom
+
+TYPES = {"redisbloom": b"MBbloom--", "valkey-bloom": b"bloomfltr"}
+MISSING = b"-ERR not found\r\n"
+
+
+class Module:
+    """A server with one of the modules, as far as the command needs it: what
+    Calyx adds is an error."""
+
+    def __init__(self, name):
+        self.name, self.keys, self.seen = name, {}, []
+
+    def make(self, rate, capacity):
+        rate, capacity = float(rate), int(capacity)
+        return (Filter(capacity, rate) if self.name == "redisbloom" else
+                Bloom(rate, capacity))
+
+    def has(self, filter, item):
+        return filter.has(item) if self.name == "redisbloom" else filter.exists(item)
+
+    def answer(self, words, _=None):
+        command, key, *rest = words
+        self.seen.append(command)
+        filter = self.keys.get(key)
+        if command == b"EXISTS":
+            return b":%d\r\n" % (key in self.keys)
+        if command == b"UNLINK":
+            return b":%d\r\n" % (self.keys.pop(key, None) is not None)
+        if command == b"TYPE":
+            return b"+%s\r\n" % TYPES[self.name]
+        if command == b"BF.RESERVE" and len(rest) == 2:
+            self.keys[key] = self.make(*rest)
+            return b"+OK\r\n"
+        if command == b"BF.INSERT" and rest[:2] == [b"NOCREATE", b"ITEMS"]:
+            if filter is None:
+                return MISSING
+            answers = [filter.add(item) for item in rest[2:]]
+            return b"*%d\r\n" % len(answers) + b"".join(
+                b":%d\r\n" % answer for answer in answers)
+        if command == b"BF.CARD":
+            count = filter.items if self.name == "redisbloom" else (
+                filter.info()["Number of items inserted"])
+            return b":%d\r\n" % count
+        if command == b"RENAME" or command == b"RENAMENX":
+            if command == b"RENAMENX" and rest[0] in self.keys:
+                return b":0\r\n"
+            self.keys[rest[0]] = self.keys.pop(key)
+            return b"+OK\r\n" if command == b"RENAME" else b":1\r\n"
+        return b"-ERR unknown command\r\n"
+
+
+@pytest.fixture(params=TYPES)
+def module(request):
+    return Module(request.param)
+
+
+@pytest.fixture
+def words(tmp_path):
+    """Lines, with keys in their second fields."""
+    path = tmp_path / "list"
+    path.write_bytes(b"".join(b"%d,key%d\n" % (i, i) for i in range(3000)))
+    return path
+
+
+def test_a_server_without_calyx_gets_a_filter_of_its_own(module, words):
+    with Strange(module.answer) as server:
+        good("push", "--as", module.name, "-p", "0.1%", words, url(server))
+    assert list(module.keys) == [b"seen"]
+    filter = module.keys[b"seen"]
+    assert all(module.has(filter, line) for line in words.read_bytes().split())
+    assert sum(module.has(filter, b"absent%d" % i) for i in range(3000)) < 15
+    assert set(module.seen) == {b"EXISTS", b"UNLINK", b"BF.RESERVE", b"TYPE",
+                                b"BF.INSERT", b"BF.CARD", b"RENAMENX"}
+
+
+def test_a_filter_replaces_the_old_one_when_it_is_complete(module, words):
+    """Until then only the staged key is written to."""
+    module.keys[b"seen"] = "the old one"
+
+    def answer(asked, port):
+        if asked[0] == b"BF.INSERT":
+            assert asked[1] == b"{seen}:staged"
+            assert module.keys[b"seen"] == "the old one"
+        return module.answer(asked)
+
+    with Strange(answer) as server:
+        bad("--swap puts the filter in its place", "push", "--as", module.name,
+            words, url(server))
+        assert b"BF.RESERVE" not in module.seen
+        good("push", "--as", module.name, "--swap", words, url(server))
+    assert list(module.keys) == [b"seen"]
+    assert module.has(module.keys[b"seen"], b"7,key7")
+
+
+def test_the_key_in_a_line_is_chosen_as_in_build(module, words):
+    with Strange(module.answer) as server:
+        good("push", "--as", module.name, "-t", ",", "-k", "2", words, url(server))
+    filter = module.keys[b"seen"]
+    assert all(module.has(filter, b"key%d" % i) for i in range(3000))
+
+
+def test_a_list_from_a_pipe_needs_its_number_of_keys(module):
+    with Strange(module.answer) as server:
+        bad("give the number of its keys with -n", "push", "--as", module.name,
+            "-", url(server), given=lines(range(9)))
+        good("push", "--as", module.name, "-n", 9, "-", url(server),
+             given=lines(range(9)))
+    assert module.has(module.keys[b"seen"], b"8")
+
+
+def test_what_the_server_loses_is_an_error(module, words):
+    """It restarts without the staged key, or from an older file."""
+    def forgets(asked, port):
+        if asked[0] == b"BF.INSERT":
+            module.keys.pop(asked[1], None)
+        return module.answer(asked)
+
+    with Strange(forgets) as server:
+        bad("not found", "push", "--as", module.name, words, url(server))
+
+    def is_old(asked, port):
+        return b":2000\r\n" if asked[0] == b"BF.CARD" else module.answer(asked)
+
+    with Strange(is_old) as server:
+        bad("the server has lost items: it has 2000", "push", "--as",
+            module.name, words, url(server))
+    assert b"seen" not in module.keys
+
+
+def test_a_full_filter_is_an_error(module, words):
+    def full(asked, port):
+        if asked[0] != b"BF.INSERT":
+            return module.answer(asked)
+        return b"*2\r\n:1\r\n-ERR non scaling filter is full\r\n"
+
+    with Strange(full) as server:
+        bad("non scaling filter is full", "push", "--as", module.name, words,
+            url(server))
+
+
+def test_the_other_module_is_named(module, words):
+    other, = set(TYPES) - {module.name}
+    with Strange(module.answer) as server:
+        bad(f"the server makes filters of the type {TYPES[module.name].decode()}; "
+            f"--as {other} wants {TYPES[other].decode()}", "push", "--as", other,
+            words, url(server))
+    assert module.keys == {}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("layout", ["native", "redisbloom", "valkey-bloom"])
+def test_a_server_with_calyx_makes_the_layout(server, r, words, name, layout):
+    r("CONFIG", "SET", PREFIX + "calyx-layout", layout)
+    status, _, err = calyx("push", "--as", name, words, url(server))
+    if layout in ("native", name):
+        assert status == 0
+        assert r("TYPE", "seen").encode() == TYPES[name]
+        assert r("BF.MEXISTS", "seen", *words.read_bytes().split()) == [1] * 3000
+    else:
+        assert status == 2 and "the server makes filters of the type" in err
+        assert r("DBSIZE") == 0
+    r("CONFIG", "SET", PREFIX + "calyx-layout", "native")
+
+
+def test_a_broken_connection_loses_nothing(server, r, tmp_path):
+    path = tmp_path / "list"
+    path.write_bytes(lines(range(200000)))
+    relay = Relay(server.port, 1 << 20)
+    good("push", "--as", "redisbloom", path, url(relay))
+    assert relay.broken > 1
+    relay.close()
+    until(lambda: r("EXISTS", "seen"))
+    assert r("BF.MEXISTS", "seen", *range(0, 200000, 10)) == [1] * 20000
+
+
+def test_what_does_not_go_together(server, words, tmp_path):
+    bad("wants redisbloom or valkey-bloom, not 'guava'", "push", "--as", "guava",
+        words, url(server))
+    bad("--shards and --as", "push", "--as", "redisbloom", "--shards", 3, words,
+        url(server))
+    filter = tmp_path / "f.calyx"
+    good("build", "-o", filter, words)
+    bad("which --as pushes", "push", "-n", 5, filter, url(server))
+    bad("a list of lines is wanted, and this is a calyx filter", "push", "--as",
+        "redisbloom", filter, url(server))
