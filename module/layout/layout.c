@@ -234,10 +234,10 @@ calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
     return finish(f, layout->load(io, encoding, f, why), out);
 }
 
-calyx_status filter_load_payload(const void *payload, size_t size,
-                                 struct filter **out, calyx_error *why) {
+calyx_status filter_begin_payload(const void *payload, size_t size,
+                                  struct filter **out, calyx_error *why) {
     struct filter *f = allocate_filter(&valkey_layout);
-    return finish(f, valkey_load_filter(payload, size, f, why), out);
+    return finish(f, valkey_begin_filter(payload, size, f, why), out);
 }
 
 static void uncount(struct filter *f) {

@@ -225,11 +225,14 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why);
 
-/* Make a filter of the payload of valkey-bloom's BF.LOAD. */
-calyx_status filter_load_payload(const void *payload, size_t size,
-                                 struct filter **out, calyx_error *why);
-calyx_status valkey_load_filter(const void *payload, size_t size,
-                                struct filter *f, calyx_error *why);
+/* Make a filter of the payload of valkey-bloom's BF.LOAD, without its bits;
+ * then copy these, at most `most` bytes at a time, until it is no longer
+ * partial. */
+calyx_status filter_begin_payload(const void *payload, size_t size,
+                                  struct filter **out, calyx_error *why);
+void filter_copy_payload(struct filter *f, const void *payload, uint64_t most);
+calyx_status valkey_begin_filter(const void *payload, size_t size,
+                                 struct filter *f, calyx_error *why);
 
 /* Most commands use the same filter as the one before. So prefetch the item's
  * memory there before the key is opened, and say afterwards which filter it

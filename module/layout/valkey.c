@@ -301,10 +301,15 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     return noted(f, status);
 }
 
-calyx_status valkey_load_filter(const void *payload, size_t size,
-                                struct filter *f, calyx_error *why) {
+calyx_status valkey_begin_filter(const void *payload, size_t size,
+                                 struct filter *f, calyx_error *why) {
     return noted(
-        f, valkey_load_payload(payload, size, &plain_memory, &f->valkey, why));
+        f, valkey_begin_payload(payload, size, &plain_memory, &f->valkey, why));
+}
+
+void filter_copy_payload(struct filter *f, const void *payload, uint64_t most) {
+    valkey_copy_payload(f->valkey, payload, most);
+    note_bytes(f);
 }
 
 static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {

@@ -100,9 +100,13 @@ uint64_t valkey_scaled_capacity(uint64_t capacity,
 
 size_t valkey_payload_size(const struct valkey_bloom *v);
 void valkey_put_payload(const struct valkey_bloom *v, uint8_t *payload);
-calyx_status valkey_load_payload(const uint8_t *payload, size_t size,
-                                 const calyx_memory *memory,
-                                 struct valkey_bloom **out, calyx_error *why);
+/* Check a payload, and make a filter of it that has no bits yet. Then copy at
+ * most `most` bytes of them at a time, until none is left to come. */
+calyx_status valkey_begin_payload(const uint8_t *payload, size_t size,
+                                  const calyx_memory *memory,
+                                  struct valkey_bloom **out, calyx_error *why);
+void valkey_copy_payload(struct valkey_bloom *v, const uint8_t *payload,
+                         uint64_t most);
 
 /* ---- A dump: a head, then the bits in pieces ------------------------------
  */

@@ -174,10 +174,8 @@ static calyx_status load_part(struct valkey_bloom *v, const uint8_t **at,
     p.capacity = load_u64(blob + there + 8);
     calyx_status status = check_part(v, blob, size, there, &p, why);
     if (status == CALYX_OK) status = valkey_push(v, &p, why);
-    if (status != CALYX_OK) return status;
-    if (!only_head) memcpy(v->part[v->parts - 1].blob, blob, (size_t)size);
     *at = blob + there + 16;
-    return CALYX_OK;
+    return status;
 }
 
 static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
@@ -214,14 +212,34 @@ static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
         valkey_free(v);
         return status;
     }
+    v->arrived = 0;
     *out = v;
     return CALYX_OK;
 }
 
-calyx_status valkey_load_payload(const uint8_t *payload, size_t size,
-                                 const calyx_memory *memory,
-                                 struct valkey_bloom **out, calyx_error *why) {
+calyx_status valkey_begin_payload(const uint8_t *payload, size_t size,
+                                  const calyx_memory *memory,
+                                  struct valkey_bloom **out, calyx_error *why) {
     return load_object(payload, size, false, memory, out, why);
+}
+
+void valkey_copy_payload(struct valkey_bloom *v, const uint8_t *payload,
+                         uint64_t most) {
+    const uint8_t *blob = payload + OBJECT_HEAD + 8;
+    uint64_t begins = 0; /* of the part, in the bits of all */
+    for (uint32_t i = 0; i < v->parts && most > 0; i++) {
+        const struct valkey_part *const p = &v->part[i];
+        if (v->arrived < begins + p->bytes) {
+            const uint64_t from = v->arrived - begins, left = p->bytes - from;
+            const uint64_t some = left < most ? left : most;
+            memcpy(p->blob + VALKEY_BLOB_HEAD + from,
+                   blob + VALKEY_BLOB_HEAD + from, (size_t)some);
+            v->arrived += some;
+            most -= some;
+        }
+        begins += p->bytes;
+        blob += VALKEY_BLOB_HEAD + p->bytes + BESIDE_BLOB;
+    }
 }
 
 /* ---- Writing ------------------------------------------------------------- */
@@ -289,10 +307,8 @@ calyx_status valkey_load_head(const uint8_t *head, size_t size,
     if (!valkey_is_head(head, size))
         return valkey_fail(why, CALYX_DAMAGED,
                            "the bytes are not the head of a filter");
-    const calyx_status status = load_object(
-        head + sizeof MARK, size - sizeof MARK, true, memory, out, why);
-    if (status == CALYX_OK) (*out)->arrived = 0;
-    return status;
+    return load_object(head + sizeof MARK, size - sizeof MARK, true, memory,
+                       out, why);
 }
 
 uint8_t *valkey_bits_from(const struct valkey_bloom *v, uint64_t from,

@@ -9,6 +9,7 @@ import pytest
 from resp import Error, encode
 from servers import (PREFIX, are_equal, caught_up, commands_seen, digest, follow,
                      in_batches, info, until)
+from valkey_bloom_model import Bloom
 
 STEP_LINES = 16384
 LARGE = ("SEED", 7, "CAPACITY", 4000000)  # 5 MB: ten steps
@@ -420,6 +421,47 @@ def test_many_items_are_deleted_in_steps(start):
     r("BF.MDEL", "c", *many)
     assert sum(r("EXEC")[0]) >= len(many) - 40000 and steps(r) == before
     assert len(r("BF.MDEL", "missing", *many)) == len(many)
+
+
+# ---- valkey-bloom's payloads -------------------------------------------------
+
+@pytest.fixture(scope="module")
+def payload():
+    bloom = Bloom(0.01, 4000000)
+    for i in range(100):
+        bloom.add(b"%d" % i)
+    return bloom.load_payload()
+
+
+def test_a_large_payload_is_loaded_in_steps(start, payload):
+    server = start(appendonly="yes", aof_use_rdb_preamble="no")
+    r, replica = server.client(), follow(start(), server)
+    before = steps(r)
+    client = begin_and_hold(server, r, "BF.LOAD", "new", payload)
+    assert r("EXISTS", "new") == 0  # and we were served
+    assert r("CLIENT", "UNPAUSE") == "OK"
+    assert client.read() == "OK"
+    assert steps(r) - before >= len(payload) // (STEP_LINES // 2 * 64)
+    assert r("BF.MEXISTS", "new", *range(100)) == [1] * 100
+    before = steps(r)
+    r("MULTI")
+    r("BF.LOAD", "at once", payload)
+    assert r("EXEC") == ["OK"] and steps(r) == before
+    assert digest(r, "at once") == digest(r, "new")
+    are_equal(r, replica)
+    server.restart()
+    r = server.client()
+    assert digest(r, "new") == digest(r, "at once")
+
+
+def test_a_key_that_comes_while_a_payload_is_loaded_stays(start, payload):
+    server = start()
+    r = server.client()
+    answers = one_after_the_other(server, r, ("BF.LOAD", "k", payload),
+                                  ("SET", "k", "x"))
+    assert answers == [Error("BUSYKEY Target key name already exists."), "OK"]
+    assert r("GET", "k") == b"x"
+    until(lambda: info(r, "bf_calyx")["bf_filters"] == "0")
 
 
 # ---- What may happen meanwhile ---------------------------------------------
