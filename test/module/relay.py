@@ -86,6 +86,12 @@ class Strange:
                              daemon=True).start()
 
     def serve(self, peer):
+        try:
+            self.answer_all(peer)
+        except OSError:  # the command has heard enough
+            pass
+
+    def answer_all(self, peer):
         with peer, peer.makefile("rb") as stream:
             while line := stream.readline():
                 words = []
@@ -96,7 +102,4 @@ class Strange:
                           else self.answer(words, self.port))
                 if answer is None:
                     return
-                try:
-                    peer.sendall(answer)
-                except OSError:  # the command has heard enough
-                    return
+                peer.sendall(answer)

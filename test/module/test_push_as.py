@@ -1,10 +1,13 @@
-"""calyx push --as: filters of RedisBloom and valkey-bloom from a list, in servers
-that have no Calyx; and in those that do."""
+"""calyx push --as and pull --as: filters of RedisBloom and valkey-bloom from a list,
+and as they are, in servers that have no Calyx; and in those that do."""
+import gzip
+import os
+
 import pytest
 from command import bad, calyx, good, lines, url
-from redisbloom_data import Filter
+from redisbloom_data import Filter, dump_payload
 from relay import Relay, Strange
-from servers import PREFIX, until
+from servers import PREFIX, dump, until
 from valkey_bloom_model import Bloom
 
 TYPES = {"redisbloom": b"MBbloom--", "valkey-bloom": b"bloomfltr"}
@@ -17,6 +20,7 @@ class Module:
 
     def __init__(self, name):
         self.name, self.keys, self.seen = name, {}, []
+        self.bitmap_first = False
 
     def make(self, rate, capacity):
         rate, capacity = float(rate), int(capacity)
@@ -54,6 +58,19 @@ class Module:
                 return b":0\r\n"
             self.keys[rest[0]] = self.keys.pop(key)
             return b"+OK\r\n" if command == b"RENAME" else b":1\r\n"
+        if command == b"BF.SCANDUMP" and self.name == "redisbloom":
+            chunks = list(filter.chunks(1000))
+            done = [at for at, _ in chunks]
+            number = done.index(int(rest[0])) + 1 if rest[0] != b"0" else 0
+            at, data = chunks[number] if number < len(chunks) else (0, b"")
+            return b"*2\r\n:%d\r\n$%d\r\n%s\r\n" % (at, len(data), data)
+        if command == b"DUMP":
+            payload = dump_payload(filter.rdb_fields(self.bitmap_first), encoding=1,
+                                   name=b"bloomfltr")
+            return b"$%d\r\n%s\r\n" % (len(payload), payload)
+        if command == b"BF.LOAD" and self.name == "valkey-bloom":
+            self.keys[key] = Bloom.from_load_payload(rest[0])
+            return b"+OK\r\n"
         return b"-ERR unknown command\r\n"
 
 
@@ -191,3 +208,73 @@ def test_what_does_not_go_together(server, words, tmp_path):
     bad("which --as pushes", "push", "-n", 5, filter, url(server))
     bad("a list of lines is wanted, and this is a calyx filter", "push", "--as",
         "redisbloom", filter, url(server))
+
+
+# ---- Filters as they are -----------------------------------------------------
+
+@pytest.mark.parametrize("compressed", ["yes", "no"])
+@pytest.mark.parametrize("name", TYPES)
+def test_a_filter_is_pulled_and_pushed_as_it_is(server, r, tmp_path, name,
+                                                compressed):
+    """The server compresses strings of DUMP payloads."""
+    r("CONFIG", "SET", "rdbcompression", compressed)
+    file = tmp_path / "dump"
+    for capacity, n in ((100, 0), (100, 5), (50, 3000)):
+        r("FLUSHALL")
+        r("BF.RESERVE", "seen", 0.01, capacity, "LAYOUT", name)
+        if n:
+            r("BF.MADD", "seen", *range(n))
+        good("pull", "--as", name, "--force", "-o", file, url(server))
+        good("push", "--as", name, file, url(server, "copy"))
+        assert dump(r, "copy") == dump(r, "seen")
+        assert r("DBSIZE") == 2
+    r("CONFIG", "SET", "rdbcompression", "yes")
+
+
+def test_what_is_pulled_is_pushed_to_servers_without_calyx(module, server, r,
+                                                           tmp_path):
+    file = tmp_path / "dump"
+    module.keys[b"seen"] = module.make(0.01, 20)
+    for i in range(200):
+        module.keys[b"seen"].add(b"%d" % i)
+    for module.bitmap_first in (False, True):
+        with Strange(module.answer) as strange:
+            good("pull", "--as", module.name, "--force", "-o", file, url(strange))
+        r("FLUSHALL")
+        good("push", "--as", module.name, file, url(server))
+        assert r("BF.MEXISTS", "seen", *range(200)) == [1] * 200
+        assert b":%d\r\n" % r("BF.CARD", "seen") == module.answer(
+            [b"BF.CARD", b"seen"])
+    if module.name == "valkey-bloom":
+        with Strange(module.answer) as strange:
+            good("push", "--as", module.name, "--swap", file, url(strange, "copy"))
+        assert (module.keys[b"copy"].load_payload() ==
+                module.keys[b"seen"].load_payload())
+    else:
+        assert dump(r, "seen") == list(module.keys[b"seen"].chunks())
+
+
+def test_dumps_that_are_damaged_or_of_others_are_refused(server, r, tmp_path):
+    file, bad_file = tmp_path / "dump", tmp_path / "bad"
+    r("BF.INSERT", "seen", "LAYOUT", "redisbloom", "ITEMS", *range(100))
+    good("pull", "--as", "redisbloom", "-o", file, url(server))
+    bad("the key is of the type MBbloom--; --as valkey-bloom wants bloomfltr",
+        "pull", "--as", "valkey-bloom", "-o", bad_file, url(server))
+    bad("there is no such key", "pull", "--as", "redisbloom", "-o", bad_file,
+        url(server, "missing"))
+    assert os.listdir(tmp_path) == ["dump"]
+    bad("it is a dump of redisbloom, and --as says valkey-bloom", "push", "--as",
+        "valkey-bloom", file, url(server, "copy"))
+    whole = file.read_bytes()
+    for data, text in ((whole[:-1], "ends too early"), (whole[:40], "too early"),
+                       (whole[:-1] + b"x", "does not match its checksum"),
+                       (whole[:200] + b"x" + whole[201:], "")):
+        bad_file.write_bytes(data)
+        bad(text, "push", "--as", "redisbloom", bad_file, url(server, "copy"))
+        assert r("EXISTS", "copy") == 0
+    bad_file.write_bytes(gzip.compress(whole))
+    good("push", "--as", "redisbloom", bad_file, url(server, "copy"))
+    assert dump(r, "copy") == dump(r, "seen")
+    bad("a key of this name already", "push", "--as", "redisbloom", file,
+        url(server, "copy"))
+    good("push", "--as", "redisbloom", "--swap", file, url(server, "copy"))

@@ -1,8 +1,7 @@
 /*
  * Servers without Calyx: filters of RedisBloom and valkey-bloom. A Calyx filter
  * cannot become one of theirs, since it does not know its keys and they hash in
- * another way. So theirs are made from a list of keys, by commands that both
- * modules and Calyx have: BF.RESERVE, BF.INSERT with NOCREATE, BF.CARD.
+ * another way. So theirs are made from a list of keys, or moved as they are.
  *
  * Clients must not query half a filter, which would say no to keys that are
  * still to come. So it is filled under another key, and renamed when it is
@@ -14,26 +13,55 @@
 #include "server/cluster.h"
 #include "server/shards.h"
 
-/* A module: by its name in --as, or NULL. */
-struct foreign_module;
-const struct foreign_module *foreign_named(const char *name);
-const char *foreign_names(void); /* "redisbloom or valkey-bloom" */
+struct foreign_module {
+    const char *name, *type; /* in --as, and by TYPE                         */
+    bool in_chunks; /* has BF.SCANDUMP and BF.LOADCHUNK; else BF.LOAD */
+};
 
-/* An option's value, into a const struct foreign_module *. */
+/* The value of --as, into a const struct foreign_module *. */
 void parse_foreign(const struct verb_option *option, const char *value);
 
-struct foreign_push {
+/* The module of this name; NULL if there is none. */
+const struct foreign_module *foreign_named(const char *name);
+
+struct foreign_session {
+    struct cluster *server;
+    const struct url *address;
     const struct foreign_module *as;
     struct name target; /* the key of the filter                           */
     struct name key;    /* the key that it is filled under; what is there is
                            thrown away                                      */
     bool swap;          /* replace what is under the target                */
-    uint64_t items;     /* 0: count the lines first                        */
-    double rate;
+    struct call call;   /* its memory serves all commands                  */
 };
 
-/* Make a filter of the keys in a list. */
-void foreign_push_list(struct cluster *server, const struct url *address,
-                       const struct foreign_push *push, char *list);
+/* Fail if the target is taken; clear the other key. */
+void foreign_begin(struct foreign_session *s);
+/* Rename, and free the memory of the session. */
+void foreign_publish(struct foreign_session *s);
+
+/* Make a filter of the keys in a list, by BF.RESERVE, BF.INSERT with NOCREATE,
+ * and BF.CARD. `items` 0: count the lines first. */
+void foreign_push_list(struct foreign_session *s, uint64_t items, double rate,
+                       char *list);
+
+/* A filter as it is, from a server (without a target) and into one. */
+void foreign_pull(struct foreign_session *s, struct output *output);
+void foreign_push_dump(struct foreign_session *s, const char *path);
+/* Did foreign_pull make this file? */
+bool is_foreign_dump(const char *path);
+
+/* ---- Commands ------------------------------------------------------------ */
+
+/* Begin a command for a key; get an answer that must not be an error. */
+void foreign_call(struct foreign_session *s, const char *command,
+                  const struct name *key);
+struct reply *foreign_demand(struct foreign_session *s);
+
+void foreign_unlink(struct foreign_session *s, const struct name *key);
+
+/* Is what is under the key of that module? `found` is its type. */
+enum { FOREIGN_TYPE = 64 };
+bool foreign_has_type(struct foreign_session *s, char found[FOREIGN_TYPE]);
 
 #endif

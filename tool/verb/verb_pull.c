@@ -27,6 +27,7 @@
 #include "frame/lock.h"
 #include "server/chunks.h"
 #include "server/cluster.h"
+#include "server/foreign.h"
 
 static struct url address;
 static struct cluster *server;
@@ -320,11 +321,27 @@ static calyx_filter *read_back(void) {
     return f;
 }
 
+static const struct foreign_module *as; /* NULL: Calyx */
+
+static int pull_foreign(const char *out) {
+    struct foreign_session session = {.server = server,
+                                      .address = &address,
+                                      .as = as,
+                                      .key = shard_name(&address, 0, 0)};
+    struct output *const output = output_open(out, result_replaces());
+    foreign_pull(&session, output);
+    output_close(output);
+    cluster_close(server);
+    free(session.key.text);
+    return EXIT_YES;
+}
+
 static int run(int count, char **operands) {
     (void)count;
     const char *const out = result_path();
     address = parse_url(operands[0]);
     server = cluster_open(&address);
+    if (as) return pull_foreign(out);
     open_part(out);
     progress.share = share;
     progress.of_bytes = true;
@@ -340,10 +357,21 @@ static int run(int count, char **operands) {
     return EXIT_YES;
 }
 
+static const struct group options = {
+    "Options",
+    (const struct verb_option[]){
+        {0, "as", "MODULE",
+         "Read a filter of another module as it is: redisbloom or "
+         "valkey-bloom.",
+         parse_foreign, &as},
+        {0},
+    },
+};
+
 const struct verb verb_pull = {
     .name = "pull",
     .summary = "save a filter from a Redis or Valkey server to a file",
-    .synopsis = "-o FILE [--force] [OPTION]... URL",
+    .synopsis = "-o FILE [--force] [--as MODULE] [OPTION]... URL",
     .prose =
         (const char *const[]){
             "Reads a filter from a server that has the calyx module, in chunks "
@@ -359,11 +387,17 @@ const struct verb verb_pull = {
             "of the "
             "same user is not touched: that is an error. It has the "
             "permissions of FILE, if that exists.",
+            "With --as it reads a filter of another module, from a server that "
+            "need not have calyx. FILE is then a dump with a checksum, which "
+            "'calyx push --as' loads into another server, and which no other "
+            "verb reads: its hash is the module's. Of RedisBloom it is what "
+            "BF.SCANDUMP replies; do not add keys meanwhile.",
             "URL is as for 'calyx push', whose help also describes passwords "
             "and TLS.",
             NULL},
-    .groups = (const struct group *const[]){&result_group, &server_group,
-                                            &progress_group, NULL},
+    .groups =
+        (const struct group *const[]){&result_group, &options, &server_group,
+                                      &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx pull -o seen.calyx redis://localhost:6379/seen",

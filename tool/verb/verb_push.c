@@ -338,23 +338,24 @@ static void push(const char *file, struct name target) {
 
 /* ---- To another module --------------------------------------------------- */
 
-static int push_list(char *list) {
+static int push_foreign(char *file) {
     const struct name key = shard_name(&address, 0, 0);
     if (shards)
         fail("--shards and --as are both given; shards are found by clients "
              "that know of them, and other modules have none");
     server = cluster_open(&address);
-    const struct foreign_push how = {
-        .as = as,
-        .key = staged_of(&key),
-        .target = key,
-        .swap = swap,
-        .items = list_keys,
-        .rate = list_rate,
-    };
-    foreign_push_list(server, &address, &how, list);
+    struct foreign_session session = {.server = server,
+                                      .address = &address,
+                                      .as = as,
+                                      .target = key,
+                                      .key = staged_of(&key),
+                                      .swap = swap};
+    if (is_foreign_dump(file))
+        foreign_push_dump(&session, file);
+    else
+        foreign_push_list(&session, list_keys, list_rate, file);
     cluster_close(server);
-    free(how.key.text);
+    free(session.key.text);
     free(key.text);
     return EXIT_YES;
 }
@@ -409,7 +410,7 @@ static int run(int count, char **operands) {
     (void)count;
     const char *const file = operands[0];
     address = parse_url(operands[1]);
-    if (as) return push_list(operands[0]);
+    if (as) return push_foreign(operands[0]);
     if (list_keys || key_options_given())
         fail("-n and the options for keys are for a list, which --as pushes; a "
              "Calyx filter has its own");
@@ -449,7 +450,8 @@ static const struct group options = {
         {0, "as", "MODULE",
          "Make a filter of another module, redisbloom or valkey-bloom, from "
          "the keys in FILE, which is then a list of lines, or - for standard "
-         "input. The server need not have the calyx module.",
+         "input; or from a FILE that 'pull --as' made. The server need not "
+         "have the calyx module.",
          parse_foreign, &as},
         {'n', "keys", "KEYS",
          "With --as: the number of keys. By default the lines are counted "
