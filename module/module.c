@@ -1,9 +1,11 @@
 /*
  * calyx.so: Bloom and cuckoo filters for Valkey and Redis, by the commands,
- * replies and data of RedisBloom. Start reading in command/.
+ * replies and data of RedisBloom and valkey-bloom. Start reading in command/.
  *
  *     command/   the commands: options, handlers, replies, replication
- *     layout/    what a key holds: native filters, windows, RedisBloom's chains
+ *     whole/     commands over whole filters: merging, comparing, copying
+ *     layout/    what a key holds: native filters, windows, RedisBloom's and
+ *                valkey-bloom's
  *     cuckoo/    cuckoo filters, and their commands
  *     server/    what is used of the server: API, memory, replies, steps
  *     type.c     the types of values

@@ -339,7 +339,10 @@ static const char *complete_valkeys(struct parsing *p) {
 static const char *complete(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
     if (p->non_scaling) params->expansion = 0;
-    if (p->is_valkeys || (p->has_layout && params->layout == &valkey_layout))
+    const bool ours =
+        params->window || p->has_seed_or_kind || params_can_remove(params);
+    if (p->is_valkeys ||
+        (params->layout == &valkey_layout && (p->has_layout || !ours)))
         return complete_valkeys(p);
     params->error = fmin(params->error, CHAIN_MOST_ERROR);
     if (params->unused_growth > MOST_EXPANSION)

@@ -115,31 +115,33 @@ static void replicate_runs(RedisModuleCtx *ctx, const struct copy_job *j,
                  list->size ? list->text : "", last ? "LAST" : "MORE");
 }
 
+static void take_lines_of_key(struct copy_job *j, const calyx_filter *source,
+                              const calyx_key *key, struct run_list *list) {
+    enum { FEW = 64 }; /* a filter of more parts needs memory */
+    uint64_t few[FEW], *lines = few;
+    const size_t n = calyx_lines_of_key(source, key->data, key->size, few, FEW);
+    if (n == 0) take_lines(j, 0, j->end, list);
+    if (n > FEW) {
+        lines = RM_Alloc(n * sizeof *lines);
+        calyx_lines_of_key(source, key->data, key->size, lines, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (lines[i] < j->end)
+            take_lines(j, lines[i], lines[i] + LINE_BYTES, list);
+    if (lines != few) RM_Free(lines);
+}
+
 /* Copy the lines of items that are about to change. */
 static void copy_before_change(RedisModuleCtx *ctx, struct job *job,
                                const void *items) {
     struct copy_job *const j = (struct copy_job *)job;
     const struct items_change *const change = items;
-    const calyx_filter *const native = change->f->native;
     struct filter *const target = find_again(ctx, job->argv[1], j->target);
     struct run_list list = {0};
-    uint64_t few[64], bytes;
+    uint64_t bytes;
     if (!target) return; /* the next step will say so */
-    for (size_t i = 0; i < change->n; i++) {
-        const calyx_key *const key = &change->keys[i];
-        uint64_t *lines = few;
-        const size_t n =
-            calyx_lines_of_key(native, key->data, key->size, few, 64);
-        if (n == 0) take_lines(j, 0, j->end, &list);
-        if (n > 64) {
-            lines = RM_Alloc(n * sizeof *lines);
-            calyx_lines_of_key(native, key->data, key->size, lines, n);
-        }
-        for (size_t k = 0; k < n; k++)
-            if (lines[k] < j->end)
-                take_lines(j, lines[k], lines[k] + LINE_BYTES, &list);
-        if (lines != few) RM_Free(lines);
-    }
+    for (size_t i = 0; i < change->n; i++)
+        take_lines_of_key(j, change->f->native, &change->keys[i], &list);
     if (list.size) {
         copy_runs(target, change->f, list.text, &bytes);
         replicate_runs(ctx, j, &list, false);

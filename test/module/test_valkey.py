@@ -377,6 +377,21 @@ def test_settings_of_valkey_bloom_set_ours(start):
         model.rdb_fields(), encoding=1, name=b"bloomfltr")[:-10]
 
 
+def test_the_setting_of_the_layout_makes_the_same_filters(r):
+    """Rates above 0.25 are as they are there; what they lack is native."""
+    r("CONFIG", "SET", PREFIX + "calyx-layout", "valkey-bloom")
+    assert r("BF.RESERVE", "k", 0.5, 100, "EXPANSION", 100000) == "OK"
+    assert float(r("BF.INFO", "k", "ERROR")) == 0.5
+    assert r("BF.INFO", "k", "EXPANSION") == 100000
+    for key, how in (("a", ("COUNTING",)), ("b", ("SEED", 7)), ("c", ("KIND", "flat"))):
+        assert r("BF.RESERVE", key, 0.01, 100, *how) == "OK"
+        assert r("TYPE", key) == "calyxbf-1"
+    assert r("BF.RESERVE", "w", 0.01, 100, "WINDOW", 10) == "OK"
+    assert r("TYPE", "w") == "calyxbw-1"
+    answer = r("BF.RESERVE", "l", 0.01, 100, "EXPANSION", 100000, "LAYOUT", "native")
+    assert answer == Error("ERR expansion must be in the range [0, 32768]")
+
+
 def test_what_their_layout_cannot(r):
     r("BF.INSERT", "k", "LAYOUT", "valkey-bloom", "ITEMS", "a")
     for words in (("BF.DEL", "k", "a"), ("BF.MERGE", "l", "k"),
