@@ -4,6 +4,7 @@ import gzip
 import os
 
 import pytest
+import test_valkey
 from command import bad, calyx, good, lines, url
 from redisbloom_data import Filter, dump_payload
 from relay import Relay, Strange
@@ -278,3 +279,13 @@ def test_dumps_that_are_damaged_or_of_others_are_refused(server, r, tmp_path):
     bad("a key of this name already", "push", "--as", "redisbloom", file,
         url(server, "copy"))
     good("push", "--as", "redisbloom", "--swap", file, url(server, "copy"))
+
+
+def test_what_is_pulled_of_valkey_bloom_is_the_payload_of_its_aof(server, r,
+                                                                  tmp_path):
+    file = tmp_path / "dump"
+    for payload in test_valkey.LOAD.values():
+        assert r("BF.LOAD", "seen", payload) == "OK"
+        good("pull", "--as", "valkey-bloom", "--force", "-o", file, url(server))
+        assert payload in file.read_bytes()
+        r("DEL", "seen")
