@@ -50,6 +50,24 @@ expected() {
     [ -z "$(ls -A spool)" ]
 }
 
+@test "kill -9 leaves no temporary file" {
+    mkdir spool
+    mkfifo pipe
+    "$CALYX" build -S 1M -T spool -o f.calyx pipe 3>&- &
+    pid=$!
+    exec 7>pipe
+    seq 500000 >&7 # more than memory holds; the pipe stays open
+    until find /proc/$pid/fd -lname "$PWD/spool/*" | grep -q .; do
+        kill -0 $pid
+        sleep 0.02
+    done
+    kill -9 $pid
+    wait $pid || true
+    exec 7>&-
+    [ -z "$(ls -A spool)" ]
+    [ ! -e f.calyx ]
+}
+
 @test "a filter is the same whatever the order, the memory and the threads" {
     seq 300000 >numbers
     for kind in $("$CALYX" --version | sed -n 's/^kinds: *//p' | tr -d ,); do

@@ -528,6 +528,44 @@ static void a_saved_filter_is_the_finished_one(void **state) {
     }
 }
 
+/* The way to add keys to a static filter: a second one beside it. Either file
+ * can be replaced while both are served. */
+static void two_live_files_answer_for_old_keys_and_new_ones(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        calyx_builder *const b = make_builder((calyx_builder_options){
+            .filter = {.kind = *kind, .fpr = 1e-6}, .folder = folder});
+        give_numbers(b, FORWARD, 0, 1000);
+        assert_ok(calyx_builder_save(b, path, NULL));
+        calyx_filter *const new = make_filter((calyx_options){.fpr = 1e-6});
+        add_numbers(new, 1000, 1100);
+        assert_ok(calyx_save(new, other_path, NULL));
+        calyx_free(new);
+
+        calyx_live *live[2];
+        assert_ok(calyx_live_open(path, NULL, &live[0], NULL));
+        assert_ok(calyx_live_open(other_path, NULL, &live[1], NULL));
+        give_numbers(b, FORWARD, 1000, 1000); /* the next night */
+        assert_ok(calyx_builder_save(b, path, NULL));
+        calyx_builder_free(b);
+        for (int night = 0; night < 2; night++) {
+            const calyx_filter *const old = calyx_live_acquire(live[0]);
+            const calyx_filter *const more = calyx_live_acquire(live[1]);
+            uint64_t found = 0;
+            for (uint64_t i = 0; i < 2000; i++)
+                found += calyx_has_u64(old, i) || calyx_has_u64(more, i);
+            assert_in_range(found, night ? 2000 : 1100, night ? 2000 : 1105);
+            calyx_live_release(live[0], old);
+            calyx_live_release(live[1], more);
+            bool changed;
+            assert_ok(calyx_live_refresh(live[0], &changed, NULL));
+            assert_true(changed == (night == 0));
+        }
+        calyx_live_free(live[0]);
+        calyx_live_free(live[1]);
+    }
+}
+
 static void a_folder_that_is_not_there_is_named(void **state) {
     (void)state;
     calyx_builder *const b = make_builder((calyx_builder_options){
@@ -564,6 +602,7 @@ int main(void) {
         IN_FOLDER(a_builder_keeps_to_its_memory),
         IN_FOLDER(memory_that_fails_loses_no_key_and_leaks_nothing),
         IN_FOLDER(a_saved_filter_is_the_finished_one),
+        IN_FOLDER(two_live_files_answer_for_old_keys_and_new_ones),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
     return RUN_TESTS(tests);
