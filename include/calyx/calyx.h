@@ -528,8 +528,11 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
 typedef struct calyx_builder calyx_builder;
 
 typedef struct calyx_builder_options {
-    calyx_options filter;  /* what to make. `capacity`, if it is not given, is
-                              the number of distinct keys                     */
+    calyx_options filter;  /* what to make. `capacity`, if it is not given or
+                              the kind is static, is the number of distinct
+                              keys; static kinds take `bits` beside `fpr` as a
+                              limit (CALYX_FULL). Threads use `memory` one at
+                              a time                                          */
     uint64_t memory_bytes; /* that the builder may use, besides the filter;
                               default 160 MiB, at least 64 KiB                */
     const char *folder;    /* of temporary files; default $TMPDIR, or /tmp    */

@@ -80,7 +80,8 @@ static calyx_status plan_head(const calyx_options *want, calyx_filter *head,
                               calyx_error *why) {
     struct part first;
     calyx_options some = *want;
-    if (!some.bits || some.fpr == 0) some.capacity = 1000;
+    const bool decided = some.capacity || (some.bits && some.fpr != 0);
+    if (!decided) some.capacity = 1000;
     return plan_filter(&some, head, &first, why);
 }
 
@@ -500,12 +501,11 @@ static uint64_t bytes_over(const calyx_filter *f, uint64_t most) {
 }
 
 /* How many hashes a layer bumps is chance, and so is the size, give or take
- * 0.2 sqrt(keys) bytes. Where a size is given, the plan leaves room for that;
- * if it does not suffice, the filter is built again. */
-static calyx_status build_static(const calyx_builder *b,
+ * 0.2 sqrt(keys) bytes. The plan leaves room for that; if it does not suffice,
+ * the filter is built again. */
+static calyx_status build_within(const calyx_builder *b,
                                  const calyx_options *want, uint64_t keys,
                                  calyx_filter **out, calyx_error *why) {
-    if (!want->bits) return build_layers(b, want, keys, out, why);
     calyx_options smaller = *want;
     uint64_t less = 8 * (uint64_t)sqrt((double)keys), over;
     calyx_filter *f;
@@ -519,6 +519,30 @@ static calyx_status build_static(const calyx_builder *b,
     } while (over && less < smaller.bits);
     *out = f;
     return CALYX_OK;
+}
+
+/* The keys are what they are: of a size and a rate, the size is a limit. */
+static calyx_status build_static(const calyx_builder *b,
+                                 const calyx_options *want, uint64_t keys,
+                                 calyx_filter **out, calyx_error *why) {
+    calyx_options by_rate = *want;
+    calyx_filter *f;
+    if (want->bits && want->fpr == 0)
+        return build_within(b, want, keys, out, why);
+    by_rate.bits = 0;
+    const calyx_status status = build_layers(b, &by_rate, keys, &f, why);
+    if (status != CALYX_OK) return status;
+    const uint64_t over = want->bits ? bytes_over(f, want->bits / 8) : 0;
+    if (!over) {
+        *out = f;
+        return CALYX_OK;
+    }
+    calyx_free(f);
+    return fail(why, CALYX_FULL,
+                "%llu keys at a rate of %g take %llu bytes more than the %llu "
+                "that were given",
+                (unsigned long long)keys, want->fpr, (unsigned long long)over,
+                (unsigned long long)(want->bits / 8));
 }
 
 /* ---- Finishing ----------------------------------------------------------- */

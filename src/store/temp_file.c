@@ -94,13 +94,20 @@ void temp_file_close(int fd) {
     close(fd);
 }
 
-/* Without blocks on the disk, a full disk would be reported by SIGBUS. */
+/* Without blocks on the disk, a full disk would be reported by SIGBUS. Where
+ * they cannot be had in advance, there are no such mappings. */
 static bool reserve(int fd, size_t size) {
+#ifdef __linux__
     int error;
     do error = posix_fallocate(fd, 0, (off_t)size);
     while (error == EINTR);
     errno = error;
     return error == 0;
+#else
+    (void)fd, (void)size;
+    errno = ENOSYS;
+    return false;
+#endif
 }
 
 void *temp_file_map(const char *folder, size_t size) {

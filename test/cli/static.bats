@@ -62,6 +62,14 @@ load common
     [ "$("$CALYX" info --json m.calyx | jq '.[0].bytes')" -le 20000 ]
     run_calyx check -v -c -f m.calyx rows
     prints 0
+    run_calyx build --kind ribbon --memory 30K -p 1% -o both.calyx rows
+    is_status 0
+    "$CALYX" build --kind ribbon -p 1% -o rate.calyx rows
+    cmp both.calyx rate.calyx
+    run_calyx build --kind ribbon --memory 10K -p 1% -o no.calyx rows
+    is_status 2
+    complains "20000 keys at a rate of 0.01 take"
+    [ ! -e no.calyx ]
     for option in --strict "--growth 2" "--probes 3"; do
         run_calyx build --kind ribbon $option -o no.calyx rows
         is_status 2

@@ -329,6 +329,7 @@ static void options_that_make_no_sense_are_refused(void **state) {
     } wrong[] = {
         {{.filter = {.kind = "lien"}}, "no kind is named"},
         {{.filter = {.fpr = 2}}, "fpr must lie between"},
+        {{.filter = {.capacity = UINT64_C(1) << 50}}, "capacity must be"},
         {{.filter = {.reserved = {1}}}, "calyx_options"},
         {{.reserved = {0, 1}}, "calyx_builder_options"},
         {{.threads = 65}, "threads must be at most 64, not 65"},
