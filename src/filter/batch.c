@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "filter/segments.h"
 #include "filter/single.h"
 #include "hash/xxh3.h"
 #include "kind/batch_loops.h"
@@ -196,6 +197,8 @@ static size_t has_in_layers(const calyx_filter *f, struct batch batch,
 /* Query all parts. */
 static size_t has_in_filter(const calyx_filter *f, const struct part *p,
                             struct batch batch, bool *found) {
+    if (f->table)
+        return f->kernel->table->has_batch(&f->table->t, batch, found);
     if (!p->older)
         return f->kernel->has_batch(p->body, &p->shape, batch, found);
     return f->first_layer ? has_in_layers(f, batch, found)
@@ -389,6 +392,7 @@ static size_t add_to_only(calyx_filter *f, struct part *p, struct batch *batch,
  * part, or one, if the filter has to grow or each key has a part of its own. */
 static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
                              size_t *done) {
+    if (f->table) return add_batch_to_segments(f, batch, fresh, done);
     struct part *p = newest_of(f);
     const bool one_by_one = p->older && is_counting(f);
     size_t may = batch->n;
@@ -430,10 +434,10 @@ static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
 /* ---- Remove many --------------------------------------------------------- */
 
 /* A filter that has grown removes one by one: each key has a part of its own.
- */
+ * So does a table. */
 static size_t remove_batch(calyx_filter *f, struct part *p, struct batch batch,
                            bool *found) {
-    if (!p->older) {
+    if (!p->older && !f->table) {
         const size_t removed =
             f->kernel->remove_batch(p->body, &p->shape, batch, found);
         uncount_items(p, removed);

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "filter/filter.h"
+#include "filter/segments.h"
 
 /* ---- Fold ---------------------------------------------------------------- */
 
@@ -102,7 +102,10 @@ static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
 calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
                         calyx_error *why) {
     const calyx_filter head = head_of(f);
-    return make_copy(&head, f, newest_of(f), 1, out, why);
+    lock_table(f);
+    const calyx_status status = make_copy(&head, f, newest_of(f), 1, out, why);
+    unlock_table(f);
+    return status;
 }
 
 static calyx_status allocate_empty(calyx_filter *to, const struct part *p) {
@@ -167,7 +170,7 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
                           calyx_error *why) {
-    if (!is_counting(f))
+    if (!is_counting(f) || f->kind->is_segment)
         return fail(why, CALYX_CANNOT,
                     "only counting filters can be frozen, and this one is of "
                     "kind %s",

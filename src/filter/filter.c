@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "filter/segments.h"
 
 /* ---- Memory -------------------------------------------------------------- */
 
@@ -33,7 +34,7 @@ uint64_t bits_bytes(const struct kind *kind, const struct shape *shape) {
 
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
     return bits_bytes(kind, shape) +
-           rounded_bytes(shape->blocks * kind->counter_bits);
+           rounded_bytes(kind_counter_bits(kind, shape));
 }
 
 static void free_part(const calyx_filter *f, struct part *p) {
@@ -62,12 +63,20 @@ static void link_layers(calyx_filter *f) {
     f->first_layer = next;
 }
 
+static void free_newest(calyx_filter *f) {
+    struct part *p = f->newest;
+    f->newest = p->older;
+    free_part(f, p);
+}
+
 static calyx_status put_part(calyx_filter *f, struct part *p) {
     if (!p) return CALYX_NO_MEMORY;
     p->older = f->newest;
-    f->newest = p;
+    __atomic_store_n(&f->newest, p, __ATOMIC_RELEASE);
     link_layers(f);
-    return CALYX_OK;
+    if (!f->kind->is_segment || add_segment(f) == CALYX_OK) return CALYX_OK;
+    free_newest(f);
+    return CALYX_NO_MEMORY;
 }
 
 calyx_status allocate_part(calyx_filter *f, const struct part *like) {
@@ -82,12 +91,6 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
         p->body = body;
     }
     return put_part(f, p);
-}
-
-static void free_newest(calyx_filter *f) {
-    struct part *p = f->newest;
-    f->newest = p->older;
-    free_part(f, p);
 }
 
 struct calyx_filter head_of(const calyx_filter *f) {
@@ -172,6 +175,7 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
     while (f->newest) free_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
+    if (f->table) give(&memory, f->table, sizeof *f->table);
     drop_properties(f);
     give(&memory, f, sizeof *f);
     return status;
@@ -199,6 +203,10 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
         if (!f->release) (*p)->body = move(context, (*p)->body, size);
     }
     link_layers(f);
+    if (f->table) {
+        f->table = move(context, f->table, sizeof *f->table);
+        renew_segments(f);
+    }
     return move(context, f, sizeof *f);
 }
 
@@ -211,6 +219,7 @@ calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
     struct part *p = f->newest;
     zero(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
     p->items = 0;
+    if (f->table) renew_segments(f);
     return CALYX_OK;
 }
 
@@ -366,6 +375,10 @@ static void describe_layers(const calyx_filter *f, calyx_info *info) {
 void describe_bits(const calyx_filter *f, const uint64_t *counts,
                    calyx_info *info) {
     calyx_info_of(f, info);
+    if (f->kind->is_segment) {
+        describe_segments(f, info);
+        return;
+    }
     double certainly_not = 1; /* odds that an absent key is not found */
     uint64_t set = 0, bits = 0;
     uint32_t left = info->parts;

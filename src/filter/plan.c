@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/filter.h"
+#include "filter/segments.h"
 
 static const uint64_t MOST_KEYS = UINT64_C(1) << 40;
 static const uint64_t MOST_BITS = UINT64_C(1) << 44;
@@ -123,10 +123,12 @@ bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
                 uint32_t probes, struct shape *shape) {
     const uint32_t step = kind->probe_step;
     const double most = (double)kind->most_blocks;
-    /* No kind wants more probes than the textbook filter does; try fewer as
-     * long as that saves memory. */
+    /* No kind of Bloom filter wants more probes than the textbook filter does;
+     * try fewer as long as that saves memory. */
     uint32_t k = probes;
-    if (!k) k = ((uint32_t)ceil(-log2(fpr)) + step) / step * step;
+    if (!k && !kind->is_segment)
+        k = ((uint32_t)ceil(-log2(fpr)) + step) / step * step;
+    if (!k) k = kind->most_probes;
     if (k > kind->most_probes) k = kind->most_probes;
 
     double best = 4 * most;
@@ -267,6 +269,12 @@ static const uint64_t SMALL_BYTES = 64 << 10;
 
 static double size_share(double capacity) {
     return fmin(1, fmax(0.01, capacity / SMALL));
+}
+
+/* A table that grows: see PLANNED_DOUBLINGS. At level 0 a code is one bit
+ * longer, so a doubling adds twice the first rate. */
+static double first_table_fpr(double fpr) {
+    return fpr / (2 * PLANNED_DOUBLINGS);
 }
 
 double plan_first_fpr(double fpr, uint64_t capacity) {
@@ -425,8 +433,10 @@ static const struct kind *lowest_kind(void) {
 static calyx_status check_kind_rate(const calyx_filter *head,
                                     calyx_error *why) {
     const bool grows = head->growth > 0;
-    const double times = grows ? 1e4 : 1;
     const struct kind *const kind = head->kind, *const lowest = lowest_kind();
+    const double times = !grows             ? 1
+                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
+                                            : 1e4;
     if (head->fpr >= times * kind->least_fpr) return CALYX_OK;
     return fail(why, CALYX_BAD_ARGUMENT,
                 "%s%s filters keep rates down to %g, not %g; of all kinds %s "
@@ -495,9 +505,10 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     const struct kind *kind = head->kind;
     struct shape *shape = &first->shape;
     if (!want->bits) {
-        first->fpr = head->growth == 0 ? head->fpr
-                     : want->first_fpr != 0
-                         ? want->first_fpr
+        first->fpr = head->growth == 0      ? head->fpr
+                     : want->first_fpr != 0 ? want->first_fpr
+                     : head->kind->is_segment
+                         ? first_table_fpr(head->fpr)
                          : plan_first_fpr(head->fpr, first->capacity);
         if (plan_shape(kind, first->capacity, first->fpr, want->probes, shape))
             return CALYX_OK;

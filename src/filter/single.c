@@ -10,6 +10,7 @@
 #include "filter/single.h"
 
 #include "base/compiler.h"
+#include "filter/segments.h"
 #include "hash/xxh3.h"
 
 /* ---- One hash ------------------------------------------------------------ */
@@ -31,6 +32,7 @@ static bool in_layers(const calyx_filter *f, uint64_t hash) {
 static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
                                                   uint64_t hash) {
     if (f->first_layer) return in_layers(f, hash);
+    if (f->table) return has_in_segments(f, hash);
     for (const struct part *p = newest_of(f); p; p = p->older)
         if (is_damaged_at(f, p, hash) || in_part(f, p, hash)) return true;
     return is_truncated(f); /* then no "no" is certain */
@@ -38,7 +40,7 @@ static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
 
 static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
     const struct part *p = newest_of(f);
-    if (p->older || f->image) return in_any_part(f, hash);
+    if (p->older || f->image || f->table) return in_any_part(f, hash);
     return in_part(f, p, hash);
 }
 
@@ -70,6 +72,7 @@ __attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
                                                         bool *fresh) {
     struct part *p;
     size_t one = 1;
+    if (f->table) return add_to_segments(f, hash, fresh);
     const calyx_status marked =
         f->ranges ? f->ranges->mark(f, &hash, &one) : CALYX_OK;
     if (marked != CALYX_OK) return marked;
@@ -91,7 +94,7 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
                                     bool *fresh) {
     struct part *p = newest_of(f);
     if (f->read_only) return refuse_change(f);
-    if (p->older || is_bounded(f) || f->image)
+    if (p->older || is_bounded(f) || f->image || f->table)
         return add_hash_general(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 0, *fresh | is_counting(f));
@@ -101,6 +104,7 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
 /* The kernel's remove looks for the key itself, so a filter with one part need
  * not be queried first. */
 enum removal remove_hash(calyx_filter *f, uint64_t hash) {
+    if (f->table) return remove_from_segments(f, hash);
     struct part *const newest = newest_of(f);
     struct part *const p = newest->older ? part_of(f, hash) : newest;
     if (!p) return KEY_ABSENT;
@@ -169,6 +173,7 @@ uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
     if (f->first_layer) return has_hash(f, hash);
     if (may_be_damaged(f) && has_hash(f, hash))
         return is_counting(f) ? COUNT_MAX : 1;
+    if (f->table) return count_in_segments(f, hash);
     const struct part *p = part_of(f, hash);
     uint32_t count = p != NULL;
     if (p && is_counting(f)) count = f->kind->count(p->body, &p->shape, hash);

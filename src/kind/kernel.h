@@ -19,7 +19,8 @@
 struct shape {
     uint64_t blocks;
     uint32_t probes;
-    uint64_t wide; /* the first blocks, which have one probe more; 0 for kinds
+    uint64_t wide; /* the first blocks, which have one probe more; in the
+                      segment of a table, those that are in use; 0 for kinds
                       whose blocks are all alike */
 };
 
@@ -99,6 +100,9 @@ struct kernel {
     size_t (*has_batch_in_layer)(const uint8_t *body, const struct shape *shape,
                                  struct batch batch, bool *found,
                                  uint16_t *bumped);
+
+    /* Kinds whose parts are segments of one table; else NULL. */
+    const struct table_kernel *table;
 
     /* Does has_batch take batches of numbers? It hashes them while it waits for
      * memory, which then costs next to nothing. */

@@ -97,12 +97,19 @@ struct kind {
      */
     uint32_t block_bits;
     uint32_t counter_bits;
+    uint32_t counter_lines; /* of 64 bytes, more; then counters are in lines */
     bool one_block; /* a key has all its bits in one, which scale64 picks */
     /* Bits that lookups read, if blocks differ in size; then block_bits is 0.
      * Else NULL. */
     uint64_t (*body_bits)(const struct shape *shape);
     /* Whether such a shape exists, beyond the limits below; NULL: it does. */
     bool (*is_shape)(const struct shape *shape);
+    /* Kinds that grow within one table: its segments are the parts, and a key
+     * is in one of them (filter/segments.h). Is this the segment of that
+     * number, if the first one has this shape? NULL for kinds that grow by
+     * parts. */
+    bool (*is_segment)(const struct shape *first, uint32_t number,
+                       const struct shape *shape);
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,
@@ -148,6 +155,9 @@ struct kind {
     /* Only for static kinds; else NULL. */
     const struct construction *construction;
 };
+
+/* Bits of a body behind those, of counters. */
+uint64_t kind_counter_bits(const struct kind *kind, const struct shape *shape);
 
 /* Bits of a body that lookups read. */
 uint64_t kind_bits(const struct kind *kind, const struct shape *shape);

@@ -155,7 +155,7 @@ static bool has_tail(const calyx_layout *l, uint32_t part, uint64_t from,
     const struct shape *const shape = &l->d.part[part].shape;
     const uint64_t bits = 8 * bits_bytes(kind, shape);
     return any_set(kind_bits(kind, shape), bits, from, bytes, size) ||
-           any_set(bits + shape->blocks * kind->counter_bits,
+           any_set(bits + kind_counter_bits(kind, shape),
                    8 * body_bytes(kind, shape), from, bytes, size);
 }
 

@@ -309,6 +309,23 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
     return CALYX_OK;
 }
 
+/* The parts of a table are its segments; all but the newest are in use from
+ * end to end. */
+static calyx_status check_segments(const struct description *d,
+                                   calyx_error *why) {
+    const struct kind *const kind = d->head.kind;
+    for (uint32_t i = 0; kind->is_segment && i < d->parts; i++) {
+        const struct shape *const shape = &d->part[i].shape;
+        if (!kind->is_segment(&d->part[0].shape, i, shape) ||
+            (i > 0 && i + 1 < d->parts && shape->wide != shape->blocks))
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: part %u, with %llu blocks, is no segment of "
+                        "the table that part 0 begins",
+                        i, (unsigned long long)shape->blocks);
+    }
+    return CALYX_OK;
+}
+
 /* The places of bodies follow from their sizes; what the records say of them
  * must be the same. */
 static calyx_status check_layout(const uint8_t *header, struct description *d,
@@ -393,6 +410,8 @@ calyx_status check_header(const uint8_t *h, struct description *d,
             check_record(h + FIXED_BYTES + i * RECORD_BYTES, d, i, why);
         if (status != CALYX_OK) return status;
     }
+    const calyx_status segments = check_segments(d, why);
+    if (segments != CALYX_OK) return segments;
     lay_out(d, alignment);
     if (d->layout.header_bytes != size)
         return damaged(why, "the header is longer or shorter than its parts");

@@ -349,8 +349,9 @@ static calyx_status check_writable(const calyx_filter *f, const char *path,
     const struct image *const image = f->image;
     if (is_counting(f))
         return fail(why, CALYX_CANNOT,
-                    "%.100s: %s filters cannot be changed in place: their "
-                    "counters would not survive a crash; load and save it",
+                    "%.100s: %s filters cannot be changed in place: what they "
+                    "remove or move would not survive a crash; load and save "
+                    "it",
                     path, f->kind->name);
     if (image->state.generation >= LAST_GENERATION)
         return fail(why, CALYX_CANNOT,

@@ -34,13 +34,13 @@ calyx_status check_tails(const calyx_filter *f, calyx_error *why) {
     calyx_status status = CALYX_OK;
     const struct part *p = newest_of(f);
     for (; p && status == CALYX_OK; p = p->older) {
-        const uint64_t blocks = p->shape.blocks;
         const uint64_t bits = bits_bytes(f->kind, &p->shape);
         const uint64_t all = body_bytes(f->kind, &p->shape);
         status = check_tail(p->body, kind_bits(f->kind, &p->shape), bits, why);
         if (status == CALYX_OK)
             status = check_tail(
-                p->body, 8 * bits + blocks * f->kind->counter_bits, all, why);
+                p->body, 8 * bits + kind_counter_bits(f->kind, &p->shape), all,
+                why);
     }
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "filter/segments.h"
 #include "store/encoding.h"
 
 struct writer {
@@ -108,9 +109,11 @@ static calyx_status describe(const calyx_filter *f, uint32_t alignment,
 calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
                           calyx_put *put, void *context, calyx_error *why) {
     struct description d;
-    const calyx_status status = describe(f, alignment, &d, why);
-    if (status != CALYX_OK) return status;
-    return write_described(f, &d, put, context, why);
+    lock_table(f);
+    calyx_status status = describe(f, alignment, &d, why);
+    if (status == CALYX_OK) status = write_described(f, &d, put, context, why);
+    unlock_table(f);
+    return status;
 }
 
 /* ---- The public calls ---------------------------------------------------- */
@@ -136,13 +139,16 @@ static bool put_in_memory(void *context, const void *bytes, size_t size) {
 calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
                           calyx_error *why) {
     struct description d;
-    const calyx_status status = describe(f, LINE_ALIGNED, &d, why);
-    if (status != CALYX_OK) return status;
-    if (size != d.layout.file_bytes)
-        return fail(why, CALYX_BAD_ARGUMENT,
-                    "the buffer has %llu bytes; the filter takes %llu",
-                    (unsigned long long)size,
-                    (unsigned long long)d.layout.file_bytes);
     uint8_t *at = buffer;
-    return write_described(f, &d, put_in_memory, &at, why);
+    lock_table(f);
+    calyx_status status = describe(f, LINE_ALIGNED, &d, why);
+    if (status == CALYX_OK && size != d.layout.file_bytes)
+        status = fail(why, CALYX_BAD_ARGUMENT,
+                      "the buffer has %llu bytes; the filter takes %llu",
+                      (unsigned long long)size,
+                      (unsigned long long)d.layout.file_bytes);
+    if (status == CALYX_OK)
+        status = write_described(f, &d, put_in_memory, &at, why);
+    unlock_table(f);
+    return status;
 }

@@ -1,0 +1,99 @@
+/* Spilled entries; bucket_spill.c says what they are. */
+#ifndef CALYX_BUCKET_SPILL_H
+#define CALYX_BUCKET_SPILL_H
+
+#include "bucket/bucket.h"
+
+/* Lines to look at, one after the other. */
+struct probing {
+    uint8_t *lines;
+    uint64_t count, line;
+    uint32_t number, most;
+};
+
+static inline struct probing first_probe(const struct bucket_table *t,
+                                         const struct bucket_place *at) {
+    const uint32_t most = UINT32_C(1) << (28 - t->width);
+    return (struct probing){
+        .lines = at->segment + at->blocks * BUCKET_BYTES,
+        .count = spill_lines(at->blocks),
+        .line = at->index / SPILL_BUCKETS,
+        .most = most < PROBES_MOST ? most : PROBES_MOST,
+    };
+}
+
+static inline bool next_probe(struct probing *p) {
+    if (++p->number >= p->most) return false;
+    p->line = (p->line + p->number) % p->count;
+    return true;
+}
+
+static inline uint32_t tag_of(const struct bucket_place *at, uint32_t probe) {
+    return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4;
+}
+
+static inline uint32_t get_spill_word(const void *word) {
+    return little32(__atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE));
+}
+
+/* Did entries go on from this line? */
+static inline bool goes_on(const struct probing *p) {
+    return get_spill_word(p->lines + p->line * BUCKET_BYTES +
+                          4 * SPILL_ENTRIES) != 0;
+}
+
+/* A code and its tag match as one word: the stop bit is the lowest 1 of both.
+ */
+static inline bool has_spilled(const struct bucket_table *t,
+                               const struct bucket_place *at) {
+    struct probing p = first_probe(t, at);
+    do {
+        const uint8_t *const line = p.lines + p.line * BUCKET_BYTES;
+        const uint32_t want = at->want | tag_of(at, p.number) << t->width;
+        bool found = false;
+        for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
+            const uint32_t entry = get_spill_word(line + 4 * i);
+            found |= (entry != 0) & code_matches(entry, want, at->varies);
+        }
+        if (found) return true;
+    } while (goes_on(&p) && next_probe(&p));
+    return false;
+}
+
+/* What was written where, to take it back. */
+enum { ENTRIES_MOST = 768, LOG_MOST = 3 * ENTRIES_MOST };
+struct spill_log {
+    uint32_t n;
+    uint32_t was[LOG_MOST];
+    uint32_t *at[LOG_MOST];
+};
+
+struct spilled_entry {
+    uint32_t *word; /* NULL: none */
+    uint32_t probe, code;
+};
+
+/* The spilled entries of a bucket that match what is wanted. */
+struct spill_scan {
+    uint32_t entries; /* of the bucket, matching or not       */
+    uint32_t hits;
+    uint32_t copies; /* of hits that equal the longest        */
+    struct spilled_entry longest, any;
+};
+struct spill_scan scan_spilled(const struct bucket_table *t,
+                               const struct bucket_place *at);
+
+/* False if there is no room. `log` may be NULL. */
+bool spill(const struct bucket_table *t, const struct bucket_place *at,
+           uint32_t code, struct spill_log *log);
+/* False if the log has no room. */
+bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
+                  const struct spilled_entry *entry, struct spill_log *log);
+/* Take all entries of a bucket out. Returns their number; over `most` if there
+ * are more, or the log has no room. */
+uint32_t take_spilled(const struct bucket_table *t,
+                      const struct bucket_place *at, uint32_t *codes,
+                      uint32_t most, struct spill_log *log);
+void undo_spills(const struct spill_log *log);
+
+#endif

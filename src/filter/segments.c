@@ -1,0 +1,267 @@
+#include "filter/segments.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+#include "filter/single.h"
+
+/* ---- Segments ------------------------------------------------------------ */
+
+/* With the newest segment, the stage that it belongs to is on its way. */
+static void take_segment(struct filter_table *table, const struct part *p) {
+    struct bucket_table *const t = &table->t;
+    const uint32_t number = table->segments++;
+    set_segment(t, number, p->body);
+    table->capacity += p->capacity;
+    if (number == 0) return;
+    const bool ended = p->shape.wide == p->shape.blocks;
+    const uint64_t stage = ended ? (uint64_t)number << 56
+                                 : (uint64_t)(number - 1) << 56 | p->shape.wide;
+    __atomic_store_n(&t->stage, stage, __ATOMIC_RELEASE);
+}
+
+calyx_status add_segment(calyx_filter *f) {
+    const struct part *const p = f->newest;
+    if (!p->older) {
+        f->table = f->memory.allocate(f->memory.context, sizeof *f->table,
+                                      sizeof(uint64_t));
+        if (!f->table) return CALYX_NO_MEMORY;
+        *f->table = (struct filter_table){0};
+        table_of(&f->table->t, p->body, &p->shape);
+        f->table->t.shared = f->concurrent;
+    }
+    take_segment(f->table, p);
+    return CALYX_OK;
+}
+
+static void take_segments(struct filter_table *table, const struct part *p) {
+    if (!p) return;
+    take_segments(table, p->older);
+    take_segment(table, p);
+}
+
+void renew_segments(calyx_filter *f) {
+    f->table->segments = 0;
+    f->table->capacity = 0;
+    f->table->t.stage = 0;
+    take_segments(f->table, f->newest);
+}
+
+/* ---- One writer ---------------------------------------------------------- */
+
+void lock_table(const calyx_filter *f) {
+    if (!f->table || !f->concurrent) return;
+    while (__atomic_exchange_n(&f->table->locked, 1, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+void unlock_table(const calyx_filter *f) {
+    if (!f->table || !f->concurrent) return;
+    __atomic_store_n(&f->table->locked, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+static bool is_moving(const struct filter_table *table) {
+    return stage_number(table->t.stage) + 1 < table->segments;
+}
+
+static const struct part *first_part(const calyx_filter *f) {
+    const struct part *p = newest_of(f);
+    while (p->older) p = p->older;
+    return p;
+}
+
+static uint64_t blocks_of(const struct filter_table *table) {
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < table->segments; i++)
+        blocks += segment_blocks(&table->t, i);
+    return blocks;
+}
+
+/* Keys that a table holds with this number of blocks more: as many as it has
+ * room for, at the rate that the first segment was planned with. */
+static uint64_t more_capacity(const struct filter_table *table,
+                              const struct part *first, uint64_t more) {
+    const uint64_t blocks = blocks_of(table) + more;
+    const double room = bucket_room(blocks, table->t.width);
+    const double most = ldexp(first->fpr * (double)blocks, (int)table->t.width);
+    const double capacity = floor(fmin(room, most));
+    return capacity > (double)table->capacity
+               ? (uint64_t)capacity - table->capacity
+               : 1;
+}
+
+static calyx_status start_stage(calyx_filter *f) {
+    struct filter_table *const table = f->table;
+    if (table->segments == SEGMENTS_MOST || f->image) return CALYX_FULL;
+    struct part *const last = f->newest;
+    const struct part *const first = first_part(f);
+    const uint64_t blocks = segment_blocks(&table->t, table->segments);
+    if (blocks > f->kind->most_blocks) return CALYX_FULL;
+    const struct part like = {
+        .shape = {.blocks = blocks, .probes = first->shape.probes},
+        .capacity = more_capacity(table, first, blocks),
+        .items = items_of(last),
+        .fpr = first->fpr,
+    };
+    const calyx_status status = allocate_part(f, &like);
+    if (status != CALYX_OK) return status;
+    __atomic_store_n(&last->items, 0, __ATOMIC_RELAXED);
+    return CALYX_OK;
+}
+
+static bool move_group(calyx_filter *f) {
+    struct filter_table *const table = f->table;
+    if (!bucket_move_group(&table->t)) return false;
+    struct shape *const shape = &f->newest->shape;
+    shape->wide =
+        is_moving(table) ? table->t.stage & MOVED_MASK : shape->blocks;
+    return true;
+}
+
+/* Move groups until this many have moved, or the stage ends. */
+static bool move_groups(calyx_filter *f, uint64_t end) {
+    const uint64_t *const stage = &f->table->t.stage;
+    const uint32_t number = stage_number(*stage);
+    while (stage_number(*stage) == number && (*stage & MOVED_MASK) < end)
+        if (!move_group(f)) return false;
+    return true;
+}
+
+/* A bucket has no room before the table is full: grow until its group has
+ * moved. Not beyond 8 times what the keys need, so that hashes that are not
+ * mixed cannot use up all memory. */
+static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
+    struct filter_table *const table = f->table;
+    const uint64_t *const stage = &table->t.stage;
+    const uint64_t items = items_of(f->newest);
+    const uint64_t least = first_part(f)->capacity;
+    if (f->growth <= 0) return CALYX_FULL;
+    const uint64_t now = scale64(hash, groups_now(&table->t, *stage));
+    const bool has_moved = now < (*stage & MOVED_MASK);
+    if (has_moved && !move_groups(f, UINT64_MAX)) return CALYX_FULL;
+    if (!is_moving(table)) {
+        if (table->capacity / 8 > (items > least ? items : least))
+            return CALYX_FULL;
+        const calyx_status status = start_stage(f);
+        if (status != CALYX_OK) return status;
+    }
+    const uint64_t y = scale64(hash, groups_now(&table->t, *stage));
+    return move_groups(f, y + 1) ? CALYX_OK : CALYX_FULL;
+}
+
+static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
+    struct filter_table *const table = f->table;
+    if (items_of(f->newest) < table->capacity) return CALYX_OK;
+    if (f->growth > 0) return is_moving(table) ? CALYX_OK : start_stage(f);
+    if (!f->strict || f->kernel->table->has(&table->t, hash)) return CALYX_OK;
+    return CALYX_FULL;
+}
+
+/* ---- Keys ---------------------------------------------------------------- */
+
+bool has_in_segments(const calyx_filter *f, uint64_t hash) {
+    if (may_be_damaged(f))
+        for (const struct part *p = newest_of(f); p; p = p->older)
+            if (is_damaged_at(f, p, hash)) return true;
+    return f->kernel->table->has(&f->table->t, hash) || is_truncated(f);
+}
+
+/* The newest part counts the keys of all. */
+static void count_keys(calyx_filter *f, int change) {
+    const uint64_t items = items_of(f->newest);
+    if (items == 0 && change < 0) return;
+    __atomic_store_n(&f->newest->items, items + (uint64_t)change,
+                     __ATOMIC_RELAXED);
+}
+
+static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
+    struct bucket_table *const t = &f->table->t;
+    const calyx_status status = check_capacity(f, hash);
+    if (status != CALYX_OK) return status;
+    if (is_moving(f->table)) move_group(f);
+    enum insertion became;
+    while ((became = f->kernel->table->add(t, hash, fresh)) == NO_ROOM) {
+        const calyx_status grown = grow_early(f, hash);
+        if (grown != CALYX_OK) return grown;
+    }
+    if (became == KEY_ADDED) count_keys(f, 1);
+    return CALYX_OK;
+}
+
+calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
+    lock_table(f);
+    const calyx_status status = add_locked(f, hash, fresh);
+    unlock_table(f);
+    return status;
+}
+
+static void prefetch_bucket(const struct bucket_table *t, uint64_t hash) {
+    const struct bucket_place at = place_of(t, t->stage, hash);
+    prefetch_l2(line_of(&at));
+}
+
+calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
+                                   bool *fresh, size_t *done) {
+    enum { DISTANCE = 32, TURN = 256 };
+    const size_t all = batch->n + batch->more;
+    const size_t n = f->concurrent && batch->n > TURN ? TURN : batch->n;
+    calyx_status status = CALYX_OK;
+    size_t i = 0;
+    lock_table(f);
+    for (; i < all && i < DISTANCE; i++)
+        prefetch_bucket(&f->table->t, batch->hashes[i]);
+    for (i = 0; i < n; i++) {
+        bool ignored;
+        if (i + DISTANCE < all)
+            prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
+        status = add_locked(f, batch->hashes[i], fresh ? &fresh[i] : &ignored);
+        if (status != CALYX_OK) break;
+    }
+    unlock_table(f);
+    *done = i;
+    return i > 0 ? CALYX_OK : status;
+}
+
+enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
+    lock_table(f);
+    const enum removal became = f->kernel->table->remove(&f->table->t, hash);
+    if (became == KEY_REMOVED) count_keys(f, -1);
+    unlock_table(f);
+    return became;
+}
+
+uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
+    if (!has_in_segments(f, hash)) return 0;
+    const uint32_t n = f->kernel->table->count(&f->table->t, hash);
+    return n ? n : 1;
+}
+
+/* ---- Description --------------------------------------------------------- */
+
+/* Without the bytes, what was planned for this number of keys. */
+static struct bucket_sums planned_sums(const calyx_info *info,
+                                       const struct part *first) {
+    const double share = (double)info->items / (double)info->capacity;
+    const double doublings = (info->parts - 1) / (double)POSITIONS;
+    return (struct bucket_sums){
+        .entries = info->items,
+        .rate = fmin(1, share * first->fpr * (1 + 2 * doublings)),
+    };
+}
+
+void describe_segments(const calyx_filter *f, calyx_info *info) {
+    const struct part *const first = first_part(f);
+    const double slots = (double)(info->bits / f->kind->block_bits) *
+                         slots_of(width_of(&first->shape));
+    lock_table(f);
+    const struct bucket_sums sums =
+        f->table ? bucket_sum(&f->table->t, f->table->segments)
+                 : planned_sums(info, first);
+    unlock_table(f);
+    info->distinct = (double)sums.entries;
+    info->fpr_now = sums.rate;
+    info->fill = fmin(1, (double)sums.entries / slots);
+}

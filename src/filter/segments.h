@@ -1,0 +1,47 @@
+/*
+ * Filters whose parts are the segments of one table: kinds with `is_segment`.
+ * Such a filter grows by a quarter of a doubling: it allocates a segment, and
+ * then each addition moves one group of buckets, until all have moved. A key is
+ * in one segment, however many there are.
+ *
+ * One thread writes at a time; if the filter is concurrent, writers take turns,
+ * and readers need not wait for them, except while entries of their own group
+ * move.
+ */
+#ifndef CALYX_SEGMENTS_H
+#define CALYX_SEGMENTS_H
+
+#include "bucket/bucket.h"
+#include "filter/filter.h"
+
+struct filter_table {
+    struct bucket_table t;
+    uint32_t segments;
+    uint32_t locked;   /* by a writer, if concurrent          */
+    uint64_t capacity; /* of all segments                     */
+};
+
+/* Number of doublings that a growing filter keeps its rate for. */
+enum { PLANNED_DOUBLINGS = 20 };
+
+/* The newest part is a segment of the table, which is made with the first. */
+calyx_status add_segment(calyx_filter *f);
+/* Parts have moved, or only the first is left. */
+void renew_segments(calyx_filter *f);
+
+bool has_in_segments(const calyx_filter *f, uint64_t hash);
+calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);
+/* The first hashes of a batch; *done becomes their number, at least 1. */
+calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
+                                   bool *fresh, size_t *done);
+enum removal remove_from_segments(calyx_filter *f, uint64_t hash);
+uint32_t count_in_segments(const calyx_filter *f, uint64_t hash);
+
+/* The members of a description that need the bits. */
+void describe_segments(const calyx_filter *f, calyx_info *info);
+
+/* Around what reads all of a table that other threads may be adding to. */
+void lock_table(const calyx_filter *f);
+void unlock_table(const calyx_filter *f);
+
+#endif

@@ -1,0 +1,476 @@
+/* The bucket kind: a table that removes keys and grows in small steps. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "filter/segments.h"
+#include "support.h"
+
+static calyx_filter *make_growing(uint64_t capacity, double fpr) {
+    return make_filter((calyx_options){
+        .kind = "bucket", .capacity = capacity, .fpr = fpr, .growth = 2});
+}
+
+static calyx_filter *make_fixed(uint64_t capacity, double fpr) {
+    return make_filter(
+        (calyx_options){.kind = "bucket", .capacity = capacity, .fpr = fpr});
+}
+
+static uint64_t mixed(uint64_t i) {
+    i = (i ^ i >> 31) * UINT64_C(0x9E3779B97F4A7C15);
+    i = (i ^ i >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
+    return i ^ i >> 32;
+}
+
+static calyx_status add_hash(calyx_filter *f, uint64_t hash) {
+    return calyx_add_hashes(f, &hash, 1, NULL, NULL);
+}
+
+static bool has_hash(const calyx_filter *f, uint64_t hash) {
+    return calyx_has_hashes(f, &hash, 1, NULL) == 1;
+}
+
+static bool remove_hash(calyx_filter *f, uint64_t hash) {
+    bool found = false;
+    assert_ok(calyx_remove_hashes(f, &hash, 1, &found, NULL));
+    return found;
+}
+
+/* ---- Sizes --------------------------------------------------------------- */
+
+static double bits_per_key(uint64_t capacity, double fpr, double growth) {
+    const calyx_options want = {
+        .kind = "bucket", .capacity = capacity, .fpr = fpr, .growth = growth};
+    calyx_info info;
+    assert_ok(calyx_plan(&want, &info, NULL));
+    return 8 * (double)info.bytes / (double)capacity;
+}
+
+static void a_full_table_takes_the_bits_that_were_promised(void **state) {
+    (void)state;
+    assert_true(bits_per_key(1000000, 0.01, 0) <= 15);
+    assert_true(bits_per_key(1000000, 0.001, 0) <= 19);
+    assert_true(bits_per_key(100000000, 0.01, 0) <= 15);
+    assert_true(bits_per_key(1000000, 0.01, 2) <= 21);
+    assert_true(bits_per_key(1000, 0.01, 0) <= 17);
+}
+
+/* Beyond 10^5 keys, so that what small segments round up does not matter. */
+static void growth_never_holds_more_than_28_bits_a_key(void **state) {
+    (void)state;
+    calyx_filter *f = make_growing(1000, 0.01);
+    double most = 0, least = 100;
+    for (uint64_t i = 0; i < 400000; i++) {
+        assert_ok(calyx_add_u64(f, i, NULL));
+        if (i < 100000 || i % 64) continue;
+        calyx_info info;
+        calyx_info_of(f, &info);
+        const double bits = 8 * (double)info.bytes / (double)info.items;
+        most = fmax(most, bits);
+        least = fmin(least, bits);
+    }
+    assert_true(most <= 28);
+    assert_true(least <= 21.5);
+    calyx_free(f);
+}
+
+/* ---- Every width, every kernel ------------------------------------------- */
+
+/* Rates that come to all widths. */
+static double rate_of(int i) {
+    return ldexp(0.35, -i);
+}
+
+static void every_width_has_its_keys_and_keeps_its_rate(void **state) {
+    (void)state;
+    enum { KEYS = 20000, ABSENT = 40000 };
+    uint32_t widths = 0;
+    for (int i = 0; i <= 18; i++) {
+        calyx_filter *f = make_fixed(KEYS, rate_of(i));
+        add_numbers(f, 0, KEYS);
+        const calyx_info info = info_of(f);
+        widths |= 1u << info.probes;
+
+        assert_has_numbers(f, 0, KEYS);
+        const double passed =
+            (double)count_found(f, KEYS, KEYS + ABSENT) / ABSENT;
+        assert_true(info.fpr_now <= 1.02 * rate_of(i));
+        assert_true(fabs(passed - info.fpr_now) <=
+                    6.5 * sqrt(info.fpr_now / ABSENT) + 7. / ABSENT);
+        calyx_free(f);
+    }
+    assert_int_equal(widths, 0x3FFFE); /* 8 to 24 bits */
+}
+
+static void all_kernels_leave_the_same_bytes(void **state) {
+    (void)state;
+    enum { KEYS = 9000 };
+    for (int i = 0; i < 17; i += 2) {
+        calyx_options want = {.kind = "bucket",
+                              .capacity = i % 4 ? KEYS : 300,
+                              .fpr = rate_of(i),
+                              .growth = i % 4 || i > 10 ? 0 : 2,
+                              .kernel = "scalar"};
+        if (want.growth == 0) want.capacity = KEYS;
+        calyx_filter *scalar = make_filter(want);
+        want.kernel = NULL;
+        calyx_filter *best = make_filter(want);
+        add_numbers(scalar, 0, KEYS);
+        add_numbers(best, 0, KEYS);
+        for (uint64_t k = 0; k < KEYS; k += 3) {
+            assert_ok(calyx_remove(scalar, &k, sizeof k, NULL));
+            assert_ok(calyx_remove(best, &k, sizeof k, NULL));
+        }
+
+        assert_true(same_bodies(scalar, best));
+        for (uint64_t k = 0; k < 2 * KEYS; k++)
+            assert_int_equal(calyx_has_u64(scalar, k), calyx_has_u64(best, k));
+        calyx_free(scalar);
+        calyx_free(best);
+    }
+}
+
+/* ---- Growth -------------------------------------------------------------- */
+
+static void a_growing_table_has_every_key_at_any_time(void **state) {
+    (void)state;
+    static const double rates[] = {0.2, 0.01, 0.0001};
+    for (int r = 0; r < 3; r++) {
+        calyx_filter *f = make_growing(50, rates[r]);
+        for (uint64_t i = 0; i < 6000; i++) {
+            assert_ok(calyx_add_u64(f, i, NULL));
+            if (i % 97 == 0) assert_has_numbers(f, 0, i + 1);
+        }
+        assert_has_numbers(f, 0, 6000);
+        assert_int_equal(info_of(f).items, 6000);
+        calyx_free(f);
+    }
+}
+
+/* An addition moves one group at most: 8 lines, and what they spilled. */
+static void an_addition_moves_at_most_one_group(void **state) {
+    (void)state;
+    calyx_filter *f = make_growing(1000, 0.01);
+    for (uint64_t i = 0; i < 100000; i++) {
+        const uint64_t before = f->table->t.stage;
+        assert_ok(calyx_add_u64(f, i, NULL));
+        const uint64_t after = f->table->t.stage;
+        const bool next = after == (uint64_t)(stage_number(before) + 1) << 56;
+        assert_true(after == before || after == before + 1 || next);
+    }
+    calyx_free(f);
+}
+
+static void the_rate_of_a_grown_table_is_as_described(void **state) {
+    (void)state;
+    enum { KEYS = 150000, ABSENT = 400000 };
+    calyx_filter *f = make_growing(100, 0.01);
+    uint64_t *const numbers = malloc(ABSENT * sizeof *numbers);
+    assert_non_null(numbers);
+    for (uint64_t i = 0; i < ABSENT; i++) numbers[i] = i;
+    assert_ok(calyx_add_many_u64(f, numbers, KEYS, NULL, NULL));
+    const calyx_info info = info_of(f);
+    for (uint64_t i = 0; i < ABSENT; i++) numbers[i] = KEYS + i;
+
+    const double passed =
+        (double)calyx_has_many_u64(f, numbers, ABSENT, NULL) / ABSENT;
+
+    /* 10.6 doublings of the 20 that share the rate. */
+    assert_true(info.fpr_now <= 0.01 * 10.6 / PLANNED_DOUBLINGS);
+    assert_true(fabs(passed - info.fpr_now) <=
+                6.5 * sqrt(info.fpr_now / ABSENT));
+    free(numbers);
+    calyx_free(f);
+}
+
+/* Grow without keys, until the codes have run out of bits. */
+static void keys_stay_when_their_codes_run_out_of_bits(void **state) {
+    (void)state;
+    enum { KEYS = 150 };
+    static const double rates[] = {0.3, 0.1};
+    for (int r = 0; r < 2; r++) {
+        calyx_filter *f = make_fixed(KEYS, rates[r]);
+        add_numbers(f, 0, KEYS);
+        for (int level = 1; level <= 11; level++) {
+            for (int i = 0; i < POSITIONS; i++) {
+                const uint64_t blocks =
+                    segment_blocks(&f->table->t, f->table->segments);
+                const struct part like = {
+                    .shape = {.blocks = blocks,
+                              .probes = f->newest->shape.probes},
+                    .capacity = 1,
+                };
+                assert_ok(allocate_part(f, &like));
+                const uint64_t groups =
+                    groups_now(&f->table->t, f->table->t.stage);
+                for (uint64_t y = 0; y < groups; y++)
+                    assert_true(bucket_move_group(&f->table->t));
+            }
+            assert_has_numbers(f, 0, KEYS);
+            add_numbers(f, 0, KEYS / 10); /* longer codes of the same keys */
+        }
+        for (uint64_t k = 0; k < KEYS; k += 2) {
+            bool found = false;
+            assert_ok(calyx_remove(f, &k, sizeof k, &found));
+            assert_true(found);
+        }
+        for (uint64_t k = 1; k < KEYS; k += 2) assert_true(calyx_has_u64(f, k));
+        calyx_free(f);
+    }
+}
+
+/* ---- Removal ------------------------------------------------------------- */
+
+static void what_was_added_and_removed_is_gone(void **state) {
+    (void)state;
+    enum { KEYS = 30000 };
+    for (int grows = 0; grows <= 1; grows++) {
+        calyx_filter *f =
+            grows ? make_growing(2000, 0.01) : make_fixed(KEYS, 0.01);
+        add_numbers(f, 0, KEYS);
+        for (uint64_t k = 0; k < KEYS; k++) {
+            bool found = false;
+            assert_ok(calyx_remove(f, &k, sizeof k, &found));
+            assert_true(found);
+            if (k % 1000 == 0) assert_has_numbers(f, k + 1, KEYS);
+        }
+        assert_int_equal(info_of(f).items, 0);
+        /* Of entries that stand in two positions one may stay. */
+        assert_true(info_of(f).distinct <= (grows ? 20 : 0));
+        calyx_free(f);
+    }
+}
+
+/* Random additions and removals, beside a table of what must be there. */
+static void a_table_agrees_with_its_model(void **state) {
+    (void)state;
+    enum { KEYS = 700, STEPS = 30000 };
+    static const double rates[] = {0.3, 0.01, 0.00005};
+    for (int r = 0; r < 3; r++) {
+        struct generator random = {17};
+        uint32_t times[KEYS] = {0};
+        calyx_filter *f = make_growing(20, rates[r]);
+        for (int step = 0; step < STEPS; step++) {
+            const size_t i = (size_t)random_below(&random, KEYS);
+            const uint64_t hash = mixed(i);
+            if (random_below(&random, 5) < 3 && times[i] < 4) {
+                assert_ok(add_hash(f, hash));
+                times[i]++;
+            } else if (times[i] > 0) {
+                assert_true(remove_hash(f, hash));
+                times[i]--;
+            }
+            assert_true(times[i] == 0 || has_hash(f, hash));
+            if (step % 2000) continue;
+            for (size_t k = 0; k < KEYS; k++)
+                assert_true(times[k] == 0 || has_hash(f, mixed(k)));
+        }
+        calyx_free(f);
+    }
+}
+
+static void one_key_is_counted_to_15_and_then_stays(void **state) {
+    (void)state;
+    calyx_filter *f = make_fixed(1000, 0.001);
+    for (uint32_t i = 1; i <= 40; i++) {
+        add(f, "rose");
+        assert_int_equal(calyx_count(f, "rose", 4), i < 15 ? i : 15);
+    }
+    bool found = false;
+    for (int i = 0; i < 50; i++) assert_ok(calyx_remove(f, "rose", 4, &found));
+    assert_true(found && has(f, "rose"));
+    assert_false(has(f, "tulip"));
+    assert_ok(calyx_remove(f, "tulip", 5, &found));
+    assert_false(found);
+    calyx_free(f);
+}
+
+/* ---- No room ------------------------------------------------------------- */
+
+/* Hashes that all go to one bucket at any size. */
+static uint64_t crowded(uint64_t i) {
+    return UINT64_C(0x123456789ABCD) << 12 | i;
+}
+
+static void crowded_hashes_end_in_an_error_and_nothing_is_lost(void **state) {
+    (void)state;
+    for (int grows = 0; grows <= 1; grows++) {
+        calyx_filter *f =
+            grows ? make_growing(1000, 0.01) : make_fixed(1000, 0.01);
+        uint64_t n = 0;
+        calyx_status status;
+        for (int same = 0;
+             (status = add_hash(f, crowded(n % 4096))) == CALYX_OK &&
+             same < 5000;
+             same++)
+            n++;
+        /* Hashes that agree in all bits of the code stay at 15 copies. */
+        assert_true(status == CALYX_FULL || status == CALYX_OK);
+        for (uint64_t i = 0; i < n && i < 4096; i++)
+            assert_true(has_hash(f, crowded(i)));
+        for (uint64_t i = 0; i < 500; i++) assert_ok(add_hash(f, mixed(i)));
+        for (uint64_t i = 0; i < 500; i++) assert_true(has_hash(f, mixed(i)));
+        assert_true(info_of(f).capacity <= 20 * 1000);
+        calyx_free(f);
+    }
+}
+
+/* Codes that differ, in one bucket: the first bits are the same. */
+static void a_crowded_bucket_is_full_at_last(void **state) {
+    (void)state;
+    for (int grows = 0; grows <= 1; grows++) {
+        calyx_filter *f =
+            grows ? make_growing(1000, 0.01) : make_fixed(1000, 0.01);
+        uint64_t n = 0;
+        while (n < 100000 &&
+               add_hash(f, UINT64_C(7) << 60 | mixed(n) >> 12) == CALYX_OK)
+            n++;
+        assert_true(n >= 60 && n < 100000);
+        assert_int_equal(add_hash(f, UINT64_C(7) << 60 | mixed(n) >> 12),
+                         CALYX_FULL);
+        for (uint64_t i = 0; i < n; i++)
+            assert_true(has_hash(f, UINT64_C(7) << 60 | mixed(i) >> 12));
+        assert_ok(add_hash(f, UINT64_C(1) << 62));
+        assert_true(info_of(f).bytes <= 64 * 8 * 1000);
+        calyx_free(f);
+    }
+}
+
+static void a_fixed_table_takes_keys_until_it_is_full(void **state) {
+    (void)state;
+    calyx_filter *f = make_fixed(10000, 0.01);
+    uint64_t n = 0;
+    while (calyx_add_u64(f, n, NULL) == CALYX_OK) n++;
+    assert_true(n >= 10000 && n < 12500);
+    assert_has_numbers(f, 0, n);
+    assert_int_equal(info_of(f).items, n);
+    assert_int_equal(info_of(f).parts, 1);
+    calyx_free(f);
+
+    f = make_filter(
+        (calyx_options){.kind = "bucket", .capacity = 500, .strict = true});
+    add_numbers(f, 0, 500);
+    assert_int_equal(calyx_add_u64(f, 1000, NULL), CALYX_FULL);
+    assert_ok(calyx_add_u64(f, 0, NULL)); /* it is there */
+    calyx_free(f);
+}
+
+/* ---- Copies, bytes, files ------------------------------------------------ */
+
+static calyx_filter *decoded(const calyx_filter *f) {
+    const size_t size = (size_t)calyx_encoded_size(f);
+    uint8_t *bytes = aligned_alloc(64, (size + 63) / 64 * 64);
+    calyx_filter *again = NULL, *view = NULL;
+    calyx_error why;
+    assert_non_null(bytes);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    if (calyx_decode(bytes, size, NULL, &again, &why) != CALYX_OK)
+        fail_msg("%s", why.text);
+    assert_ok(calyx_view(bytes, size, NULL, &view, NULL));
+    for (uint64_t i = 0; i < 3000; i++)
+        assert_int_equal(calyx_has_u64(view, i), calyx_has_u64(f, i));
+    assert_int_equal(calyx_add_u64(view, 1, NULL), CALYX_READ_ONLY);
+    calyx_free(view);
+    free(bytes);
+    return again;
+}
+
+/* At any time, also while groups move. */
+static void a_table_from_bytes_goes_on_as_the_first_does(void **state) {
+    (void)state;
+    calyx_filter *f = make_growing(40, 0.01);
+    for (uint64_t i = 0; i < 2000; i++) {
+        assert_ok(calyx_add_u64(f, i, NULL));
+        if (i % 61 && i % 64) continue;
+        calyx_filter *copy = NULL, *again = decoded(f);
+        assert_ok(calyx_copy(f, &copy, NULL));
+        assert_true(same_bodies(f, again) && same_bodies(f, copy));
+        for (uint64_t k = i + 1; k < i + 40; k++) {
+            assert_ok(calyx_add_u64(copy, k, NULL));
+            assert_ok(calyx_add_u64(again, k, NULL));
+        }
+        assert_true(same_bodies(copy, again));
+        assert_has_numbers(again, 0, i + 40);
+        calyx_free(copy);
+        calyx_free(again);
+    }
+    calyx_free(f);
+}
+
+static void a_file_is_mapped_for_reading_and_not_for_writing(void **state) {
+    (void)state;
+    char path[] = "/tmp/calyx-bucket-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    calyx_filter *f = make_growing(100, 0.01), *g = NULL;
+    calyx_error why;
+    add_numbers(f, 0, 5000);
+    assert_ok(calyx_save(f, path, NULL));
+
+    assert_ok(calyx_map(path, CALYX_READ, NULL, &g, NULL));
+    assert_has_numbers(g, 0, 5000);
+    for (uint64_t i = 5000; i < 9000; i++)
+        assert_int_equal(calyx_has_u64(g, i), calyx_has_u64(f, i));
+    calyx_free(g);
+    assert_int_equal(calyx_map(path, CALYX_WRITE, NULL, &g, &why),
+                     CALYX_CANNOT);
+    assert_non_null(strstr(why.text, "load and save it"));
+    calyx_free(f);
+    close(fd);
+    unlink(path);
+}
+
+static void what_a_table_cannot_is_refused(void **state) {
+    (void)state;
+    calyx_filter *f = make_fixed(1000, 0.01), *g = make_fixed(1000, 0.01);
+    calyx_filter *made = NULL;
+    calyx_overlap overlap;
+    uint64_t size;
+    assert_int_equal(calyx_merge(f, g, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_intersect(f, g, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_compare(f, g, &overlap, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_fold(f, 2, &made, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_freeze(f, &made, NULL), CALYX_CANNOT);
+    assert_null(calyx_bits(f, &size));
+    calyx_free(f);
+    calyx_free(g);
+}
+
+static void a_cleared_table_starts_again(void **state) {
+    (void)state;
+    calyx_filter *f = make_growing(100, 0.01), *g = make_growing(100, 0.01);
+    add_numbers(f, 0, 3000);
+    assert_ok(calyx_clear(f));
+    assert_int_equal(count_found(f, 0, 3000), 0);
+    add_numbers(f, 5000, 7000);
+    add_numbers(g, 5000, 7000);
+    assert_true(same_bodies(f, g));
+    calyx_free(f);
+    calyx_free(g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_table_takes_the_bits_that_were_promised),
+        cmocka_unit_test(growth_never_holds_more_than_28_bits_a_key),
+        cmocka_unit_test(every_width_has_its_keys_and_keeps_its_rate),
+        cmocka_unit_test(all_kernels_leave_the_same_bytes),
+        cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
+        cmocka_unit_test(an_addition_moves_at_most_one_group),
+        cmocka_unit_test(the_rate_of_a_grown_table_is_as_described),
+        cmocka_unit_test(keys_stay_when_their_codes_run_out_of_bits),
+        cmocka_unit_test(what_was_added_and_removed_is_gone),
+        cmocka_unit_test(a_table_agrees_with_its_model),
+        cmocka_unit_test(one_key_is_counted_to_15_and_then_stays),
+        cmocka_unit_test(crowded_hashes_end_in_an_error_and_nothing_is_lost),
+        cmocka_unit_test(a_crowded_bucket_is_full_at_last),
+        cmocka_unit_test(a_fixed_table_takes_keys_until_it_is_full),
+        cmocka_unit_test(a_table_from_bytes_goes_on_as_the_first_does),
+        cmocka_unit_test(a_file_is_mapped_for_reading_and_not_for_writing),
+        cmocka_unit_test(what_a_table_cannot_is_refused),
+        cmocka_unit_test(a_cleared_table_starts_again),
+    };
+    return RUN_TESTS(tests);
+}
