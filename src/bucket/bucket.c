@@ -234,7 +234,7 @@ static const struct kernel *const kernels[] = {
 
 const struct kind kind_bucket = {
     .name = "bucket",
-    .code = 9,
+    .code = 10,
     .hash = "xxh3",
     .can = CALYX_CAN_ADD | CALYX_CAN_REMOVE | CALYX_CAN_COUNT | CALYX_CAN_GROW |
            CALYX_CAN_SHARE,
