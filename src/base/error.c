@@ -1,7 +1,9 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 calyx_status fail(calyx_error *why, calyx_status status, const char *format,
                   ...) {
@@ -16,6 +18,13 @@ calyx_status fail(calyx_error *why, calyx_status status, const char *format,
     why->status = status;
     why->os_code = 0;
     return status;
+}
+
+calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
+    const int code = errno;
+    fail(why, CALYX_IO, "%.120s: cannot %s: %.60s", path, what, strerror(code));
+    if (why) why->os_code = code;
+    return CALYX_IO;
 }
 
 calyx_status fail_unknown(calyx_error *why, const char *what, const char *name,

@@ -11,6 +11,9 @@ __attribute__((format(printf, 3, 4))) calyx_status fail(calyx_error *why,
                                                         const char *format,
                                                         ...);
 
+/* "words.calyx: cannot open it: No such file or directory", from errno. */
+calyx_status fail_os(calyx_error *why, const char *path, const char *what);
+
 /* Refuse reserved words of an options struct that are not 0: a newer header has
  * options there that this library does not know. */
 calyx_status check_reserved(const uint64_t *words, size_t n, const char *what,

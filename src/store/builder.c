@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "filter/filter.h"
-#include "store/file.h"
 #include "store/hash_spool.h"
 #include "store/temp_file.h"
 

@@ -23,13 +23,6 @@
 #include "base/error.h"
 #include "store/encoding.h"
 
-calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
-    const int code = errno;
-    fail(why, CALYX_IO, "%.120s: cannot %s: %.60s", path, what, strerror(code));
-    if (why) why->os_code = code;
-    return CALYX_IO;
-}
-
 /* Say which file an error is about. */
 calyx_status fail_in(calyx_error *why, const char *path, calyx_status status) {
     if (!why || status == CALYX_OK) return status;

@@ -4,9 +4,6 @@
 
 #include <calyx/calyx.h>
 
-/* "words.calyx: cannot open it: No such file or directory", from errno. */
-calyx_status fail_os(calyx_error *why, const char *path, const char *what);
-
 /* Put the name of a file before an error that is about its contents. */
 calyx_status fail_in(calyx_error *why, const char *path, calyx_status status);
 

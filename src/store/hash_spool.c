@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/radix_sort.h"
-#include "store/file.h"
 #include "store/temp_file.h"
 
 void spool_init(struct hash_spool *s, const calyx_memory *memory, size_t most,
