@@ -44,7 +44,6 @@ static void add_item(RedisModuleCtx *ctx, struct cuckoo *c,
                      struct cuckoo_hash h, const struct cuckoo_adding *how,
                      struct items *items, size_t i, uint64_t *lines,
                      struct cuckoo_result *result) {
-    enum { REFUSAL = 256 }; /* the price of a refusal by the server, in lines */
     items->answers[i] = items->changed[i] = false;
     if (how->only_new && cuckoo_has(c, h)) {
         *lines += 2 * (uint64_t)c->parts;
@@ -57,9 +56,7 @@ static void add_item(RedisModuleCtx *ctx, struct cuckoo *c,
     }
     items->answers[i] = status == CALYX_OK;
     items->changed[i] = status != CALYX_OK;
-    if (status == CALYX_OK) return;
-    result->status = status;
-    if (status != CALYX_FULL) *lines += REFUSAL;
+    if (status != CALYX_OK) result->status = status;
 }
 
 /* The lines after which adding ends. */

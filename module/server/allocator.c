@@ -41,6 +41,7 @@ void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
     request->ctx = ctx;
     request->held = held;
     request->use = MEMORY_NEW;
+    request->refused = 0;
     request->refusal[0] = '\0';
     current = request;
 }
@@ -52,10 +53,11 @@ void memory_end(calyx_error *why) {
 }
 
 static bool refuse(uint64_t need, uint64_t limit, const char *whose) {
-    if (current)
-        snprintf(current->refusal, sizeof current->refusal,
-                 "it needs %llu bytes, and %s leaves %llu",
-                 (unsigned long long)need, whose, (unsigned long long)limit);
+    if (!current) return false;
+    current->refused = need;
+    snprintf(current->refusal, sizeof current->refusal,
+             "it needs %llu bytes, and %s leaves %llu",
+             (unsigned long long)need, whose, (unsigned long long)limit);
     return false;
 }
 
@@ -84,6 +86,7 @@ static bool must_obey(RedisModuleCtx *ctx) {
 static bool is_allowed(const struct memory_request *r, uint64_t size) {
     static const size_t SMALL = 64 << 10;
     if (must_obey(r->ctx)) return true;
+    if (r->refused && size >= r->refused) return false;
     const uint64_t most = (uint64_t)settings.max_filter_bytes;
     if (most && (r->held > most || size > most - r->held))
         return refuse(size, r->held < most ? most - r->held : 0,

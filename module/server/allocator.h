@@ -41,6 +41,8 @@ struct memory_request {
     RedisModuleCtx *ctx; /* NULL for a command of the server: RESTORE, COPY  */
     uint64_t held;       /* bytes that the filter has                        */
     enum memory_use use;
+    uint64_t refused;  /* bytes; 0 if nothing was. What is not less is refused
+                          without a look at the server's memory */
     char refusal[160]; /* "it needs 9 bytes, and ..."; empty if not refused */
 };
 

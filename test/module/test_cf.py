@@ -483,7 +483,7 @@ def test_memory_is_judged_before_it_is_taken(start):
     assert r("EXISTS", "k") == 0
     assert r("CF.RESERVE", "k", 4, "BUCKETSIZE", 1, "EXPANSION", 32768,
              "MAXITERATIONS", 1) == "OK"
-    answers = r("CF.INSERT", "k", "ITEMS", *range(200000))
+    answers = r("CF.INSERT", "k", "ITEMS", *range(100000))
     assert set(answers) == {1, -1}
     assert re.match(r"ERR Insufficient memory: it needs \d+ bytes, and "
                     r"maxmemory leaves \d+", next(

@@ -266,7 +266,7 @@ def with_other_numbers(generator, fields):
                                            bytes(size)))
         else:
             fields[at] = generator.choice(INTERESTING + [
-                4, 5, 20, 256, 257, 65535, 65536, fields[at] * 2])
+                4, 5, 20, 256, 257, 65535, 65536, fields[at] * 2 % 2**64])
     if generator.random() < 0.1:
         del fields[generator.randrange(len(fields))]
     return fields
