@@ -111,10 +111,6 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
 
 /* ---- The rest ------------------------------------------------------------ */
 
-/* What the server takes for a key and does not count itself: an object and the
- * record of a module's value, of 16 bytes each, and a place in a table. */
-enum { SERVERS_STRUCTS = 16 + 16 + 8 };
-
 static size_t usage(const void *value) {
     const struct filter *f = value;
     const size_t rare = f->rare ? RM_MallocSize(f->rare) : 0;

@@ -17,6 +17,10 @@ void type_attach(RedisModuleKey *key, struct filter *f);
 /* Detach a filter from its key; a placeholder stays there. */
 void type_detach(RedisModuleKey *key, const struct filter *f);
 
+/* What the server takes for a key and does not count itself: an object and the
+ * record of a module's value, of 16 bytes each, and a place in a table. */
+enum { SERVERS_STRUCTS = 16 + 16 + 8 };
+
 /* RDB files and payloads that were refused. */
 extern uint64_t loads_refused;
 

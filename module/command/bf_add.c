@@ -24,7 +24,7 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct items *items, const bool *changed,
                             size_t done) {
     if (!made) {
-        items_replicate(ctx, "BF.MADD", name, items, changed, done);
+        items_replicate(ctx, "BF.MADD", name, NULL, items, changed, done);
         return;
     }
     RedisModuleString *few[FEW_ITEMS];

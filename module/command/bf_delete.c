@@ -59,7 +59,8 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (all && deleted == items->n)
         RM_ReplicateVerbatim(ctx);
     else
-        items_replicate(ctx, "BF.MDEL", name, items, items->answers, items->n);
+        items_replicate(ctx, "BF.MDEL", name, NULL, items, items->answers,
+                        items->n);
     note_change(ctx, name, "bloom.del");
 }
 

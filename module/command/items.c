@@ -41,12 +41,15 @@ RedisModuleString **items_chosen(const struct items *items, const bool *flags,
 }
 
 void items_replicate(RedisModuleCtx *ctx, const char *command,
-                     RedisModuleString *name, const struct items *items,
-                     const bool *flags, size_t n) {
+                     RedisModuleString *name, const char *word,
+                     const struct items *items, const bool *flags, size_t n) {
     RedisModuleString *few[FEW_ITEMS];
     size_t chosen;
     RedisModuleString **out = items_chosen(items, flags, n, few, &chosen);
-    if (chosen > 0) RM_Replicate(ctx, command, "sv", name, out, chosen);
+    if (chosen > 0 && word)
+        RM_Replicate(ctx, command, "scv", name, word, out, chosen);
+    else if (chosen > 0)
+        RM_Replicate(ctx, command, "sv", name, out, chosen);
     if (out != few) RM_Free(out);
 }
 
@@ -76,11 +79,10 @@ static uint64_t item_lines(const struct filter *f) {
 }
 
 static size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
-    enum { HASHED_AS_FAST = 8 }; /* lines of an item, as one of a filter */
     uint64_t work = 0;
     size_t some = 0;
     while (some < n && work < STEP_LINES)
-        work += lines + keys[some++].size / (LINE_BYTES * HASHED_AS_FAST);
+        work += lines + keys[some++].size / BYTES_HASHED_AS_LINE;
     if (some > 1 && work > STEP_LINES) some--;
     return some;
 }

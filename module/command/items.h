@@ -31,10 +31,10 @@ RedisModuleString **items_chosen(const struct items *items, const bool *flags,
                                  size_t n, RedisModuleString **few,
                                  size_t *chosen);
 
-/* Replicate a command of a key and such items. */
+/* Replicate a command of a key, a word unless that is NULL, and such items. */
 void items_replicate(RedisModuleCtx *ctx, const char *command,
-                     RedisModuleString *name, const struct items *items,
-                     const bool *flags, size_t n);
+                     RedisModuleString *name, const char *word,
+                     const struct items *items, const bool *flags, size_t n);
 
 /* Items that are about to be added to a filter or removed, for the jobs that
  * copy it (server/steps.h). */
@@ -47,6 +47,9 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
                          const struct items *items);
 
 /* ---- Many items, in steps ------------------------------------------------ */
+
+/* Bytes of an item that take as long to hash as a line of a filter to read. */
+enum { BYTES_HASHED_AS_LINE = 8 * LINE_BYTES };
 
 /* Are they more than one step may process? The second is for items that touch
  * `lines` cache lines each. */

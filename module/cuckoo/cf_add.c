@@ -69,7 +69,7 @@ static uint64_t most_lines(const struct cuckoo *c, bool in_steps) {
 static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
                        const struct cuckoo_adding *how, struct items *items,
                        bool in_steps, struct cuckoo_result *result) {
-    enum { BATCH = 16, HASHED_AS_FAST = 8 };
+    enum { BATCH = 16 };
     struct cuckoo_hash h[BATCH];
     uint64_t lines = 0;
     size_t done = 0;
@@ -80,7 +80,7 @@ static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
             const calyx_key *const item = &items->keys[done + j];
             h[j] = cuckoo_hash_of(item->data, item->size);
             cuckoo_prefetch(&hint, h[j]);
-            lines += item->size / (LINE_BYTES * HASHED_AS_FAST);
+            lines += item->size / BYTES_HASHED_AS_LINE;
         }
         for (size_t j = 0; j < n && (j == 0 || lines < most_lines(c, in_steps));
              j++)
@@ -90,17 +90,6 @@ static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
     return done;
 }
 
-static void replicate_added(RedisModuleCtx *ctx, RedisModuleString *name,
-                            const struct items *items, size_t n) {
-    RedisModuleString *few[FEW_ITEMS];
-    size_t chosen;
-    RedisModuleString **out =
-        items_chosen(items, items->answers, n, few, &chosen);
-    if (chosen > 0)
-        RM_Replicate(ctx, "CF.INSERT", "scv", name, "ITEMS", out, chosen);
-    if (out != few) RM_Free(out);
-}
-
 /* Add items, all or those of a step, count and replicate them. Nothing of
  * `c` may be used afterwards: a listener of the event may delete it. */
 static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -108,6 +97,7 @@ static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct items *items, bool in_steps,
                         struct cuckoo_result *result) {
     struct memory_request request;
+    result->status = CALYX_OK;
     memory_begin(&request, ctx, c->bytes);
     if (items->n > 1) prefault_pause(true);
     const size_t done = add_some(ctx, c, how, items, in_steps, result);
@@ -124,7 +114,8 @@ static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (!how->made && added == items->n && !in_steps)
         RM_ReplicateVerbatim(ctx);
     else
-        replicate_added(ctx, name, items, done);
+        items_replicate(ctx, "CF.INSERT", name, "ITEMS", items, items->answers,
+                        done);
     if (how->made) note_change(ctx, name, "cuckoo.reserve");
     if (added) note_change(ctx, name, "cuckoo.add");
     return done;

@@ -28,6 +28,7 @@ bool cf_accept(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
     if (!c || !(flags & MUST_BE_COMPLETE) || !cuckoo_is_partial(c)) return true;
     if (flags & FOR_WRITING && is_replayed(ctx)) {
         cuckoo_accept(c);
+        cuckoo_note(c);
         return true;
     }
     reply_loading(ctx, c);
@@ -71,8 +72,7 @@ struct cuckoo *cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
 }
 
 bool cf_may_change(RedisModuleCtx *ctx, struct cuckoo *c) {
-    if (!cuckoo_is_compacting(c)) return true;
-    if (steps_can_wait(ctx)) return false;
+    if (cuckoo_is_compacting(c) && steps_can_wait(ctx)) return false;
     cuckoo_finish_compaction(c);
     cuckoo_trim(c);
     return true;
@@ -83,11 +83,12 @@ uint64_t cf_step_lines(uint64_t of_one) {
 }
 
 bool cf_compact_step(struct cuckoo *c) {
-    if (!cuckoo_is_compacting(c)) return true;
-    const uint64_t most = cf_step_lines(2 * (uint64_t)c->parts + 1);
-    steps_count(cuckoo_compact_step(c, most));
-    if (cuckoo_is_compacting(c)) return false;
-    cuckoo_trim(c);
+    if (cuckoo_is_compacting(c)) {
+        const uint64_t most = cf_step_lines(2 * (uint64_t)c->parts + 1);
+        steps_count(cuckoo_compact_step(c, most));
+        if (cuckoo_is_compacting(c)) return false;
+    }
+    cuckoo_trim(c); /* also if a save has completed it */
     cuckoo_note(c);
     return true;
 }

@@ -84,7 +84,8 @@ static uint64_t power_of_two(uint64_t least) {
     return n;
 }
 
-uint64_t cuckoo_first_bytes(const struct cuckoo_params *params) {
+/* Bytes of the slots that such a filter is made with; 0 if it cannot be. */
+static uint64_t first_bytes(const struct cuckoo_params *params) {
     const uint64_t size = params->bucket_size;
     if (size < 1 || params->capacity / size > CUCKOO_MOST_PART_BYTES) return 0;
     const uint64_t bytes = power_of_two(params->capacity / size) * size;
@@ -149,7 +150,7 @@ calyx_status cuckoo_push(struct cuckoo *c, uint64_t buckets, uint8_t *slots,
 calyx_status cuckoo_new(const struct cuckoo_params *params,
                         const calyx_memory *memory, struct cuckoo **out,
                         calyx_error *why) {
-    const uint64_t bytes = cuckoo_first_bytes(params);
+    const uint64_t bytes = first_bytes(params);
     *out = NULL;
     if (!bytes)
         return cuckoo_fail(why, CALYX_CANNOT,
@@ -223,7 +224,7 @@ static inline bool part_has(const struct cuckoo *c, const struct cuckoo_part *p,
     return cuckoo_slot(c, p, h.fingerprint, h.first, h.second) != NULL;
 }
 
-/* The buckets of the part after the next are prefetched. */
+/* Buckets are prefetched four parts ahead. */
 bool cuckoo_has(const struct cuckoo *c, struct cuckoo_hash h) {
     enum { AHEAD = 4 };
     for (uint32_t i = c->parts; i > 0; i--) {

@@ -83,9 +83,6 @@ calyx_status cuckoo_copy(const struct cuckoo *c, struct cuckoo **out,
                          calyx_error *why);
 void cuckoo_free(struct cuckoo *c); /* NULL is fine */
 
-/* Bytes of the slots that such a filter is made with; 0 if it cannot be. */
-uint64_t cuckoo_first_bytes(const struct cuckoo_params *params);
-
 /* ---- Items --------------------------------------------------------------- */
 
 struct cuckoo_hash {

@@ -18,8 +18,6 @@
  */
 #include "cuckoo/cuckoo_type.h"
 
-#include <string.h>
-
 #include "server/allocator.h"
 
 enum { CUCKOO_ENCODING = 4 };
@@ -192,6 +190,7 @@ static calyx_status load_value(RedisModuleIO *io, struct cuckoo **out,
     is.expansion = RM_LoadUnsigned(io);
     if (RM_IsIOError(io)) return CALYX_IO;
     calyx_status status = cuckoo_check(&is, &bytes, why);
+    if (status == CALYX_OK && !memory_fits(bytes)) return CALYX_NO_MEMORY;
     if (status == CALYX_OK) status = cuckoo_blank(&is, &plain_memory, out, why);
     if (status != CALYX_OK) return status;
     status = load_parts(io, &is, partial, arrived, *out, why);
@@ -239,9 +238,6 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
 
 /* ---- The rest ------------------------------------------------------------ */
 
-/* What the server takes for a key and does not count itself; see type.c. */
-enum { SERVERS_STRUCTS = 16 + 16 + 8 };
-
 static size_t usage(const void *value) {
     const struct cuckoo *const c = value;
     size_t sum = SERVERS_STRUCTS + RM_MallocSize((void *)(uintptr_t)value) +
@@ -277,20 +273,14 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
     return out ? begin_life(out) : NULL;
 }
 
-static void move_block(RedisModuleDefragCtx *ctx, void *pointer) {
-    void *block;
-    memcpy(&block, pointer, sizeof block);
-    void *moved = RM_DefragAlloc(ctx, block);
-    if (moved) memcpy(pointer, &moved, sizeof moved);
-}
-
 static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
                 void **value) {
     (void)key;
-    move_block(ctx, value);
+    memory_move_plain(ctx, value);
     struct cuckoo *const c = *value;
-    move_block(ctx, &c->part);
-    for (uint32_t i = 0; i < c->held; i++) move_block(ctx, &c->part[i].slots);
+    memory_move_plain(ctx, &c->part);
+    for (uint32_t i = 0; i < c->held; i++)
+        memory_move_plain(ctx, &c->part[i].slots);
     return 0;
 }
 

@@ -1,6 +1,4 @@
 /* The redisbloom layout: redisbloom.c behind the interface of filter.h. */
-#include <string.h>
-
 #include "layout/layout.h"
 #include "server/allocator.h"
 
@@ -170,18 +168,11 @@ static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, (long long)f->arrived);
 }
 
-static void move_block(RedisModuleDefragCtx *ctx, void *pointer) {
-    void *block;
-    memcpy(&block, pointer, sizeof block);
-    void *moved = RM_DefragAlloc(ctx, block);
-    if (moved) memcpy(pointer, &moved, sizeof moved);
-}
-
 static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
-    move_block(ctx, &f->chain);
-    move_block(ctx, &f->chain->link);
+    memory_move_plain(ctx, &f->chain);
+    memory_move_plain(ctx, &f->chain->link);
     for (uint32_t i = 0; i < f->chain->links; i++)
-        move_block(ctx, &f->chain->link[i].body);
+        memory_move_plain(ctx, &f->chain->link[i].body);
 }
 
 const struct filter_layout redisbloom_layout = {

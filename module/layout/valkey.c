@@ -324,18 +324,11 @@ static void digest_filter(const struct filter *f, RedisModuleDigest *digest) {
     RM_DigestAddLongLong(digest, (long long)f->arrived);
 }
 
-static void move_block(RedisModuleDefragCtx *ctx, void *pointer) {
-    void *block;
-    memcpy(&block, pointer, sizeof block);
-    void *const moved = RM_DefragAlloc(ctx, block);
-    if (moved) memcpy(pointer, &moved, sizeof moved);
-}
-
 static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
-    move_block(ctx, &f->valkey);
-    move_block(ctx, &f->valkey->part);
+    memory_move_plain(ctx, &f->valkey);
+    memory_move_plain(ctx, &f->valkey->part);
     for (uint32_t i = 0; i < f->valkey->parts; i++)
-        move_block(ctx, &f->valkey->part[i].blob);
+        memory_move_plain(ctx, &f->valkey->part[i].blob);
 }
 
 const struct filter_layout valkey_layout = {

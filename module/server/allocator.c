@@ -282,3 +282,10 @@ void *memory_move(void *context, void *block, size_t size) {
     if (place != raw + was_at) memmove(place, raw + was_at, size);
     return store_raw(place, raw);
 }
+
+void memory_move_plain(RedisModuleDefragCtx *ctx, void *pointer) {
+    void *block;
+    memcpy(&block, pointer, sizeof block);
+    void *moved = RM_DefragAlloc(ctx, block);
+    if (moved) memcpy(pointer, &moved, sizeof moved);
+}

@@ -71,4 +71,8 @@ uint64_t memory_allocations(void);
  * context is the RedisModuleDefragCtx. */
 void *memory_move(void *context, void *block, size_t size);
 
+/* The same for a block of plain memory, or of RM_Alloc. `pointer` is the
+ * address of the pointer to it, of any type. */
+void memory_move_plain(RedisModuleDefragCtx *ctx, void *pointer);
+
 #endif

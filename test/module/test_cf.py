@@ -495,6 +495,19 @@ def test_memory_is_judged_before_it_is_taken(start):
     assert int(info(r, "bf_calyx")["bf_memory_refusals"]) >= 5
 
 
+def test_a_copy_and_a_payload_that_do_not_fit_are_refused(start):
+    r = start().client()
+    r("CF.RESERVE", "k", 2**20)
+    r("CF.ADD", "k", "a")
+    data = r("DUMP", "k")
+    assert r("CONFIG", "SET", PREFIX + "calyx-max-filter-bytes", 1000) == "OK"
+    assert isinstance(r("COPY", "k", "l"), Error)
+    assert isinstance(r("RESTORE", "l", 0, data), Error)
+    assert r("DBSIZE") == 1
+    r("CONFIG", "SET", PREFIX + "calyx-max-filter-bytes", 0)
+    assert r("RESTORE", "l", 0, data) == "OK"
+
+
 def test_a_header_cannot_ask_for_more_than_the_machine_has(r):
     answer = r("CF.LOADCHUNK", "k", 1, header(3, 2**30, 0, 60000, 4))
     assert re.match(r"ERR Insufficient memory to create filter: it needs \d+ "

@@ -111,6 +111,7 @@ def test_a_digest_in_the_midst_completes_it(full):
     assert client.read() == "OK"
     before = int(info(r, "bf_calyx")["bf_cuckoo_filter_bytes"])
     assert before == r("CF.INFO", "k")[1] + r("CF.INFO", "copy")[1]
+    assert abs(r("MEMORY", "USAGE", "k") - r("MEMORY", "USAGE", "copy")) < 100
 
 
 @pytest.mark.parametrize("how", [("RENAME", "k", "other"), ("UNLINK", "k"),
