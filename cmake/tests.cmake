@@ -56,7 +56,7 @@ add_library(unit_support STATIC test/unit/support.c test/unit/support_files.c)
 target_include_directories(unit_support PRIVATE
     include src ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
 
-set_source_files_properties(test/unit/inline_view.c PROPERTIES
+set_source_files_properties(test/unit/inline_view.c test/unit/twins.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
 set(unit_dump_needs ${wire})
 foreach(source IN LISTS unit_tests)

@@ -141,11 +141,14 @@ CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
  */
 CALYX_API calyx_status calyx_remove(calyx_filter *f, const void *key,
                                     size_t size, bool *found);
+CALYX_API calyx_status calyx_remove_u64(calyx_filter *f, uint64_t number,
+                                        bool *found);
 
 /* Upper bound of the number of times that a key was added; 0 is certain. Kinds
  * with CALYX_CAN_COUNT count to 15, which means "15 or more"; others to 1. */
 CALYX_API uint32_t calyx_count(const calyx_filter *f, const void *key,
                                size_t size);
+CALYX_API uint32_t calyx_count_u64(const calyx_filter *f, uint64_t number);
 
 /* A short phrase for a status: "out of memory". Never NULL. */
 CALYX_API const char *calyx_status_text(calyx_status status);
@@ -205,8 +208,24 @@ CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
  * seed or key agree on it, so one hash serves lookups in many filters. */
 CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
                               size_t size);
+CALYX_API uint64_t calyx_hash_u64(const calyx_filter *f, uint64_t number);
 CALYX_API void calyx_hash_many(const calyx_filter *f, const calyx_key *keys,
                                size_t n, uint64_t *hashes);
+CALYX_API void calyx_hash_many_u64(const calyx_filter *f,
+                                   const uint64_t *numbers, size_t n,
+                                   uint64_t *hashes);
+
+/* Do these filters agree on the hash of every key? Their kinds and sizes may
+ * differ. */
+CALYX_API bool calyx_same_hash(const calyx_filter *a, const calyx_filter *b);
+
+/* As the calls for one key, without the hashing. */
+CALYX_API calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash,
+                                      bool *fresh);
+CALYX_API bool calyx_has_hash(const calyx_filter *f, uint64_t hash);
+CALYX_API calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash,
+                                         bool *found);
+CALYX_API uint32_t calyx_count_hash(const calyx_filter *f, uint64_t hash);
 
 /* As the calls for many keys, without the hashing. Hashes must be well mixed in
  * all 64 bits; small integers are not, and make every lookup return true. */
@@ -402,6 +421,10 @@ CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
 
 /* The same without reading: fpr_now, fill and distinct are 0. */
 CALYX_API void calyx_info_of(const calyx_filter *f, calyx_info *info);
+
+/* Bytes of memory that the filter holds, its own structs included. Of a filter
+ * in place, without the bytes that it is in. */
+CALYX_API uint64_t calyx_memory_bytes(const calyx_filter *f);
 
 /* One part of a filter that grew; number 0 is the oldest. False if there is no
  * such part. */
@@ -625,9 +648,15 @@ CALYX_API void calyx_live_free(calyx_live *live);
 #define CALYX_VERSION_MINOR 1
 #define CALYX_VERSION_PATCH 0
 
+/* In one number: 1002003 is 1.2.3. */
+#define CALYX_VERSION                                             \
+    (CALYX_VERSION_MAJOR * 1000000 + CALYX_VERSION_MINOR * 1000 + \
+     CALYX_VERSION_PATCH)
+
 /* The version of the library that runs, such as "0.1.0". The macros above are
  * of the header that the program was compiled with. */
 CALYX_API const char *calyx_version(void);
+CALYX_API uint32_t calyx_version_number(void);
 
 /* Names, the default first; each list ends with NULL. Kernels are those that
  * this processor can run; the environment variable CALYX_KERNEL sets the
@@ -840,6 +869,10 @@ CALYX_API void calyx_prefetch_hint_of(const calyx_filter *f,
                                       calyx_prefetch_hint *hint);
 CALYX_API void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
                               size_t size);
+CALYX_API void calyx_prefetch_u64(const calyx_prefetch_hint *hint,
+                                  uint64_t number);
+CALYX_API void calyx_prefetch_hash(const calyx_prefetch_hint *hint,
+                                   uint64_t hash);
 
 /* ---- Inline view --------------------------------------------------------- */
 
@@ -851,6 +884,15 @@ typedef struct calyx_inline_view {
 } calyx_inline_view;
 
 CALYX_API void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view);
+
+/* The same for lookups alone, of a filter that is const: one of a calyx_live,
+ * or one that other threads add to. */
+typedef struct calyx_inline_reader {
+    calyx_inline_view view;
+} calyx_inline_reader;
+
+CALYX_API void calyx_inline_reader_of(const calyx_filter *f,
+                                      calyx_inline_reader *reader);
 
 /* The words of layout 1, for <calyx/inline.h> and the library. Code that was
  * compiled with another layout than the library uses only the first two: it

@@ -121,6 +121,11 @@ static inline bool calyx_inline_has_u64(const calyx_inline_view *view,
     return calyx_has_u64(calyx_inline_filter(view), number);
 }
 
+static inline bool calyx_inline_reader_has_u64(
+    const calyx_inline_reader *reader, uint64_t number) {
+    return calyx_inline_has_u64(&reader->view, number);
+}
+
 static inline calyx_status calyx_inline_add_u64(const calyx_inline_view *view,
                                                 uint64_t number, bool *fresh) {
 #if CALYX_INLINES

@@ -479,6 +479,11 @@ void calyx_hash_many(const calyx_filter *f, const calyx_key *keys, size_t n,
     f->hash->many(&f->secret, keys, n, 0, hashes);
 }
 
+void calyx_hash_many_u64(const calyx_filter *f, const uint64_t *numbers,
+                         size_t n, uint64_t *hashes) {
+    f->hash->numbers(&f->secret, f->kernel->level, numbers, n, hashes);
+}
+
 calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys, size_t n,
                             bool *fresh, size_t *done) {
     return add_keys(f, &(struct key_list){.bytes = keys, .n = n}, fresh, done);

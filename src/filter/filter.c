@@ -210,6 +210,15 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
     return move(context, f, sizeof *f);
 }
 
+uint64_t calyx_memory_bytes(const calyx_filter *f) {
+    uint64_t bytes = sizeof *f;
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
+    if (f->comment) bytes += COMMENT_BYTES;
+    if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
+    return bytes;
+}
+
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {

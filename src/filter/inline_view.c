@@ -5,23 +5,25 @@
 #include "hash/xxh3.h"
 #include "kind/line.h"
 
-/* Inlined code makes no checks per key. So the filter must have one part, no
- * limit, and memory that only its owner changes. */
-static bool can_inline(const calyx_filter *f) {
+/* Inlined code makes no checks per key. So the filter must have one part, and
+ * memory that only its owner changes; to add, also no limit. */
+static bool can_inline_lookups(const calyx_filter *f) {
     return f->kind == &kind_line && f->hash->is_xxh3 && f->growth == 0 &&
-           !newest_of(f)->older && !f->strict && !f->concurrent &&
-           !f->read_only && !f->image && f->kernel->level != CPU_SCALAR;
+           !newest_of(f)->older && !f->image && f->kernel->level != CPU_SCALAR;
+}
+
+static bool can_inline_adds(const calyx_filter *f) {
+    return can_inline_lookups(f) && !f->strict && !f->concurrent &&
+           !f->read_only;
 }
 
 static uint64_t address(const void *at) {
     return (uint64_t)(uintptr_t)at;
 }
 
-void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view) {
-    memset(view, 0, sizeof *view);
-    uint64_t *const words = view->words;
+static void fill_view(const calyx_filter *f, bool inlines, uint64_t *words) {
     words[CALYX_INLINE_FILTER] = address(f);
-    if (!can_inline(f)) return;
+    if (!inlines) return;
     const struct part *const p = newest_of(f);
     const struct line_choice choice = line_choices[p->shape.probes];
     words[CALYX_INLINE_NUMBER] = CALYX_INLINE_LAYOUT;
@@ -34,4 +36,15 @@ void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view) {
         address((const uint8_t *)line_rows + choice.first);
     words[CALYX_INLINE_ROW_MASK] = choice.mask;
     words[CALYX_INLINE_TWICE] = choice.twice;
+}
+
+void calyx_inline_view_of(calyx_filter *f, calyx_inline_view *view) {
+    memset(view, 0, sizeof *view);
+    fill_view(f, can_inline_adds(f), view->words);
+}
+
+void calyx_inline_reader_of(const calyx_filter *f,
+                            calyx_inline_reader *reader) {
+    memset(reader, 0, sizeof *reader);
+    fill_view(f, can_inline_lookups(f), reader->view.words);
 }

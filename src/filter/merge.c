@@ -13,6 +13,11 @@
 
 /* ---- Do they fit? -------------------------------------------------------- */
 
+bool calyx_same_hash(const calyx_filter *a, const calyx_filter *b) {
+    return a->hash == b->hash && a->secret.seed == b->secret.seed &&
+           memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) == 0;
+}
+
 /* All but the shapes. */
 static calyx_status check_hash(const calyx_filter *a, const calyx_filter *b,
                                calyx_error *why) {

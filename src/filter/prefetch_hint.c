@@ -30,17 +30,37 @@ void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
     memcpy(hint, &inner, sizeof inner);
 }
 
-void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
-                    size_t size) {
+static inline struct prefetch_hint inner_of(const calyx_prefetch_hint *hint) {
     struct prefetch_hint inner;
     memcpy(&inner, hint, sizeof inner);
-    if (!inner.kernel) return;
-    const uint64_t hash = inner.hash->one(&inner.secret, key, size);
-    if (inner.stride) {
-        prefetch_l1(inner.body +
-                    inner.stride * scale64(hash, inner.shape.blocks));
+    return inner;
+}
+
+static inline void prefetch_hash(const struct prefetch_hint *inner,
+                                 uint64_t hash) {
+    if (inner->stride) {
+        prefetch_l1(inner->body +
+                    inner->stride * scale64(hash, inner->shape.blocks));
         return;
     }
     const struct batch behind = {.hashes = &hash, .more = 1};
-    inner.kernel->has_batch(inner.body, &inner.shape, behind, NULL);
+    inner->kernel->has_batch(inner->body, &inner->shape, behind, NULL);
+}
+
+void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
+                    size_t size) {
+    const struct prefetch_hint inner = inner_of(hint);
+    if (inner.kernel)
+        prefetch_hash(&inner, inner.hash->one(&inner.secret, key, size));
+}
+
+void calyx_prefetch_u64(const calyx_prefetch_hint *hint, uint64_t number) {
+    const struct prefetch_hint inner = inner_of(hint);
+    if (inner.kernel)
+        prefetch_hash(&inner, inner.hash->number(&inner.secret, number));
+}
+
+void calyx_prefetch_hash(const calyx_prefetch_hint *hint, uint64_t hash) {
+    const struct prefetch_hint inner = inner_of(hint);
+    if (inner.kernel) prefetch_hash(&inner, hash);
 }

@@ -156,18 +156,16 @@ NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
     return add_hash(f, hash_number(f, number), fresh ? fresh : &ignored);
 }
 
-calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
-                          bool *found) {
+calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash, bool *found) {
     if (!is_counting(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
-    const enum removal became = remove_hash(f, calyx_hash(f, key, size));
+    const enum removal became = remove_hash(f, hash);
     if (found) *found = became != KEY_ABSENT;
     return CALYX_OK;
 }
 
-uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
+uint32_t calyx_count_hash(const calyx_filter *f, uint64_t hash) {
     enum { COUNT_MAX = 15 }; /* or more */
-    const uint64_t hash = calyx_hash(f, key, size);
     /* The counters of a key are in other ranges than its bits. */
     if (f->ranges && is_counting(f)) f->ranges->verify_rest(f);
     if (f->first_layer) return has_hash(f, hash);
@@ -178,4 +176,37 @@ uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
     uint32_t count = p != NULL;
     if (p && is_counting(f)) count = f->kind->count(p->body, &p->shape, hash);
     return count ? count : is_truncated(f);
+}
+
+/* ---- The same for keys, numbers and hashes ------------------------------- */
+
+uint64_t calyx_hash_u64(const calyx_filter *f, uint64_t number) {
+    return hash_number(f, number);
+}
+
+bool calyx_has_hash(const calyx_filter *f, uint64_t hash) {
+    return has_hash(f, hash);
+}
+
+NO_CANARY calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash,
+                                      bool *fresh) {
+    bool ignored;
+    return add_hash(f, hash, fresh ? fresh : &ignored);
+}
+
+calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
+                          bool *found) {
+    return calyx_remove_hash(f, calyx_hash(f, key, size), found);
+}
+
+calyx_status calyx_remove_u64(calyx_filter *f, uint64_t number, bool *found) {
+    return calyx_remove_hash(f, hash_number(f, number), found);
+}
+
+uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
+    return calyx_count_hash(f, calyx_hash(f, key, size));
+}
+
+uint32_t calyx_count_u64(const calyx_filter *f, uint64_t number) {
+    return calyx_count_hash(f, hash_number(f, number));
 }
