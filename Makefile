@@ -54,6 +54,8 @@ bench:
 	@mkdir -p build/bench
 	@build/calyx-bench --json build/bench/bench.json $(BENCH)
 	@bench/charts build/bench build/bench/bench.json
+	@! cmake --build build -j $(JOBS) --target calyx-bench-small 2>/dev/null >/dev/null || \
+	    build/calyx-bench-small
 
 # The command against a floor; COMMAND=--lines=5000000 for a tenth of it.
 bench-command:

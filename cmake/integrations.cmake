@@ -12,6 +12,18 @@ target_include_directories(calyx_leveldb
     PUBLIC integrations/leveldb ${LEVELDB_INCLUDE})
 target_link_libraries(calyx_leveldb PUBLIC calyx_static)
 
+# Beside LevelDB's own policy: its C++ interface, and so a C++ compiler.
+include(CheckLanguage)
+check_language(CXX)
+if(CMAKE_CXX_COMPILER)
+    enable_language(CXX)
+    add_executable(calyx-bench-small EXCLUDE_FROM_ALL bench/small_filters.cpp)
+    target_link_libraries(calyx-bench-small PRIVATE
+        calyx_leveldb ${LEVELDB_LIBRARY})
+    set_target_properties(calyx-bench-small PROPERTIES
+        CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
+endif()
+
 add_executable(disk_store examples/disk-store/disk_store.c)
 target_link_libraries(disk_store PRIVATE
     calyx_leveldb ${LEVELDB_LIBRARY} ${CMAKE_DL_LIBS})

@@ -778,6 +778,60 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
                                        const void *bytes, size_t size,
                                        calyx_filter **out, calyx_error *why);
 
+/* ---- Bits where they lie ------------------------------------------------- */
+
+/*
+ * For storage engines, which have thousands of small filters in their blocks:
+ * lookups in bits at any address, without a filter and without memory. A shape
+ * says how to read them. It holds for this library: store the name of the kind
+ * and the other two numbers. A block of "flat" is one bit.
+ *
+ *     calyx_shape_plan(&want, &shape, &why);       // once
+ *     hash = calyx_hash(any, key, size);           // of any filter, or yours
+ *     found = calyx_bits_has(shape, bits, hash);
+ *
+ * The bits are those of calyx_bits and doc/FORMAT.md: for "split" with "xxh64"
+ * those of Parquet. The calls check the shape, and cannot check the bits: there
+ * must be calyx_shape_bytes of them. A shape that no kind has is all zeros, its
+ * rate is 1, and lookups return true. Nobody may change bits that are read.
+ */
+typedef struct calyx_shape {
+    uint64_t blocks;
+    uint32_t probes;
+    uint32_t kind; /* its place in calyx_kinds(), from 1 */
+} calyx_shape;
+
+/* The shape of what calyx_new would make of these options. CALYX_CANNOT for
+ * kinds that count and for growth. */
+CALYX_API calyx_status calyx_shape_plan(const calyx_options *want,
+                                        calyx_shape *shape, calyx_error *why);
+
+/* A shape of the same kind for this number of bits, and probes. Takes no time.
+ */
+CALYX_API calyx_shape calyx_shape_resize(calyx_shape like, uint64_t bits,
+                                         uint32_t probes);
+
+/* The bytes of the bits, and the rate to expect with this number of keys. */
+CALYX_API uint64_t calyx_shape_bytes(calyx_shape shape);
+CALYX_API double calyx_shape_rate(calyx_shape shape, uint64_t keys);
+
+CALYX_API bool calyx_bits_has(calyx_shape shape, const void *bits,
+                              uint64_t hash);
+
+/* Returns the number found. As fast as calyx_has_hashes if the address is a
+ * multiple of 64. */
+CALYX_API size_t calyx_bits_has_many(calyx_shape shape, const void *bits,
+                                     const uint64_t *hashes, size_t n,
+                                     bool *found);
+
+/* Write the bits of n hashes to a buffer of calyx_shape_bytes; or add them to
+ * the bits that are there. CALYX_BAD_ARGUMENT if this is no shape. */
+CALYX_API calyx_status calyx_bits_build(calyx_shape shape,
+                                        const uint64_t *hashes, size_t n,
+                                        void *buffer);
+CALYX_API calyx_status calyx_bits_add(calyx_shape shape, void *bits,
+                                      const uint64_t *hashes, size_t n);
+
 /* ---- Sections ------------------------------------------------------------ */
 
 /*

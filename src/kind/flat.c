@@ -227,6 +227,23 @@ static double fpr(const struct shape *shape, double items) {
     return fmin(1, fmax(0, rate));
 }
 
+static bool has_in_bits(const uint8_t *bits, const struct shape *shape,
+                        uint64_t hash) {
+    for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
+        const uint64_t bit = scale64(hash, shape->blocks);
+        if (!(bits[bit / 8] >> bit % 8 & 1)) return false;
+    }
+    return true;
+}
+
+static void add_to_bits(uint8_t *bits, const struct shape *shape,
+                        uint64_t hash) {
+    for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
+        const uint64_t bit = scale64(hash, shape->blocks);
+        bits[bit / 8] = (uint8_t)(bits[bit / 8] | 1u << bit % 8);
+    }
+}
+
 static size_t offsets(const struct shape *shape, uint64_t hash, uint64_t *at) {
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash))
         at[i] = scale64(hash, shape->blocks) / 8;
@@ -253,6 +270,8 @@ const struct kind kind_flat = {
     .block_bits = 1,
     .offsets = offsets,
     .has_in_copies = has_in_copies,
+    .has_in_bits = has_in_bits,
+    .add_to_bits = add_to_bits,
     .most_blocks = UINT64_C(1) << 44,
     .most_probes = MOST_PROBES,
     .probe_step = 1,

@@ -121,6 +121,13 @@ struct kind {
     bool (*has_in_copies)(const struct shape *shape, uint64_t hash,
                           const uint8_t *copies);
 
+    /* One hash in bits at any address, not a byte longer than the blocks are,
+     * that nobody else changes. NULL for kinds that are more than bits. */
+    bool (*has_in_bits)(const uint8_t *bits, const struct shape *shape,
+                        uint64_t hash);
+    void (*add_to_bits)(uint8_t *bits, const struct shape *shape,
+                        uint64_t hash);
+
     uint64_t most_blocks; /* that a shape may have             */
     uint32_t most_probes;
     uint32_t probe_step; /* the fewest; others are multiples  */
@@ -170,5 +177,6 @@ bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
+const struct kind *kind_at(uint32_t number);     /* in calyx_kinds(); or NULL */
 
 #endif

@@ -46,6 +46,10 @@ const struct kind *kind_coded(uint32_t code) {
     return NULL;
 }
 
+const struct kind *kind_at(uint32_t number) {
+    return number < COUNT ? table[number] : NULL;
+}
+
 uint32_t calyx_kind_can(const char *name) {
     const struct kind *const kind = kind_named(name);
     return kind ? kind->can : 0;

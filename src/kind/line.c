@@ -269,6 +269,42 @@ static bool has_in_copies_of_two(const struct shape *shape, uint64_t hash,
            in_line(copies + LINE_BYTES, &second, choice);
 }
 
+/* ---- Bits at any address ------------------------------------------------- */
+
+/* Lookups want a line that is aligned; adding does not. */
+static bool in_unaligned_line(const uint8_t *line, uint64_t hash,
+                              struct line_choice choice) {
+    struct line_mask copy;
+    __builtin_memcpy(&copy, line, LINE_BYTES);
+    return in_line((const uint8_t *)&copy, &hash, choice);
+}
+
+static bool line_has_in_bits(const uint8_t *bits, const struct shape *shape,
+                             uint64_t hash) {
+    return in_unaligned_line(bits + line_offset(hash, shape), hash,
+                             line_choices[shape->probes]);
+}
+
+static void line_add_to_bits(uint8_t *bits, const struct shape *shape,
+                             uint64_t hash) {
+    line_add_one(bits, shape, &hash);
+}
+
+static bool line2_has_in_bits(const uint8_t *bits, const struct shape *shape,
+                              uint64_t hash) {
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    return in_unaligned_line(bits + line_offset(hash, shape), hash, choice) &&
+           in_unaligned_line(bits + line_offset(second, shape), second, choice);
+}
+
+static void line2_add_to_bits(uint8_t *bits, const struct shape *shape,
+                              uint64_t hash) {
+    line2_add_one(bits, shape, &hash);
+}
+
+/* ---- The kinds' tables --------------------------------------------------- */
+
 static const struct kernel *const line_kernels[] = {
 #if ON_X86
     &line_avx512, &line_avx2,
@@ -308,6 +344,8 @@ const struct kind kind_line = {
     .can = CAN_BLOOM | CALYX_CAN_RANGE,
     .block_bits = 8 * LINE_BYTES,
     .one_block = true,
+    .has_in_bits = line_has_in_bits,
+    .add_to_bits = line_add_to_bits,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = 2 * LINE_COLUMNS,
     .probe_step = 1,
@@ -327,6 +365,8 @@ const struct kind kind_line2 = {
     .block_bits = 8 * LINE_BYTES,
     .offsets = offsets_of_two,
     .has_in_copies = has_in_copies_of_two,
+    .has_in_bits = line2_has_in_bits,
+    .add_to_bits = line2_add_to_bits,
     .most_blocks = UINT64_C(1) << 35,
     .most_probes = 4 * LINE_COLUMNS,
     .probe_step = 2,

@@ -170,6 +170,22 @@ static bool has_in_copies(const struct shape *shape, uint64_t hash,
     return has(copies + split_offset(hash, shape) % 64, &one, &hash);
 }
 
+/* ---- Bits at any address ------------------------------------------------- */
+
+static bool has_in_bits(const uint8_t *bits, const struct shape *shape,
+                        uint64_t hash) {
+    const uint8_t *const block = bits + split_offset(hash, shape);
+    uint32_t missing = 0;
+    for (int lane = 0; lane < SPLIT_LANES; lane++)
+        missing |= lane_bit(hash, lane) & ~load32(block + 4 * lane);
+    return missing == 0;
+}
+
+static void add_to_bits(uint8_t *bits, const struct shape *shape,
+                        uint64_t hash) {
+    add(bits, shape, &hash); /* which wants no alignment */
+}
+
 /* ---- The kind ------------------------------------------------------------ */
 
 static const struct kernel *const kernels[] = {
@@ -194,6 +210,8 @@ const struct kind kind_split = {
     .block_bits = 8 * SPLIT_BYTES,
     .offsets = offsets,
     .has_in_copies = has_in_copies,
+    .has_in_bits = has_in_bits,
+    .add_to_bits = add_to_bits,
     .most_blocks = UINT32_MAX,
     .most_probes = SPLIT_LANES,
     .probe_step = SPLIT_LANES,
