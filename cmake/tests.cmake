@@ -274,13 +274,18 @@ add_test(NAME crash.faults COMMAND ${PYTHON3}
 set_tests_properties(crash.faults PROPERTIES PROCESSORS 2 TIMEOUT 1800
     ENVIRONMENT "CALYX_MODULE=$<TARGET_FILE:calyx_module>;PYTHONDONTWRITEBYTECODE=1")
 
-# The same options come to the same sizes everywhere.
-add_executable(plans test/portable/plans.c)
-target_include_directories(plans PRIVATE include/calyx)
-target_link_libraries(plans PRIVATE calyx_static)
-set_target_properties(plans PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
-add_test(NAME portable.plans COMMAND
-    ${PROJECT_SOURCE_DIR}/test/portable/compare-plans $<TARGET_FILE:plans>)
+# The same options come to the same sizes everywhere, and the same keys to the
+# same bytes; dev/check-platforms runs these elsewhere.
+set(portable ${PROJECT_SOURCE_DIR}/test/portable)
+foreach(name plans filters)
+    add_executable(portable_${name} test/portable/${name}.c)
+    target_include_directories(portable_${name} PRIVATE include/calyx)
+    target_link_libraries(portable_${name} PRIVATE calyx_static Threads::Threads)
+    set_target_properties(portable_${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY test)
+    add_test(NAME portable.${name} COMMAND ${portable}/compare
+        ${portable}/${name}.txt $<TARGET_FILE:portable_${name}>)
+endforeach()
 
 # Makes the files of test/golden; kept compiling, and run by hand.
 add_executable(golden_make test/golden/make.c)

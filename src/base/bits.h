@@ -5,6 +5,7 @@
 #ifndef CALYX_BITS_H
 #define CALYX_BITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -86,6 +87,26 @@ static inline void set64(void *p, uint64_t bits) {
     store64(p, load64(p) | bits);
 #else
     __atomic_fetch_or((uint64_t *)p, little64(bits), __ATOMIC_RELAXED);
+#endif
+}
+
+/* Change a byte from one value to another, if it has that one. Compilers for
+ * RISC-V call libatomic for a byte; so it is done with the word around it, all
+ * of which must be the caller's. */
+static inline bool change_byte(uint8_t *p, uint8_t from, uint8_t to) {
+#if defined(__riscv)
+    uint32_t *const word = (uint32_t *)(void *)(p - (uintptr_t)p % 4);
+    const unsigned shift = 8 * ((uintptr_t)p % 4);
+    uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while ((uint8_t)(old >> shift) == from)
+        if (__atomic_compare_exchange_n(
+                word, &old, old ^ (uint32_t)(from ^ to) << shift, true,
+                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return true;
+    return false;
+#else
+    return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 #endif
 }
 

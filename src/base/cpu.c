@@ -10,6 +10,8 @@ static const char *const names[] = {
     "avx2",
 #elif ON_SIMD128
     "simd128",
+#elif ON_NEON
+    "neon",
 #endif
     "scalar",
     NULL,
@@ -27,6 +29,8 @@ enum cpu_level cpu_best(void) {
         return CPU_AVX2;
 #elif ON_SIMD128
     return CPU_SIMD128; /* or this would not have been let in */
+#elif ON_NEON
+    return CPU_NEON; /* every processor of 64 bits has it */
 #endif
     return CPU_SCALAR;
 }

@@ -11,6 +11,9 @@ enum cpu_level { CPU_SCALAR, CPU_AVX2, CPU_AVX512 };
 #elif defined(__wasm_simd128__)
 #define ON_SIMD128 1
 enum cpu_level { CPU_SCALAR, CPU_SIMD128 };
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ON_NEON 1
+enum cpu_level { CPU_SCALAR, CPU_NEON };
 #else
 enum cpu_level { CPU_SCALAR };
 #endif

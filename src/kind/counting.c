@@ -274,6 +274,8 @@ static const struct kernel *const counting_kernels[] = {
     &counting_avx512, &counting_avx2,
 #elif ON_SIMD128
     &counting_simd128,
+#elif ON_NEON
+    &counting_neon,
 #endif
     &counting_scalar};
 

@@ -310,6 +310,8 @@ static const struct kernel *const line_kernels[] = {
     &line_avx512, &line_avx2,
 #elif ON_SIMD128
     &line_simd128,
+#elif ON_NEON
+    &line_neon,
 #endif
     &line_scalar};
 
@@ -318,6 +320,8 @@ static const struct kernel *const line_atomic_kernels[] = {
     &line_avx512_atomic, &line_avx2_atomic,
 #elif ON_SIMD128
     &line_simd128_atomic,
+#elif ON_NEON
+    &line_neon_atomic,
 #endif
     &line_scalar_atomic};
 
@@ -326,6 +330,8 @@ static const struct kernel *const line2_kernels[] = {
     &line2_avx512, &line2_avx2,
 #elif ON_SIMD128
     &line2_simd128,
+#elif ON_NEON
+    &line2_neon,
 #endif
     &line2_scalar};
 
@@ -334,6 +340,8 @@ static const struct kernel *const line2_atomic_kernels[] = {
     &line2_avx512_atomic, &line2_avx2_atomic,
 #elif ON_SIMD128
     &line2_simd128_atomic,
+#elif ON_NEON
+    &line2_neon_atomic,
 #endif
     &line2_scalar_atomic};
 

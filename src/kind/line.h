@@ -131,6 +131,9 @@ extern const struct kernel line2_avx512, line2_avx512_atomic, counting_avx512;
 extern const struct kernel line_simd128, line_simd128_atomic;
 extern const struct kernel line2_simd128, line2_simd128_atomic;
 extern const struct kernel counting_simd128;
+#elif ON_NEON
+extern const struct kernel line_neon, line_neon_atomic;
+extern const struct kernel line2_neon, line2_neon_atomic, counting_neon;
 #endif
 
 /* The rate of a line filter that holds `items` keys (line_rate.c), and the mean

@@ -21,8 +21,8 @@ struct follow {
     calyx_open_options how; /* points into this struct */
     uint8_t key[16];
     calyx_memory memory;
-    bool busy;   /* a thread is looking; others need not */
-    size_t size; /* of this struct with the path         */
+    uint32_t busy; /* a thread is looking; others need not */
+    size_t size;   /* of this struct with the path         */
     char path[];
 };
 
@@ -121,8 +121,8 @@ calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
     *changed = false;
     struct follow *w = live_follower(live)->data;
     if (!w) return fail(why, CALYX_CANNOT, "this live filter follows no file");
-    if (__atomic_exchange_n(&w->busy, true, __ATOMIC_ACQUIRE)) return CALYX_OK;
+    if (__atomic_exchange_n(&w->busy, 1, __ATOMIC_ACQUIRE)) return CALYX_OK;
     const calyx_status status = refresh(live, w, changed, why);
-    __atomic_store_n(&w->busy, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&w->busy, 0, __ATOMIC_RELEASE);
     return status;
 }

@@ -205,12 +205,12 @@ static size_t count_ready(const calyx_filter *f, const uint64_t *hashes,
 }
 
 static void lock_marks(struct image *image) {
-    while (__atomic_exchange_n(&image->marking, true, __ATOMIC_ACQUIRE))
+    while (__atomic_exchange_n(&image->marking, 1, __ATOMIC_ACQUIRE))
         sched_yield();
 }
 
 static void unlock_marks(struct image *image) {
-    __atomic_store_n(&image->marking, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&image->marking, 0, __ATOMIC_RELEASE);
 }
 
 static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,

@@ -76,10 +76,9 @@ static void note_damage(struct image *image, uint64_t number) {
 static bool change_state(struct image *image, uint64_t number, uint8_t from,
                          enum range_state to) {
     struct ranges *const r = &image->ranges;
-    if (from == to || !__atomic_compare_exchange_n(
-                          &image->range_states[number], &from, (uint8_t)to,
-                          false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return from == to;
+    if (from == to) return true;
+    if (!change_byte(&image->range_states[number], from, (uint8_t)to))
+        return false;
     if (to == RANGE_DAMAGED) note_damage(image, number);
     if (to == RANGE_DAMAGED) count(&r->damaged, 1);
     if (from == RANGE_UNVERIFIED) count(&r->unverified, -1);
@@ -262,11 +261,16 @@ void seal_ranges(const struct image *image) {
 
 /* ---- Beginning and end --------------------------------------------------- */
 
+/* Whole words, for change_byte(). */
+static size_t states_bytes(const struct image *image) {
+    return (size_t)(number_of_ranges(image) + 3) / 4 * 4;
+}
+
 calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
     struct image *const image = f->image;
     const uint64_t n = number_of_ranges(image);
-    image->range_states =
-        f->memory.allocate(f->memory.context, (size_t)n, LINE_ALIGNED);
+    image->range_states = f->memory.allocate(f->memory.context,
+                                             states_bytes(image), LINE_ALIGNED);
     if (!image->range_states)
         return fail(why, CALYX_NO_MEMORY, "no memory to verify %llu ranges",
                     (unsigned long long)n);
@@ -286,6 +290,6 @@ void close_ranges(calyx_filter *f) {
     struct image *const image = f->image;
     if (image->range_states)
         f->memory.release(f->memory.context, image->range_states,
-                          (size_t)number_of_ranges(image));
+                          states_bytes(image));
     f->ranges = NULL;
 }

@@ -21,9 +21,9 @@ struct image {
     struct owner owner;
     char *path; /* absolute if possible; path_bytes of memory                */
     size_t path_bytes;
-    bool marking;    /* a thread marks ranges                                */
-    uint64_t marked; /* number of ranges that are marked                     */
-    uint64_t ahead;  /* the next range of the newest part to mark ahead      */
+    uint32_t marking; /* a thread marks ranges                                */
+    uint64_t marked;  /* number of ranges that are marked                     */
+    uint64_t ahead;   /* the next range of the newest part to mark ahead      */
 };
 
 /* Make a read-only filter on bytes in place. It owns a copy of the image

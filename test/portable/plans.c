@@ -1,7 +1,7 @@
 /*
  * Prints what options come to: some plans in words, and digests of many. The
  * text is the same on every compiler and processor, or filters that were made
- * from the same options could not be merged. test/package/plans compares it.
+ * from the same options could not be merged: test/portable/compare looks.
  */
 #include <stdio.h>
 #include <stdlib.h>
