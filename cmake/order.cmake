@@ -2,7 +2,7 @@
 # that take 12 seconds or more, in the order of their time on two cores.
 
 set(longest
-    web.page module.window+address cli.exact crash module.steps+address
+    web.page web.look module.window+address cli.exact crash module.steps+address
     module.push+address cli.exact+address module.window package.amalgamation
     cli.threads+thread module.steps module.rate example.cluster module.citizen
     module.memory unit.large_file@scalar module.tls+address module.push

@@ -302,10 +302,15 @@ set(web ${PROJECT_BINARY_DIR}/web)
 add_test(NAME web.build COMMAND ${PROJECT_SOURCE_DIR}/web/build ${web})
 set_tests_properties(web.build PROPERTIES FIXTURES_SETUP web
     ENVIRONMENT "XXHASH_INCLUDE=${XXHASH_INCLUDE}")
-add_test(NAME web.page COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs)
-set_tests_properties(web.page PROPERTIES FIXTURES_REQUIRED web
+# Two halves, which take about as long.
+add_test(NAME web.page COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs
+    plan see learn try)
+add_test(NAME web.look COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs
+    look inspect kernels firefox)
+set_tests_properties(web.page web.look PROPERTIES FIXTURES_REQUIRED web
     ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
-set_tests_properties(web.build web.page PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(web.build web.page web.look PROPERTIES
+    SKIP_RETURN_CODE 77)
 
 # ---- The README's translation has its commands and figures; links have ends ---
 

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef __wasm__
 #define EXPORT(type, name) __attribute__((export_name(#name))) type page_##name
@@ -80,25 +81,37 @@ char *getenv(const char *name) {
 
 /* ---- Planning ------------------------------------------------------------ */
 
-/* As `calyx plan --memory`: a number of bits is asked for, and counters come on
- * top, so take fewer until all fits. */
+/* As `calyx plan --memory`: the number of bits does not include counters, so
+ * request fewer until all fits. */
 static calyx_status plan_memory(calyx_options *want, uint64_t memory,
                                 calyx_info *is) {
     want->bits = 8 * memory;
     calyx_status status;
     while ((status = calyx_plan(want, is, &why)) == CALYX_OK &&
            is->bytes > memory) {
+        if (want->bits == 1) {
+            snprintf(why.text, sizeof why.text,
+                     "the smallest %.24s filter takes %llu bytes, not %llu",
+                     want->kind, (unsigned long long)is->bytes,
+                     (unsigned long long)memory);
+            return CALYX_BAD_ARGUMENT;
+        }
         const double share = (double)memory / (double)is->bytes;
         const uint64_t fewer = (uint64_t)((double)want->bits * share);
         want->bits = fewer < want->bits ? fewer : want->bits - 1;
+        if (want->bits == 0) want->bits = 1; /* 0 is "as needed" */
     }
     return status;
 }
 
-/* Two of the three are not 0. `rate` is that at capacity, `fpr` the promise. */
-EXPORT(int, plan)(int kind, double keys, double rate, double memory) {
-    calyx_options want = {
-        .kind = calyx_kinds()[kind], .capacity = (uint64_t)keys, .fpr = rate};
+/* Two of keys, rate and memory are not 0; `probes` 0 is the best number. The
+ * result `rate` is that at capacity, `fpr` the promise. */
+EXPORT(int, plan)
+(int kind, double keys, double rate, double memory, double probes) {
+    calyx_options want = {.kind = calyx_kinds()[kind],
+                          .capacity = (uint64_t)keys,
+                          .fpr = rate,
+                          .probes = (uint32_t)probes};
     calyx_info is;
     double at_capacity = 0;
     calyx_status status = memory > 0 ? plan_memory(&want, (uint64_t)memory, &is)
@@ -154,10 +167,24 @@ EXPORT(int, weigh)
 /* What a kind can do, by name. */
 EXPORT(void, abilities)(int kind) {
     const uint32_t can = calyx_kind_can(calyx_kinds()[kind]);
+    if (can & CALYX_CAN_ADD) put("add", 1);
+    if (can & CALYX_CAN_STATIC) put("static", 1);
+    if (can & CALYX_CAN_COUNT) put("count", 1);
     if (can & CALYX_CAN_REMOVE) put("remove", 1);
     if (can & CALYX_CAN_MERGE) put("merge", 1);
     if (can & CALYX_CAN_GROW) put("grow", 1);
     if (can & CALYX_CAN_SHARE) put("share", 1);
+}
+
+/* The bits of the smallest filter of a kind, which has one block. */
+EXPORT(double, least_bits)(int kind) {
+    calyx_info is;
+    for (uint64_t bits = 1; bits <= 1 << 20; bits *= 2) {
+        const calyx_options want = {
+            .kind = calyx_kinds()[kind], .capacity = 1, .bits = bits};
+        if (calyx_plan(&want, &is, NULL) == CALYX_OK) return (double)is.bits;
+    }
+    return 0;
 }
 
 /* ---- Filters ------------------------------------------------------------- */
@@ -209,6 +236,75 @@ EXPORT(int, get_bits)
     return calyx_get_bits(f, (uint64_t)from, to, size);
 }
 
+/* A filter of these bits, which another had; NULL on failure. */
+EXPORT(calyx_filter *, from_bits)
+(int kind, double capacity, double bits, double probes, const void *bytes,
+ size_t size) {
+    const calyx_options want = shaped(kind, capacity, bits, probes);
+    calyx_filter *f = NULL;
+    calyx_from_bits(&want, bytes, size, &f, &why);
+    return f;
+}
+
+/* ---- Builders, which kinds without calyx_add need -------------------------
+ */
+
+/* NULL on failure. */
+EXPORT(calyx_builder *, builder_new)(int kind, double fpr) {
+    const calyx_builder_options want = {
+        .filter = {.kind = calyx_kinds()[kind], .fpr = fpr}};
+    calyx_builder *b = NULL;
+    calyx_builder_new(&want, &b, &why);
+    return b;
+}
+
+EXPORT(int, builder_add)(calyx_builder *b, const void *key, size_t size) {
+    return calyx_builder_add(b, key, size, &why);
+}
+
+/* A filter of the keys so far; NULL on failure. */
+EXPORT(calyx_filter *, builder_finish)(calyx_builder *b) {
+    calyx_filter *f = NULL;
+    calyx_builder_finish(b, &f, &why);
+    return f;
+}
+
+EXPORT(void, builder_free)(calyx_builder *b) {
+    calyx_builder_free(b);
+}
+
+/* ---- What a filter is ---------------------------------------------------- */
+
+/* Sets `counters` to how often each bit was set, as far as the kind counts;
+ * else to 0 or 1. doc/FORMAT.md: the bits come first, then as many planes of
+ * the same size, of which the counter minus 1 is made, lowest first. */
+EXPORT(void, get_counters)
+(const calyx_filter *f, const uint8_t *body, uint8_t *counters) {
+    enum { MOST = 15 };
+    calyx_info is;
+    calyx_info_of(f, &is);
+    const uint64_t planes =
+        is.can & CALYX_CAN_COUNT ? 8 * is.bytes / is.bits - 1 : 0;
+    for (uint64_t bit = 0; bit < is.bits; bit++) {
+        unsigned counter = body[bit / 8] >> bit % 8 & 1, more = 0;
+        for (uint64_t plane = 1; counter && plane <= planes; plane++) {
+            const uint64_t at = bit + plane * is.bits;
+            more |= (body[at / 8] >> at % 8 & 1U) << (plane - 1);
+        }
+        counter += more;
+        counters[bit] = (uint8_t)(counter < MOST ? counter : MOST);
+    }
+}
+
+EXPORT(double, encoded_size)(const calyx_filter *f) {
+    return (double)calyx_encoded_size(f);
+}
+
+/* The filter as the bytes of a file. */
+EXPORT(int, encode)(const calyx_filter *f, void *to, size_t size) {
+    return calyx_encode(f, to, size, &why);
+}
+
 /* What is known of a filter. */
 static void put_info(const calyx_info *is) {
     static char seed[21];
@@ -254,6 +350,14 @@ EXPORT(int, add_numbers)(calyx_filter *f, double from, double n) {
     for (double done = 0; done < n && status == CALYX_OK; done += RUN)
         status = calyx_add_many_u64(f, numbers, fill_run(from + done, n - done),
                                     NULL, NULL);
+    return status;
+}
+
+EXPORT(int, builder_add_numbers)(calyx_builder *b, double from, double n) {
+    calyx_status status = CALYX_OK;
+    for (double done = 0; done < n && status == CALYX_OK; done += RUN)
+        status = calyx_builder_add_many_u64(
+            b, numbers, fill_run(from + done, n - done), &why);
     return status;
 }
 
@@ -361,6 +465,40 @@ EXPORT(int, layout_lines)
 EXPORT(int, layout_has)
 (const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
     return calyx_layout_has(layout, (uint32_t)part, hash, lines);
+}
+
+/*
+ * Sets `bits` to those of the body that a lookup of this hash tests, in its
+ * order, and returns their number; at most CALYX_LINES_MOST. They are found by
+ * asking: the answer is yes when all bits are set, and no when one of these is
+ * not. 0 if the kind does not answer so, or does not say which lines it reads.
+ */
+EXPORT(int, layout_probes)
+(const calyx_layout *layout, int part, uint64_t hash, double *bits) {
+    static uint8_t lines[CALYX_LINES_MOST * CALYX_LINE_BYTES];
+    uint64_t at[CALYX_LINES_MOST];
+    calyx_section body;
+    uint32_t index = 0;
+    while (calyx_layout_section(layout, index, &body) &&
+           (body.type != CALYX_SECTION_BODY || body.number != (uint32_t)part))
+        index++;
+    const size_t n = calyx_layout_lines(layout, (uint32_t)part, hash, at);
+    memset(lines, 0xff, sizeof lines);
+    if (!calyx_layout_has(layout, (uint32_t)part, hash, lines)) return 0;
+    int found = 0;
+    for (size_t bit = 0; bit < 8 * CALYX_LINE_BYTES * n; bit++) {
+        uint8_t *const byte = &lines[bit / 8];
+        const uint8_t mask = (uint8_t)(1 << bit % 8);
+        *byte ^= mask;
+        const bool needed =
+            !calyx_layout_has(layout, (uint32_t)part, hash, lines);
+        *byte ^= mask;
+        if (!needed || found == CALYX_LINES_MOST) continue;
+        const size_t line = bit / 8 / CALYX_LINE_BYTES;
+        bits[found++] =
+            (double)(8 * (at[line] - body.at) + bit % (8 * CALYX_LINE_BYTES));
+    }
+    return found;
 }
 
 /* How many bits are set? */

@@ -11,19 +11,9 @@ export class CalyxError extends Error {
 const OK = 0;
 export const NO_MEMORY = -2;
 
-// A module whose one function returns a vector: valid where vectors are known.
-const withVectors = Uint8Array.of(
-  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // \0asm, version 1
-  1, 5, 1, 0x60, 0, 1, 0x7b, // a type: () -> v128
-  3, 2, 1, 0, // a function of it:
-  10, 8, 1, 6, 0, 0x41, 0, 0xfd, 15, 11); // i32.const 0, i8x16.splat
-
-// The library was compiled twice: "simd" has vector kernels, "plain" has not.
-export const best = () => (WebAssembly.validate(withVectors) ? "simd" : "plain");
-
 // The compiled library, which the page and its worker share.
-export async function compile(build) {
-  const url = new URL(`calyx-${build}.wasm.gz`, import.meta.url);
+export async function compile() {
+  const url = new URL("calyx.wasm.gz", import.meta.url);
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
   const bytes = await answer.arrayBuffer();
@@ -102,8 +92,8 @@ class Calyx {
 
   // ---- Planning: any two of the three are not 0 ----
 
-  plan(kind, { keys = 0, rate = 0, memory = 0 }) {
-    this.check(this.wasm.plan(this.kinds.indexOf(kind), keys, rate, memory));
+  plan(kind, { keys = 0, rate = 0, memory = 0, probes = 0 }) {
+    this.check(this.wasm.plan(this.kinds.indexOf(kind), keys, rate, memory, probes));
     return this.fields();
   }
 
@@ -122,6 +112,26 @@ class Calyx {
     return Object.keys(this.fields());
   }
 
+  can(kind, ability) {
+    return this.abilities(kind).includes(ability);
+  }
+
+  // Kinds that can be filled key by key.
+  addable() {
+    return this.kinds.filter((kind) => this.can(kind, "add"));
+  }
+
+  // The bits of one block.
+  leastBits(kind) {
+    return this.wasm.least_bits(this.kinds.indexOf(kind));
+  }
+
+  // The kind with the smallest blocks: any bit is open to every key, as in
+  // Bloom's paper.
+  textbook() {
+    return this.addable().reduce((a, b) => (this.leastBits(b) < this.leastBits(a) ? b : a));
+  }
+
   // ---- Filters ----
 
   make({ kind = this.kinds[0], capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
@@ -131,6 +141,21 @@ class Calyx {
       this.kernels.indexOf(kernel));
     if (!at) throw new CalyxError(-1, this.text(this.wasm.why_at()));
     return new Filter(this, at);
+  }
+
+  // A filter of raw bits.
+  fromBits({ kind, capacity, bits, probes }, bytes) {
+    const at = this.lend(bytes, (from, size) =>
+      this.wasm.from_bits(this.kinds.indexOf(kind), capacity, bits, probes, from, size));
+    if (!at) throw new CalyxError(-1, this.text(this.wasm.why_at()));
+    return new Filter(this, at);
+  }
+
+  // A builder: what kinds without "add" are made by. Free it.
+  builder({ kind, fpr }) {
+    const at = this.wasm.builder_new(this.kinds.indexOf(kind), fpr);
+    if (!at) throw new CalyxError(-1, this.text(this.wasm.why_at()));
+    return new Builder(this, at);
   }
 
   // ---- Files ----
@@ -190,6 +215,30 @@ class Filter {
     });
   }
 
+  // How often each bit was set, as far as the kind counts. Of a filter with more
+  // than one part, all bits of the bodies, one after the other.
+  counters() {
+    const { bits, bytes, parts } = this.describe();
+    if (parts > 1) {
+      const body = this.getBits(0, bytes);
+      return Uint8Array.from({ length: 8 * bytes }, (_, bit) => body[bit >> 3] >> (bit & 7) & 1);
+    }
+    return this.calyx.lend(this.getBits(0, bytes), (body) =>
+      this.calyx.lend(new Uint8Array(bits), (at) => {
+        this.wasm.get_counters(this.at, body, at);
+        return new Uint8Array(this.wasm.memory.buffer, at, bits).slice();
+      }));
+  }
+
+  // The bytes of a file.
+  encode() {
+    const size = this.wasm.encoded_size(this.at);
+    return this.calyx.lend(new Uint8Array(size), (at) => {
+      this.calyx.check(this.wasm.encode(this.at, at, size));
+      return new Uint8Array(this.wasm.memory.buffer, at, size).slice();
+    });
+  }
+
   describe() {
     this.wasm.describe(this.at);
     return this.calyx.fields();
@@ -202,6 +251,34 @@ class Filter {
 
   hasNumbers(from, n) {
     return this.wasm.has_numbers(this.at, from, n);
+  }
+}
+
+class Builder {
+  constructor(calyx, at) {
+    this.calyx = calyx;
+    this.at = at;
+  }
+
+  free() {
+    this.calyx.wasm.builder_free(this.at);
+    this.at = 0;
+  }
+
+  add(word) {
+    this.calyx.check(this.calyx.lend(utf8.encode(word), (at, size) =>
+      this.calyx.wasm.builder_add(this.at, at, size)));
+  }
+
+  addNumbers(from, n) {
+    this.calyx.check(this.calyx.wasm.builder_add_numbers(this.at, from, n));
+  }
+
+  // A filter of the keys so far; more may follow.
+  finish() {
+    const at = this.calyx.wasm.builder_finish(this.at);
+    if (!at) throw new CalyxError(-1, this.calyx.text(this.calyx.wasm.why_at()));
+    return new Filter(this.calyx, at);
   }
 }
 
@@ -260,6 +337,15 @@ class Layout {
   lines(part, hash) {
     return this.calyx.lend(new Uint8Array(512), (at) => {
       const n = this.wasm.layout_lines(this.at, part, hash, at);
+      return [...new Float64Array(this.wasm.memory.buffer, at, n)];
+    });
+  }
+
+  // The bits that a lookup in this part tests, in its order; none if the kind
+  // does not test single bits.
+  probes(part, hash) {
+    return this.calyx.lend(new Uint8Array(512), (at) => {
+      const n = this.wasm.layout_probes(this.at, part, hash, at);
       return [...new Float64Array(this.wasm.memory.buffer, at, n)];
     });
   }

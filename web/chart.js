@@ -1,91 +1,175 @@
-// Charts: uPlot in the page's colors. A chart is drawn anew when its data,
-// width, language or theme change.
+// Charts: SVG whose colors are classes, so that a theme or a printer changes
+// them without drawing anew. A chart is drawn again when its data, width or
+// language change.
+import { make, svg } from "./dom.js";
 import { countText, general, rateText } from "./number.js";
 
 const charts = new Map(); // element -> what it was drawn from
+let clips = 0;
 
-export const palette = (i) =>
-  getComputedStyle(document.documentElement).getPropertyValue(`--line-${i}`);
-
-const color = (name) =>
-  getComputedStyle(document.documentElement).getPropertyValue(name);
-
-// Log axes are marked at powers of ten only.
-const decades = (u, ticks) =>
-  ticks.map((v) => (Math.abs(Math.log10(v) % 1) < 1e-9 ? v : null));
-
-const axis = (spec) => ({
-  stroke: color("--soft"),
-  grid: { stroke: color("--grid"), width: 1 },
-  ticks: { stroke: color("--grid"), width: 1 },
-  font: "12px system-ui, sans-serif",
-  labelFont: "12px system-ui, sans-serif",
-  labelSize: 20,
-  ...spec,
-});
-
-// Short enough for an axis: 1 % and 10⁻⁶.
 const raised = (n) => [...String(n)].map((d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join("");
-const tick = (v) => v >= 1e-4 ? rateText(v) : "10⁻" + raised(Math.round(-Math.log10(v)));
 
+// Values as read at the pointer, and shorter at an axis: 1 % and 10⁻⁶.
 const shown = {
-  rate: (v) => (v == null ? "" : rateText(v)),
-  number: (v) => (v == null ? "" : v >= 1000 ? countText(v) : general(v, 3)),
+  rate: rateText,
+  number: (v) => (v >= 1000 ? countText(v) : general(v, 3)),
 };
+const ticked = {
+  ...shown,
+  rate: (v) => (v >= 1e-4 || v === 0 ? rateText(v) : "10⁻" + raised(Math.round(-Math.log10(v)))),
+};
+const textOf = (axis, table) => (typeof axis.text === "function" ? axis.text : table[axis.text]);
 
-// `lines` are {label, color, dash, values}; `x` and `y` are {label, log, text,
-// range}, where text is a name in `shown` or a function; `marks` are {x, label}.
+// Maps values to places and back.
+function scale({ log, range: [low, high] }, from, to) {
+  const f = log ? Math.log : (x) => x, g = log ? Math.exp : (x) => x;
+  const [a, b] = [f(low), f(high)];
+  return {
+    at: (v) => from + (f(log ? Math.max(v, low / 1e6) : v) - a) / (b - a) * (to - from),
+    value: (place) => g(a + (place - from) / (to - from) * (b - a)),
+    inside: (v) => v >= low && v <= high,
+  };
+}
+
+// 1, 2 or 5 times a power of ten, at or above x.
+export function roundUp(x) {
+  const power = 10 ** Math.floor(Math.log10(x));
+  return power * [1, 2, 5, 10].find((m) => m * power >= x * (1 - 1e-9));
+}
+
+function ticks({ log, range: [low, high] }, most) {
+  const all = [];
+  if (log) {
+    const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+    const step = Math.max(1, Math.ceil((last - first + 1) / most));
+    for (let e = last; e >= first; e -= step) all.push(10 ** e);
+    return all;
+  }
+  const step = roundUp((high - low) / most);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high * (1 + 1e-9); i++) all.push(i * step);
+  return all;
+}
+
+function pathOf(xs, values, x, y) {
+  let path = "", pen = "M";
+  xs.forEach((v, i) => {
+    const value = values[i];
+    if (value == null || !x.inside(v)) return void (pen = "M");
+    path += `${pen}${x.at(v).toFixed(1)} ${y.at(value).toFixed(1)}`;
+    pen = "L";
+  });
+  return path;
+}
+
+function bandOf(xs, low, high, x, y) {
+  const edge = (values, order) => order.filter((i) => values[i] != null)
+    .map((i) => `${x.at(xs[i]).toFixed(1)} ${y.at(values[i]).toFixed(1)}`);
+  const order = [...xs.keys()];
+  return "M" + [...edge(high, order), ...edge(low, order.reverse())].join("L") + "Z";
+}
+
+// Moves labels apart that would lie on each other.
+function spread(labels, gap, top, bottom) {
+  labels.sort((a, b) => a.y - b.y);
+  let last = top - gap;
+  for (const label of labels) last = label.y = Math.max(label.y, last + gap);
+  let next = bottom + gap;
+  for (const label of labels.toReversed()) next = label.y = Math.min(label.y, next - gap);
+}
+
+// `lines` are {label, color, dash, values, points, low, high}, color a number;
+// `x` and `y` are {label, log, text, range}, where text is a name in `shown` or
+// a function; `marks` are {x, label}.
 export function draw(element, spec) {
   charts.set(element, spec);
   const width = Math.floor(element.clientWidth);
-  if (!width || !globalThis.uPlot) return;
-  element.uplot?.destroy();
-  element.setAttribute("role", "img");
-  element.setAttribute("aria-label", spec.summary);
-  const text = (a) => (typeof a.text === "function" ? a.text : shown[a.text]);
-  const scale = (a, time) => ({
-    time, distr: a.log ? 3 : 1, ...(a.range && { range: a.range }) });
-  const ticks = (a) => ({
-    label: a.label,
-    values: (u, all) => all.map((v) =>
-      (v == null ? "" : a.text === "rate" ? tick(v) : text(a)(v))),
-    ...(a.log && { filter: decades }),
-  });
-  element.uplot = new uPlot({
-    width, height: Math.max(220, Math.min(320, Math.round(width * 0.6))),
-    scales: { x: scale(spec.x, false), y: scale(spec.y) },
-    axes: [axis(ticks(spec.x)), axis({ size: 72, ...ticks(spec.y) })],
-    series: [
-      { label: spec.x.label, value: (u, v) => (v == null ? "–" : text(spec.x)(v)) },
-      ...spec.lines.map((l) => ({
-        label: l.label, stroke: l.color, width: 2, dash: l.dash,
-        spanGaps: false, points: { show: !!l.points, size: 5 },
-        value: (u, v) => (v == null ? "–" : text(spec.y)(v)),
-      })),
-    ],
-    hooks: { draw: [(u) => mark(u, spec.marks ?? [])] },
-  }, [spec.xs, ...spec.lines.map((l) => l.values)], element);
+  if (!width) return;
+  const height = Math.max(230, Math.min(300, Math.round(width * 0.58)));
+  const beside = width >= 430; // labels at the ends of their lines, or below
+  const named = spec.lines.filter((line) => line.label);
+  const letters = Math.max(0, ...named.map((line) => widthOf(line.label)));
+  const box = { left: 62, top: 24, bottom: height - 38,
+    right: width - (beside ? Math.min(14 + 7.6 * letters, 0.36 * width) : 12) };
+  const x = scale(spec.x, box.left, box.right), y = scale(spec.y, box.bottom, box.top);
+
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
+    "aria-label": spec.summary, class: "chart-svg" });
+  for (const v of ticks(spec.y, 6)) picture.append(
+    svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(v), y2: y.at(v) }),
+    svg("text", { class: "tick end", x: box.left - 6, y: y.at(v) + 4 }, textOf(spec.y, ticked)(v)));
+  for (const v of ticks(spec.x, Math.max(3, Math.floor((box.right - box.left) / 70)))) picture.append(
+    svg("line", { class: "grid", x1: x.at(v), x2: x.at(v), y1: box.top, y2: box.bottom }),
+    svg("text", { class: "tick middle", x: x.at(v), y: box.bottom + 16 }, textOf(spec.x, ticked)(v)));
+  picture.append(
+    svg("text", { class: "axis middle", x: (box.left + box.right) / 2, y: height - 4 }, spec.x.label),
+    svg("text", { class: "axis", x: 2, y: 10 }, spec.y.label));
+
+  for (const { x: v, label } of spec.marks ?? []) {
+    if (!x.inside(v)) continue;
+    const left = x.at(v) > (box.left + box.right) / 2;
+    picture.append(
+      svg("line", { class: "mark", x1: x.at(v), x2: x.at(v), y1: box.top, y2: box.bottom }),
+      svg("text", { class: "mark-label" + (left ? " end" : ""), x: x.at(v) + (left ? -5 : 5),
+        y: box.bottom - 6 }, label));
+  }
+  const clip = `clip-${++clips}`, inner = svg("g", { "clip-path": `url(#${clip})` });
+  picture.append(svg("clipPath", { id: clip }, svg("rect", { x: box.left, y: box.top - 2,
+    width: box.right - box.left + 4, height: box.bottom - box.top + 4 })), inner);
+  const labels = [];
+  for (const line of spec.lines) {
+    const color = `c${line.color}`;
+    if (line.low) inner.append(svg("path", { class: `band ${color}`,
+      d: bandOf(spec.xs, line.low, line.high, x, y) }));
+    inner.append(svg("path", { class: `line ${color}`, d: pathOf(spec.xs, line.values, x, y),
+      ...(line.dash && { "stroke-dasharray": line.dash }) }));
+    if (line.points) line.values.forEach((v, i) => v != null && inner.append(
+      svg("circle", { class: `dot ${color}`, cx: x.at(spec.xs[i]), cy: y.at(v), r: 2.5 })));
+    const last = line.values.findLastIndex((v, i) =>
+      v != null && v >= spec.y.range[0] && v <= spec.y.range[1] && x.inside(spec.xs[i]));
+    if (line.label && last >= 0) labels.push({ line, y: y.at(line.values[last]) + 4 });
+  }
+  if (beside) {
+    spread(labels, 14, box.top + 6, box.bottom);
+    for (const label of labels) picture.append(svg("text",
+      { class: `end-label c${label.line.color}`, x: box.right + 6, y: label.y }, label.line.label));
+  }
+  const legend = beside ? [] : [make("p", { class: "legend" }, ...named.map((line) =>
+    make("span", { class: `key c${line.color}` }, line.label)))];
+  element.replaceChildren(picture, ...legend);
+  follow(element, picture, spec, { x, y, box, width });
 }
 
-function mark(u, marks) {
-  const { ctx, bbox } = u;
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = color("--accent");
-  ctx.lineWidth = 2;
-  ctx.setLineDash([]);
-  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-  for (const { x, label } of marks) {
-    const at = u.valToPos(x, "x", true);
-    if (at < bbox.left || at > bbox.left + bbox.width) continue;
-    ctx.beginPath();
-    ctx.moveTo(at, bbox.top);
-    ctx.lineTo(at, bbox.top + bbox.height);
-    ctx.stroke();
-    const left = at > bbox.left + bbox.width / 2;
-    ctx.textAlign = left ? "right" : "left";
-    ctx.fillText(label, at + (left ? -6 : 6), bbox.top + 14 * devicePixelRatio);
-  }
-  ctx.restore();
+// Chinese letters are as wide as two.
+const widthOf = (text) => [...text].reduce((n, c) => n + (c > "\u2e80" ? 2 : 1), 0);
+
+// The values under the pointer.
+function follow(element, picture, spec, { x, y, box, width }) {
+  const cross = svg("line", { class: "cross", y1: box.top, y2: box.bottom, visibility: "hidden" });
+  const note = make("div", { class: "reading", hidden: true, "aria-hidden": "true" });
+  picture.append(cross);
+  element.append(note);
+  picture.onpointermove = (event) => {
+    const place = event.clientX - picture.getBoundingClientRect().left;
+    const wanted = x.value(Math.min(Math.max(place, box.left), box.right));
+    const near = spec.xs.reduce((best, v, i) =>
+      (Math.abs(x.at(v) - x.at(wanted)) < Math.abs(x.at(spec.xs[best]) - x.at(wanted)) ? i : best), 0);
+    const at = x.at(spec.xs[near]);
+    cross.setAttribute("x1", at);
+    cross.setAttribute("x2", at);
+    cross.setAttribute("visibility", "visible");
+    note.hidden = false;
+    note.style.left = at < width / 2 ? `${at + 10}px` : "auto";
+    note.style.right = at < width / 2 ? "auto" : `${width - at + 10}px`;
+    note.replaceChildren(
+      make("b", {}, `${spec.x.label}: ${textOf(spec.x, shown)(spec.xs[near])}`),
+      ...spec.lines.filter((line) => line.values[near] != null).map((line) =>
+        make("span", { class: `c${line.color}` },
+          `${line.label ? line.label + " " : ""}${textOf(spec.y, shown)(line.values[near])}`)));
+  };
+  picture.onpointerleave = () => {
+    cross.setAttribute("visibility", "hidden");
+    note.hidden = true;
+  };
 }
 
 export function redraw() {

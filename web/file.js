@@ -69,15 +69,21 @@ async function checkGaps(file, sections, blame) {
 }
 
 // Read all bodies: count bits, check ranges. Returns the fill of each cell of
-// the map. The bits come first in a body; whole words are counted.
+// the map, and whether it is damaged. The bits come first in a body; whole words
+// are counted.
 async function readBodies(file, calyx, { layout, bodies, blame }, task) {
   const { parts } = layout;
   const bitsBytes = parts.map(({ bits }) => roundUp(bits / 8, 8));
   const total = bodies.reduce((n, body) => n + body.bytes, 0);
   const bits = bitsBytes.reduce((n, bytes) => n + bytes, 0);
   const cell = Math.max(8, roundUp(bits / CELLS, 8)); // bytes
-  const set = new Array(Math.ceil(bits / cell)).fill(0);
+  const set = new Array(Math.ceil(bits / cell)).fill(0), bad = new Set();
   let done = 0, bitsBefore = 0;
+  const mark = (number, from, to) => { // cells with bytes from here to there
+    const end = Math.min(to, bitsBytes[number]);
+    for (let at = from; at < end; at = (Math.floor((bitsBefore + at) / cell) + 1) * cell - bitsBefore)
+      bad.add(Math.floor((bitsBefore + at) / cell));
+  };
   for (const [number, body] of bodies.entries()) {
     const part = parts[number];
     part.set = 0;
@@ -86,7 +92,10 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
       if (!task.current()) return null;
       const to = Math.min(body.bytes, from + SLICE);
       const bytes = await readBytes(file, body.at + from, body.at + to);
-      if (bytes.length < to - from) body.sum = "missing";
+      if (bytes.length < to - from) {
+        body.sum = "missing";
+        mark(number, from + bytes.length, to);
+      }
       const padded = new Uint8Array(roundUp(bytes.length, 8)); // the file may end anywhere
       padded.set(bytes);
       calyx.lend(padded, (at) => {
@@ -94,7 +103,10 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
           const size = Math.min(body.step, to - i);
           if (i - from + size > bytes.length) continue;
           const sum = layout.checkAt(body, i, at + i - from, size);
-          if (sum === "bad") blame("range", { x: body.at + i, y: body.at + i + size });
+          if (sum === "bad") {
+            blame("range", { x: body.at + i, y: body.at + i + size });
+            mark(number, i, i + size);
+          }
           if (sum === "bad" || body.sum === "good") body.sum = sum;
         }
         const end = Math.min(from + padded.length, bitsBytes[number]);
@@ -113,7 +125,7 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
     bitsBefore += bitsBytes[number];
     done += body.bytes;
   }
-  return set.map((n, i) => n / (8 * Math.min(cell, bits - i * cell)));
+  return set.map((n, i) => ({ fill: n / (8 * Math.min(cell, bits - i * cell)), bad: bad.has(i) }));
 }
 
 // A key is there if any part has it. Reads the lines that say so.

@@ -1,18 +1,23 @@
-// Where the page starts: tabs, language, theme, and the four parts. The parts
-// wait for the library; the page itself does not.
-import { best, compile, start } from "./calyx.js";
+// Where the page starts: tabs, language, theme, and the parts. The parts wait
+// for the library; the page itself does not.
+import { compile, start } from "./calyx.js";
 import { redraw } from "./chart.js";
 import { $, say } from "./dom.js";
-import { get, set } from "./state.js";
-import { language, missing, speak, t, translate } from "./text.js";
-import * as plan from "./plan.js";
-import * as inspect from "./inspect.js";
-import * as see from "./see.js";
-import * as trial from "./try.js";
+import { get, link, onBack, set, turn } from "./state.js";
+import { follow, language, missing, speak, t } from "./text/text.js";
+import * as number from "./number.js";
+import * as hero from "./tab/hero.js";
+import * as inspect from "./tab/inspect.js";
+import * as learn from "./tab/learn.js";
+import * as plan from "./tab/plan.js";
+import * as see from "./tab/see.js";
+import * as trial from "./tab/try.js";
 import { use } from "./work.js";
 
-const parts = { plan, see, try: trial, inspect };
-const names = ["plan", "see", "try", "inspect"];
+const parts = { plan, see, learn, try: trial, inspect };
+const names = Object.keys(parts);
+const all = [hero, ...Object.values(parts)];
+const current = () => (names.includes(get("part")) ? get("part") : names[0]);
 
 function show(name) {
   for (const each of names) {
@@ -21,69 +26,109 @@ function show(name) {
     $("tab-" + each).setAttribute("aria-selected", on);
     $("tab-" + each).tabIndex = on ? 0 : -1;
   }
-  set("part", name === "plan" ? "" : name);
+  document.body.dataset.part = name;
+  document.title = t("title." + name);
   redraw(); // what was hidden had no width
-  parts[name].update();
+  for (const part of all) part.update();
+}
+
+// Show another part; Back returns to this one.
+function change(name, values = {}) {
+  if (name !== current()) turn();
+  set("part", name === names[0] ? "" : name);
+  for (const [key, value] of Object.entries(values)) set(key, value);
+  if (Object.keys(values).length) parts[name].start();
+  show(name);
+  scrollTo(0, 0);
 }
 
 for (const name of names) {
   const tab = $("tab-" + name);
-  tab.onclick = () => show(name);
+  tab.onclick = () => change(name);
   tab.onkeydown = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const to = step ? names.indexOf(name) + step
       : { Home: 0, End: names.length - 1 }[event.key];
     if (to === undefined) return;
     const next = names[(to + names.length) % names.length];
-    show(next);
+    change(next);
     $("tab-" + next).focus();
     event.preventDefault();
   };
 }
 
-$("language").onclick = () => {
-  speak(language === "zh" ? "en" : "zh");
-  for (const part of Object.values(parts)) part.update?.();
-};
-
-$("theme").value = theme.chosen;
-$("theme").onchange = (event) => {
-  theme.choose(event.target.value);
-  set("theme", event.target.value);
-};
-addEventListener("theme", () => {
-  for (const part of Object.values(parts)) part.update?.();
+// Links within the page change the part without loading it again.
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest?.("a[href^='?part=']");
+  if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || anchor.target) return;
+  const { part, ...values } = Object.fromEntries(new URLSearchParams(anchor.getAttribute("href")));
+  event.preventDefault();
+  change(part, values);
 });
 
-for (const button of document.querySelectorAll("[data-copy]"))
-  button.onclick = async () => {
-    const from = $(button.dataset.copy);
-    try {
-      await navigator.clipboard.writeText(from.textContent);
-      say(button, t("copied"));
-      setTimeout(() => say(button, t("copy")), 1500);
-    } catch {
-      getSelection().selectAllChildren(from); // then a key will copy it
-    }
-  };
+onBack(() => {
+  follow();
+  for (const part of all) part.start();
+  show(current());
+});
 
-translate();
-for (const part of Object.values(parts)) part.start?.();
-show(names.includes(get("part")) ? get("part") : "plan");
+$("language").onclick = () => {
+  speak(language === "zh" ? "en" : "zh");
+  show(current());
+};
+
+$("theme").onclick = () => theme.choose(
+  document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+const nameTheme = () => {
+  const other = document.documentElement.dataset.theme === "dark" ? "theme.light" : "theme.dark";
+  $("theme").dataset.ta = "aria-label " + other;
+  $("theme").setAttribute("aria-label", t(other));
+};
+addEventListener("theme", nameTheme);
+
+// Copies a text, and says so on the button for a moment.
+async function copy(button, text, from) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.classList.add("done");
+    if (button.dataset.t) say(button, t("copied"));
+    setTimeout(() => {
+      button.classList.remove("done");
+      if (button.dataset.t) say(button, t(button.dataset.t));
+    }, 1500);
+  } catch {
+    if (from) getSelection().selectAllChildren(from); // then a key will copy it
+    else prompt(t("link"), text);
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (button) copy(button, $(button.dataset.copy).textContent, $(button.dataset.copy));
+});
+$("link").onclick = () => copy($("link"), link({ theme: "" }));
+$("card-embed").onclick = () => copy($("card-embed"), learn.embedCode());
+
+inspect.onDrop(() => change("inspect"));
+document.documentElement.classList.toggle("embed", get("embed") === "1");
+follow();
+nameTheme();
+for (const part of all) part.start();
+show(current());
 
 if ("serviceWorker" in navigator)
-  navigator.serviceWorker.register("offline.js?build=" + best()).catch(() => {});
+  navigator.serviceWorker.register("offline.js").catch(() => {});
 
 try {
-  const module = await compile(best());
+  const module = await compile();
   use(module);
   const calyx = await start(module);
   say($("version"), `Calyx ${calyx.version}, ${calyx.kernels[0]}`);
-  for (const part of Object.values(parts)) part.ready?.(calyx);
+  for (const part of all) part.ready(calyx);
   document.documentElement.dataset.ready = "";
 } catch (error) {
   $("trouble").hidden = false;
   say($("trouble"), t("wasm.failed", { x: error.message }));
 }
 
-globalThis.calyxPage = { missing, best, compile, start }; // for the tests
+globalThis.calyxPage = { missing, compile, start, number }; // for the tests

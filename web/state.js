@@ -1,8 +1,9 @@
-// What the page shows is in its address, so that it can be sent as a link.
-// Values are short texts; what is empty or too long for a link is left out.
+// What the page shows is in its address, so that it can be sent as a link, and
+// so that Back returns to the part that was shown before. Values are short
+// texts; what is empty or too long for a link is left out.
 
 const LONGEST = 2000;
-const state = new URLSearchParams(location.search);
+let state = new URLSearchParams(location.search);
 let timer = 0;
 
 export function get(name, usual = "") {
@@ -16,9 +17,38 @@ export function set(name, value) {
   timer = setTimeout(write, 150);
 }
 
-function write() {
+const address = () => {
   const query = state.toString();
-  history.replaceState(null, "", query ? "?" + query : location.pathname);
+  return query ? "?" + query : location.pathname;
+};
+
+function write() {
+  clearTimeout(timer);
+  if (address() !== location.search) history.replaceState(null, "", address());
+}
+
+// The address as it is now, for others.
+export function link(changes = {}) {
+  write();
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(changes))
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  return url.href;
+}
+
+// Another entry in the history; what changes next goes there.
+export function turn() {
+  write();
+  history.pushState(null, "", address());
+}
+
+export function onBack(show) {
+  addEventListener("popstate", () => {
+    clearTimeout(timer);
+    state = new URLSearchParams(location.search);
+    show();
+  });
 }
 
 addEventListener("pagehide", write);

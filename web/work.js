@@ -1,6 +1,6 @@
-// The page's end of the worker: ask(what, values, onNews) gives a promise of
-// the answer. A later question of the same sort makes the worker drop the
-// earlier one, whose promise is then never kept.
+// The page's end of the worker: request(what, values, onNews) returns a promise
+// of the answer. A later request of the same sort makes the worker drop the
+// earlier one, whose promise is then never settled.
 let worker = null, module = null;
 let number = 0;
 const waiting = new Map();
@@ -8,12 +8,12 @@ const waiting = new Map();
 function start() {
   worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   worker.onmessage = ({ data: { id, news, answer, error } }) => {
-    const asked = waiting.get(id);
-    if (!asked) return;
-    if (news) return asked.onNews?.(news);
+    const request = waiting.get(id);
+    if (!request) return;
+    if (news) return request.onNews?.(news);
     waiting.delete(id);
-    if (error) asked.reject(Object.assign(new Error(error.text), error));
-    else asked.resolve(answer);
+    if (error) request.reject(Object.assign(new Error(error.text), error));
+    else request.resolve(answer);
   };
   worker.onerror = (event) => {
     for (const { reject } of waiting.values()) reject(new Error(event.message));
@@ -21,16 +21,16 @@ function start() {
   };
 }
 
-// Tell which compiled library to use, before the first question.
+// Which compiled library to use; before the first request.
 export function use(compiled) {
   module = compiled;
 }
 
-export function ask(what, values, onNews) {
+export function request(what, values, onNews) {
   if (!worker) start();
   const id = ++number;
-  for (const [other, asked] of waiting)
-    if (asked.what === what) waiting.delete(other);
+  for (const [other, older] of waiting)
+    if (older.what === what) waiting.delete(other);
   return new Promise((resolve, reject) => {
     waiting.set(id, { what, resolve, reject, onNews });
     worker.postMessage({ id, what, values, module });

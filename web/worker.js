@@ -1,5 +1,5 @@
 // What takes long, done beside the page so that it stays responsive: growing a
-// filter, the run of a million keys, reading files. The latest question of a
+// filter, the run of a million keys, reading files. The latest request of a
 // sort is the one that counts; one that goes on for long looks after each step
 // whether it still is.
 import { start } from "./calyx.js";
@@ -32,37 +32,61 @@ async function grow(calyx, { kind, guess, rate, times }) {
 
 // ---- A million keys ----
 
-const STEPS = 50, ASKED = 50000, STRANGERS = 2 ** 40; // where strangers begin
+const STEPS = 50, STATIC_STEPS = 5; // a kind that cannot add is made anew at each
+const LOOKUPS = 50000, ABSENT = 2 ** 40; // where absent keys begin
+let filled = null; // the filter of the last run
 
 async function run(calyx, { kind, keys, rate }, task) {
-  const filter = calyx.make({ kind, capacity: keys, fpr: rate });
-  const clock = (n, use) => {
-    const start = performance.now();
-    const result = use();
-    return [result, (performance.now() - start) * 1e6 / n];
+  filled?.free();
+  filled = null;
+  const adds = calyx.can(kind, "add"), steps = adds ? STEPS : STATIC_STEPS;
+  const builder = adds ? null : calyx.builder({ kind, fpr: rate });
+  let filter = adds ? calyx.make({ kind, capacity: keys, fpr: rate }) : null;
+  const add = (from, n) => {
+    if (adds) return filter.addNumbers(from, n);
+    builder.addNumbers(from, n);
+    filter?.free();
+    filter = builder.finish();
   };
+  const clock = (n, use) => {
+    const begun = performance.now();
+    const result = use();
+    return [result, (performance.now() - begun) * 1e-3 / n]; // seconds a key
+  };
+  let whole = false;
   try {
     const plan = calyx.plan(kind, { keys, rate });
-    let spent = 0;
-    for (let i = 0, from = 0; i < STEPS; i++) {
-      const to = Math.round(keys * (i + 1) / STEPS), n = to - from;
-      const [, add] = clock(n, () => filter.addNumbers(from, n));
-      const [passed, asks] = clock(ASKED, () =>
-        filter.hasNumbers(STRANGERS + i * ASKED, ASKED));
-      spent += add * n;
+    for (let i = 0, from = 0; i < steps; i++) {
+      const to = Math.round(keys * (i + 1) / steps), n = to - from;
+      const [, time] = clock(n, () => add(from, n));
+      const [passed, lookup] = clock(LOOKUPS, () =>
+        filter.hasNumbers(ABSENT + i * LOOKUPS, LOOKUPS));
       from = to;
-      task.news({ keys: to, measured: passed / ASKED, add, ask: asks,
-        expected: calyx.rateAt(kind, plan.bits, plan.probes, to) });
+      task.news({ keys: to, lookups: LOOKUPS, measured: passed / LOOKUPS, add: time, lookup,
+        expected: adds ? calyx.rateAt(kind, plan.bits, plan.probes, to) : plan.rate, most: plan.rate });
       await task.breathe();
       if (!task.current()) return null;
     }
-    const asked = 1e6;
-    const [passed, asks] = clock(asked, () => filter.hasNumbers(2 * STRANGERS, asked));
-    return { measured: passed / asked, passed, asked, ask: asks,
-      lost: keys - filter.hasNumbers(0, keys), bytes: plan.bytes, add: spent / keys };
+    const lookups = 1e6;
+    let passed = 0; // in pieces, so that the run can be stopped
+    for (let i = 0; i < lookups; i += lookups / 10) {
+      passed += filter.hasNumbers(2 * ABSENT + i, lookups / 10);
+      await task.breathe();
+      if (!task.current()) return null;
+    }
+    whole = true;
+    filled = filter;
+    return { measured: passed / lookups, passed, lookups, own: filter.describe().rate,
+      lost: keys - filter.hasNumbers(0, keys), bytes: plan.bytes };
   } finally {
-    filter.free();
+    builder?.free();
+    if (!whole) filter?.free();
   }
+}
+
+// The filter of the last run, as a file.
+async function encode() {
+  return filled.encode();
 }
 
 // ---- A file ----
@@ -79,7 +103,7 @@ async function open(calyx, values, task) {
   return opened.result;
 }
 
-async function askFile(calyx, { words }) {
+async function lookup(calyx, { words }) {
   const of = held, found = [];
   for (const word of words) found.push(await files.has(calyx, of, word));
   return found;
@@ -90,10 +114,10 @@ async function stop(calyx, { what }) {
   latest[what] = 0;
 }
 
-const tasks = { grow, try: run, open, ask: askFile, stop };
+const tasks = { grow, try: run, encode, open, lookup, stop };
 
 onmessage = async ({ data: { id, what, values, module } }) => {
-  library ??= start(module); // comes with the first question
+  library ??= start(module); // comes with the first request
   latest[what] = id;
   try {
     const calyx = await library;

@@ -1,13 +1,13 @@
 // How the page looks and who can use it: languages, themes, keyboard, screen
-// readers, phones, slow and no network. Screenshots are left beside the page.
+// readers, phones, links, slow and no network. Screenshots are left beside the
+// page, and compared with those in test/web/shots.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { built, close, go, modules, open, ready, serve, visit } from "./support.mjs";
 
-const golden = fileURLToPath(new URL("../golden/line-grown.calyx", import.meta.url));
 const secret = fileURLToPath(new URL("../golden/line-siphash.calyx", import.meta.url));
 const axe = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 const shots = join(built, "screenshots");
@@ -15,38 +15,118 @@ mkdirSync(shots, { recursive: true });
 
 // Bring a part into a state worth looking at.
 const parts = {
-  plan: (page) => page.locator("#chart-grow canvas").waitFor(),
+  plan: async (page) => {
+    await page.locator("#chart-size svg").waitFor();
+    await page.waitForSelector('#hero-say[data-verdict="false"]');
+  },
   see: (page) => page.locator("#bits .bit").first().waitFor(),
+  learn: (page) => page.locator("#card-board .bit").first().waitFor(),
   async try(page) {
+    await page.waitForSelector("#try-run:enabled");
     await page.fill("#try-keys", "20k"); // a million look the same
+    await page.evaluate(() => document.getElementById("try-facts").replaceChildren());
     await page.click("#try-run");
     await page.locator('[data-fact="try.measured"]').waitFor();
   },
   async inspect(page) {
-    await page.setInputFiles("#file", golden);
-    await page.waitForSelector("#inspect-say[data-verdict=good]");
+    await page.click("#broken");
+    await page.waitForSelector("#inspect-say[data-verdict=damaged]");
   },
 };
 
-for (const theme of ["light", "dark"])
-  for (const width of [390, 1280])
-    test(`${theme}, ${width} pixels: readable for all, and nothing overflows`, async () => {
-      const page = await open("", { colorScheme: theme, viewport: { width, height: 844 } });
-      await page.evaluate(axe);
-      const rules = { resultTypes: ["violations"] };
-      if (theme === "dark") rules.runOnly = ["color-contrast"]; // the rest has no color
-      for (const [part, prepare] of Object.entries(parts)) {
-        await page.click("#tab-" + part);
-        await prepare(page);
-        assert.equal(await page.getAttribute("html", "data-theme"), theme);
-        const { violations } = await page.evaluate((rules) => axe.run(rules), rules);
-        assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], part);
-        assert.ok(await page.evaluate(() =>
-          document.documentElement.scrollWidth <= innerWidth), part + " overflows");
-        await page.screenshot({ path: join(shots, `${part}-${width}-${theme}.png`), fullPage: true });
-      }
-      await close(page);
-    });
+// ---- Stored pictures ----
+
+const COLUMNS = 64; // to which a screenshot is reduced: fonts matter little then
+const MEAN = 5, WORST = 60; // of 255: differences of all cells, and of the 99th of 100
+const stored = fileURLToPath(new URL("./shots/", import.meta.url));
+
+// In the page: the small picture as PNG, and how far it is from the stored one.
+async function reduce([bytes, old, columns]) {
+  const read = async (list) => createImageBitmap(new Blob([new Uint8Array(list)]));
+  const pixels = (image, width, height) => {
+    const canvas = new OffscreenCanvas(width, height), context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    return [context.getImageData(0, 0, width, height).data, canvas, context];
+  };
+  const image = await read(bytes), { width, height } = image;
+  const rows = Math.round(height * columns / width), [data] = pixels(image, width, height);
+  const small = new OffscreenCanvas(columns, rows), context = small.getContext("2d");
+  const out = context.createImageData(columns, rows);
+  for (let i = 0; i < columns * rows; i++) {
+    const x0 = Math.floor(i % columns * width / columns), x1 = Math.floor((i % columns + 1) * width / columns);
+    const y0 = Math.floor(Math.floor(i / columns) * height / rows), y1 = Math.floor((Math.floor(i / columns) + 1) * height / rows);
+    for (let c = 0; c < 4; c++) {
+      let sum = 0;
+      for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) sum += data[4 * (y * width + x) + c];
+      out.data[4 * i + c] = Math.round(sum / ((x1 - x0) * (y1 - y0)));
+    }
+  }
+  context.putImageData(out, 0, 0);
+  const png = [...new Uint8Array(await (await small.convertToBlob()).arrayBuffer())];
+  if (!old) return { png };
+  const before = await read(old);
+  if (before.width !== columns || before.height !== rows) return { png, mean: 255, worst: 255 };
+  const [was] = pixels(before, columns, rows);
+  const differences = [...out.data].map((v, i) => Math.abs(v - was[i])).filter((_, i) => i % 4 < 3)
+    .sort((a, b) => a - b);
+  return { png, mean: differences.reduce((a, b) => a + b) / differences.length,
+    worst: differences[Math.floor(0.99 * differences.length)] };
+}
+
+// CALYX_SHOTS=store replaces the stored pictures: look at them first.
+async function compare(page, name) {
+  const bytes = await page.screenshot({ path: join(shots, name + ".png"), animations: "disabled" });
+  const path = join(stored, name + ".png");
+  const old = existsSync(path) ? [...readFileSync(path)] : null;
+  const { png, mean, worst } = await page.evaluate(reduce, [[...bytes], old, COLUMNS]);
+  if (process.env.CALYX_SHOTS === "store") {
+    mkdirSync(stored, { recursive: true });
+    return writeFileSync(path, Uint8Array.from(png));
+  }
+  assert.ok(old, `no ${path}; CALYX_SHOTS=store makes it`);
+  assert.ok(mean <= MEAN && worst <= WORST, `${name} differs from the stored picture by ${
+    mean.toFixed(1)} in the mean, and ${worst} in the 99th of 100 cells; see ${shots}`);
+}
+
+// ---- Looks ----
+
+const looks = [
+  { theme: "light", width: 1280, lang: "en", rules: {} },
+  { theme: "light", width: 390, lang: "zh", rules: {} },
+  { theme: "dark", width: 1280, lang: "zh", rules: { runOnly: ["color-contrast"] } }, // the rest
+  { theme: "dark", width: 390, lang: "en", rules: { runOnly: ["color-contrast"] } }, //  has no color
+];
+for (const { theme, width, lang, rules } of looks)
+  test(`${theme}, ${width} pixels, ${lang}: readable for all, nothing overflows, as it was`, async () => {
+    const page = await open("?lang=" + lang, { colorScheme: theme, viewport: { width, height: 844 } });
+    await page.evaluate(axe);
+    for (const [part, prepare] of Object.entries(parts)) {
+      await page.click("#tab-" + part);
+      await prepare(page);
+      assert.equal(await page.getAttribute("html", "data-theme"), theme);
+      const { violations } = await page.evaluate((options) => axe.run(options),
+        { resultTypes: ["violations"], ...rules });
+      assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], part);
+      assert.ok(await page.evaluate(() =>
+        document.documentElement.scrollWidth <= innerWidth), part + " overflows");
+      if (lang === "en") await compare(page, `${part}-${width}-${theme}`); // Chinese fonts differ
+      else await page.screenshot({ path: join(shots, `${part}-${width}-${theme}-zh.png`) });
+    }
+    await close(page);
+  });
+
+test("at 320 pixels, and printed from dark, nothing is cut off", async () => {
+  const page = await open("", { viewport: { width: 320, height: 640 }, colorScheme: "dark" });
+  for (const [part, prepare] of Object.entries(parts)) {
+    await page.click("#tab-" + part);
+    await prepare(page);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), part);
+  }
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  assert.ok(await page.locator("header").isHidden());
+  await close(page);
+});
 
 // Texts that begin in English, where Chinese is spoken. What is left in Latin
 // letters are names, units and things to type.
@@ -54,7 +134,7 @@ const english = (page) => page.evaluate(() => {
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode()); )
-    if (!node.parentElement.closest("pre, script, noscript, [hidden], option, .hash, .u-legend, #words, #probes, [data-fact=comment]"))
+    if (!node.parentElement.closest("pre, code, script, noscript, [hidden], option, .hash, #elsewhere-list, #words, #probe-table, [data-fact=comment]"))
       texts.push(node.textContent.trim());
   return texts.filter((text) => /^[^\u4e00-\u9fff]*[a-z]{3,} [a-z]{2,}/i.test(text));
 });
@@ -66,8 +146,9 @@ test("what the library complains of, in English, has a Chinese frame", async () 
       /[a-z]{3,} [a-z]{2,}/.test(document.querySelector(at).textContent), selector);
     assert.deepEqual(await english(page), [], selector);
   };
-  await described("#kinds tr[data-kind=line]"); // cannot promise as much
+  await described("#kinds [data-kind=line]"); // cannot promise as much
   await page.click("#tab-try");
+  await page.waitForSelector("#try-run:enabled");
   await page.fill("#try-rate", "1e-12");
   await page.click("#try-run");
   await described("#try-error");
@@ -87,8 +168,8 @@ test("both languages are complete, by the switch, the link and the browser", asy
     await page.click("#tab-" + part);
     await prepare(page);
     assert.deepEqual(await english(page), [], part);
+    assert.match(await page.title(), /布隆过滤器|Calyx 过滤器/);
   }
-  await page.screenshot({ path: join(shots, "inspect-1280-zh.png") });
   await page.click("#language");
   assert.equal(await page.getAttribute("html", "lang"), "en");
   assert.equal(await page.textContent("#tab-plan"), "Plan");
@@ -97,17 +178,37 @@ test("both languages are complete, by the switch, the link and the browser", asy
   await ready(page);
   assert.equal(await page.textContent("#tab-plan"), "Plan");
   await visit(page, "?lang=zh");
-  assert.equal(await page.textContent("#tab-plan"), "规划");
+  assert.equal(await page.textContent("#tab-plan"), "计算");
   await close(page);
 });
 
-test("the theme can be switched, and stays", async () => {
-  const page = await open("", {});
-  await page.selectOption("#theme", "dark");
+test("the theme can be switched, stays, and is not in a link", async () => {
+  const page = await open("", { permissions: ["clipboard-read", "clipboard-write"] });
+  await page.click("#theme");
   assert.equal(await page.getAttribute("html", "data-theme"), "dark");
-  await page.waitForURL(/theme=dark/);
+  assert.equal(await page.getAttribute("#theme", "aria-label"), "Light colors");
+  await page.fill("#keys", "7M");
+  await page.click("#link");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(link, /n=7M/);
+  assert.doesNotMatch(link, /theme/);
   await visit(page, "?");
   assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+  await close(page);
+});
+
+test("Back returns to the part before, and each part has its title", async () => {
+  const page = await open();
+  const titles = new Set();
+  for (const part of Object.keys(parts)) {
+    await page.click("#tab-" + part);
+    titles.add(await page.title());
+  }
+  assert.equal(titles.size, Object.keys(parts).length);
+  for (const part of Object.keys(parts).slice(0, -1).reverse()) {
+    await page.goBack();
+    await page.waitForSelector(`#${part}:not([hidden])`);
+  }
   await close(page);
 });
 
@@ -125,15 +226,43 @@ test("all of it can be reached by keys", async () => {
   await page.focus("#tab-plan");
   await page.keyboard.press("ArrowRight");
   await page.focus("#word");
-  await page.keyboard.type("rose");
-  await page.keyboard.press("Enter");
-  assert.equal(await page.getAttribute("#see-say", "data-verdict"), "maybe");
+  await page.keyboard.type("anemone");
+  await page.keyboard.press("Enter"); // adds, and the field is ready for the next
+  assert.equal(await page.getAttribute("#see-say", "data-verdict"), "added");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "word");
+  assert.equal(await page.inputValue("#word"), "");
+  await close(page);
+});
+
+test("a shared link has a picture and words; nothing is loaded from elsewhere; all of it is small", async () => {
+  const page = await go("");
+  const foreign = [];
+  page.on("request", (request) => {
+    if (new URL(request.url()).origin !== new URL(page.url()).origin) foreign.push(request.url());
+  });
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(foreign, []);
+  const meta = (name) => page.getAttribute(`meta[property="og:${name}"]`, "content");
+  assert.match(await meta("title"), /Bloom filter/);
+  assert.match(await page.textContent("h1"), /Bloom filter/);
+  for (const path of [await meta("image"), await page.getAttribute("link[rel=apple-touch-icon]", "href"),
+    await page.getAttribute("link[rel=manifest]", "href")]) {
+    const answer = await page.request.get(new URL(path, page.url()).href);
+    assert.ok(answer.ok() && (await answer.body()).length > 200, path);
+  }
+  const policy = await page.getAttribute("meta[http-equiv]", "content");
+  assert.match(policy, /default-src 'none'/);
+  assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'|https?:|\*/);
+  const site = join(built, "site");
+  const bytes = readdirSync(site).reduce((n, name) => n + statSync(join(site, name)).size, 0);
+  assert.ok(bytes <= 300000, `${bytes} bytes`);
   await close(page);
 });
 
 test("it paints before the library is there", async () => {
   let release;
-  const slow = await serve({ "/calyx-simd.wasm.gz": new Promise((keep) => release = keep) });
+  const slow = await serve({ "/calyx.wasm.gz": new Promise((keep) => release = keep) });
   const page = await go(slow);
   await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length);
   assert.ok(await page.isVisible("#keys"));
@@ -149,7 +278,7 @@ test("once loaded, it works without network, and after a reload too", async () =
   const page = await open("", { serviceWorkers: "allow" });
   await page.evaluate(() => navigator.serviceWorker.ready);
   await page.waitForFunction(async () =>
-    (await (await caches.open("calyx")).keys()).length >= 9);
+    (await (await caches.open("calyx")).keys()).length >= 8);
   await page.context().setOffline(true);
   await page.fill("#keys", "7M");
   assert.match(await page.textContent("#run-build"), /-n 7000000 /);

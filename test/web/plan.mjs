@@ -2,11 +2,11 @@
 // address, and nothing that is typed breaks it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calyxJson, close, numbers, open, paste, ready, same, visit } from "./support.mjs";
+import { calyx, calyxJson, close, numbers, open, paste, ready, same, visit } from "./support.mjs";
 
 async function compare(page, plan) {
-  const solvesKeys = await page.locator("#amount-head").getAttribute("data-t") === "keys";
-  const rows = await page.locator("#kinds tbody tr").evaluateAll((all) =>
+  const solvesKeys = await page.getAttribute("#kinds", "data-solves") === "keys";
+  const rows = await page.locator("#kind-cards .kind").evaluateAll((all) =>
     Object.fromEntries(all.map((row) => [row.dataset.kind, {
       text: row.textContent, can: row.querySelector("[data-can]")?.dataset.can,
       numbers: [...row.querySelectorAll("data")].map((d) => Number(d.value)),
@@ -14,7 +14,7 @@ async function compare(page, plan) {
   for (const k of plan.kinds) {
     const row = rows[k.kind];
     if (!k.possible) {
-      assert.ok(row.text.includes("Not so: " + k.why_not), row.text);
+      assert.ok(row.text.includes("Not possible: " + k.why_not), row.text);
       continue;
     }
     const [amount, bits, probes, rate] = row.numbers;
@@ -22,9 +22,10 @@ async function compare(page, plan) {
     same(bits, k.bits_a_key, `${k.kind}: bits a key`);
     same(probes, k.probes, `${k.kind}: probes`);
     same(rate, k.rate, `${k.kind}: rate`);
-    assert.equal(row.can, [k.can_remove && "remove", k.can_merge && "merge",
-      k.can_grow && "grow", k.can_add_from_many_threads && "share"]
-      .filter(Boolean).join(" "));
+    const can = row.can.split(" ");
+    for (const [name, wanted] of [["remove", k.can_remove], ["merge", k.can_merge],
+      ["grow", k.can_grow], ["share", k.can_add_from_many_threads]])
+      assert.equal(can.includes(name), wanted, `${k.kind}: ${name}`);
   }
   for (const [name, e] of [["table", plan.hash_table], ["list", plan.sorted_list]]) {
     const [amount, bits, probes] = rows[name].numbers;
@@ -44,9 +45,11 @@ const plans = [
   [{ m: "64KiB", p: "0.1%" }, ["--memory", "64KiB", "-p", "0.1%"]],
   [{ m: "1.5G" }, ["--memory", "1.5G"]],
   [{ n: "1" }, ["-n", "1"]],
+  [{ n: "1000", m: "64" }, ["-n", "1000", "--memory", "64"]], // too little for some
   [{ n: "5000", p: "1e-9" }, ["-n", "5000", "-p", "1e-9"]],
   [{ n: "1099511627776", p: "50%" }, ["-n", "1099511627776", "-p", "50%"]],
   [{ n: "10M", p: "1%", kind: "counting" }, ["-n", "10M", "-p", "1%", "--kind", "counting"]],
+  [{ n: "1e8", m: "1.6 Gbit", k: "8" }, ["-n", "1e8", "--bits", "1.6e9", "--probes", "8"]],
   [{ n: "777777", m: "1234567", kind: "flat" }, ["-n", "777777", "--memory", "1234567", "--kind", "flat"]],
 ];
 
@@ -59,18 +62,54 @@ test("a link gives the numbers and lines of calyx plan --json", async () => {
   await close(page);
 });
 
-test("two that are typed give the third, and the oldest gives way", async () => {
+test("what is typed is given, and what was edited longest ago is computed", async () => {
   const page = await open();
+  const solved = () => page.locator("#plan-form .solved").evaluateAll((all) => all.map((e) => e.id));
   await page.fill("#keys", "3M");
   await page.fill("#rate", "2%");
-  assert.equal(await page.inputValue("#memory"), "");
+  assert.deepEqual(await solved(), ["memory", "probes"]);
   await compare(page, calyxJson("plan", "-n", "3M", "-p", "2%"));
   await page.fill("#memory", "4 MiB"); // keys are the oldest now
-  assert.equal(await page.inputValue("#keys"), "");
+  assert.deepEqual(await solved(), ["keys", "probes"]);
+  assert.match(await page.inputValue("#keys"), /^\d[\d\u202f]+$/);
+  assert.equal(await page.textContent("#answer-value"), await page.inputValue("#keys"));
   await compare(page, calyxJson("plan", "--memory", "4MiB", "-p", "2%"));
   await page.fill("#keys", "1M");
-  assert.equal(await page.inputValue("#rate"), "");
+  assert.deepEqual(await solved(), ["rate", "probes"]);
   await compare(page, calyxJson("plan", "--memory", "4MiB", "-n", "1M"));
+  await close(page);
+});
+
+test("a given number of hash functions is planned, built, and released again", async () => {
+  const page = await open("?n=1000000&p=1%25");
+  const best = await page.inputValue("#probes");
+  await page.fill("#probes", "3");
+  const line = await page.textContent("#run-build");
+  assert.match(line, /^calyx build -n 1000000 -p 0.01 --probes 3 -o seen.calyx keys.txt$/);
+  const [bytes, , probes] = await numbers(page.locator('[data-kind="line"]'));
+  assert.equal(probes, 3);
+  calyx("build", "-n", "1000000", "-p", "0.01", "--probes", "3", "-o", "three.calyx", "--force", "/dev/null");
+  const [info] = calyxJson("info", "three.calyx");
+  assert.deepEqual([info.bytes, info.probes], [bytes, 3]);
+  await page.waitForURL(/k=3/);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.inputValue("#probes"), "3");
+  await page.fill("#probes", "65");
+  assert.match(await page.textContent("#plan-error"), /1 to 64/);
+  await page.fill("#probes", "");
+  assert.equal(await page.inputValue("#probes"), best);
+  await close(page);
+});
+
+test("the formulas give Bloom's numbers", async () => {
+  const page = await open("?n=1000000&p=0.01");
+  const result = (name) => page.textContent(`[data-formula=${name}] b`);
+  assert.equal((await result("m")).replace(/\D/g, ""), "9585058"); // 10^6 ln 100 / (ln 2)^2
+  assert.match(await result("k"), /^6\.64 ≈ 7$/);
+  assert.match(await result("p"), /^1\s%$/);
+  await visit(page, "?n=1000000&m=1000000&k=4");
+  assert.match(await result("p"), /^2\.4\s%$/); // (1 - e^(-4/8))^4
   await close(page);
 });
 
@@ -84,9 +123,7 @@ test("a plan survives a reload", async () => {
   const before = await page.locator("#kinds").innerText();
   await page.reload();
   await ready(page);
-  await page.waitForFunction(() => document.querySelector("#chart-grow canvas"));
   assert.equal(await page.inputValue("#keys"), "20M");
-  assert.equal(await page.inputValue("#rate"), "");
   assert.ok(await page.isChecked("#kinds input[value=flat]"));
   assert.equal(await page.locator("#kinds").innerText(), before);
   await compare(page, calyxJson("plan", "-n", "20M", "--memory", "32MiB", "--kind", "flat"));
@@ -119,19 +156,64 @@ test("the cost in front of a store is the command's", async () => {
 
 test("all charts are drawn, and say what they show", async () => {
   const page = await open();
-  for (const id of ["bits", "fill", "grow", "memory", "store"]) {
+  await page.click("#growth summary");
+  for (const id of ["bits", "probes", "fill", "size", "grow", "memory", "store"]) {
     const chart = page.locator("#chart-" + id);
-    await chart.locator("canvas").waitFor();
-    assert.match(await chart.getAttribute("aria-label"), /^Chart: .*\d/);
-    const drawn = await chart.locator("canvas").evaluate((canvas) =>
-      canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
-        .data.some((x) => x > 0));
-    assert.ok(drawn, id);
+    await chart.locator("svg").waitFor();
+    assert.match(await chart.locator("svg").getAttribute("aria-label"), /^Chart: .*\d/);
+    const lines = await chart.locator("path.line").evaluateAll((all) => all.map((e) => e.getAttribute("d")));
+    assert.ok(lines.length >= 1 && lines.every((d) => /^M[\d.-]+ [\d.-]+L/.test(d)), `${id}: ${lines}`);
+  }
+  await page.locator("#chart-probes svg").hover({ position: { x: 200, y: 100 } });
+  assert.match(await page.locator("#chart-probes .reading").innerText(), /hash functions k: \d+\nline .*%/);
+  await close(page);
+});
+
+test("presets fill the form, and code for other libraries follows", async () => {
+  const page = await open();
+  await page.click("#elsewhere summary");
+  for (const name of await page.locator("[data-preset]").evaluateAll((all) => all.map((e) => e.dataset.preset))) {
+    await page.click(`[data-preset=${name}]`);
+    assert.equal(await page.textContent("#plan-error"), "", name);
+    const [, n, p] = (await page.textContent("#run-build")).match(/-n (\d+) -p (\S+)/);
+    const lines = await page.locator("#elsewhere-list code").allTextContents();
+    assert.ok(lines.length >= 8 && lines.includes(`BF.RESERVE seen ${p} ${n}`), name);
+    assert.ok(lines.includes(`bloom.NewWithEstimates(${n}, ${p})`), name);
   }
   await close(page);
 });
 
-test("what is no number is reported, and breaks nothing", async () => {
+// What people write, and what it means; NaN is refused.
+const written = {
+  countFrom: { "5000": 5000, "10M": 1e7, "10 million": 1e7, "10bn": 1e10, "1B": 1e9, "2^20": 2 ** 20,
+    "1,000,000": 1e6, "1.000.000": 1e6, "1,5M": 1.5e6, "1'000": 1000, "100万": 1e6, "1亿": 1e8,
+    "２００": 200, "1.5Mi": 1572864, "1e9": 1e9, "1.000": NaN, "1,5": NaN, "12,34,567": NaN, "1.5": NaN,
+    "": NaN, "M": NaN, "constructor": NaN, "1constructor": NaN },
+  rateFrom: { "1%": 0.01, "0,5%": 0.005, "1,5 %": 0.015, "0.001": 0.001, "1‰": 0.001, "1:1000": 0.001,
+    "1/1000": 0.001, "1 in 1000": 0.001, "1 in 10M": 1e-7, "0.1 percent": 0.001, "1％": 0.01,
+    "1000分之1": 0.001, "千分之一": 0.001, "百分之5": 0.05, "1分之1000": 1000, "1e-9": 1e-9, "%": NaN,
+    "10%%": NaN, "1 in": NaN, "分之": NaN },
+  sizeFrom: { "64 MiB": 2 ** 26, "64M": 64e6, "1,5G": 1.5e9, "100 bits": 13, "8 Mbit": 1e6, "8 Mibit": 2 ** 20,
+    "10 megabytes": 1e7, "10 字节": 10, "512位": 64, "1.5 kB": 1500, "64 bytes": 64, "1B": 1, "1.000": NaN,
+    "5 apples": NaN },
+  timeFrom: { "80us": 80e-6, "1ms": 1e-3, "1,5 s": 1.5, "3毫秒": 3e-3, "80": NaN, "ms": NaN },
+};
+
+test("numbers are read as people write them, and never guessed", async () => {
+  const page = await open();
+  for (const [from, cases] of Object.entries(written)) {
+    const found = await page.evaluate(([name, texts]) =>
+      texts.map((text) => calyxPage.number[name](text)), [from, Object.keys(cases)]);
+    Object.entries(cases).forEach(([text, wanted], i) => {
+      const near = Number.isNaN(wanted) ? Number.isNaN(found[i])
+        : Math.abs(found[i] - wanted) <= 1e-12 * wanted;
+      assert.ok(near, `${from} "${text}": ${found[i]} instead of ${wanted}`);
+    });
+  }
+  await close(page);
+});
+
+test("what is no number is reported, dims the old answer, and breaks nothing", async () => {
   const page = await open();
   const nonsense = ["-1", "1e400", "NaN", "Infinity", "0x10", "🌹", "0", "1e-400",
     "1/0", "10%%", "<b>1</b>", "9".repeat(10_000), "1 in", "__proto__"];
@@ -140,21 +222,32 @@ test("what is no number is reported, and breaks nothing", async () => {
       await page.fill("#" + id, text);
       await page.waitForFunction(() => document.getElementById("plan-error").textContent);
       assert.equal(await page.getAttribute("#" + id, "aria-invalid"), "true", `${id} ${text.slice(0, 20)}`);
+      assert.ok(await page.locator("#plan-result").evaluate((e) => e.inert), "old numbers are dimmed");
       await page.fill("#" + id, "");
     }
   await paste(page, "#keys", "9");
   assert.equal(await page.getAttribute("#keys", "aria-invalid"), "true");
-  await page.locator("#keys").evaluate((field) => {
-    field.value = "";
-    field.dispatchEvent(new Event("input"));
-  });
+  await page.fill("#keys", "10M");
+  await page.fill("#rate", "");
+  assert.match(await page.locator("#plan-error").textContent(), /two of keys, rate and memory/);
   for (const id of ["store", "filter", "present", "keybytes"])
     for (const text of ["", "-1", "1e400", "🌹", "1e400s", "NaNs"]) {
-      await page.fill("#" + id, text);
+      await page.locator("#" + id).evaluate((field, value) => {
+        field.value = value;
+        field.dispatchEvent(new Event("input"));
+      }, text);
       assert.equal(await page.getAttribute("#" + id, "aria-invalid"), "true", `${id} ${text}`);
     }
-  assert.match(await page.locator("#plan-error").textContent(), /two of keys, rate and memory/);
-  await page.fill("#keys", "10M");
+  await page.fill("#rate", "1%");
   await compare(page, calyxJson("plan", "-n", "10M"));
+  assert.ok(!await page.locator("#plan-result").evaluate((e) => e.inert));
+  await close(page);
+});
+
+test("memory that is still being typed has no wrapped number in its errors", async () => {
+  const page = await open("?n=1M");
+  await page.fill("#memory", "6");
+  assert.match(await page.textContent("#plan-error"), /at least 512 bits/);
+  assert.doesNotMatch(await page.textContent("main"), /18446744073709551615/);
   await close(page);
 });

@@ -31,7 +31,8 @@ export const calyxJson = (...args) => JSON.parse(calyx(...args, "--json"));
 // ---- A server ----
 
 const types = { ".html": "text/html", ".js": "text/javascript",
-  ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip" };
+  ".css": "text/css", ".svg": "image/svg+xml", ".gz": "application/gzip",
+  ".png": "image/png", ".webmanifest": "application/manifest+json" };
 
 // What `held` names is answered once its promise resolves, to see what a page does
 // meanwhile.
@@ -53,7 +54,7 @@ export async function serve(held = {}) {
 
 const WAIT = 300000; // ms; so a test that hangs fails
 const usual = { locale: "en-US", colorScheme: "light", serviceWorkers: "block",
-  viewport: { width: 1280, height: 900 } };
+  reducedMotion: "reduce", viewport: { width: 1280, height: 900 } };
 const servers = [], trouble = [];
 let browser, shared, at;
 
@@ -108,6 +109,12 @@ export async function visit(page, query) {
 export const ready = (page) => page.waitForSelector("html[data-ready]");
 export const close = (page) =>
   (page.context() === shared ? page : page.context()).close();
+
+// The kinds that the page's library has, and what each can.
+export const kinds = (page) => page.evaluate(async () => {
+  const calyx = await calyxPage.start(await calyxPage.compile());
+  return calyx.kinds.map((kind) => ({ kind, can: calyx.abilities(kind) }));
+});
 
 // Type or paste n times the letter, over what is there. Chromium would take
 // longer to receive ten million letters than to make them.

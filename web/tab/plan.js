@@ -1,0 +1,434 @@
+// Plan: of keys, rate and memory, two decide the third, for every kind; the
+// number of hash functions is the best one, or is given. The numbers are those
+// of `calyx plan --json`.
+import { $, data, make, quoted, say, svg } from "../dom.js";
+import { countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
+  sizeText, timeFrom, timeText } from "../number.js";
+import { get, set } from "../state.js";
+import { t } from "../text/text.js";
+import { Charts } from "./plan_charts.js";
+import { commands, elsewhere } from "./plan_code.js";
+
+const MOST_KEYS = 2 ** 40, MOST_MEMORY = 2 ** 41, MOST_KEY_BYTES = 1000000, MOST_PROBES = 64;
+
+let calyx = null, charts = null;
+let kind = ""; // chosen, or the first that is possible
+let order = ["memory", "rate", "keys"]; // edited longest ago first
+let solved = "memory"; // the field that is computed
+let fixed = false; // is the number of hash functions given?
+const facts = new Map(); // of kinds, which never change
+
+const goal = { keys: countFrom, rate: rateFrom, memory: sizeFrom };
+const names = { keys: "n", rate: "p", memory: "m", probes: "k", store: "store",
+  filter: "filter", present: "present", keybytes: "bytes" };
+const usual = { store: "1ms", filter: "100ns", present: "50%", keybytes: "8" };
+const presets = {
+  penetration: { keys: "50M", rate: "0.1%", store: "2ms", present: "30%" },
+  crawler: { keys: "1G", rate: "1%" },
+  passwords: { keys: "900M", rate: "0.1%" },
+  lsm: { keys: "2M", rate: "1%", store: "100us", present: "20%" },
+  spam: { keys: "5M", rate: "1 in 100 000" },
+  stream: { keys: "100M", rate: "0.01%" },
+};
+
+export function start() {
+  const given = Object.keys(goal).filter((id) => get(names[id]));
+  for (const id of Object.keys(goal)) $(id).value = get(names[id]);
+  order = ["memory", "rate", "keys"];
+  if (!given.length) {
+    $("keys").value = "10M";
+    $("rate").value = "1%";
+  }
+  const missing = () => order.filter((id) => !$(id).value);
+  if (missing().length > 1 && !$("rate").value) $("rate").value = "1%"; // as the command does
+  solved = missing()[0] ?? "memory";
+  for (const id of Object.keys(usual)) $(id).value = get(names[id], usual[id]);
+  $("probes").value = get("k");
+  fixed = !!get("k");
+  kind = get("kind");
+  for (const id of Object.keys(names)) {
+    $(id).oninput = () => edited(id);
+    $(id).onfocus = () => $(id).classList.contains("solved") && $(id).select();
+  }
+  for (const id of ["plan-form", "store-form"])
+    $(id).onsubmit = (event) => event.preventDefault();
+  $("growth").ontoggle = $("elsewhere").ontoggle = () => update();
+  $("presets").onclick = (event) => {
+    const chip = event.target.closest("[data-preset]");
+    if (chip) apply(presets[chip.dataset.preset]);
+  };
+}
+
+function apply(preset) {
+  solved = "memory";
+  order = ["memory", "rate", "keys"];
+  fixed = false;
+  const values = { ...usual, ...preset };
+  for (const [id, value] of Object.entries(values)) $(id).value = value;
+  store();
+  update();
+}
+
+// What is typed is given. If it was computed, what was edited longest ago is
+// computed from now on.
+function edited(id) {
+  if (id === "probes") fixed = $(id).value.trim() !== "";
+  if (id in goal) {
+    order = [...order.filter((other) => other !== id), id];
+    if (id === solved) solved = order[0];
+  }
+  store();
+  update();
+}
+
+function store() {
+  for (const id of Object.keys(goal)) set(names[id], id === solved ? "" : $(id).value);
+  for (const id of Object.keys(usual)) set(names[id], $(id).value === usual[id] ? "" : $(id).value);
+  set("k", fixed ? $("probes").value : "");
+}
+
+export function ready(library) {
+  calyx = library;
+  charts = new Charts(calyx, planKind);
+  update();
+}
+
+// ---- What is wanted ----
+
+// The numbers in the fields; `bad` is what to say about the first that is none.
+function read() {
+  const want = { keys: 0, rate: 0, memory: 0, probes: 0, bad: "" };
+  const most = { keys: MOST_KEYS, rate: 1, memory: MOST_MEMORY };
+  for (const [id, from] of Object.entries(goal)) {
+    const text = $(id).value;
+    if (id !== solved) want[id] = from(text);
+    const fine = id === solved || (want[id] > 0 && want[id] <= most[id] &&
+      (id !== "rate" || want[id] < 1));
+    $(id).setAttribute("aria-invalid", !fine);
+    if (!fine) want.bad ||= text.trim() ? t("bad." + id, { x: quoted(text) }) : t("need.two");
+  }
+  want.probes = fixed ? countFrom($("probes").value) : 0;
+  const fine = !fixed || want.probes <= MOST_PROBES;
+  $("probes").setAttribute("aria-invalid", !fine);
+  if (!fine) want.bad ||= t("bad.probes", { x: quoted($("probes").value) });
+  return want;
+}
+
+function readStore() {
+  const fields = {
+    store: [timeFrom, "bad.time", (x) => x >= 0 && x <= 1e9],
+    filter: [timeFrom, "bad.time", (x) => x >= 0 && x <= 1e9],
+    present: [rateFrom, "bad.share", (x) => x >= 0 && x <= 1],
+    keybytes: [sizeFrom, "bad.keybytes", (x) => x <= MOST_KEY_BYTES],
+  };
+  const load = { bad: "" };
+  for (const [id, [from, text, fine]] of Object.entries(fields)) {
+    load[id] = from($(id).value);
+    const good = fine(load[id]);
+    $(id).setAttribute("aria-invalid", !good);
+    if (!good) load.bad ||= t(text, { x: quoted($(id).value) });
+  }
+  load.keyBytes = load.keybytes;
+  return load;
+}
+
+// ---- All of it ----
+
+function planKind(name, want) {
+  try {
+    return calyx.plan(name, want);
+  } catch (error) {
+    return { kind: name, whyNot: error.message };
+  }
+}
+
+export function update() {
+  drawPresets();
+  if (!calyx || $("plan").hidden) return; // it will be shown
+  const want = read(), load = readStore();
+  const plans = want.bad ? [] : calyx.kinds.map((name) => planKind(name, want));
+  const possible = plans.filter((p) => !p.whyNot);
+  const chosen = possible.find((p) => p.kind === kind) ?? possible[0];
+  const bad = want.bad || (chosen ? "" : t("not.so", { x: plans[0].whyNot }));
+  say($("plan-error"), bad);
+  say($("store-error"), load.bad);
+  for (const id of ["answer", "plan-result"]) { // what is there is of other numbers
+    $(id).inert = !!bad;
+    $(id).classList.toggle("stale", !!bad);
+  }
+  showSolved(chosen);
+  if (bad) return;
+  showAnswer(want, chosen, load.keyBytes || 8);
+  showKinds(plans, chosen, exact(want, load.keyBytes || 8), load.keyBytes || 8);
+  showFormulas(want, chosen);
+  showCode(want, chosen);
+  charts.draw(want, chosen, plans);
+  if (!load.bad) showStore(chosen, load);
+}
+
+const texts = { keys: (p) => countText(p.keys), rate: (p) => rateText(p.rate),
+  memory: (p) => sizeText(p.bytes, binary()) };
+const binary = () => solved === "memory" || isBinary($("memory").value);
+const sizeIn = (bytes) => sizeText(bytes, isBinary($("memory").value) && solved !== "memory");
+
+function showSolved(chosen) {
+  for (const id of Object.keys(goal)) {
+    $(id).classList.toggle("solved", id === solved);
+    if (id === solved) $(id).value = !chosen ? "" : id === "memory" ? sizeIn(chosen.bytes) : texts[id](chosen);
+  }
+  $("probes").classList.toggle("solved", !fixed);
+  if (!fixed) $("probes").value = chosen ? String(chosen.probes) : "";
+}
+
+function showAnswer(want, p, keyBytes) {
+  const value = { keys: countText(p.keys), rate: rateText(p.rate), memory: sizeIn(p.bytes) }[solved];
+  say($("answer-name"), t("answer." + solved, { n: countText(p.keys), p: rateText(want.rate || p.rate),
+    m: sizeIn(p.bytes) }));
+  say($("answer-value"), value);
+  const [table] = exact(want, keyBytes);
+  const lines = linesOf(p);
+  say($("answer-text"), t("answer.text", { b: (8 * p.bytes / p.keys).toFixed(2), k: p.probes,
+    l: lines ? t(lines === 1 ? "lines.one" : "lines.many", { x: lines }) : "", kind: p.kind }) +
+    (want.keys ? " " + t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
+}
+
+function drawPresets() {
+  const chips = Object.entries(presets).map(([name]) =>
+    make("button", { type: "button", "data-preset": name }, t("preset." + name)));
+  $("presets").replaceChildren(...chips);
+}
+
+// ---- Kinds ----
+
+// Cache lines that a lookup reads in a large filter, in the mean; 0 if the kind
+// does not say.
+function linesOf({ kind: name, probes }) {
+  const key = `lines ${name} ${probes}`;
+  if (facts.has(key)) return facts.get(key);
+  let n = 0;
+  const SAMPLES = 32;
+  const layout = sampled(name, 1 << 17, probes, (filter, each) => {
+    for (let i = 0; i < SAMPLES; i++) n += new Set(each.lines(0, filter.hash("key " + i))).size;
+  });
+  facts.set(key, layout ? Math.round(n / SAMPLES) : 0);
+  return facts.get(key);
+}
+
+// An empty filter of this shape, and its layout; false if it cannot be made.
+function sampled(name, bits, probes, use) {
+  let filter, layout;
+  try {
+    filter = calyx.can(name, "add") ? calyx.make({ kind: name, capacity: 20, bits, probes }) : built(name, bits);
+    layout = calyx.layout(filter.encode());
+    use(filter, layout);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    layout?.free();
+    filter?.free();
+  }
+}
+
+// Of a kind that is made of all keys: about as many bits, of some numbers.
+function built(name, bits) {
+  const builder = calyx.builder({ kind: name, fpr: 0.01 });
+  try {
+    builder.addNumbers(0, Math.ceil(bits / 8));
+    return builder.finish();
+  } finally {
+    builder.free();
+  }
+}
+
+// A picture of 1024 bits: where those of three words lie.
+function thumbnail(p) {
+  const BITS = 1024, COLUMNS = 64, words = ["rose", "iris", "lily"];
+  const key = `picture ${p.kind} ${p.probes}`;
+  if (!facts.has(key)) {
+    const dots = [];
+    sampled(p.kind, BITS, p.probes, (filter, layout) => {
+      words.forEach((word, i) => {
+        for (const bit of layout.probes(0, filter.hash(word))) dots.push([bit, i]);
+      });
+      if (dots.length) return;
+      if (calyx.can(p.kind, "add")) for (const word of words) filter.add(word);
+      filter.counters().forEach((n, bit) => n && bit < BITS && dots.push([bit, 0]));
+    });
+    facts.set(key, dots);
+  }
+  const block = calyx.leastBits(p.kind), cell = 4, rows = BITS / COLUMNS;
+  const picture = svg("svg", { viewBox: `-1 -1 ${COLUMNS * cell + 2} ${rows * cell + 2}`,
+    class: "thumbnail", "aria-hidden": "true" });
+  const size = block < COLUMNS ? BITS : block;
+  for (let from = 0; from < BITS; from += size)
+    picture.append(svg("rect", { class: "frame", x: 0, y: from / COLUMNS * cell,
+      width: COLUMNS * cell, height: size / COLUMNS * cell, rx: 3 }));
+  for (const [bit, i] of facts.get(key))
+    picture.append(svg("rect", { class: `dot c${i}`, x: bit % COLUMNS * cell, y: Math.floor(bit / COLUMNS) * cell,
+      width: cell, height: cell, rx: 1 }));
+  return picture;
+}
+
+// When to use a kind, by what it can do and how it compares with the others.
+function useOf(p, possible) {
+  const can = calyx.abilities(p.kind);
+  const bytes = (q) => q.bytes / q.keys;
+  const adding = possible.filter((q) => calyx.can(q.kind, "add"));
+  const least = possible.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
+  const leastAdding = adding.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
+  if (can.includes("static")) return t(least === p ? "use.static.least" : "use.static");
+  if (can.includes("remove")) return t("use.remove");
+  if (p.kind === calyx.kinds[0]) return t("use.default");
+  if (p === leastAdding) return t("use.least");
+  const lines = linesOf(p), first = possible.find((q) => q.kind === calyx.kinds[0]);
+  if (lines > 1 && first) return t("use.lower", { x: first.kind, y: general(100 - 100 * bytes(p) / bytes(first), 2) });
+  return t("use.block", { x: calyx.leastBits(p.kind) });
+}
+
+function showKinds(plans, chosen, others, keyBytes) {
+  const solvesKeys = solved === "keys";
+  $("kinds").dataset.solves = solved;
+  const possible = plans.filter((p) => !p.whyNot);
+  const cards = plans.map((p) => {
+    const radio = make("input", { type: "radio", name: "kind", value: p.kind, disabled: !!p.whyNot });
+    radio.checked = p === chosen;
+    radio.onchange = () => {
+      kind = p.kind;
+      set("kind", kind === calyx.kinds[0] ? "" : kind);
+      update();
+      document.querySelector(`#kinds input[value="${kind}"]`).focus();
+    };
+    const card = make("label", { class: "kind" + (p === chosen ? " chosen" : "") + (p.whyNot ? " off" : ""),
+      "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind)));
+    if (p.whyNot) {
+      card.append(make("span", { class: "why" }, t("not.so", { x: p.whyNot })));
+      return card;
+    }
+    const bits = 8 * p.bytes / p.keys, can = calyx.abilities(p.kind), lines = linesOf(p);
+    const shown = can.filter((each) => t("can." + each));
+    card.append(thumbnail(p),
+      make("span", { class: "amount" }, solvesKeys ? data(p.keys, countText(p.keys)) : data(p.bytes, sizeIn(p.bytes)),
+        solvesKeys ? make("small", {}, t("unit.keys")) : ""),
+      make("span", { class: "numbers" },
+        data(bits, t("bits.each", { x: bits.toFixed(2) })), data(p.probes, `k = ${p.probes}`),
+        data(p.rate, `p = ${rateText(p.rate)}`),
+        lines ? make("span", {}, t(lines === 1 ? "lines.one" : "lines.many", { x: lines })) : ""),
+      make("span", { class: "use" }, useOf(p, possible)),
+      make("small", { "data-can": can.join(" ") }, shown.map((each) => t("can." + each)).join(t("comma"))));
+    return card;
+  });
+  $("kind-cards").replaceChildren(...cards, ...others.map((e) => exactCard(e, solvesKeys, keyBytes)));
+}
+
+function exact(want, keyBytes) {
+  const keysOf = (bytes) => want.keys || Math.floor(want.memory / bytes);
+  const table = { name: "table", bytesEach: 2 * keyBytes, probes: 1.5 };
+  const list = { name: "list", bytesEach: keyBytes };
+  for (const e of [table, list]) {
+    e.keys = keysOf(e.bytesEach);
+    e.bytes = e.bytesEach * e.keys;
+  }
+  list.probes = Math.ceil(Math.log2(Math.max(2, list.keys)));
+  return [table, list];
+}
+
+function exactCard(e, solvesKeys, keyBytes) {
+  return make("div", { class: "kind exact", "data-kind": e.name },
+    make("span", { class: "kind-head" }, make("b", {}, t(e.name)), make("small", {}, t("exact"))),
+    make("span", { class: "amount" }, solvesKeys ? data(e.keys, countText(e.keys)) : data(e.bytes, sizeIn(e.bytes)),
+      solvesKeys ? make("small", {}, t("unit.keys")) : ""),
+    make("span", { class: "numbers" },
+      data(8 * e.bytesEach, t("bits.each", { x: String(8 * e.bytesEach) })),
+      data(e.probes, t("probes.each", { x: general(e.probes, 3) }))),
+    make("span", { class: "use" }, t(e.name + ".note", { x: keyBytes })));
+}
+
+// ---- Formulas ----
+
+const frac = (above, below) => make("span", { class: "frac" }, make("span", {}, above),
+  make("span", { class: "below" }, ...[below].flat()));
+const sup = (text) => make("sup", {}, text);
+
+// Bloom's formulas, with the numbers that were given filled in.
+function showFormulas(want, chosen) {
+  const LN2 = Math.LN2, two = () => ["(ln 2)", sup("2")];
+  const n = want.keys || want.memory * 8 * LN2 ** 2 / -Math.log(want.rate);
+  const m = want.memory ? 8 * want.memory
+    : fixed ? -want.probes * n / Math.log(1 - want.rate ** (1 / want.probes))
+    : n * -Math.log(want.rate) / LN2 ** 2;
+  const k = fixed ? want.probes : Math.max(1, Math.round(m / n * LN2));
+  const p = (1 - Math.exp(-k * n / m)) ** k;
+  const [N, M, P] = [countText(Math.round(n)), countText(Math.round(m)), general(want.rate || p, 4)];
+  const rows = {
+    memory: fixed ? null : ["m", frac("− n · ln p", two()), frac(`− ${N} · ln ${P}`, "0.4805"), `${M} ${t("bits")}`],
+    keys: fixed ? null : ["n", frac("− m · (ln 2)²", "ln p"), frac(`− ${M} · 0.4805`, `ln ${P}`), N],
+    rate: ["p", make("span", {}, "(1 − e", sup("−kn/m"), ")", sup("k")),
+      make("span", {}, "(1 − e", sup(`−${k} · ${general(n / m, 4)}`), ")", sup(String(k))), rateText(p)],
+    probes: ["k", make("span", {}, frac("m", "n"), " · ln 2"),
+      make("span", {}, shortText(m / n, 4), " · 0.6931"), `${shortText(m / n * LN2, 3)} ≈ ${Math.max(1, Math.round(m / n * LN2))}`],
+  };
+  const shown = [solved, "probes", ...(solved === "rate" ? [] : ["rate"])].filter((id) => rows[id]);
+  $("formulas").replaceChildren(...shown.map((id) => {
+    const [name, general, filled, result] = rows[id];
+    return make("p", { class: "formula", "data-formula": name }, make("i", {}, name), " = ", general,
+      " = ", filled, " = ", make("b", {}, result));
+  }));
+  const more = solved === "keys" ? chosen.keys / n : solved === "memory" ? 8 * chosen.bytes / m : chosen.rate / p;
+  say($("formulas-note"), t("formulas.note", { x: chosen.kind,
+    y: `${more >= 1 ? "+" : "−"}${general(Math.abs(more - 1) * 100, 2)} %`, z: t("formulas." + solved) }));
+}
+
+// ---- Code ----
+
+function showCode(want, p) {
+  const code = commands(calyx, want, p);
+  say($("run-build"), code.build);
+  say($("run-reserve"), code.reserve);
+  $("run-server").hidden = !code.reserve;
+  say($("run-c"), code.c);
+  if (!$("elsewhere").open) return;
+  $("elsewhere-list").replaceChildren(...elsewhere(p, want.rate || p.rate).flatMap(([name, line], i) => [
+    make("dt", {}, name), make("dd", {}, make("code", { id: "elsewhere-" + i }, line),
+      make("button", { type: "button", class: "copy", "data-copy": "elsewhere-" + i,
+        "aria-label": t("copy.of", { x: name }) }))]));
+}
+
+// ---- In front of a store ----
+
+function showStore(p, load) {
+  let costs;
+  try {
+    costs = calyx.weigh(p, load);
+  } catch (error) {
+    return say($("store-error"), t("not.so", { x: error.message }));
+  }
+  const wasted = (1 - load.present) * load.store;
+  const paysBelow = wasted > 0 ? 1 - load.filter / wasted : 0;
+  const worth = wasted > 0
+    ? 0.01 * (load.filter + load.present * load.store) / wasted : 1;
+  const row = (name, id, time) => make("tr", { "data-cost": id },
+    make("th", { scope: "row" }, name),
+    make("td", {}, data(time, timeText(time))),
+    make("td", {}, time > 0 ? countText(Math.round(1 / time)) : "–"));
+  $("costs").tBodies[0].replaceChildren(
+    row(t("store.alone"), "alone", costs.alone),
+    row(p.kind, "filter", costs.withFilter),
+    row(t("table"), "table", costs.withTable));
+  $("verdict").dataset.worth = Math.min(1, worth);
+  $("verdict").dataset.paysBelow = paysBelow;
+  const text = verdict(p, costs, paysBelow, worth);
+  say($("verdict"), text);
+  charts.drawStore(p, load, { costs, wasted, worth, paysBelow, text });
+}
+
+function verdict(p, costs, paysBelow, worth) {
+  if (!(paysBelow > 0)) return t("store.never");
+  const faster = general(costs.alone / costs.withFilter, 3);
+  const below = paysBelow < 0.95
+    ? " " + t("store.below", { x: rateText(paysBelow) }) : "";
+  if (worth >= 1) return t("store.any", { x: faster }) + below;
+  const at = planKind(p.kind, { keys: p.keys, rate: worth });
+  const size = at.whyNot ? "–" : sizeText(at.bytes);
+  return t("store.best", { x: faster, y: rateText(worth), z: size }) + below;
+}

@@ -1,0 +1,60 @@
+// The words of the page, in the language that the link, the switch or the
+// browser asks for. A test wants every key in both languages.
+import { get, set } from "../state.js";
+import { en } from "./en.js";
+import { zh } from "./zh.js";
+
+const english = { ...en }; // and what index.html says
+const attributeOf = (element) => element.dataset.ta.split(" ");
+
+for (const element of document.querySelectorAll("[data-t]"))
+  english[element.dataset.t] ??= element.textContent;
+for (const element of document.querySelectorAll("[data-ta]")) {
+  const [name, key] = attributeOf(element);
+  english[key] ??= element.getAttribute(name);
+}
+
+export let language = "en";
+
+// As the address asks, or the browser.
+export function follow() {
+  const wanted = get("lang") ||
+    (navigator.languages ?? [navigator.language]).find((l) => /^(zh|en)/i.test(l));
+  language = /^zh/i.test(wanted ?? "") ? "zh" : "en";
+  translate();
+}
+
+export function t(key, values = {}) {
+  const text = (language === "zh" ? zh : english)[key];
+  if (text === undefined) console.error(`no text for ${key} in ${language}`);
+  return (text ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "")
+    .replaceAll(" %", "\u00a0%");
+}
+
+// Keys that one language has and the other lacks.
+export function missing() {
+  return [
+    ...Object.keys(english).filter((key) => !(key in zh)).map((key) => "zh: " + key),
+    ...Object.keys(zh).filter((key) => !(key in english)).map((key) => "en: " + key),
+  ];
+}
+
+export function translate() {
+  document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
+  for (const element of document.querySelectorAll("[data-t]"))
+    element.textContent = t(element.dataset.t);
+  for (const element of document.querySelectorAll("[data-ta]")) {
+    const [name, key] = attributeOf(element);
+    element.setAttribute(name, t(key));
+  }
+  const other = document.getElementById("language");
+  other.textContent = language === "zh" ? "English" : "中文";
+  other.lang = language === "zh" ? "en" : "zh";
+  other.setAttribute("aria-label",
+    language === "zh" ? "English: switch to English" : "中文：切换到中文");
+}
+
+export function speak(to) {
+  set("lang", to);
+  follow();
+}
