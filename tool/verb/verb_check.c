@@ -102,20 +102,20 @@ static void use_key_options(void) {
 }
 
 /* What the server said of the keys of this block. */
-struct answers {
+struct line_answers {
     bool *found; /* NULL: there is no server */
     size_t used;
 };
 
 /* Ask for all keys of a block at once: it takes as long as for one. */
-static struct answers query_remote(struct text_block *block,
-                                   struct key_batch *batch) {
+static struct line_answers query_remote(struct text_block *block,
+                                        struct key_batch *batch) {
     struct remote_keys keys = {0};
     batch_start(batch, block);
     while (batch_next(batch, block))
         remote_keys_add(&keys, batch->keys, batch->count);
     block->ended = 0; /* they are gone through once more */
-    return (struct answers){query_keys(&keys), 0};
+    return (struct line_answers){query_keys(&keys), 0};
 }
 
 /* Which filters have each key. It is hashed once for all that hash alike. */
@@ -147,7 +147,7 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
 
 /* Which lines are selected; and with -H, because of which filters. */
 static void select_lines(const calyx_key *keys, size_t n,
-                         struct answers *answers, bool *chosen,
+                         struct line_answers *answers, bool *chosen,
                          filter_set *sets) {
     if (!answers->found && names.count == 1 && !show_filter && !allowed &&
         !except) {
@@ -285,7 +285,7 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
     bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
     uint64_t number = block->line;
-    struct answers answers = {0};
+    struct line_answers answers = {0};
     if (server_url) answers = query_remote(block, batch);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
