@@ -10,7 +10,7 @@
  * last word of a line is the number of entries that found it full and went on;
  * where it is 0, a lookup ends.
  *
- * At 87 % of all slots, 1.5 % of the entries are spilled, and a tenth of these
+ * At 87 % of all slots, 2 % of the entries are spilled, and a tenth of these
  * went on; one in 10^6 needs more than 8 probes.
  */
 #include "bucket/bucket_spill.h"
