@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python fuzz install amalgamation web web-serve clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go fuzz install amalgamation web web-serve clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -86,6 +86,13 @@ bench-python:
 	@cmake --build build -j $(JOBS) --target calyx_python
 	@PYTHONPATH=build/python /usr/bin/python3 bench/python.py $(PYTHON)
 
+# The binding for Go against its map.
+bench-go:
+	@dev/install-packages build check
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target libcalyx.so
+	@test/go/run build --bench
+
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
 fuzz:
@@ -126,6 +133,7 @@ help:
 	@echo 'make bench-exact     measure the exact verbs on 40 million lines: half an hour'
 	@echo 'make bench-module    measure the server module; ten minutes the first time'
 	@echo 'make bench-python    measure the binding for Python'
+	@echo 'make bench-go        measure the binding for Go'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'

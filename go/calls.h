@@ -1,0 +1,93 @@
+/*
+ * Calls of the library in the form that cgo takes without checks: pointers have
+ * types without pointers in them, and a status and a yes or no are one number.
+ * All statuses but CALYX_OK are negative.
+ */
+#ifndef CALYX_GO_CALLS_H
+#define CALYX_GO_CALLS_H
+
+#include <calyx/calyx.h>
+
+static inline int add_bytes(calyx_filter *f, const uint8_t *key, size_t size) {
+    bool fresh;
+    const calyx_status status = calyx_add(f, key, size, &fresh);
+    return status != CALYX_OK ? status : fresh;
+}
+
+static inline int add_number(calyx_filter *f, uint64_t number) {
+    bool fresh;
+    const calyx_status status = calyx_add_u64(f, number, &fresh);
+    return status != CALYX_OK ? status : fresh;
+}
+
+static inline int remove_bytes(calyx_filter *f, const uint8_t *key,
+                               size_t size) {
+    bool found;
+    const calyx_status status = calyx_remove(f, key, size, &found);
+    return status != CALYX_OK ? status : found;
+}
+
+static inline bool has_bytes(const calyx_filter *f, const uint8_t *key,
+                             size_t size) {
+    return calyx_has(f, key, size);
+}
+
+static inline uint32_t count_bytes(const calyx_filter *f, const uint8_t *key,
+                                   size_t size) {
+    return calyx_count(f, key, size);
+}
+
+/* Keys that lie one after the other in one block, as Go packs them: C must not
+ * be given a Go array of addresses. */
+enum { PACKED_MOST = 1024 };
+
+static inline void unpack(const uint8_t *bytes, const size_t *ends, size_t n,
+                          calyx_key *keys) {
+    size_t start = 0;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = (calyx_key){bytes + start, ends[i] - start};
+        start = ends[i];
+    }
+}
+
+static inline calyx_status add_packed(calyx_filter *f, const uint8_t *bytes,
+                                      const size_t *ends, size_t n, bool *fresh,
+                                      size_t *done) {
+    calyx_key keys[PACKED_MOST];
+    unpack(bytes, ends, n, keys);
+    return calyx_add_many(f, keys, n, fresh, done);
+}
+
+static inline void has_packed(const calyx_filter *f, const uint8_t *bytes,
+                              const size_t *ends, size_t n, bool *found) {
+    calyx_key keys[PACKED_MOST];
+    unpack(bytes, ends, n, keys);
+    calyx_has_many(f, keys, n, found);
+}
+
+static inline calyx_status builder_add_packed(calyx_builder *b,
+                                              const uint8_t *bytes,
+                                              const size_t *ends, size_t n,
+                                              calyx_error *why) {
+    calyx_key keys[PACKED_MOST];
+    unpack(bytes, ends, n, keys);
+    return calyx_builder_add_many(b, keys, n, why);
+}
+
+static inline calyx_status encode_bytes(const calyx_filter *f, uint8_t *buffer,
+                                        size_t size, calyx_error *why) {
+    return calyx_encode(f, buffer, size, why);
+}
+
+static inline calyx_status decode_bytes(const uint8_t *bytes, size_t size,
+                                        const calyx_open_options *how,
+                                        calyx_filter **out, calyx_error *why) {
+    return calyx_decode(bytes, size, how, out, why);
+}
+
+/* The members of an error, read where C's types are at home. */
+static inline const char *error_text(const calyx_error *why) {
+    return why->text;
+}
+
+#endif

@@ -1,0 +1,3 @@
+module calyx
+
+go 1.19
