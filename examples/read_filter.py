@@ -65,6 +65,63 @@ def flat(hash, blocks, probes):
         hash = hash * 6364136223846793005 + 1442695040888963407 & M64
 
 
+class Ribbon:
+    """A layer of a ribbon filter: groups of 16 rows, in lots of 512 groups."""
+
+    def __init__(self, data, at, blocks, probes, wide):
+        check(3 <= blocks <= 2**37 and blocks % 512 not in (1, 2) and
+              1 <= probes <= 31 and
+              (wide == 0 or wide % 32 == 0 and wide <= blocks - 3 and
+               probes <= 30), "part")
+        self.data, self.at = data, at
+        self.blocks, self.probes, self.wide = blocks, probes, wide
+        self.size = self.flags(blocks - 1) + 64
+
+    def before(self, group):
+        return 2 * (group * self.probes + min(group, self.wide))
+
+    def flags(self, group):
+        end = min(group // 512 * 512 + 512, self.blocks)
+        return up(group // 512 * 64 + self.before(end), 64)
+
+    def is_bumped(self, hash):
+        group = hash * self.blocks >> 64
+        byte = self.at + self.flags(group) + group % 512 // 8
+        return self.data[byte] >> group % 8 & 1
+
+    def has(self, hash):
+        group = hash * self.blocks >> 64
+        a = (hash & M32) * 0xD6E8FEB5
+        mixed = (a << 32 & M64 | a >> 32) ^ (hash >> 32 ^ a >> 32) * 0xCA9B0C7D
+        result = ((mixed ^ mixed >> 32) & M32) * 0xB5297A4D >> 24
+        is_wide = group < self.wide
+        end = min(group // 512 * 512 + 512,
+                  self.wide if is_wide else self.blocks)
+        first = min(group, end - 3)
+        words = self.probes + is_wide
+        start = self.at + first // 512 * 64 + self.before(first)
+        for i in range(words):
+            rows = 0
+            for j in range(3):
+                word, = unpack_from("<H", self.data, start + 2 * (j * words + i))
+                rows |= word << 16 * j
+            odd = bin(rows & mixed >> 16).count("1") % 2
+            if odd != result >> 2 * (i % 16) + i // 16 & 1:
+                return False
+        return True
+
+
+RIBBON = 9
+
+
+def in_layers(layers, hash):
+    for layer in layers:
+        if not layer.is_bumped(hash):
+            return layer.has(hash)
+        hash = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15 & M64
+    return False
+
+
 # Places, bits of a block, bits of its counters, most blocks, probes allowed.
 KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          4: (flat, 1, 0, 2**44, range(1, 65)),
@@ -109,7 +166,8 @@ def open_filter(data, key=b""):
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
-    check(kind in KINDS and hash_code in HASHES, "unknown kind or hash")
+    check((kind in KINDS or kind == RIBBON) and hash_code in HASHES,
+          "unknown kind or hash")
     used = 128 + 64 * count
     behind = used + comment_size + records_size
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
@@ -119,19 +177,25 @@ def open_filter(data, key=b""):
           0 not in data[used:used + comment_size], "header")
 
     check_records(data[used + comment_size:behind])
+    check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
 
-    places, block_bits, counter_bits, most, allowed = KINDS[kind]
     sections = [(0, behind), (header_size - 8, header_size)]
     parts, ranges, at = [], [], header_size
     for record in range(128, used, 64):
         blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
             unpack_from("<QIIQQdQQQ", data, record)
-        check(1 <= blocks <= most and probes in allowed and zero == rest == 0
-              and 1 <= capacity <= 2**44 and 0 <= rate <= 1
-              and size == (up(blocks * block_bits, 512) +
-                           up(blocks * counter_bits, 512)) // 8
+        if kind == RIBBON:
+            parts.append(Ribbon(data, at, blocks, probes, rest))
+            check(size == parts[-1].size, "part")
+        else:
+            places, block_bits, counter_bits, most, allowed = KINDS[kind]
+            check(1 <= blocks <= most and probes in allowed and rest == 0
+                  and capacity >= 1
+                  and size == (up(blocks * block_bits, 512) +
+                               up(blocks * counter_bits, 512)) // 8, "part")
+            parts.append((at, blocks, probes))
+        check(zero == 0 and capacity <= 2**44 and 0 <= rate <= 1
               and body_at == at, "part")
-        parts.append((at, blocks, probes))
         sections.append((at, at + size))
         ranges += [(i, min(i + RANGE, at + size))
                    for i in range(at, at + size, RANGE)]
@@ -164,7 +228,7 @@ def open_filter(data, key=b""):
         computed = xxh3(data[start:end], i)
         check(stored == computed + (computed == UNSEALED) or
               not sealed and stored == UNSEALED, f"bytes from {start} on")
-    for at, blocks, _ in parts:
+    for at, blocks, _ in parts if kind != RIBBON else ():
         for used in (blocks * block_bits, blocks * counter_bits):
             end = at + up(used, 512) // 8
             bits = int.from_bytes(data[at:end], "little")
@@ -175,6 +239,8 @@ def open_filter(data, key=b""):
 
     def has(word):
         hashed = hash(word)
+        if kind == RIBBON:
+            return in_layers(parts, hashed)
         return any(all(data[start + bit // 8] >> bit % 8 & 1
                        for bit in places(hashed, blocks, probes))
                    for start, blocks, probes in parts)

@@ -402,8 +402,10 @@ typedef struct calyx_info {
                           all removes                                      */
     uint64_t bits;     /* places for bits, in all parts                    */
     uint64_t bytes;    /* size of all bodies, counters included            */
-    uint32_t parts;    /* 1, and one more for each time it grew            */
-    uint32_t probes;   /* bits per key, in the newest part                 */
+    uint32_t parts;    /* 1, and one more for each time it grew; static kinds:
+                          layers                                           */
+    uint32_t probes;   /* bits per key, in the newest part; static kinds: in
+                          the first, at least                              */
     double growth;     /* 0 if fixed                                       */
     double fpr;        /* the rate at `capacity` keys                      */
     double fpr_now;    /* the rate to expect at the present fill           */

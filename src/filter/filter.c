@@ -332,13 +332,20 @@ double bits_of_key(const struct kind *kind, const struct shape *shape) {
                              : (double)shape->probes;
 }
 
+/* The part that holds most keys. */
+static const struct part *main_part(const calyx_filter *f) {
+    const struct part *p = newest_of(f);
+    while (is_static(f) && p->older) p = p->older;
+    return p;
+}
+
 void calyx_info_of(const calyx_filter *f, calyx_info *info) {
     *info = (calyx_info){
         .kind = f->kind->name,
         .kernel = cpu_level_name(f->kernel->level),
         .hash = f->hash->name,
         .seed = f->secret.seed,
-        .probes = newest_of(f)->shape.probes,
+        .probes = main_part(f)->shape.probes,
         .growth = f->growth,
         .fpr = f->fpr,
         .strict = f->strict,

@@ -57,7 +57,7 @@ typedef void prepare_some(const uint8_t *body, const struct shape *,
 typedef bool holds_one(const struct query_ring *, size_t at, enum read_width);
 
 /* Where answers go. */
-struct answers {
+struct layer_answers {
     bool *found;
     uint16_t *bumped;
     size_t bumps; /* in `bumped` so far */
@@ -98,7 +98,7 @@ ALWAYS_INLINE void prepare_at(const uint8_t *body, const struct shape *shape,
 
 ALWAYS_INLINE void answer_one(const struct query_ring *ring, size_t at,
                               size_t number, enum read_width width,
-                              holds_one *holds, struct answers *answers) {
+                              holds_one *holds, struct layer_answers *answers) {
     const uint32_t bumped = *flags_in(ring, at) >> ring->flag[at] & 1u;
     answers->found[number] = holds(ring, at, width) & !bumped;
     answers->bumped[answers->bumps] = (uint16_t)number;
@@ -107,9 +107,10 @@ ALWAYS_INLINE void answer_one(const struct query_ring *ring, size_t at,
 
 ALWAYS_INLINE size_t ribbon_batch_of(const uint8_t *body,
                                      const struct shape *given,
-                                     struct batch batch, struct answers answers,
-                                     size_t lanes, prepare_some *prepare,
-                                     holds_one *holds, enum read_width width) {
+                                     struct batch batch,
+                                     struct layer_answers answers, size_t lanes,
+                                     prepare_some *prepare, holds_one *holds,
+                                     enum read_width width) {
     const struct shape shape = *given;
     const size_t all = batch.n + batch.more;
     struct query_ring ring;
@@ -138,7 +139,7 @@ ALWAYS_INLINE size_t ribbon_batch_generic(const uint8_t *body,
                                           uint16_t *bumped, size_t lanes,
                                           prepare_some *prepare,
                                           holds_one *holds) {
-    const struct answers to = {found, bumped, 0};
+    const struct layer_answers to = {found, bumped, 0};
     switch (read_width_of(shape)) {
         case READ_8:
             return ribbon_batch_of(body, shape, batch, to, lanes, prepare,
