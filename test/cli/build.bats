@@ -288,6 +288,22 @@ near() {
     complains "--seed and --key-file are both given"
 }
 
+@test "--all is the universal set: yes to every key" {
+    for kind in line line2 split flat; do
+        "$CALYX" build --all --kind $kind -o $kind.calyx
+        [ "$(seq 1000 | "$CALYX" check -c -f $kind.calyx)" = 1000 ]
+    done
+    "$CALYX" verify line.calyx
+    "$CALYX" info line.calyx | grep -q "512, 100 % set"
+    run_calyx build --all --kind counting -o no.calyx
+    is_status 2
+    complains "--all wants a kind of plain bits, such as line, not counting"
+    run_calyx build --all -n 5 -o no.calyx
+    is_status 2
+    complains "it takes no files, nor --keys"
+    [ ! -e no.calyx ]
+}
+
 @test "--hash names the hash, and the filter remembers it" {
     seq 1000 >numbers
     for hash in xxh3 xxh64 murmur3 fnv1a; do

@@ -29,7 +29,7 @@
 static const char *out;
 static uint64_t shards; /* 0: no shards, but one filter */
 static uint64_t build_memory = UINT64_C(160) << 20;
-static bool force;
+static bool force, universal;
 
 /* ---- What to make ------------------------------------------------------- */
 
@@ -298,6 +298,28 @@ static void save(const char *file, calyx_filter *f) {
     filter_save(f, file, force);
 }
 
+/* The universal set: a filter with every bit set, of any kind whose bits are
+ * given as they are. */
+static void make_universal(calyx_options want, int count) {
+    uint8_t ones[64];
+    memset(ones, 0xFF, sizeof ones);
+    if (count || shards || wanted.keys || wanted.rate > 0 || wanted.memory)
+        fail("--all makes a filter that has every key: it takes no files, nor "
+             "--keys, --rate, --memory or --shards");
+    const char *const kind = want.kind ? want.kind : calyx_kinds()[0];
+    const uint32_t can = calyx_kind_can(kind);
+    if (can && (!(can & CALYX_CAN_ADD) || (can & CALYX_CAN_REMOVE)))
+        fail("--all wants a kind of plain bits, such as %s, not %s",
+             calyx_kinds()[0], kind);
+    want.fpr = 0.999999;
+    want.probes = want.probes ? want.probes : 8;
+    calyx_error why;
+    if (calyx_from_bits(&want, ones, sizeof ones, &filters[0], &why) !=
+        CALYX_OK)
+        fail_with(&why);
+    label_new(filters[0]);
+}
+
 static int run(int count, char **files) {
     if (shards && (!out || strcmp(out, "-") == 0))
         fail("--shards makes several files; name them by -o NAME.calyx");
@@ -308,6 +330,12 @@ static int run(int count, char **files) {
 
     const calyx_options want = options_wanted();
     const double started = seconds_now();
+    if (universal) {
+        make_universal(want, count);
+        for_each_file(save);
+        free_filters();
+        return EXIT_YES;
+    }
     struct input_totals totals;
     const bool planned = wanted.keys || (wanted.memory && wanted.rate > 0);
     if (planned && takes_keys_one_by_one(&want)) {
@@ -335,6 +363,11 @@ static const struct group options = {
         NEW_FILTER_OPTIONS(
             "Plan for KEYS distinct keys, such as 10M or 1e9. Without it they "
             "are estimated or counted, and the rate is still kept."),
+        {0, "all", NULL,
+         "Make the universal set instead, which says yes to every key: 64 "
+         "bytes "
+         "that a service can fall back to.",
+         parse_flag, &universal},
         {0, "shards", "N",
          "Make N filters, at most 1024, each for its share of the keys: -o "
          "ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push --shards' "
@@ -389,6 +422,11 @@ const struct verb verb_build = {
             "which shard a key belongs to.",
             "The same lines and options make the same file, whatever the "
             "number of threads.",
+            "With --all it reads nothing and makes the universal set: a filter "
+            "that says yes to every key. Put it where a filter is missing or "
+            "being rebuilt, in a program or with 'calyx push' in a server: "
+            "then every lookup reaches the store, and no key is turned away. "
+            "The empty set is 'calyx build -n 1 /dev/null'.",
             NULL},
     .groups = (const struct group *const[]){&options, &key_group, &secret_group,
                                             &work_group, &progress_group, NULL},
