@@ -621,6 +621,10 @@ CALYX_API void calyx_builder_free(calyx_builder *b);
  *     calyx_live_release(live, f);
  *
  * Acquiring costs one atomic addition: acquire once for many lookups.
+ *
+ * Begin with the universal set if the first filter is not built yet: one block
+ * of bits that are all set (calyx_from_bits, or a file of 'calyx build --all')
+ * says yes to every key, so that nothing is turned away.
  */
 typedef struct calyx_live calyx_live;
 

@@ -197,7 +197,7 @@ static inline bool is_short(uint32_t code, uint32_t width, uint32_t varies) {
 
 /* ---- Slots --------------------------------------------------------------- */
 
-static inline uint8_t *line_of(const struct bucket_place *at) {
+static inline uint8_t *bucket_line(const struct bucket_place *at) {
     return at->segment + at->index * BUCKET_BYTES;
 }
 

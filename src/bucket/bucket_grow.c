@@ -179,7 +179,7 @@ static bool put_group(struct move *m) {
             else if (!spill(m->t, &at, m->code[i], &m->log))
                 return false;
         }
-        put_line(line_of(&at), line);
+        put_line(bucket_line(&at), line);
     }
     return true;
 }
@@ -188,7 +188,7 @@ static void undo(struct move *m) {
     undo_spills(&m->log);
     for (uint32_t c = 0; c <= m->from.positions; c++) {
         const struct bucket_place at = bucket_at(m, c);
-        put_line(line_of(&at), m->lines[c]);
+        put_line(bucket_line(&at), m->lines[c]);
     }
 }
 
@@ -207,7 +207,7 @@ bool bucket_move_group(struct bucket_table *t) {
     m.log.n = 0;
     for (uint32_t c = 0; c <= m.from.positions; c++) {
         const struct bucket_place at = bucket_at(&m, c);
-        memcpy(m.lines[c], line_of(&at), BUCKET_BYTES);
+        memcpy(m.lines[c], bucket_line(&at), BUCKET_BYTES);
     }
     begin_move(t, &m.from);
     const bool moved = take_group(&m) && put_group(&m);

@@ -37,7 +37,7 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
         const uint32_t version = __atomic_load_n(at_version, __ATOMIC_ACQUIRE);
         if (version % 2 || stage_of(t) != stage) continue;
         const struct bucket_place at = place_of(t, stage, hash);
-        copy_line(copy.bytes, line_of(&at));
+        copy_line(copy.bytes, bucket_line(&at));
         if (has_at(t, &at, copy.bytes, scan)) return true;
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
@@ -154,12 +154,13 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
     const bool full = here->used == slots_of(t->width);
     const struct spill_scan there =
         full ? scan_spilled(t, at) : (struct spill_scan){0};
-    const uint32_t copies = copies_in(line_of(at), t->width, here->hits, code) +
-                            (there.longest.code == code ? there.copies : 0);
+    const uint32_t copies =
+        copies_in(bucket_line(at), t->width, here->hits, code) +
+        (there.longest.code == code ? there.copies : 0);
     *fresh = here->hits == 0 && there.hits == 0;
     if (copies >= COPIES_MOST) return KEY_AT_MOST;
     if (!full)
-        put_slot(line_of(at), here->used, t->width, code);
+        put_slot(bucket_line(at), here->used, t->width, code);
     else if (there.entries >= SPILL_MOST || !spill(t, at, code, NULL))
         return NO_ROOM;
     return KEY_ADDED;
@@ -168,7 +169,7 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_place *at, bool *fresh,
                                     scan_bucket *scan) {
-    uint8_t *const line = line_of(at);
+    uint8_t *const line = bucket_line(at);
     const struct bucket_scan here = scan(line, t->width, at->want, at->varies);
     if (__builtin_expect(here.used == slots_of(t->width) ||
                              __builtin_popcountll(here.hits) >= COPIES_MOST,
@@ -192,7 +193,7 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
 static inline void empty_slot(const struct bucket_table *t,
                               const struct bucket_place *at, uint32_t i,
                               uint32_t used, const struct spill_scan *there) {
-    uint8_t *const line = line_of(at);
+    uint8_t *const line = bucket_line(at);
     const uint32_t last = used - 1;
     const uint32_t code = get_slot(line, last, t->width);
     if (there->any.word) {
@@ -213,7 +214,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
                                              uint64_t hash, scan_bucket *scan) {
     const struct bucket_address a = address_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, t->stage, hash);
-    const uint8_t *const line = line_of(&at);
+    const uint8_t *const line = bucket_line(&at);
     const struct bucket_scan here = scan(line, t->width, at.want, at.varies);
     const struct spill_scan there = here.used == slots_of(t->width)
                                         ? scan_spilled(t, &at)
@@ -246,7 +247,7 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
     if (!has_in_table(t, hash, scan)) return 0;
     const struct bucket_place at = place_of(t, stage_of(t), hash);
     struct line_copy copy = {{0}};
-    copy_line(copy.bytes, line_of(&at));
+    copy_line(copy.bytes, bucket_line(&at));
     const struct bucket_scan here =
         scan(copy.bytes, t->width, at.want, at.varies);
     uint32_t n = (uint32_t)__builtin_popcountll(here.hits);

@@ -200,7 +200,7 @@ calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
 
 static void prefetch_bucket(const struct bucket_table *t, uint64_t hash) {
     const struct bucket_place at = place_of(t, t->stage, hash);
-    prefetch_l2(line_of(&at));
+    prefetch_l2(bucket_line(&at));
 }
 
 calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
