@@ -39,9 +39,11 @@ enum {
     AT_COMMENT_BYTES = 84,
     AT_RECORDS_BYTES = 88,
     OF_BLOCKS = 0,
+    OF_PROBES = 8,
     OF_ITEMS = 24,
     OF_BODY_AT = 40,
     OF_BODY_BYTES = 48,
+    OF_WIDE = 56,
     IN_GENERATION = 0,
     IN_STATE = 8,
     IN_ITEMS = 16,
@@ -51,7 +53,7 @@ enum {
 };
 
 /* Codes of kinds; 5 is not used, nor those below 3. */
-enum { SPLIT = 3, FLAT = 4, LINE = 6, LINE2 = 7, COUNTING = 8 };
+enum { SPLIT = 3, FLAT = 4, LINE = 6, LINE2 = 7, COUNTING = 8, RIBBON = 9 };
 
 static uint64_t get(const uint8_t *p, size_t bytes) {
     uint64_t x = 0;
@@ -74,7 +76,19 @@ struct places {
     size_t parts;
 };
 
-static uint64_t body_size(uint64_t kind, uint64_t blocks) {
+/* Words of 2 bytes, and 64 bytes of flags behind each 512 groups. */
+static uint64_t ribbon_size(const uint8_t *record) {
+    const uint64_t groups = get(record + OF_BLOCKS, 8);
+    const uint64_t wide = get(record + OF_WIDE, 8);
+    const uint64_t words = groups * (get(record + OF_PROBES, 4) % 32) +
+                           (wide < groups ? wide : groups);
+    return round_up((groups ? (groups - 1) / 512 : 0) * 64 + 2 * words, 64) +
+           64;
+}
+
+static uint64_t body_size(uint64_t kind, const uint8_t *record) {
+    const uint64_t blocks = get(record + OF_BLOCKS, 8);
+    if (kind == RIBBON) return ribbon_size(record);
     static const struct {
         uint16_t bits, counters;
     } of[] = {[SPLIT] = {256, 0},
@@ -106,7 +120,7 @@ static bool find_places(const uint8_t *data, size_t size, struct places *at) {
         const uint64_t blocks = get(record + OF_BLOCKS, 8);
         if (blocks > UINT64_C(1) << 44) return false;
         at->body[i] = end;
-        at->body_bytes[i] = body_size(get(data + AT_KIND, 2), blocks);
+        at->body_bytes[i] = body_size(get(data + AT_KIND, 2), record);
         at->tables_bytes += (at->body_bytes[i] + RANGE - 1) / RANGE * 8;
         end = round_up(end + at->body_bytes[i], unit);
     }
@@ -263,12 +277,13 @@ static void change_parts(uint8_t *data, size_t size, const struct places *at,
 static void change_shape(uint8_t *data, const struct places *at,
                          struct dice *dice) {
     uint8_t *record = data + FIXED + roll(dice, at->parts) * RECORD;
-    switch (roll(dice, 5)) {
-        case 0: put(data + AT_KIND, 2, SPLIT + roll(dice, 6)); break;
+    switch (roll(dice, 6)) {
+        case 0: put(data + AT_KIND, 2, SPLIT + roll(dice, 7)); break;
         case 1: put(data + AT_HASH, 2, 1 + roll(dice, 3)); break;
         case 2: put(data + AT_ALIGNMENT, 4, roll(dice, 4) ? 64 : 4096); break;
         case 3: put(record + OF_BLOCKS, 8, 1 + roll(dice, 40)); break;
-        default: put(record + 8, 4, 1 + roll(dice, 17)); break;
+        case 4: put(record + OF_WIDE, 8, 32 * roll(dice, 3)); break;
+        default: put(record + OF_PROBES, 4, 1 + roll(dice, 32)); break;
     }
 }
 
@@ -407,7 +422,8 @@ static calyx_info described(const calyx_filter *f) {
     calyx_describe(f, &info);
     DEMAND(is_share(info.fill) && is_share(info.fpr_now) && is_share(info.fpr));
     DEMAND(info.distinct >= 0 && isfinite(info.distinct));
-    DEMAND(info.parts >= 1 && info.bits >= 1 && info.capacity >= 1);
+    DEMAND(info.parts >= 1 && info.bits >= 1);
+    DEMAND(info.capacity >= 1 || info.can & CALYX_CAN_STATIC);
     DEMAND(strlen(calyx_comment(f)) <= MOST_COMMENT);
     return info;
 }
@@ -587,7 +603,9 @@ static void use(calyx_filter *f, const uint8_t *data, size_t size,
 
 static void use_in_place(const calyx_filter *view, uint64_t choice) {
     if (choice & 0x80000) DEMAND(described(view).read_only);
-    DEMAND(calyx_add((calyx_filter *)view, "", 0, NULL) == CALYX_READ_ONLY);
+    DEMAND(
+        calyx_add((calyx_filter *)view, "", 0, NULL) ==
+        (described(view).can & CALYX_CAN_ADD ? CALYX_READ_ONLY : CALYX_CANNOT));
     DEMAND(calyx_clear((calyx_filter *)view) == CALYX_READ_ONLY);
     DEMAND(calyx_sync((calyx_filter *)view, NULL) == CALYX_READ_ONLY);
     if ((choice & 0x70000) == 0) fold_and_freeze(view, choice >> 18);

@@ -24,12 +24,28 @@ static void keep(calyx_filter *f, const char *folder, const char *name) {
     free(bytes);
 }
 
+static calyx_filter *build(const calyx_options *want, uint64_t keys) {
+    const calyx_builder_options options = {.filter = *want};
+    calyx_builder *b;
+    calyx_filter *f;
+    DEMAND(calyx_builder_new(&options, &b, NULL) == CALYX_OK);
+    for (uint64_t i = 0; i < keys; i++)
+        DEMAND(calyx_builder_add_many_u64(b, &i, 1, NULL) == CALYX_OK);
+    DEMAND(calyx_builder_finish(b, &f, NULL) == CALYX_OK);
+    calyx_builder_free(b);
+    return f;
+}
+
 static void make(calyx_options want, uint64_t keys, const char *comment,
                  const char *folder, const char *name) {
     calyx_filter *f;
     if (want.hash && strcmp(want.hash, "siphash") == 0) want.key = secret;
-    DEMAND(calyx_new(&want, &f, NULL) == CALYX_OK);
-    for (uint64_t i = 0; i < keys; i++) calyx_add_u64(f, i, NULL);
+    if (want.kind && calyx_kind_can(want.kind) & CALYX_CAN_STATIC) {
+        f = build(&want, keys);
+    } else {
+        DEMAND(calyx_new(&want, &f, NULL) == CALYX_OK);
+        for (uint64_t i = 0; i < keys; i++) calyx_add_u64(f, i, NULL);
+    }
     DEMAND(calyx_set_comment(f, comment) == CALYX_OK);
     if (*comment)
         DEMAND(calyx_set_property(f, "key-options", "-i", NULL) == CALYX_OK);
@@ -71,6 +87,11 @@ int main(int count, char **words) {
         }
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
         char name[64];
+        if (calyx_kind_can(*kind) & CALYX_CAN_STATIC) {
+            snprintf(name, sizeof name, "%s-layers", *kind);
+            make((calyx_options){.kind = *kind}, 1000, "", folder, name);
+            continue;
+        }
         snprintf(name, sizeof name, "%s-grown", *kind);
         make((calyx_options){.kind = *kind, .capacity = 2, .growth = 1.25}, 12,
              "grown", folder, name);

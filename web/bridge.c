@@ -501,6 +501,11 @@ EXPORT(int, layout_probes)
     return found;
 }
 
+EXPORT(int, layout_continues)
+(const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
+    return calyx_layout_continues(layout, (uint32_t)part, hash, lines);
+}
+
 /* How many bits are set? */
 EXPORT(double, count_bits)(const uint64_t *words, size_t size) {
     uint64_t set = 0;

@@ -354,4 +354,10 @@ class Layout {
     return this.calyx.lend(bytes, (at) =>
       this.wasm.layout_has(this.at, part, hash, at)) === 1;
   }
+
+  // Is the next part to be looked at?
+  continues(part, hash, bytes) {
+    return this.calyx.lend(bytes, (at) =>
+      this.wasm.layout_continues(this.at, part, hash, at)) === 1;
+  }
 }

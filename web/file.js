@@ -128,7 +128,8 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
   return set.map((n, i) => ({ fill: n / (8 * Math.min(cell, bits - i * cell)), bad: bad.has(i) }));
 }
 
-// A key is there if any part has it. Reads the lines that say so.
+// Looks into one part after the other, as long as the library says that the
+// answer is not final. Reads only the lines that it needs.
 export async function has(calyx, { file, layout }, word) {
   const hash = layout.hash(word), size = calyx.lineBytes;
   for (const part of layout.parts.keys()) {
@@ -137,6 +138,7 @@ export async function has(calyx, { file, layout }, word) {
     const bytes = new Uint8Array(await new Blob(lines).arrayBuffer());
     if (bytes.length < places.length * size) throw new Error("the file is shorter now");
     if (layout.has(part, hash, bytes)) return true;
+    if (!layout.continues(part, hash, bytes)) return false;
   }
   return false;
 }

@@ -532,6 +532,131 @@ static void a_copy_and_its_bytes_have_the_same_answers(void **state) {
     free(bytes);
 }
 
+/* A view of an encoded filter; the bytes can be damaged. */
+struct image_of_filter {
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct image_of_filter encode_aligned(const calyx_filter *f) {
+    const size_t size = (size_t)calyx_encoded_size(f);
+    uint8_t *const bytes = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    return (struct image_of_filter){bytes, size};
+}
+
+/* Two ranges at most in each layer, since flags and words of a lot are within
+ * 32 KiB; 4 lookups in 100 go to the second layer. */
+static void a_lookup_in_place_verifies_only_what_it_reads(void **state) {
+    (void)state;
+    enum { KEYS = 400000 };
+    calyx_filter *const f = build_numbers((calyx_options){0}, 0, KEYS);
+    const struct image_of_filter image = encode_aligned(f);
+    calyx_filter *view = NULL;
+    assert_ok(calyx_view(image.bytes, image.size, NULL, &view, NULL));
+    const uint64_t all = view->ranges->unverified;
+    assert_true(all >= 6);
+    assert_true(calyx_has_u64(view, 0));
+    assert_true(view->ranges->unverified < all);
+    assert_true(view->ranges->unverified + 4 >= all);
+    assert_true(count_found(view, 0, KEYS) == KEYS);
+    assert_ok(calyx_health(view, NULL));
+    calyx_free(view);
+    calyx_free(f);
+    free(image.bytes);
+}
+
+/* Each byte of the body in turn, in both layers: lookups that read its range
+ * say yes, whatever the byte says, one by one and in batches. */
+static void damaged_bytes_never_say_no(void **state) {
+    (void)state;
+    enum { KEYS = 3000 };
+    calyx_filter *const f = build_numbers((calyx_options){0}, 0, KEYS);
+    const calyx_info is = info_of(f);
+    const struct image_of_filter image = encode_aligned(f);
+    const size_t body = calyx_head_size(f);
+    assert_true(is.parts >= 2);
+    uint64_t numbers[KEYS];
+    for (uint64_t i = 0; i < KEYS; i++) numbers[i] = i;
+    for (size_t at = 0; at < is.bytes; at += 37) {
+        calyx_filter *view = NULL;
+        image.bytes[body + at] ^= 0xFF;
+        assert_ok(calyx_view(image.bytes, image.size, NULL, &view, NULL));
+        if (at % 2)
+            assert_int_equal(calyx_has_many_u64(view, numbers, KEYS, NULL),
+                             KEYS);
+        else
+            assert_has_numbers(view, 0, KEYS);
+        assert_int_equal(calyx_health(view, NULL), CALYX_DAMAGED);
+        calyx_free(view);
+        image.bytes[body + at] ^= 0xFF;
+    }
+    calyx_free(f);
+    free(image.bytes);
+}
+
+/* As a page does that reads a file in pieces. */
+static bool has_in_pieces(const calyx_layout *layout,
+                          const struct image_of_filter *image, uint64_t hash) {
+    for (uint32_t part = 0;; part++) {
+        uint64_t at[CALYX_LINES_MOST];
+        uint8_t lines[CALYX_LINES_MOST * CALYX_LINE_BYTES];
+        const size_t n = calyx_layout_lines(layout, part, hash, at);
+        assert_true(n > 0);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(at[i] + CALYX_LINE_BYTES <= image->size);
+            memcpy(lines + i * CALYX_LINE_BYTES, image->bytes + at[i],
+                   CALYX_LINE_BYTES);
+        }
+        if (calyx_layout_has(layout, part, hash, lines)) return true;
+        if (!calyx_layout_continues(layout, part, hash, lines)) return false;
+    }
+}
+
+static void a_file_read_in_pieces_has_the_same_answers(void **state) {
+    (void)state;
+    enum { KEYS = 5000 };
+    static const double rates[] = {0.3, 0.01, 1e-6};
+    for (size_t r = 0; r < 3; r++) {
+        calyx_filter *const f =
+            build_numbers((calyx_options){.fpr = rates[r]}, 0, KEYS);
+        const struct image_of_filter image = encode_aligned(f);
+        calyx_layout *layout = NULL;
+        assert_ok(calyx_layout_new(image.bytes, image.size, &layout, NULL));
+        for (uint64_t i = 0; i < 2 * KEYS; i++) {
+            const uint64_t hash = calyx_hash(f, &i, sizeof i);
+            assert_int_equal(has_in_pieces(layout, &image, hash),
+                             calyx_has_u64(f, i));
+        }
+        calyx_layout_free(layout);
+        calyx_free(f);
+        free(image.bytes);
+    }
+}
+
+/* Head and bits, as a server sends them; and moved to other memory. */
+static void a_filter_in_sections_has_the_same_answers(void **state) {
+    (void)state;
+    enum { KEYS = 5000 };
+    calyx_filter *const f = build_numbers((calyx_options){0}, 0, KEYS);
+    uint8_t head[CALYX_HEADER_MOST];
+    const size_t size = calyx_head_size(f);
+    const uint64_t bytes = info_of(f).bytes;
+    calyx_filter *made = NULL;
+    assert_ok(calyx_encode_head(f, head, size, NULL));
+    assert_ok(calyx_decode_head(head, size, NULL, &made, NULL));
+    for (uint64_t from = 0; from < bytes; from += 1000) {
+        uint8_t some[1000];
+        const size_t n = bytes - from < 1000 ? (size_t)(bytes - from) : 1000;
+        assert_ok(calyx_get_bits(f, from, some, n));
+        assert_ok(calyx_put_bits(made, from, some, n));
+    }
+    assert_true(same_bodies(f, made));
+    assert_has_numbers(made, 0, KEYS);
+    calyx_free(f);
+    calyx_free(made);
+}
+
 static void what_would_change_it_is_refused_with_a_way_out(void **state) {
     (void)state;
     calyx_filter *f = build_numbers((calyx_options){.fpr = 0.01}, 0, 100);
@@ -631,6 +756,10 @@ int main(void) {
         cmocka_unit_test(no_shape_that_passes_reads_outside),
         cmocka_unit_test(the_builder_makes_the_same_bytes),
         cmocka_unit_test(a_copy_and_its_bytes_have_the_same_answers),
+        cmocka_unit_test(a_lookup_in_place_verifies_only_what_it_reads),
+        cmocka_unit_test(damaged_bytes_never_say_no),
+        cmocka_unit_test(a_file_read_in_pieces_has_the_same_answers),
+        cmocka_unit_test(a_filter_in_sections_has_the_same_answers),
         cmocka_unit_test(what_would_change_it_is_refused_with_a_way_out),
         cmocka_unit_test(options_that_it_decides_itself_are_refused),
         cmocka_unit_test(a_size_decides_the_rate_or_the_number_of_keys),
