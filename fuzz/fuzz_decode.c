@@ -525,6 +525,12 @@ static void fold_and_freeze(const calyx_filter *f, uint64_t choice) {
     }
 }
 
+static bool is_static(const calyx_filter *f) {
+    calyx_info info;
+    calyx_info_of(f, &info);
+    return info.can & CALYX_CAN_STATIC;
+}
+
 static void combine(const calyx_filter *f) {
     calyx_filter *copy;
     calyx_overlap overlap;
@@ -532,7 +538,7 @@ static void combine(const calyx_filter *f) {
     demand_same_answers(f, copy);
     if (calyx_compare(f, copy, &overlap, NULL) == CALYX_OK)
         DEMAND(overlap.either >= 0 && is_share(overlap.jaccard));
-    const bool grown = described(f).parts > 1;
+    const bool grown = described(f).parts > 1 || is_static(f);
     calyx_status status = calyx_merge(copy, f, NULL);
     DEMAND(status == CALYX_OK || (grown && status == CALYX_CANNOT));
     demand_same_answers(f, copy);
@@ -553,6 +559,14 @@ static void add_one(calyx_filter *f, size_t i) {
     } else {
         DEMAND(had == calyx_has(f, key.data, key.size));
     }
+}
+
+static void clear(calyx_filter *f, uint64_t choice) {
+    const calyx_status status = calyx_clear(f);
+    DEMAND(status == (is_static(f) ? CALYX_CANNOT : CALYX_OK));
+    if (status != CALYX_OK) return;
+    DEMAND(described(f).items == 0 && described(f).fill == 0);
+    add_one(f, choice % KEYS);
 }
 
 static void add_many(calyx_filter *f) {
@@ -594,19 +608,14 @@ static void use(calyx_filter *f, const uint8_t *data, size_t size,
         if (choice & 0x1000) encode_again(f, NULL, 0, how);
         if (choice & 0x2000) fold_and_freeze(f, choice >> 20);
     }
-    if ((choice & 0x6000) == 0) {
-        DEMAND(calyx_clear(f) == CALYX_OK);
-        DEMAND(described(f).items == 0 && described(f).fill == 0);
-        add_one(f, choice % KEYS);
-    }
+    if ((choice & 0x6000) == 0) clear(f, choice);
 }
 
 static void use_in_place(const calyx_filter *view, uint64_t choice) {
     if (choice & 0x80000) DEMAND(described(view).read_only);
-    DEMAND(
-        calyx_add((calyx_filter *)view, "", 0, NULL) ==
-        (described(view).can & CALYX_CAN_ADD ? CALYX_READ_ONLY : CALYX_CANNOT));
-    DEMAND(calyx_clear((calyx_filter *)view) == CALYX_READ_ONLY);
+    const calyx_status no = is_static(view) ? CALYX_CANNOT : CALYX_READ_ONLY;
+    DEMAND(calyx_add((calyx_filter *)view, "", 0, NULL) == no);
+    DEMAND(calyx_clear((calyx_filter *)view) == no);
     DEMAND(calyx_sync((calyx_filter *)view, NULL) == CALYX_READ_ONLY);
     if ((choice & 0x70000) == 0) fold_and_freeze(view, choice >> 18);
     if ((choice & 0x70000) == 0x10000) combine(view);
