@@ -212,10 +212,13 @@ struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
     return plan;
 }
 
+/* The highest rate that is tried to fit keys into bits. */
+static const double STATIC_MOST_FPR = 0.5;
+
 /* The lowest rate at which these keys fit into the bits; over 1 if none. */
 static double rate_in_bits(const struct kind *kind, uint64_t keys,
                            uint64_t bits) {
-    double high = 0.5, low = kind->least_fpr;
+    double high = STATIC_MOST_FPR, low = kind->least_fpr;
     if (8 * plan_layers(kind, keys, high).bytes > bits) return 2;
     if (8 * plan_layers(kind, keys, low).bytes <= bits) return low;
     while (high / low > 1.0001) {
@@ -483,10 +486,14 @@ static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
     if (want->bits && want->capacity) {
         head->fpr = rate_in_bits(kind, want->capacity, want->bits);
         if (head->fpr > 1)
-            return fail(why, CALYX_BAD_ARGUMENT,
-                        "%llu bits are too few for %llu keys in a %s filter",
-                        (unsigned long long)want->bits,
-                        (unsigned long long)want->capacity, kind->name);
+            return fail(
+                why, CALYX_BAD_ARGUMENT,
+                "for %llu keys %s filters have at least %llu bits, not %llu",
+                (unsigned long long)want->capacity, kind->name,
+                8 * (unsigned long long)plan_layers(kind, want->capacity,
+                                                    STATIC_MOST_FPR)
+                        .bytes,
+                (unsigned long long)want->bits);
     } else if (want->bits) {
         first->capacity = keys_in_bits(kind, head->fpr, want->bits);
         if (first->capacity == 0)
