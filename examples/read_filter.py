@@ -111,7 +111,7 @@ class Ribbon:
         return True
 
 
-RIBBON = 9
+RIBBON, BUCKET = 9, 10
 
 
 def in_layers(layers, hash):
@@ -122,13 +122,73 @@ def in_layers(layers, hash):
     return False
 
 
-# Places, bits of a block, bits of its counters, most blocks, probes allowed.
+# Places, bits of a block, bits of its counters, most blocks, probes allowed. In
+# a bucket filter, a key has no places: has_in_table looks for it.
 KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          4: (flat, 1, 0, 2**44, range(1, 65)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
-         8: (line, 512, 2050, 2**35, range(1, 17))}
+         8: (line, 512, 2050, 2**35, range(1, 17)),
+         BUCKET: (None, 512, 32, 2**36, range(1, 18))}
+SPILL_MORE = 3  # lines for spilled entries, beyond one for 16 buckets
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
+
+
+# ---- Bucket: the parts are segments of one table -----------------------------
+
+def find_bucket(hash, parts):
+    """Part and number of the bucket of a hash, its level and fraction."""
+    groups, wide = parts[0][1] // 4, parts[-1][3]
+    stage, moved = len(parts) - 2, wide
+    if len(parts) == 1 or wide == parts[-1][1]:
+        stage, moved = len(parts) - 1, 0
+    level, positions = stage // 4, 4 + stage % 4
+    y, f = divmod(hash * (groups << level), 2**64)
+    if y < moved:
+        positions += 1
+        if positions == 8:
+            y, f, level, positions = 2 * y + (f >> 63), 2 * f & M64, level + 1, 4
+    c = (f >> 32) * positions >> 32
+    z = next((i for i in range(level) if y >> i & 1), level)
+    if c >= 4:
+        return 1 + 4 * level + c - 4, y, level, f
+    if z == level:
+        return 0, c * groups + (y >> level), level, f
+    return 1 + 4 * (level - 1 - z) + c, y >> z + 1, level, f
+
+
+def matches(stored, code, level):
+    stop = stored & -stored if level else 0  # the lowest 1
+    return stored and not (stored ^ code) & -max(2 * stop, 1)
+
+
+def has_in_table(data, parts, hash):
+    part, bucket, level, f = find_bucket(hash, parts)
+    at, blocks, probes, _ = parts[part]
+    width, lane = probes + 7, 16 if probes + 7 >= 16 else 8
+    slots = 512 // width
+    code = (4 * f & M64) >> 64 - width
+    if level == 0:
+        code = code or 1
+    bits = int.from_bytes(data[at + 64 * bucket:at + 64 * bucket + 64], "little")
+
+    def slot(i):
+        low = sum((bits >> slots * (lane + j) + i & 1) << j
+                  for j in range(width - lane))
+        return (bits >> lane * i & 2**lane - 1) << width - lane | low
+    if any(matches(slot(i), code, level) for i in range(slots)):
+        return True
+    lines, line = -(-blocks // 16) + SPILL_MORE, bucket // 16
+    for n in range(min(32, 2**(28 - width)) if slot(slots - 1) else 0):
+        line = (line + n) % lines
+        *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
+        for entry in entries:
+            if (entry >> width == bucket % 16 + 16 * n and
+                    matches(entry & 2**width - 1, code, level)):
+                return True
+        if not passed:
+            break
+    return False
 
 
 # ---- The file: checks all of it, and returns a function that has(a key) -----
@@ -179,6 +239,7 @@ def open_filter(data, key=b""):
     check_records(data[used + comment_size:behind])
     check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
 
+    more = 512 * SPILL_MORE if kind == BUCKET else 0
     sections = [(0, behind), (header_size - 8, header_size)]
     parts, ranges, at = [], [], header_size
     for record in range(128, used, 64):
@@ -189,11 +250,12 @@ def open_filter(data, key=b""):
             check(size == parts[-1].size, "part")
         else:
             places, block_bits, counter_bits, most, allowed = KINDS[kind]
-            check(1 <= blocks <= most and probes in allowed and rest == 0
+            check(1 <= blocks <= most and probes in allowed
+                  and rest <= (blocks if kind == BUCKET else 0)
                   and capacity >= 1
-                  and size == (up(blocks * block_bits, 512) +
+                  and size == (up(blocks * block_bits, 512) + more +
                                up(blocks * counter_bits, 512)) // 8, "part")
-            parts.append((at, blocks, probes))
+            parts.append((at, blocks, probes, rest))
         check(zero == 0 and capacity <= 2**44 and 0 <= rate <= 1
               and body_at == at, "part")
         sections.append((at, at + size))
@@ -228,7 +290,7 @@ def open_filter(data, key=b""):
         computed = xxh3(data[start:end], i)
         check(stored == computed + (computed == UNSEALED) or
               not sealed and stored == UNSEALED, f"bytes from {start} on")
-    for at, blocks, _ in parts if kind != RIBBON else ():
+    for at, blocks, _, _ in parts if kind not in (RIBBON, BUCKET) else ():
         for used in (blocks * block_bits, blocks * counter_bits):
             end = at + up(used, 512) // 8
             bits = int.from_bytes(data[at:end], "little")
@@ -241,9 +303,11 @@ def open_filter(data, key=b""):
         hashed = hash(word)
         if kind == RIBBON:
             return in_layers(parts, hashed)
+        if kind == BUCKET:
+            return has_in_table(data, parts, hashed)
         return any(all(data[start + bit // 8] >> bit % 8 & 1
                        for bit in places(hashed, blocks, probes))
-                   for start, blocks, probes in parts)
+                   for start, blocks, probes, _ in parts)
     return has
 
 

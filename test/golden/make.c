@@ -214,6 +214,18 @@ static const struct recipe recipes[] = {
      300,
      0,
      NULL},
+
+    {"bucket-saved",
+     {.kind = "bucket", .capacity = 100},
+     60,
+     SAVED,
+     "a table that never grew"},
+    {"bucket-grown",
+     {.kind = "bucket", .growth = 2, .capacity = 100, .seed = 5},
+     1000,
+     0,
+     NULL},
+    {"bucket-empty", {.kind = "bucket", .capacity = 20}, 0, 0, NULL},
 };
 
 /* ---- Trouble ------------------------------------------------------------- */
@@ -283,7 +295,7 @@ static void add(const struct recipe *r, calyx_filter *f,
 /* ---- A filter ------------------------------------------------------------ */
 
 static bool counts(const struct recipe *r) {
-    return r->want.kind && strcmp(r->want.kind, "counting") == 0;
+    return r->want.kind && calyx_kind_can(r->want.kind) & CALYX_CAN_REMOVE;
 }
 
 /* A counting filter gets its keys once, twice or three times, one of them more
