@@ -39,6 +39,30 @@ AVX2 ALWAYS_INLINE __m256i begins16(__m256i code, __m256i want) {
                                _mm256_xor_si256(code, want));
 }
 
+AVX2 ALWAYS_INLINE __m256i begins32(__m256i code, __m256i want, __m256i vary) {
+    const __m256i less = _mm256_add_epi32(code, _mm256_set1_epi32(-1));
+    return _mm256_andnot_si256(
+        _mm256_and_si256(_mm256_xor_si256(code, less), vary),
+        _mm256_xor_si256(code, want));
+}
+
+/* The last word is no entry. */
+AVX2 ALWAYS_INLINE bool find(const uint8_t *line, uint32_t want,
+                             uint32_t varies) {
+    const __m256i zero = _mm256_setzero_si256();
+    const __m256i wanted = _mm256_set1_epi32((int)want);
+    const __m256i vary = _mm256_set1_epi32((int)varies);
+    const __m256i a = load_half(line), b = load_half(line + 32);
+    const __m256i hit =
+        _mm256_packs_epi32(_mm256_cmpeq_epi32(begins32(a, wanted, vary), zero),
+                           _mm256_cmpeq_epi32(begins32(b, wanted, vary), zero));
+    const __m256i empty = _mm256_packs_epi32(_mm256_cmpeq_epi32(a, zero),
+                                             _mm256_cmpeq_epi32(b, zero));
+    const __m256i last = _mm256_set_epi32(INT32_MIN >> 15, 0, 0, 0, 0, 0, 0, 0);
+    return signs8(_mm256_andnot_si256(last, _mm256_andnot_si256(empty, hit))) !=
+           0;
+}
+
 AVX2 ALWAYS_INLINE uint64_t equal8(__m256i a, __m256i b, __m256i to) {
     return signs8(_mm256_cmpeq_epi8(a, to)) |
            (uint64_t)signs8(_mm256_cmpeq_epi8(b, to)) << 32;
@@ -84,12 +108,12 @@ AVX2 ALWAYS_INLINE struct bucket_scan scan(const uint8_t *line, uint32_t width,
 }
 
 AVX2 static bool table_has(const struct bucket_table *t, uint64_t hash) {
-    return has_in_table(t, hash, scan);
+    return has_in_table(t, hash, scan, find);
 }
 
 AVX2 static size_t table_has_batch(const struct bucket_table *t,
                                    struct batch batch, bool *found) {
-    return has_batch_in_table(t, batch, found, scan);
+    return has_batch_in_table(t, batch, found, scan, find);
 }
 
 AVX2 static enum insertion table_add(struct bucket_table *t, uint64_t hash,
@@ -102,7 +126,7 @@ AVX2 static enum removal table_remove(struct bucket_table *t, uint64_t hash) {
 }
 
 AVX2 static uint32_t table_count(const struct bucket_table *t, uint64_t hash) {
-    return count_in_table(t, hash, scan);
+    return count_in_table(t, hash, scan, find);
 }
 
 const struct table_kernel bucket_table_avx2 = {
@@ -115,7 +139,7 @@ const struct table_kernel bucket_table_avx2 = {
 
 AVX2 static bool bucket_has(const uint8_t *body, const struct shape *shape,
                             uint64_t hash) {
-    return has_in_body(body, shape, hash, scan);
+    return has_in_body(body, shape, hash, scan, find);
 }
 
 AVX2 static bool bucket_add(uint8_t *body, const struct shape *shape,
@@ -126,7 +150,7 @@ AVX2 static bool bucket_add(uint8_t *body, const struct shape *shape,
 AVX2 static size_t bucket_has_batch(const uint8_t *body,
                                     const struct shape *shape,
                                     struct batch batch, bool *found) {
-    return has_batch_in_body(body, shape, batch, found, scan);
+    return has_batch_in_body(body, shape, batch, found, scan, find);
 }
 
 AVX2 static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,

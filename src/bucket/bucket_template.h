@@ -1,6 +1,8 @@
 /*
  * Template: the functions of the bucket kind, given one that scans a bucket at
  * a processor level. All are inlined into the kernel that names its scan.
+ * Lookups take a second one, of the same level, that scans a line of spilled
+ * entries.
  */
 #ifndef CALYX_BUCKET_TEMPLATE_H
 #define CALYX_BUCKET_TEMPLATE_H
@@ -45,19 +47,28 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
     }
 }
 
-static inline bool has_spilled_hash(const struct bucket_table *t,
-                                    uint64_t hash) {
+/* Has a line of spilled entries one that matches? */
+typedef bool find_spilled(const uint8_t *line, uint32_t want, uint32_t varies);
+
+ALWAYS_INLINE bool has_spilled_hash(const struct bucket_table *t, uint64_t hash,
+                                    find_spilled *find) {
     const struct bucket_place at = place_of(t, t->stage, hash);
-    return has_spilled(t, &at);
+    struct probing p = first_probe(t, &at);
+    do {
+        if (find(p.lines + p.line * BUCKET_BYTES,
+                 at.want | tag_of(&at, p.number) << t->width, at.varies))
+            return true;
+    } while (goes_on(&p) && next_probe(&p));
+    return false;
 }
 
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
-                                scan_bucket *scan) {
+                                scan_bucket *scan, find_spilled *find) {
     if (__builtin_expect(t->shared, false))
         return has_while_written(t, hash, scan);
     const struct bucket_query q = query_of(t, t->stage, hash, t->width);
     if (scan(q.line, t->width, q.want, q.varies).hits) return true;
-    return is_bucket_full(q.line, t->width) && has_spilled_hash(t, hash);
+    return is_bucket_full(q.line, t->width) && has_spilled_hash(t, hash, find);
 }
 
 /* Numbers of the hashes in a batch to look for among spilled entries. */
@@ -66,28 +77,31 @@ struct spill_queue {
     uint16_t number[PREFETCH_DISTANCE];
 };
 
-static inline void has_queued(const struct bucket_table *t,
+ALWAYS_INLINE void has_queued(const struct bucket_table *t,
                               const uint64_t *hashes, struct spill_queue *queue,
-                              bool *found) {
+                              bool *found, find_spilled *find) {
     while (queue->n > 0) {
         const uint16_t i = queue->number[--queue->n];
-        found[i] = has_spilled_hash(t, hashes[i]);
+        found[i] = has_spilled_hash(t, hashes[i], find);
     }
 }
 
-static inline void queue_spilled(const struct bucket_table *t,
+ALWAYS_INLINE void queue_spilled(const struct bucket_table *t,
                                  const uint64_t *hashes, size_t i,
-                                 struct spill_queue *queue, bool *found) {
+                                 struct spill_queue *queue, bool *found,
+                                 find_spilled *find) {
     const struct bucket_place at = place_of(t, t->stage, hashes[i]);
     prefetch_l1(spill_line_of(&at));
     queue->number[queue->n++] = (uint16_t)i;
-    if (queue->n == PREFETCH_DISTANCE) has_queued(t, hashes, queue, found);
+    if (queue->n == PREFETCH_DISTANCE)
+        has_queued(t, hashes, queue, found, find);
 }
 
 /* Queries are prepared when their line is prefetched. */
 ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
                                         struct batch batch, bool *found,
-                                        uint32_t width, scan_bucket *scan) {
+                                        uint32_t width, scan_bucket *scan,
+                                        find_spilled *find) {
     enum { RING = 2 * PREFETCH_DISTANCE };
     /* A copy, so that the compiler sees that no store changes it. */
     const struct bucket_table t = *given;
@@ -109,16 +123,16 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
         const struct bucket_query q = ring[i % RING];
         found[i] = scan(q.line, width, q.want, q.varies).hits != 0;
         if (!found[i] & is_bucket_full(q.line, width))
-            queue_spilled(given, batch.hashes, i, &queue, found);
+            queue_spilled(given, batch.hashes, i, &queue, found, find);
     }
-    has_queued(given, batch.hashes, &queue, found);
+    has_queued(given, batch.hashes, &queue, found, find);
     return count_true(found, batch.n);
 }
 
 /* The widths of filters at 1 %, fixed and growing, are constants. */
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        scan_bucket *scan) {
+                                        scan_bucket *scan, find_spilled *find) {
     bool answers[BATCH_MAX];
     bool *const to = found ? found : answers;
     if (t->shared) {
@@ -127,9 +141,9 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
         return count_true(to, batch.n);
     }
     switch (t->width) {
-        case 12: return has_batch_unshared(t, batch, to, 12, scan);
-        case 17: return has_batch_unshared(t, batch, to, 17, scan);
-        default: return has_batch_unshared(t, batch, to, t->width, scan);
+        case 12: return has_batch_unshared(t, batch, to, 12, scan, find);
+        case 17: return has_batch_unshared(t, batch, to, 17, scan, find);
+        default: return has_batch_unshared(t, batch, to, t->width, scan, find);
     }
 }
 
@@ -243,8 +257,9 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
 }
 
 ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
-                                      uint64_t hash, scan_bucket *scan) {
-    if (!has_in_table(t, hash, scan)) return 0;
+                                      uint64_t hash, scan_bucket *scan,
+                                      find_spilled *find) {
+    if (!has_in_table(t, hash, scan, find)) return 0;
     const struct bucket_place at = place_of(t, stage_of(t), hash);
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
@@ -259,10 +274,11 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
 /* ---- One segment alone --------------------------------------------------- */
 
 ALWAYS_INLINE bool has_in_body(const uint8_t *body, const struct shape *shape,
-                               uint64_t hash, scan_bucket *scan) {
+                               uint64_t hash, scan_bucket *scan,
+                               find_spilled *find) {
     struct bucket_table t;
     table_of(&t, body, shape);
-    return has_in_table(&t, hash, scan);
+    return has_in_table(&t, hash, scan, find);
 }
 
 ALWAYS_INLINE bool add_to_body(uint8_t *body, const struct shape *shape,
@@ -277,10 +293,10 @@ ALWAYS_INLINE bool add_to_body(uint8_t *body, const struct shape *shape,
 ALWAYS_INLINE size_t has_batch_in_body(const uint8_t *body,
                                        const struct shape *shape,
                                        struct batch batch, bool *found,
-                                       scan_bucket *scan) {
+                                       scan_bucket *scan, find_spilled *find) {
     struct bucket_table t;
     table_of(&t, body, shape);
-    return has_batch_in_table(&t, batch, found, scan);
+    return has_batch_in_table(&t, batch, found, scan, find);
 }
 
 ALWAYS_INLINE size_t add_batch_to_body(uint8_t *body, const struct shape *shape,
