@@ -32,7 +32,7 @@ quick:
 	@dev/quick $(JOBS) $(T)
 
 check:
-	@dev/install-packages build test amalgamation web check bench
+	@dev/install-packages build test amalgamation web check bench cross
 	@dev/check-format
 	@dev/check-layers
 	@dev/check-names
@@ -40,6 +40,7 @@ check:
 	@dev/check-header
 	@dev/check-compilers
 	@dev/check-spare
+	@dev/check-platforms
 	@dev/check-tidy
 	@CALYX_FUZZ=200000 CALYX_HUGE=4200 CALYX_LONG=1 dev/test $(JOBS)
 	@dev/check-symbols

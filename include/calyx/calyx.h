@@ -256,6 +256,9 @@ CALYX_API calyx_status calyx_random(void *buffer, size_t size,
 /* ---- Files --------------------------------------------------------------- */
 
 /*
+ * A library that was built with CALYX_NO_FILES returns CALYX_CANNOT from calls
+ * that take a path.
+ *
  * One format for files, mappings, streams and buffers: little-endian,
  * versioned, checksummed, the same on every machine; doc/FORMAT.md specifies
  * it. Input is never trusted: the calls below return a valid filter or an

@@ -1,6 +1,12 @@
-/* Compiler extensions beyond C11. */
+/* Compiler extensions beyond C11, and what the system lacks. */
 #ifndef CALYX_COMPILER_H
 #define CALYX_COMPILER_H
+
+/* Where there is no POSIX, as in WebAssembly, on Windows and without a system:
+ * calls for files return CALYX_CANNOT, and the library starts no threads. */
+#if !defined(CALYX_NO_FILES) && (defined(__wasm__) || defined(_WIN32))
+#define CALYX_NO_FILES 1
+#endif
 
 /*
  * A function that takes other functions as arguments, and is inlined into each

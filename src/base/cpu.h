@@ -4,8 +4,16 @@
 
 #include <stdbool.h>
 
+/* CALYX_NO_VECTORS leaves all levels out but the scalar one. gcc for Windows
+ * does not align the stack for registers of 32 bytes (its bug 54412). */
+#if defined(_WIN32) && !defined(CALYX_NO_VECTORS)
+#define CALYX_NO_VECTORS 1
+#endif
+
 /* A level can run whatever a lower level can. */
-#if defined(__x86_64__)
+#if CALYX_NO_VECTORS
+enum cpu_level { CPU_SCALAR };
+#elif defined(__x86_64__)
 #define ON_X86 1
 enum cpu_level { CPU_SCALAR, CPU_AVX2, CPU_AVX512 };
 #elif defined(__wasm_simd128__)

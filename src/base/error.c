@@ -72,8 +72,8 @@ calyx_status check_reserved(const uint64_t *words, size_t n, const char *what,
     for (size_t i = 0; i < n; i++)
         if (words[i] != 0)
             return fail(why, CALYX_BAD_ARGUMENT,
-                        "reserved word %zu of %s is not 0: set all of the "
+                        "reserved word %llu of %s is not 0: set all of the "
                         "struct to 0 first, or use a newer library",
-                        i, what);
+                        (unsigned long long)i, what);
     return CALYX_OK;
 }

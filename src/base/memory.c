@@ -87,12 +87,29 @@ static void unmap(void *block, size_t size) {
 }
 #endif
 
+#if defined(_WIN32) /* has no aligned_alloc */
+#include <malloc.h>
+static void *allocate_aligned(size_t alignment, size_t size) {
+    return _aligned_malloc(size, alignment);
+}
+static void free_aligned(void *block) {
+    _aligned_free(block);
+}
+#else
+static void *allocate_aligned(size_t alignment, size_t size) {
+    return aligned_alloc(alignment, size);
+}
+static void free_aligned(void *block) {
+    free(block);
+}
+#endif
+
 static void *take(void *context, size_t size, size_t alignment) {
     (void)context;
     if (memory_is_huge(size)) return map_huge(size);
     if (size >= LARGE) return map(size);
     const size_t rounded = (size + alignment - 1) / alignment * alignment;
-    void *block = aligned_alloc(alignment, rounded);
+    void *block = allocate_aligned(alignment, rounded);
     return block ? memset(block, 0, rounded) : NULL;
 }
 
@@ -101,7 +118,7 @@ static void give(void *context, void *block, size_t size) {
     if (size >= LARGE)
         unmap(block, size);
     else
-        free(block);
+        free_aligned(block);
 }
 
 const calyx_memory memory_default = {take, give, NULL};

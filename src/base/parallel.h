@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
 enum { THREADS_MOST = 64 };
 
 /* Call `work` on `threads` threads at once, with their numbers from 0 on; 0 is
@@ -15,7 +17,7 @@ void run_parallel(uint32_t threads,
                   void (*work)(void *context, uint32_t thread), void *context);
 
 /* A lock, and an event that threads can wait for while they hold it. */
-#ifdef __wasm__
+#if CALYX_NO_FILES
 struct monitor {
     bool unused;
 };

@@ -1,8 +1,6 @@
 /* Random bytes from the operating system. */
 #define _DEFAULT_SOURCE /* getentropy */
-#if defined(_WIN32)
-#define _CRT_RAND_S /* rand_s */
-#elif defined(__APPLE__)
+#if defined(__APPLE__)
 #include <sys/random.h>
 #endif
 #include <errno.h>
@@ -14,6 +12,8 @@
 
 /* At most 256 bytes, as getentropy(3) has it. */
 #if defined(_WIN32)
+extern int rand_s(unsigned *word); /* in stdlib.h only with _CRT_RAND_S */
+
 static int fill(uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < size; i++) {
         unsigned word;

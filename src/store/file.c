@@ -8,6 +8,8 @@
  * the final one by rename; a kill in between leaves it, complete. Systems
  * without O_TMPFILE use the temporary name from the beginning.
  */
+#include "base/compiler.h"
+#if !CALYX_NO_FILES
 #define _GNU_SOURCE /* O_TMPFILE; realpath, fsync, fchmod */
 #include "store/file.h"
 
@@ -352,3 +354,54 @@ calyx_status calyx_save(const calyx_filter *f, const char *path,
     drop_new_file(&new);
     return status == CALYX_OK ? sync_folder(&new, why) : status;
 }
+
+#else
+
+#include "base/error.h"
+#include "store/file.h"
+
+calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
+    return fail(why, CALYX_CANNOT,
+                "%.100s: cannot %s: this library was built without files", path,
+                what);
+}
+
+calyx_status calyx_save(const calyx_filter *f, const char *path,
+                        calyx_error *why) {
+    (void)f;
+    return fail_os(why, path, "save to it");
+}
+
+calyx_status calyx_load(const char *path, const calyx_open_options *how,
+                        calyx_filter **out, calyx_error *why) {
+    (void)how, (void)out;
+    return fail_os(why, path, "load it");
+}
+
+calyx_status calyx_map(const char *path, calyx_access access,
+                       const calyx_open_options *how, calyx_filter **out,
+                       calyx_error *why) {
+    (void)access, (void)how, (void)out;
+    return fail_os(why, path, "map it");
+}
+
+calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
+    (void)f;
+    return fail(why, CALYX_READ_ONLY,
+                "only a filter mapped for writing can be synced");
+}
+
+calyx_status calyx_live_open(const char *path, const calyx_open_options *how,
+                             calyx_live **out, calyx_error *why) {
+    (void)how, (void)out;
+    return fail_os(why, path, "open it");
+}
+
+calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
+                                calyx_error *why) {
+    (void)live;
+    if (changed) *changed = false;
+    return fail(why, CALYX_CANNOT, "this live filter follows no file");
+}
+
+#endif

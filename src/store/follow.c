@@ -1,4 +1,6 @@
 /* A live filter that follows a file. */
+#include "base/compiler.h"
+#if !CALYX_NO_FILES
 #define _DEFAULT_SOURCE /* the nanoseconds of struct stat */
 #include <string.h>
 #include <sys/stat.h>
@@ -126,3 +128,5 @@ calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
     __atomic_store_n(&w->busy, 0, __ATOMIC_RELEASE);
     return status;
 }
+
+#endif

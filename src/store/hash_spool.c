@@ -59,9 +59,9 @@ static bool reserve_runs(struct hash_spool *s, size_t count) {
 
 static calyx_status no_memory(calyx_error *why, size_t hashes) {
     return fail(why, CALYX_NO_MEMORY,
-                "no memory for %zu hashes of 8 bytes that wait to be built "
+                "no memory for %llu hashes of 8 bytes that wait to be built "
                 "into a filter",
-                hashes);
+                (unsigned long long)hashes);
 }
 
 static void drop_buffer(struct hash_spool *s) {

@@ -12,6 +12,8 @@
  * checksum no longer fits. Closing computes the checksums of these ranges and
  * marks the file as sealed. The two slots of the trailer are written in turn.
  */
+#include "base/compiler.h"
+#if !CALYX_NO_FILES
 #define _DEFAULT_SOURCE /* mmap, flock, fsync */
 #include <errno.h>
 #include <fcntl.h>
@@ -430,3 +432,5 @@ calyx_status calyx_map(const char *path, calyx_access access,
     *out = f;
     return CALYX_OK;
 }
+
+#endif

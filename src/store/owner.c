@@ -1,3 +1,5 @@
+#include "base/compiler.h"
+#if !CALYX_NO_FILES
 #define _DEFAULT_SOURCE /* madvise */
 #include "store/owner.h"
 
@@ -38,3 +40,5 @@ bool is_owner(const struct owner *owner) {
 bool is_owner_for_certain(const struct owner *owner) {
     return owner->process == getpid();
 }
+
+#endif

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/compiler.h"
+
 const char *temp_folder(void) {
     const char *const named = getenv("TMPDIR");
     return named && *named ? named : "/tmp";
 }
 
-#ifdef __wasm__ /* no files */
+#if CALYX_NO_FILES
 int temp_file_open(const char *folder) {
     (void)folder;
     errno = ENOSYS;
