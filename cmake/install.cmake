@@ -15,8 +15,13 @@ string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
 configure_file(cmake/calyx.pc.in calyx.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/calyx.pc DESTINATION ${pkgconfig_dir})
 
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(compatible SameMinorVersion)
+else()
+    set(compatible SameMajorVersion)
+endif()
 write_basic_package_version_file(calyxConfigVersion.cmake
-    COMPATIBILITY SameMajorVersion)
+    COMPATIBILITY ${compatible})
 install(FILES cmake/calyxConfig.cmake
               ${PROJECT_BINARY_DIR}/calyxConfigVersion.cmake
         DESTINATION ${package_dir})

@@ -156,7 +156,8 @@ CALYX_API const char *calyx_status_text(calyx_status status);
 
 /*
  * Compatibility: a program runs with any later library of the same major
- * version, without being compiled again. New options take `reserved` words, for
+ * version (before 1.0, of the same minor version), without being compiled
+ * again. New options take `reserved` words, for
  * which 0 is the default; the library refuses words that it does not know
  * (CALYX_BAD_ARGUMENT). Structs that the library fills have `reserved` words
  * too, and so never become larger. Structs without them never change.
