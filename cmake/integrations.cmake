@@ -1,5 +1,18 @@
 # Calyx within other programs: built and tested where those are installed.
 
+# An extension of SQLite, to be loaded: build/calyx_sqlite.so, with the library in it.
+find_path(SQLITE_INCLUDE sqlite3ext.h)
+if(NOT SQLITE_INCLUDE)
+    message(NOTICE "no header of SQLite here, so no integrations/sqlite")
+elseif(NOT CALYX_SANITIZE) # SQLite itself is not built so
+    add_library(calyx_sqlite MODULE integrations/sqlite/extension.c)
+    target_include_directories(calyx_sqlite SYSTEM PRIVATE ${SQLITE_INCLUDE})
+    target_link_libraries(calyx_sqlite PRIVATE calyx_static Threads::Threads)
+    target_link_options(calyx_sqlite PRIVATE -Wl,--exclude-libs,ALL)
+    set_target_properties(calyx_sqlite PROPERTIES PREFIX "" C_EXTENSIONS ON)
+    install(TARGETS calyx_sqlite LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/calyx)
+endif()
+
 find_path(LEVELDB_INCLUDE leveldb/c.h)
 find_library(LEVELDB_LIBRARY leveldb)
 if(NOT LEVELDB_INCLUDE OR NOT LEVELDB_LIBRARY)

@@ -226,6 +226,16 @@ story(crawler ${stories}/crawler/run 1000 20)
 story(spam ${stories}/spam/run 200000 100000)
 story(shared-users ${stories}/shared-users/run 100000)
 story(buckets ${stories}/buckets/run 20000 10000)
+if(TARGET calyx_sqlite)
+    story(semi-join ${stories}/semi-join/run 50000)
+    add_test(NAME integration.sqlite COMMAND
+        ${BATS} ${PROJECT_SOURCE_DIR}/test/integrations/sqlite.bats)
+    set_property(TEST example.semi-join integration.sqlite APPEND PROPERTY ENVIRONMENT
+        "CALYX=$<TARGET_FILE:calyx-command>;CALYX_SQLITE=$<TARGET_FILE:calyx_sqlite>")
+else()
+    file(APPEND ${PROJECT_BINARY_DIR}/not-run
+        "not run here: integrations/sqlite (there is no header of SQLite)\n")
+endif()
 if(LEVELDB_LIBRARY)
     story(disk-store ${stories}/disk-store/run 50000 $<TARGET_FILE:disk_store>)
 endif()
