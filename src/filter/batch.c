@@ -434,10 +434,11 @@ static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
 /* ---- Remove many --------------------------------------------------------- */
 
 /* A filter that has grown removes one by one: each key has a part of its own.
- * So does a table. */
+ */
 static size_t remove_batch(calyx_filter *f, struct part *p, struct batch batch,
                            bool *found) {
-    if (!p->older && !f->table) {
+    if (f->table) return remove_batch_from_segments(f, &batch, found);
+    if (!p->older) {
         const size_t removed =
             f->kernel->remove_batch(p->body, &p->shape, batch, found);
         uncount_items(p, removed);

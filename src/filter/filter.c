@@ -142,8 +142,10 @@ calyx_status check_can(const struct kind *kind, uint32_t ability,
                        const char *done, calyx_error *why) {
     if (kind->can & ability) return CALYX_OK;
     if (!kind->construction)
-        return fail(why, CALYX_CANNOT, "filters of kind %s cannot be %s",
-                    kind->name, done);
+        return fail(why, CALYX_CANNOT,
+                    "filters of kind %s cannot be %s: make one of all keys, or "
+                    "use kind %s",
+                    kind->name, done, calyx_kinds()[0]);
     return fail(why, CALYX_CANNOT,
                 "%s filters are built once from all their keys, and cannot be "
                 "%s: build another, or use a second filter of kind %s beside "

@@ -198,14 +198,18 @@ calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
     return status;
 }
 
-static void prefetch_bucket(const struct bucket_table *t, uint64_t hash) {
-    const struct bucket_place at = place_of(t, t->stage, hash);
-    prefetch_l2(bucket_line(&at));
+enum { DISTANCE = PREFETCH_DISTANCE / 2 };
+
+/* Inlined: gcc takes a call that only prefetches for one without effect, and
+ * drops it. */
+ALWAYS_INLINE void prefetch_bucket(const struct bucket_table *t,
+                                   uint64_t hash) {
+    prefetch_l2(query_of(t, t->stage, hash, t->width).line);
 }
 
 calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
                                    bool *fresh, size_t *done) {
-    enum { DISTANCE = 32, TURN = 256 };
+    enum { TURN = 256 };
     const size_t all = batch->n + batch->more;
     const size_t n = f->concurrent && batch->n > TURN ? TURN : batch->n;
     calyx_status status = CALYX_OK;
@@ -223,6 +227,20 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
     unlock_table(f);
     *done = i;
     return i > 0 ? CALYX_OK : status;
+}
+
+size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
+                                  bool *found) {
+    const size_t all = batch->n + batch->more;
+    size_t removed = 0;
+    for (size_t i = 0; i < batch->n; i++) {
+        if (i + DISTANCE < all)
+            prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
+        const enum removal became = remove_from_segments(f, batch->hashes[i]);
+        if (found) found[i] = became != KEY_ABSENT;
+        removed += became == KEY_REMOVED;
+    }
+    return removed;
 }
 
 enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {

@@ -35,6 +35,8 @@ calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);
 calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
                                    bool *fresh, size_t *done);
 enum removal remove_from_segments(calyx_filter *f, uint64_t hash);
+size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
+                                  bool *found);
 uint32_t count_in_segments(const calyx_filter *f, uint64_t hash);
 
 /* The members of a description that need the bits. */

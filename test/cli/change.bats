@@ -161,3 +161,18 @@ setup() {
     is_status 2
     complains "standard input: cannot read it: Bad file descriptor"
 }
+
+@test "a bucket filter takes keys, gives them up and grows" {
+    "$CALYX" build --kind bucket -n 1000 --growth 2 -o grown.calyx <(seq 900)
+    seq 901 9000 | "$CALYX" add grown.calyx
+    run_calyx check -f grown.calyx --count <(seq 9000)
+    prints 9000
+    run_calyx remove grown.calyx <(seq 1000)
+    is_status 0
+    run_calyx check -f grown.calyx --count <(seq 1001 9000)
+    prints 8000
+    [ "$("$CALYX" check -f grown.calyx --count <(seq 1000))" -lt 30 ]
+    run_calyx merge -o both.calyx grown.calyx grown.calyx
+    is_status 2
+    complains "filters of kind bucket cannot be combined"
+}
