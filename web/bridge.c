@@ -467,6 +467,12 @@ EXPORT(int, layout_has)
     return calyx_layout_has(layout, (uint32_t)part, hash, lines);
 }
 
+/* Does the next part have to be looked into? */
+EXPORT(int, layout_continues)
+(const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
+    return calyx_layout_continues(layout, (uint32_t)part, hash, lines);
+}
+
 /*
  * Sets `bits` to those of the body that a lookup of this hash tests, in its
  * order, and returns their number; at most CALYX_LINES_MOST. They are found by
@@ -499,11 +505,6 @@ EXPORT(int, layout_probes)
             (double)(8 * (at[line] - body.at) + bit % (8 * CALYX_LINE_BYTES));
     }
     return found;
-}
-
-EXPORT(int, layout_continues)
-(const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
-    return calyx_layout_continues(layout, (uint32_t)part, hash, lines);
 }
 
 /* How many bits are set? */

@@ -350,14 +350,10 @@ class Layout {
     });
   }
 
-  has(part, hash, bytes) {
+  // "yes", "no", or "next": look into the next part.
+  answer(part, hash, bytes) {
     return this.calyx.lend(bytes, (at) =>
-      this.wasm.layout_has(this.at, part, hash, at)) === 1;
-  }
-
-  // Is the next part to be looked at?
-  continues(part, hash, bytes) {
-    return this.calyx.lend(bytes, (at) =>
-      this.wasm.layout_continues(this.at, part, hash, at)) === 1;
+      (this.wasm.layout_has(this.at, part, hash, at) ? "yes"
+      : this.wasm.layout_continues(this.at, part, hash, at) ? "next" : "no"));
   }
 }

@@ -128,8 +128,7 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
   return set.map((n, i) => ({ fill: n / (8 * Math.min(cell, bits - i * cell)), bad: bad.has(i) }));
 }
 
-// Looks into one part after the other, as long as the library says that the
-// answer is not final. Reads only the lines that it needs.
+// A lookup goes through the parts until one answers. Reads the lines that it needs.
 export async function has(calyx, { file, layout }, word) {
   const hash = layout.hash(word), size = calyx.lineBytes;
   for (const part of layout.parts.keys()) {
@@ -137,8 +136,8 @@ export async function has(calyx, { file, layout }, word) {
     const lines = await Promise.all(places.map((at) => readBytes(file, at, at + size)));
     const bytes = new Uint8Array(await new Blob(lines).arrayBuffer());
     if (bytes.length < places.length * size) throw new Error("the file is shorter now");
-    if (layout.has(part, hash, bytes)) return true;
-    if (!layout.continues(part, hash, bytes)) return false;
+    const answer = layout.answer(part, hash, bytes);
+    if (answer !== "next") return answer === "yes";
   }
   return false;
 }

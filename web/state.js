@@ -2,7 +2,7 @@
 // so that Back returns to the part that was shown before. Values are short
 // texts; what is empty or too long for a link is left out.
 
-const LONGEST = 2000;
+export const LONGEST = 4000; // letters of a value
 let state = new URLSearchParams(location.search);
 let timer = 0;
 

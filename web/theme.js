@@ -19,9 +19,6 @@
   apply();
 
   globalThis.theme = {
-    get chosen() {
-      return chosen;
-    },
     choose(theme) {
       chosen = known(theme);
       try {

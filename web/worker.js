@@ -58,7 +58,7 @@ async function run(calyx, { kind, keys, rate }, task) {
     const plan = calyx.plan(kind, { keys, rate });
     for (let i = 0, from = 0; i < steps; i++) {
       const to = Math.round(keys * (i + 1) / steps), n = to - from;
-      const [, time] = clock(n, () => add(from, n));
+      const [, time] = clock(adds ? n : to, () => add(from, n));
       const [passed, lookup] = clock(LOOKUPS, () =>
         filter.hasNumbers(ABSENT + i * LOOKUPS, LOOKUPS));
       from = to;

@@ -83,7 +83,7 @@ test("a file of every kind is shown like calyx info and answers like calyx check
       if (i === 0) assert.ok(wanted.length > 12, "there are false positives to compare");
       const { verdict, facts, damage } = await inspect(page, file);
       assert.deepEqual([verdict, damage], ["good", []], kind);
-      if (i === 2) assert.ok(facts.bytes > 8 << 20, "more than one slice");
+      if (i === 2 && can.includes("add")) assert.ok(facts.bytes > 8 << 20, "more than one slice");
       compare(facts, calyxJson("info", file)[0]);
       assert.deepEqual(await lookUp(page, words), wanted, `${kind} ${shape}`);
       rmSync(file);

@@ -11,6 +11,7 @@ const THERE = 2; // words that are in the filter before it plays
 
 let story = null, board = null, deeds = [], timer = 0;
 let shown = 0, step = 0;
+let spoken = ""; // the flowers of which the words are
 
 export function start() {
   board ??= new Board($("hero-board"));
@@ -29,7 +30,8 @@ export async function ready(calyx) {
 
 // The words are flowers in the language of the page.
 async function prepare() {
-  const flowers = t("flowers").split(" ");
+  spoken = t("flowers");
+  const flowers = spoken.split(" ");
   const added = flowers.slice(0, 4).map((word) => ({ deed: ADD, word }));
   const others = flowers.slice(4);
   const { filter } = story.after(added);
@@ -37,7 +39,6 @@ async function prepare() {
   filter.free();
   const { found } = await story.falsePositive(added, [...others, ...syllables()]);
   deeds = [...added, ...[absent, added[0].word, found].map((word) => ({ deed: ASK, word }))];
-  deeds.language = flowers[0];
 }
 
 function rewind() {
@@ -82,7 +83,7 @@ const button = () => {
 export async function update() {
   if (!story || !deeds.length) return;
   button();
-  if (deeds.language !== t("flowers").split(" ")[0]) {
+  if (spoken !== t("flowers")) {
     await prepare();
     return finish();
   }

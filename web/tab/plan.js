@@ -166,28 +166,27 @@ export function update() {
   if (!load.bad) showStore(chosen, load);
 }
 
+// Sizes in MiB for people who typed MiB.
+const sizeIn = (bytes) => sizeText(bytes, solved !== "memory" && isBinary($("memory").value));
 const texts = { keys: (p) => countText(p.keys), rate: (p) => rateText(p.rate),
-  memory: (p) => sizeText(p.bytes, binary()) };
-const binary = () => solved === "memory" || isBinary($("memory").value);
-const sizeIn = (bytes) => sizeText(bytes, isBinary($("memory").value) && solved !== "memory");
+  memory: (p) => sizeIn(p.bytes) };
 
 function showSolved(chosen) {
   for (const id of Object.keys(goal)) {
     $(id).classList.toggle("solved", id === solved);
-    if (id === solved) $(id).value = !chosen ? "" : id === "memory" ? sizeIn(chosen.bytes) : texts[id](chosen);
+    if (id === solved) $(id).value = chosen ? texts[id](chosen) : "";
   }
   $("probes").classList.toggle("solved", !fixed);
   if (!fixed) $("probes").value = chosen ? String(chosen.probes) : "";
 }
 
 function showAnswer(want, p, keyBytes) {
-  const value = { keys: countText(p.keys), rate: rateText(p.rate), memory: sizeIn(p.bytes) }[solved];
   say($("answer-name"), t("answer." + solved, { n: countText(p.keys), p: rateText(want.rate || p.rate),
     m: sizeIn(p.bytes) }));
-  say($("answer-value"), value);
+  say($("answer-value"), texts[solved](p));
   const [table] = exact(want, keyBytes);
   const lines = linesOf(p);
-  say($("answer-text"), t("answer.text", { b: (8 * p.bytes / p.keys).toFixed(2), k: p.probes,
+  say($("answer-text"), t(calyx.can(p.kind, "add") ? "answer.text" : "answer.static", { b: (8 * p.bytes / p.keys).toFixed(2), k: p.probes,
     l: lines ? t(lines === 1 ? "lines.one" : "lines.many", { x: lines }) : "", kind: p.kind }) +
     (want.keys ? " " + t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
 }

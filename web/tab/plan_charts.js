@@ -32,17 +32,19 @@ export class Charts {
     this.waits = 0;
   }
 
-  line(name, values, chosen) {
+  line(name, values) {
     const i = this.calyx.kinds.indexOf(name);
-    return { label: name, values, color: i % 6, dash: dashes[i], ...(chosen && { wide: true }) };
+    return { label: name, values, color: i % 6, dash: dashes[i % dashes.length] };
   }
 
   draw(want, chosen, plans) {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
+      const adds = this.calyx.can(chosen.kind, "add"); // else it is as large as its keys want
+      for (const id of ["chart-probes", "chart-fill"]) $(id).closest("figure").hidden = !adds;
       this.bits(chosen, plans);
-      this.probes(chosen);
-      this.fill(chosen);
+      if (adds) this.probes(chosen);
+      if (adds) this.fill(chosen);
       this.size(chosen, plans);
       if ($("growth").open) this.growth(chosen);
     }, SOON);
@@ -52,7 +54,7 @@ export class Charts {
   // has a static kind itself.
   bits(chosen, plans) {
     const keys = Math.max(1000, Math.min(chosen.keys, 1e9));
-    const xs = span(1, MOST_BITS, 47);
+    const xs = span(1, MOST_BITS, 24);
     const rate = (name, bits) => {
       const p = this.planKind(name, { keys, memory: Math.floor(bits * keys / 8) });
       return p.whyNot || p.rate >= 1 || p.rate <= 0 ? null : p.rate;
@@ -115,7 +117,7 @@ export class Charts {
   }
 
   size(chosen, plans) {
-    const xs = span(-1, -7, 25).map((e) => 10 ** e);
+    const xs = span(-1, -7, 13).map((e) => 10 ** e);
     const bytes = (name, rate) => {
       const p = this.planKind(name, { keys: chosen.keys, rate });
       return p.whyNot ? null : p.bytes;
@@ -129,7 +131,7 @@ export class Charts {
       y: { label: t("axis.memory"), text: (v) => sizeText(v), range: [0, 1.1 * most] },
       marks: [{ x: chosen.rate, label: rateText(chosen.rate) }],
       summary: t("sum.size", { x: lines.map((line) => `${line.label} ${
-        line.values[8] ? sizeText(line.values[8]) : "–"}`).join(t("comma")) }),
+        line.values[4] ? sizeText(line.values[4]) : "–"}`).join(t("comma")) }),
     });
   }
 

@@ -3,7 +3,7 @@ import { Board } from "../board.js";
 import { caption } from "../caption.js";
 import { $, download, make, quoted, say, still } from "../dom.js";
 import { general, rateText } from "../number.js";
-import { get, set } from "../state.js";
+import { LONGEST as LONGEST_LINK, get, set } from "../state.js";
 import { ADD, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf, stepsOf,
   syllables, write } from "../story.js";
 import { t } from "../text/text.js";
@@ -148,7 +148,7 @@ function finish() {
 
 function act(deed, text = $("word").value) {
   const bad = !text ? t("see.none") : text.length > LONGEST ? t("see.long")
-    : deeds.length >= MOST_DEEDS ? t("see.full") : "";
+    : isFull() ? t("see.full") : "";
   say($("see-error"), bad);
   if (bad || !calyx) return;
   deeds.push({ deed, word: text });
@@ -159,6 +159,9 @@ function act(deed, text = $("word").value) {
   step = 0;
   play();
 }
+
+// A link holds no more.
+const isFull = () => deeds.length >= MOST_DEEDS || write(deeds).length > LONGEST_LINK - 3 * LONGEST;
 
 // ---- Playing ----
 
@@ -222,7 +225,7 @@ function fill() {
   if (!story) return;
   const { filter, words } = story.after(deeds);
   filter.free();
-  const room = MOST_DEEDS - deeds.length;
+  const room = isFull() ? 0 : MOST_DEEDS - deeds.length;
   say($("see-error"), room < FILL ? t("see.full") : "");
   let n = 0;
   const all = [...syllables()];
@@ -241,6 +244,7 @@ function fill() {
 export function update() {
   if (!story || $("see").hidden) return; // it will be shown
   $("see-many").hidden = !story.counts;
+  $("see-probes-box").hidden = !story.tests;
   say($("see-remove"), t(story.removes ? "see.remove" : "see.force"));
   say($("see-about"), t(!story.adds ? "see.about.static" : !story.tests ? "see.about.other"
     : story.counts ? "see.about.count" : story.open ? "see.about.open"

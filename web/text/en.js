@@ -25,7 +25,7 @@ export const en = {
   "preset.penetration": "Cache penetration", "preset.crawler": "URLs a crawler has seen", "preset.passwords": "Breached passwords",
   "preset.lsm": "A table of an LSM tree", "preset.spam": "Spam addresses", "preset.stream": "Duplicates in a stream",
   "answer.memory": "Memory for {n} keys at {p}", "answer.rate": "Rate of {n} keys in {m}", "answer.keys": "Keys that fit into {m} at {p}",
-  "answer.text": "Kind {kind}: {b} bits a key, {k} hash functions, {l}.", "answer.table": "A hash table of the keys takes {x} times as much.",
+  "answer.text": "Kind {kind}: {b} bits a key, {k} hash functions, {l}.", "answer.static": "Kind {kind}: {b} bits a key, {l}, built once from all keys.", "answer.table": "A hash table of the keys takes {x} times as much.",
   "lines.one": "1 cache line a lookup", "lines.many": "{x} cache lines a lookup",
   "unit.keys": " keys", "bits.each": "{x} bits a key", "probes.each": "{x} accesses a lookup",
   "can.add": "", "can.static": "", "can.count": "count", "can.remove": "remove", "can.merge": "merge", "can.grow": "grow", "can.share": "add from many threads",
@@ -61,7 +61,7 @@ export const en = {
   "store.below": "It pays at rates below {x}.",
 
   "see.none": "Type a word first.", "see.long": "A word of at most 200 characters is wanted here.",
-  "see.full": "A link holds 300 steps at most: start over.",
+  "see.full": "A link holds no more: start over.",
   "see.force": "Remove anyway",
   "see.about.open": "The textbook filter: each of the {k} hash functions may choose any bit.",
   "see.about.block": "{x} blocks of {y} bits: the hash chooses a block, and all {k} bits of a word lie in it, so that a lookup reads memory once.",
@@ -129,7 +129,7 @@ export const en = {
 
   "try.keys": "keys added", "try.expected": "rate expected", "try.measured": "rate measured", "try.own": "rate by this filter’s own bits",
   "try.text": "{x} of {y} absent keys passed; {z} was expected of {n} keys.",
-  "try.above": "{x} of {y} absent keys passed; {z} was expected. One small filter may lie a little above its mean: by its own bits, this one has {p}.",
+  "try.above": "{x} of {y} absent keys passed; {z} was expected. A small filter, and one run, may lie a little above the mean: by its own bits, this filter has {p}.",
   "try.lost": "keys not found again", "try.memory": "memory", "try.add": "add a key", "try.lookup": "look one up", "try.short": "too short to measure",
   "sum.try": "Chart: the rate measured is {x}, and {y} is expected, with {z} keys.", "sum.time": "Chart: adding a key takes {x}, looking one up {y}.",
 

@@ -28,7 +28,7 @@ export function t(key, values = {}) {
   const text = (language === "zh" ? zh : english)[key];
   if (text === undefined) console.error(`no text for ${key} in ${language}`);
   return (text ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "")
-    .replaceAll(" %", "\u00a0%");
+    .replaceAll(" %", "\u00a0%").replace(/(\d) (?=\d{3})/g, "$1\u202f");
 }
 
 // Keys that one language has and the other lacks.
