@@ -99,7 +99,8 @@ ALWAYS_INLINE void prepare_at(const uint8_t *body, const struct shape *shape,
 ALWAYS_INLINE void answer_one(const struct query_ring *ring, size_t at,
                               size_t number, enum read_width width,
                               holds_one *holds, struct layer_answers *answers) {
-    const uint32_t bumped = *flags_in(ring, at) >> ring->flag[at] & 1u;
+    const uint32_t bumped =
+        (uint32_t)*flags_in(ring, at) >> ring->flag[at] & 1u;
     answers->found[number] = holds(ring, at, width) & !bumped;
     answers->bumped[answers->bumps] = (uint16_t)number;
     answers->bumps += bumped;
