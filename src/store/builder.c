@@ -65,9 +65,14 @@ static calyx_status check_options(const calyx_builder_options *want,
                           "calyx_builder_options", why);
 }
 
-/* The options for this number of distinct keys. */
+/* The options for this number of distinct keys. A kind of segments has a slot
+ * for each copy of a key, and copies fill its buckets unevenly: it may grow. */
 static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
     calyx_options want = b->want;
+    if (b->head.kind->is_segment && b->spool.added > keys) {
+        keys = b->spool.added;
+        if (want.growth == 0 && !want.strict && !want.bits) want.growth = 2;
+    }
     const bool decided = want.capacity || (want.bits && want.fpr != 0);
     if (b->head.kind->construction || !decided) want.capacity = keys;
     if (want.capacity == 0 && !decided) want.capacity = 1;

@@ -162,6 +162,13 @@ setup() {
     complains "standard input: cannot read it: Bad file descriptor"
 }
 
+@test "a bucket filter of lines that come several times has them all" {
+    for i in 1 2 3; do seq 5000; done | "$CALYX" build --kind bucket -o many.calyx
+    [ "$(seq 5000 | "$CALYX" check -c -f many.calyx)" = 5000 ]
+    "$CALYX" remove many.calyx <(seq 5000)
+    [ "$(seq 5000 | "$CALYX" check -c -f many.calyx)" = 5000 ]
+}
+
 @test "a bucket filter takes keys, gives them up and grows" {
     "$CALYX" build --kind bucket -n 1000 --growth 2 -o grown.calyx <(seq 900)
     seq 901 9000 | "$CALYX" add grown.calyx
