@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go fuzz install amalgamation web web-serve clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node fuzz install amalgamation web web-serve npm clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -94,6 +94,10 @@ bench-go:
 	@cmake --build build -j $(JOBS) --target libcalyx.so
 	@test/go/run build --bench
 
+# The npm package against JavaScript's Set.
+bench-node: npm
+	@node bench/node.mjs build/npm/package/node.js
+
 # Each fuzzer for TIME seconds, from the corpus; what it finds is left in
 # build/fuzz/found.
 fuzz:
@@ -120,6 +124,11 @@ web:
 web-serve: web
 	@python3 -m http.server --directory build/web/site --bind localhost $(PORT)
 
+# The npm package, build/npm/calyx-VERSION.tgz.
+npm:
+	@dev/install-packages web
+	@node/build build/npm
+
 clean:
 	@rm -rf build
 
@@ -135,10 +144,12 @@ help:
 	@echo 'make bench-module    measure the server module; ten minutes the first time'
 	@echo 'make bench-python    measure the binding for Python'
 	@echo 'make bench-go        measure the binding for Go'
+	@echo 'make bench-node      measure the npm package'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
 	@echo 'make web             the page: plan, see, try, inspect, in a browser'
 	@echo 'make web-serve       serve it, on http://localhost:$(PORT)'
+	@echo 'make npm             the package for Node.js and browsers'
 	@echo 'make clean           remove build/'
 	@echo 'Missing Debian packages are installed on the way; dev/packages lists them.'

@@ -322,6 +322,12 @@ set_tests_properties(web.page web.look PROPERTIES FIXTURES_REQUIRED web
 set_tests_properties(web.build web.page web.look PROPERTIES
     SKIP_RETURN_CODE 77)
 
+# The npm package, which needs no registry.
+add_test(NAME node.package COMMAND
+    ${PROJECT_SOURCE_DIR}/test/node/run ${PROJECT_BINARY_DIR}/npm)
+set_tests_properties(node.package PROPERTIES SKIP_RETURN_CODE 77
+    ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;XXHASH_INCLUDE=${XXHASH_INCLUDE}")
+
 # ---- The README's translation has its commands and figures; links have ends ---
 
 add_test(NAME docs.readme COMMAND ${PYTHON3}

@@ -170,7 +170,7 @@ class Calyx {
 
 const utf8 = new TextEncoder();
 
-class Filter {
+export class Filter {
   constructor(calyx, at) {
     this.calyx = calyx;
     this.wasm = calyx.wasm;

@@ -1,0 +1,5 @@
+// The package in a browser, or in Deno: the library is fetched from beside this file.
+import { setup } from "./filter.js";
+
+await setup(await WebAssembly.compileStreaming(fetch(new URL("calyx.wasm", import.meta.url))));
+export { Builder, CalyxError, Filter, abilities, hashes, kinds, plan, version } from "./filter.js";

@@ -1,0 +1,101 @@
+/** A string is its UTF-8, a number its 8 bytes in little-endian order. */
+export type Key = string | Uint8Array | number | bigint;
+
+export interface Options {
+  /** One of kinds(); default the first. */
+  kind?: string;
+  /** Size, instead of the rate. */
+  bits?: number;
+  /** Bits per key; default the best number. */
+  probes?: number;
+  /** 0: fixed size; 1.25 to 16: a full filter gets larger. */
+  growth?: number;
+  /** One of hashes(); default that of the kind. */
+  hash?: string;
+  seed?: number | bigint;
+}
+
+export interface Info {
+  kind: string;
+  hash: string;
+  seed: bigint;
+  /** Keys that it has, and that it holds before the rate exceeds ratePromised. */
+  keys: number;
+  capacity: number;
+  bits: number;
+  bytes: number;
+  parts: number;
+  probes: number;
+  growth: number;
+  strict: boolean;
+  ratePromised: number;
+  /** At the present fill. */
+  rate: number;
+  fill: number;
+  /** Number of keys, estimated from the fill. */
+  distinct: number;
+}
+
+export interface Plan {
+  kind: string;
+  keys: number;
+  bytes: number;
+  bits: number;
+  probes: number;
+  rate: number;
+  fpr: number;
+}
+
+/** A failure of the library; its text says what was wanted. */
+export class CalyxError extends Error {
+  status: number;
+}
+
+export class Filter {
+  /** For n keys, that lets the share p of other keys pass; default 0.01. */
+  constructor(n?: number, p?: number, options?: Options);
+  /** From the bytes of a file. */
+  static fromBytes(bytes: Uint8Array): Filter;
+  /** True if the key was not there: true is certain. */
+  add(key: Key): boolean;
+  /** Was this key added? false is certain. */
+  has(key: Key): boolean;
+  /** Adds many keys; returns how many were not there. */
+  addMany(keys: Iterable<Key>): number;
+  /** 1 or 0 for each key. */
+  hasMany(keys: Iterable<Key>): Uint8Array;
+  /** Only kinds that can; never a key that was not added. */
+  remove(key: Key): boolean;
+  /** How often it was added, at most; kinds that count do so to 15, others to 1. */
+  count(key: Key): number;
+  /** The number of keys. */
+  get size(): number;
+  /** All that is known of it; reads all bits. */
+  get info(): Info;
+  /** Adds all keys of a filter of the same kind, hash, seed and size. */
+  merge(other: Filter): void;
+  /** Removes all keys. */
+  clear(): void;
+  /** The bytes of a file. */
+  toBytes(): Uint8Array;
+  /** Frees the memory at once; the garbage collector does it late. */
+  free(): void;
+}
+
+/** Collects keys whose number need not be known, then makes a filter of any kind. */
+export class Builder {
+  constructor(p?: number, options?: { kind?: string });
+  add(key: Key): void;
+  addMany(keys: Iterable<Key>): void;
+  /** A filter of the keys so far; more may follow. */
+  finish(): Filter;
+  free(): void;
+}
+
+/** What a filter would take. */
+export function plan(n: number, p?: number, options?: { kind?: string }): Plan;
+export function kinds(): string[];
+export function hashes(): string[];
+/** What a kind can: "add", "remove", "merge" and so on. */
+export function abilities(kind?: string): string[];
+export function version(): string;

@@ -1,0 +1,170 @@
+// The npm package in Node.js.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+
+import * as calyx from "calyx";
+import { Builder, CalyxError, Filter, abilities, kinds, plan, version } from "calyx";
+
+const N = 5000;
+const texts = (name, n = N) => Array.from({ length: n }, (_, i) => `${name}/${i}`);
+const addable = () => kinds().filter((kind) => abilities(kind).includes("add"));
+const count = (found) => found.reduce((all, one) => all + one, 0);
+
+test("a string, its bytes, numbers and bigints are keys", () => {
+  for (const kind of addable()) {
+    const f = new Filter(100, 0.01, { kind });
+    assert.equal(f.add("Rösé"), true);
+    assert.equal(f.add(new TextEncoder().encode("Rösé")), false);
+    f.add(258);
+    assert.equal(f.has(258n), true);
+    assert.equal(f.has(Uint8Array.of(2, 1, 0, 0, 0, 0, 0, 0)), true);
+    f.add(2n ** 64n - 1n);
+    assert.equal(f.has(new Uint8Array(8).fill(255)), true);
+    assert.equal(f.has(""), false);
+    f.add("");
+    assert.equal(f.has(new Uint8Array()), true);
+    assert.equal(f.size, abilities(kind).includes("count") ? 5 : 4);
+  }
+});
+
+test("many keys answer as single ones", () => {
+  const long = "é".repeat(50_000); // more than a block holds
+  const keys = [...texts("in"), long, 7, 8n, new Uint8Array(70_000)];
+  for (const kind of addable()) {
+    const f = new Filter(N, 0.01, { kind });
+    assert.ok(f.addMany(keys) > N * 0.9);
+    assert.deepEqual(f.hasMany(keys), new Uint8Array(keys.length).fill(1));
+    const out = texts("out"), found = f.hasMany(out);
+    assert.deepEqual([...found], out.map((key) => +f.has(key)));
+    assert.ok(count(found) <= 110); // 1 % is 50; one in 10^9 runs has more
+    assert.equal(f.hasMany([]).length, 0);
+    assert.equal(f.hasMany(new Set(["in/1", "in/2"])).length, 2);
+  }
+});
+
+test("an iterable may use filters while it is read", () => {
+  const f = new Filter(N), g = new Filter(N);
+  f.addMany((function* () {
+    for (const key of texts("in")) {
+      g.addMany([key, `${key}!`]);
+      yield key;
+    }
+  })());
+  assert.equal(count(f.hasMany(texts("in"))), N);
+  assert.equal(count(g.hasMany(texts("in"))), N);
+});
+
+test("bytes are those of the command", () => {
+  const f = new Filter(1000);
+  f.addMany(["rose", "tulip"]);
+  writeFileSync("ids.calyx", f.toBytes());
+  const found = execFileSync(process.env.CALYX, ["check", "-f", "ids.calyx"],
+    { input: "rose\nviolet\ntulip\n", encoding: "utf8" });
+  assert.equal(found, "rose\ntulip\n");
+  execFileSync(process.env.CALYX, ["build", "-n", "100", "-o", "made.calyx"], { input: "oak\nelm\n" });
+  const made = Filter.fromBytes(readFileSync("made.calyx"));
+  assert.deepEqual([...made.hasMany(["oak", "ash", "elm"])], [1, 0, 1]);
+  assert.equal(made.add("ash"), true);
+});
+
+test("damaged bytes are refused", () => {
+  const bytes = new Filter(1000).toBytes();
+  for (const at of [0, 30, bytes.length >> 1]) {
+    const damaged = bytes.slice();
+    damaged[at] ^= 1;
+    assert.throws(() => Filter.fromBytes(damaged), CalyxError);
+  }
+  assert.throws(() => Filter.fromBytes(new Uint8Array()), /ends after 0 bytes/);
+  assert.throws(() => Filter.fromBytes("text"), TypeError);
+});
+
+test("keys are removed from kinds that can, and others say so", () => {
+  for (const kind of addable()) {
+    const f = new Filter(100, 0.01, { kind });
+    f.add("rose");
+    if (!abilities(kind).includes("remove")) {
+      assert.throws(() => f.remove("rose"), CalyxError);
+      continue;
+    }
+    assert.equal(f.count("rose"), 1);
+    assert.equal(f.remove("rose"), true);
+    assert.equal(f.has("rose"), false);
+  }
+});
+
+test("filters of one shape are merged, and cleared", () => {
+  const f = new Filter(100), g = new Filter(100);
+  g.add("rose");
+  f.merge(g);
+  assert.equal(f.has("rose"), true);
+  f.clear();
+  assert.equal(f.has("rose") || f.size > 0, false);
+  assert.throws(() => f.merge(new Filter(10_000)), CalyxError);
+});
+
+test("a builder makes every kind", () => {
+  for (const kind of kinds()) {
+    const b = new Builder(0.01, { kind });
+    b.addMany(texts("in"));
+    b.add("x".repeat(100_000));
+    const f = b.finish();
+    assert.equal(count(f.hasMany(texts("in"))), N);
+    assert.ok(f.has("x".repeat(100_000)));
+    assert.ok(count(f.hasMany(texts("out"))) <= 110);
+    b.free();
+    assert.throws(() => b.add("rose"), /freed/);
+  }
+});
+
+test("a plan is what is made", () => {
+  for (const kind of addable()) {
+    const f = new Filter(12345, 0.01, { kind });
+    assert.equal(plan(12345, 0.01, { kind }).bytes, f.info.bytes);
+    assert.equal(f.info.kind, kind);
+  }
+  assert.equal(new Filter(10, 0.01, { seed: 2n ** 64n - 1n }).info.seed, 2n ** 64n - 1n);
+  assert.match(version(), /^\d+\.\d+\.\d+$/);
+});
+
+test("wrong arguments are errors that say what was wanted", () => {
+  for (const key of [-1, 1.5, NaN, null, undefined, {}, 2n ** 64n, -1n])
+    assert.throws(() => new Filter(10).add(key), TypeError);
+  for (const n of [0, -5, 1.5, NaN, "10", undefined, Infinity, 2 ** 60])
+    assert.throws(() => new Filter(n), RangeError);
+  for (const p of [0, 1, NaN, -1, "0.1"]) assert.throws(() => new Filter(10, p), RangeError);
+  assert.throws(() => new Filter(10, 0.01, { kind: "rosebush" }), /rosebush.*there are: line/);
+  assert.throws(() => new Filter(10, 0.01, { hash: "md5" }), /md5/);
+  assert.throws(() => new Filter(2 ** 50), CalyxError);
+  assert.throws(() => new Filter(10).addMany("rose"), TypeError);
+  const f = new Filter(10);
+  f.free();
+  f.free();
+  assert.throws(() => f.has("rose"), /freed/);
+});
+
+test("filters that nobody uses are freed", async () => {
+  const megabytes = () => process.memoryUsage().rss / 1e6;
+  const before = megabytes();
+  for (let i = 0; i < 60; i++) {
+    new Filter(undefined, undefined, { bits: 2 ** 27 }); // 17 MB, 1007 in all
+    gc();
+    await new Promise((done) => setTimeout(done));
+  }
+  assert.ok(megabytes() - before < 500);
+});
+
+test("the types declare what there is", () => {
+  const types = readFileSync("node_modules/calyx/index.d.ts", "utf8");
+  const exported = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map((m) => m[1]);
+  assert.deepEqual(exported.sort(), Object.keys(calyx).sort());
+  for (const name of ["Filter", "Builder"]) {
+    const body = types.match(new RegExp(`^export class ${name} {(.*?)^}`, "ms"))[1];
+    const declared = [...body.matchAll(/^  (?:get )?(\w+)\(/gm)].map((m) => m[1]);
+    assert.deepEqual(declared.sort(), Object.getOwnPropertyNames(calyx[name].prototype).sort());
+  }
+  const info = types.match(/^export interface Info {(.*?)^}/ms)[1];
+  const fields = [...info.matchAll(/^  (\w+):/gm)].map((m) => m[1]);
+  assert.deepEqual(fields.sort(), Object.keys(new Filter(10).info).sort());
+});
