@@ -338,6 +338,9 @@ add_test(NAME docs.paths COMMAND ${PYTHON3}
 add_test(NAME docs.math COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/math.py $<TARGET_FILE:calyx-command>
     ${PROJECT_SOURCE_DIR}/doc/MATH.md)
+add_test(NAME docs.others COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/others.py $<TARGET_FILE:calyx-command>
+    ${PROJECT_SOURCE_DIR}/doc/OTHERS.md)
 add_test(NAME docs.skipped COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/skipped.py
     ${PROJECT_SOURCE_DIR}/dev/list-skipped)
