@@ -452,15 +452,21 @@ def all_that_could_take_long(r, turn):
 
 def test_nothing_holds_up_the_server(start):
     """Where the promise of 10 ms holds, reading that filter once takes 750 ms of
-    work; so no call may take a 50th of it. The best of three tries counts, as
-    page faults cost more when other processes want memory, too."""
+    work; so no call may take a 50th of it. The best of up to ten tries counts, as
+    page faults and misses cost more when other processes want memory, too: a call
+    that does too much does so every time."""
     r = start().client()
     r("BF.RESERVE", "big", 0.01, 400000000)
     whole = work_to_read(r, "big")
     r("UNLINK", "big")
-    turns = [all_that_could_take_long(r, turn) for turn in range(3)]
-    for tries in zip(*turns):
-        assert min(t for _, t in tries) < whole / 50, (tries, whole)
+    turns = []
+    while len(turns) < 10:
+        turns.append(all_that_could_take_long(r, len(turns)))
+        best = [min(tries, key=lambda name_time: name_time[1])
+                for tries in zip(*turns)]
+        if all(time < whole / 50 for _, time in best):
+            return
+    raise AssertionError((best, whole))
 
 
 def waiting(server, r, key, capacity):
