@@ -43,10 +43,35 @@ const struct verb *const verbs[] = {VERBS(ADDRESS) NULL};
 #define NAME(name) #name,
 static const char *const names[] = {VERBS(NAME) NULL};
 
+/* What people know from elsewhere. */
+static const char *verb_like(const char *name) {
+    static const struct {
+        const char *theirs, *ours;
+    } known[] = {
+        {"uniq", "dedup"},     {"unique", "dedup"},     {"distinct", "dedup"},
+        {"grep", "check"},     {"query", "check"},      {"exists", "check"},
+        {"diff", "minus"},     {"subtract", "minus"},   {"except", "minus"},
+        {"comm", "common"},    {"intersect", "common"}, {"union", "merge"},
+        {"create", "build"},   {"make", "build"},       {"new", "build"},
+        {"insert", "add"},     {"delete", "remove"},    {"rm", "remove"},
+        {"size", "plan"},      {"calc", "plan"},        {"stats", "info"},
+        {"show", "info"},      {"fsck", "verify"},      {"import", "convert"},
+        {"export", "convert"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].theirs) == 0) return known[i].ours;
+    return NULL;
+}
+
 const struct verb *verb_named(const char *name) {
     for (const struct verb *const *verb = verbs; *verb; verb++)
         if (strcmp((*verb)->name, name) == 0) return *verb;
 
+    const char *const ours = verb_like(name);
+    if (ours)
+        fail("there is no verb '%s'; here it is 'calyx %s'. 'calyx help %s' "
+             "says more",
+             name, ours, ours);
     const char *const near = nearest(name, names);
     if (near)
         fail("there is no verb '%s'; did you mean '%s'? 'calyx help' lists all",

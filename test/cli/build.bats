@@ -304,6 +304,16 @@ near() {
     [ ! -e no.calyx ]
 }
 
+@test "a rate that line cannot keep picks the next kind that can" {
+    seq 1000 >numbers
+    "$CALYX" build -p 1e-10 -o low.calyx numbers
+    "$CALYX" info low.calyx | grep -q "kind  *line2"
+    [ "$("$CALYX" check -c -f low.calyx numbers)" = 1000 ]
+    run_calyx build -p 1e-10 --kind line -o no.calyx numbers
+    is_status 2
+    complains "line filters keep rates down to 1e-08, not 1e-10"
+}
+
 @test "--hash names the hash, and the filter remembers it" {
     seq 1000 >numbers
     for hash in xxh3 xxh64 murmur3 fnv1a; do

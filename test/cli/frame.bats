@@ -84,6 +84,22 @@ verbs() {
     complains "there is no option '--frob' before the verb"
 }
 
+@test "names of options may be cut short, unless two begin so" {
+    run_calyx plan --keys 1000 --rat 1%
+    is_status 0
+    run_calyx plan --ke 1000
+    is_status 2
+    complains "option --ke could be --keys or --key-bytes"
+}
+
+@test "verbs that other programs have lead to ours" {
+    for pair in uniq:dedup grep:check diff:minus; do
+        run_calyx ${pair%:*} file
+        is_status 2
+        complains "here it is 'calyx ${pair#*:}'"
+    done
+}
+
 @test "a value for an option that takes none is refused" {
     run_calyx help --man=yes
     is_status 2

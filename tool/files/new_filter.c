@@ -46,6 +46,21 @@ static void look_at_comment(void) {
              strlen(wanted.comment));
 }
 
+/* Without --kind: the first that keeps the rate, of those that keys are added
+ * to and that do not remove; NULL, the default, if none does. */
+static const char *kind_for(calyx_options want) {
+    if (want.capacity == 0) want.capacity = 1000;
+    want.growth = wanted.growth;
+    for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        const uint32_t can = calyx_kind_can(*kind);
+        if (!(can & CALYX_CAN_ADD) || (can & CALYX_CAN_REMOVE)) continue;
+        calyx_info info;
+        want.kind = *kind;
+        if (calyx_plan(&want, &info, NULL) == CALYX_OK) return *kind;
+    }
+    return NULL;
+}
+
 calyx_options options_wanted(void) {
     if (wanted.seed && secret_key())
         fail("--seed and --key-file are both given; a key is a seed already");
@@ -57,7 +72,10 @@ calyx_options options_wanted(void) {
              "--probes or --strict: a growing filter chooses its own bits, and "
              "is never full");
     look_at_comment();
-    return (calyx_options){.kind = wanted.kind,
+    const bool decides = !wanted.kind && wanted.rate > 0 && !wanted.memory;
+    const calyx_options goal = {
+        .capacity = wanted.keys, .fpr = wanted.rate, .probes = wanted.probes};
+    return (calyx_options){.kind = decides ? kind_for(goal) : wanted.kind,
                            .capacity = wanted.keys,
                            .fpr = wanted.rate,
                            .probes = wanted.probes,

@@ -37,7 +37,8 @@ void parse_probes(const struct verb_option *option, const char *value);
         {0,                                                                    \
          "kind",                                                               \
          "KIND",                                                               \
-         "The kind of filter: line (the default), line2 for rates below "      \
+         "The kind of filter: line (the default, unless another is the first " \
+         "that keeps the rate), line2 for rates below "                        \
          "0.1%, split for Parquet, flat as in textbooks, counting to be able " \
          "to remove keys, ribbon for 30 % less memory if keys never change. "  \
          "'calyx --version' lists all kinds.",                                 \

@@ -1,7 +1,7 @@
 /*
  * Parses options by the tables of the verb: -n 5, -n5, --keys 5, --keys=5, -vc
- * for -v -c. Options may be anywhere; after "--" nothing is an option, and "-"
- * never is: it means standard input.
+ * for -v -c, and --ke 5 if only one name begins so. Options may be anywhere;
+ * after "--" nothing is an option, and "-" never is: it means standard input.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +58,22 @@ static const struct verb_option *find(const struct verb *verb, char letter,
     return NULL;
 }
 
+/* The one option whose name begins so; fails if there are several. */
+static const struct verb_option *find_short(const struct verb *verb,
+                                            const char *name, size_t size) {
+    const struct verb_option *found = NULL;
+    for (const struct group *const *group = verb->groups; group && *group;
+         group++)
+        for (const struct verb_option *o = (*group)->options; o->name; o++) {
+            if (strncmp(o->name, name, size) != 0) continue;
+            if (found)
+                fail("option --%.*s could be --%s or --%s", (int)size, name,
+                     found->name, o->name);
+            found = o;
+        }
+    return found;
+}
+
 static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
     enum { MOST = 64 };
     const char *names[MOST + 1];
@@ -100,7 +116,8 @@ static void read_long(const struct verb *verb, const char *word,
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
     if (size == 4 && memcmp(word, "help", 4) == 0) show_help(verb);
 
-    const struct verb_option *const o = find(verb, 0, word, size);
+    const struct verb_option *o = find(verb, 0, word, size);
+    if (!o && size > 0) o = find_short(verb, word, size);
     if (!o) {
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)size, word);
