@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node fuzz install amalgamation web web-serve npm clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node fuzz install uninstall deb amalgamation web web-serve npm clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -32,7 +32,7 @@ quick:
 	@dev/quick $(JOBS) $(T)
 
 check:
-	@dev/install-packages build test amalgamation web check bench cross
+	@dev/install-packages build test amalgamation web check bench cross deb
 	@dev/check-format
 	@dev/check-layers
 	@dev/check-names
@@ -44,6 +44,7 @@ check:
 	@dev/check-tidy
 	@CALYX_FUZZ=200000 CALYX_HUGE=4200 CALYX_LONG=1 dev/test $(JOBS)
 	@dev/check-symbols
+	@dev/deb build/deb
 	@dev/check-memory
 
 # Figures and charts go to build/bench. To put them into bench/README.md:
@@ -112,6 +113,14 @@ install: all
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 	@rm -f build/install_manifest.txt
 
+uninstall: all
+	@dev/uninstall build "$(PREFIX)" "$(DESTDIR)"
+
+# Debian packages, into build/deb.
+deb:
+	@dev/install-packages build test deb
+	@dev/deb build/deb
+
 amalgamation:
 	@dev/install-packages build amalgamation
 	@dev/amalgamate build/amalgamation
@@ -147,6 +156,8 @@ help:
 	@echo 'make bench-node      measure the npm package'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
+	@echo 'make uninstall       remove what that installed'
+	@echo 'make deb             Debian packages, into build/deb'
 	@echo 'make amalgamation    the library as one calyx.c and calyx.h'
 	@echo 'make web             the page: plan, see, try, inspect, in a browser'
 	@echo 'make web-serve       serve it, on http://localhost:$(PORT)'
