@@ -109,14 +109,14 @@ func (f *Filter) alone(do call) error {
 }
 
 // Save writes a file in one step: readers see the old one or the new one, also
-// after a crash.
+// after a crash. Lookups go on meanwhile.
 func (f *Filter) Save(path string) error {
 	name, err := pathOf(path)
 	if err != nil {
 		return err
 	}
 	defer C.free(unsafe.Pointer(name))
-	return f.alone(func(filter *C.calyx_filter, why *C.calyx_error) C.calyx_status {
+	return f.reading(func(filter *C.calyx_filter, why *C.calyx_error) C.calyx_status {
 		return C.calyx_save(filter, name, why)
 	})
 }
