@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/calyx)
 
-install(FILES include/calyx/calyx.h include/calyx/inline.h
+install(FILES include/calyx/calyx.h include/calyx/calyx.hpp include/calyx/inline.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/calyx)
 install(TARGETS calyx calyx_static EXPORT calyx)
 

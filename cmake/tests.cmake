@@ -355,6 +355,8 @@ if(hardened)
 endif()
 add_test(NAME package.amalgamation
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/amalgamation)
+add_test(NAME package.cplusplus
+    COMMAND ${PROJECT_SOURCE_DIR}/test/package/cplusplus ${PROJECT_BINARY_DIR})
 add_test(NAME package.abi COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/package/abi ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
 add_test(NAME package.kind COMMAND ${PROJECT_SOURCE_DIR}/test/package/kind)
