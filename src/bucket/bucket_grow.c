@@ -9,6 +9,8 @@
  * stage after, else they would be 2^n after n levels: doubling f takes
  * multiples of a fifth to multiples of a fifth. If a key has been removed in
  * one of the two positions meanwhile, the other one stays: a false positive.
+ * Keys that were added meanwhile have an entry in one position only; that two
+ * of them are not taken for one is the care of add_at_border.
  *
  * A short code, of at most 2 bits, may belong to several ranges and stands in
  * all of them. It stands once in each bucket, whatever the number of its keys,

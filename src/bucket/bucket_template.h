@@ -194,9 +194,60 @@ ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
     return KEY_ADDED;
 }
 
+/* Number of entries with the code of a new key, up to COPIES_MOST or more. */
+static inline uint32_t copies_at(const struct bucket_table *t,
+                                 const struct bucket_place *at) {
+    const uint32_t code = new_code(at);
+    uint32_t copies = 0, i = 0;
+    for (; i < slots_of(t->width); i++) {
+        const uint32_t here = get_slot(bucket_line(at), i, t->width);
+        if (here == 0) return copies;
+        copies += here == code;
+    }
+    const struct spill_scan there = scan_spilled(t, at);
+    return copies + (there.longest.code == code ? there.copies : 0);
+}
+
+/* The position on the other side, if the range of a new code goes over a border
+ * between two; else its own. */
+ALWAYS_INLINE uint32_t other_position(const struct bucket_table *t,
+                                      const struct bucket_address *a) {
+    const uint64_t f = a->fraction >> 32;
+    const uint64_t rest = (UINT64_C(1) << (31 - t->width)) - 1;
+    const uint32_t low = (uint32_t)((f & ~rest) * a->positions >> 32);
+    const uint32_t high = (uint32_t)((f | rest) * a->positions >> 32);
+    return position_of(a->fraction, a->positions) == low ? high : low;
+}
+
+/*
+ * A move takes equal codes on both sides of a border for entries of the same
+ * keys (bucket_grow.c), and leaves as many as the side with more of them had.
+ * So a new key there makes its side have one more than both had before.
+ */
+ALWAYS_INLINE enum insertion add_at_border(struct bucket_table *t,
+                                           const struct bucket_address *a,
+                                           const struct bucket_place *at,
+                                           bool *fresh, scan_bucket *scan) {
+    struct bucket_place other = *at;
+    find_bucket(t, a->level, a->y, other_position(t, a), &other);
+    const uint32_t copies = copies_at(t, &other);
+    const enum insertion became = add_at(t, at, fresh, scan);
+    enum insertion next = became;
+    while (next == KEY_ADDED && copies_at(t, at) <= copies) {
+        bool ignored;
+        next = add_at(t, at, &ignored, scan);
+    }
+    return next == NO_ROOM ? NO_ROOM : became;
+}
+
 ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
                                           bool *fresh, scan_bucket *scan) {
+    const struct bucket_address a = address_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, t->stage, hash);
+    if (__builtin_expect(other_position(t, &a) !=
+                             position_of(a.fraction, a.positions),
+                         false))
+        return add_at_border(t, &a, &at, fresh, scan);
     return add_at(t, &at, fresh, scan);
 }
 

@@ -243,6 +243,52 @@ static void what_was_added_and_removed_is_gone(void **state) {
     }
 }
 
+/* The lowest hash of position c of p, in the first group. */
+static uint64_t border(const struct bucket_table *t, uint64_t c, uint64_t p) {
+    const uint64_t groups = groups_now(t, t->stage);
+    const uint64_t fraction = ((c << 32) + p - 1) / p << 32;
+    return (fraction + groups - 1) / groups;
+}
+
+static uint64_t add_until_stage(calyx_filter *f, uint32_t number, uint64_t i) {
+    while (stage_number(f->table->t.stage) < number)
+        assert_ok(add_hash(f, mixed(++i)));
+    return i;
+}
+
+/* Keys with the same code on both sides of a border, each with an entry in its
+ * own position alone: a move must not take them for one key. */
+static void neighbours_across_a_border_are_two_keys(void **state) {
+    (void)state;
+    enum { POSITIONS_NOW = 7, LEVELS = 3 };
+    for (uint32_t stage = 1; stage < POSITIONS * LEVELS; stage++) {
+        const uint32_t p = POSITIONS + stage % POSITIONS;
+        uint64_t hashes[POSITIONS_NOW][2];
+        if (p == POSITIONS) continue; /* borders between codes */
+        for (int times = 1; times <= 20; times += 6) {
+            calyx_filter *f = make_growing(1000, 0.01);
+            const uint64_t i = add_until_stage(f, stage, 0);
+            for (uint32_t c = 1; c < p; c++) {
+                hashes[c][1] = border(&f->table->t, c, p);
+                hashes[c][0] = hashes[c][1] - 1;
+                for (int j = 0; j < times; j++) {
+                    assert_ok(add_hash(f, hashes[c][0]));
+                    assert_ok(add_hash(f, hashes[c][1]));
+                }
+            }
+            add_until_stage(f, stage + 1, i);
+
+            for (uint32_t c = 1; c < p; c++) {
+                const uint64_t goes = hashes[c][c % 2];
+                for (int j = 0; j < times; j++)
+                    assert_true(remove_hash(f, goes));
+                assert_true(has_hash(f, hashes[c][!(c % 2)]));
+            }
+            calyx_free(f);
+        }
+    }
+}
+
 /* Random additions and removals, beside a table of what must be there. */
 static void a_table_agrees_with_its_model(void **state) {
     (void)state;
@@ -462,6 +508,7 @@ int main(void) {
         cmocka_unit_test(the_rate_of_a_grown_table_is_as_described),
         cmocka_unit_test(keys_stay_when_their_codes_run_out_of_bits),
         cmocka_unit_test(what_was_added_and_removed_is_gone),
+        cmocka_unit_test(neighbours_across_a_border_are_two_keys),
         cmocka_unit_test(a_table_agrees_with_its_model),
         cmocka_unit_test(one_key_is_counted_to_15_and_then_stays),
         cmocka_unit_test(crowded_hashes_end_in_an_error_and_nothing_is_lost),
