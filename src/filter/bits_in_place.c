@@ -47,7 +47,7 @@ calyx_shape calyx_shape_resize(calyx_shape like, uint64_t bits,
                                uint32_t probes) {
     const struct kind *const kind = kind_at(like.kind - 1);
     calyx_shape shape = {.probes = probes, .kind = like.kind};
-    if (kind && bits % kind->block_bits == 0)
+    if (kind && kind->has_in_bits && bits % kind->block_bits == 0)
         shape.blocks = bits / kind->block_bits;
     return kind_of(shape) ? shape : (calyx_shape){0};
 }

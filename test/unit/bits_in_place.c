@@ -167,6 +167,17 @@ static void what_is_no_shape_answers_maybe(void **state) {
     for (int i = 0; i < 64; i++) assert_int_equal(bits[i], 0);
 }
 
+/* The number of a kind may come from somewhere, too. */
+static void a_shape_of_any_kind_is_resized_or_none(void **state) {
+    (void)state;
+    for (uint32_t kind = 0; kind < 100; kind++) {
+        const calyx_shape like = {.blocks = 1, .probes = 4, .kind = kind};
+        const uint64_t bytes =
+            calyx_shape_bytes(calyx_shape_resize(like, 512, 8));
+        assert_true(bytes == 64 || bytes == 0);
+    }
+}
+
 static void what_is_more_than_bits_has_no_shape(void **state) {
     (void)state;
     calyx_shape shape = {0};
@@ -190,6 +201,7 @@ int main(void) {
         cmocka_unit_test(a_shape_has_the_rate_of_its_filter),
         cmocka_unit_test(a_shape_is_resized_to_the_bits_given),
         cmocka_unit_test(what_is_no_shape_answers_maybe),
+        cmocka_unit_test(a_shape_of_any_kind_is_resized_or_none),
         cmocka_unit_test(what_is_more_than_bits_has_no_shape),
     };
     return RUN_TESTS(tests);
