@@ -23,6 +23,12 @@
 
 #include <calyx/calyx.h>
 
+/* C++ programs may want no casts of C in their own code. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+
 #if defined(__AVX2__) && defined(__SIZEOF_INT128__)
 #define CALYX_INLINES 1
 #include <immintrin.h>
@@ -148,5 +154,9 @@ static inline calyx_status calyx_inline_add_u64(const calyx_inline_view *view,
 #endif
     return calyx_add_u64(calyx_inline_filter(view), number, fresh);
 }
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif

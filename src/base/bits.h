@@ -110,12 +110,16 @@ static inline bool change_byte(uint8_t *p, uint8_t from, uint8_t to) {
 #endif
 }
 
+#if UINTPTR_MAX > UINT32_MAX
+__extension__ typedef unsigned __int128 wide_product; /* not of ISO C */
+#endif
+
 /* Spread a hash evenly over [0, n): a multiplication in place of a division.
  * Only the high bits of the hash matter much. Dividing n by a whole number
  * divides every result by it, rounded down; that is what makes folding work. */
 static inline uint64_t scale64(uint64_t hash, uint64_t n) {
 #if UINTPTR_MAX > UINT32_MAX
-    return (uint64_t)((unsigned __int128)hash * n >> 64);
+    return (uint64_t)((wide_product)hash * n >> 64);
 #else
     /* A machine of 32 bits multiplies no such words, and calling a function
      * that does takes longer than the rest of a lookup. */

@@ -48,9 +48,8 @@ static inline struct xxh3_words xxh3_words_of(uint64_t seed) {
 
 /* Sixteen bytes, each half flipped by a word, and multiplied. */
 static inline uint64_t xxh3_mix(const uint8_t *bytes, const uint64_t *words) {
-    const unsigned __int128 product =
-        (unsigned __int128)(load64(bytes) ^ words[0]) *
-        (load64(bytes + 8) ^ words[1]);
+    const wide_product product = (wide_product)(load64(bytes) ^ words[0]) *
+                                 (load64(bytes + 8) ^ words[1]);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
