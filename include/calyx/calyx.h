@@ -632,7 +632,8 @@ CALYX_API void calyx_builder_free(calyx_builder *b);
  */
 typedef struct calyx_live calyx_live;
 
-/* `live` owns the filter from now on. */
+/* `live` owns the filter from now on. A swap fails with CALYX_FULL if 255 old
+ * filters still have readers. */
 CALYX_API calyx_status calyx_live_new(calyx_filter *first, calyx_live **out,
                                       calyx_error *why);
 CALYX_API const calyx_filter *calyx_live_acquire(calyx_live *live);
@@ -643,7 +644,9 @@ CALYX_API calyx_status calyx_live_swap(calyx_live *live, calyx_filter *next,
 /* Serve a file, mapped for reading. calyx_live_refresh swaps in the file that
  * has the name now, if it is another; `*changed` says so. If the new file
  * cannot be used, it returns an error and the old one stays. Call it from a
- * timer, or before a batch: unless the file changed, it costs one stat(2). */
+ * timer, or before a batch: unless the file changed, it costs one stat(2). A
+ * relative path is one of the folder that was current when it was opened. If
+ * two threads refresh, one does it and the other returns at once. */
 CALYX_API calyx_status calyx_live_open(const char *path,
                                        const calyx_open_options *how,
                                        calyx_live **out, calyx_error *why);

@@ -4,6 +4,7 @@
 #define _DEFAULT_SOURCE /* the nanoseconds of struct stat */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -50,16 +51,30 @@ static const char *own_name(const char *kernel) {
     return kernel;
 }
 
+enum { FOLDER_MOST = 4096 };
+
+/* What makes a relative path absolute, with a '/' at its end: a refresh may
+ * come after chdir. Links are not resolved, as they may be changed. "" if the
+ * path is absolute, or the folder has no name. */
+static const char *current_folder(const char *path, char folder[FOLDER_MOST]) {
+    if (*path == '/' || *path == '\0' || !getcwd(folder, FOLDER_MOST - 1))
+        return "";
+    return strcat(folder, "/");
+}
+
 static struct follow *follow_new(const char *path,
                                  const calyx_open_options *how) {
+    char buffer[FOLDER_MOST];
+    const char *const folder = current_folder(path, buffer);
     const calyx_memory *memory =
         how && how->memory ? how->memory : &memory_default;
-    const size_t size = sizeof(struct follow) + strlen(path) + 1;
+    const size_t size =
+        sizeof(struct follow) + strlen(folder) + strlen(path) + 1;
     struct follow *w = memory->allocate(memory->context, size, ALIGNMENT);
     if (!w) return NULL;
     w->memory = *memory;
     w->size = size;
-    memcpy(w->path, path, strlen(path) + 1);
+    strcat(strcpy(w->path, folder), path);
     if (how) w->how = *how;
     w->how.kernel = own_name(w->how.kernel);
     w->how.memory = &w->memory;

@@ -410,6 +410,22 @@ static void a_secret_key_is_remembered(void **state) {
     calyx_free(f);
 }
 
+static void a_relative_path_stays_where_it_was(void **state) {
+    (void)state;
+    char home[PATH_MAX];
+    assert_non_null(getcwd(home, sizeof home));
+    save_edition(0);
+    assert_int_equal(chdir(folder), 0);
+    calyx_live *live = NULL;
+    assert_ok(calyx_live_open(strrchr(path, '/') + 1, NULL, &live, NULL));
+    assert_int_equal(chdir("/"), 0);
+    save_edition(1);
+    assert_refreshes(live, true);
+    assert_true(serves(live, 1));
+    calyx_live_free(live);
+    assert_int_equal(chdir(home), 0);
+}
+
 static void *keep_refreshing(void *context) {
     struct reader *reader = context;
     while (!__atomic_load_n(reader->stop, __ATOMIC_RELAXED)) {
@@ -527,6 +543,7 @@ int main(void) {
         IN_FOLDER(a_file_that_cannot_be_used_replaces_nothing),
         IN_FOLDER(what_cannot_be_opened_is_not_followed),
         cmocka_unit_test(only_what_follows_a_file_can_be_refreshed),
+        IN_FOLDER(a_relative_path_stays_where_it_was),
         IN_FOLDER(how_to_open_is_remembered),
         IN_FOLDER(a_secret_key_is_remembered),
         IN_FOLDER(readers_miss_no_key_while_the_file_is_replaced),
