@@ -673,8 +673,8 @@ CALYX_API const char *calyx_version(void);
 CALYX_API uint32_t calyx_version_number(void);
 
 /* Names, the default first; each list ends with NULL. Kernels are those that
- * this processor can run; the environment variable CALYX_KERNEL sets the
- * default. */
+ * this processor can run. The environment variable CALYX_KERNEL sets the
+ * default, unless it names a kernel of other processors. */
 CALYX_API const char *const *calyx_kinds(void);
 CALYX_API const char *const *calyx_hashes(void);
 CALYX_API const char *const *calyx_kernels(void);

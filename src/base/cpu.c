@@ -47,6 +47,13 @@ bool cpu_level_named(const char *name, enum cpu_level *level) {
     return false;
 }
 
+bool cpu_level_is_elsewhere(const char *name) {
+    static const char *const all[] = {"avx512", "avx2", "simd128", "neon"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i], name) == 0) return true;
+    return false;
+}
+
 const char *const *calyx_kernels(void) {
     return &names[BEST_KNOWN - (int)cpu_best()];
 }

@@ -35,4 +35,7 @@ const char *cpu_level_name(enum cpu_level level);
 /* The level of that name; false if there is none that this processor runs. */
 bool cpu_level_named(const char *name, enum cpu_level *level);
 
+/* Does some processor have a level of that name? */
+bool cpu_level_is_elsewhere(const char *name);
+
 #endif

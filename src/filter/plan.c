@@ -341,11 +341,16 @@ bool plan_growth(const calyx_filter *f, const struct part *last,
 
 calyx_status choose_kernel(const char *name, calyx_filter *f,
                            calyx_error *why) {
-    if (!name) name = getenv("CALYX_KERNEL");
+    const bool is_option = name != NULL;
+    if (!is_option) name = getenv("CALYX_KERNEL");
     enum cpu_level level = cpu_best();
-    if (name && *name && !cpu_level_named(name, &level))
-        return fail_unknown(why, "kernel for this processor", name,
-                            calyx_kernels());
+    if (name && *name && !cpu_level_named(name, &level)) {
+        /* One environment may serve processors that differ. */
+        if (is_option || !cpu_level_is_elsewhere(name))
+            return fail_unknown(why, "kernel for this processor", name,
+                                calyx_kernels());
+        level = cpu_best();
+    }
     f->kernel = kernel_up_to(
         f->concurrent ? f->kind->atomic_kernels : f->kind->kernels, level);
     return CALYX_OK;

@@ -322,6 +322,12 @@ static int restore_environment(void **state) {
     return 0;
 }
 
+static bool is_kernel_here(const char *wanted) {
+    for (const char *const *name = calyx_kernels(); *name; name++)
+        if (strcmp(*name, wanted) == 0) return true;
+    return false;
+}
+
 static void an_unknown_kernel_in_the_environment_is_refused(void **state) {
     (void)state;
     const struct refusal r = {{0}, BAD, "scalar", "'quantum'"};
@@ -329,6 +335,21 @@ static void an_unknown_kernel_in_the_environment_is_refused(void **state) {
     setenv("CALYX_KERNEL", "quantum", 1);
 
     assert_refused(&r);
+}
+
+/* One of these is of another processor, wherever the test runs. */
+static void a_kernel_of_other_processors_in_the_environment_is_the_best(
+    void **state) {
+    (void)state;
+    const char *const foreign = is_kernel_here("neon") ? "avx2" : "neon";
+    setenv("CALYX_KERNEL", foreign, 1);
+
+    calyx_filter *f = make_filter((calyx_options){0});
+
+    assert_string_equal(info_of(f).kernel, calyx_kernels()[0]);
+    calyx_free(f);
+    const struct refusal r = {{.kernel = foreign}, BAD, "scalar", foreign};
+    assert_refused(&r); /* an option is meant for this processor */
 }
 
 static void an_empty_kernel_in_the_environment_is_none(void **state) {
@@ -671,6 +692,9 @@ int main(void) {
         cmocka_unit_test(a_name_with_line_breaks_leaves_the_text_one_line),
         cmocka_unit_test_setup_teardown(
             an_unknown_kernel_in_the_environment_is_refused,
+            remember_environment, restore_environment),
+        cmocka_unit_test_setup_teardown(
+            a_kernel_of_other_processors_in_the_environment_is_the_best,
             remember_environment, restore_environment),
         cmocka_unit_test_setup_teardown(
             an_empty_kernel_in_the_environment_is_none, remember_environment,
