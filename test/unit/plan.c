@@ -409,8 +409,23 @@ static void the_largest_workload_does_not_overflow(void **state) {
     assert_int_equal(costs.table.bytes, 2000000 * MOST_KEYS);
 }
 
+/* 100 * 1e-6 is less than 1e-4 by one part in 2^53. */
+static void the_lowest_rate_may_be_computed(void **state) {
+    (void)state;
+    const double product = 100 * 1e-6;
+    assert_true(product < 1e-4);
+    const calyx_options want = {.capacity = 9, .fpr = product, .growth = 2};
+    calyx_info info;
+    calyx_error why;
+    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_msg("%s", why.text);
+    assert_true(info.fpr == 1e-4);
+    const calyx_options lower = {.capacity = 9, .fpr = 9.9e-5, .growth = 2};
+    assert_int_equal(calyx_plan(&lower, &info, NULL), CALYX_BAD_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_lowest_rate_may_be_computed),
         cmocka_unit_test(the_memory_planned_keeps_the_rate),
         cmocka_unit_test(the_rate_follows_from_the_memory),
         cmocka_unit_test(rate_and_memory_give_the_capacity),
