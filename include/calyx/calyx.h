@@ -33,6 +33,9 @@
  *   Zero       A zero in an options struct means "the default". Initialise all
  *              of it: `= {0}`, or with designated initialisers as above.
  *   Keys       are bytes, of any number and value; a key of 0 bytes is a key.
+ *   Stability  "Stable" is what most programs need; "Advanced" is for those
+ *              that manage memory, bits or files themselves. "Compatibility"
+ *              says what each promises.
  */
 #ifndef CALYX_H
 #define CALYX_H
@@ -52,6 +55,8 @@ extern "C" {
 #define CALYX_API
 #endif
 #endif
+
+/* ==== Stable ============================================================== */
 
 /* ---- Make, add, has, free ------------------------------------------------ */
 
@@ -157,10 +162,17 @@ CALYX_API const char *calyx_status_text(calyx_status status);
 /*
  * Compatibility: a program runs with any later library of the same major
  * version (before 1.0, of the same minor version), without being compiled
- * again. New options take `reserved` words, for
- * which 0 is the default; the library refuses words that it does not know
- * (CALYX_BAD_ARGUMENT). Structs that the library fills have `reserved` words
- * too, and so never become larger. Structs without them never change.
+ * again. New options take `reserved` words, for which 0 is the default; the
+ * library refuses words that it does not know (CALYX_BAD_ARGUMENT). Structs
+ * that the library fills have `reserved` words too, and so never become larger.
+ * Structs without them never change.
+ *
+ *   Stable     From 1.0 on, a major version only adds to it: no call, field or
+ *              constant changes its meaning, is deprecated or removed.
+ *   Advanced   Closer to how filters are stored. A minor version may deprecate
+ *              calls, which the next major version may remove.
+ *
+ * Before 1.0 a minor version may change both. CHANGELOG.md lists every change.
  */
 
 /* ---- Many keys ----------------------------------------------------------- */
@@ -701,6 +713,8 @@ CALYX_API uint32_t calyx_kind_can(const char *kind);
 
 /* ==== Advanced ============================================================ */
 
+/* Everything from here on, and <calyx/inline.h>: see "Compatibility". */
+
 /* ---- Memory -------------------------------------------------------------- */
 
 /* Where a filter allocates memory. `allocate` returns `size` bytes of zeros,
@@ -816,7 +830,8 @@ typedef struct calyx_shape {
 } calyx_shape;
 
 /* The shape of what calyx_new would make of these options. CALYX_CANNOT for
- * kinds that count and for growth. */
+ * kinds that count, static kinds and growth: these are more than bits. A static
+ * filter is used where it lies by calyx_view. */
 CALYX_API calyx_status calyx_shape_plan(const calyx_options *want,
                                         calyx_shape *shape, calyx_error *why);
 
@@ -982,7 +997,7 @@ typedef enum calyx_inline_word {
                           those of the row                              */
 } calyx_inline_word;
 
-/* ---- Advanced: a file read in pieces ------------------------------------- */
+/* ---- A file read in pieces ----------------------------------------------- */
 
 /*
  * For readers that fetch a few ranges of a file instead of all of it: a web

@@ -188,6 +188,9 @@ static void what_is_more_than_bits_has_no_shape(void **state) {
     const calyx_options counts = {.kind = "counting", .capacity = 9};
     assert_int_equal(calyx_shape_plan(&counts, &shape, &why), CALYX_CANNOT);
     assert_non_null(strstr(why.text, "counting filter is more than bits"));
+    const calyx_options is_static = {.kind = "ribbon", .capacity = 9};
+    assert_int_equal(calyx_shape_plan(&is_static, &shape, &why), CALYX_CANNOT);
+    assert_non_null(strstr(why.text, "ribbon filter is more than bits"));
     assert_int_equal(calyx_shape_plan(&(calyx_options){0}, &shape, &why),
                      CALYX_BAD_ARGUMENT);
     assert_int_equal(shape.blocks, 0);
