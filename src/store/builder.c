@@ -279,9 +279,9 @@ static calyx_status add_all(const calyx_builder *b, calyx_filter *f,
     return status;
 }
 
-static calyx_status build_by_adding(const calyx_builder *b,
-                                    const calyx_options *want,
-                                    calyx_filter **out, calyx_error *why) {
+static calyx_status add_to_new(const calyx_builder *b,
+                               const calyx_options *want, calyx_filter **out,
+                               calyx_error *why) {
     calyx_filter *f;
     calyx_status status = calyx_new(want, &f, why);
     if (status != CALYX_OK) return status;
@@ -290,6 +290,20 @@ static calyx_status build_by_adding(const calyx_builder *b,
         *out = f;
     else
         calyx_free(f);
+    return status;
+}
+
+/* Copies fill the buckets of a kind of segments so unevenly that growth may not
+ * help: then the filter is made again for twice as many keys. */
+static calyx_status build_by_adding(const calyx_builder *b, calyx_options want,
+                                    calyx_filter **out, calyx_error *why) {
+    const bool is_free = b->head.kind->is_segment && !b->want.capacity &&
+                         !b->want.bits && !b->want.strict;
+    calyx_status status = add_to_new(b, &want, out, why);
+    for (int i = 0; i < 5 && is_free && status == CALYX_FULL; i++) {
+        want.capacity *= 2;
+        status = add_to_new(b, &want, out, why);
+    }
     return status;
 }
 
@@ -554,7 +568,7 @@ static calyx_status build_static(const calyx_builder *b,
 static calyx_status build(const calyx_builder *b, const calyx_options *want,
                           uint64_t keys, calyx_filter **out, calyx_error *why) {
     return b->head.kind->construction ? build_static(b, want, keys, out, why)
-                                      : build_by_adding(b, want, out, why);
+                                      : build_by_adding(b, *want, out, why);
 }
 
 /* The same with its bits in files. What the filter allocates later comes from

@@ -167,6 +167,9 @@ setup() {
     [ "$(seq 5000 | "$CALYX" check -c -f many.calyx)" = 5000 ]
     "$CALYX" remove many.calyx <(seq 5000)
     [ "$(seq 5000 | "$CALYX" check -c -f many.calyx)" = 5000 ]
+
+    for i in {1..15}; do seq 900; done | "$CALYX" build --kind bucket -o most.calyx
+    [ "$(seq 900 | "$CALYX" check -c -f most.calyx)" = 900 ]
 }
 
 @test "a bucket filter takes keys, gives them up and grows" {
