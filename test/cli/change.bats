@@ -170,6 +170,16 @@ setup() {
 
     for i in {1..15}; do seq 900; done | "$CALYX" build --kind bucket -o most.calyx
     [ "$(seq 900 | "$CALYX" check -c -f most.calyx)" = 900 ]
+
+    for i in {1..9}; do seq 300000; done > large # its lines are estimated
+    "$CALYX" build --kind bucket -o large.calyx large
+    [ "$(seq 300000 | "$CALYX" check -c -f large.calyx)" = 300000 ]
+}
+
+@test "a bucket filter that is full says what to do" {
+    run_calyx build --kind bucket -n 300 -o small.calyx <(seq 9000)
+    is_status 2
+    complains "the filter is full at 300 keys; give a larger --keys, or --growth"
 }
 
 @test "a bucket filter takes keys, gives them up and grows" {

@@ -99,10 +99,14 @@ static const double slack = 0.04;
 static void add(uint64_t number, const uint64_t *hashes, size_t n) {
     const calyx_status status =
         calyx_add_hashes(filters[number], hashes, n, NULL, NULL);
+    if (status == CALYX_FULL && guess.keys) {
+        guess.wrong = true;
+        return;
+    }
     if (status == CALYX_FULL)
-        fail("the filter is full at %" PRIu64 " keys, and --strict lets no "
-             "more in",
-             wanted.keys);
+        fail("the filter is full at %" PRIu64 " keys%s", wanted.keys,
+             wanted.strict ? ", and --strict lets no more in"
+                           : "; give a larger --keys, or --growth");
     if (status != CALYX_OK) fail("%s", calyx_status_text(status));
 }
 
@@ -119,7 +123,7 @@ static bool guess_holds(uint64_t more_lines) {
     const calyx_info info = describe_all(false);
     guess.lines += more_lines;
     guess.wrong =
-        info.items > guess.keys ||
+        guess.wrong || info.items > guess.keys ||
         (double)(guess.lines - info.items) > slack * (double)guess.keys;
     return !guess.wrong;
 }
