@@ -360,7 +360,8 @@ calyx_status calyx_save(const calyx_filter *f, const char *path,
 #include "base/error.h"
 #include "store/file.h"
 
-calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
+static calyx_status without_files(calyx_error *why, const char *path,
+                                  const char *what) {
     return fail(why, CALYX_CANNOT,
                 "%.100s: cannot %s: this library was built without files", path,
                 what);
@@ -369,20 +370,20 @@ calyx_status fail_os(calyx_error *why, const char *path, const char *what) {
 calyx_status calyx_save(const calyx_filter *f, const char *path,
                         calyx_error *why) {
     (void)f;
-    return fail_os(why, path, "save to it");
+    return without_files(why, path, "save to it");
 }
 
 calyx_status calyx_load(const char *path, const calyx_open_options *how,
                         calyx_filter **out, calyx_error *why) {
     (void)how, (void)out;
-    return fail_os(why, path, "load it");
+    return without_files(why, path, "load it");
 }
 
 calyx_status calyx_map(const char *path, calyx_access access,
                        const calyx_open_options *how, calyx_filter **out,
                        calyx_error *why) {
     (void)access, (void)how, (void)out;
-    return fail_os(why, path, "map it");
+    return without_files(why, path, "map it");
 }
 
 calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
@@ -394,7 +395,7 @@ calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
 calyx_status calyx_live_open(const char *path, const calyx_open_options *how,
                              calyx_live **out, calyx_error *why) {
     (void)how, (void)out;
-    return fail_os(why, path, "open it");
+    return without_files(why, path, "open it");
 }
 
 calyx_status calyx_live_refresh(calyx_live *live, bool *changed,
