@@ -50,6 +50,15 @@ expected() {
     [ -z "$(ls -A spool)" ]
 }
 
+@test "a named pipe is opened once: no line is lost" {
+    mkfifo pipe
+    traced "$CALYX" build -o f.calyx pipe 3>&- &
+    seq 1000 >pipe
+    wait $!
+    [ "$(grep -c 'openat(.*"pipe"' trace)" = 1 ]
+    [ "$(seq 1000 | "$CALYX" check -c -f f.calyx)" = 1000 ]
+}
+
 @test "kill -9 leaves no temporary file" {
     mkdir spool
     mkfifo pipe

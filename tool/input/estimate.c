@@ -20,6 +20,8 @@ static const uint64_t least_size = UINT64_C(8) * PIECES * PIECE;
 static const double most_doubt = 0.025;
 
 static bool is_plain(const char *path, uint64_t *size) {
+    struct stat file; /* to open a named pipe and close it would lose bytes */
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return false;
     struct byte_source *const source = source_try(path);
     if (!source) return false; /* reading it will report that */
     const bool plain = source_is_plain_file(source);
