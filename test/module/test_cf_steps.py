@@ -52,7 +52,9 @@ def full(start):
 
 def test_a_compaction_in_steps_is_the_compaction_at_once(full):
     server, r = full
-    answer, taken = others_are_served(server, r, "CF.COMPACT", "k")
+    answer, taken = others_are_served(
+        server, r, "CF.COMPACT", "k",
+        prepare=lambda: r("COPY", "copy", "k", "REPLACE"))
     assert answer == "OK" and taken > 5
     compact_at_once(r, "copy")
     assert digest(r, "k") == digest(r, "copy")

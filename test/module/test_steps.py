@@ -107,10 +107,12 @@ def large(start):
     return server, r
 
 
-def others_are_served(server, r, *words):
+def others_are_served(server, r, *words, prepare=lambda: None):
     """Another client got an answer while the command was on its way: one that
-    says so. The command's answer, and how many steps it took."""
+    says so. The command's answer, and how many steps it took. `prepare` is called
+    before each try, for commands that have little to do the second time."""
     for _ in range(50):
+        prepare()
         before = steps(r)
         client = begin(server, r, *words)
         served = blocked(r) > 0
