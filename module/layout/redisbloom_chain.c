@@ -21,8 +21,6 @@
 #include "layout/redisbloom_chain.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,17 +40,6 @@ static const double ln2 = 0.693147180559945;
 static const double ln2_squared = 0.480453013918201;
 
 static const double tightening = 0.5;
-
-void chain_explain(calyx_error *why, calyx_status status, const char *format,
-                   ...) {
-    if (!why) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    why->status = status;
-    why->os_code = 0;
-}
 
 /* ---- Where the bits are -------------------------------------------------- */
 
@@ -165,10 +152,10 @@ static void round_up(struct chain_link *l, double need) {
 static calyx_status plan(uint64_t size, double error, uint32_t options,
                          struct chain_link *l, calyx_error *why) {
     if (!(error > 0 && error < 1))
-        return chain_fail(why, CALYX_CANNOT,
-                          "a link must have an error rate above 0 and below "
-                          "1, not %g",
-                          error);
+        return layout_fail(why, CALYX_CANNOT,
+                           "a link must have an error rate above 0 and below "
+                           "1, not %g",
+                           error);
     *l = (struct chain_link){
         .entries = size, .error = error, .bpe = link_bpe(error)};
     const double hashes = link_hashes(l->bpe);
@@ -177,12 +164,12 @@ static calyx_status plan(uint64_t size, double error, uint32_t options,
                             : (double)size * l->bpe;
     if (size < 1 || size > MOST_ENTRIES || !(need < (double)MOST_BITS) ||
         hashes > MOST_HASHES)
-        return chain_fail(why, CALYX_CANNOT,
-                          "a link for %llu entries at the error rate %g would "
-                          "have %g bits and %g hashes; there can be less than "
-                          "%g bits and at most %d hashes",
-                          (unsigned long long)size, error, need, hashes,
-                          (double)MOST_BITS, MOST_HASHES);
+        return layout_fail(why, CALYX_CANNOT,
+                           "a link for %llu entries at the error rate %g would "
+                           "have %g bits and %g hashes; there can be less than "
+                           "%g bits and at most %d hashes",
+                           (unsigned long long)size, error, need, hashes,
+                           (double)MOST_BITS, MOST_HASHES);
     l->hashes = (uint32_t)hashes;
 
     if (options & CHAIN_ENTS_IS_BITS) {
@@ -195,9 +182,9 @@ static calyx_status plan(uint64_t size, double error, uint32_t options,
         round_up(l, need);
     }
     if (l->entries < 1)
-        return chain_fail(why, CALYX_CANNOT,
-                          "a link of %llu bits has no room for an entry of %g",
-                          (unsigned long long)l->bits, l->bpe);
+        return layout_fail(why, CALYX_CANNOT,
+                           "a link of %llu bits has no room for an entry of %g",
+                           (unsigned long long)l->bits, l->bpe);
     l->bytes = (l->bits + 63) / 64 * 8;
     l->bits = l->bytes * 8;
     link_derive(l);
@@ -208,12 +195,12 @@ static calyx_status plan_first(uint64_t capacity, double error,
                                uint32_t options, struct chain_link *l,
                                calyx_error *why) {
     if (capacity < 1)
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "capacity must be at least 1, not 0");
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "capacity must be at least 1, not 0");
     if (!(error > 0 && error < 1))
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "error rate must be above 0 and below 1, not %g",
-                          error);
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "error rate must be above 0 and below 1, not %g",
+                           error);
     if (!(options & CHAIN_NO_SCALING)) error *= tightening;
     return plan(capacity, error, options, l, why);
 }
@@ -224,11 +211,11 @@ static calyx_status plan_next(const struct chain *c, struct chain_link *l,
     uint64_t size;
     if (c->links >= MOST_LINKS ||
         __builtin_mul_overflow(last->entries, c->growth, &size))
-        return chain_fail(why, CALYX_CANNOT,
-                          "a filter of %u links, the last for %llu entries, "
-                          "cannot grow %u times",
-                          c->links, (unsigned long long)last->entries,
-                          c->growth);
+        return layout_fail(why, CALYX_CANNOT,
+                           "a filter of %u links, the last for %llu entries, "
+                           "cannot grow %u times",
+                           c->links, (unsigned long long)last->entries,
+                           c->growth);
     return plan(size, last->error * tightening, c->options, l, why);
 }
 
@@ -259,8 +246,8 @@ static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
                                                       (size_t)size, ALIGNMENT)
                                    : NULL;
     if (!block)
-        chain_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
-                      (unsigned long long)size);
+        layout_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+                       (unsigned long long)size);
     return block;
 }
 
@@ -306,9 +293,9 @@ calyx_status chain_new(uint64_t capacity, double error, uint32_t options,
     struct chain *c;
     *out = NULL;
     if (growth < 1 && !(options & CHAIN_NO_SCALING))
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "expansion of a filter that grows must be at least "
-                          "1, not 0");
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "expansion of a filter that grows must be at least "
+                           "1, not 0");
     calyx_status status = plan_first(capacity, error, options, &first, why);
     if (status == CALYX_OK) status = chain_blank(memory, &c, why);
     if (status != CALYX_OK) return status;
@@ -396,7 +383,7 @@ struct chain_info chain_describe(const struct chain *c) {
 static calyx_status grow(struct chain *c, calyx_error *why) {
     struct chain_link next;
     if (c->options & CHAIN_NO_SCALING)
-        return chain_fail(why, CALYX_FULL, "non scaling filter is full");
+        return layout_fail(why, CALYX_FULL, "non scaling filter is full");
     const calyx_status status = plan_next(c, &next, why);
     if (status != CALYX_OK) return status;
     if (chain_push(c, &next, why) != CALYX_OK) return CALYX_NO_MEMORY;
@@ -422,11 +409,11 @@ static calyx_status add_hash(struct chain *c, uint32_t oldest,
 
 static calyx_status refuse_partial(const struct chain *c, calyx_error *why) {
     if (!chain_is_partial(c)) return CALYX_OK;
-    return chain_fail(why, CALYX_CANNOT,
-                      "the filter is being loaded: %llu of its %llu bytes have "
-                      "arrived",
-                      (unsigned long long)c->arrived,
-                      (unsigned long long)c->bytes);
+    return layout_fail(
+        why, CALYX_CANNOT,
+        "the filter is being loaded: %llu of its %llu bytes have "
+        "arrived",
+        (unsigned long long)c->arrived, (unsigned long long)c->bytes);
 }
 
 calyx_status chain_add(struct chain *c, const void *key, size_t size,

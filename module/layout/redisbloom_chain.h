@@ -23,6 +23,8 @@
 
 #include <calyx/calyx.h>
 
+#include "layout/layout_error.h"
+
 /* ---- The layout ---------------------------------------------------------- */
 
 /* Options of a chain, by RedisBloom's numbers. */
@@ -216,12 +218,5 @@ calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
                          calyx_error *why);
 calyx_status chain_push(struct chain *c, struct chain_link *l,
                         calyx_error *why);
-
-/* Set the error, unless `why` is NULL, and return the status: a macro, so that
- * analyzers see it. */
-void chain_explain(calyx_error *why, calyx_status status, const char *format,
-                   ...) __attribute__((format(printf, 3, 4)));
-#define chain_fail(why, status, ...) \
-    (chain_explain(why, status, __VA_ARGS__), (status))
 
 #endif

@@ -56,8 +56,8 @@ struct claim {
 
 static calyx_status damaged(calyx_error *why, uint32_t i, const char *what,
                             double found, const char *wanted) {
-    return chain_fail(why, CALYX_DAMAGED, "link %u: %s is %.17g, not %s", i + 1,
-                      what, found, wanted);
+    return layout_fail(why, CALYX_DAMAGED, "link %u: %s is %.17g, not %s",
+                       i + 1, what, found, wanted);
 }
 
 static uint64_t divide_up(uint64_t n, uint64_t unit) {
@@ -132,20 +132,20 @@ struct chain_claim {
 static calyx_status check_chain(const struct chain_claim *is,
                                 uint64_t known_options, calyx_error *why) {
     if (is->links < 1 || is->links > MOST_LINKS)
-        return chain_fail(why, CALYX_DAMAGED,
-                          "a filter has from 1 to %d links, not %llu",
-                          MOST_LINKS, (number)is->links);
+        return layout_fail(why, CALYX_DAMAGED,
+                           "a filter has from 1 to %d links, not %llu",
+                           MOST_LINKS, (number)is->links);
     if (is->options & ~known_options)
-        return chain_fail(why, CALYX_DAMAGED,
-                          "the options are %llu; only the bits of %llu mean "
-                          "something",
-                          (number)is->options, (number)known_options);
+        return layout_fail(why, CALYX_DAMAGED,
+                           "the options are %llu; only the bits of %llu mean "
+                           "something",
+                           (number)is->options, (number)known_options);
     const bool grows = !(is->options & CHAIN_NO_SCALING);
     if (is->growth > UINT32_MAX || (grows && is->growth < 1))
-        return chain_fail(why, CALYX_DAMAGED,
-                          "the expansion of a filter is from 1 to 2^32 - 1, "
-                          "not %llu",
-                          (number)is->growth);
+        return layout_fail(why, CALYX_DAMAGED,
+                           "the expansion of a filter is from 1 to 2^32 - 1, "
+                           "not %llu",
+                           (number)is->growth);
     return CALYX_OK;
 }
 
@@ -153,9 +153,9 @@ static calyx_status check_chain(const struct chain_claim *is,
 static calyx_status check_items(uint64_t claimed, uint64_t items,
                                 calyx_error *why) {
     if (claimed == items) return CALYX_OK;
-    return chain_fail(why, CALYX_DAMAGED,
-                      "the filter has %llu items, but its links have %llu",
-                      (number)claimed, (number)items);
+    return layout_fail(why, CALYX_DAMAGED,
+                       "the filter has %llu items, but its links have %llu",
+                       (number)claimed, (number)items);
 }
 
 /* ---- Values -------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static uint8_t *get_string(struct input *in, uint64_t *bytes) {
 }
 
 static calyx_status ended(calyx_error *why) {
-    return chain_fail(why, CALYX_IO, "the data of a filter ends too early");
+    return layout_fail(why, CALYX_IO, "the data of a filter ends too early");
 }
 
 /* The oldest encoding does not have the bits. */
@@ -262,17 +262,17 @@ static calyx_status load_arrived(struct input *in, uint64_t options,
     c->arrived = get_unsigned(in);
     if (in->failed) return ended(why);
     if (c->arrived >= c->bytes)
-        return chain_fail(
+        return layout_fail(
             why, CALYX_DAMAGED,
             "the filter is said to be partial, with %llu of its %llu "
             "bytes",
             (number)c->arrived, (number)c->bytes);
     const uint64_t used = next_used_byte(c, c->arrived);
     if (used == c->bytes) return CALYX_OK;
-    return chain_fail(why, CALYX_DAMAGED,
-                      "%llu bytes of the filter are said to have arrived, but "
-                      "byte %llu is not zero",
-                      (number)c->arrived, (number)used);
+    return layout_fail(why, CALYX_DAMAGED,
+                       "%llu bytes of the filter are said to have arrived, but "
+                       "byte %llu is not zero",
+                       (number)c->arrived, (number)used);
 }
 
 static calyx_status load_links(struct input *in, int encoding,
@@ -296,10 +296,10 @@ calyx_status chain_load(const struct chain_reader *from, int encoding,
     struct chain *c;
     *out = NULL;
     if (encoding < 0 || encoding > CHAIN_ENCODING)
-        return chain_fail(why, CALYX_TOO_NEW,
-                          "the encoding of a filter is %d; those from 0 to %d "
-                          "can be read",
-                          encoding, CHAIN_ENCODING);
+        return layout_fail(why, CALYX_TOO_NEW,
+                           "the encoding of a filter is %d; those from 0 to %d "
+                           "can be read",
+                           encoding, CHAIN_ENCODING);
     is.items = get_unsigned(&in);
     is.links = get_unsigned(&in);
     if (encoding >= 2) is.options = get_unsigned(&in);
@@ -418,7 +418,7 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
         };
         return check_chain(&h->is, KNOWN_OPTIONS, why);
     }
-    return chain_fail(
+    return layout_fail(
         why, CALYX_DAMAGED, "a header of %llu links has %llu bytes, not %llu",
         (number)links, (number)(HEAD + LINK * links), (number)size);
 }
@@ -541,23 +541,25 @@ calyx_status chain_load_chunk(struct chain *c, int64_t at, const void *bytes,
                               size_t size, bool *changed, calyx_error *why) {
     uint64_t begin;
     if (at <= 0 || (uint64_t)at < size)
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "received bad data: a chunk of %llu bytes cannot end "
-                          "at iterator %lld",
-                          (number)size, (long long)at);
+        return layout_fail(
+            why, CALYX_BAD_ARGUMENT,
+            "received bad data: a chunk of %llu bytes cannot end "
+            "at iterator %lld",
+            (number)size, (long long)at);
     const uint64_t from = (uint64_t)at - size - 1; /* or 2^64 - 1 */
     const struct chain_link *l = link_with(c, from, &begin);
     if (!l)
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "invalid offset - no link found");
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "invalid offset - no link found");
     if (size > l->bytes - (from - begin))
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "invalid chunk - Too big for current filter");
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "invalid chunk - Too big for current filter");
     if (from > c->arrived)
-        return chain_fail(why, CALYX_BAD_ARGUMENT,
-                          "received bad data: the chunk begins with byte %llu, "
-                          "but those from %llu on are missing",
-                          (number)from, (number)c->arrived);
+        return layout_fail(
+            why, CALYX_BAD_ARGUMENT,
+            "received bad data: the chunk begins with byte %llu, "
+            "but those from %llu on are missing",
+            (number)from, (number)c->arrived);
 
     const bool fresh = merge(l->body + (from - begin), bytes, size);
     const bool longer = from + size > c->arrived;

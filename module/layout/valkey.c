@@ -171,7 +171,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
     const uint8_t *const more = bytes;
     *changed = false;
     if (at <= 0 || (uint64_t)at <= size)
-        return valkey_fail(why, CALYX_BAD_ARGUMENT,
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
                            "received bad data: a piece of %zu bytes cannot end "
                            "at iterator %lld",
                            size, (long long)at);
@@ -179,7 +179,7 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
     uint64_t there = 0;
     uint8_t *const bits = valkey_bits_from(v, from, &there);
     if (!bits || size > there || from > v->arrived)
-        return valkey_fail(why, CALYX_BAD_ARGUMENT,
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
                            "received bad data: the next piece must begin at "
                            "byte %llu, not at %llu, and end with its part",
                            (unsigned long long)v->arrived,
@@ -238,7 +238,7 @@ static void load_numbers(RedisModuleIO *io, bool last, uint64_t *capacity,
 static calyx_status ended(RedisModuleIO *io, const struct valkey_bloom *v,
                           calyx_error *why) {
     (void)io;
-    return valkey_fail(
+    return layout_fail(
         why, CALYX_DAMAGED,
         v->parts ? "the filter ends in part %u"
                  : "part %u does not begin with its %s; if another version of "
@@ -271,7 +271,7 @@ static calyx_status load_arrived(RedisModuleIO *io, struct valkey_bloom *v,
     v->arrived = RM_LoadUnsigned(io);
     if (!RM_IsIOError(io) && v->arrived < v->bytes) return CALYX_OK;
     v->arrived = v->bytes;
-    return valkey_fail(why, CALYX_DAMAGED,
+    return layout_fail(why, CALYX_DAMAGED,
                        "the filter is said to be partial, and is not");
 }
 
@@ -285,7 +285,7 @@ static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
     const uint64_t random = RM_LoadUnsigned(io);
     if (RM_IsIOError(io) || expansion > UINT32_MAX || random > 1 ||
         parts > VALKEY_MOST_PARTS)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "its first numbers are missing or impossible");
     params.expansion = (uint32_t)expansion;
     params.seed_is_random = random;

@@ -14,8 +14,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,17 +24,6 @@ const uint8_t valkey_fixed_seed[VALKEY_SEED_BYTES] = {
     0x59, 0x0F, 0xF5, 0x22, 0xEA, 0x78, 0x11, 0xDA, 0xA7, 0x14, 0xD8,
     0x09, 0x3B, 0x3E, 0x7B, 0xD9, 0x1D, 0x89, 0x8A, 0x73, 0x3E, 0x98,
     0x88, 0x87, 0x30, 0x7F, 0x97, 0xCD, 0x28, 0x07, 0x33, 0x83};
-
-void valkey_explain(calyx_error *why, calyx_status status, const char *format,
-                    ...) {
-    if (!why) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    why->status = status;
-    why->os_code = 0;
-}
 
 /* ---- Where the bits are -------------------------------------------------- */
 
@@ -107,14 +94,14 @@ static calyx_status plan_part(uint64_t capacity, double rate,
                               struct valkey_part *p, calyx_error *why) {
     static const double ln2 = 0.6931471805599453;
     if (!(rate > DBL_MIN && rate < 1))
-        return valkey_fail(why, CALYX_CANNOT,
+        return layout_fail(why, CALYX_CANNOT,
                            "false positive degrades to 0 on scale out");
     const double bytes =
         ceil((double)capacity * log(rate) / (-8 * (ln2 * ln2)));
     const double hashes = round(bytes * 8 / (double)capacity * ln2);
     if (capacity < 1 || capacity > INT64_MAX ||
         !(bytes < (double)VALKEY_MOST_BYTES) || hashes > VALKEY_MOST_HASHES)
-        return valkey_fail(why, CALYX_CANNOT,
+        return layout_fail(why, CALYX_CANNOT,
                            "bad capacity: a part for %llu items at the rate %g "
                            "would have %g bytes",
                            (unsigned long long)capacity, rate, bytes);
@@ -128,9 +115,9 @@ static calyx_status plan_next(const struct valkey_bloom *v,
                               struct valkey_part *p, calyx_error *why) {
     uint64_t capacity;
     if (v->params.expansion == 0)
-        return valkey_fail(why, CALYX_FULL, "non scaling filter is full");
+        return layout_fail(why, CALYX_FULL, "non scaling filter is full");
     if (v->parts >= VALKEY_MOST_PARTS)
-        return valkey_fail(why, CALYX_CANNOT,
+        return layout_fail(why, CALYX_CANNOT,
                            "bloom object reached max number of filters");
     if (__builtin_mul_overflow(v->part[v->parts - 1].capacity,
                                v->params.expansion, &capacity))
@@ -200,7 +187,7 @@ static void *allocate(const calyx_memory *memory, uint64_t size,
         size <= SIZE_MAX ? memory->allocate(memory->context, (size_t)size, 16)
                          : NULL;
     if (!block)
-        valkey_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
+        layout_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
                        (unsigned long long)size);
     return block;
 }

@@ -20,6 +20,8 @@
 
 #include <calyx/calyx.h>
 
+#include "layout/layout_error.h"
+
 enum {
     VALKEY_SEED_BYTES = 32,
     VALKEY_BLOB_HEAD = 45, /* bytes before the bits */
@@ -138,12 +140,5 @@ calyx_status valkey_push_blob(struct valkey_bloom *v, uint8_t *blob,
                               calyx_error *why);
 calyx_status valkey_end_load(struct valkey_bloom *v, uint64_t parts,
                              calyx_error *why);
-
-/* Set the error, unless `why` is NULL, and return the status: a macro, so that
- * analyzers see it. */
-void valkey_explain(calyx_error *why, calyx_status status, const char *format,
-                    ...) __attribute__((format(printf, 3, 4)));
-#define valkey_fail(why, status, ...) \
-    (valkey_explain(why, status, __VA_ARGS__), (status))
 
 #endif

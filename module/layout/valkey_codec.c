@@ -59,7 +59,7 @@ static bool is_rate(double x) {
 static calyx_status check_params(const struct valkey_params *params,
                                  calyx_error *why) {
     if (is_rate(params->rate) && is_rate(params->tightening)) return CALYX_OK;
-    return valkey_fail(why, CALYX_DAMAGED,
+    return layout_fail(why, CALYX_DAMAGED,
                        "the rate and the tightening ratio must be above 0 and "
                        "below 1, and are %g and %g",
                        params->rate, params->tightening);
@@ -71,19 +71,19 @@ static calyx_status check_blob(const uint8_t *blob, uint64_t size,
                                uint64_t there, struct valkey_part *p,
                                calyx_error *why) {
     if (there < VALKEY_BLOB_HEAD || size <= VALKEY_BLOB_HEAD)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "a part has at least 46 bytes, not %llu",
                            (number)size);
     const uint64_t bytes = load_u64(blob + 1);
     p->bytes = size - VALKEY_BLOB_HEAD;
     p->hashes = load_u32(blob + 9);
     if (blob[0] != 1 || bytes != p->bytes || bytes > VALKEY_MOST_BYTES)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "a part of version 1 with %llu bytes of bits is "
                            "wanted, found version %u with %llu",
                            (number)p->bytes, blob[0], (number)bytes);
     if (p->hashes < 1 || p->hashes > VALKEY_MOST_HASHES)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "a part has 1 to %d hashes, not %u",
                            VALKEY_MOST_HASHES, p->hashes);
     return CALYX_OK;
@@ -94,11 +94,11 @@ static calyx_status check_seed(struct valkey_bloom *v, const uint8_t *seed,
     uint8_t *const ours = v->params.seed;
     if (v->parts == 0) memcpy(ours, seed, VALKEY_SEED_BYTES);
     if (memcmp(ours, seed, VALKEY_SEED_BYTES) != 0)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "its parts have different seeds");
     if (!v->params.seed_is_random &&
         memcmp(ours, valkey_fixed_seed, VALKEY_SEED_BYTES) != 0)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "Object in fixed seed mode, but seed does not match "
                            "FIXED_SEED.");
     return CALYX_OK;
@@ -116,7 +116,7 @@ static calyx_status check_capacity(const struct valkey_bloom *v,
     if (possible && p->capacity == wanted && p->capacity > 0 &&
         p->capacity <= INT64_MAX && p->items <= p->capacity)
         return CALYX_OK;
-    return valkey_fail(why, CALYX_DAMAGED,
+    return layout_fail(why, CALYX_DAMAGED,
                        "part %u has %llu items and is for %llu, but should be "
                        "for %llu",
                        v->parts, (number)p->items, (number)p->capacity,
@@ -153,7 +153,7 @@ calyx_status valkey_end_load(struct valkey_bloom *v, uint64_t parts,
                              calyx_error *why) {
     v->arrived = v->bytes;
     if (v->parts == parts && parts > 0) return CALYX_OK;
-    return valkey_fail(why, CALYX_DAMAGED,
+    return layout_fail(why, CALYX_DAMAGED,
                        "the filter has %u parts; %llu were promised", v->parts,
                        (number)parts);
 }
@@ -167,7 +167,7 @@ static calyx_status load_part(struct valkey_bloom *v, const uint8_t **at,
     const uint64_t size = left < 8 ? 0 : load_u64(*at);
     const uint64_t there = only_head ? VALKEY_BLOB_HEAD : size;
     if (left < BESIDE_BLOB || there > left - BESIDE_BLOB)
-        return valkey_fail(why, CALYX_DAMAGED, "the filter ends in part %u",
+        return layout_fail(why, CALYX_DAMAGED, "the filter ends in part %u",
                            v->parts);
     const uint8_t *const blob = *at + 8;
     p.items = load_u64(blob + there);
@@ -185,10 +185,10 @@ static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
     struct valkey_bloom *v;
     *out = NULL;
     if (size < OBJECT_HEAD || at[AT_RANDOM] > 1)
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "the bytes are no filter of valkey-bloom");
     if (at[0] != 1)
-        return valkey_fail(why, CALYX_TOO_NEW,
+        return layout_fail(why, CALYX_TOO_NEW,
                            "the filter is of version %u; 1 can be read", at[0]);
     const struct valkey_params params = {
         .expansion = load_u32(at + AT_EXPANSION),
@@ -205,7 +205,7 @@ static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
         status = load_part(v, &at, end, only_head, why);
     if (status == CALYX_OK) status = valkey_end_load(v, parts, why);
     if (status == CALYX_OK && at != end)
-        status = valkey_fail(why, CALYX_DAMAGED,
+        status = layout_fail(why, CALYX_DAMAGED,
                              "there are %llu bytes behind the filter",
                              (number)(end - at));
     if (status != CALYX_OK) {
@@ -305,7 +305,7 @@ calyx_status valkey_load_head(const uint8_t *head, size_t size,
                               const calyx_memory *memory,
                               struct valkey_bloom **out, calyx_error *why) {
     if (!valkey_is_head(head, size))
-        return valkey_fail(why, CALYX_DAMAGED,
+        return layout_fail(why, CALYX_DAMAGED,
                            "the bytes are not the head of a filter");
     return load_object(head + sizeof MARK, size - sizeof MARK, true, memory,
                        out, why);

@@ -1209,8 +1209,14 @@ static PyObject *Filter_comment(PyObject *object, void *unused) {
 static int Filter_set_comment(PyObject *object, PyObject *value, void *unused) {
     (void)unused;
     FilterObject *const self = (FilterObject *)object;
-    const char *const text = value ? PyUnicode_AsUTF8AndSize(value, NULL) : "";
-    if (!text || !lock(self, ALONE)) return -1;
+    Py_ssize_t size = 0;
+    const char *const text = value ? PyUnicode_AsUTF8AndSize(value, &size) : "";
+    if (!text) return -1;
+    if (strlen(text) != (size_t)size) {
+        PyErr_SetString(PyExc_ValueError, "a comment has no zero byte");
+        return -1;
+    }
+    if (!lock(self, ALONE)) return -1;
     const calyx_status status = calyx_set_comment(self->filter, text);
     unlock(self);
     if (status == CALYX_OK) return 0;

@@ -198,6 +198,16 @@ def test_a_file_is_that_of_the_command(tmp_path):
     assert Filter.load(os.fsencode(tmp_path / "b.calyx")).comment == "of Python"
 
 
+def test_a_comment_that_cannot_be_stored_is_refused():
+    f = Filter(10, .01)
+    for wrong in ("cut\0here", "x" * 1001):
+        with pytest.raises(ValueError):
+            f.comment = wrong
+    assert f.comment == ""
+    with pytest.raises(TypeError):
+        f.comment = 5
+
+
 def test_a_mapped_file_takes_keys_that_last(tmp_path):
     path = tmp_path / "a.calyx"
     Filter(1000, .01).save(path)

@@ -447,7 +447,8 @@ static void a_table_from_bytes_goes_on_as_the_first_does(void **state) {
 
 static void a_file_is_mapped_for_reading_and_not_for_writing(void **state) {
     (void)state;
-    char path[] = "/tmp/calyx-bucket-XXXXXX";
+    char path[FOLDER_BYTES];
+    snprintf(path, sizeof path, "%s/calyx_bucket_XXXXXX", temporary_or("/tmp"));
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     calyx_filter *f = make_growing(100, 0.01), *g = NULL;
