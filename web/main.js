@@ -1,8 +1,9 @@
 // Where the page starts: tabs, language, theme, and the parts. The parts wait
 // for the library; the page itself does not.
-import { compile, start } from "./calyx.js";
+import { start } from "calyx/library";
 import { redraw } from "./chart.js";
 import { $, say } from "./dom.js";
+import { load } from "./load.js";
 import { get, link, onBack, set, turn } from "./state.js";
 import { follow, language, missing, speak, t } from "./text/text.js";
 import * as number from "./number.js";
@@ -120,7 +121,7 @@ if ("serviceWorker" in navigator)
   navigator.serviceWorker.register("offline.js").catch(() => {});
 
 try {
-  const module = await compile();
+  const module = await load();
   use(module);
   const calyx = await start(module);
   say($("version"), `Calyx ${calyx.version}, ${calyx.kernels[0]}`);
@@ -131,4 +132,4 @@ try {
   say($("trouble"), t("wasm.failed", { x: error.message }));
 }
 
-globalThis.calyxPage = { missing, compile, start, number }; // for the tests
+globalThis.calyxPage = { missing, load, start, number }; // for the tests

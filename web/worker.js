@@ -2,7 +2,7 @@
 // filter, the run of a million keys, reading files. The latest request of a
 // sort is the one that counts; one that goes on for long looks after each step
 // whether it still is.
-import { start } from "./calyx.js";
+import { start } from "calyx/library";
 import * as files from "./file.js";
 
 let library = null;

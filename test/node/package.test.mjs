@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import * as calyx from "calyx";
 import { Builder, CalyxError, Filter, abilities, kinds, plan, version } from "calyx";
+import { start } from "calyx/library";
 
 const N = 5000;
 const texts = (name, n = N) => Array.from({ length: n }, (_, i) => `${name}/${i}`);
@@ -153,6 +154,20 @@ test("filters that nobody uses are freed", async () => {
     await new Promise((done) => setTimeout(done));
   }
   assert.ok(megabytes() - before < 500);
+});
+
+test("the layer that the page uses reads a file in slices", async () => {
+  const library = await start(await WebAssembly.compile(
+    readFileSync("node_modules/calyx/calyx.wasm")));
+  const f = new Filter(1000);
+  f.add("rose");
+  const file = f.toBytes(), layout = library.layout(file.slice(0, library.headerMost));
+  const read = (at) => [...file.slice(at, at + library.lineBytes)];
+  for (const [word, answer] of [["rose", "yes"], ["tulip", "no"]]) {
+    const hash = layout.hash(word), lines = layout.lines(0, hash);
+    assert.equal(layout.answer(0, hash, Uint8Array.from(lines.flatMap(read))), answer);
+  }
+  layout.free();
 });
 
 test("the types declare what there is", () => {

@@ -6,7 +6,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, readdirSync, rmSync,
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { start } from "../../web/calyx.js";
+import { start } from "../../node/calyx.js";
 import { built, calyx, calyxJson, close, folder, kinds, open, paste, same } from "./support.mjs";
 
 const golden = fileURLToPath(new URL("../golden/", import.meta.url));
@@ -178,7 +178,7 @@ const HUGE = Number(process.env.CALYX_HUGE || 320);
 
 async function huge(path) {
   const library = await start(await WebAssembly.compile(
-    readFileSync(join(built, "calyx.wasm"))));
+    readFileSync(join(built, "modules/calyx/calyx.wasm"))));
   const sum = (bytes, seed = 0n) => { // of the format: XXH3, which a filter has
     const filter = library.make({ capacity: 1, hash: "xxh3", seed });
     const hash = library.lend(bytes, (at, size) => library.wasm.hash_of(filter.at, at, size));

@@ -6,7 +6,7 @@ import { close, go, kinds, open } from "./support.mjs";
 
 // In the page: the bits, and every answer by itself and in runs, of one filter.
 async function fingerprint({ kernel, kind, removes, probes, bits }) {
-  const calyx = (calyxPage.library ??= await calyxPage.start(await calyxPage.compile()));
+  const calyx = (calyxPage.library ??= await calyxPage.start(await calyxPage.load()));
   const filter = calyx.make({ kind, capacity: 1, bits, probes, kernel });
   filter.addNumbers(0, 700); // in runs
   for (let i = 0; i < 60; i++) filter.add("word " + i);

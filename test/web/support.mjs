@@ -112,7 +112,7 @@ export const close = (page) =>
 
 // The kinds that the page's library has, and what each can.
 export const kinds = (page) => page.evaluate(async () => {
-  const calyx = await calyxPage.start(await calyxPage.compile());
+  const calyx = await calyxPage.start(await calyxPage.load());
   return calyx.kinds.map((kind) => ({ kind, can: calyx.abilities(kind) }));
 });
 

@@ -1,9 +1,9 @@
 /*
- * The page's view of the library, compiled with it to WebAssembly. Kinds,
+ * JavaScript's view of the library, compiled with it to WebAssembly. Kinds,
  * hashes and kernels go by their number in calyx_kinds() and so on. A call with
  * more than one result leaves them in `fields`, each with its name, and the
- * reason of a failure in `why`; the page reads both from memory. calyx.js is
- * the other half.
+ * reason of a failure in `why`; calyx.js, the other half, reads both from
+ * memory.
  *
  * Every number but a hash goes as a double, which holds what the library can
  * count, 2^44, without loss.

@@ -1,5 +1,6 @@
-// The library, as JavaScript sees it: the other half of bridge.c. Works in the
-// page and in the worker, each with an instance of its own.
+// The library, as JavaScript sees it: the other half of bridge.c. filter.js and
+// the page stand on it. Works in a page and in its worker, each with an instance
+// of its own.
 
 export class CalyxError extends Error {
   constructor(status, text) {
@@ -10,21 +11,6 @@ export class CalyxError extends Error {
 
 const OK = 0;
 export const NO_MEMORY = -2;
-
-// The compiled library, which the page and its worker share.
-export async function compile() {
-  const url = new URL("calyx.wasm.gz", import.meta.url);
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
-  const bytes = await answer.arrayBuffer();
-  const packed = new Uint8Array(bytes)[0] === 0x1f; // some hosts unpack it
-  return WebAssembly.compile(packed ? await unpack(bytes) : bytes);
-}
-
-function unpack(bytes) {
-  const stream = new Blob([bytes]).stream();
-  return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-}
 
 export async function start(module) {
   // The C library can print; nothing here does.
