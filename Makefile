@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node fuzz install uninstall deb amalgamation web web-serve npm clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node bench-sqlite fuzz install uninstall deb amalgamation web web-serve npm clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -95,6 +95,13 @@ bench-go:
 	@cmake --build build -j $(JOBS) --target libcalyx.so
 	@test/go/run build --bench
 
+# The extension for SQLite against an index.
+bench-sqlite:
+	@dev/install-packages build test
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx_sqlite
+	@/usr/bin/python3 bench/sqlite.py build/calyx_sqlite.so
+
 # The npm package against JavaScript's Set.
 bench-node: npm
 	@node bench/node.mjs build/npm/package/node.js
@@ -154,6 +161,7 @@ help:
 	@echo 'make bench-python    measure the binding for Python'
 	@echo 'make bench-go        measure the binding for Go'
 	@echo 'make bench-node      measure the npm package'
+	@echo 'make bench-sqlite    measure the extension for SQLite'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make uninstall       remove what that installed'
