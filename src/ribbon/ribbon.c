@@ -57,18 +57,6 @@ static bool ribbon_scalar_has(const uint8_t *body, const struct shape *shape,
 
 /* ---- Many lookups -------------------------------------------------------- */
 
-ALWAYS_INLINE void prepare_one(const uint8_t *body, const struct shape *shape,
-                               const uint64_t *hashes, struct query_ring *ring,
-                               size_t to) {
-    const uint64_t group = group_of(*hashes, shape);
-    const uint64_t address = (uint64_t)(uintptr_t)body;
-    ring->words[to] = address + words_at(first_group(group, shape), shape);
-    ring->stride[to] = 2 * words_of(group, shape);
-    ring->flags[to] = address + flags_at(group, shape) + group % LOT_GROUPS / 8;
-    ring->flag[to] = group % 8;
-    ring->coefficients[to] = ribbon_mix(*hashes); /* for `holds` */
-}
-
 ALWAYS_INLINE bool scalar_holds(const struct query_ring *ring, size_t at,
                                 enum read_width width) {
     (void)width;
@@ -169,6 +157,9 @@ static const struct kernel *const kernels[] = {
 #if ON_X86
     &ribbon_avx512,
     &ribbon_avx2,
+#endif
+#if ON_NEON
+    &ribbon_neon,
 #endif
     &ribbon_scalar,
 };

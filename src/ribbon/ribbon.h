@@ -140,7 +140,8 @@ bool ribbon_is_bumped_in_copies(const struct shape *shape, uint64_t hash,
                                 const uint8_t *copies);
 
 extern const struct construction ribbon_construction;
-extern const struct kernel ribbon_scalar, ribbon_avx2, ribbon_avx512;
+extern const struct kernel ribbon_scalar, ribbon_avx2, ribbon_avx512,
+    ribbon_neon;
 
 /* has_batch by the has_batch_in_layer of a kernel. */
 size_t ribbon_has_batch(const struct kernel *kernel, const uint8_t *body,

@@ -53,6 +53,21 @@ ALWAYS_INLINE bool has_many_groups(const struct shape *shape) {
 typedef void prepare_some(const uint8_t *body, const struct shape *,
                           const uint64_t *hashes, struct query_ring *,
                           size_t to);
+
+/* For levels without vectors of 64-bit numbers: one query. Its coefficients and
+ * its result are computed later, from the mixed hash. */
+ALWAYS_INLINE void prepare_one(const uint8_t *body, const struct shape *shape,
+                               const uint64_t *hashes, struct query_ring *ring,
+                               size_t to) {
+    const uint64_t group = group_of(*hashes, shape);
+    const uint64_t address = (uint64_t)(uintptr_t)body;
+    ring->words[to] = address + words_at(first_group(group, shape), shape);
+    ring->stride[to] = 2 * words_of(group, shape);
+    ring->flags[to] = address + flags_at(group, shape) + group % LOT_GROUPS / 8;
+    ring->flag[to] = group % 8;
+    ring->coefficients[to] = ribbon_mix(*hashes);
+}
+
 /* Do the equations of the query at this place of the ring hold? */
 typedef bool holds_one(const struct query_ring *, size_t at, enum read_width);
 
