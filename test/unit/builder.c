@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/hash_spool.h"
+#include "build/hash_spool.h"
 #include "support.h"
 #include "support_files.h"
 

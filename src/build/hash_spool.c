@@ -1,11 +1,11 @@
-#include "store/hash_spool.h"
+#include "build/hash_spool.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/radix_sort.h"
-#include "store/temp_file.h"
+#include "build/temp_file.h"
 
 void spool_init(struct hash_spool *s, const calyx_memory *memory, size_t most,
                 const char *folder, uint32_t copies) {

@@ -15,9 +15,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "filter/filter.h"
-#include "store/hash_spool.h"
-#include "store/temp_file.h"
+#include "build/layers.h"
+#include "build/temp_file.h"
 
 struct calyx_builder {
     calyx_options want; /* without pointers to memory of the caller */
@@ -29,17 +28,6 @@ struct calyx_builder {
     size_t size;   /* of this struct, with the name of the folder */
     char folder[]; /* of temporary files */
 };
-
-/* The spool gets 80 % of the memory, and what a layer bumps 80 % of the rest.
- */
-static size_t spool_hashes(uint64_t memory_bytes) {
-    const uint64_t hashes = memory_bytes / 10;
-    return hashes < SIZE_MAX / 16 ? (size_t)hashes : SIZE_MAX / 16;
-}
-
-static uint64_t memory_of_next(uint64_t memory_bytes) {
-    return memory_bytes / 5;
-}
 
 /* ---- Options ------------------------------------------------------------- */
 
@@ -309,188 +297,8 @@ static calyx_status build_by_adding(const calyx_builder *b, calyx_options want,
 
 /* ---- Static kinds -------------------------------------------------------- */
 
-struct layer_work {
-    const struct construction *kind;
-    struct shape shape;
-    uint64_t hashes;
-    uint8_t *body;
-    struct hash_spool *next; /* hashes that are bumped; under the monitor */
-    struct monitor monitor;
-    /* Of each thread; the second unless hashes can be overwritten. */
-    void *scratch[THREADS_MOST];
-    uint64_t *bumped[THREADS_MOST];
-    uint64_t bumped_room; /* hashes of the largest lot */
-};
-
-static uint64_t first_of_lot(void *context, uint64_t lot) {
-    const struct layer_work *const work = context;
-    return work->kind->lot(&work->shape, lot).first;
-}
-
-/* The number of hashes of a lot, which come first in the array. */
-static size_t count_in_lot(const struct layer_work *work, uint64_t lot,
-                           const uint64_t *hashes, size_t n) {
-    if (lot + 1 == work->kind->lots(&work->shape)) return n;
-    const uint64_t end = work->kind->lot(&work->shape, lot + 1).first;
-    size_t count = 0;
-    while (count < n && hashes[count] < end) count++;
-    return count;
-}
-
-static calyx_status measure_lots(void *context, const struct hash_range *range,
-                                 calyx_error *why) {
-    struct layer_work *const work = context;
-    size_t done = 0;
-    (void)why;
-    for (uint64_t lot = range->first_unit; lot < range->end_unit; lot++) {
-        const size_t n =
-            count_in_lot(work, lot, range->hashes + done, range->n - done);
-        if (n > work->bumped_room) work->bumped_room = n;
-        done += n;
-    }
-    return CALYX_OK;
-}
-
-static calyx_status bump(struct layer_work *work, const uint64_t *hashes,
-                         size_t n, calyx_error *why) {
-    if (n == 0) return CALYX_OK;
-    monitor_enter(&work->monitor);
-    const calyx_status status = spool_add(work->next, hashes, n, why);
-    monitor_leave(&work->monitor);
-    return status;
-}
-
-static calyx_status build_lots(void *context, const struct hash_range *range,
-                               calyx_error *why) {
-    struct layer_work *const work = context;
-    calyx_status status = CALYX_OK;
-    size_t done = 0;
-    for (uint64_t lot = range->first_unit;
-         lot < range->end_unit && status == CALYX_OK; lot++) {
-        const uint64_t *const hashes = range->hashes + done;
-        uint64_t *const bumped = range->overwritable
-                                     ? range->overwritable + done
-                                     : work->bumped[range->thread];
-        const size_t n = count_in_lot(work, lot, hashes, range->n - done);
-        const uint64_t at = work->kind->lot(&work->shape, lot).at;
-        status = bump(work, bumped,
-                      work->kind->build(&work->shape, lot, hashes, n,
-                                        work->scratch[range->thread],
-                                        work->body + at, bumped),
-                      why);
-        done += n;
-    }
-    return status;
-}
-
-static bool allocate_work(struct layer_work *work, const calyx_memory *memory,
-                          uint32_t threads) {
-    for (uint32_t i = 0; i < threads; i++) {
-        work->scratch[i] = memory->allocate(
-            memory->context, work->kind->scratch_bytes, ALIGNMENT);
-        if (!work->scratch[i]) return false;
-        if (!work->bumped_room) continue;
-        work->bumped[i] = memory->allocate(
-            memory->context, (size_t)(8 * work->bumped_room), sizeof(uint64_t));
-        if (!work->bumped[i]) return false;
-    }
-    return true;
-}
-
-static void free_work(struct layer_work *work, const calyx_memory *memory) {
-    for (uint32_t i = 0; i < THREADS_MOST; i++) {
-        if (work->scratch[i])
-            memory->release(memory->context, work->scratch[i],
-                            work->kind->scratch_bytes);
-        if (work->bumped[i])
-            memory->release(memory->context, work->bumped[i],
-                            (size_t)(8 * work->bumped_room));
-    }
-}
-
-/* Build all lots of a layer of the hashes in a spool. */
-static calyx_status build_layer(const calyx_builder *b, struct layer_work *work,
-                                const struct hash_spool *s, calyx_error *why) {
-    const uint64_t lots = work->kind->lots(&work->shape);
-    const uint64_t in_lot = work->hashes / lots + SPOOL_LEAST;
-    struct spool_visit how = {.units = lots,
-                              .first = first_of_lot,
-                              .visit = measure_lots,
-                              .context = work,
-                              .least_room = (size_t)(4 * in_lot),
-                              .in_order = true};
-    calyx_status status = CALYX_OK;
-    if (!s->run_count) status = spool_read(s, 1, &how, why);
-    if (status != CALYX_OK) return status;
-    if (!allocate_work(work, &b->head.memory, b->threads) ||
-        !monitor_init(&work->monitor)) {
-        status =
-            fail(why, CALYX_NO_MEMORY,
-                 "no memory for %u threads that build a filter", b->threads);
-    } else {
-        how.visit = build_lots;
-        how.in_order = false;
-        status = spool_read(s, b->threads, &how, why);
-        monitor_end(&work->monitor);
-    }
-    free_work(work, &b->head.memory);
-    return status;
-}
-
-/* Add a layer of these hashes to the filter. The hashes that it bumps go to
- * `next`. */
-static calyx_status add_layer(const calyx_builder *b, calyx_filter *f,
-                              struct part like, const struct hash_spool *s,
-                              struct hash_spool *next, calyx_error *why) {
-    if (allocate_part(f, &like) != CALYX_OK)
-        return fail(why, CALYX_NO_MEMORY,
-                    "no memory for the %llu bytes of a %s filter",
-                    (unsigned long long)body_bytes(f->kind, &like.shape),
-                    f->kind->name);
-    struct layer_work work = {.kind = f->kind->construction,
-                              .shape = like.shape,
-                              .hashes = like.items,
-                              .body = f->newest->body,
-                              .next = next};
-    const calyx_status status = build_layer(b, &work, s, why);
-    f->newest->items = like.items - next->added;
-    f->newest->capacity = f->newest->items;
-    return status;
-}
-
-static calyx_status fail_too_many_layers(calyx_error *why,
-                                         const struct kind *kind) {
-    return fail(why, CALYX_BAD_ARGUMENT,
-                "these hashes cannot be built into %u layers of a %s filter: "
-                "they must be well mixed, or were chosen to prevent it; "
-                "another seed or a secret key helps",
-                kind->construction->most_layers, kind->name);
-}
-
-/* Add a layer of these hashes, and layers of what it bumps, until one bumps
- * nothing. */
-static calyx_status add_layers(const calyx_builder *b, calyx_filter *f,
-                               const struct part *like,
-                               const struct hash_spool *s,
-                               uint64_t memory_bytes, uint32_t number,
-                               calyx_error *why) {
-    const struct construction *const kind = f->kind->construction;
-    struct hash_spool next;
-    if (number == kind->most_layers) return fail_too_many_layers(why, f->kind);
-    spool_init(&next, &b->head.memory, spool_hashes(memory_bytes), b->folder,
-               1);
-    calyx_status status = add_layer(b, f, *like, s, &next, why);
-    if (status == CALYX_OK && next.added) {
-        const struct part rest = {.shape = kind->layer(next.added, like->fpr),
-                                  .items = next.added,
-                                  .fpr = like->fpr};
-        status = spool_seal(&next, b->threads, why);
-        if (status == CALYX_OK)
-            status = add_layers(b, f, &rest, &next,
-                                memory_of_next(memory_bytes), number + 1, why);
-    }
-    spool_end(&next);
-    return status;
+static struct layer_options layer_options_of(const calyx_builder *b) {
+    return (struct layer_options){&b->head.memory, b->folder, b->threads};
 }
 
 static calyx_status build_layers(const calyx_builder *b,
@@ -503,7 +311,8 @@ static calyx_status build_layers(const calyx_builder *b,
     if (allocate_head(&head, &f) != CALYX_OK)
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
     first.items = keys;
-    status = add_layers(b, f, &first, &b->spool,
+    const struct layer_options how = layer_options_of(b);
+    status = add_layers(&how, f, &first, &b->spool,
                         memory_of_next(b->memory_bytes), 0, why);
     if (status == CALYX_OK)
         *out = f;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* O_TMPFILE, mkostemp, pread, posix_fallocate */
-#include "store/temp_file.h"
+#include "build/temp_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
