@@ -41,7 +41,7 @@ file(WRITE ${PROJECT_BINARY_DIR}/not-run "${not_run}")
 
 list(GET levels 0 best)
 # What compares the kernels by itself, or needs none, runs at one level alone.
-set(one_level kernels plan)
+set(one_level kernels parts plan)
 if(sanitizer)
     set(levels ${best} scalar)
     list(REMOVE_DUPLICATES levels)

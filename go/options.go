@@ -81,6 +81,7 @@ const (
 	CanShare     Ability = C.CALYX_CAN_SHARE  // goroutines add without waiting
 	CanStatic    Ability = C.CALYX_CAN_STATIC // made by a Builder only
 	CanRange     Ability = C.CALYX_CAN_RANGE
+	CanParts     Ability = C.CALYX_CAN_PARTS // files made of parts: calyx build --part
 )
 
 // KindCan returns what a kind can do; 0 if there is no such kind.

@@ -583,8 +583,11 @@ typedef struct calyx_builder_options {
     bool file_backed;      /* bits of more than a quarter of memory_bytes are in
                               a temporary file, mapped, instead of in memory:
                               for a filter to be saved. Not with
-                              `filter.memory`                                 */
-    uint64_t reserved[8];  /* 0; see "Compatibility"                          */
+                              `filter.memory`, nor with `parts`               */
+    uint32_t part, parts;  /* build one part of a filter: number `part`, from 1
+                              on, of `parts`; default the whole. See
+                              calyx_join                                      */
+    uint64_t reserved[7];  /* 0; see "Compatibility"                          */
 } calyx_builder_options;
 
 CALYX_API calyx_status calyx_builder_new(const calyx_builder_options *want,
@@ -622,8 +625,56 @@ CALYX_API calyx_status calyx_builder_finish(calyx_builder *b,
 CALYX_API calyx_status calyx_builder_save(calyx_builder *b, const char *path,
                                           calyx_error *why);
 
+/* What the builder makes gets the comment and the properties of this filter. */
+CALYX_API calyx_status calyx_builder_copy_texts(calyx_builder *b,
+                                                const calyx_filter *from,
+                                                calyx_error *why);
+
 /* NULL is allowed. */
 CALYX_API void calyx_builder_free(calyx_builder *b);
+
+/* ---- Files made of parts ------------------------------------------------- */
+
+/*
+ * In kinds with CALYX_CAN_PARTS a key has one place, chosen by the high bits of
+ * its hash. So a range of the hashes is a range of the file: several machines
+ * build one part each, with their share of the memory, and joining copies
+ * bytes.
+ *
+ *     calyx_builder_options want = {.filter = {.capacity = n, .fpr = 0.01},
+ *                                   .part = 3, .parts = 16};
+ *     calyx_builder_new(&want, &b, &why);
+ *     calyx_builder_add_hashes(b, hashes, n, &why); // those of other parts
+ *     calyx_builder_save(b, "ids.3", &why);         // are skipped
+ *     ...
+ *     calyx_join(paths, 16, NULL, "ids.calyx", &why);
+ *
+ * `filter` describes the whole filter, the same for all parts: of fixed size,
+ * not strict, and with `capacity`, the distinct keys of all parts. The filter
+ * has the bytes that calyx_save writes for one to which all keys were added in
+ * the same order (the number of items depends on the order, in a few keys). A
+ * static filter has those of one builder for all keys, if `capacity` is their
+ * exact number; with another number it is as right, and larger or slower.
+ *
+ * A builder of a part can be saved only: calyx_builder_finish and
+ * calyx_builder_merge return CALYX_CANNOT.
+ */
+enum { CALYX_PARTS_MOST = 65536 };
+
+/* The hashes that a builder takes: all, or those of its part. False if there
+ * are none. */
+CALYX_API bool calyx_builder_range(const calyx_builder *b, uint64_t *first,
+                                   uint64_t *last);
+
+/* Make the filter of n part files, in any order, and save it as calyx_save
+ * does. All parts must be there, once, and of one filter (CALYX_MISMATCH); the
+ * error names the file, or the number that is missing. Every byte is compared
+ * with its checksum, and no key is read again: of static kinds, only the hashes
+ * that the first layer bumped, for which `memory_bytes`, `folder` and `threads`
+ * of `how` count (NULL: defaults). No secret key is needed. */
+CALYX_API calyx_status calyx_join(const char *const *parts, size_t n,
+                                  const calyx_builder_options *how,
+                                  const char *path, calyx_error *why);
 
 /* ---- Live: replace a filter while it is queried -------------------------- */
 
@@ -703,8 +754,10 @@ typedef enum calyx_abilities {
     CALYX_CAN_GROW = 1 << 6,      /* options.growth                           */
     CALYX_CAN_SHARE = 1 << 7,     /* options.concurrent: many threads add     */
     CALYX_CAN_STATIC = 1 << 8,    /* built once, from all keys                */
-    CALYX_CAN_RANGE = 1 << 9      /* the high bits of a hash choose the place:
+    CALYX_CAN_RANGE = 1 << 9,     /* the high bits of a hash choose the place:
                                      hashes in order read the bits in order   */
+    CALYX_CAN_PARTS = 1 << 10     /* calyx_join: a key has one place, so that a
+                                     range of the hashes is one of the bytes  */
 } calyx_abilities;
 
 /* A set of calyx_abilities; 0 if there is no kind of this name. calyx_info.can

@@ -793,6 +793,7 @@ static PyObject *abilities(uint32_t can) {
         {CALYX_CAN_GROW, "grow"},
         {CALYX_CAN_SHARE, "share"},
         {CALYX_CAN_STATIC, "static"},
+        {CALYX_CAN_PARTS, "parts"},
     };
     PyObject *const names = PyList_New(0);
     if (!names) return NULL;

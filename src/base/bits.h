@@ -130,6 +130,19 @@ static inline uint64_t scale64(uint64_t hash, uint64_t n) {
 #endif
 }
 
+/* The lowest hash that scale64 takes to this number below n: number * 2^64 / n,
+ * rounded up. n is less than 2^63. Long division, for machines without integers
+ * of 128 bits. */
+static inline uint64_t lowest_scaled64(uint64_t number, uint64_t n) {
+    uint64_t quotient = 0, rest = number;
+    for (int i = 0; i < 64; i++) {
+        rest *= 2;
+        quotient = 2 * quotient + (rest >= n);
+        if (rest >= n) rest -= n;
+    }
+    return quotient + (rest > 0);
+}
+
 static inline uint32_t scale32(uint32_t hash, uint32_t n) {
     return (uint32_t)((uint64_t)hash * n >> 32);
 }

@@ -15,8 +15,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "build/layers.h"
+#include "build/part_file.h"
 #include "build/temp_file.h"
+#include "store/file.h"
 
 struct calyx_builder {
     calyx_options want; /* without pointers to memory of the caller */
@@ -25,8 +26,13 @@ struct calyx_builder {
     uint32_t threads;
     bool file_backed;
     struct hash_spool spool;
-    size_t size;   /* of this struct, with the name of the folder */
-    char folder[]; /* of temporary files */
+    uint32_t part, parts; /* 0: the whole filter */
+    struct part first;    /* of the filter, if that is in parts */
+    struct part_range range;
+    calyx_filter *added; /* has the range alone; NULL for static kinds */
+    uint8_t *block;      /* with the bytes of the range */
+    size_t size;         /* of this struct, with the name of the folder */
+    char folder[];       /* of temporary files */
 };
 
 /* ---- Options ------------------------------------------------------------- */
@@ -49,8 +55,18 @@ static calyx_status check_options(const calyx_builder_options *want,
         return fail(why, CALYX_BAD_ARGUMENT,
                     "file_backed and filter.memory are both given; a filter is "
                     "in one memory");
+    if (want->parts > CALYX_PARTS_MOST || want->part > want->parts ||
+        (want->parts && !want->part))
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "part must be from 1 to parts, and parts at most %d, not "
+                    "%u of %u",
+                    CALYX_PARTS_MOST, want->part, want->parts);
     return check_reserved(want->reserved, sizeof want->reserved / 8,
                           "calyx_builder_options", why);
+}
+
+static bool is_size_decided(const calyx_options *want) {
+    return want->capacity || (want->bits && want->fpr != 0);
 }
 
 /* The options for this number of distinct keys. A kind of segments has a slot
@@ -61,20 +77,41 @@ static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
         keys = b->spool.added;
         if (want.growth == 0 && !want.strict && !want.bits) want.growth = 2;
     }
-    const bool decided = want.capacity || (want.bits && want.fpr != 0);
-    if (b->head.kind->construction || !decided) want.capacity = keys;
-    if (want.capacity == 0 && !decided) want.capacity = 1;
+    if (b->head.kind->construction || !is_size_decided(&want))
+        want.capacity = keys;
+    if (!is_size_decided(&want)) want.capacity = 1;
     return want;
 }
 
+/* All parts must come to the same shape, whatever keys they get. */
+static calyx_status check_parts(const calyx_builder_options *want,
+                                const struct kind *kind, calyx_error *why) {
+    const calyx_options *const filter = &want->filter;
+    if (!want->parts) return CALYX_OK;
+    const calyx_status can =
+        check_can(kind, CALYX_CAN_PARTS, "made of parts", why);
+    if (can != CALYX_OK) return can;
+    if (filter->growth != 0 || filter->strict || filter->concurrent ||
+        want->file_backed)
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "a filter made of parts has a fixed size: it is not "
+                    "strict, concurrent or file_backed, and does not grow");
+    if (!is_size_decided(filter) || (kind->construction && filter->bits))
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "a filter made of parts needs its capacity%s: the distinct "
+                    "keys of all parts",
+                    kind->construction ? ", and no bits" : "");
+    return CALYX_OK;
+}
+
 /* What is wrong is reported before keys are added. */
-static calyx_status plan_head(const calyx_options *want, calyx_filter *head,
+static calyx_status plan_head(const calyx_builder_options *want,
+                              calyx_filter *head, struct part *first,
                               calyx_error *why) {
-    struct part first;
-    calyx_options some = *want;
-    const bool decided = some.capacity || (some.bits && some.fpr != 0);
-    if (!decided) some.capacity = 1000;
-    return plan_filter(&some, head, &first, why);
+    calyx_options some = want->filter;
+    if (!is_size_decided(&some)) some.capacity = 1000;
+    const calyx_status status = plan_filter(&some, head, first, why);
+    return status == CALYX_OK ? check_parts(want, head->kind, why) : status;
 }
 
 /* ---- Begin and end ------------------------------------------------------- */
@@ -88,11 +125,87 @@ static void own_options(calyx_builder *b) {
     if (b->want.memory) b->want.memory = &b->head.memory;
 }
 
+/* ---- One part ------------------------------------------------------------ */
+
+/* A block of the bytes of the range, with room to lie as in the whole body. */
+static size_t block_bytes(const calyx_builder *b) {
+    return (size_t)b->range.bytes + ALIGNMENT;
+}
+
+static uint8_t *range_bytes(const calyx_builder *b) {
+    return b->block + b->range.at % ALIGNMENT;
+}
+
+/* Where the whole body would begin, of which only the range is in memory. No
+ * kernel and no construction touches other bytes than those of its hashes. */
+static uint8_t *body_around_range(const calyx_builder *b) {
+    return (uint8_t *)((uintptr_t)range_bytes(b) - (uintptr_t)b->range.at);
+}
+
+static calyx_status allocate_range(calyx_builder *b, calyx_error *why) {
+    const calyx_memory *const memory = &b->head.memory;
+    if (b->range.bytes < SIZE_MAX - ALIGNMENT)
+        b->block = memory->allocate(memory->context, block_bytes(b), ALIGNMENT);
+    if (b->block) return CALYX_OK;
+    return fail(why, CALYX_NO_MEMORY,
+                "no memory for the %llu bytes of part %u of %u",
+                (unsigned long long)b->range.bytes, b->part, b->parts);
+}
+
+static void release_range(calyx_builder *b) {
+    const calyx_memory *const memory = &b->head.memory;
+    if (b->block) memory->release(memory->context, b->block, block_bytes(b));
+    b->block = NULL;
+}
+
+/* The range belongs to the builder. */
+static calyx_status leave_range(calyx_filter *f, calyx_error *why) {
+    (void)f, (void)why;
+    return CALYX_OK;
+}
+
+/* A filter of the first part, without texts, to be written or added to. */
+static calyx_status borrow_range(const calyx_builder *b, calyx_filter **out,
+                                 calyx_error *why) {
+    calyx_filter head = head_of(&b->head), *f;
+    head.release = leave_range;
+    if (allocate_head(&head, &f) != CALYX_OK)
+        return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
+    if (borrow_part(f, &b->first, body_around_range(b)) != CALYX_OK) {
+        calyx_free(f);
+        return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
+    }
+    *out = f;
+    return CALYX_OK;
+}
+
+/* Keys that are added one by one are added at once, in the order in which they
+ * come; a static part waits for all of them. */
+static calyx_status begin_part(calyx_builder *b, calyx_error *why) {
+    b->range = range_of_part(b->head.kind, &b->first.shape, b->part, b->parts);
+    if (b->head.kind->construction) return CALYX_OK;
+    const calyx_status status = allocate_range(b, why);
+    return status == CALYX_OK ? borrow_range(b, &b->added, why) : status;
+}
+
+static void end_part(calyx_builder *b) {
+    calyx_free(b->added);
+    release_range(b);
+}
+
+bool calyx_builder_range(const calyx_builder *b, uint64_t *first,
+                         uint64_t *last) {
+    *first = b->parts ? b->range.first_hash : 0;
+    *last = b->parts ? b->range.last_hash : UINT64_MAX;
+    return !b->parts || b->range.units.first < b->range.units.end;
+}
+
 calyx_status calyx_builder_new(const calyx_builder_options *want,
                                calyx_builder **out, calyx_error *why) {
     calyx_filter head;
+    struct part first;
     calyx_status status = check_options(want, why);
-    if (status == CALYX_OK) status = plan_head(&want->filter, &head, why);
+    if (status == CALYX_OK) status = plan_head(want, &head, &first, why);
     if (status != CALYX_OK) return status;
 
     const char *const folder = want->folder ? want->folder : temp_folder();
@@ -107,6 +220,9 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
             want->memory_bytes ? want->memory_bytes : MEMORY_DEFAULT,
         .threads = want->threads ? want->threads : 1,
         .file_backed = want->file_backed,
+        .part = want->part,
+        .parts = want->parts,
+        .first = first,
         .size = size,
     };
     strcpy(b->folder, folder);
@@ -114,30 +230,80 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
     const uint32_t copies = head.kind->can & CALYX_CAN_COUNT ? 15 : 1;
     spool_init(&b->spool, &head.memory, spool_hashes(b->memory_bytes),
                b->folder, copies);
-    *out = b;
-    return CALYX_OK;
+    status = b->parts ? begin_part(b, why) : CALYX_OK;
+    if (status == CALYX_OK)
+        *out = b;
+    else
+        calyx_builder_free(b);
+    return status;
 }
 
 void calyx_builder_free(calyx_builder *b) {
     if (!b) return;
     const calyx_memory memory = b->head.memory;
+    end_part(b);
     spool_end(&b->spool);
+    drop_properties(&b->head);
+    if (b->head.comment)
+        memory.release(memory.context, b->head.comment, COMMENT_BYTES);
     memory.release(memory.context, b, b->size);
+}
+
+calyx_status calyx_builder_copy_texts(calyx_builder *b,
+                                      const calyx_filter *from,
+                                      calyx_error *why) {
+    const calyx_status status = copy_texts(&b->head, from);
+    return status == CALYX_OK
+               ? status
+               : fail(why, status, "no memory for the texts of a filter");
 }
 
 /* ---- Adding -------------------------------------------------------------- */
 
 enum { HASHED_AT_ONCE = 1024 };
 
+static calyx_status add_to_part(calyx_builder *b, const uint64_t *hashes,
+                                size_t n, calyx_error *why) {
+    if (!b->added) return spool_add(&b->spool, hashes, n, why);
+    const calyx_status status =
+        calyx_add_hashes(b->added, hashes, n, NULL, NULL);
+    return status == CALYX_OK
+               ? status
+               : fail(why, status, "%s", calyx_status_text(status));
+}
+
+/* Hashes of other parts are left out. */
+static calyx_status select_for_part(calyx_builder *b, const uint64_t *hashes,
+                                    size_t n, calyx_error *why) {
+    uint64_t ours[HASHED_AT_ONCE];
+    calyx_status status = CALYX_OK;
+    for (size_t some; n > 0 && status == CALYX_OK; hashes += some, n -= some) {
+        size_t count = 0;
+        some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
+        for (size_t i = 0; i < some; i++) {
+            ours[count] = hashes[i];
+            count += is_in_range(&b->range, hashes[i]);
+        }
+        status = add_to_part(b, ours, count, why);
+    }
+    return status;
+}
+
+static calyx_status take_hashes(calyx_builder *b, const uint64_t *hashes,
+                                size_t n, calyx_error *why) {
+    return b->parts ? select_for_part(b, hashes, n, why)
+                    : spool_add(&b->spool, hashes, n, why);
+}
+
 calyx_status calyx_builder_add_hashes(calyx_builder *b, const uint64_t *hashes,
                                       size_t n, calyx_error *why) {
-    return spool_add(&b->spool, hashes, n, why);
+    return take_hashes(b, hashes, n, why);
 }
 
 calyx_status calyx_builder_add(calyx_builder *b, const void *key, size_t size,
                                calyx_error *why) {
     const uint64_t hash = b->head.hash->one(&b->head.secret, key, size);
-    return spool_add(&b->spool, &hash, 1, why);
+    return take_hashes(b, &hash, 1, why);
 }
 
 calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
@@ -147,7 +313,7 @@ calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
     for (size_t some; n > 0 && status == CALYX_OK; keys += some, n -= some) {
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
         b->head.hash->many(&b->head.secret, keys, some, n - some, hashes);
-        status = spool_add(&b->spool, hashes, some, why);
+        status = take_hashes(b, hashes, some, why);
     }
     return status;
 }
@@ -161,7 +327,7 @@ calyx_status calyx_builder_add_many_u64(calyx_builder *b,
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
         b->head.hash->numbers(&b->head.secret, b->head.kernel->level, numbers,
                               some, hashes);
-        status = spool_add(&b->spool, hashes, some, why);
+        status = take_hashes(b, hashes, some, why);
     }
     return status;
 }
@@ -174,6 +340,10 @@ static bool have_same_hash(const calyx_filter *a, const calyx_filter *b) {
 calyx_status calyx_builder_merge(calyx_builder *b, calyx_builder *other,
                                  calyx_error *why) {
     if (b == other) return CALYX_OK;
+    if (b->parts || other->parts)
+        return fail(why, CALYX_CANNOT,
+                    "builders of parts cannot be merged: add all keys of a "
+                    "part to one builder");
     if (b->head.kind != other->head.kind)
         return fail(why, CALYX_MISMATCH,
                     "one builder is for a %s filter, the other for %s",
@@ -372,6 +542,58 @@ static calyx_status build_static(const calyx_builder *b,
                 (unsigned long long)(want->bits / 8));
 }
 
+/* ---- Saving a part ------------------------------------------------------- */
+
+static calyx_status save_content(const calyx_builder *b, uint64_t items,
+                                 const struct hash_spool *bumped,
+                                 const char *path, calyx_error *why) {
+    struct part_content content = {.number = b->part,
+                                   .count = b->parts,
+                                   .items = items,
+                                   .range = b->range,
+                                   .body = range_bytes(b),
+                                   .bumped = bumped};
+    calyx_filter *f;
+    calyx_status status = borrow_range(b, &f, why);
+    if (status != CALYX_OK) return status;
+    content.f = f;
+    status = copy_texts(f, &b->head) == CALYX_OK
+                 ? save_by(write_part, &content, path, why)
+                 : fail(why, CALYX_NO_MEMORY, "no memory for texts");
+    calyx_free(f);
+    return status;
+}
+
+/* The lots of the first layer. Those of the next depend on what all parts bump:
+ * calyx_join makes them. */
+static calyx_status save_lots(calyx_builder *b, uint64_t keys, const char *path,
+                              calyx_error *why) {
+    const struct layer_options how = layer_options_of(b);
+    struct hash_spool next;
+    calyx_status status = allocate_range(b, why);
+    if (status != CALYX_OK) return status;
+    spool_init(&next, &b->head.memory,
+               spool_hashes(memory_of_next(b->memory_bytes)), b->folder, 1);
+    status = build_lots(&how, b->head.kind, &b->first.shape, b->range.units,
+                        &b->spool, keys, body_around_range(b), &next, why);
+    if (status == CALYX_OK) status = spool_seal(&next, b->threads, why);
+    if (status == CALYX_OK) status = save_content(b, keys, &next, path, why);
+    spool_end(&next);
+    release_range(b);
+    return status;
+}
+
+static calyx_status save_part(calyx_builder *b, const char *path,
+                              calyx_error *why) {
+    uint64_t keys;
+    if (b->added)
+        return save_content(b, b->added->newest->items, NULL, path, why);
+    calyx_status status = spool_seal(&b->spool, b->threads, why);
+    if (status == CALYX_OK)
+        status = count_spool(&b->spool, b->threads, &keys, why);
+    return status == CALYX_OK ? save_lots(b, keys, path, why) : status;
+}
+
 /* ---- Finishing ----------------------------------------------------------- */
 
 static calyx_status build(const calyx_builder *b, const calyx_options *want,
@@ -400,13 +622,26 @@ static calyx_status build_in_files(const calyx_builder *b, calyx_options want,
 static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
                            calyx_error *why) {
     uint64_t keys;
+    if (b->parts)
+        return fail(why, CALYX_CANNOT,
+                    "part %u of %u is no filter by itself: save it, and join "
+                    "all parts",
+                    b->part, b->parts);
     calyx_status status = spool_seal(&b->spool, b->threads, why);
     if (status == CALYX_OK)
         status = count_spool(&b->spool, b->threads, &keys, why);
     if (status != CALYX_OK) return status;
     const calyx_options want = options_for(b, keys);
-    return in_files ? build_in_files(b, want, keys, out, why)
-                    : build(b, &want, keys, out, why);
+    calyx_filter *f;
+    status = in_files ? build_in_files(b, want, keys, &f, why)
+                      : build(b, &want, keys, &f, why);
+    if (status != CALYX_OK) return status;
+    if (copy_texts(f, &b->head) != CALYX_OK) {
+        calyx_free(f);
+        return fail(why, CALYX_NO_MEMORY, "no memory for texts");
+    }
+    *out = f;
+    return CALYX_OK;
 }
 
 calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,
@@ -417,6 +652,7 @@ calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,
 calyx_status calyx_builder_save(calyx_builder *b, const char *path,
                                 calyx_error *why) {
     calyx_filter *f;
+    if (b->parts) return save_part(b, path, why);
     calyx_status status = finish(b, !b->want.memory, &f, why);
     if (status != CALYX_OK) return status;
     status = calyx_save(f, path, why);

@@ -70,7 +70,7 @@ static calyx_status copy_parts(calyx_filter *to, const calyx_filter *from,
     return CALYX_OK;
 }
 
-static calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
+calyx_status copy_texts(calyx_filter *to, const calyx_filter *from) {
     const calyx_status status =
         from->comment ? calyx_set_comment(to, from->comment) : CALYX_OK;
     return status == CALYX_OK ? copy_properties(to, from) : status;

@@ -95,6 +95,9 @@ calyx_status set_records(struct calyx_filter *f, const uint8_t *bytes,
 calyx_status copy_properties(struct calyx_filter *to,
                              const struct calyx_filter *from);
 void drop_properties(struct calyx_filter *f);
+/* Comment and properties. */
+calyx_status copy_texts(struct calyx_filter *to,
+                        const struct calyx_filter *from);
 void move_properties(struct calyx_filter *f, calyx_move *move, void *context);
 
 /* What options come to: the head of a filter, without parts, and the first. */

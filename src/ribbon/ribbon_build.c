@@ -66,22 +66,10 @@ static uint64_t lots(const struct shape *shape) {
     return (shape->blocks + LOT_GROUPS - 1) / LOT_GROUPS;
 }
 
-/* The lowest hash of a group: group * 2^64 / groups, rounded up. Long division,
- * for machines without integers of 128 bits. */
-static uint64_t first_hash(uint64_t group, uint64_t groups) {
-    uint64_t quotient = 0, rest = group;
-    for (int i = 0; i < 64; i++) {
-        rest *= 2; /* groups are fewer than 2^63 */
-        quotient = 2 * quotient + (rest >= groups);
-        if (rest >= groups) rest -= groups;
-    }
-    return quotient + (rest > 0);
-}
-
 static struct lot lot(const struct shape *shape, uint64_t number) {
     const uint64_t group = number * LOT_GROUPS;
     const uint64_t at = words_at(group, shape);
-    return (struct lot){first_hash(group, shape->blocks), at,
+    return (struct lot){lowest_scaled64(group, shape->blocks), at,
                         flags_at(group, shape) + FLAG_BYTES - at};
 }
 

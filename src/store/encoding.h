@@ -4,6 +4,20 @@
 
 #include "store/format.h"
 
+/* Where the bytes of a body come from that is not in memory: the next `size` of
+ * them, at most CHUNK, in order. */
+struct body_source {
+    calyx_status (*read)(void *context, uint64_t from, uint8_t *buffer,
+                         size_t size, calyx_error *why);
+    void *context;
+};
+
+/* Write a filter as it is described: parts without a body come from the source,
+ * NULL if there are none. */
+calyx_status write_described(const calyx_filter *f, struct description *d,
+                             const struct body_source *source, calyx_put *put,
+                             void *context, calyx_error *why);
+
 calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
                           calyx_put *put, void *context, calyx_error *why);
 

@@ -315,13 +315,13 @@ static bool close_one(int fd) {
     return twin >= 0 && close(twin) == 0;
 }
 
-static calyx_status write_new_file(const calyx_filter *f, struct new_file *new,
-                                   calyx_error *why) {
+static calyx_status write_new_file(write_bytes *write, void *what,
+                                   struct new_file *new, calyx_error *why) {
     struct open_file file = {new->fd, 0};
-    const calyx_status status =
-        write_filter(f, PAGE_ALIGNED, put_in_file, &file, why);
+    const calyx_status status = write(what, put_in_file, &file, why);
     errno = file.error;
-    if (status == CALYX_IO) return fail_os(why, new->path, "write it");
+    if (status == CALYX_IO && errno) return fail_os(why, new->path, "write it");
+    if (status == CALYX_IO) return status; /* of what is read for it */
     if (status != CALYX_OK) return fail_in(why, new->path, status);
     if (!sync_file(new->fd))
         return fail_os(why, new->path, "bring it to the disk");
@@ -342,17 +342,27 @@ static calyx_status publish(struct new_file *new, calyx_error *why) {
     return CALYX_OK;
 }
 
-calyx_status calyx_save(const calyx_filter *f, const char *path,
-                        calyx_error *why) {
+calyx_status save_by(write_bytes *write, void *what, const char *path,
+                     calyx_error *why) {
     struct new_file new;
     calyx_status status = find_target(&new, path, why);
     if (status == CALYX_OK) status = open_new_file(&new, why);
     if (status != CALYX_OK) return status;
 
-    status = write_new_file(f, &new, why);
+    status = write_new_file(write, what, &new, why);
     if (status == CALYX_OK) status = publish(&new, why);
     drop_new_file(&new);
     return status == CALYX_OK ? sync_folder(&new, why) : status;
+}
+
+static calyx_status write_filter_file(void *f, calyx_put *put, void *context,
+                                      calyx_error *why) {
+    return write_filter(f, PAGE_ALIGNED, put, context, why);
+}
+
+calyx_status calyx_save(const calyx_filter *f, const char *path,
+                        calyx_error *why) {
+    return save_by(write_filter_file, (void *)(uintptr_t)f, path, why);
 }
 
 #else
@@ -367,9 +377,22 @@ static calyx_status without_files(calyx_error *why, const char *path,
                 what);
 }
 
+calyx_status save_by(write_bytes *write, void *what, const char *path,
+                     calyx_error *why) {
+    (void)write, (void)what;
+    return without_files(why, path, "save to it");
+}
+
 calyx_status calyx_save(const calyx_filter *f, const char *path,
                         calyx_error *why) {
     (void)f;
+    return without_files(why, path, "save to it");
+}
+
+calyx_status calyx_join(const char *const *parts, size_t n,
+                        const calyx_builder_options *how, const char *path,
+                        calyx_error *why) {
+    (void)parts, (void)n, (void)how;
     return without_files(why, path, "save to it");
 }
 

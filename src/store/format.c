@@ -242,6 +242,11 @@ static calyx_status damaged(calyx_error *why, const char *what) {
 
 calyx_status check_start(const uint8_t start[FIXED_BYTES],
                          uint32_t *header_bytes, calyx_error *why) {
+    /* doc/FORMAT.md: the other files of Calyx differ in one letter. */
+    if (memcmp(start, magic, 3) == 0 && start[3] == 'P')
+        return fail(why, CALYX_DAMAGED,
+                    "not a whole calyx filter, but a part of one: join all "
+                    "parts first");
     if (memcmp(start, magic, sizeof magic) != 0)
         return load32(start + AT_BYTE_ORDER) == BYTE_ORDER_WORD
                    ? damaged(why, "its first 8 bytes are not those of a filter")

@@ -31,19 +31,38 @@ static void put_zeros_to(struct writer *writer, uint64_t at) {
     }
 }
 
-static void put_body(struct writer *writer, const calyx_filter *f,
-                     const uint8_t *body, uint64_t size, uint8_t *copy,
-                     uint8_t *tables, uint64_t *number) {
-    for (uint64_t from = 0; from < size; from += CHUNK) {
+/* A body, or where it comes from if that is NULL. */
+struct body_input {
+    const uint8_t *body;
+    const struct body_source *source;
+    bool shared;
+    uint8_t *copy; /* of a chunk, unless the body is used as it is */
+};
+
+static calyx_status get_chunk(const struct body_input *in, uint64_t from,
+                              size_t n, const uint8_t **chunk,
+                              calyx_error *why) {
+    *chunk = in->body && !in->shared ? in->body + from : in->copy;
+    if (!in->body)
+        return in->source->read(in->source->context, from, in->copy, n, why);
+    if (in->shared) /* has every key added before; its sum fits */
+        peek_bytes(in->copy, in->body + from, n);
+    return CALYX_OK;
+}
+
+static calyx_status put_body(struct writer *writer, const struct body_input *in,
+                             uint64_t size, uint8_t *tables, uint64_t *number,
+                             calyx_error *why) {
+    calyx_status status = CALYX_OK;
+    for (uint64_t from = 0; from < size && status == CALYX_OK; from += CHUNK) {
         const size_t n = chunk_size(size - from);
-        const uint8_t *chunk = body + from;
-        if (is_shared(f)) { /* has every key added before; its sum fits */
-            peek_bytes(copy, chunk, n);
-            chunk = copy;
-        }
+        const uint8_t *chunk;
+        status = get_chunk(in, from, n, &chunk, why);
+        if (status != CALYX_OK) break;
         sum_chunk(chunk, n, tables, number);
         put_bytes(writer, chunk, n);
     }
+    return status;
 }
 
 static void put_chunks(struct writer *writer, const uint8_t *bytes,
@@ -52,12 +71,12 @@ static void put_chunks(struct writer *writer, const uint8_t *bytes,
         put_bytes(writer, bytes + from, chunk_size(size - from));
 }
 
-static calyx_status write_described(const calyx_filter *f,
-                                    struct description *d, calyx_put *put,
-                                    void *context, calyx_error *why) {
+calyx_status write_described(const calyx_filter *f, struct description *d,
+                             const struct body_source *source, calyx_put *put,
+                             void *context, calyx_error *why) {
     const struct file_layout *l = &d->layout;
-    const size_t scratch =
-        (size_t)(l->tables_bytes + (is_shared(f) ? CHUNK : 0));
+    const bool copies = is_shared(f) || source;
+    const size_t scratch = (size_t)(l->tables_bytes + (copies ? CHUNK : 0));
     uint8_t *const tables =
         f->memory.allocate(f->memory.context, scratch, LINE_ALIGNED);
     if (!tables)
@@ -70,10 +89,17 @@ static calyx_status write_described(const calyx_filter *f,
     store_header(d, header);
     put_bytes(&writer, header, l->header_bytes);
     uint64_t number = 0;
-    for (uint32_t i = 0; i < d->parts && !writer.broken; i++) {
+    calyx_status status = CALYX_OK;
+    for (uint32_t i = 0; i < d->parts && !writer.broken && status == CALYX_OK;
+         i++) {
+        const struct body_input in = {d->part[i].body, source, is_shared(f),
+                                      tables + l->tables_bytes};
         put_zeros_to(&writer, l->body_at[i]);
-        put_body(&writer, f, d->part[i].body, l->body_bytes[i],
-                 tables + l->tables_bytes, tables, &number);
+        status = put_body(&writer, &in, l->body_bytes[i], tables, &number, why);
+    }
+    if (status != CALYX_OK) {
+        f->memory.release(f->memory.context, tables, scratch);
+        return status;
     }
     put_zeros_to(&writer, l->tables_at);
     put_chunks(&writer, tables, l->tables_bytes);
@@ -111,7 +137,8 @@ calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
     struct description d;
     lock_table(f);
     calyx_status status = describe(f, alignment, &d, why);
-    if (status == CALYX_OK) status = write_described(f, &d, put, context, why);
+    if (status == CALYX_OK)
+        status = write_described(f, &d, NULL, put, context, why);
     unlock_table(f);
     return status;
 }
@@ -148,7 +175,7 @@ calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
                       (unsigned long long)size,
                       (unsigned long long)d.layout.file_bytes);
     if (status == CALYX_OK)
-        status = write_described(f, &d, put_in_memory, &at, why);
+        status = write_described(f, &d, NULL, put_in_memory, &at, why);
     unlock_table(f);
     return status;
 }

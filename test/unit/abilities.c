@@ -4,11 +4,20 @@
 #include "filter/filter.h"
 #include "support.h"
 
-static const uint32_t ALL = 2 * CALYX_CAN_RANGE - 1;
+static const uint32_t ALL = 2 * CALYX_CAN_PARTS - 1;
 
 static bool plans(calyx_options want) {
     calyx_info info;
     return calyx_plan(&want, &info, NULL) == CALYX_OK;
+}
+
+static bool builds_parts(const char *kind) {
+    const calyx_builder_options want = {
+        .filter = {.kind = kind, .capacity = 50}, .part = 1, .parts = 2};
+    calyx_builder *b = NULL;
+    const bool builds = calyx_builder_new(&want, &b, NULL) == CALYX_OK;
+    calyx_builder_free(b);
+    return builds;
 }
 
 /* The abilities of a kind, by trying. */
@@ -27,6 +36,7 @@ static uint32_t tried(const char *kind) {
         can |= CALYX_CAN_GROW;
     if (plans((calyx_options){.kind = kind, .capacity = 9, .concurrent = true}))
         can |= CALYX_CAN_SHARE;
+    if (builds_parts(kind)) can |= CALYX_CAN_PARTS;
     calyx_free(a);
     calyx_free(b);
     calyx_free(c);
