@@ -1059,7 +1059,8 @@ typedef enum calyx_inline_word {
  * reads them, and knows neither the format nor the kind.
  *
  * The layout comes from the first bytes of the file, as many as it has up to
- * CALYX_HEADER_MOST. No secret key is needed. Free it once.
+ * CALYX_HEADER_MOST. It needs no secret key, but for lookups in a filter that
+ * was made with one. Free it once.
  */
 enum {
     CALYX_HEADER_MOST = 12288, /* no header is longer                    */
@@ -1081,6 +1082,9 @@ CALYX_API void calyx_layout_describe(const calyx_layout *layout,
 CALYX_API bool calyx_layout_part(const calyx_layout *layout, uint32_t number,
                                  calyx_part *part);
 CALYX_API const char *calyx_layout_comment(const calyx_layout *layout);
+/* As calyx_property: NULL if there is none of this name. */
+CALYX_API const char *calyx_layout_property(const calyx_layout *layout,
+                                            const char *name);
 
 /* The sections of the file, in its order; the last is CALYX_SECTION_END, of no
  * bytes. The bytes between two sections are zeros. */
@@ -1118,8 +1122,12 @@ CALYX_API calyx_status calyx_layout_check(calyx_layout *layout, uint32_t index,
  * their number, or 0 if the kind does not know: then read the whole file.
  * calyx_layout_has answers from their bytes, one line after the other: true
  * says that the file has the key. If calyx_layout_continues returns true, look
- * into the next part; else the answer is final. CALYX_WRONG_KEY if the hash
- * needs a secret key, which a layout does not have. */
+ * into the next part; else the answer is final. Hashing returns CALYX_WRONG_KEY
+ * if it needs a secret key: give that to calyx_layout_set_key, which refuses
+ * another one, and ignores it for a filter that has none. */
+CALYX_API calyx_status calyx_layout_set_key(calyx_layout *layout,
+                                            const uint8_t key[16],
+                                            calyx_error *why);
 CALYX_API calyx_status calyx_layout_hash(const calyx_layout *layout,
                                          const void *key, size_t size,
                                          uint64_t *hash);

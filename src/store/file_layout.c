@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "store/encoding.h"
 #include "store/ranges.h"
 #include "store/view.h"
@@ -16,6 +17,7 @@ struct calyx_layout {
     struct description d;
     struct state state; /* generation 0: no slot was sound */
     const uint8_t *tables;
+    bool lacks_key; /* the hash needs a secret key, which was not given */
 };
 
 static calyx_status check_first(const void *bytes, size_t size,
@@ -42,9 +44,15 @@ calyx_status calyx_layout_new(const void *bytes, size_t size,
     *l = (calyx_layout){0};
     struct description *const d = &l->d;
     calyx_status status = check_first(bytes, size, d, why);
-    if (status == CALYX_OK)
-        status = d->head.hash->keyed ? choose_kernel(NULL, &d->head, why)
-                                     : open_head(d, NULL, why);
+    if (status == CALYX_OK) {
+        l->lacks_key = d->head.hash->keyed;
+        d->head.memory = memory_default;
+        status = l->lacks_key ? choose_kernel(NULL, &d->head, why)
+                              : open_head(d, NULL, why);
+    }
+    if (status == CALYX_OK &&
+        set_records(&d->head, d->records, d->records_bytes) != CALYX_OK)
+        status = fail(why, CALYX_NO_MEMORY, "no memory for a layout");
     if (status != CALYX_OK) {
         free(l);
         return status;
@@ -59,7 +67,21 @@ calyx_status calyx_layout_new(const void *bytes, size_t size,
 }
 
 void calyx_layout_free(calyx_layout *l) {
+    if (l) drop_properties(&l->d.head);
     free(l);
+}
+
+calyx_status calyx_layout_set_key(calyx_layout *l, const uint8_t key[16],
+                                  calyx_error *why) {
+    if (!l->d.head.hash->keyed) return CALYX_OK;
+    const struct secret before = l->d.head.secret;
+    const calyx_open_options how = {.key = key};
+    const calyx_status status = open_head(&l->d, &how, why);
+    if (status == CALYX_OK)
+        l->lacks_key = false;
+    else
+        l->d.head.secret = before;
+    return status;
 }
 
 void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
@@ -80,6 +102,10 @@ bool calyx_layout_part(const calyx_layout *l, uint32_t number,
 
 const char *calyx_layout_comment(const calyx_layout *l) {
     return l->d.comment;
+}
+
+const char *calyx_layout_property(const calyx_layout *l, const char *name) {
+    return calyx_property(&l->d.head, name);
 }
 
 /* ---- Sections ------------------------------------------------------------ */
@@ -200,7 +226,7 @@ calyx_status calyx_layout_check(calyx_layout *l, uint32_t index, uint64_t from,
 calyx_status calyx_layout_hash(const calyx_layout *l, const void *key,
                                size_t size, uint64_t *hash) {
     const calyx_filter *const head = &l->d.head;
-    if (head->hash->keyed) return CALYX_WRONG_KEY;
+    if (l->lacks_key) return CALYX_WRONG_KEY;
     *hash = head->hash->one(&head->secret, key, size);
     return CALYX_OK;
 }

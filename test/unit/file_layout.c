@@ -196,6 +196,46 @@ static void a_layout_of_a_keyed_filter_describes_it_without_its_key(
     free_file(&file);
 }
 
+static void a_layout_with_the_secret_key_answers_and_refuses_another_key(
+    void **unused) {
+    (void)unused;
+    static const uint8_t key[16] = "0123456789abcde";
+    static const uint8_t wrong[16] = "0123456789abcdX";
+    struct file file =
+        make_file((calyx_options){.hash = "siphash", .key = key}, 100);
+    calyx_error why;
+    uint64_t hash;
+    assert_int_equal(calyx_layout_set_key(file.layout, wrong, &why),
+                     CALYX_WRONG_KEY);
+    assert_non_null(strstr(why.text, "another secret key"));
+    assert_int_equal(calyx_layout_hash(file.layout, "", 0, &hash),
+                     CALYX_WRONG_KEY);
+    assert_ok(calyx_layout_set_key(file.layout, key, &why));
+    for (uint64_t i = 0; i < 100; i++) assert_true(has_in_pieces(&file, i));
+    /* one that is refused later does not change the hash */
+    assert_int_equal(calyx_layout_set_key(file.layout, wrong, &why),
+                     CALYX_WRONG_KEY);
+    for (uint64_t i = 0; i < 100; i++) assert_true(has_in_pieces(&file, i));
+    free_file(&file);
+}
+
+static void a_layout_has_the_properties_of_the_file(void **unused) {
+    (void)unused;
+    calyx_filter *const f = make_filter((calyx_options){.capacity = 10});
+    assert_ok(calyx_set_property(f, "colour", "red", NULL));
+    const size_t size = (size_t)calyx_encoded_size(f);
+    uint8_t *const bytes = malloc(size);
+    assert_non_null(bytes);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    calyx_layout *layout;
+    assert_ok(calyx_layout_new(bytes, size, &layout, NULL));
+    free(bytes);
+    assert_string_equal(calyx_layout_property(layout, "colour"), "red");
+    assert_null(calyx_layout_property(layout, "size"));
+    calyx_layout_free(layout);
+    calyx_free(f);
+}
+
 static void bytes_that_no_section_has_are_refused(void **unused) {
     (void)unused;
     struct file file = make_file((calyx_options){0}, 100);
@@ -226,6 +266,9 @@ int main(void) {
         cmocka_unit_test(what_is_no_header_has_no_layout),
         cmocka_unit_test(
             a_layout_of_a_keyed_filter_describes_it_without_its_key),
+        cmocka_unit_test(
+            a_layout_with_the_secret_key_answers_and_refuses_another_key),
+        cmocka_unit_test(a_layout_has_the_properties_of_the_file),
         cmocka_unit_test(bytes_that_no_section_has_are_refused),
     };
     return RUN_TESTS(tests);
