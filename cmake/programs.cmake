@@ -36,6 +36,8 @@ if(HAVE_HIREDIS)
     endif()
 endif()
 
+use(CURL curl/curl.h curl "filters by URL, such as check -f https://...")
+
 # Each verb's help is its manual page.
 file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb/verb_*.c)
 list(TRANSFORM verb_sources REPLACE "^.*/verb_(.*)\\.c$" "\\1"

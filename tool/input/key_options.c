@@ -218,6 +218,10 @@ const char *key_options_of(const calyx_filter *f) {
     return calyx_property(f, PROPERTY);
 }
 
+const char *key_options_of_layout(const calyx_layout *layout) {
+    return calyx_layout_property(layout, PROPERTY);
+}
+
 void key_options_set(calyx_filter *f, const char *text) {
     calyx_error why;
     if (calyx_set_property(f, PROPERTY, text, &why) != CALYX_OK)

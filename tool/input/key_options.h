@@ -34,6 +34,7 @@ void key_options_store(calyx_filter *f);
 
 /* What a filter was built with, "" for none; NULL if unknown. */
 const char *key_options_of(const calyx_filter *f);
+const char *key_options_of_layout(const calyx_layout *layout);
 void key_options_set(calyx_filter *f, const char *text);
 
 /* Are there any on the command line? */

@@ -10,6 +10,7 @@
 
 #include "exact/set.h"
 #include "files/filter_file.h"
+#include "http/http_filter.h"
 #include "input/pipeline.h"
 #include "server/query.h"
 #include "server/shards.h"
@@ -17,7 +18,7 @@
 static struct texts names, allow_lists;
 static const char *except_name, *server_url;
 static uint64_t shards;
-static bool invert, count_only, numbered, quiet, show_filter;
+static bool invert, count_only, numbered, quiet, show_filter, verify;
 static uint64_t most = UINT64_MAX;
 
 /* ---- The filters -------------------------------------------------------- */
@@ -27,6 +28,8 @@ typedef uint64_t filter_set;
 enum { MOST_FILTERS = 64 };
 
 static calyx_filter *filters[MOST_FILTERS], *except;
+/* A filter by URL; in its place, the array above has an empty one, to hash. */
+static struct http_filter *http_filters[MOST_FILTERS];
 static bool shares_hash[MOST_FILTERS]; /* with the first */
 static _Atomic uint64_t lines_in[MOST_FILTERS];
 static struct key_set *allowed;
@@ -53,6 +56,17 @@ static bool limited(void) {
     return most != UINT64_MAX;
 }
 
+static size_t http_count(void) {
+    size_t n = 0;
+    for (size_t f = 0; f < names.count; f++) n += http_filters[f] != NULL;
+    return n;
+}
+
+/* Are all lines of a block to be looked up at once, elsewhere? */
+static bool queries_remote(void) {
+    return server_url || http_count() > 0;
+}
+
 /* The filter in the server counts as the first; the one here only hashes, for
  * --allow. */
 static void open_remote(void) {
@@ -70,6 +84,17 @@ static void open_remote(void) {
     names = (struct texts){&name, 1};
 }
 
+static void open_filter(size_t i) {
+    const char *const name = names.text[i];
+    if (!is_http_url(name)) {
+        filters[i] = filter_open(name);
+        if (verify) filter_expect_whole(filters[i], name);
+        return;
+    }
+    http_filters[i] = http_filter_open(name, secret_key(), verify);
+    filters[i] = http_filter_stand_in(http_filters[i], secret_key());
+}
+
 static void open_filters(void) {
     if (!names.count)
         fail("a filter is wanted: calyx check -f FILTER [FILE]..., or "
@@ -79,7 +104,7 @@ static void open_filters(void) {
         fail("at most %d filters can be queried at once, not %zu", MOST_FILTERS,
              names.count);
     for (size_t i = 0; i < names.count; i++) {
-        filters[i] = filter_open(names.text[i]);
+        open_filter(i);
         /* filters with one hash and seed or key agree on this one, too */
         const char *const probe = "calyx";
         shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
@@ -101,30 +126,60 @@ static void use_key_options(void) {
     key_options_use(n + (except != NULL), all_names, all);
 }
 
-/* What the server said of the keys of this block. */
+/* What was said elsewhere of the keys of this block. */
 struct line_answers {
-    bool *found; /* NULL: there is no server */
+    filter_set *sets; /* NULL: there is nothing elsewhere */
     size_t used;
 };
 
 /* Ask for all keys of a block at once: it takes as long as for one. */
-static struct line_answers query_remote(struct text_block *block,
-                                        struct key_batch *batch) {
+static bool *query_server(struct text_block *block, struct key_batch *batch,
+                          size_t *count) {
     struct remote_keys keys = {0};
     batch_start(batch, block);
     while (batch_next(batch, block))
         remote_keys_add(&keys, batch->keys, batch->count);
-    block->ended = 0; /* they are gone through once more */
-    return (struct line_answers){query_keys(&keys), 0};
+    *count = keys.count;
+    return query_keys(&keys);
 }
 
-/* Which filters have each key. It is hashed once for all that hash alike. */
+static bool *query_http(struct text_block *block, struct key_batch *batch,
+                        size_t f, size_t *count) {
+    hash_block(block, batch, filters[f], false);
+    *count = block->lines;
+    bool *const found = alloc_memory(*count + 1);
+    http_filter_has(http_filters[f], block->hashes, *count, found);
+    return found;
+}
+
+static struct line_answers query_remote(struct text_block *block,
+                                        struct key_batch *batch) {
+    struct line_answers answers = {0};
+    for (size_t f = 0; f < names.count; f++) {
+        size_t n;
+        if (!server_url && !http_filters[f]) continue;
+        bool *const found = server_url ? query_server(block, batch, &n)
+                                       : query_http(block, batch, f, &n);
+        block->ended = block->lines = 0; /* they are gone through once more */
+        if (!answers.sets) {
+            answers.sets = alloc_memory((n + 1) * sizeof *answers.sets);
+            memset(answers.sets, 0, n * sizeof *answers.sets);
+        }
+        for (size_t i = 0; i < n; i++)
+            answers.sets[i] |= (filter_set)found[i] << f;
+        free(found);
+    }
+    return answers;
+}
+
+/* Which filters here have each key. It is hashed once for all that hash alike.
+ */
 static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
     bool found[BATCH_ROOM];
     uint64_t hashes[BATCH_ROOM];
     calyx_hash_many(filters[0], keys, n, hashes);
-    memset(sets, 0, n * sizeof *sets);
     for (size_t f = 0; f < names.count; f++) {
+        if (http_filters[f]) continue;
         if (shares_hash[f])
             calyx_has_hashes(filters[f], hashes, n, found);
         else
@@ -149,17 +204,15 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
 static void select_lines(const calyx_key *keys, size_t n,
                          struct line_answers *answers, bool *chosen,
                          filter_set *sets) {
-    if (!answers->found && names.count == 1 && !show_filter && !allowed &&
+    if (!answers->sets && names.count == 1 && !show_filter && !allowed &&
         !except) {
         calyx_has_many(filters[0], keys, n, chosen);
         for (size_t i = 0; i < n; i++) chosen[i] = chosen[i] != invert;
         return;
     }
-    if (answers->found)
-        for (size_t i = 0; i < n; i++)
-            sets[i] = answers->found[answers->used++];
-    else
-        ask(keys, n, sets);
+    for (size_t i = 0; i < n; i++)
+        sets[i] = answers->sets ? answers->sets[answers->used++] : 0;
+    if (!server_url) ask(keys, n, sets);
     if (allowed || except) take_back(keys, n, sets);
     for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
 }
@@ -286,7 +339,7 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
     filter_set sets[BATCH_ROOM];
     uint64_t number = block->line;
     struct line_answers answers = {0};
-    if (server_url) answers = query_remote(block, batch);
+    if (queries_remote()) answers = query_remote(block, batch);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         select_lines(batch->keys, batch->count, &answers, chosen, sets);
@@ -298,7 +351,7 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
         else
             put_plain(block, batch, chosen);
     }
-    free(answers.found);
+    free(answers.sets);
 }
 
 /* All lines of this block have been looked up by now, and none is printed. */
@@ -343,6 +396,36 @@ static double expected_rate(void) {
     return 1 - none;
 }
 
+static struct http_traffic all_traffic(void) {
+    struct http_traffic all = {0};
+    for (size_t f = 0; f < names.count; f++) {
+        if (!http_filters[f]) continue;
+        const struct http_traffic one = http_filter_traffic(http_filters[f]);
+        all.requests += one.requests;
+        all.bytes += one.bytes;
+    }
+    return all;
+}
+
+/* The rate is that of the bits, which are known only of filters here. */
+static void report_all(const struct input_totals *totals) {
+    const struct http_traffic traffic = all_traffic();
+    struct figure figures[4] = {
+        {"keys", (double)totals->lines, true},
+        {"selected", (double)selected, true},
+    };
+    size_t n = 2;
+    if (!queries_remote())
+        figures[n++] = (struct figure){"expected_rate", expected_rate(), false};
+    if (http_count()) {
+        figures[n++] =
+            (struct figure){"http_requests", (double)traffic.requests, true};
+        figures[n++] =
+            (struct figure){"http_bytes", (double)traffic.bytes, true};
+    }
+    report(totals, figures, n);
+}
+
 static int run(int count, char **files) {
     if (limited() && count_only && show_filter)
         fail("--max-count does not go with --count and --filter-name");
@@ -351,6 +434,8 @@ static int run(int count, char **files) {
         open_remote();
     else
         open_filters();
+    if (except_name && is_http_url(except_name))
+        fail("--except wants a file, not a URL");
     if (except_name) except = filter_open(except_name);
     use_key_options();
     if (most == 0) {
@@ -369,15 +454,10 @@ static int run(int count, char **files) {
     const struct input_totals totals = run_pipeline(&stages, count, files);
     output_close(stages.output);
     if (count_only && !quiet) print_counts();
-    if (wants_report()) {
-        const struct figure figures[] = {
-            {"keys", (double)totals.lines, true},
-            {"selected", (double)selected, true},
-            {"expected_rate", server_url ? 0 : expected_rate(), false},
-        };
-        report(&totals, figures, server_url ? 2 : 3);
-    }
+    if (wants_report()) report_all(&totals);
     if (server_url) query_close();
+    for (size_t f = 0; f < names.count; f++)
+        if (http_filters[f]) http_filter_close(http_filters[f]);
     if (totals.unread && !(quiet && selected)) return EXIT_TROUBLE;
     return selected ? EXIT_YES : EXIT_NO;
 }
@@ -386,8 +466,9 @@ static const struct group options = {
     "Options",
     (const struct verb_option[]){
         {'f', "filter", "FILTER",
-         "Query this filter. May be given several times: a line is selected if "
-         "any of them may have it.",
+         "Query this filter: a file, or a URL, http:// or https://. May be "
+         "given "
+         "several times: a line is selected if any of them may have it.",
          parse_texts, &names},
         {0, "server", "URL",
          "Query the filter under this key of a server; 'calyx help push' "
@@ -423,6 +504,11 @@ static const struct group options = {
          "Answer no for the lines of LIST, an exact list of known false "
          "positives. Its lines have the form of the input.",
          parse_texts, &allow_lists},
+        {0, "verify", NULL,
+         "Of a filter by URL, read ranges of 64 KiB instead of single places, "
+         "and compare each with its checksum. Of a file, compare all of it "
+         "first.",
+         parse_flag, &verify},
         {0, "except", "FILTER",
          "Answer no for what this filter may have, whatever the others say.",
          parse_text, &except_name},
@@ -453,6 +539,18 @@ const struct verb verb_check = {
             "If a file cannot be read, an error message says so and the others "
             "are still read. The exit status is then 2, unless -q found a "
             "match.",
+            "A filter by URL is not downloaded: for each line its place in the "
+            "file is read, about 64 bytes for most kinds, up to 256 places at "
+            "a time. The server must send byte ranges and an ETag or "
+            "Last-Modified. The header is checked by its checksum, and a "
+            "change of the file on the server is an error; so are answers that "
+            "are not the bytes requested. Without --verify, damage within the "
+            "bits is found only where whole ranges of 64 KiB were read; TLS "
+            "vouches for the way and the ETag for the version, not for the "
+            "server's disk. A user and password may stand in the URL; "
+            "CALYX_TLS_CA, CALYX_TLS_CERT and CALYX_TLS_KEY name files as "
+            "'calyx help push' says, and CALYX_HTTP_TIMEOUT is the time to "
+            "wait for a server that is silent, 30s by default.",
             "With --server, a missing or incomplete filter is an error, not a "
             "no. If a connection breaks or a cluster fails over, check waits "
             "and queries again.",
@@ -468,6 +566,8 @@ const struct verb verb_check = {
              "whole lines, by their first field"},
             {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
              "which of two lists may have each line, but for a third"},
+            {"calyx check -f https://example.com/bad.calyx urls.txt",
+             "query a filter on a web server, without downloading it"},
             {"calyx check --server redis://localhost/seen -v new.txt",
              "query a filter in a server"},
             {"calyx check -q -f seen.calyx new.txt && echo some",

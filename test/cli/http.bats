@@ -1,0 +1,428 @@
+# Filters by URL: check -f https://host/ids.calyx
+load common
+
+# ---- Servers ------------------------------------------------------------------
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return 2
+    : "${CALYX:=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)/build/calyx}"
+    mkdir www
+    openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem 2>/dev/null
+    seq 1 20000 | "$CALYX" build -p 0.1% -o www/line.calyx
+    start_odd_server
+    start_nginx
+}
+
+teardown_file() {
+    kill "$(cat "$BATS_FILE_TMPDIR/odd.pid")" "$(cat "$BATS_FILE_TMPDIR/nginx.pid")"
+}
+
+start_odd_server() {
+    : >requests
+    python3 "$BATS_TEST_DIRNAME/odd_server.py" www requests >odd.port 3>&- &
+    echo $! >odd.pid
+    for _ in $(seq 600); do [ -s odd.port ] && return; sleep 0.1; done
+    return 1
+}
+
+# nginx cannot choose a free port by itself: try some.
+start_nginx() {
+    for _ in 1 2 3 4 5; do
+        python3 -c 'import socket
+for _ in 1, 2:
+    s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' >ports
+        { read -r plain; read -r tls; } <ports
+        write_nginx_conf >nginx.conf
+        nginx -p "$PWD" -c nginx.conf 2>nginx.err 3>&- && break
+    done
+    echo "http://localhost:$plain" >plain.url
+    echo "https://localhost:$tls" >tls.url
+    for _ in $(seq 600); do [ -s nginx.pid ] && return; sleep 0.1; done
+    return 1
+}
+
+write_nginx_conf() {
+    cat <<EOF
+user $(id -un);
+pid nginx.pid;
+error_log nginx.err;
+events { worker_connections 1024; }
+http {
+    log_format counts '\$uri \$status \$server_protocol \$connection \$body_bytes_sent \$bytes_sent';
+    access_log access.log counts;
+    client_body_temp_path tmp_body; proxy_temp_path tmp_proxy; fastcgi_temp_path tmp_fastcgi;
+    uwsgi_temp_path tmp_uwsgi; scgi_temp_path tmp_scgi;
+    server { listen 127.0.0.1:$plain; root www; }
+    server {
+        listen 127.0.0.1:$tls ssl http2; root www;
+        ssl_certificate cert.pem; ssl_certificate_key key.pem;
+        location = /downgrade { return 302 http://localhost:$plain/line.calyx; }
+        location /private/ { alias www/; auth_basic calyx; auth_basic_user_file users; }
+    }
+}
+EOF
+    echo "rose:{PLAIN}thorn" >users
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 2
+    needs_curl
+    www=$BATS_FILE_TMPDIR/www
+    odd=http://127.0.0.1:$(cat "$BATS_FILE_TMPDIR/odd.port")
+    plain=$(cat "$BATS_FILE_TMPDIR/plain.url")
+    tls=$(cat "$BATS_FILE_TMPDIR/tls.url")
+    export CALYX_TLS_CA=$BATS_FILE_TMPDIR/cert.pem
+    seq 19990 20020 >lines
+}
+
+# Skip for a calyx that was built without libcurl, where that is meant.
+needs_curl() {
+    [ -n "${CALYX_SPARE:-}" ] || return 0
+    run_calyx check -f http://localhost/x.calyx /dev/null
+    complains "this calyx was built without libcurl" || return 0
+    is_status 2
+    skip "built without libcurl"
+}
+
+# refuses MODE TEXT: exit 2, that text, and no line on standard output
+refuses() {
+    run_calyx check -f "$odd/$1/line.calyx" lines
+    is_status 2 && complains "$2" && prints || { echo "mode $1" >&2; return 1; }
+}
+
+# answers URL OPTION...: as the file does
+answers() {
+    local url=$1 file
+    shift
+    file=$www/${url##*/}
+    run_calyx check -f "$url" "$@"
+    quiet
+    local said=$status
+    mv out by_url
+    run_calyx check -f "$file" "$@"
+    [ "$said" -eq "$status" ]
+    cmp by_url out
+}
+
+# Figures of nginx: lines of its log about a file
+log_of() { grep "^/$1 " "$BATS_FILE_TMPDIR/access.log"; }
+
+# ---- Answers -------------------------------------------------------------------
+
+@test "every kind that knows its places answers by URL as the file does" {
+    seq 1 3000 >keys
+    seq 2900 6000 >ask
+    for kind in $("$CALYX" plan --json -n 10 -p 1% | jq -r '.kinds[].kind'); do
+        "$CALYX" build --kind $kind -p 1% -o "$www/$kind-k.calyx" keys
+        run_calyx check -f "$plain/$kind-k.calyx" /dev/null
+        if [ "$status" -eq 2 ]; then
+            complains "a lookup in a $kind filter learns what to read only while it reads; download the file"
+            continue
+        fi
+        answers "$plain/$kind-k.calyx" ask
+        answers "$plain/$kind-k.calyx" -v -n ask
+        answers "$plain/$kind-k.calyx" --verify -c ask
+        echo $kind >>did
+    done
+    [ "$(wc -l <did)" -ge 6 ]
+}
+
+@test "a grown filter by URL answers from all its parts" {
+    # with a long comment and many options the header has over 4096 bytes
+    seq 1 9000 | "$CALYX" build -n 1 --growth 1.25 -p 1% --comment "$(seq -s ' ' 250)" \
+        -k "1$(printf ',1%.0s' $(seq 1400))" -o "$www/long.calyx"
+    [ "$(od -A n -t u4 -j 32 -N 4 "$www/long.calyx")" -gt 4096 ]
+    seq 1 7 12000 >ask
+    answers "$plain/long.calyx" ask
+    seq 1 20000 | "$CALYX" build -n 100 --growth 2 -p 1% -o "$www/grown.calyx"
+    seq 1 7 25000 >ask
+    answers "$tls/grown.calyx" ask
+    echo 3 >one
+    answers "$tls/grown.calyx" one
+}
+
+@test "filters by URL and from files mix, and lines keep their order" {
+    seq 20001 20010 | "$CALYX" build -p 1e-6 -o more.calyx
+    run_calyx check -H -f more.calyx -f "$plain/line.calyx" -f "$tls/line.calyx" lines
+    is_status 0
+    cp out mixed
+    ln -sf "$www/line.calyx" a.calyx
+    ln -sf "$www/line.calyx" b.calyx
+    "$CALYX" check -H -f more.calyx -f a.calyx -f b.calyx lines |
+        sed "s|^a.calyx|$plain/line.calyx|; s|^b.calyx|$tls/line.calyx|" >wanted
+    cmp mixed wanted
+}
+
+@test "more lines than one block come out as from the file, and bytes are not read twice" {
+    seq 1 3 300000 >many
+    answers "$tls/line.calyx" many
+    size=$(stat -c %s "$www/line.calyx")
+    run_calyx check -c --json-stats figures -f "$plain/line.calyx" many
+    is_status 0
+    jq -e ".http_bytes < 3 * $size + 40000" figures
+}
+
+@test "no line, no request for bits; -q and -m stop as with a file" {
+    run_calyx check --json-stats figures -f "$plain/line.calyx" /dev/null
+    is_status 1
+    jq -e '.http_requests == 2' figures
+    run_calyx check -q -f "$plain/line.calyx" lines
+    is_status 0
+    answers "$plain/line.calyx" -m 3 lines
+    run_calyx check -f "$plain/line.calyx" <(echo absent)
+    is_status 1
+    prints
+}
+
+@test "the options for keys come with a filter by URL" {
+    printf 'a:Rose\nb:Iris\n' | "$CALYX" build -k 2 -t : -i -p 1e-6 -o "$www/fields.calyx"
+    run_calyx check -f "$plain/fields.calyx" <(printf 'x:ROSE\ny:lily\n')
+    is_status 0
+    prints x:ROSE
+    quiet
+}
+
+@test "a filter by URL with a secret key wants that key" {
+    head -c 16 /dev/urandom >key
+    head -c 16 /dev/urandom >other
+    "$CALYX" build --key-file key -p 1e-6 -o "$www/keyed.calyx" lines
+    run_calyx check --key-file key -f "$tls/keyed.calyx" lines
+    is_status 0
+    cmp out lines
+    run_calyx check --key-file other -f "$tls/keyed.calyx" lines
+    is_status 2
+    complains "it was made with another secret key"
+    run_calyx check -f "$tls/keyed.calyx" lines
+    is_status 2
+    complains "it was made with a secret key; give the key to open it"
+}
+
+# ---- How much is read ---------------------------------------------------------
+
+@test "1,000 keys by HTTP/2 and a link of 20 ms take 1,002 requests and 200 kB of the file" {
+    seq 1 1000 | "$CALYX" build -n 8e6 -p 1% -o "$www/ten_megabytes.calyx"
+    touch -d "1 hour ago" "$www/ten_megabytes.calyx"
+    seq 501 1500 >ask
+    python3 "$BATS_TEST_DIRNAME/slow_link.py" "${tls##*:}" 10 counts >link.port 3>&- &
+    link=$!
+    await test -s link.port
+    answers "https://localhost:$(cat link.port)/ten_megabytes.calyx" ask
+    await test -s counts
+    kill $link
+    # one connection, or two, and nothing but ranges
+    log_of ten_megabytes.calyx >log
+    awk '{ n++; bytes += $5; from[$4] } $2 != 206 || $3 != "HTTP/2.0" { odd++ }
+        END { print n, bytes, length(from), odd + 0
+              exit !(n <= 1002 && bytes <= 200000 && length(from) <= 2 && !odd) }' log
+    # nginx has about 180 bytes of headers in each answer
+    awk '{ print; exit $2 > 300000 }' counts
+}
+
+@test "a server with HTTP/1.1 gets 64 requests at a time" {
+    seq 1 1000 | "$CALYX" build -n 8e6 -p 1% -o "$www/wide.calyx"
+    seq 1 400 >ask
+    run_calyx check -c --json-stats figures -f "$odd/right/wide.calyx" ask
+    n=$(($(jq .http_requests figures) - 2))
+    [ $n -gt 300 ]
+    # that is ceil(n / 64) round trips behind the first two, or no answer at all
+    run_calyx check -c -f "$odd/together/wide.calyx?64-$n" ask
+    is_status 0
+    prints 400
+}
+
+@test "places that are near each other are read by one request" {
+    seq 1 100 | "$CALYX" build -p 1% -o "$www/tiny.calyx"
+    touch -d "1 hour ago" "$www/tiny.calyx" # the slots of a new one are read twice
+    run_calyx check -c --json-stats figures -f "$plain/tiny.calyx" lines
+    jq -e '.http_requests <= 4' figures
+}
+
+# ---- Damage -------------------------------------------------------------------
+
+# damage FILE: another body byte of each line of 64 bytes
+damage() {
+    python3 - "$1" <<'EOF'
+import struct, sys
+with open(sys.argv[1], "r+b") as f:
+    content = bytearray(f.read())
+    body, size = struct.unpack_from("<QQ", content, 128 + 40) # of the first part
+    for at in range(body, body + size, 64):
+        content[at] ^= 0xff
+    f.seek(0)
+    f.write(content)
+EOF
+}
+
+@test "--verify finds damage in the bits of a filter by URL" {
+    seq 1 100000 | "$CALYX" build -p 1% -o "$www/bad.calyx"
+    damage "$www/bad.calyx"
+    echo 7 >one
+    run_calyx check --verify -f "$tls/bad.calyx" one
+    is_status 2
+    complains "do not match their checksum"
+    prints
+    run_calyx check --verify -f "$www/bad.calyx" one
+    is_status 2
+    complains "do not match their checksum"
+}
+
+@test "damage is found without --verify where whole ranges were read" {
+    seq 1 1000 | "$CALYX" build -p 1% -o "$www/small.calyx"
+    seq 1 1000 >ask
+    answers "$plain/small.calyx" ask
+    damage "$www/small.calyx"
+    run_calyx check -f "$plain/small.calyx" ask
+    is_status 2
+    complains "do not match their checksum"
+    prints
+}
+
+@test "a header, a size or slots that are damaged are refused" {
+    cp "$www/line.calyx" whole
+    size=$(stat -c %s whole)
+    head -c $((size - 64)) whole >"$www/cut.calyx"
+    run_calyx check -f "$plain/cut.calyx" lines
+    is_status 2
+    complains "damaged: it has $((size - 64)) bytes, and its header says $size"
+    (head -c 100 whole; printf X; tail -c +102 whole) >"$www/header.calyx"
+    run_calyx check -f "$plain/header.calyx" lines
+    is_status 2
+    complains "damaged"
+    (head -c $((size - 1024)) whole; head -c 1024 /dev/zero) >"$www/slots.calyx"
+    run_calyx check -f "$plain/slots.calyx" lines
+    is_status 2
+    complains "neither of its slots is sound"
+    echo "no filter" >"$www/text.calyx"
+    run_calyx check -f "$plain/text.calyx" lines
+    is_status 2
+    complains "not a calyx filter"
+    : >"$www/nothing.calyx"
+    run_calyx check -f "$plain/nothing.calyx" lines
+    is_status 2
+}
+
+# replaced SERVER DATE DATE: these are the times of the file and of the next
+replaced() {
+    server=$1
+    seq 1 1000 | "$CALYX" build -p 1% --force -o "$www/changing.calyx"
+    seq 5001 6000 | "$CALYX" build -p 1% --force -o next.calyx
+    touch -d "$2" "$www/changing.calyx"
+    touch -d "$3" next.calyx
+    : >"$BATS_FILE_TMPDIR/access.log"
+    rm -f feed
+    mkfifo feed
+    "$CALYX" check -f "$server/changing.calyx" feed >out 2>err 3>&- &
+    pid=$!
+    exec 9<>feed # does not wait for a reader
+    # its header and slots are read before any line
+    await sh -c "[ \$(grep -c '^/changing.calyx 206' '$BATS_FILE_TMPDIR/access.log') = 2 ]"
+    mv next.calyx "$www/changing.calyx"
+    seq 1 1000 >&9
+    exec 9>&-
+    status=0
+    wait $pid || status=$?
+    is_status 2
+    complains "the file has changed on the server while it was queried"
+    prints
+}
+
+@test "a file that is replaced while it is queried is an error, not a no" {
+    for server in $plain $tls; do
+        replaced $server "1 hour ago" "1 minute ago"
+    done
+}
+
+@test "a file that is replaced within a second, with the same size, is noticed" {
+    # nginx's ETag is the same then; the time is a bit ahead for slow machines
+    soon=$(date -d "5 minutes")
+    replaced $plain "$soon" "$soon"
+}
+
+# ---- Servers that answer otherwise ---------------------------------------------
+
+@test "a server without ranges is refused" {
+    refuses whole "the server does not send ranges of it: to a request for some bytes it answers with all (200 instead of 206)"
+    refuses later-whole "the server does not send ranges of it"
+}
+
+@test "an answer that is not the range asked for is refused" {
+    for when in "" later-; do
+        refuses ${when}other-range "the server sent another range than bytes"
+        refuses ${when}no-range "the server sent another range than bytes"
+        refuses ${when}unknown-size "the server sent another range than bytes"
+        refuses ${when}endless-number "the server sent another range than bytes"
+        refuses ${when}short "bytes that it announced"
+        refuses ${when}empty "the server sent 0 of the"
+        refuses ${when}long "more than the"
+        refuses ${when}huge "more than the"
+        refuses ${when}gzip "the server sends it compressed (Content-Encoding)"
+        refuses ${when}status-418 "the server answers with status 418"
+    done
+    refuses other-size "damaged: it has"
+    refuses later-other-size "the file has changed on the server"
+}
+
+@test "a change is noticed by ETag, by date, and by servers that ignore If-Match" {
+    refuses later-other-etag "the file has changed on the server while it was queried"
+    refuses other-date "the file has changed on the server while it was queried"
+    refuses no-validator "the server sends neither ETag nor Last-Modified"
+    refuses long-etag "its ETag or Last-Modified has over 511 bytes"
+    answers "$odd/by-date/line.calyx" lines
+    answers "$odd/weak-etag/line.calyx" lines
+}
+
+@test "a request that fails for a moment is sent again, four times at most" {
+    answers "$odd/status-503-twice/line.calyx" lines
+    answers "$odd/cut-twice/line.calyx" lines
+    refuses status-503 "the server answers with status 503; tried 4 times"
+    refuses later-status-500 "the server answers with status 500; tried 4 times"
+    refuses cut "tried 4 times"
+    [ "$(grep -c '^/status-503/' "$BATS_FILE_TMPDIR/requests")" = 4 ]
+}
+
+@test "a server that is silent, out of reach or without the file is named" {
+    CALYX_HTTP_TIMEOUT=1s refuses silent "tried 4 times"
+    CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, not '0'"
+    run_calyx check -f "$plain/none.calyx" lines
+    is_status 2
+    complains "$plain/none.calyx: there is no such file on the server (404)"
+    run_calyx check -f http://127.0.0.1:1/x.calyx lines
+    is_status 2
+    complains "http://127.0.0.1:1/x.calyx: "
+    run_calyx check -f http://no.such.host.invalid/x.calyx lines
+    is_status 2
+    complains "no.such.host.invalid"
+}
+
+@test "redirects are followed, but not for ever, and not away from TLS" {
+    answers "$odd/redirect/line.calyx" lines
+    [ "$(grep -c '^/redirect/' "$BATS_FILE_TMPDIR/requests")" = 1 ]
+    refuses loop "redirects"
+    run_calyx check -f "$tls/downgrade" lines
+    is_status 2
+    complains "http"
+    prints
+}
+
+@test "a server that no authority vouches for is refused" {
+    unset CALYX_TLS_CA
+    run_calyx check -f "$tls/line.calyx" lines
+    is_status 2
+    complains "CALYX_TLS_CA names a file or folder of the authorities to trust"
+    prints
+}
+
+@test "a password in the URL is sent and never shown" {
+    answers "${tls/:\/\//://rose:thorn@}/private/line.calyx" lines
+    run_calyx check -f "${tls/:\/\//://rose:nettle@}/private/line.calyx" lines
+    is_status 2
+    complains "the server refuses to send it (401)"
+    ! grep -q nettle err
+}
+
+@test "--except wants a file" {
+    run_calyx check -f "$www/line.calyx" --except "$plain/line.calyx" lines
+    is_status 2
+    complains "--except wants a file, not a URL"
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""A web server that answers range requests as its URL says, right or wrong.
+
+    odd_server.py FOLDER LOG
+
+http://127.0.0.1:PORT/MODE/FILE serves FOLDER/FILE. Prints its port, and writes
+one line for each request to LOG: its path and its Range. A mode that begins
+with "later-" holds for all requests but the first for a file, which have an
+If-Match. The modes are the methods of Odd below.
+"""
+import http.server
+import os
+import sys
+import threading
+
+FOLDER, LOG = sys.argv[1:]
+ETAG = '"one"'
+lock = threading.Condition()
+log = open(LOG, "a", buffering=1, encoding="ascii")
+seen = {}
+waiting = {}
+
+
+class Odd(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        mode, name = self.path.lstrip("/").split("/", 1)
+        with lock:
+            log.write(f"{self.path} {self.headers.get('Range')}\n")
+            self.number = seen[self.path] = seen.get(self.path, 0) + 1
+        if mode.startswith("later-"):
+            mode = mode[6:] if self.headers.get("If-Match") else "right"
+        path = os.path.join(FOLDER, name.split("?")[0])
+        self.total = os.path.getsize(path)
+        first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+        self.first, self.last = int(first), min(int(last), self.total - 1)
+        with open(path, "rb") as file:
+            file.seek(self.first)
+            self.body = file.read(self.last - self.first + 1)
+        getattr(self, mode.replace("-", "_"))()
+
+    def answer(self, status=206, body=None, length=None, **headers):
+        """What is wrong is given; a header of None is left out."""
+        body = self.body if body is None else body
+        usual = {"Content_Range": f"bytes {self.first}-{self.last}/{self.total}",
+                 "ETag": ETAG, "Content_Length": length or len(body)}
+        self.send_response(status)
+        for name, value in (usual | headers).items():
+            if value is not None:
+                self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def right(self):
+        self.answer()
+
+    def whole(self):  # a server without ranges
+        self.answer(200, Content_Range=None, length=1 << 40)
+        self.close_connection = True
+
+    def empty(self):
+        self.answer(206, b"")
+
+    def short(self):
+        self.answer(body=self.body[:-1])
+
+    def long(self):
+        self.answer(body=self.body + b"more")
+
+    def huge(self):
+        self.answer(length=1 << 60)
+        try:
+            while True:
+                self.wfile.write(bytes(1 << 16))
+        except ConnectionError:
+            self.close_connection = True
+
+    def cut(self):
+        self.answer(body=self.body[:-1], length=len(self.body))
+        self.close_connection = True
+
+    def cut_twice(self):
+        self.cut() if self.number in (2, 3) else self.answer()
+
+    def other_range(self):
+        self.answer(Content_Range=f"bytes {self.first + 64}-{self.last + 64}/{self.total + 64}")
+
+    def no_range(self):
+        self.answer(Content_Range=None)
+
+    def unknown_size(self):
+        self.answer(Content_Range=f"bytes {self.first}-{self.last}/*")
+
+    def other_size(self):
+        self.answer(Content_Range=f"bytes {self.first}-{self.last}/{self.total + 64}")
+
+    def endless_number(self):
+        self.answer(Content_Range=f"bytes {self.first}-{self.last}/{'9' * 40}")
+
+    def gzip(self):
+        self.answer(Content_Encoding="gzip")
+
+    def other_etag(self):  # ignores If-Match
+        self.answer(ETag='"two"')
+
+    def weak_etag(self):
+        self.answer(ETag='W/"one"')
+
+    def long_etag(self):
+        self.answer(ETag='"' + 600 * "x" + '"')
+
+    def by_date(self):
+        date = "Tue, 01 Jul 2025 10:00:00 GMT"
+        if self.headers.get("If-Unmodified-Since", date) != date:
+            self.answer(412, b"")
+        else:
+            self.answer(ETag=None, Last_Modified=date)
+
+    def other_date(self):
+        seconds = min(self.number, 50)
+        self.answer(ETag=None, Last_Modified=f"Tue, 01 Jul 2025 10:00:{seconds:02} GMT")
+
+    def no_validator(self):
+        self.answer(ETag=None)
+
+    def status_500(self):
+        self.answer(500, b"no")
+
+    def status_503(self):
+        self.answer(503, b"no")
+
+    def status_503_twice(self):
+        self.answer(503, b"no") if self.number in (2, 3) else self.answer()
+
+    def status_418(self):
+        self.answer(418, b"no")
+
+    def redirect(self):
+        self.answer(302, b"", Location=self.path.replace("redirect", "right"))
+
+    def loop(self):
+        self.answer(302, b"", Location=self.path)
+
+    def silent(self):
+        with lock:
+            lock.wait(600)
+
+    def together(self):
+        """FILE?N-M: M requests follow the first two; answers only when N of them
+        wait at the same time, or all that are left."""
+        if self.number <= 2:
+            self.answer()
+            return
+        at_once, left = map(int, self.path.split("?")[1].split("-"))
+        with lock:
+            state = waiting.setdefault(self.path, {"here": 0, "left": left, "round": 0})
+            state["here"] += 1
+            mine = state["round"]
+            if state["here"] == min(at_once, state["left"]):
+                state["left"] -= state["here"]
+                state["here"] = 0
+                state["round"] += 1
+                lock.notify_all()
+            good = lock.wait_for(lambda: state["round"] > mine, 120)
+        self.answer() if good else self.answer(418, b"alone")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, request, client_address):
+        pass  # the client may go at any time
+
+
+server = Server(("127.0.0.1", 0), Odd)
+print(server.server_port, flush=True)
+server.serve_forever()

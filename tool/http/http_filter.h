@@ -1,0 +1,35 @@
+/*
+ * A filter in a file on a web server, queried without downloading it. The
+ * library says which bytes answer a hash (calyx_layout); this file reads them,
+ * many at a time, and keeps up to 32 MiB of them.
+ *
+ * Header and slots are checked when it is opened. Bits are compared with their
+ * checksums where a whole range of 64 KiB was read, or with `verify`, which
+ * reads such ranges whole. All failures end the process, so no answer comes
+ * from bytes that are known to be wrong.
+ */
+#ifndef CALYX_TOOL_HTTP_FILTER_H
+#define CALYX_TOOL_HTTP_FILTER_H
+
+#include "http/range_client.h"
+
+struct http_filter;
+
+/* Fails if its kind does not say which bytes a lookup reads. `key`: the secret
+ * key, or NULL. */
+struct http_filter *http_filter_open(const char *url, const uint8_t *key,
+                                     bool verify);
+void http_filter_close(struct http_filter *filter);
+
+/* An empty filter with the hash and key options of the file; it belongs to the
+ * caller. */
+calyx_filter *http_filter_stand_in(const struct http_filter *filter,
+                                   const uint8_t *key);
+
+/* Which of these hashes may it have? Any thread. */
+void http_filter_has(struct http_filter *filter, const uint64_t *hashes,
+                     size_t n, bool *found);
+
+struct http_traffic http_filter_traffic(const struct http_filter *filter);
+
+#endif

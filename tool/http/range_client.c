@@ -1,0 +1,564 @@
+#include "http/range_client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "frame/passwords.h"
+
+bool is_http_url(const char *word) {
+    return strncasecmp(word, "http://", 7) == 0 ||
+           strncasecmp(word, "https://", 8) == 0;
+}
+
+#ifdef CALYX_HAVE_CURL
+#include <curl/curl.h>
+
+enum {
+    MOST_IN_FLIGHT = 256,  /* requests                                     */
+    MOST_CONNECTIONS = 64, /* to a server that has only HTTP/1.1           */
+    HTTP2_CONNECTIONS = 2, /* nginx takes 128 requests at a time on each   */
+    MOST_TRIES = 4,        /* of a request                                 */
+    MOST_REDIRECTS = 5,
+    TAG_BYTES = 512 /* of an ETag, with its end; servers send under 100 */
+};
+
+/* What the header of an answer says. */
+struct range_answer {
+    bool has_range, is_encoded, has_long_tag;
+    uint64_t first, last, total;
+    char tag[TAG_BYTES], modified[TAG_BYTES], date[64];
+};
+
+struct range_client {
+    const char *name; /* the URL as messages show it */
+    char *url;
+    CURLM *multi;
+    struct transfer *transfers; /* MOST_IN_FLIGHT */
+    struct curl_slist *headers; /* of requests */
+    bool is_open;               /* the first answer is there: */
+    uint64_t file_bytes;
+    bool is_young;
+    char tag[TAG_BYTES], modified[TAG_BYTES];
+    long timeout; /* seconds */
+    struct http_traffic traffic;
+};
+
+/* One request at work. */
+struct transfer {
+    struct range_client *client;
+    CURL *easy;
+    const struct http_range *range;
+    size_t got;
+    struct range_answer answer;
+    char why[CURL_ERROR_SIZE];
+    /* What is wrong with the answer; the transfer was stopped then. */
+    char wrong[400];
+};
+
+static _Noreturn void fail_client(const struct range_client *c,
+                                  const char *text) {
+    fail_at(c->name, 0, "%s", text);
+}
+
+/* ---- The header of an answer ----------------------------------------------
+ */
+
+/* The value of this header, if the line is one of that name; its end is cut. */
+static const char *value_of(const char *line, const char *name) {
+    const size_t size = strlen(name);
+    if (strncasecmp(line, name, size) != 0 || line[size] != ':') return NULL;
+    return line + size + 1 + strspn(line + size + 1, " \t");
+}
+
+static bool digits(const char **at, uint64_t *number) {
+    if (**at < '0' || **at > '9') return false;
+    *number = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        if (*number > INT64_MAX / 10 - 1) return false;
+        *number = 10 * *number + (uint64_t)(**at - '0');
+    }
+    return true;
+}
+
+/* bytes 0-63/4096 */
+static bool parse_content_range(const char *at, struct range_answer *answer) {
+    if (strncasecmp(at, "bytes ", 6) != 0) return false;
+    at += 6;
+    return digits(&at, &answer->first) && *at++ == '-' &&
+           digits(&at, &answer->last) && *at++ == '/' &&
+           digits(&at, &answer->total) && !*at &&
+           answer->first <= answer->last && answer->last < answer->total;
+}
+
+static void copy_tag(struct range_answer *answer, char to[TAG_BYTES],
+                     const char *value) {
+    if (strlen(value) >= TAG_BYTES)
+        answer->has_long_tag = true;
+    else
+        strcpy(to, value);
+}
+
+static void parse_header(struct range_answer *answer, const char *line) {
+    const char *value;
+    if (strncmp(line, "HTTP/", 5) == 0) /* after a redirect, another answer */
+        *answer = (struct range_answer){0};
+    else if ((value = value_of(line, "Content-Range")))
+        answer->has_range = parse_content_range(value, answer);
+    else if ((value = value_of(line, "ETag")))
+        copy_tag(answer, answer->tag, value);
+    else if ((value = value_of(line, "Last-Modified")))
+        copy_tag(answer, answer->modified, value);
+    else if ((value = value_of(line, "Date")))
+        snprintf(answer->date, sizeof answer->date, "%s", value);
+    else if ((value = value_of(line, "Content-Encoding")))
+        answer->is_encoded = strcasecmp(value, "identity") != 0;
+}
+
+static size_t take_header(char *bytes, size_t one, size_t n, void *context) {
+    struct transfer *const t = context;
+    char line[2048];
+    size_t size = one * n;
+    while (size && strchr("\r\n \t", bytes[size - 1])) size--;
+    if (size >= sizeof line) return one * n; /* none that matters is so long */
+    memcpy(line, bytes, size);
+    line[size] = '\0';
+    parse_header(&t->answer, line);
+    return one * n;
+}
+
+/* ---- Is it the answer? -----------------------------------------------------
+ */
+
+#define WRONG(t, ...) snprintf((t)->wrong, sizeof(t)->wrong, __VA_ARGS__)
+
+static const char CHANGED[] =
+    "the file has changed on the server while it was queried; run the command "
+    "again";
+
+/* Is this the range that was wanted? The first request may want more than the
+ * file has. */
+static bool is_wanted_range(const struct transfer *t) {
+    const struct range_answer *const a = &t->answer;
+    uint64_t last = t->range->at + t->range->size - 1;
+    if (!t->client->is_open && a->total && last >= a->total)
+        last = a->total - 1;
+    return a->first == t->range->at && a->last == last;
+}
+
+static void judge_validators(struct transfer *t) {
+    const struct range_client *const c = t->client;
+    const struct range_answer *const a = &t->answer;
+    if (a->has_long_tag)
+        WRONG(t, "its ETag or Last-Modified has over %d bytes", TAG_BYTES - 1);
+    else if (!c->is_open && !*a->tag && !*a->modified)
+        WRONG(t, "the server sends neither ETag nor Last-Modified, so that a "
+                 "change of the file could not be noticed; download the file "
+                 "and query that");
+    else if (c->is_open &&
+             (a->total != c->file_bytes || strcmp(a->tag, c->tag) != 0 ||
+              (!*c->tag && strcmp(a->modified, c->modified) != 0)))
+        WRONG(t, "%s", CHANGED);
+}
+
+/* Sets t->wrong unless the header is that of the answer wanted. */
+static void judge_partial_content(struct transfer *t) {
+    const struct range_answer *const a = &t->answer;
+    if (a->is_encoded)
+        WRONG(t, "the server sends it compressed (Content-Encoding), and "
+                 "ranges of that are not ranges of the file; have the server "
+                 "send it as it is");
+    else if (!a->has_range || !is_wanted_range(t))
+        WRONG(t,
+              "the server sent another range than bytes %" PRIu64 "-%" PRIu64
+              ", which were requested",
+              t->range->at, t->range->at + t->range->size - 1);
+    else
+        judge_validators(t);
+}
+
+static void judge_status(struct transfer *t, long status) {
+    switch (status) {
+        case 206: judge_partial_content(t); return;
+        case 200:
+            WRONG(
+                t,
+                "the server does not send ranges of it: to a request for some "
+                "bytes it answers with all (200 instead of 206); "
+                "download the file and query that");
+            return;
+        case 401:
+        case 403:
+            WRONG(t,
+                  "the server refuses to send it (%ld); a user and password "
+                  "go into the URL: https://USER:PASSWORD@HOST/...",
+                  status);
+            return;
+        case 404:
+        case 410:
+            WRONG(t, "there is no such file on the server (%ld)", status);
+            return;
+        case 412: WRONG(t, "%s", CHANGED); return;
+        case 416:
+            if (t->client->is_open)
+                WRONG(t, "%s", CHANGED);
+            else
+                WRONG(t, "the file is empty, or the server does not send "
+                         "ranges of it (416)");
+            return;
+        default: WRONG(t, "the server answers with status %ld", status);
+    }
+}
+
+static long status_of(const struct transfer *t) {
+    long status = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+/* Stops the transfer, by returning 0, if its bytes are not those wanted. */
+static size_t take_bytes(char *bytes, size_t one, size_t n, void *context) {
+    struct transfer *const t = context;
+    const size_t size = one * n;
+    if (t->got == 0 && !*t->wrong) judge_status(t, status_of(t));
+    if (*t->wrong) return 0;
+    size_t wanted = t->range->size;
+    if (!t->client->is_open && wanted > t->answer.total)
+        wanted = (size_t)t->answer.total;
+    if (size > wanted - t->got) {
+        WRONG(t, "the server sent more than the %zu bytes that were requested",
+              wanted);
+        return 0;
+    }
+    memcpy(t->range->bytes + t->got, bytes, size);
+    t->got += size;
+    return size;
+}
+
+/* ---- Requests --------------------------------------------------------------
+ */
+
+static void set_authorities(CURL *easy) {
+    const char *const ca = getenv("CALYX_TLS_CA");
+    const char *const certificate = getenv("CALYX_TLS_CERT");
+    const char *const key = getenv("CALYX_TLS_KEY");
+    struct stat about;
+    if (ca) {
+        if (stat(ca, &about) != 0) fail_os(ca, "read this CALYX_TLS_CA");
+        curl_easy_setopt(
+            easy, S_ISDIR(about.st_mode) ? CURLOPT_CAPATH : CURLOPT_CAINFO, ca);
+    }
+    if (certificate) curl_easy_setopt(easy, CURLOPT_SSLCERT, certificate);
+    if (certificate)
+        curl_easy_setopt(easy, CURLOPT_SSLKEY, key ? key : certificate);
+}
+
+static void set_up(struct transfer *t) {
+    struct range_client *const c = t->client;
+    CURL *const easy = t->easy = curl_easy_init();
+    if (!easy) fail_client(c, "no memory for a request");
+    /* whoever wants TLS does not get a redirect without */
+    const bool is_tls = strncasecmp(c->url, "https:", 6) == 0;
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+                     is_tls ? "https" : "http,https");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTS);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "calyx");
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, c->timeout);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, c->timeout);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
+    set_authorities(easy);
+}
+
+static void start(struct transfer *t, const struct http_range *range) {
+    struct range_client *const c = t->client;
+    char text[64];
+    if (!t->easy) set_up(t);
+    t->range = range;
+    t->got = 0;
+    t->answer = (struct range_answer){0};
+    t->why[0] = t->wrong[0] = '\0';
+    snprintf(text, sizeof text, "%" PRIu64 "-%" PRIu64, range->at,
+             range->at + range->size - 1);
+    curl_easy_setopt(t->easy, CURLOPT_URL, c->url);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, c->headers);
+    curl_easy_setopt(t->easy, CURLOPT_RANGE, text);
+    if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK)
+        fail_client(c, "no memory for a request");
+    c->traffic.requests++;
+}
+
+/* May the same request succeed a moment later? */
+static bool is_passing(CURLcode code, long status) {
+    switch (code) {
+        case CURLE_OK:
+        case CURLE_WRITE_ERROR: /* stopped by take_bytes */
+            return status == 429 || (status >= 500 && status != 501);
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_OPERATION_TIMEDOUT:
+        case CURLE_SEND_ERROR:
+        case CURLE_RECV_ERROR:
+        case CURLE_GOT_NOTHING:
+        case CURLE_PARTIAL_FILE:
+        case CURLE_HTTP2:
+        case CURLE_HTTP2_STREAM: return true;
+        default: return false;
+    }
+}
+
+/* What to say of a request that failed. */
+static void explain(struct transfer *t, CURLcode code) {
+    const char *const text = *t->why ? t->why : curl_easy_strerror(code);
+    if (*t->wrong) return;
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        WRONG(t,
+              "%s; CALYX_TLS_CA names a file or folder of the authorities "
+              "to trust",
+              text);
+    else if (code != CURLE_OK)
+        WRONG(t, "%s", text);
+    else if (t->got == 0)
+        judge_status(t, status_of(t)); /* an answer without a body */
+    if (!*t->wrong && t->got != t->answer.last - t->answer.first + 1)
+        WRONG(t,
+              "the server sent %zu of the %" PRIu64 " bytes that it announced",
+              t->got, t->answer.last - t->answer.first + 1);
+}
+
+/* True if the range is there; false if it is to be requested again. */
+static bool finish_transfer(struct transfer *t, CURLcode code, int tries) {
+    explain(t, code);
+    t->client->traffic.bytes += t->got;
+    if (!*t->wrong) return true;
+    if (!is_passing(code, status_of(t))) fail_client(t->client, t->wrong);
+    if (tries == MOST_TRIES)
+        fail_at(t->client->name, 0, "%s; tried %d times", t->wrong, tries);
+    return false;
+}
+
+/* Request all of the list, and return how many must be requested again;
+ * these come first then. */
+static size_t read_once(struct range_client *c, const struct http_range **list,
+                        size_t n, int tries) {
+    struct transfer *idle[MOST_IN_FLIGHT];
+    size_t idle_count = 0, next = 0, again = 0, done = 0;
+    for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
+        idle[idle_count++] = &c->transfers[i];
+    while (done < n) {
+        while (next < n && idle_count > 0)
+            start(idle[--idle_count], list[next++]);
+        int running, left;
+        if (curl_multi_perform(c->multi, &running) != CURLM_OK)
+            fail_client(c, "libcurl cannot go on");
+        bool any = false;
+        for (CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));) {
+            if (m->msg != CURLMSG_DONE) continue;
+            const CURLcode code = m->data.result;
+            struct transfer *t = NULL;
+            curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+            if (!finish_transfer(t, code, tries)) list[again++] = t->range;
+            curl_multi_remove_handle(c->multi, t->easy);
+            idle[idle_count++] = t;
+            done++;
+            any = true;
+        }
+        if (!any) curl_multi_poll(c->multi, NULL, 0, 1000, NULL);
+    }
+    return again;
+}
+
+void range_client_read(struct range_client *c, const struct http_range *ranges,
+                       size_t n) {
+    const struct http_range **const list =
+        alloc_memory((n + 1) * sizeof(struct http_range *));
+    for (size_t i = 0; i < n; i++) list[i] = &ranges[i];
+    for (int tries = 1; n > 0; tries++) {
+        n = read_once(c, list, n, tries);
+        /* 0.1, 0.4 and 1.6 seconds: a server that restarts needs a moment */
+        const long ms = 100L << 2 * (tries - 1);
+        const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+        if (n > 0) nanosleep(&pause, NULL);
+    }
+    free(list);
+}
+
+/* ---- Opening ---------------------------------------------------------------
+ */
+
+static long timeout_seconds(void) {
+    const char *const text = getenv("CALYX_HTTP_TIMEOUT");
+    double seconds = 30;
+    if (text && (!time_from(text, &seconds) || seconds < 1 || seconds > 1e6))
+        fail("CALYX_HTTP_TIMEOUT wants a time from 1s on, not '%s'", text);
+    return (long)seconds;
+}
+
+static void add_header(struct range_client *c, const char *line) {
+    struct curl_slist *const longer = curl_slist_append(c->headers, line);
+    if (!longer) fail_client(c, "no memory for a request");
+    c->headers = longer;
+}
+
+/* A file with a strong ETag, or with a date alone, answers 412 once it is
+ * another. */
+static void set_conditions(struct range_client *c) {
+    char line[TAG_BYTES + 32];
+    if (*c->tag == '"') {
+        snprintf(line, sizeof line, "If-Match: %s", c->tag);
+        add_header(c, line);
+    } else if (!*c->tag) {
+        snprintf(line, sizeof line, "If-Unmodified-Since: %s", c->modified);
+        add_header(c, line);
+    }
+}
+
+/* Many servers make the ETag of the size and of the time in seconds. */
+static bool is_young(const struct range_answer *a) {
+    const time_t now = curl_getdate(a->date, NULL);
+    const time_t modified = curl_getdate(a->modified, NULL);
+    return now != -1 && modified != -1 && now - modified < 2;
+}
+
+static void set_connections(struct range_client *c, long number) {
+    curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, number);
+    curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
+}
+
+/* What the first answer says holds for all others. */
+static void keep_answer(struct range_client *c, const struct transfer *t) {
+    long redirects = 0, version = 0;
+    const char *url = NULL;
+    c->file_bytes = t->answer.total;
+    strcpy(c->tag, t->answer.tag);
+    strcpy(c->modified, t->answer.modified);
+    c->is_young = is_young(&t->answer);
+    set_conditions(c);
+    c->is_open = true;
+    curl_easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version);
+    if (version >= CURL_HTTP_VERSION_2_0) set_connections(c, HTTP2_CONNECTIONS);
+    /* A password goes only to the server that it was given for: then every
+     * request is redirected anew. */
+    curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_COUNT, &redirects);
+    curl_easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
+    if (redirects && url && as_given(c->name) == c->name) {
+        free(c->url);
+        c->url = copy_text(url);
+    }
+}
+
+struct range_client *range_client_open(const char *url, void *first,
+                                       size_t *size) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    struct range_client *const c = alloc_memory(sizeof *c);
+    *c = (struct range_client){.name = url,
+                               .url = copy_text(as_given(url)),
+                               .multi = curl_multi_init(),
+                               .timeout = timeout_seconds()};
+    if (!c->multi) fail_client(c, "no memory for requests");
+    set_connections(c, MOST_CONNECTIONS);
+    add_header(c, "Accept-Encoding: identity");
+    curl_multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS,
+                      (long)MOST_IN_FLIGHT);
+    c->transfers = alloc_memory(MOST_IN_FLIGHT * sizeof *c->transfers);
+    for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
+        c->transfers[i] = (struct transfer){.client = c};
+    const struct http_range range = {0, *size, first};
+    range_client_read(c, &range, 1);
+    const struct transfer *const t = &c->transfers[MOST_IN_FLIGHT - 1];
+    *size = t->got;
+    keep_answer(c, t);
+    return c;
+}
+
+void range_client_close(struct range_client *c) {
+    for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
+        if (c->transfers[i].easy) curl_easy_cleanup(c->transfers[i].easy);
+    curl_multi_cleanup(c->multi);
+    curl_slist_free_all(c->headers);
+    free(c->transfers);
+    free(c->url);
+    free(c);
+}
+
+const char *range_client_name(const struct range_client *c) {
+    return c->name;
+}
+
+uint64_t range_client_file_bytes(const struct range_client *c) {
+    return c->file_bytes;
+}
+
+bool range_client_is_young(const struct range_client *c) {
+    return c->is_young;
+}
+
+void range_client_fail_changed(const struct range_client *c) {
+    fail_client(c, CHANGED);
+}
+
+struct http_traffic range_client_traffic(const struct range_client *c) {
+    return c->traffic;
+}
+
+#else
+
+struct range_client *range_client_open(const char *url, void *first,
+                                       size_t *size) {
+    (void)first, (void)size;
+    fail_at(url, 0,
+            "this calyx was built without libcurl, and cannot query files on "
+            "web servers; install it (Debian: libcurl4-openssl-dev) and build "
+            "again");
+}
+
+void range_client_close(struct range_client *c) {
+    (void)c;
+}
+
+const char *range_client_name(const struct range_client *c) {
+    (void)c;
+    return "";
+}
+
+uint64_t range_client_file_bytes(const struct range_client *c) {
+    (void)c;
+    return 0;
+}
+
+bool range_client_is_young(const struct range_client *c) {
+    (void)c;
+    return false;
+}
+
+void range_client_fail_changed(const struct range_client *c) {
+    (void)c;
+    exit(EXIT_TROUBLE);
+}
+
+void range_client_read(struct range_client *c, const struct http_range *ranges,
+                       size_t n) {
+    (void)c, (void)ranges, (void)n;
+}
+
+struct http_traffic range_client_traffic(const struct range_client *c) {
+    (void)c;
+    return (struct http_traffic){0};
+}
+
+#endif
