@@ -29,6 +29,8 @@
     ROW(compare)    \
     ROW(freeze)     \
     ROW(convert)    \
+    ROW(hash)       \
+    ROW(join)       \
     ROW(push)       \
     ROW(pull)       \
     ROW(completion) \

@@ -209,6 +209,9 @@ void output_close(struct output *output); /* the file appears; NULL is fine */
  * file that is not to be replaced, or no folder to write to. */
 void expect_output(const char *path, bool replace);
 
+/* Raise the limit of open files so that this many more can be, if it can be. */
+void allow_open_files(uint64_t number);
+
 bool is_plain_name(const char *path); /* of a file that is not to be packed */
 
 /* ---- Help (help.c) ------------------------------------------------------ */

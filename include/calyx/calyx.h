@@ -615,6 +615,10 @@ CALYX_API calyx_status calyx_builder_merge(calyx_builder *b,
                                            calyx_builder *other,
                                            calyx_error *why);
 
+/* How many keys of those added so far are distinct; not of a part. */
+CALYX_API calyx_status calyx_builder_count(calyx_builder *b, uint64_t *distinct,
+                                           calyx_error *why);
+
 /* Make a filter of the keys added so far. The builder has them still: it can
  * take more, and finish again. */
 CALYX_API calyx_status calyx_builder_finish(calyx_builder *b,

@@ -644,6 +644,16 @@ static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
     return CALYX_OK;
 }
 
+calyx_status calyx_builder_count(calyx_builder *b, uint64_t *distinct,
+                                 calyx_error *why) {
+    if (b->parts)
+        return fail(why, CALYX_CANNOT, "a part of a filter has no count");
+    const calyx_status status = spool_seal(&b->spool, b->threads, why);
+    return status == CALYX_OK
+               ? count_spool(&b->spool, b->threads, distinct, why)
+               : status;
+}
+
 calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,
                                   calyx_error *why) {
     return finish(b, b->file_backed, out, why);

@@ -321,8 +321,7 @@ static calyx_status write_new_file(write_bytes *write, void *what,
     const calyx_status status = write(what, put_in_file, &file, why);
     errno = file.error;
     if (status == CALYX_IO && errno) return fail_os(why, new->path, "write it");
-    if (status == CALYX_IO) return status; /* of what is read for it */
-    if (status != CALYX_OK) return fail_in(why, new->path, status);
+    if (status != CALYX_OK) return status; /* of what is read for it */
     if (!sync_file(new->fd))
         return fail_os(why, new->path, "bring it to the disk");
     if (!close_one(new->fd)) return fail_os(why, new->path, "close it");
@@ -355,14 +354,23 @@ calyx_status save_by(write_bytes *write, void *what, const char *path,
     return status == CALYX_OK ? sync_folder(&new, why) : status;
 }
 
-static calyx_status write_filter_file(void *f, calyx_put *put, void *context,
+struct saved_filter {
+    const calyx_filter *f;
+    const char *path;
+};
+
+static calyx_status write_filter_file(void *what, calyx_put *put, void *context,
                                       calyx_error *why) {
-    return write_filter(f, PAGE_ALIGNED, put, context, why);
+    const struct saved_filter *const saved = what;
+    const calyx_status status =
+        write_filter(saved->f, PAGE_ALIGNED, put, context, why);
+    return status == CALYX_IO ? status : fail_in(why, saved->path, status);
 }
 
 calyx_status calyx_save(const calyx_filter *f, const char *path,
                         calyx_error *why) {
-    return save_by(write_filter_file, (void *)(uintptr_t)f, path, why);
+    struct saved_filter saved = {f, path};
+    return save_by(write_filter_file, &saved, path, why);
 }
 
 #else

@@ -1,4 +1,4 @@
-/* Numbers in dumps: 8 bytes, the lowest first. */
+/* Numbers in dumps and files of hashes: 8 or 4 bytes, the lowest first. */
 #ifndef CALYX_WIRE_BYTES_H
 #define CALYX_WIRE_BYTES_H
 
@@ -11,6 +11,16 @@ static inline void store_u64(uint8_t *to, uint64_t value) {
 static inline uint64_t load_u64(const uint8_t *from) {
     uint64_t value = 0;
     for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
+    return value;
+}
+
+static inline void store_u32(uint8_t *to, uint32_t value) {
+    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline uint32_t load_u32(const uint8_t *from) {
+    uint32_t value = 0;
+    for (int i = 3; i >= 0; i--) value = value << 8 | from[i];
     return value;
 }
 

@@ -292,6 +292,8 @@ def made(clean, folder, lines, *words):
 def scenarios(clean, folder, server):
     old, new = (made(clean, folder, lines) for lines in (OLD, NEW))
     counting = made(clean, folder, OLD, "--kind", "counting")
+    parts = {f"{i}.part": made(clean, folder, NEW, "--part", f"{i}/2")
+             for i in (1, 2)}
     both = OLD + NEW
     lines = {"lines": text(NEW)}
     url = server.url + "/pulled"
@@ -328,6 +330,9 @@ def scenarios(clean, folder, server):
                                    "--kind", "ribbon", "-p", "1e-6", "-o",
                                    "f.calyx", "lines"],
                  {"f.calyx": old, "lines": text(MANY)}, MANY),
+        Scenario("join", ["join", "--force", "-j1", "-o", "f.calyx", "1.part",
+                          "2.part"],
+                 {"f.calyx": old, **parts}, NEW),
         Scenario("merge", ["merge", "--force", "-o", "f.calyx", "a.calyx",
                            "b.calyx"],
                  {"f.calyx": old, "a.calyx": old, "b.calyx": new}, both),

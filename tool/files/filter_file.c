@@ -164,10 +164,10 @@ static bool put_out(void *context, const void *bytes, size_t size) {
 
 /* The library's own way leaves room for mapping. It makes a file beside this
  * one, too, and an early end must not leave that there: it has to wait. */
-static void save_plain(const calyx_filter *f, const char *path) {
+static void save_plain(save_call *save, void *what, const char *path) {
     calyx_error why;
     begin_change();
-    if (calyx_save(f, path, &why) != CALYX_OK) fail_with(&why);
+    if (save(what, path, &why) != CALYX_OK) fail_with(&why);
     end_change();
 }
 
@@ -198,14 +198,15 @@ static bool rename_to_new(const char *from, const char *to) {
 /* The same where no file may be replaced. Other processes may be making one of
  * this name now, and calyx_save replaces what is there: so it saves under
  * another name. */
-static void save_new(const calyx_filter *f, const char *path) {
+static void save_new(save_call *save, void *what, const char *path) {
     char *const temporary = name_beside(path);
     calyx_error why;
     begin_change();
     remember_file(temporary); /* saving may fail after it has its name */
-    if (calyx_save(f, temporary, &why) != CALYX_OK) {
-        const char *const what = strstr(why.text, ".new: ");
-        fail_at(path, 0, "%s", what ? what + strlen(".new: ") : why.text);
+    if (save(what, temporary, &why) != CALYX_OK) {
+        const char *const text = strstr(why.text, ".new: ");
+        if (!text) fail_with(&why); /* about what is read for it */
+        fail_at(path, 0, "%s", text + strlen(".new: "));
     }
     if (!rename_to_new(temporary, path)) {
         if (errno != EEXIST) fail_os(path, "rename the new file to it");
@@ -217,13 +218,22 @@ static void save_new(const calyx_filter *f, const char *path) {
     free(temporary);
 }
 
+void save_file(save_call *save, void *what, const char *path, bool replace) {
+    if (replace) lock_file(path);
+    expect_output(path, replace);
+    (replace ? save_plain : save_new)(save, what, path);
+}
+
+static calyx_status save_filter(void *f, const char *path, calyx_error *why) {
+    return calyx_save(f, path, why);
+}
+
 void filter_save(const calyx_filter *f, const char *path, bool replace) {
-    if (path && replace) lock_file(path);
     if (path && is_plain_name(path)) {
-        expect_output(path, replace);
-        (replace ? save_plain : save_new)(f, path);
+        save_file(save_filter, (void *)(uintptr_t)f, path, replace);
         return;
     }
+    if (path && replace) lock_file(path);
     struct output *const output = output_open(path, replace);
     calyx_error why;
     if (calyx_write(f, put_out, output, &why) != CALYX_OK) fail_with(&why);

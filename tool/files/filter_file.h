@@ -34,6 +34,10 @@ void filter_expect_changeable(const calyx_filter *f, const char *path,
 /* Write it as output_open and output_write do. */
 void filter_save(const calyx_filter *f, const char *path, bool replace);
 
+/* Have the library save to a file with a plain name, as filter_save does. */
+typedef calyx_status save_call(void *what, const char *path, calyx_error *why);
+void save_file(save_call *save, void *what, const char *path, bool replace);
+
 /* Say so if a filter holds more keys than its rate was promised for. */
 void warn_if_overfull(const char *name, const calyx_info *info);
 

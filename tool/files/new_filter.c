@@ -106,6 +106,22 @@ calyx_options size_wanted(calyx_options want) {
     return want;
 }
 
+calyx_filter *new_hasher(const calyx_options *want) {
+    calyx_options small = {.kind = want->kind,
+                           .capacity = 1,
+                           .hash = want->hash,
+                           .seed = want->seed,
+                           .key = want->key};
+    calyx_filter *f;
+    calyx_info info;
+    calyx_error why;
+    if (calyx_plan(&small, &info, &why) != CALYX_OK) fail_with(&why);
+    small.kind = NULL; /* of any kind that keys can be added to */
+    small.hash = info.hash;
+    if (calyx_new(&small, &f, &why) != CALYX_OK) fail_with(&why);
+    return f;
+}
+
 void label_new(calyx_filter *f) {
     if (wanted.comment) calyx_set_comment(f, wanted.comment);
     key_options_store(f);

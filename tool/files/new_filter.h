@@ -86,6 +86,9 @@ calyx_options options_wanted(void);
 /* The same with the bits that fit into --memory, if that was given. */
 calyx_options size_wanted(calyx_options want);
 
+/* A small filter with the hash of those to be built. */
+calyx_filter *new_hasher(const calyx_options *want);
+
 /* Store the comment and the options for keys with a filter that was built. */
 void label_new(calyx_filter *f);
 

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef CALYX_HAVE_ZLIB
@@ -225,6 +226,15 @@ void output_close(struct output *o) {
         fail_os(o->name, "close it");
     free(o->packed);
     free(o);
+}
+
+void allow_open_files(uint64_t number) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+        files.rlim_cur >= number + 64 || files.rlim_cur >= files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* ---- Names of outputs --------------------------------------------------- */

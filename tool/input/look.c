@@ -8,6 +8,8 @@
  * alone may begin a line. */
 static const struct look looks[] = {
     {A_FILTER, 8, "\x89\x43LX\r\n\x1a\n", "a calyx filter", NULL},
+    {A_PART, 8, "\x89\x43LP\r\n\x1a\n", "a part of a calyx filter", NULL},
+    {HASHES, 8, "\x89\x43LH\r\n\x1a\n", "a file of hashes", NULL},
     {PACKED_DATA, 6, "\xfd\x37zXZ", "xz data", "xz -dc"},
     {PACKED_DATA, 10, "BZh1\x31\x41\x59\x26\x53\x59", "bzip2 data",
      "bzip2 -dc"},
@@ -42,6 +44,11 @@ static void compare(const struct look *look, const uint8_t *bytes, size_t size,
     if (same == size && same < look->size) *more = true;
 }
 
+static bool is_calyx(const struct look *look) {
+    return look->kind == A_FILTER || look->kind == A_PART ||
+           look->kind == HASHES;
+}
+
 /* Version 1 and the byte order, which follow the magic number of a filter. */
 static bool continues_as_filter(const uint8_t *bytes) {
     return memcmp(bytes + 8, "\1\0\0\0\x0d\x0c\x0b\x0a", 8) == 0;
@@ -54,7 +61,7 @@ const struct look *look_at(const uint8_t *bytes, size_t size, bool *more) {
     *more = false;
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         compare(&looks[i], bytes, size, &best, more);
-    if ((!best || best->kind != A_FILTER) && size >= LOOK_BYTES &&
+    if ((!best || !is_calyx(best)) && size >= LOOK_BYTES &&
         continues_as_filter(bytes))
         return &damaged;
     return best;

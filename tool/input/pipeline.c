@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "input/part_lines.h"
+
 /* ---- Options ------------------------------------------------------------ */
 
 static uint64_t jobs;
@@ -141,6 +143,7 @@ static void *run(void *context) {
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     for (uint64_t number; read_block(s, &block, &number);) {
+        select_part_lines(&block, batch);
         if (s->stages->in_parallel) s->stages->in_parallel(&block, batch);
         await_order(s, number);
         if (!s->over) run_in_order(s, &block, batch);

@@ -311,6 +311,12 @@ bool source_expect_lines(struct byte_source *s) {
                  "with 'calyx check -f FILTER', or read its bytes as lines "
                  "with --text",
                  is->name);
+    else if (!is->pipe)
+        snprintf(s->trouble, sizeof s->trouble,
+                 "a list of lines is wanted, and this is %s, for '%s'; read "
+                 "its bytes as lines with --text",
+                 is->name,
+                 is->kind == HASHES ? "calyx build --part" : "calyx join");
     else
         snprintf(s->trouble, sizeof s->trouble,
                  "a list of lines is wanted, and this is %s; pipe it through "
@@ -324,9 +330,22 @@ bool source_is_filter(struct byte_source *s) {
     return is && is->kind == A_FILTER;
 }
 
+bool source_is_hashes(struct byte_source *s) {
+    const struct look *const is = look(s);
+    return is && is->kind == HASHES;
+}
+
 void source_expect_filter(struct byte_source *s) {
     const struct look *const is = look(s);
     if (is && is->kind == A_FILTER) return;
+    if (is && is->kind == A_PART)
+        fail_at(s->name, 0,
+                "a part of a calyx filter, and no whole one: 'calyx join -o "
+                "FILTER PART...' makes one of all parts");
+    if (is && is->kind == HASHES)
+        fail_at(s->name, 0,
+                "a file of hashes, and no calyx filter: 'calyx build --part' "
+                "reads it");
     if (is && is->pipe)
         fail_at(s->name, 0, "not a calyx filter, but %s; pipe it through '%s'",
                 is->name, is->pipe);

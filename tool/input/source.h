@@ -27,7 +27,10 @@ bool source_expect_lines(struct byte_source *source);
 /* Is it a filter? */
 bool source_is_filter(struct byte_source *source);
 
-/* Fails if it is not, and says what it looks like. */
+/* A file of hashes? */
+bool source_is_hashes(struct byte_source *source);
+
+/* Fails if it is no filter, and says what it looks like. */
 void source_expect_filter(struct byte_source *source);
 
 /* For messages: the path, or "standard input". */

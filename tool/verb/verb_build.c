@@ -14,13 +14,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "exact/budget.h"
 #include "exact/spill.h"
 #include "files/filter_file.h"
 #include "files/new_filter.h"
+#include "files/part_build.h"
 #include "frame/lock.h"
 #include "input/estimate.h"
 #include "input/pipeline.h"
@@ -30,6 +30,7 @@ static const char *out;
 static uint64_t shards; /* 0: no shards, but one filter */
 static uint64_t build_memory = UINT64_C(160) << 20;
 static bool force, universal;
+static struct part_choice part; /* count 0: the whole filter */
 
 /* ---- What to make ------------------------------------------------------- */
 
@@ -183,31 +184,6 @@ static bool make_guessed(calyx_options want, int count, char **files,
     return good;
 }
 
-/* A builder has a file, if keys do not fit into memory. */
-static void allow_files(uint64_t number) {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 ||
-        files.rlim_cur >= number + 64 || files.rlim_cur >= files.rlim_max)
-        return;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-}
-
-/* A small filter with the hash of those to be built. */
-static void make_hasher(const calyx_options *want) {
-    calyx_options small = {.kind = want->kind,
-                           .capacity = 1,
-                           .hash = want->hash,
-                           .seed = want->seed,
-                           .key = want->key};
-    calyx_info info;
-    calyx_error why;
-    if (calyx_plan(&small, &info, &why) != CALYX_OK) fail_with(&why);
-    small.kind = NULL; /* of any kind that keys can be added to */
-    small.hash = info.hash;
-    if (calyx_new(&small, &hasher, &why) != CALYX_OK) fail_with(&why);
-}
-
 static void make_builders(calyx_options want) {
     enum { MOST_THREADS = 64, LEAST_MEMORY = 64 << 10 }; /* of a builder */
     const uint64_t share = build_memory / filter_count();
@@ -220,11 +196,11 @@ static void make_builders(calyx_options want) {
         .file_backed = true,
     };
     calyx_error why;
-    allow_files(filter_count());
+    allow_open_files(filter_count()); /* of builders, beyond memory */
     for (uint64_t i = 0; i < filter_count(); i++)
         if (calyx_builder_new(&how, &builders[i], &why) != CALYX_OK)
             fail_with(&why);
-    make_hasher(&how.filter);
+    hasher = new_hasher(&how.filter);
 }
 
 static void finish_builders(void) {
@@ -324,7 +300,32 @@ static void make_universal(calyx_options want, int count) {
     label_new(filters[0]);
 }
 
+static int run_part(int count, char **files) {
+    if (!out || !is_plain_name(out))
+        fail("--part makes a file for 'calyx join': name it by -o, without .gz "
+             "or .zst");
+    if (shards || universal) fail("--part does not go with --shards or --all");
+    if (!wanted.keys && !(wanted.memory && wanted.rate > 0))
+        fail("--part needs --keys, the number of distinct keys of all parts: "
+             "all parts must come to the same size; 'calyx hash --count' "
+             "counts them");
+    for_each_file(expect_file);
+    const double started = seconds_now();
+    const struct part_job job = {.part = part,
+                                 .want = options_wanted(),
+                                 .memory_bytes = build_memory,
+                                 .folder = spill_folder(),
+                                 .out = out,
+                                 .replace = force};
+    struct input_totals totals = build_part(&job, count, files);
+    totals.seconds = seconds_now() - started;
+    const struct figure figures[] = {{"keys", (double)totals.lines, true}};
+    report(&totals, figures, 1);
+    return EXIT_YES;
+}
+
 static int run(int count, char **files) {
+    if (part.count) return run_part(count, files);
     if (shards && (!out || strcmp(out, "-") == 0))
         fail("--shards makes several files; name them by -o NAME.calyx");
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
@@ -377,6 +378,12 @@ static const struct group options = {
          "ids.calyx makes ids.0-of-16.calyx and so on. 'calyx push --shards' "
          "distributes them over a cluster.",
          parse_shards, &shards},
+        {0, "part", "I/N",
+         "Build only part I of N, for 'calyx join': the range of the filter "
+         "for 1/N of the keys, in 1/N of the memory. FILEs are files of hashes "
+         "of this part, or lines, of which those of other parts are skipped. "
+         "Needs --keys, the same for all parts.",
+         parse_part, &part},
         {'S', "build-memory", "SIZE",
          "Use at most SIZE of memory for hashes that wait until all keys are "
          "known, and up to 64 MiB more for threads and buffers. The default "
@@ -424,6 +431,14 @@ const struct verb verb_build = {
             "With --shards, the shards together take as much memory as one "
             "filter would, and up to one percent more. doc/COMMANDS.md says "
             "which shard a key belongs to.",
+            "With --part, several machines build one filter: 'calyx hash' "
+            "sorts hashes into ranges, each machine builds one range, and "
+            "'calyx join' copies them into the file that one machine would "
+            "have made. This works for kinds in which a key has one place: "
+            "line, split and ribbon. A key of line2, flat or counting has bits "
+            "in several places, and one of bucket may move. For ribbon, give "
+            "the exact number of keys, which 'calyx hash --count' prints: with "
+            "another one the filter is as right, but larger.",
             "The same lines and options make the same file, whatever the "
             "number of threads.",
             "With --all it reads nothing and makes the universal set: a filter "
@@ -444,6 +459,8 @@ const struct verb verb_build = {
              "keys of two columns, and a size to keep to"},
             {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
              "the smallest filter, of a list that never changes"},
+            {"calyx build --part 3/16 -n 1e9 -o 3.part host*/3-of-16.hashes",
+             "one of 16 parts, for 'calyx join'"},
             {"calyx build -n 10M -o seen.calyx /dev/null",
              "an empty filter, to be added to"},
             {0},

@@ -18,6 +18,7 @@
 #include "exact/approx.h"
 #include "exact/prefilter.h"
 #include "files/result.h"
+#include "input/part_lines.h"
 #include "verb/exact_run.h"
 
 static bool count;
@@ -323,9 +324,10 @@ const struct verb verb_common = {
             "often if there is too little memory for the filters. Pipes are "
             "read once. What does not fit into memory goes to temporary files.",
             NULL},
-    .groups = (const struct group *const[]){&options, &result_group,
-                                            &budget_group, &key_group,
-                                            &work_group, &progress_group, NULL},
+    .groups =
+        (const struct group *const[]){&options, &result_group, &budget_group,
+                                      &part_lines_group, &key_group,
+                                      &work_group, &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx common -S 4G monday.txt tuesday.txt -o both.txt",

@@ -8,6 +8,7 @@
 #include "exact/approx.h"
 #include "exact/prefilter.h"
 #include "files/result.h"
+#include "input/part_lines.h"
 #include "verb/exact_run.h"
 
 static const char *dups;
@@ -230,9 +231,10 @@ const struct verb verb_dedup = {
             "files, processed partition by partition, and printed in order at "
             "the end.",
             NULL},
-    .groups = (const struct group *const[]){&options, &result_group,
-                                            &budget_group, &key_group,
-                                            &work_group, &progress_group, NULL},
+    .groups =
+        (const struct group *const[]){&options, &result_group, &budget_group,
+                                      &part_lines_group, &key_group,
+                                      &work_group, &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx dedup urls.txt more.txt.gz -o all.txt",

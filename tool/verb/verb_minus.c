@@ -14,6 +14,7 @@
 #include "exact/prefilter.h"
 #include "files/filter_file.h"
 #include "files/result.h"
+#include "input/part_lines.h"
 #include "input/source.h"
 #include "verb/exact_run.h"
 
@@ -236,10 +237,10 @@ const struct verb verb_minus = {
             "so. Pipes are read once. What does not fit into memory goes to "
             "temporary files.",
             NULL},
-    .groups =
-        (const struct group *const[]){&options, &result_group, &budget_group,
-                                      &key_group, &secret_group, &work_group,
-                                      &progress_group, NULL},
+    .groups = (const struct group *const[]){&options, &result_group,
+                                            &budget_group, &part_lines_group,
+                                            &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx minus new.txt seen.txt -o fresh.txt",

@@ -1,0 +1,404 @@
+# One filter from many machines: calyx hash, build --part, join; and --part of
+# the exact verbs.
+
+load common
+
+# Three lists with lines in common, as three hosts have them.
+make_lists() {
+    seq 1 40000 >a.txt
+    seq 30000 70000 >b.txt
+    seq 1 3 70000 | sort -r >c.txt
+}
+
+hash_lists() { # PARTS [OPTION]...
+    local parts=$1
+    shift
+    for host in a b c; do
+        "$CALYX" hash --parts "$parts" -o $host "$@" $host.txt
+    done
+}
+
+build_parts() { # PARTS [OPTION]...
+    local parts=$1
+    shift
+    for i in $(seq "$parts"); do
+        "$CALYX" build --part "$i/$parts" -o "$i.part" "$@" \
+            {a,b,c}/"$i-of-$parts.hashes"
+    done
+}
+
+# ---- The same file ----------------------------------------------------------
+
+@test "hashed, built in parts and joined is the filter of one build" {
+    make_lists
+    for kind in line split; do
+        "$CALYX" build --kind $kind -n 70000 -p 0.1% --comment "of lists" \
+            -o whole [abc].txt
+        for parts in 1 3 7; do
+            hash_lists $parts --kind $kind
+            build_parts $parts --kind $kind -n 70000 -p 0.1% --comment "of lists"
+            run_calyx join -o joined *.part
+            is_status 0
+            quiet
+            cmp joined whole
+            rm -r a b c joined ./*.part
+        done
+        rm whole
+    done
+}
+
+@test "a ribbon filter of parts is that of one build, with the number of keys that hash counts" {
+    seq 400000 >a.txt
+    seq 300000 600000 >b.txt
+    seq 5 5 600000 >c.txt
+    hash_lists 2
+    keys=0
+    for i in 1 2; do
+        keys=$((keys + $("$CALYX" hash --count ?/$i-of-2.hashes)))
+    done
+    [ "$keys" -eq 600000 ]
+    build_parts 2 --kind ribbon -n $keys -p 1%
+    "$CALYX" join -o joined 2.part 1.part
+    "$CALYX" build --kind ribbon -p 1% -o whole [abc].txt
+    cmp joined whole
+}
+
+@test "a part can be built from lines, which it skips if they are of other parts" {
+    make_lists
+    for kind in line split ribbon; do
+        "$CALYX" build --kind $kind -n 70000 -o whole [abc].txt
+        for i in 1 2 3; do
+            "$CALYX" build --kind $kind --part $i/3 -n 70000 -o $i.part [abc].txt
+        done
+        "$CALYX" join -o joined *.part
+        cmp joined whole
+        rm joined whole ./*.part
+    done
+}
+
+@test "parts without keys, and more parts than blocks, are joined alike" {
+    printf 'rose\niris\n' >two.txt
+    for kind in line split ribbon; do
+        "$CALYX" build --kind $kind -n 2 -o whole two.txt
+        for i in 1 2 3 4 5; do
+            "$CALYX" build --kind $kind --part $i/5 -n 2 -o $i.part two.txt
+        done
+        "$CALYX" join -o joined *.part
+        cmp joined whole
+        rm joined whole ./*.part
+    done
+    "$CALYX" build -n 9 -o whole /dev/null
+    "$CALYX" build --part 1/1 -n 9 -o 1.part /dev/null
+    "$CALYX" join -o joined 1.part
+    cmp joined whole
+}
+
+@test "the options for keys travel with the hashes" {
+    for host in a b c; do
+        seq 20000 | awk -v h=$host '{ print h $1 ",X" $1 }' | tr '\n' '\0' \
+            >$host.txt
+    done
+    options=(-z -t , -k 2 -i)
+    "$CALYX" build -n 20000 "${options[@]}" -o whole [abc].txt
+    hash_lists 2 "${options[@]}"
+    build_parts 2 -n 20000
+    "$CALYX" join -o joined *.part
+    cmp joined whole
+    printf 'z,x5\0' | "$CALYX" check -f joined >out
+    run_calyx build --part 1/2 -n 20000 -k 1 -o other {a,b,c}/1-of-2.hashes
+    is_status 2
+    complains "a/1-of-2.hashes was hashed with -z"
+    complains "come too late"
+    "$CALYX" hash --parts 2 -o d a.txt --text
+    run_calyx build --part 1/2 -n 20000 -o other {a,d}/1-of-2.hashes
+    is_status 2
+    complains "and d/1-of-2.hashes with no options for keys"
+}
+
+@test "a secret key is needed to hash and to build, and not to join" {
+    make_lists
+    printf '0123456789abcdef' >key
+    printf 'fedcba9876543210' >other
+    "$CALYX" build -n 70000 --key-file key -o whole [abc].txt
+    hash_lists 2 --key-file key
+    build_parts 2 -n 70000 --key-file key
+    "$CALYX" join -o joined *.part
+    cmp joined whole
+    run_calyx build --part 1/2 -n 70000 --key-file other -o x a/1-of-2.hashes
+    is_status 2
+    complains "a/1-of-2.hashes: its hashes were made with another secret key"
+    run_calyx build --part 1/2 -n 70000 -o x a/1-of-2.hashes
+    is_status 2
+    complains "its hashes are of siphash, and the filter is to have xxh3"
+}
+
+@test "the same parts come from any number of threads, and from packed input" {
+    needs zstd
+    make_lists
+    "$CALYX" hash -j 1 --parts 2 -o one a.txt
+    zstd -q a.txt
+    "$CALYX" hash -j 4 --parts 2 -o four a.txt.zst
+    cmp one/1-of-2.hashes four/1-of-2.hashes
+    cmp one/2-of-2.hashes four/2-of-2.hashes
+}
+
+# ---- What does not fit ------------------------------------------------------
+
+@test "join names the part that is missing, double or of another filter" {
+    make_lists
+    for i in 1 2 3; do
+        "$CALYX" build --part $i/3 -n 70000 -o $i.part a.txt
+    done
+    run_calyx join -o f 1.part 3.part
+    is_status 2
+    complains "calyx join: part 2 of 3 is missing"
+    run_calyx join -o f 1.part 2.part 2.part 3.part
+    is_status 2
+    complains "calyx join: 2.part and 2.part are both part 2 of 3"
+    "$CALYX" build --part 2/3 -n 70001 -o larger a.txt
+    run_calyx join -o f 1.part larger 3.part
+    is_status 2
+    complains "1.part and larger are parts of two filters: they differ in number of keys"
+    "$CALYX" build --part 2/3 -n 70000 -i -o folded a.txt
+    run_calyx join -o f 1.part folded 3.part
+    is_status 2
+    complains "they differ in comment or properties"
+    [ ! -e f ]
+}
+
+@test "join refuses damaged parts, and what is no part" {
+    make_lists
+    for i in 1 2; do
+        "$CALYX" build --part $i/2 -n 70000 -o $i.part a.txt
+    done
+    cp 2.part good
+    printf X | dd of=2.part bs=1 seek=20000 conv=notrunc status=none
+    run_calyx join -o f 1.part 2.part
+    is_status 2
+    complains "calyx join: 2.part: damaged: the bytes from"
+    head -c 20000 good >2.part
+    run_calyx join -o f 1.part 2.part
+    is_status 2
+    complains "2.part: damaged: it has 20000 bytes"
+    run_calyx join -o f 1.part a.txt
+    is_status 2
+    complains "a.txt: not a part of a calyx filter"
+    [ ! -e f ]
+    "$CALYX" join -o f good 1.part
+    run_calyx join -o f good 1.part
+    is_status 2
+    complains "f: exists already; --force replaces it"
+    "$CALYX" join --force -o f good 1.part
+}
+
+@test "build --part refuses hashes of another part, hash or seed, and damaged ones" {
+    make_lists
+    hash_lists 2 --seed 5
+    run_calyx build --part 2/2 -n 70000 --seed 5 -o x a/1-of-2.hashes
+    is_status 2
+    complains "a/1-of-2.hashes: its hashes are of part 1 of 2, not of part 2 of 2"
+    run_calyx build --part 1/3 -n 70000 --seed 5 -o x a/1-of-2.hashes
+    is_status 2
+    complains "not of part 1 of 3"
+    run_calyx build --part 1/2 -n 70000 -o x a/1-of-2.hashes
+    is_status 2
+    complains "its hashes have the seed 5, and the filter is to have 0"
+    run_calyx build --part 1/2 -n 70000 --hash murmur3 --seed 5 -o x a/1-of-2.hashes
+    is_status 2
+    complains "its hashes are of xxh3, and the filter is to have murmur3"
+    run_calyx build --part 1/2 -n 70000 --seed 5 -o x a/1-of-2.hashes b.txt
+    is_status 2
+    complains "1 of the 2 files are files of hashes"
+    size=$(stat -c %s a/1-of-2.hashes)
+    for at in 17 30 70 100 5000 $((size - 4)); do
+        cp a/1-of-2.hashes bad.hashes
+        printf '\377' | dd of=bad.hashes bs=1 seek=$at conv=notrunc status=none
+        run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
+        is_status 2
+        complains "bad.hashes: damaged: "
+    done
+    for bytes in 20 70 5000 $((size - 10)); do
+        head -c $bytes a/1-of-2.hashes >bad.hashes
+        run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
+        is_status 2
+        complains "bad.hashes: damaged: it ends in its middle"
+    done
+    (cat a/1-of-2.hashes; echo) >bad.hashes
+    run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
+    is_status 2
+    complains "bytes behind its end"
+    [ ! -e x ]
+}
+
+@test "build --part refuses kinds with several places for a key, and sizes that parts cannot agree on" {
+    seq 10 >ten
+    for kind in line2 flat counting bucket; do
+        run_calyx build --part 1/2 -n 10 --kind $kind -o x ten
+        is_status 2
+        complains "filters of kind $kind cannot be made of parts"
+    done
+    run_calyx build --part 1/2 -o x ten
+    is_status 2
+    complains "--part needs --keys"
+    run_calyx build --part 1/2 -n 10 --growth 2 -o x ten
+    is_status 2
+    run_calyx build --part 1/2 -n 10 --strict -o x ten
+    is_status 2
+    complains "fixed size"
+    run_calyx build --part 1/2 -n 10 --shards 2 -o x ten
+    is_status 2
+    run_calyx build --part 1/2 -n 10 ten
+    is_status 2
+    complains "name it by -o"
+    for part in 0/2 3/2 2 1/ /2 1/65537 a/b 1/2/3 -1/2; do
+        run_calyx build --part=$part -n 10 -o x ten
+        is_status 2
+        complains "option --part wants a part such as 3/16"
+    done
+    [ ! -e x ]
+}
+
+@test "a filter that is too small for files of hashes says so" {
+    seq 100 >a.txt
+    "$CALYX" hash --parts 4 -o a a.txt
+    run_calyx build --part 1/4 -n 100 -o x a/1-of-4.hashes
+    is_status 2
+    complains "too small for files of hashes of 4 parts: use fewer parts, or build from lines"
+}
+
+@test "parts and files of hashes are not taken for filters or lists" {
+    seq 100 >a.txt
+    "$CALYX" hash --parts 1 -o a a.txt
+    "$CALYX" build --part 1/1 -n 100 -o 1.part a.txt
+    run_calyx check -f 1.part a.txt
+    is_status 2
+    complains "1.part: a part of a calyx filter, and no whole one: 'calyx join"
+    run_calyx info a/1-of-1.hashes
+    is_status 2
+    complains "a file of hashes, and no calyx filter"
+    run_calyx build -o x a/1-of-1.hashes
+    is_status 2
+    complains "this is a file of hashes, for 'calyx build --part'"
+    run_calyx build -o x 1.part
+    is_status 2
+    complains "this is a part of a calyx filter, for 'calyx join'"
+}
+
+@test "hash wants a number of parts and a folder, and replaces nothing unasked" {
+    seq 100 >a.txt
+    for words in "a.txt" "--parts 2 a.txt" "-o h a.txt"; do
+        run_calyx hash $words
+        is_status 2
+        complains "--parts N and -o FOLDER are wanted"
+    done
+    for parts in 0 1025 x; do
+        run_calyx hash --parts $parts -o h a.txt
+        is_status 2
+        complains "from 1 to 1024"
+    done
+    "$CALYX" hash --parts 2 -o h a.txt
+    run_calyx hash --parts 2 -o h a.txt
+    is_status 2
+    complains "h/1-of-2.hashes: exists already"
+    "$CALYX" hash --parts 2 --force -o h a.txt
+    run_calyx hash --parts 2 -o a.txt a.txt
+    is_status 2
+    complains "a.txt: a folder is wanted"
+    run_calyx hash --count a.txt
+    is_status 2
+    complains "not a file of hashes"
+    "$CALYX" hash --parts 2 --seed 1 -o other a.txt
+    run_calyx hash --count h/1-of-2.hashes other/1-of-2.hashes
+    is_status 2
+    complains "were hashed in different ways"
+}
+
+@test "a build of a part that is killed leaves nothing, and is run again" {
+    mkfifo slow
+    "$CALYX" build --part 1/2 -n 1000 -o 1.part slow &
+    pid=$!
+    exec 8>slow
+    seq 1000 >&8
+    kill -9 $pid
+    wait $pid || true
+    exec 8>&-
+    [ "$(ls)" = slow ]
+    seq 1000 >a.txt
+    for i in 1 2; do
+        "$CALYX" build --part $i/2 -n 1000 -o $i.part a.txt
+    done
+    "$CALYX" join -o joined 1.part 2.part
+    "$CALYX" build -n 1000 -o whole a.txt
+    cmp joined whole
+}
+
+@test "a full disk is reported, and leaves no file of hashes, part or filter" {
+    seq 1000 >a.txt
+    [ -c /dev/full ]
+    ln -s /dev/full h.1
+    run_calyx build --part 1/1 -n 1000 -o h.1 a.txt
+    is_status 2
+    "$CALYX" build --part 1/1 -n 1000 -o 1.part a.txt
+    run_calyx join -o h.1 1.part
+    is_status 2
+    run_calyx join -o /dev/full 1.part
+    is_status 2
+    run_calyx hash --parts 2 -o /dev/full a.txt
+    is_status 2
+}
+
+# ---- Exact verbs ------------------------------------------------------------
+
+@test "the parts of common, minus and dedup are their whole result" {
+    make_lists
+    for verb in "common a.txt b.txt c.txt" "common --at-least 2 -c a.txt b.txt c.txt" \
+        "minus a.txt c.txt" "dedup a.txt b.txt"; do
+        "$CALYX" $verb >whole
+        for i in 1 2 3; do
+            "$CALYX" $verb --part $i/3 >part.$i
+            [ -s part.$i ]
+        done
+        sort whole >sorted
+        sort part.? | cmp - sorted
+    done
+}
+
+@test "common puts the parts of a result into the order of the first file" {
+    make_lists
+    sort -R --random-source=<(yes) a.txt >first
+    "$CALYX" common first b.txt c.txt >common
+    "$CALYX" minus first c.txt >minus
+    "$CALYX" dedup first >dedup
+    for i in 1 2 3; do
+        "$CALYX" common --part $i/3 first b.txt c.txt >common.$i
+        "$CALYX" minus --part $i/3 first c.txt >minus.$i
+        "$CALYX" dedup --part $i/3 first >dedup.$i
+    done
+    for verb in common minus dedup; do
+        cat $verb.? | "$CALYX" common first - | cmp - $verb
+    done
+}
+
+@test "parts of lines go by the key, and errors have the number of the line" {
+    seq 3000 | awk '{ print "A" $1 "," $1 }' >a.csv
+    seq 3000 | awk '{ print "a" 3001 - $1 ",x" }' >b.csv
+    "$CALYX" common -t , -k 1 -i a.csv b.csv >whole
+    for i in 1 2; do
+        "$CALYX" common -t , -k 1 -i --part $i/2 a.csv b.csv
+    done | sort >parts
+    sort whole | cmp - parts
+    [ "$(wc -l <parts)" -eq 3000 ]
+    (seq 2000 | sed 's/$/,x/'; echo short) >short.csv
+    run_calyx dedup --part 1/2 -t , -k 2 short.csv
+    is_status 2
+    complains "short.csv:2001: field 2 is wanted"
+}
+
+@test "a last line without an end is in its part" {
+    printf 'rose\niris\nlily' >a
+    cp a b
+    for i in 1 2 3 4; do
+        "$CALYX" common --part $i/4 a b || true
+    done | sort >all
+    printf 'iris\nlily\nrose\n' | cmp - all
+}

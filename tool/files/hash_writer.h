@@ -1,0 +1,19 @@
+/* Files of hashes, one for each of N ranges: what 'calyx hash' makes. */
+#ifndef CALYX_TOOL_HASH_WRITER_H
+#define CALYX_TOOL_HASH_WRITER_H
+
+#include "tool.h"
+
+struct hash_writer;
+
+/* Create folder/1-of-N.hashes to N-of-N.hashes, for hashes and options for keys
+ * as those of `hasher`. */
+struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,
+                                     const calyx_filter *hasher, bool replace);
+void hash_writer_add(struct hash_writer *writer, const uint64_t *hashes,
+                     size_t n);
+
+/* The files appear. Returns the bytes of all of them. */
+uint64_t hash_writer_close(struct hash_writer *writer);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * calyx hash: lines in, files of hashes out, one for each range of the hashes.
+ * Whatever moves files brings those of one range together; 'calyx build
+ * --part' makes the range of the filter of them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exact/spill.h"
+#include "files/filter_file.h"
+#include "files/hash_reader.h"
+#include "files/hash_writer.h"
+#include "files/new_filter.h"
+#include "files/part_build.h"
+
+enum { MOST_HASH_PARTS = 1024 }; /* files that are open at once */
+
+static const char *folder;
+static uint64_t parts;
+static uint64_t count_memory = UINT64_C(160) << 20;
+static bool force, counts;
+
+static struct hash_writer *writer;
+static calyx_filter *hasher;
+
+static void parse_parts(const struct verb_option *o, const char *value) {
+    if (!count_from(value, &parts) || parts == 0 || parts > MOST_HASH_PARTS)
+        fail("option --%s wants a number from 1 to %d, not '%s'", o->name,
+             MOST_HASH_PARTS, value);
+}
+
+/* ---- Hashing ------------------------------------------------------------- */
+
+static void in_parallel(struct text_block *block, struct key_batch *batch) {
+    hash_block(block, batch, hasher, false);
+}
+
+static bool in_order(struct text_block *block, struct key_batch *batch) {
+    (void)batch;
+    hash_writer_add(writer, block->hashes, block->lines);
+    return true;
+}
+
+static const struct stages stages = {.in_parallel = in_parallel,
+                                     .in_order = in_order};
+
+static int hash_lines(int count, char **files) {
+    if (!parts || !folder)
+        fail("--parts N and -o FOLDER are wanted: hashes go to N files in a "
+             "folder");
+    const calyx_options want = options_wanted();
+    hasher = new_hasher(&want);
+    label_new(hasher);
+    writer = hash_writer_open(folder, (uint32_t)parts, hasher, force);
+    const struct input_totals totals = run_pipeline(&stages, count, files);
+    const uint64_t bytes = hash_writer_close(writer);
+    const struct figure figures[] = {
+        {"parts", (double)parts, true},
+        {"bytes_written", (double)bytes, true},
+    };
+    report(&totals, figures, sizeof figures / sizeof *figures);
+    calyx_free(hasher);
+    return EXIT_YES;
+}
+
+/* ---- Counting ------------------------------------------------------------ */
+
+/* Which hash it was does not matter, but it must be one. */
+static void expect_one_hash(int count, char **files) {
+    struct hash_head first;
+    for (int i = 0; i < count; i++) {
+        struct hash_reader *const r = hash_reader_open(files[i]);
+        const struct hash_head *const head = hash_reader_head(r);
+        if (i == 0) first = *head;
+        if (strcmp(head->hash, first.hash) != 0 || head->seed != first.seed ||
+            head->check != first.check)
+            fail("%s and %s were hashed in different ways", files[0], files[i]);
+        hash_reader_close(r);
+    }
+}
+
+static int count_hashes(int count, char **files) {
+    const calyx_builder_options how = {.memory_bytes = count_memory,
+                                       .folder = spill_folder()};
+    calyx_builder *b;
+    calyx_error why;
+    uint64_t distinct;
+    if (count == 0) fail("--count wants files of hashes");
+    expect_one_hash(count, files);
+    if (calyx_builder_new(&how, &b, &why) != CALYX_OK) fail_with(&why);
+    const double started = seconds_now();
+    struct input_totals totals = {
+        .lines = add_hash_files(b, NULL, true, count, files)};
+    if (calyx_builder_count(b, &distinct, &why) != CALYX_OK) fail_with(&why);
+    calyx_builder_free(b);
+    printf("%" PRIu64 "\n", distinct);
+    totals.bytes = 8 * totals.lines;
+    totals.seconds = seconds_now() - started;
+    const struct figure figures[] = {{"distinct", (double)distinct, true}};
+    report(&totals, figures, 1);
+    return EXIT_YES;
+}
+
+static int run(int count, char **files) {
+    return counts ? count_hashes(count, files) : hash_lines(count, files);
+}
+
+static const struct group options = {
+    "Options",
+    (const struct verb_option[]){
+        {0, "parts", "N",
+         "Cut the hashes into N ranges, at most 1024, one file each.",
+         parse_parts, NULL},
+        {'o', "output", "FOLDER",
+         "Write 1-of-N.hashes to N-of-N.hashes into FOLDER, which is made if "
+         "it is missing. The files appear when all are complete.",
+         parse_text, &folder},
+        {0, "force", NULL, "Replace files that exist.", parse_flag, &force},
+        {0, "count", NULL,
+         "Instead, print how many different hashes the FILEs of hashes have, "
+         "each counted in its own range: the sum over all ranges is the number "
+         "of keys for 'calyx build --part -n'.",
+         parse_flag, &counts},
+        {0, "kind", "KIND",
+         "The kind of the filter, for the hash that it has by default: xxh64 "
+         "for split, xxh3 for others.",
+         parse_text, &wanted.kind},
+        {0, "hash", "HASH",
+         "The hash of the keys: xxh3, xxh64, murmur3 or fnv1a; siphash with "
+         "--key-file.",
+         parse_text, &wanted.hash},
+        {0, "seed", "SEED", "Seed of the hash; the default is 0.", parse_text,
+         &wanted.seed},
+        {'S', "build-memory", "SIZE",
+         "With --count, use at most SIZE of memory for hashes; the default is "
+         "160MiB. Others wait in a temporary file.",
+         parse_size, &count_memory},
+        {'T', "temporary", "FOLDER",
+         "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp.",
+         parse_spill_folder, NULL},
+        {0},
+    },
+};
+
+const struct verb verb_hash = {
+    .name = "hash",
+    .summary = "hash lines into files by range, for a build on many machines",
+    .synopsis = "--parts N -o FOLDER [OPTION]... [FILE]...",
+    .prose =
+        (const char *const[]){
+            "Reads lines as 'calyx build' does, and writes 8 bytes a key: its "
+            "hash, to the file of the range in which it lies. Each of several "
+            "machines hashes its own lists. Then the files 3-of-16.hashes of "
+            "all of them go to the machine that runs 'calyx build --part "
+            "3/16', and 'calyx join' makes one filter of the parts.",
+            "The files say how keys were hashed, and with which options for "
+            "keys; a build that does not fit is refused. They have checksums. "
+            "Hashes stay in the order of the lines. A file also has those of "
+            "the next range that are near, which makes it 3 percent longer: a "
+            "block of the filter may lie on the border.",
+            "doc/FORMAT.md describes the files, so that other programs can "
+            "write them.",
+            NULL},
+    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
+                                            &work_group, &progress_group, NULL},
+    .examples =
+        (const struct example[]){
+            {"calyx hash --parts 16 -o hashes urls-*.txt.zst",
+             "hashes of the lists on this machine, by range"},
+            {"calyx hash --count host*/3-of-16.hashes",
+             "how many different keys are in range 3"},
+            {0},
+        },
+    .most = -1,
+    .run = run,
+};
