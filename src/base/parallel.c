@@ -7,6 +7,9 @@ void run_parallel(uint32_t threads,
     work(context, 0);
 }
 
+void yield_to_others(void) {
+}
+
 bool monitor_init(struct monitor *m) {
     return !(m->unused = false);
 }
@@ -26,6 +29,7 @@ void monitor_wake(struct monitor *m) {
     (void)m;
 }
 #else
+#include <sched.h>
 
 struct worker_start {
     void (*work)(void *context, uint32_t thread);
@@ -52,6 +56,10 @@ void run_parallel(uint32_t threads,
     }
     work(context, 0);
     while (--started > 0) pthread_join(starts[started].id, NULL);
+}
+
+void yield_to_others(void) {
+    sched_yield();
 }
 
 bool monitor_init(struct monitor *m) {

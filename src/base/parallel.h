@@ -16,6 +16,9 @@ enum { THREADS_MOST = 64 };
 void run_parallel(uint32_t threads,
                   void (*work)(void *context, uint32_t thread), void *context);
 
+/* While waiting for another thread: let it run. Without POSIX, goes on. */
+void yield_to_others(void);
+
 /* A lock, and an event that threads can wait for while they hold it. */
 #if CALYX_NO_FILES
 struct monitor {

@@ -1,9 +1,9 @@
 #include "filter/segments.h"
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "filter/single.h"
 
 /* ---- Segments ------------------------------------------------------------ */
@@ -53,7 +53,7 @@ void renew_segments(calyx_filter *f) {
 void lock_table(const calyx_filter *f) {
     if (!f->table || !f->concurrent) return;
     while (__atomic_exchange_n(&f->table->locked, 1, __ATOMIC_ACQUIRE))
-        sched_yield();
+        yield_to_others();
 }
 
 void unlock_table(const calyx_filter *f) {

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,6 +27,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "store/file.h"
 #include "store/ranges.h"
 
@@ -208,7 +208,7 @@ static size_t count_ready(const calyx_filter *f, const uint64_t *hashes,
 
 static void lock_marks(struct image *image) {
     while (__atomic_exchange_n(&image->marking, 1, __ATOMIC_ACQUIRE))
-        sched_yield();
+        yield_to_others();
 }
 
 static void unlock_marks(struct image *image) {
