@@ -18,7 +18,7 @@ enum {
     HASH_AT_CHECK = 32,
     HASH_AT_NAME = 40,
     HASH_AT_TEXT_BYTES = 56,
-    HASH_AT_RESERVED = 60
+    HASH_AT_BY_SHARD = 60
 };
 
 /* ---- Ranges -------------------------------------------------------------- */
@@ -54,6 +54,7 @@ size_t hash_put_head(uint8_t *to, const struct hash_head *head,
     store_u64(to + HASH_AT_CHECK, head->check);
     memcpy(to + HASH_AT_NAME, head->hash, HASH_NAME_BYTES);
     store_u32(to + HASH_AT_TEXT_BYTES, head->text_bytes);
+    store_u32(to + HASH_AT_BY_SHARD, head->by_shard);
     memcpy(to + HASH_START_BYTES, text, head->text_bytes);
     store_u64(to + end, dump_sum(to, end));
     return end + 8;
@@ -72,12 +73,13 @@ const char *hash_check_start(const uint8_t *start, struct hash_head *head) {
         .seed = load_u64(start + HASH_AT_SEED),
         .check = load_u64(start + HASH_AT_CHECK),
         .text_bytes = load_u32(start + HASH_AT_TEXT_BYTES),
+        .by_shard = load_u32(start + HASH_AT_BY_SHARD) == 1,
     };
     memcpy(head->hash, start + HASH_AT_NAME, HASH_NAME_BYTES);
     if (head->part < 1 || head->part > head->parts || head->parts > 65536 ||
         head->text_bytes > HASH_TEXT_MOST || head->hash[0] == '\0' ||
         head->hash[HASH_NAME_BYTES - 1] != '\0' ||
-        load_u32(start + HASH_AT_RESERVED) != 0)
+        load_u32(start + HASH_AT_BY_SHARD) > 1)
         return "damaged: the numbers of its head make no sense";
     return NULL;
 }

@@ -1,7 +1,8 @@
 /*
- * Hash files: hashes of keys, 8 bytes each, of one of N ranges of all hashes.
- * 'calyx hash' writes them and 'calyx build --part' reads them, maybe on
- * another machine. doc/FORMAT.md describes the bytes: a head, chunks, an end.
+ * Hash files: hashes of keys, 8 bytes each, of one of N ranges of all hashes,
+ * or of one of N shards. 'calyx hash' writes them and 'calyx build --part'
+ * reads them, maybe on another machine. doc/FORMAT.md describes the bytes: a
+ * head, chunks, an end.
  *
  * A file also has the hashes behind its range, up to 1/32 of a range: the last
  * block of a part may end there.
@@ -30,6 +31,7 @@ struct hash_head {
     uint64_t check; /* the hash of HASH_CHECK_TEXT */
     char hash[HASH_NAME_BYTES];
     uint32_t text_bytes; /* of the options for keys */
+    bool by_shard;       /* not by range: of shard part - 1 */
 };
 
 /* The same text as in filters. */

@@ -245,8 +245,6 @@ build_parts() { # PARTS [OPTION]...
     run_calyx build --part 1/2 -n 10 --strict -o x ten
     is_status 2
     complains "fixed size"
-    run_calyx build --part 1/2 -n 10 --shards 2 -o x ten
-    is_status 2
     run_calyx build --part 1/2 -n 10 ten
     is_status 2
     complains "name it by -o"
@@ -286,10 +284,10 @@ build_parts() { # PARTS [OPTION]...
 
 @test "hash wants a number of parts and a folder, and replaces nothing unasked" {
     seq 100 >a.txt
-    for words in "a.txt" "--parts 2 a.txt" "-o h a.txt"; do
+    for words in "a.txt" "--parts 2 a.txt" "-o h a.txt" "--parts 2 --shards 2 -o h a.txt"; do
         run_calyx hash $words
         is_status 2
-        complains "--parts N and -o FOLDER are wanted"
+        complains "--parts N or --shards N, and -o FOLDER are wanted"
     done
     for parts in 0 1025 x; do
         run_calyx hash --parts $parts -o h a.txt
@@ -401,4 +399,41 @@ build_parts() { # PARTS [OPTION]...
         "$CALYX" common --part $i/4 a b || true
     done | sort >all
     printf 'iris\nlily\nrose\n' | cmp - all
+}
+
+# ---- Shards -----------------------------------------------------------------
+
+@test "one shard alone, of lines or of hashes cut by shard, is that of a build of all" {
+    make_lists
+    for kind in line line2 ribbon; do
+        options=(--kind $kind --shards 3 -n 70000 -i)
+        "$CALYX" build "${options[@]}" -o whole.calyx [abc].txt
+        hash_lists 3 --kind $kind -i
+        for host in a b c; do
+            "$CALYX" hash --kind $kind --shards 3 -i -o $host-shards $host.txt
+        done
+        for i in 1 2 3; do
+            "$CALYX" build "${options[@]}" --part $i/3 -o lines.calyx [abc].txt
+            cmp lines.$((i - 1))-of-3.calyx whole.$((i - 1))-of-3.calyx
+            "$CALYX" build --kind $kind --shards 3 -n 70000 --part $i/3 \
+                -o hashes.calyx ?-shards/$i-of-3.hashes
+            cmp hashes.$((i - 1))-of-3.calyx whole.$((i - 1))-of-3.calyx
+        done
+        run_calyx build "${options[@]}" --part 1/3 -o x.calyx a/1-of-3.hashes
+        is_status 2
+        complains "its hashes are cut by range, not by shard"
+        run_calyx build --kind line --part 1/3 -n 70000 -o x a-shards/1-of-3.hashes
+        is_status 2
+        complains "its hashes are cut by shard, not by range"
+        rm -r -- *.calyx a b c ?-shards
+    done
+    run_calyx build --shards 3 -n 70000 --part 1/2 -o x.calyx a.txt
+    is_status 2
+    complains "want the same N"
+    keys=0
+    "$CALYX" hash --shards 3 -o a a.txt
+    for i in 1 2 3; do
+        keys=$((keys + $("$CALYX" hash --count a/$i-of-3.hashes)))
+    done
+    [ "$keys" -eq 40000 ]
 }

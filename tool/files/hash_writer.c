@@ -38,7 +38,7 @@ static void put(struct hash_writer *w, struct hash_output *o,
     w->bytes += size;
 }
 
-static void put_head(struct hash_writer *w, uint32_t part,
+static void put_head(struct hash_writer *w, uint32_t part, bool by_shard,
                      const calyx_filter *hasher) {
     uint8_t bytes[HASH_HEAD_MOST];
     calyx_info info;
@@ -49,7 +49,8 @@ static void put_head(struct hash_writer *w, uint32_t part,
         .parts = w->parts,
         .seed = info.seed,
         .check = calyx_hash(hasher, HASH_CHECK_TEXT, strlen(HASH_CHECK_TEXT)),
-        .text_bytes = (uint32_t)strlen(text)};
+        .text_bytes = (uint32_t)strlen(text),
+        .by_shard = by_shard};
     strncpy(head.hash, info.hash, sizeof head.hash - 1);
     put(w, &w->outputs[part - 1], bytes, hash_put_head(bytes, &head, text));
 }
@@ -69,7 +70,8 @@ static void make_folder(const char *folder) {
 }
 
 struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,
-                                     const calyx_filter *hasher, bool replace) {
+                                     bool by_shard, const calyx_filter *hasher,
+                                     bool replace) {
     struct hash_writer *const w = alloc_memory(sizeof *w);
     *w = (struct hash_writer){.parts = parts,
                               .most = chunk_hashes(parts),
@@ -88,7 +90,7 @@ struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,
         w->outputs[i] = (struct hash_output){
             .file = output_open(w->names[i], replace),
             .chunk = alloc_memory(HASH_CHUNK_START + 8 * w->most + 8)};
-        put_head(w, i + 1, hasher);
+        put_head(w, i + 1, by_shard, hasher);
     }
     return w;
 }
@@ -113,6 +115,11 @@ void hash_writer_add(struct hash_writer *w, const uint64_t *hashes, size_t n) {
         if (part && hashes[i] - w->starts[part] < w->margin)
             append(w, part - 1, hashes[i]);
     }
+}
+
+void hash_writer_put(struct hash_writer *w, uint32_t part,
+                     const uint64_t *hashes, size_t n) {
+    for (size_t i = 0; i < n; i++) append(w, part, hashes[i]);
 }
 
 uint64_t hash_writer_close(struct hash_writer *w) {

@@ -9,9 +9,14 @@ struct hash_writer;
 /* Create folder/1-of-N.hashes to N-of-N.hashes, for hashes and options for keys
  * as those of `hasher`. */
 struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,
-                                     const calyx_filter *hasher, bool replace);
+                                     bool by_shard, const calyx_filter *hasher,
+                                     bool replace);
+
+/* Add hashes by range; or, by shard, those of file `part`, from 0 on. */
 void hash_writer_add(struct hash_writer *writer, const uint64_t *hashes,
                      size_t n);
+void hash_writer_put(struct hash_writer *writer, uint32_t part,
+                     const uint64_t *hashes, size_t n);
 
 /* The files appear. Returns the bytes of all of them. */
 uint64_t hash_writer_close(struct hash_writer *writer);

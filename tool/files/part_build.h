@@ -19,9 +19,15 @@ struct part_job {
 struct input_totals build_part(const struct part_job *job, int count,
                                char **files);
 
-/* Add the hashes of these files to a builder: all, or with `own`, those that
- * belong to the part of the file. Returns their number. */
-uint64_t add_hash_files(calyx_builder *b, const calyx_filter *hasher, bool own,
-                        int count, char **files);
+/* Read files of hashes: of this part, and cut by shard or by range; hashed as
+ * `hasher` does, which gets their options for keys. `take` gets the hashes. */
+struct hash_job {
+    struct part_choice part;
+    bool by_shard;
+    calyx_filter *hasher;
+    void (*take)(const uint64_t *hashes, size_t n);
+};
+struct input_totals read_hash_files(const struct hash_job *job, int count,
+                                    char **files);
 
 #endif

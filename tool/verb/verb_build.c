@@ -19,6 +19,7 @@
 #include "exact/budget.h"
 #include "exact/spill.h"
 #include "files/filter_file.h"
+#include "files/hash_reader.h"
 #include "files/new_filter.h"
 #include "files/part_build.h"
 #include "frame/lock.h"
@@ -36,6 +37,15 @@ static struct part_choice part; /* count 0: the whole filter */
 
 static uint64_t filter_count(void) {
     return shards ? shards : 1;
+}
+
+/* With --part, one of the shards alone. */
+static uint64_t first_filter(void) {
+    return part.count ? part.number - 1 : 0;
+}
+
+static uint64_t end_filter(void) {
+    return part.count ? part.number : filter_count();
 }
 
 /* The keys of one shard. Shards get an equal share, give or take its square
@@ -61,12 +71,13 @@ static calyx_filter *hasher;                 /* hashes as they do */
 
 static void make(calyx_options want) {
     want.capacity = share_of(want.capacity);
-    for (uint64_t i = 0; i < filter_count(); i++) filters[i] = new_filter(want);
-    hasher = filters[0];
+    for (uint64_t i = first_filter(); i < end_filter(); i++)
+        filters[i] = new_filter(want);
+    hasher = filters[first_filter()];
 }
 
 static void free_filters(void) {
-    for (uint64_t i = 0; i < filter_count(); i++) {
+    for (uint64_t i = first_filter(); i < end_filter(); i++) {
         calyx_free(filters[i]);
         filters[i] = NULL;
     }
@@ -75,8 +86,8 @@ static void free_filters(void) {
 /* What the filters are together. Without `fully`, what takes reading is 0. */
 static calyx_info describe_all(bool fully) {
     calyx_info all;
-    (fully ? calyx_describe : calyx_info_of)(filters[0], &all);
-    for (uint64_t i = 1; i < filter_count(); i++) {
+    (fully ? calyx_describe : calyx_info_of)(filters[first_filter()], &all);
+    for (uint64_t i = first_filter() + 1; i < end_filter(); i++) {
         calyx_info info;
         (fully ? calyx_describe : calyx_info_of)(filters[i], &info);
         all.capacity += info.capacity;
@@ -141,7 +152,7 @@ static void put(uint64_t number, const uint64_t *hashes, size_t n) {
 static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     if (!shards) put(0, block->hashes, block->lines);
-    for (uint64_t i = 0; i < shards; i++) {
+    for (uint64_t i = first_filter(); shards && i < end_filter(); i++) {
         const size_t from = i ? block->ends[i - 1] : 0;
         put(i, block->hashes + from, block->ends[i] - from);
     }
@@ -150,6 +161,19 @@ static bool in_order(struct text_block *block, struct key_batch *batch) {
 
 static const struct stages stages = {.in_parallel = in_parallel,
                                      .in_order = in_order};
+
+/* Of one shard, from files of its hashes. */
+static void put_in_shard(const uint64_t *hashes, size_t n) {
+    put(first_filter(), hashes, n);
+}
+
+static struct input_totals read_keys(int count, char **files) {
+    const struct hash_job job = {
+        .part = part, .by_shard = true, .hasher = hasher, .take = put_in_shard};
+    return part.count && are_hash_files(count, files)
+               ? read_hash_files(&job, count, files)
+               : run_pipeline(&stages, count, files);
+}
 
 /* ---- Without --keys ----------------------------------------------------- */
 
@@ -197,19 +221,21 @@ static void make_builders(calyx_options want) {
     };
     calyx_error why;
     allow_open_files(filter_count()); /* of builders, beyond memory */
-    for (uint64_t i = 0; i < filter_count(); i++)
+    for (uint64_t i = first_filter(); i < end_filter(); i++)
         if (calyx_builder_new(&how, &builders[i], &why) != CALYX_OK)
             fail_with(&why);
     hasher = new_hasher(&how.filter);
+    label_new(hasher);
 }
 
 static void finish_builders(void) {
     calyx_error why;
-    for (uint64_t i = 0; i < filter_count(); i++) {
+    for (uint64_t i = first_filter(); i < end_filter(); i++) {
         if (calyx_builder_finish(builders[i], &filters[i], &why) != CALYX_OK)
             fail_with(&why);
         calyx_builder_free(builders[i]);
         label_new(filters[i]);
+        key_options_set(filters[i], key_options_of(hasher)); /* of hashes */
     }
     calyx_free(hasher);
 }
@@ -218,7 +244,7 @@ static void finish_builders(void) {
 static void make_built(calyx_options want, int count, char **files,
                        struct input_totals *totals) {
     make_builders(want);
-    *totals = run_pipeline(&stages, count, files);
+    *totals = read_keys(count, files);
     expect_same_files(false); /* if they were read before */
     finish_builders();
 }
@@ -231,7 +257,7 @@ static void warn_of_fullest_shard(void) {
     calyx_info info;
     double most = 1;
     uint64_t fullest = shards;
-    for (uint64_t i = 0; i < shards; i++) {
+    for (uint64_t i = first_filter(); shards && i < end_filter(); i++) {
         calyx_info_of(filters[i], &info);
         const double load = (double)info.items / (double)info.capacity;
         if (load > most) fullest = i;
@@ -261,7 +287,7 @@ static void report_result(const struct input_totals *totals) {
 /* Shards have names of their own; without them there is one file. */
 static void for_each_file(void (*act)(const char *file, calyx_filter *f)) {
     if (!shards) act(out, filters[0]);
-    for (uint64_t i = 0; i < shards; i++) {
+    for (uint64_t i = first_filter(); shards && i < end_filter(); i++) {
         char *const file = shard_file(out, i, shards);
         act(file, filters[i]);
         free(file);
@@ -300,15 +326,18 @@ static void make_universal(calyx_options want, int count) {
     label_new(filters[0]);
 }
 
+static void expect_keys_of_all(void) {
+    if (wanted.keys || (wanted.memory && wanted.rate > 0)) return;
+    fail("--part needs --keys, the number of distinct keys of all parts: all "
+         "parts must come to the same size; 'calyx hash --count' counts them");
+}
+
 static int run_part(int count, char **files) {
     if (!out || !is_plain_name(out))
         fail("--part makes a file for 'calyx join': name it by -o, without .gz "
              "or .zst");
-    if (shards || universal) fail("--part does not go with --shards or --all");
-    if (!wanted.keys && !(wanted.memory && wanted.rate > 0))
-        fail("--part needs --keys, the number of distinct keys of all parts: "
-             "all parts must come to the same size; 'calyx hash --count' "
-             "counts them");
+    if (universal) fail("--part does not go with --all");
+    expect_keys_of_all();
     for_each_file(expect_file);
     const double started = seconds_now();
     const struct part_job job = {.part = part,
@@ -324,8 +353,17 @@ static int run_part(int count, char **files) {
     return EXIT_YES;
 }
 
+static void expect_one_shard(const calyx_options *want) {
+    if (part.count != shards)
+        fail("--part I/N and --shards N want the same N, for one of the "
+             "shards; not %u and %" PRIu64,
+             part.count, shards);
+    if (universal) fail("--part does not go with --all");
+    if (takes_keys_one_by_one(want)) expect_keys_of_all();
+}
+
 static int run(int count, char **files) {
-    if (part.count) return run_part(count, files);
+    if (part.count && !shards) return run_part(count, files);
     if (shards && (!out || strcmp(out, "-") == 0))
         fail("--shards makes several files; name them by -o NAME.calyx");
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
@@ -334,6 +372,7 @@ static int run(int count, char **files) {
     if (shards) wanted.memory /= shards;
 
     const calyx_options want = options_wanted();
+    if (part.count) expect_one_shard(&want);
     const double started = seconds_now();
     if (universal) {
         make_universal(want, count);
@@ -345,7 +384,7 @@ static int run(int count, char **files) {
     const bool planned = wanted.keys || (wanted.memory && wanted.rate > 0);
     if (planned && takes_keys_one_by_one(&want)) {
         make(want);
-        totals = run_pipeline(&stages, count, files);
+        totals = read_keys(count, files);
     } else if (!make_guessed(want, count, files, &totals)) {
         make_built(want, count, files, &totals);
     }
@@ -382,7 +421,8 @@ static const struct group options = {
          "Build only part I of N, for 'calyx join': the range of the filter "
          "for 1/N of the keys, in 1/N of the memory. FILEs are files of hashes "
          "of this part, or lines, of which those of other parts are skipped. "
-         "Needs --keys, the same for all parts.",
+         "Needs --keys, the same for all parts. With --shards N, build only "
+         "shard I - 1, in the same way; shards need no joining.",
          parse_part, &part},
         {'S', "build-memory", "SIZE",
          "Use at most SIZE of memory for hashes that wait until all keys are "

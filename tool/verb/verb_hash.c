@@ -12,13 +12,14 @@
 #include "files/hash_reader.h"
 #include "files/hash_writer.h"
 #include "files/new_filter.h"
-#include "files/part_build.h"
+#include "server/shards.h"
 
 enum { MOST_HASH_PARTS = 1024 }; /* files that are open at once */
 
 static const char *folder;
 static uint64_t parts;
 static uint64_t count_memory = UINT64_C(160) << 20;
+static uint64_t shards; /* instead of parts */
 static bool force, counts;
 
 static struct hash_writer *writer;
@@ -33,12 +34,20 @@ static void parse_parts(const struct verb_option *o, const char *value) {
 /* ---- Hashing ------------------------------------------------------------- */
 
 static void in_parallel(struct text_block *block, struct key_batch *batch) {
-    hash_block(block, batch, hasher, false);
+    if (shards)
+        hash_for_shards(block, batch, hasher, shards);
+    else
+        hash_block(block, batch, hasher, false);
 }
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
-    hash_writer_add(writer, block->hashes, block->lines);
+    if (!shards) hash_writer_add(writer, block->hashes, block->lines);
+    for (uint64_t i = 0; i < shards; i++) {
+        const size_t from = i ? block->ends[i - 1] : 0;
+        hash_writer_put(writer, (uint32_t)i, block->hashes + from,
+                        block->ends[i] - from);
+    }
     return true;
 }
 
@@ -46,17 +55,19 @@ static const struct stages stages = {.in_parallel = in_parallel,
                                      .in_order = in_order};
 
 static int hash_lines(int count, char **files) {
-    if (!parts || !folder)
-        fail("--parts N and -o FOLDER are wanted: hashes go to N files in a "
-             "folder");
+    if (!parts == !shards || !folder)
+        fail("--parts N or --shards N, and -o FOLDER are wanted: hashes go to "
+             "N files in a folder");
+    const uint64_t number = shards ? shards : parts;
     const calyx_options want = options_wanted();
     hasher = new_hasher(&want);
     label_new(hasher);
-    writer = hash_writer_open(folder, (uint32_t)parts, hasher, force);
+    writer =
+        hash_writer_open(folder, (uint32_t)number, shards > 0, hasher, force);
     const struct input_totals totals = run_pipeline(&stages, count, files);
     const uint64_t bytes = hash_writer_close(writer);
     const struct figure figures[] = {
-        {"parts", (double)parts, true},
+        {"files", (double)number, true},
         {"bytes_written", (double)bytes, true},
     };
     report(&totals, figures, sizeof figures / sizeof *figures);
@@ -80,6 +91,32 @@ static void expect_one_hash(int count, char **files) {
     }
 }
 
+/* Those that belong to the file, and not to the next part. */
+static void add_own(calyx_builder *b, const struct hash_head *head,
+                    const uint64_t *hashes, size_t n) {
+    const uint64_t first = hash_part_start(head->part, head->parts);
+    const uint64_t last = hash_part_start(head->part + 1, head->parts) - 1;
+    uint64_t own[HASH_CHUNK_MOST];
+    size_t count = 0;
+    calyx_error why;
+    for (size_t i = 0; i < n; i++) {
+        own[count] = hashes[i];
+        count += head->by_shard || (hashes[i] >= first && hashes[i] <= last);
+    }
+    if (calyx_builder_add_hashes(b, own, count, &why) != CALYX_OK)
+        fail_with(&why);
+}
+
+static uint64_t add_own_of(calyx_builder *b, const char *file) {
+    struct hash_reader *const r = hash_reader_open(file);
+    const uint64_t *hashes;
+    uint64_t total = 0;
+    for (size_t n; (n = hash_reader_next(r, &hashes)) > 0; total += n)
+        add_own(b, hash_reader_head(r), hashes, n);
+    hash_reader_close(r);
+    return total;
+}
+
 static int count_hashes(int count, char **files) {
     const calyx_builder_options how = {.memory_bytes = count_memory,
                                        .folder = spill_folder()};
@@ -90,8 +127,8 @@ static int count_hashes(int count, char **files) {
     expect_one_hash(count, files);
     if (calyx_builder_new(&how, &b, &why) != CALYX_OK) fail_with(&why);
     const double started = seconds_now();
-    struct input_totals totals = {
-        .lines = add_hash_files(b, NULL, true, count, files)};
+    struct input_totals totals = {0};
+    for (int i = 0; i < count; i++) totals.lines += add_own_of(b, files[i]);
     if (calyx_builder_count(b, &distinct, &why) != CALYX_OK) fail_with(&why);
     calyx_builder_free(b);
     printf("%" PRIu64 "\n", distinct);
@@ -112,6 +149,10 @@ static const struct group options = {
         {0, "parts", "N",
          "Cut the hashes into N ranges, at most 1024, one file each.",
          parse_parts, NULL},
+        {0, "shards", "N",
+         "Instead, cut them by shard, for 'calyx build --shards N --part I/N' "
+         "and 'calyx push --shards N'.",
+         parse_shards, &shards},
         {'o', "output", "FOLDER",
          "Write 1-of-N.hashes to N-of-N.hashes into FOLDER, which is made if "
          "it is missing. The files appear when all are complete.",
@@ -159,6 +200,9 @@ const struct verb verb_hash = {
             "Hashes stay in the order of the lines. A file also has those of "
             "the next range that are near, which makes it 3 percent longer: a "
             "block of the filter may lie on the border.",
+            "With --shards the files are those of the shards of a filter. Each "
+            "is built by 'calyx build --shards 16 --part 3/16' and needs no "
+            "joining.",
             "doc/FORMAT.md describes the files, so that other programs can "
             "write them.",
             NULL},
