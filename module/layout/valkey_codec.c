@@ -28,15 +28,6 @@ static const uint8_t MARK[8] = {'C', 'A', 'L', 'Y', 'X', 'V', 'B', 1};
 
 typedef unsigned long long number;
 
-static void store_u32(uint8_t *to, uint32_t value) {
-    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint32_t load_u32(const uint8_t *from) {
-    return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-           (uint32_t)from[3] << 24;
-}
-
 static void store_f64(uint8_t *to, double value) {
     uint64_t word;
     memcpy(&word, &value, sizeof word);

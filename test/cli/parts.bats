@@ -437,3 +437,14 @@ build_parts() { # PARTS [OPTION]...
     done
     [ "$keys" -eq 40000 ]
 }
+
+@test "a part is built from a pipe of lines, and no byte of it is lost" {
+    seq 5000 >a.txt
+    mkfifo pipe
+    cat a.txt >pipe &
+    "$CALYX" build --part 1/1 -n 5000 -o 1.part pipe
+    "$CALYX" build --part 1/1 -n 5000 -o 2.part - <a.txt
+    cmp 1.part 2.part
+    "$CALYX" join -o joined 1.part
+    [ "$("$CALYX" check -c -f joined a.txt)" -eq 5000 ]
+}

@@ -18,7 +18,8 @@ struct hash_reader {
 bool are_hash_files(int count, char **files) {
     int hashes = 0;
     for (int i = 0; i < count; i++) {
-        if (strcmp(files[i], "-") == 0) continue; /* read as lines */
+        struct stat is;
+        if (stat(files[i], &is) != 0 || !S_ISREG(is.st_mode)) continue;
         struct byte_source *const source = source_open(files[i]);
         hashes += source_is_hashes(source);
         source_close(source);
