@@ -129,7 +129,7 @@ KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17)),
-         BUCKET: (None, 512, 32, 2**36, range(1, 18))}
+         BUCKET: (None, 512, 32, 2**36, range(1, 17))}
 SPILL_MORE = 3  # lines for spilled entries, beyond one for 16 buckets
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
@@ -165,21 +165,27 @@ def matches(stored, code, level):
 def has_in_table(data, parts, hash):
     part, bucket, level, f = find_bucket(hash, parts)
     at, blocks, probes, _ = parts[part]
-    width, lane = probes + 7, 16 if probes + 7 >= 16 else 8
-    slots = 512 // width
+    width, size = probes + 8, probes + 7  # of a code, of a slot
+    lane, slots = 16 if size >= 16 else 8, 496 // size
     code = (4 * f & M64) >> 64 - width
+    first, want = code >> size, code % 2**size
     if level == 0:
-        code = code or 1
+        want = want or 1
     bits = int.from_bytes(data[at + 64 * bucket:at + 64 * bucket + 64], "little")
+    low, classes = bits >> 496 & 255, bits >> 504
 
     def slot(i):
-        low = sum((bits >> slots * (lane + j) + i & 1) << j
-                  for j in range(width - lane))
-        return (bits >> lane * i & 2**lane - 1) << width - lane | low
-    if any(matches(slot(i), code, level) for i in range(slots)):
+        rest = sum((bits >> slots * (lane + j) + i & 1) << j
+                   for j in range(size - lane))
+        return (bits >> lane * i & 2**lane - 1) << size - lane | rest
+    if any(matches(slot(i), want, level)
+           for i in (range(low, slots) if first else range(low))):
         return True
+    if not classes >> (code >> width - 6) % 8 & 1:
+        return False
+    code = first << size | want
     lines, line = -(-blocks // 16) + SPILL_MORE, bucket // 16
-    for n in range(min(32, 2**(28 - width)) if slot(slots - 1) else 0):
+    for n in range(min(32, 2**(28 - width))):
         line = (line + n) % lines
         *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
         for entry in entries:

@@ -10,6 +10,14 @@
 #include <string.h>
 
 /* Turn a word of the machine into a little-endian one, and back. */
+static inline uint16_t little16(uint16_t x) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap16(x);
+#else
+    return x;
+#endif
+}
+
 static inline uint32_t little32(uint32_t x) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return __builtin_bswap32(x);
@@ -30,17 +38,19 @@ static inline uint64_t rotate_left(uint64_t x, int by) {
     return x << by | x >> (64 - by);
 }
 
-static inline uint32_t load16(const uint8_t *p) {
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static inline void store16(uint8_t *p, uint32_t x) {
-    p[0] = (uint8_t)x;
-    p[1] = (uint8_t)(x >> 8);
-}
-
 /* The builtin, which _FORTIFY_SOURCE does not wrap: words have a fixed size,
  * and with the wrapper gcc inlines less of what is made of them. */
+static inline uint32_t load16(const void *p) {
+    uint16_t x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return little16(x);
+}
+
+static inline void store16(void *p, uint32_t x) {
+    const uint16_t little = little16((uint16_t)x);
+    __builtin_memcpy(p, &little, sizeof little);
+}
+
 static inline uint32_t load32(const void *p) {
     uint32_t x;
     __builtin_memcpy(&x, p, sizeof x);

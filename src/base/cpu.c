@@ -23,7 +23,11 @@ enum { BEST_KNOWN = sizeof names / sizeof names[0] - 2 };
 enum cpu_level cpu_best(void) {
 #if ON_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    /* Every processor with the first two has the others. */
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd"))
         return CPU_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
         return CPU_AVX2;

@@ -1,11 +1,12 @@
 /*
  * The bucket kind: a table of fingerprints that removes keys and grows.
  *
- * A key goes to one bucket of 64 bytes, which has slots of 8 to 24 bits. What
+ * A key goes to one bucket of 64 bytes, which has slots of 8 to 23 bits. What
  * is stored of the key is a code: the bits of its hash behind those that chose
- * the bucket. An empty slot is 0; slots are used from the first on. A lookup
- * compares all slots of one bucket at once. Only if the bucket is full, other
- * entries of it may be spilled elsewhere (bucket_spill.c).
+ * the bucket. The first bit of the code says from which end of the bucket slots
+ * are used, and is not stored (bucket_slots.h). A lookup compares all slots of
+ * one bucket at once. Entries that found it full are spilled elsewhere
+ * (bucket_spill.c); a byte of the bucket says which lookups may need these.
  *
  * Growth needs no keys, for the hash bits that choose between more buckets are
  * the first bits of the code: the idea of InfiniFilter (Dayan, Bercea,
@@ -21,20 +22,20 @@
  *
  * Code. The bits of f behind the first two. Position and code together say
  * these two again: a position is at most a quarter of f wide. At level 0 a code
- * is `width` bits (0 is stored as 1). Above, it is width - 1 bits and a stop
- * bit, the lowest 1: a doubling takes the first bit of a code away, moves the
- * others up, and the stop bit with them. So old codes are shorter, and each
- * doubling leaves the old keys twice as likely to be taken for another key; but
- * they are half as many among all. So each doubling adds the same to the rate:
- * doc/MATH.md. A code that has run out of bits goes to all buckets that it may
- * belong to.
+ * is `width` bits (a slot of 0 is stored as 1). Above, it is width - 1 bits and
+ * a stop bit, the lowest 1: a doubling takes the first bit of a code away,
+ * moves the others up, and the stop bit with them. So old codes are shorter,
+ * and each doubling leaves the old keys twice as likely to be taken for another
+ * key; but they are half as many among all. So each doubling adds the same to
+ * the rate: doc/MATH.md. A code that has run out of bits goes to all buckets
+ * that it may belong to.
  *
  * Segments. Position c of group y is found without a directory of groups. With
  * z the number of trailing zeros of y, at most `level`:
  *
  *     c >= 4       segment 1 + 4 level + c - 4          bucket y
- *     z == level   segment 0                            c * groups + y /
- * 2^level else         segment 1 + 4 (level - 1 - z) + c    y / 2^(z + 1)
+ *     z == level   segment 0                   c * groups + y / 2^level
+ *     else         segment 1 + 4 (level - 1 - z) + c      y / 2^(z + 1)
  *
  * for a group with an odd number was position 4 to 7 of half its number one
  * level ago, and the others were position 0 to 3.
@@ -64,35 +65,14 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     set_segment(t, 0, (uint8_t *)body);
 }
 
-/* ---- Slots --------------------------------------------------------------- */
-
-static void put_word(uint8_t *line, uint32_t word, uint64_t clear,
-                     uint64_t set) {
-    uint64_t *const at = (uint64_t *)(line + 8 * word);
-    const uint64_t old = little64(__atomic_load_n(at, __ATOMIC_RELAXED));
-    __atomic_store_n(at, little64((old & ~clear) | set), __ATOMIC_RELEASE);
-}
-
-static void put_bits(uint8_t *line, uint32_t bit, uint32_t n, uint64_t bits) {
-    const uint64_t mask = (UINT64_C(1) << n) - 1;
-    put_word(line, bit / 64, mask << bit % 64, bits << bit % 64);
-}
-
-/* No lane, and no bit of a plane, is in two words. */
-void put_slot(uint8_t *line, uint32_t i, uint32_t width, uint32_t code) {
-    const uint32_t lane = lane_bits(width), slots = slots_of(width);
-    put_bits(line, i * lane, lane, code >> planes_of(width));
-    for (uint32_t j = 0; j < planes_of(width); j++)
-        put_bits(line, slots * (lane + j) + i, 1, code >> j & 1);
-}
+/* ---- Shared tables --------------------------------------------------------
+ */
 
 void copy_line(uint8_t *to, const uint8_t *line) {
     for (size_t i = 0; i < BUCKET_BYTES; i += 8)
         store64(to + i, little64(__atomic_load_n((const uint64_t *)(line + i),
                                                  __ATOMIC_ACQUIRE)));
 }
-
-/* ---- Moves --------------------------------------------------------------- */
 
 static void change_version(struct bucket_table *t,
                            const struct bucket_address *a) {
@@ -111,7 +91,8 @@ void end_move(struct bucket_table *t, const struct bucket_address *a) {
 
 static struct bucket_scan scan(const uint8_t *line, uint32_t width,
                                uint32_t want, uint32_t varies) {
-    const uint32_t slots = slots_of(width), lane = want >> planes_of(width);
+    const uint32_t slots = slots_of(width);
+    const uint32_t lane = (want & slot_mask(width)) >> planes_of(width);
     struct lane_masks masks = {0};
     for (uint32_t i = 0; i < slots; i++) {
         const uint32_t code = get_lane(line, i, width);
@@ -128,7 +109,7 @@ static bool scalar_has(const struct bucket_table *t, uint64_t hash) {
 
 static size_t scalar_has_batch(const struct bucket_table *t, struct batch batch,
                                bool *found) {
-    return has_batch_in_table(t, batch, found, scan, find);
+    return has_batch_in_table(t, batch, found, scan, find, prepare_one_by_one);
 }
 
 static enum insertion scalar_add(struct bucket_table *t, uint64_t hash,
@@ -144,7 +125,7 @@ static uint32_t scalar_count(const struct bucket_table *t, uint64_t hash) {
     return count_in_table(t, hash, scan, find);
 }
 
-const struct table_kernel bucket_table_scalar = {
+static const struct table_kernel bucket_table_scalar = {
     .has = scalar_has,
     .has_batch = scalar_has_batch,
     .add = scalar_add,
@@ -164,7 +145,8 @@ static bool bucket_add(uint8_t *body, const struct shape *shape,
 
 static size_t bucket_has_batch(const uint8_t *body, const struct shape *shape,
                                struct batch batch, bool *found) {
-    return has_batch_in_body(body, shape, batch, found, scan, find);
+    return has_batch_in_body(body, shape, batch, found, scan, find,
+                             prepare_one_by_one);
 }
 
 static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,
@@ -210,13 +192,13 @@ double bucket_room(uint64_t blocks, uint32_t width) {
 }
 
 /* Of the keys in its bucket, each agrees with an absent key in all bits of the
- * code with odds 2^-width, and a little more, as 0 is stored as 1; their number
- * has a Poisson distribution. */
+ * code with odds 2^-width, and a little more, as a slot of 0 is stored as 1;
+ * their number has a Poisson distribution. */
 static double fpr(const struct shape *shape, double items) {
     const uint32_t width = width_of(shape);
     const uint64_t blocks = shape->blocks / POSITIONS * POSITIONS;
     if (blocks == 0 || items > bucket_room(blocks, width)) return 1;
-    const double odds = ldexp(1 + ldexp(2, -(int)width), -(int)width);
+    const double odds = ldexp(1 + ldexp(4, -(int)width), -(int)width);
     return -expm1(-odds * items / (double)blocks);
 }
 
@@ -236,6 +218,7 @@ static bool is_segment(const struct shape *first, uint32_t number,
 
 static const struct kernel *const kernels[] = {
 #if ON_X86
+    &bucket_avx512,
     &bucket_avx2,
 #endif
     &bucket_scalar,

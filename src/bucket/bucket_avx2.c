@@ -113,7 +113,7 @@ AVX2 static bool table_has(const struct bucket_table *t, uint64_t hash) {
 
 AVX2 static size_t table_has_batch(const struct bucket_table *t,
                                    struct batch batch, bool *found) {
-    return has_batch_in_table(t, batch, found, scan, find);
+    return has_batch_in_table(t, batch, found, scan, find, prepare_one_by_one);
 }
 
 AVX2 static enum insertion table_add(struct bucket_table *t, uint64_t hash,
@@ -129,7 +129,7 @@ AVX2 static uint32_t table_count(const struct bucket_table *t, uint64_t hash) {
     return count_in_table(t, hash, scan, find);
 }
 
-const struct table_kernel bucket_table_avx2 = {
+static const struct table_kernel bucket_table_avx2 = {
     .has = table_has,
     .has_batch = table_has_batch,
     .add = table_add,
@@ -150,7 +150,8 @@ AVX2 static bool bucket_add(uint8_t *body, const struct shape *shape,
 AVX2 static size_t bucket_has_batch(const uint8_t *body,
                                     const struct shape *shape,
                                     struct batch batch, bool *found) {
-    return has_batch_in_body(body, shape, batch, found, scan, find);
+    return has_batch_in_body(body, shape, batch, found, scan, find,
+                             prepare_one_by_one);
 }
 
 AVX2 static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,

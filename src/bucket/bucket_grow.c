@@ -21,7 +21,16 @@
 
 #include "bucket/bucket_spill.h"
 
-enum { TARGETS = 2 * POSITIONS };
+enum {
+    TARGETS = 2 * POSITIONS,
+    ENTRIES_MOST = 256, /* of a bucket, with those that it spilled */
+};
+
+/* The codes of a bucket. */
+struct entries {
+    uint32_t n;
+    uint32_t code[ENTRIES_MOST];
+};
 
 /* Codes that stand in a position and in the next. */
 enum { STRADDLERS_MOST = 64 };
@@ -34,13 +43,18 @@ struct straddlers {
 struct move {
     struct bucket_table *t;
     struct bucket_address from; /* y, level, positions */
-    uint32_t entries;           /* taken so far, with where they go */
-    uint32_t code[ENTRIES_MOST];
-    uint8_t to[ENTRIES_MOST];
-    struct straddlers before, after;
+    struct bucket_place at[TARGETS];
+    struct entries before[TARGETS], after[TARGETS];
+    struct straddlers straddlers, next_straddlers;
     struct spill_log log;
     uint8_t lines[TARGETS][BUCKET_BYTES]; /* as they were */
 };
+
+static bool doubles(const struct move *m) {
+    return m->from.positions + 1 == TARGETS;
+}
+
+/* ---- Codes --------------------------------------------------------------- */
 
 /* Number of bits of a code, and these bits as a number. */
 static uint32_t code_bits(uint32_t code, uint32_t width, uint32_t level,
@@ -50,20 +64,18 @@ static uint32_t code_bits(uint32_t code, uint32_t width, uint32_t level,
         *bits = code >> stop >> 1;
         return width - 1 - stop;
     }
-    if (code > 1) {
+    if ((code & slot_mask(width)) > 1) {
         *bits = code;
         return width;
     }
-    *bits = 0; /* was 0 or 1 */
+    *bits = code >> 1; /* a slot of 1 was 0 or 1 */
     return width - 1;
 }
 
-/* A code, as it is once the first bit chooses the group: shorter by one. */
+/* A code of at least two bits, as it is once the first one chooses the group:
+ * shorter by one. */
 static uint32_t shorter_code(uint32_t code, uint32_t width, uint32_t level) {
-    if (level > 0) {
-        const uint32_t shorter = code << 1 & code_mask(width);
-        return shorter ? shorter : code;
-    }
+    if (level > 0) return code << 1 & code_mask(width);
     uint32_t bits;
     const uint32_t left = code_bits(code, width, level, &bits) - 1;
     bits &= (UINT32_C(1) << left) - 1;
@@ -82,17 +94,100 @@ static struct fraction_range range_of_position(uint64_t c, uint64_t positions) {
     };
 }
 
-static bool put_code(struct move *m, uint64_t position, uint32_t code) {
-    if (m->entries == ENTRIES_MOST) return false;
-    m->to[m->entries] = (uint8_t)position;
-    m->code[m->entries++] = code;
+/* ---- Entries that are within one position -------------------------------- */
+
+/*
+ * The keys of position c go to c or c + 1: the border between these is within
+ * it. Codes say where in a quarter of the fractions a key is, and a position is
+ * at most a quarter wide: so the distance of a code from the beginning of the
+ * position, modulo a quarter, says where in the position it is. Here a quarter
+ * is 2^32.
+ */
+struct position_borders {
+    uint32_t begin, border, end; /* the latter two from the beginning on */
+};
+
+static struct position_borders borders_of(uint64_t c, uint64_t positions) {
+    const struct fraction_range here = range_of_position(c, positions);
+    const uint64_t border = range_of_position(c, positions + 1).high + 1;
+    return (struct position_borders){
+        .begin = (uint32_t)(here.low << 2),
+        .border = (uint32_t)((border - here.low) << 2),
+        .end = (uint32_t)((here.high + 1 - here.low) << 2),
+    };
+}
+
+/* Is a distance less than `length` from another one, before it or behind? */
+ALWAYS_INLINE bool is_near(uint32_t distance, uint32_t other, uint32_t length) {
+    return distance - other + length < 2 * length;
+}
+
+/* Split the entries of a position. False if any is short, or near a border, so
+ * that it may be in two positions. */
+ALWAYS_INLINE bool split_position(struct move *m, uint32_t c, uint32_t level,
+                                  bool shorten) {
+    const uint32_t width = m->t->width;
+    const struct position_borders at = borders_of(c, m->from.positions);
+    const struct entries *const from = &m->before[c];
+    struct entries *const stay = &m->after[c], *const go = &m->after[c + 1];
+    uint32_t stays = stay->n, goes = 0, bad = 0;
+    if (stays + from->n > ENTRIES_MOST) return false;
+    for (uint32_t i = 0; i < from->n; i++) {
+        const uint32_t code = from->code[i];
+        const uint32_t stop = level ? code & -code : 1;
+        const uint32_t length = stop << (33 - width);
+        const uint32_t bits = level ? code & (code - 1) : code;
+        const uint32_t distance = (bits << (32 - width)) - at.begin;
+        const bool is_behind = distance >= at.border;
+        const uint32_t next = shorten ? shorter_code(code, width, level) : code;
+        bad |= level && stop >> (width - 2 - SHORT_BITS) != 0;
+        bad |= is_near(distance, 0, length);
+        bad |= is_near(distance, at.border, length);
+        bad |= is_near(distance, at.end, length);
+        stay->code[stays] = next;
+        go->code[goes] = next;
+        stays += !is_behind;
+        goes += is_behind;
+    }
+    stay->n = stays;
+    go->n = goes;
+    return !bad;
+}
+
+static bool split_group(struct move *m) {
+    const uint32_t level = m->from.level;
+    m->after[0].n = 0;
+    for (uint32_t c = 0; c < m->from.positions; c++)
+        if (!(level > 0 ? doubles(m) ? split_position(m, c, 1, true)
+                                     : split_position(m, c, 1, false)
+                        : split_position(m, c, 0, doubles(m))))
+            return false;
     return true;
 }
 
-static bool is_there(const struct move *m, uint64_t position, uint32_t code) {
-    for (uint32_t i = 0; i < m->entries; i++)
-        if (m->to[i] == position && m->code[i] == code) return true;
-    return false;
+/* ---- Entries that may be in two ------------------------------------------ */
+
+static bool append(struct entries *to, uint32_t code) {
+    if (to->n == ENTRIES_MOST) return false;
+    to->code[to->n++] = code;
+    return true;
+}
+
+static bool append_once(struct entries *to, uint32_t code) {
+    for (uint32_t i = 0; i < to->n; i++)
+        if (to->code[i] == code) return true;
+    return append(to, code);
+}
+
+/* A short code stands once in a bucket. One that has run out of bits stands for
+ * both that have one. */
+static bool append_short(const struct move *m, struct entries *to,
+                         uint32_t code, uint32_t bits) {
+    const uint32_t width = m->t->width, first = UINT32_C(1) << (width - 1);
+    if (!doubles(m)) return append_once(to, code);
+    if (bits > 1)
+        return append_once(to, shorter_code(code, width, m->from.level));
+    return append_once(to, first >> 1) && append_once(to, first | first >> 1);
 }
 
 /* An entry in two positions is one entry. Is this the second of two, the first
@@ -113,51 +208,68 @@ static bool place_entry(struct move *m, uint32_t position, uint32_t code) {
     uint32_t bits;
     const uint32_t n = code_bits(code, m->t->width, m->from.level, &bits);
     const bool is_short = n <= SHORT_BITS;
-    const uint32_t next = next_p == TARGETS
-                              ? shorter_code(code, m->t->width, m->from.level)
-                              : code;
     for (uint64_t two = 0; two < 4; two++) {
         const uint64_t low = two << 30 | (uint64_t)bits << (30 - n);
         const uint64_t high = low + (UINT64_C(1) << (30 - n)) - 1;
         if (high < here.low || low > here.high) continue;
+        struct straddlers *const next = &m->next_straddlers;
         const bool paired =
-            !is_short && low < here.low && ends_pair(&m->before, code);
-        if (!is_short && high > here.high && m->after.n < STRADDLERS_MOST)
-            m->after.code[m->after.n++] = code;
+            !is_short && low < here.low && ends_pair(&m->straddlers, code);
+        if (!is_short && high > here.high && next->n < STRADDLERS_MOST)
+            next->code[next->n++] = code;
         if (paired) continue;
         for (uint64_t c = low * next_p >> 32; c <= high * next_p >> 32; c++) {
-            if (is_short && is_there(m, c, next)) continue;
-            if (!put_code(m, c, next)) return false;
+            struct entries *const to = &m->after[c];
+            const bool done =
+                is_short ? append_short(m, to, code, n)
+                : doubles(m)
+                    ? append(to, shorter_code(code, m->t->width, m->from.level))
+                    : append(to, code);
+            if (!done) return false;
         }
     }
     return true;
 }
 
-static struct bucket_place bucket_at(const struct move *m, uint32_t position) {
-    struct bucket_place at = {0};
-    find_bucket(m->t, m->from.level, m->from.y, position, &at);
-    return at;
+static bool place_group(struct move *m) {
+    for (uint32_t c = 0; c < TARGETS; c++) m->after[c].n = 0;
+    m->next_straddlers.n = 0;
+    for (uint32_t c = 0; c < m->from.positions; c++) {
+        m->straddlers = m->next_straddlers;
+        m->next_straddlers.n = 0;
+        for (uint32_t i = 0; i < m->before[c].n; i++)
+            if (!place_entry(m, c, m->before[c].code[i])) return false;
+    }
+    return true;
 }
 
-/* Take all entries out of the group, into the lists of the next stage. */
+/* ---- A group ------------------------------------------------------------- */
+
+static void take_line(const uint8_t *line, uint32_t width, struct entries *to) {
+    const uint32_t slots = slots_of(width), low = low_slots(line, width);
+    const uint32_t first = UINT32_C(1) << (width - 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < slots; i++) {
+        const uint32_t slot = get_slot(line, i, width);
+        to->code[n] = i < low ? slot : slot | first;
+        n += slot != 0;
+    }
+    to->n = n;
+}
+
+/* Take all entries out of the group. */
 static bool take_group(struct move *m) {
     const uint32_t width = m->t->width;
     for (uint32_t c = 0; c < m->from.positions; c++) {
-        const struct bucket_place at = bucket_at(m, c);
-        uint32_t codes[ENTRIES_MOST];
-        uint32_t used = 0;
-        for (; used < slots_of(width); used++) {
-            codes[used] = get_slot(m->lines[c], used, width);
-            if (codes[used] == 0) break;
-        }
-        if (used == slots_of(width))
-            used += take_spilled(m->t, &at, codes + used, ENTRIES_MOST - used,
-                                 &m->log);
-        if (used > ENTRIES_MOST) return false;
-        m->before = m->after;
-        m->after.n = 0;
-        for (uint32_t i = 0; i < used; i++)
-            if (!place_entry(m, c, codes[i])) return false;
+        struct entries *const to = &m->before[c];
+        if (width == WIDTH_GROWING)
+            take_line(m->lines[c], WIDTH_GROWING, to);
+        else
+            take_line(m->lines[c], width, to);
+        if (!m->lines[c][CLASSES_AT]) continue;
+        to->n += take_spilled(m->t, &m->at[c], to->code + to->n,
+                              ENTRIES_MOST - to->n, &m->log);
+        if (to->n > ENTRIES_MOST) return false;
     }
     return true;
 }
@@ -168,30 +280,35 @@ static void put_line(uint8_t *line, const uint8_t *bytes) {
                          __ATOMIC_RELEASE);
 }
 
-static bool put_group(struct move *m) {
-    const uint32_t width = m->t->width;
-    for (uint32_t c = 0; c <= m->from.positions; c++) {
-        const struct bucket_place at = bucket_at(m, c);
-        _Alignas(8) uint8_t line[BUCKET_BYTES] = {0};
-        uint32_t used = 0;
-        for (uint32_t i = 0; i < m->entries; i++) {
-            if (m->to[i] != c) continue;
-            if (used < slots_of(width))
-                put_slot(line, used++, width, m->code[i]);
-            else if (!spill(m->t, &at, m->code[i], &m->log))
-                return false;
-        }
-        put_line(bucket_line(&at), line);
+static bool put_entries(struct move *m, const struct bucket_place *at,
+                        const struct entries *from) {
+    const uint32_t width = m->t->width, slots = slots_of(width);
+    const uint32_t level = m->from.level + doubles(m);
+    const uint32_t here = from->n < slots ? from->n : slots;
+    _Alignas(8) uint8_t line[BUCKET_BYTES];
+    if (width == WIDTH_GROWING)
+        fill_line(line, WIDTH_GROWING, from->code, here);
+    else
+        fill_line(line, width, from->code, here);
+    for (uint32_t i = here; i < from->n; i++) {
+        if (!spill(m->t, at, from->code[i], &m->log)) return false;
+        line[CLASSES_AT] |=
+            (uint8_t)classes_of(from->code[i], width, level > 0);
     }
+    put_line(bucket_line(at), line);
+    return true;
+}
+
+static bool put_group(struct move *m) {
+    for (uint32_t c = 0; c <= m->from.positions; c++)
+        if (!put_entries(m, &m->at[c], &m->after[c])) return false;
     return true;
 }
 
 static void undo(struct move *m) {
     undo_spills(&m->log);
-    for (uint32_t c = 0; c <= m->from.positions; c++) {
-        const struct bucket_place at = bucket_at(m, c);
-        put_line(bucket_line(&at), m->lines[c]);
-    }
+    for (uint32_t c = 0; c <= m->from.positions; c++)
+        put_line(bucket_line(&m->at[c]), m->lines[c]);
 }
 
 bool bucket_move_group(struct bucket_table *t) {
@@ -204,15 +321,14 @@ bool bucket_move_group(struct bucket_table *t) {
         .level = number / POSITIONS,
         .positions = POSITIONS + number % POSITIONS,
     };
-    m.entries = 0;
-    m.after.n = 0;
     m.log.n = 0;
     for (uint32_t c = 0; c <= m.from.positions; c++) {
-        const struct bucket_place at = bucket_at(&m, c);
-        memcpy(m.lines[c], bucket_line(&at), BUCKET_BYTES);
+        find_bucket(t, m.from.level, y, c, &m.at[c]);
+        memcpy(m.lines[c], bucket_line(&m.at[c]), BUCKET_BYTES);
     }
     begin_move(t, &m.from);
-    const bool moved = take_group(&m) && put_group(&m);
+    const bool moved =
+        take_group(&m) && (split_group(&m) || place_group(&m)) && put_group(&m);
     if (!moved)
         undo(&m);
     else
@@ -247,18 +363,17 @@ struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments) {
     struct bucket_sums sums = {0};
     const uint64_t stage = stage_of(t);
     const uint32_t number = stage_number(stage), level = number / POSITIONS;
-    const bool doubles = number % POSITIONS == POSITIONS - 1;
+    const bool is_last = number % POSITIONS == POSITIONS - 1;
     for (uint32_t s = 0; s < segments; s++) {
         const uint64_t blocks = segment_blocks(t, s);
         for (uint64_t i = 0; i < blocks; i++) {
             const bool moved =
-                doubles && group_of(t, level, s, i) < (stage & MOVED_MASK);
+                is_last && group_of(t, level, s, i) < (stage & MOVED_MASK);
             uint8_t line[BUCKET_BYTES];
             copy_line(line, segment_at(t, s) + i * BUCKET_BYTES);
             for (uint32_t slot = 0; slot < slots_of(t->width); slot++) {
-                const uint32_t code = get_slot(line, slot, t->width);
-                if (code == 0) break;
-                sum_code(t, level + moved, code, &sums);
+                const uint32_t code = get_code(line, slot, t->width);
+                if (code) sum_code(t, level + moved, code, &sums);
             }
         }
         const uint8_t *const lines = segment_at(t, s) + blocks * BUCKET_BYTES;

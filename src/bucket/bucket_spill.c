@@ -61,6 +61,7 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
             if (code == 0 || entry >> t->width != tag) continue;
             const struct spilled_entry here = {word_of(&p, i), p.number, code};
             scan.entries++;
+            scan.classes |= classes_of(code, t->width, at->varies);
             scan.any = here;
             if (!code_matches(code, at->want, at->varies)) continue;
             scan.hits++;
@@ -97,11 +98,18 @@ bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
 uint32_t take_spilled(const struct bucket_table *t,
                       const struct bucket_place *at, uint32_t *codes,
                       uint32_t most, struct spill_log *log) {
-    struct spill_scan scan;
+    struct probing p = first_probe(t, at);
     uint32_t n = 0;
-    while ((scan = scan_spilled(t, at)).entries > 0) {
-        if (n == most || !drop_spilled(t, at, &scan.any, log)) return most + 1;
-        codes[n++] = scan.any.code;
-    }
+    do {
+        const uint32_t tag = tag_of(at, p.number);
+        for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
+            const uint32_t entry = get_spill_word(word_of(&p, i));
+            const uint32_t code = entry & code_mask(t->width);
+            if (code == 0 || entry >> t->width != tag) continue;
+            const struct spilled_entry here = {word_of(&p, i), p.number, code};
+            if (n == most || !drop_spilled(t, at, &here, log)) return most + 1;
+            codes[n++] = code;
+        }
+    } while (goes_on(&p) && next_probe(&p));
     return n;
 }

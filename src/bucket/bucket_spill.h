@@ -61,7 +61,7 @@ static inline bool has_spilled(const struct bucket_table *t,
 }
 
 /* What was written where, to take it back. */
-enum { ENTRIES_MOST = 768, LOG_MOST = 3 * ENTRIES_MOST };
+enum { LOG_MOST = 2048 };
 struct spill_log {
     uint32_t n;
     uint32_t was[LOG_MOST];
@@ -76,6 +76,7 @@ struct spilled_entry {
 /* The spilled entries of a bucket that match what is wanted. */
 struct spill_scan {
     uint32_t entries; /* of the bucket, matching or not       */
+    uint32_t classes; /* of these                             */
     uint32_t hits;
     uint32_t copies; /* of hits that equal the longest        */
     struct spilled_entry longest, any;

@@ -12,13 +12,8 @@
 
 /* ---- Has ----------------------------------------------------------------- */
 
-ALWAYS_INLINE bool has_at(const struct bucket_table *t,
-                          const struct bucket_place *at, const uint8_t *line,
-                          scan_bucket *scan) {
-    const struct bucket_scan here = scan(line, t->width, at->want, at->varies);
-    if (here.hits) return true;
-    return here.used == slots_of(t->width) && has_spilled(t, at);
-}
+/* Has a line of spilled entries one that matches? */
+typedef bool find_spilled(const uint8_t *line, uint32_t want, uint32_t varies);
 
 struct line_copy {
     _Alignas(64) uint8_t bytes[BUCKET_BYTES];
@@ -40,15 +35,16 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
         if (version % 2 || stage_of(t) != stage) continue;
         const struct bucket_place at = place_of(t, stage, hash);
         copy_line(copy.bytes, bucket_line(&at));
-        if (has_at(t, &at, copy.bytes, scan)) return true;
+        if (scan_like(copy.bytes, t->width, at.want, at.varies, scan).hits)
+            return true;
+        if (may_be_spilled(copy.bytes, t->width, at.want) &&
+            has_spilled(t, &at))
+            return true;
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
             return false;
     }
 }
-
-/* Has a line of spilled entries one that matches? */
-typedef bool find_spilled(const uint8_t *line, uint32_t want, uint32_t varies);
 
 ALWAYS_INLINE bool has_spilled_hash(const struct bucket_table *t, uint64_t hash,
                                     find_spilled *find) {
@@ -67,84 +63,201 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
     if (__builtin_expect(t->shared, false))
         return has_while_written(t, hash, scan);
     const struct bucket_query q = query_of(t, t->stage, hash, t->width);
-    if (scan(q.line, t->width, q.want, q.varies).hits) return true;
-    return is_bucket_full(q.line, t->width) && has_spilled_hash(t, hash, find);
+    if (scan_like(q.line, t->width, q.want, q.varies, scan).hits) return true;
+    return __builtin_expect(may_be_spilled(q.line, t->width, q.want), false) &&
+           has_spilled_hash(t, hash, find);
 }
 
-/* Numbers of the hashes in a batch to look for among spilled entries. */
-struct spill_queue {
-    size_t n;
-    uint16_t number[PREFETCH_DISTANCE];
+/* ---- Many ---------------------------------------------------------------- */
+
+enum {
+    EIGHT = 8, /* hashes that are processed together */
+    RING = 2 * PREFETCH_DISTANCE
 };
 
-ALWAYS_INLINE void has_queued(const struct bucket_table *t,
-                              const uint64_t *hashes, struct spill_queue *queue,
-                              bool *found, find_spilled *find) {
-    while (queue->n > 0) {
-        const uint16_t i = queue->number[--queue->n];
-        found[i] = has_spilled_hash(t, hashes[i], find);
+/* Queries that are prepared, by arrays: `bit` is that of the class in the
+ * header of the bucket. */
+struct bucket_ring {
+    const uint8_t *line[RING];
+    uint32_t place[RING];
+    uint32_t want[RING];
+    uint64_t flip[RING];
+    uint32_t bit[RING];
+};
+
+/* Prepare the queries of eight hashes from place i of the ring on. `varies`: is
+ * their level 1 or more? It is the same for all. */
+typedef void prepare_8(const struct bucket_table *t, const uint64_t *hashes,
+                       uint32_t width, uint32_t varies,
+                       struct bucket_ring *ring, size_t i);
+
+ALWAYS_INLINE void prepare_one_by_one(const struct bucket_table *t,
+                                      const uint64_t *hashes, uint32_t width,
+                                      uint32_t varies, struct bucket_ring *ring,
+                                      size_t i) {
+    (void)varies;
+    for (size_t j = 0; j < EIGHT; j++) {
+        const struct bucket_query q = query_of(t, t->stage, hashes[j], width);
+        ring->line[i + j] = q.line;
+        ring->place[i + j] = q.place;
+        ring->want[i + j] = q.want;
+        ring->flip[i + j] = flip_of(q.want, width);
+        ring->bit[i + j] = class_bit(q.want, width);
     }
 }
 
-ALWAYS_INLINE void queue_spilled(const struct bucket_table *t,
-                                 const uint64_t *hashes, size_t i,
-                                 struct spill_queue *queue, bool *found,
-                                 find_spilled *find) {
-    const struct bucket_place at = place_of(t, t->stage, hashes[i]);
-    prefetch_l1(spill_line_of(&at));
-    queue->number[queue->n++] = (uint16_t)i;
-    if (queue->n == PREFETCH_DISTANCE)
-        has_queued(t, hashes, queue, found, find);
+/* Prepare the queries of the hashes from i on. Behind the last hash, the lines
+ * are those of some hash. */
+ALWAYS_INLINE void prepare_queries(const struct bucket_table *t,
+                                   const uint64_t *hashes, size_t n, size_t i,
+                                   uint32_t width, uint32_t varies,
+                                   struct bucket_ring *ring,
+                                   prepare_8 *prepare) {
+    uint64_t last[EIGHT] = {0};
+    const uint64_t *from = hashes + i;
+    if (__builtin_expect(n - i < EIGHT, false)) {
+        memcpy(last, from, (n - i) * sizeof *from);
+        from = last;
+    }
+    prepare(t, from, width, varies, ring, i % RING);
+}
+
+/* Hashes of a batch that were not found in their bucket, but may be among the
+ * entries that it has spilled. */
+struct spill_queue {
+    size_t n, prefetched;
+    uint16_t number[BATCH_MAX + 1];
+    uint32_t want[BATCH_MAX]; /* with the tag */
+    const uint8_t *line[BATCH_MAX];
+};
+
+/* Prefetch the lines of spilled entries, before the ring goes round. */
+ALWAYS_INLINE void prefetch_queued(const struct bucket_table *t,
+                                   const struct bucket_ring *ring,
+                                   uint32_t width, struct spill_queue *queue) {
+    for (size_t i = queue->prefetched; i < queue->n; i++) {
+        const size_t at = queue->number[i] % RING;
+        const uint32_t place = ring->place[at];
+        const uint64_t index =
+            (uint64_t)(ring->line[at] - t->segment[place]) / BUCKET_BYTES;
+        queue->line[i] = t->spill[place] + index / SPILL_BUCKETS * BUCKET_BYTES;
+        queue->want[i] = ring->want[at] | (uint32_t)(index % SPILL_BUCKETS)
+                                              << width;
+        prefetch_l1(queue->line[i]);
+    }
+    queue->prefetched = queue->n;
+}
+
+/* Most spilled entries are in the first line. */
+ALWAYS_INLINE void has_queued(const struct bucket_table *t,
+                              const uint64_t *hashes, uint32_t varies,
+                              const struct spill_queue *queue, bool *found,
+                              find_spilled *find) {
+    for (size_t i = 0; i < queue->n; i++) {
+        const uint16_t number = queue->number[i];
+        const uint8_t *const line = queue->line[i];
+        const bool here = find(line, queue->want[i], varies);
+        found[number] = here;
+        if (__builtin_expect(!here & !!load32(line + 4 * SPILL_ENTRIES), false))
+            found[number] = has_spilled_hash(t, hashes[number], find);
+    }
+}
+
+/* Whether to look among spilled entries would be a branch that none could
+ * foresee: it is postponed. */
+ALWAYS_INLINE void has_prepared(const struct bucket_ring *ring, size_t i,
+                                uint32_t width, uint32_t varies, bool *found,
+                                struct spill_queue *queue, scan_bucket *scan) {
+    const size_t at = i % RING;
+    const uint8_t *const line = ring->line[at];
+    const uint32_t header = get_header(line);
+    const bool hit = (scan(line, width, ring->want[at], varies).hits &
+                      slots_like(header, ring->flip[at])) != 0;
+    found[i] = hit;
+    queue->number[queue->n] = (uint16_t)i;
+    queue->n += header >> ring->bit[at] & !hit;
 }
 
 /* Queries are prepared when their line is prefetched. */
 ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
                                         struct batch batch, bool *found,
-                                        uint32_t width, scan_bucket *scan,
-                                        find_spilled *find) {
-    enum { RING = 2 * PREFETCH_DISTANCE };
+                                        uint32_t width, uint32_t varies,
+                                        scan_bucket *scan, find_spilled *find,
+                                        prepare_8 *prepare) {
     /* A copy, so that the compiler sees that no store changes it. */
     const struct bucket_table t = *given;
-    const size_t prologue = prologue_length(&batch);
     const size_t all = batch.n + batch.more;
-    struct bucket_query ring[RING];
+    struct bucket_ring ring;
     struct spill_queue queue;
-    queue.n = 0;
-    for (size_t j = 0; j < prologue; j++) {
-        ring[j] = query_of(&t, t.stage, batch.hashes[j], width);
-        prefetch_l2(ring[j].line);
+    queue.n = queue.prefetched = 0;
+    for (size_t j = 0; j < all && j < PREFETCH_DISTANCE; j++) {
+        if (j % EIGHT == 0)
+            prepare_queries(&t, batch.hashes, all, j, width, varies, &ring,
+                            prepare);
+        prefetch_l2(ring.line[j]);
     }
+    for (size_t i = 0; i < batch.n; i += EIGHT) {
+        const size_t ahead = i + PREFETCH_DISTANCE;
+        if (ahead < all)
+            prepare_queries(&t, batch.hashes, all, ahead, width, varies, &ring,
+                            prepare);
+        if (ahead < all && batch.n - i >= EIGHT) {
+            UNROLL
+            for (size_t j = 0; j < EIGHT; j++) {
+                prefetch_l2(ring.line[ahead % RING + j]);
+                has_prepared(&ring, i + j, width, varies, found, &queue, scan);
+            }
+        } else {
+            for (size_t j = i; j < batch.n && j < i + EIGHT; j++)
+                has_prepared(&ring, j, width, varies, found, &queue, scan);
+        }
+        if ((i + EIGHT) % PREFETCH_DISTANCE == 0)
+            prefetch_queued(&t, &ring, width, &queue);
+    }
+    prefetch_queued(&t, &ring, width, &queue);
+    has_queued(given, batch.hashes, varies, &queue, found, find);
+    return count_true(found, batch.n);
+}
+
+/* Hashes are at two levels, of which one is 0, or another thread writes. */
+ALWAYS_INLINE void has_each(const struct bucket_table *t, struct batch batch,
+                            bool *found, scan_bucket *scan,
+                            find_spilled *find) {
+    const size_t all = batch.n + batch.more;
+    const uint64_t stage = stage_of(t);
+    for (size_t i = 0; i < all && i < PREFETCH_DISTANCE; i++)
+        prefetch_l2(query_of(t, stage, batch.hashes[i], t->width).line);
     for (size_t i = 0; i < batch.n; i++) {
         const size_t j = i + PREFETCH_DISTANCE;
-        if (j < all) {
-            ring[j % RING] = query_of(&t, t.stage, batch.hashes[j], width);
-            prefetch_l2(ring[j % RING].line);
-        }
-        const struct bucket_query q = ring[i % RING];
-        found[i] = scan(q.line, width, q.want, q.varies).hits != 0;
-        if (!found[i] & is_bucket_full(q.line, width))
-            queue_spilled(given, batch.hashes, i, &queue, found, find);
+        if (j < all)
+            prefetch_l2(query_of(t, stage, batch.hashes[j], t->width).line);
+        found[i] = has_in_table(t, batch.hashes[i], scan, find);
     }
-    has_queued(given, batch.hashes, &queue, found, find);
-    return count_true(found, batch.n);
 }
 
 /* The widths of filters at 1 %, fixed and growing, are constants. */
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        scan_bucket *scan, find_spilled *find) {
+                                        scan_bucket *scan, find_spilled *find,
+                                        prepare_8 *prepare) {
     bool answers[BATCH_MAX];
     bool *const to = found ? found : answers;
-    if (t->shared) {
-        for (size_t i = 0; i < batch.n; i++)
-            to[i] = has_while_written(t, batch.hashes[i], scan);
+    const uint32_t number = stage_number(t->stage), width = t->width;
+    if (t->shared || (number == POSITIONS - 1 && t->stage & MOVED_MASK)) {
+        has_each(t, batch, to, scan, find);
         return count_true(to, batch.n);
     }
-    switch (t->width) {
-        case 12: return has_batch_unshared(t, batch, to, 12, scan, find);
-        case 17: return has_batch_unshared(t, batch, to, 17, scan, find);
-        default: return has_batch_unshared(t, batch, to, t->width, scan, find);
-    }
+    if (number < POSITIONS)
+        return width == WIDTH_FIXED
+                   ? has_batch_unshared(t, batch, to, WIDTH_FIXED, 0, scan,
+                                        find, prepare)
+                   : has_batch_unshared(t, batch, to, width, 0, scan, find,
+                                        prepare);
+    return width == WIDTH_GROWING
+               ? has_batch_unshared(t, batch, to, WIDTH_GROWING, UINT32_MAX,
+                                    scan, find, prepare)
+               : has_batch_unshared(t, batch, to, width, UINT32_MAX, scan, find,
+                                    prepare);
 }
 
 /* ---- Add ----------------------------------------------------------------- */
@@ -155,8 +268,18 @@ static inline uint32_t copies_in(const uint8_t *line, uint32_t width,
     uint32_t copies = 0;
     for (; hits; hits &= hits - 1)
         copies +=
-            get_slot(line, (uint32_t)__builtin_ctzll(hits), width) == code;
+            get_code(line, (uint32_t)__builtin_ctzll(hits), width) == code;
     return copies;
+}
+
+/* Spill a code from a full bucket. */
+static inline bool spill_from(const struct bucket_table *t,
+                              const struct bucket_place *at, uint32_t code) {
+    uint8_t *const line = bucket_line(at);
+    if (!spill(t, at, code, NULL)) return false;
+    put_header(line, CLASSES_AT,
+               line[CLASSES_AT] | classes_of(code, t->width, at->varies));
+    return true;
 }
 
 /* A bucket that is full, or has many copies of a code. */
@@ -165,7 +288,7 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
                                          const struct bucket_scan *here,
                                          bool *fresh) {
     const uint32_t code = new_code(at);
-    const bool full = here->used == slots_of(t->width);
+    const bool full = here->used == all_slots(t->width);
     const struct spill_scan there =
         full ? scan_spilled(t, at) : (struct spill_scan){0};
     const uint32_t copies =
@@ -174,8 +297,8 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
     *fresh = here->hits == 0 && there.hits == 0;
     if (copies >= COPIES_MOST) return KEY_AT_MOST;
     if (!full)
-        put_slot(bucket_line(at), here->used, t->width, code);
-    else if (there.entries >= SPILL_MOST || !spill(t, at, code, NULL))
+        put_code(bucket_line(at), t->width, here->used, code);
+    else if (there.entries >= SPILL_MOST || !spill_from(t, at, code))
         return NO_ROOM;
     return KEY_ADDED;
 }
@@ -184,12 +307,13 @@ ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_place *at, bool *fresh,
                                     scan_bucket *scan) {
     uint8_t *const line = bucket_line(at);
-    const struct bucket_scan here = scan(line, t->width, at->want, at->varies);
-    if (__builtin_expect(here.used == slots_of(t->width) ||
+    const struct bucket_scan here =
+        scan_like(line, t->width, at->want, at->varies, scan);
+    if (__builtin_expect(here.used == all_slots(t->width) ||
                              __builtin_popcountll(here.hits) >= COPIES_MOST,
                          false))
         return add_to_full(t, at, &here, fresh);
-    put_slot(line, here.used, t->width, new_code(at));
+    put_code(line, t->width, here.used, new_code(at));
     *fresh = here.hits == 0;
     return KEY_ADDED;
 }
@@ -198,12 +322,10 @@ ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
 static inline uint32_t copies_at(const struct bucket_table *t,
                                  const struct bucket_place *at) {
     const uint32_t code = new_code(at);
-    uint32_t copies = 0, i = 0;
-    for (; i < slots_of(t->width); i++) {
-        const uint32_t here = get_slot(bucket_line(at), i, t->width);
-        if (here == 0) return copies;
-        copies += here == code;
-    }
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < slots_of(t->width); i++)
+        copies += get_code(bucket_line(at), i, t->width) == code;
+    if (!may_be_spilled(bucket_line(at), t->width, code)) return copies;
     const struct spill_scan there = scan_spilled(t, at);
     return copies + (there.longest.code == code ? there.copies : 0);
 }
@@ -253,21 +375,23 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
 
 /* ---- Remove -------------------------------------------------------------- */
 
-/* Empty a slot; the last one in use takes its place. If the bucket was full, an
- * entry that it spilled comes back, so that only full buckets have some. */
+/* Put the classes of the entries that are still spilled. */
+static inline void renew_classes(const struct bucket_table *t,
+                                 const struct bucket_place *at) {
+    put_header(bucket_line(at), CLASSES_AT, scan_spilled(t, at).classes);
+}
+
+/* Take a slot. If the bucket was full, an entry that it spilled comes back. */
 static inline void empty_slot(const struct bucket_table *t,
                               const struct bucket_place *at, uint32_t i,
-                              uint32_t used, const struct spill_scan *there) {
+                              uint64_t used, const struct spill_scan *there) {
     uint8_t *const line = bucket_line(at);
-    const uint32_t last = used - 1;
-    const uint32_t code = get_slot(line, last, t->width);
-    if (there->any.word) {
-        put_slot(line, i, t->width, there->any.code);
-        drop_spilled(t, at, &there->any, NULL);
-        return;
-    }
-    if (i != last) put_slot(line, i, t->width, code);
-    put_slot(line, last, t->width, 0);
+    take_code(line, t->width, used, i);
+    if (!there->any.word) return;
+    /* The only empty slot is between the two halves. */
+    const uint64_t empty = UINT64_C(1) << low_slots(line, t->width);
+    put_code(line, t->width, ~empty, there->any.code);
+    drop_spilled(t, at, &there->any, NULL);
 }
 
 /*
@@ -280,14 +404,14 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     const struct bucket_address a = address_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, t->stage, hash);
     const uint8_t *const line = bucket_line(&at);
-    const struct bucket_scan here = scan(line, t->width, at.want, at.varies);
-    const struct spill_scan there = here.used == slots_of(t->width)
-                                        ? scan_spilled(t, &at)
-                                        : (struct spill_scan){0};
+    const struct bucket_scan here =
+        scan_like(line, t->width, at.want, at.varies, scan);
+    const struct spill_scan there =
+        line[CLASSES_AT] ? scan_spilled(t, &at) : (struct spill_scan){0};
     uint32_t longest = 0, slot = 0;
     for (uint64_t hits = here.hits; hits; hits &= hits - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(hits);
-        const uint32_t code = get_slot(line, i, t->width);
+        const uint32_t code = get_code(line, i, t->width);
         if (!longest || is_longer(code, longest)) longest = code, slot = i;
     }
     if (!longest && !there.longest.word) return KEY_ABSENT;
@@ -303,6 +427,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
         drop_spilled(t, &at, &there.longest, NULL);
     else
         empty_slot(t, &at, slot, here.used, &there);
+    if (there.any.word) renew_classes(t, &at);
     end_move(t, &a);
     return KEY_REMOVED;
 }
@@ -315,9 +440,10 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
     const struct bucket_scan here =
-        scan(copy.bytes, t->width, at.want, at.varies);
+        scan_like(copy.bytes, t->width, at.want, at.varies, scan);
     uint32_t n = (uint32_t)__builtin_popcountll(here.hits);
-    if (here.used == slots_of(t->width)) n += scan_spilled(t, &at).hits;
+    if (may_be_spilled(copy.bytes, t->width, at.want))
+        n += scan_spilled(t, &at).hits;
     if (n == 0) return 1; /* it was moved, or removed, meanwhile */
     return n < COPIES_MOST ? n : COPIES_MOST;
 }
@@ -344,10 +470,11 @@ ALWAYS_INLINE bool add_to_body(uint8_t *body, const struct shape *shape,
 ALWAYS_INLINE size_t has_batch_in_body(const uint8_t *body,
                                        const struct shape *shape,
                                        struct batch batch, bool *found,
-                                       scan_bucket *scan, find_spilled *find) {
+                                       scan_bucket *scan, find_spilled *find,
+                                       prepare_8 *prepare) {
     struct bucket_table t;
     table_of(&t, body, shape);
-    return has_batch_in_table(&t, batch, found, scan, find);
+    return has_batch_in_table(&t, batch, found, scan, find, prepare);
 }
 
 ALWAYS_INLINE size_t add_batch_to_body(uint8_t *body, const struct shape *shape,

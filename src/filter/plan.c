@@ -515,6 +515,15 @@ static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
     return CALYX_OK;
 }
 
+/* The probes of a table that grows, as of a large one; 0 for other kinds. In a
+ * small table more probes may take no more blocks, but later segments have the
+ * same number. */
+static uint32_t growing_probes(const struct kind *kind, double fpr) {
+    struct shape large = {0};
+    if (!kind->is_segment) return 0;
+    return plan_shape(kind, 1 << 20, fpr, 0, &large) ? large.probes : 0;
+}
+
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
 static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                                  struct part *first, calyx_error *why) {
@@ -526,7 +535,10 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                      : head->kind->is_segment
                          ? first_table_fpr(head->fpr)
                          : plan_first_fpr(head->fpr, first->capacity);
-        if (plan_shape(kind, first->capacity, first->fpr, want->probes, shape))
+        const uint32_t probes = want->probes || !head->growth
+                                    ? want->probes
+                                    : growing_probes(kind, first->fpr);
+        if (plan_shape(kind, first->capacity, first->fpr, probes, shape))
             return CALYX_OK;
         return fail(why, CALYX_BAD_ARGUMENT,
                     "a %s filter cannot be large enough for %llu keys at a "

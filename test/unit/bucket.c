@@ -101,7 +101,7 @@ static void every_width_has_its_keys_and_keeps_its_rate(void **state) {
                     6.5 * sqrt(info.fpr_now / ABSENT) + 7. / ABSENT);
         calyx_free(f);
     }
-    assert_int_equal(widths, 0x3FFFE); /* 8 to 24 bits */
+    assert_int_equal(widths, 0x1FFFE); /* 9 to 24 bits */
 }
 
 static void all_kernels_leave_the_same_bytes(void **state) {
