@@ -4,7 +4,8 @@
 # All but its entry, which only a server calls: tests and a fuzzer link it, too.
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
 list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
-add_library(module_objects OBJECT EXCLUDE_FROM_ALL ${module_sources} ${wire})
+add_library(module_objects OBJECT EXCLUDE_FROM_ALL
+    ${module_sources} ${foreign} ${wire})
 target_include_directories(module_objects PRIVATE
     module include src ${XXHASH_INCLUDE})
 set_target_properties(module_objects PROPERTIES C_EXTENSIONS ON)

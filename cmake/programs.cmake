@@ -6,7 +6,7 @@ find_package(Threads REQUIRED)
 # ---- The command -------------------------------------------------------------
 
 file(GLOB tool_sources CONFIGURE_DEPENDS tool/*.c tool/*/*.c)
-add_executable(calyx-command ${tool_sources} ${wire})
+add_executable(calyx-command ${tool_sources} ${foreign} ${wire})
 target_link_libraries(calyx-command PRIVATE calyx_static Threads::Threads m)
 target_include_directories(calyx-command PRIVATE tool src ${XXHASH_INCLUDE})
 set_target_properties(calyx-command PROPERTIES
@@ -102,12 +102,8 @@ endif()
 add_executable(calyx-lines EXCLUDE_FROM_ALL bench/command/lines.c)
 set_target_properties(calyx-lines PROPERTIES C_EXTENSIONS ON)
 
-# RedisBloom's layout knows no server, so that it can be tried without one.
-set(redisbloom module/layout/redisbloom_chain.c
-    module/layout/redisbloom_rdb.c)
-
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
-set(fuzz_redisbloom_needs ${redisbloom})
+set(fuzz_redisbloom_needs ${foreign} ${wire})
 set(fuzz_module_needs test/module/mock_server.c $<TARGET_OBJECTS:module_objects>)
 set(fuzz_module_options --mutate=500)
 set(fuzz_pieces_options --mutate=100)

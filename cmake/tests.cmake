@@ -170,7 +170,7 @@ find_program(PYTHON3 python3 REQUIRED)
 set(layout module.redisbloom_layout${suffix})
 set(layout_data ${PROJECT_BINARY_DIR}/test/redisbloom)
 add_executable(redisbloom_layout
-    test/module/test_redisbloom_layout.c ${redisbloom})
+    test/module/test_redisbloom_layout.c ${foreign} ${wire})
 target_include_directories(redisbloom_layout PRIVATE
     module src test/unit ${CMOCKA_INCLUDE})
 target_link_libraries(redisbloom_layout PRIVATE

@@ -8,7 +8,7 @@
  * before them. test/module/redisbloom_data.py --corpus makes such inputs. What
  * is done with a filter that loads is chosen by a hash of the input.
  */
-#include "../module/layout/redisbloom_chain.h"
+#include "foreign/redisbloom_chain.h"
 #include "fuzz.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  */
 #include "type.h"
 
-#include "layout/redisbloom_chain.h"
+#include "foreign/redisbloom_chain.h"
 #include "layout/transfer.h"
 #include "layout/window.h"
 #include "server/allocator.h"

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layout/murmur.h"
+#include "foreign/murmur.h"
 
 enum { BATCH = 32 }; /* items that are prefetched together */
 

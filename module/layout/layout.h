@@ -15,8 +15,8 @@
 
 #include <calyx/calyx.h>
 
-#include "layout/redisbloom_chain.h"
-#include "layout/valkey_bloom.h"
+#include "foreign/redisbloom_chain.h"
+#include "foreign/valkey_bloom.h"
 #include "server/api.h"
 
 /* How to make a filter. It has everything that the bits depend on, and is

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "layout/layout.h"
-#include "layout/valkey_bloom.h"
+#include "foreign/valkey_bloom.h"
 #include "server/allocator.h"
 #include "settings.h"
 

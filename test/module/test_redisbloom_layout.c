@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/redisbloom_chain.h"
+#include "foreign/redisbloom_chain.h"
 #include "support.h"
 
 /* ---- Files of the script ------------------------------------------------- */

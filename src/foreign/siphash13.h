@@ -3,8 +3,8 @@
  * three at the end), as valkey-bloom hashes items: the length of the item as a
  * word, then its bytes.
  */
-#ifndef CALYX_MODULE_SIPHASH13_H
-#define CALYX_MODULE_SIPHASH13_H
+#ifndef CALYX_FOREIGN_SIPHASH13_H
+#define CALYX_FOREIGN_SIPHASH13_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -15,12 +15,12 @@
  * Statuses, error texts, keys and memory are those of calyx.h: a failed call
  * changes nothing, and explains why.
  */
-#ifndef CALYX_MODULE_VALKEY_BLOOM_H
-#define CALYX_MODULE_VALKEY_BLOOM_H
+#ifndef CALYX_FOREIGN_VALKEY_BLOOM_H
+#define CALYX_FOREIGN_VALKEY_BLOOM_H
 
 #include <calyx/calyx.h>
 
-#include "layout/layout_error.h"
+#include "foreign/layout_error.h"
 
 enum {
     VALKEY_SEED_BYTES = 32,

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "layout/valkey_blob.h"
+#include "foreign/valkey_blob.h"
 #include "wire/bytes.h"
 
 enum {

@@ -18,12 +18,12 @@
  * changes nothing, and explains why. The hash has no seed, as this layout wants
  * it: whoever chooses the keys can choose false positives.
  */
-#ifndef CALYX_MODULE_REDISBLOOM_CHAIN_H
-#define CALYX_MODULE_REDISBLOOM_CHAIN_H
+#ifndef CALYX_FOREIGN_REDISBLOOM_CHAIN_H
+#define CALYX_FOREIGN_REDISBLOOM_CHAIN_H
 
 #include <calyx/calyx.h>
 
-#include "layout/layout_error.h"
+#include "foreign/layout_error.h"
 
 /* ---- The layout ---------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * RedisBloom's filters. Words of a key are little-endian on every
  * machine. Not for keys that an enemy chooses; see redisbloom.h.
  */
-#ifndef CALYX_MODULE_MURMUR_H
-#define CALYX_MODULE_MURMUR_H
+#ifndef CALYX_FOREIGN_MURMUR_H
+#define CALYX_FOREIGN_MURMUR_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * neither the server nor the library's inside, so that they can be tested
  * alone; this is their share of what the library has in base/error.h.
  */
-#ifndef CALYX_MODULE_LAYOUT_ERROR_H
-#define CALYX_MODULE_LAYOUT_ERROR_H
+#ifndef CALYX_FOREIGN_LAYOUT_ERROR_H
+#define CALYX_FOREIGN_LAYOUT_ERROR_H
 
 #include <calyx/calyx.h>
 #include <stdarg.h>

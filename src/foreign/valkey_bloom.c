@@ -10,15 +10,15 @@
  * each modulo the number of bits; bit x is bit x % 8 of byte x / 8. Note that
  * the second is b itself.
  */
-#include "layout/valkey_bloom.h"
+#include "foreign/valkey_bloom.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/siphash13.h"
-#include "layout/valkey_blob.h"
+#include "foreign/siphash13.h"
+#include "foreign/valkey_blob.h"
 
 const uint8_t valkey_fixed_seed[VALKEY_SEED_BYTES] = {
     0x59, 0x0F, 0xF5, 0x22, 0xEA, 0x78, 0x11, 0xDA, 0xA7, 0x14, 0xD8,

@@ -18,13 +18,13 @@
  * rule above, by which later versions of RedisBloom look for the same keys, in
  * vain. Here the keys of such links are looked for by both rules.
  */
-#include "layout/redisbloom_chain.h"
+#include "foreign/redisbloom_chain.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout/murmur.h"
+#include "foreign/murmur.h"
 
 enum {
     BATCH = 32,        /* keys per batch                           */

@@ -1,8 +1,8 @@
 /* Between valkey_bloom.c and valkey_codec.c. */
-#ifndef CALYX_MODULE_VALKEY_BLOB_H
-#define CALYX_MODULE_VALKEY_BLOB_H
+#ifndef CALYX_FOREIGN_VALKEY_BLOB_H
+#define CALYX_FOREIGN_VALKEY_BLOB_H
 
-#include "layout/valkey_bloom.h"
+#include "foreign/valkey_bloom.h"
 
 /* A filter without parts, which nobody may use yet; and one part more for it,
  * with a blob of its own if it has none. The filter owns the blob then. */

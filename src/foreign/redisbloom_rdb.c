@@ -32,8 +32,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "layout/murmur.h"
-#include "layout/redisbloom_chain.h"
+#include "foreign/murmur.h"
+#include "foreign/redisbloom_chain.h"
 
 typedef unsigned long long number; /* for printing */
 
