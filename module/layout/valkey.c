@@ -11,8 +11,8 @@
  */
 #include <string.h>
 
-#include "layout/layout.h"
 #include "foreign/valkey_bloom.h"
+#include "layout/layout.h"
 #include "server/allocator.h"
 #include "settings.h"
 

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign/modulo.h"
 #include "foreign/murmur.h"
 
 enum {
@@ -59,15 +60,11 @@ static struct hash_pair hash_key(const struct chain *c, const void *key,
 
 void link_derive(struct chain_link *l) {
     l->modulus = l->n2 ? UINT64_C(1) << l->n2 : l->bits;
-    l->inverse = UINT64_MAX / l->modulus;
+    l->inverse = inverse_of(l->modulus);
 }
 
-/* sum mod modulus. The quotient by way of the inverse is right, or one less. */
 static inline uint64_t position(const struct chain_link *l, uint64_t sum) {
-    const uint64_t quotient =
-        (uint64_t)((unsigned __int128)sum * l->inverse >> 64);
-    const uint64_t rest = sum - quotient * l->modulus;
-    return rest < l->modulus ? rest : rest - l->modulus;
+    return modulo(sum, l->modulus, l->inverse);
 }
 
 static inline uint32_t bit_at(const struct chain_link *l, uint64_t at) {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign/modulo.h"
 #include "foreign/siphash13.h"
 #include "foreign/valkey_blob.h"
 
@@ -38,13 +39,8 @@ static struct sip_pair hash_item(const struct valkey_bloom *v, const void *item,
                              siphash13_of_item(seed + 16, item, size)};
 }
 
-/* sum mod bits. The quotient by way of the inverse is right, or one less. */
 static inline uint64_t position(const struct valkey_part *p, uint64_t sum) {
-    const uint64_t bits = 8 * p->bytes;
-    const uint64_t quotient =
-        (uint64_t)((unsigned __int128)sum * p->inverse >> 64);
-    const uint64_t rest = sum - quotient * bits;
-    return rest < bits ? rest : rest - bits;
+    return modulo(sum, 8 * p->bytes, p->inverse);
 }
 
 static inline uint64_t position_of(const struct valkey_part *p,
@@ -231,7 +227,7 @@ calyx_status valkey_push(struct valkey_bloom *v, struct valkey_part *p,
         if (!p->blob) return CALYX_NO_MEMORY;
         valkey_put_blob_head(p->blob, p, v->params.seed);
     }
-    p->inverse = UINT64_MAX / (8 * p->bytes);
+    p->inverse = inverse_of(8 * p->bytes);
     v->part[v->parts++] = *p;
     v->bytes += p->bytes;
     v->items += p->items;

@@ -180,10 +180,10 @@ broken() {
     complains "one of --to FORM and --from FORM is wanted"
     run_calyx convert --to avro -o no f
     is_status 2
-    complains "option --to wants parquet or raw, not 'avro'"
+    complains "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms or dcso, not 'avro'"
     run_calyx convert --to raw -p 1% -o no f
     is_status 2
-    complains "go with --from only"
+    complains "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx convert --from raw -p 1% -n 10 -o no f
     is_status 2
     complains "only one of --keys and --rate"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "files/filter_file.h"
+#include "files/foreign_file.h"
 #include "frame/draft.h"
 #include "frame/lock.h"
 #include "input/source.h"
@@ -81,25 +82,18 @@ const uint8_t *secret_key(void) {
 
 static bool get(void *context, void *buffer, size_t size) {
     struct byte_source *const source = context;
-    for (char *at = buffer; size > 0;) {
-        const ssize_t n = source_read(source, at, size);
-        if (n < 0)
-            fail_at(source_name(source), 0, "%s", source_trouble(source));
-        if (n == 0)
-            fail_at(source_name(source), 0,
-                    "not a whole calyx filter: it ends too early");
-        at += n;
-        size -= (size_t)n;
-    }
+    if (source_fill(source, buffer, size) != size)
+        fail_at(source_name(source), 0,
+                "not a whole calyx filter: it ends too early");
     return true;
 }
 
-calyx_filter *filter_load(const char *path, bool concurrent) {
+/* Closes the source. */
+static calyx_filter *load_from(struct byte_source *source, bool concurrent) {
     const calyx_open_options how = {.key = secret_key(),
                                     .concurrent = concurrent};
     calyx_error why;
     calyx_filter *f;
-    struct byte_source *const source = source_open(path);
     source_expect_filter(source);
     if (calyx_read(get, source, &how, &f, &why) != CALYX_OK)
         fail_at(source_name(source), 0, "%s", why.text);
@@ -107,23 +101,33 @@ calyx_filter *filter_load(const char *path, bool concurrent) {
     return f;
 }
 
-static bool can_be_mapped(const char *path) {
-    struct byte_source *const source = source_open(path);
-    const bool plain = source_is_plain_file(source);
-    if (plain) source_expect_filter(source);
-    source_close(source);
-    return plain;
+calyx_filter *filter_load(const char *path, bool concurrent) {
+    return load_from(source_open(path), concurrent);
 }
 
-calyx_filter *filter_open(const char *path) {
-    if (strcmp(path, "-") == 0 || !can_be_mapped(path))
-        return filter_load(path, false);
+static calyx_filter *open_from(struct byte_source *source, const char *path) {
+    if (strcmp(path, "-") == 0 || !source_is_plain_file(source))
+        return load_from(source, false);
     const calyx_open_options how = {.key = secret_key()};
     calyx_error why;
     calyx_filter *f;
+    source_expect_filter(source);
+    source_close(source);
     if (calyx_map(path, CALYX_READ, &how, &f, &why) != CALYX_OK)
         fail_with(&why);
     return f;
+}
+
+calyx_filter *filter_open(const char *path) {
+    return open_from(source_open(path), path);
+}
+
+calyx_filter *filter_open_any(const char *path, struct foreign_file **foreign) {
+    struct byte_source *const source = source_open(path);
+    *foreign = NULL;
+    if (!source_is_dump(source)) return open_from(source, path);
+    *foreign = foreign_file_load(source);
+    return NULL;
 }
 
 calyx_filter *filter_open_whole(const char *path) {

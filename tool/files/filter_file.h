@@ -14,8 +14,14 @@ const uint8_t *secret_key(void); /* NULL if none was given */
  * answers yes: so look at filter_expect_health before an answer is printed. */
 calyx_filter *filter_open(const char *path);
 
-/* The same for what uses all of a filter: all checksums are compared now. One
- * that was left unsealed by a process that was killed will do. */
+/* The same of a file that may hold a filter of another program: then that is
+ * `*foreign`, and NULL is returned. */
+struct foreign_file;
+calyx_filter *filter_open_any(const char *path, struct foreign_file **foreign);
+
+/* The same as filter_open for what uses all of a filter: all checksums are
+ * compared now. One that was left unsealed by a process that was killed will
+ * do. */
 calyx_filter *filter_open_whole(const char *path);
 
 /* Fail, naming the file, if a checksum does not match: of what was used so far,

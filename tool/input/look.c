@@ -10,6 +10,7 @@ static const struct look looks[] = {
     {A_FILTER, 8, "\x89\x43LX\r\n\x1a\n", "a calyx filter", NULL},
     {A_PART, 8, "\x89\x43LP\r\n\x1a\n", "a part of a calyx filter", NULL},
     {HASHES, 8, "\x89\x43LH\r\n\x1a\n", "a file of hashes", NULL},
+    {A_DUMP, 13, "calyx dump 1 ", "a filter of another program", NULL},
     {PACKED_DATA, 6, "\xfd\x37zXZ", "xz data", "xz -dc"},
     {PACKED_DATA, 10, "BZh1\x31\x41\x59\x26\x53\x59", "bzip2 data",
      "bzip2 -dc"},

@@ -12,7 +12,15 @@
 
 enum { LOOK_BYTES = 16 }; /* enough for all formats */
 
-enum look_kind { A_FILTER, A_PART, HASHES, PACKED_DATA, WIDE_TEXT, UTF8_MARK };
+enum look_kind {
+    A_FILTER,
+    A_PART,
+    A_DUMP,
+    HASHES,
+    PACKED_DATA,
+    WIDE_TEXT,
+    UTF8_MARK
+};
 
 struct look {
     enum look_kind kind;

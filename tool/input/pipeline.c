@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input/part_lines.h"
@@ -245,6 +246,28 @@ size_t select_hashes(uint64_t *hashes, const bool *chosen, size_t n) {
         count += chosen[i];
     }
     return count;
+}
+
+/* ---- Counting ------------------------------------------------------------ */
+
+static void count_block(struct text_block *block, struct key_batch *batch) {
+    batch_start(batch, block);
+    while (batch_next(batch, block)) block->lines += batch->count;
+}
+
+uint64_t count_lines(int count, char **files) {
+    const struct stages stages = {.in_parallel = count_block};
+    struct stat about;
+    if (count == 0)
+        fail("standard input can be read only once; give the number of its "
+             "keys with -n");
+    for (int i = 0; i < count; i++)
+        if (strcmp(files[i], "-") == 0 || stat(files[i], &about) != 0 ||
+            !S_ISREG(about.st_mode))
+            fail("%s: it can be read only once; give the number of its keys "
+                 "with -n",
+                 files[i]);
+    return run_pipeline(&stages, count, files).lines;
 }
 
 /* ---- Figures ------------------------------------------------------------ */

@@ -44,6 +44,9 @@ struct input_totals {
 struct input_totals run_pipeline(const struct stages *stages, int count,
                                  char **files);
 
+/* The number of lines. Fails for what can be read only once. */
+uint64_t count_lines(int count, char **files);
+
 /* Hash the keys of all lines into block->hashes, which block->lines counts; and
  * where lines end into block->ends, if `ends`. `f` says how. */
 void hash_block(struct text_block *block, struct key_batch *batch,

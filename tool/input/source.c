@@ -305,7 +305,7 @@ bool source_expect_lines(struct byte_source *s) {
         s->head_at = is->size;
         return true;
     }
-    if (is->kind == A_FILTER)
+    if (is->kind == A_FILTER || is->kind == A_DUMP)
         snprintf(s->trouble, sizeof s->trouble,
                  "a list of lines is wanted, and this is %s; query it "
                  "with 'calyx check -f FILTER', or read its bytes as lines "
@@ -335,6 +335,11 @@ bool source_is_hashes(struct byte_source *s) {
     return is && is->kind == HASHES;
 }
 
+bool source_is_dump(struct byte_source *s) {
+    const struct look *const is = look(s);
+    return is && is->kind == A_DUMP;
+}
+
 void source_expect_filter(struct byte_source *s) {
     const struct look *const is = look(s);
     if (is && is->kind == A_FILTER) return;
@@ -346,6 +351,11 @@ void source_expect_filter(struct byte_source *s) {
         fail_at(s->name, 0,
                 "a file of hashes, and no calyx filter: 'calyx build --part' "
                 "reads it");
+    if (is && is->kind == A_DUMP)
+        fail_at(
+            s->name, 0,
+            "it is a filter of another program, which 'calyx check', 'calyx "
+            "info', 'calyx convert --to' and 'calyx push --as' read");
     if (is && is->pipe)
         fail_at(s->name, 0, "not a calyx filter, but %s; pipe it through '%s'",
                 is->name, is->pipe);
@@ -353,6 +363,17 @@ void source_expect_filter(struct byte_source *s) {
         fail_at(s->name, 0,
                 "not a calyx filter: it looks like text; 'calyx build -o "
                 "FILTER LIST' makes a filter of lines");
+}
+
+size_t source_fill(struct byte_source *s, void *bytes, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t n = source_read(s, (char *)bytes + done, size - done);
+        if (n < 0) fail_at(s->name, 0, "%s", s->trouble);
+        if (n == 0) break;
+        done += (size_t)n;
+    }
+    return done;
 }
 
 /* ---- About it ------------------------------------------------------------ */

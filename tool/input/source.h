@@ -24,8 +24,9 @@ struct byte_source *source_open(const char *path);
  * part of the first line, and skipped. */
 bool source_expect_lines(struct byte_source *source);
 
-/* Is it a filter? */
+/* Is it a filter? Or one of another program, as in foreign/dump_file.h? */
 bool source_is_filter(struct byte_source *source);
+bool source_is_dump(struct byte_source *source);
 
 /* A file of hashes? */
 bool source_is_hashes(struct byte_source *source);
@@ -42,6 +43,9 @@ const char *source_name(const struct byte_source *source);
  * at its end; one that has grown is not. */
 ssize_t source_read(struct byte_source *source, void *buffer, size_t size);
 const char *source_trouble(const struct byte_source *source);
+
+/* The next `size` bytes, or as many as there are. Fails on an error. */
+size_t source_fill(struct byte_source *source, void *bytes, size_t size);
 
 /* Would source_read return at once? */
 bool source_ready(const struct byte_source *source);

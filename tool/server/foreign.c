@@ -5,19 +5,19 @@
 #include <string.h>
 
 static const struct foreign_module modules[] = {
-    {"redisbloom", "MBbloom--", true},
-    {"valkey-bloom", "bloomfltr", false},
+    {&foreign_redisbloom, "MBbloom--", true},
+    {&foreign_valkey_bloom, "bloomfltr", false},
 };
 enum { MODULES = sizeof modules / sizeof *modules };
 
-const struct foreign_module *foreign_named(const char *name) {
+static const struct foreign_module *module_named(const char *name) {
     for (int i = 0; i < MODULES; i++)
-        if (strcmp(name, modules[i].name) == 0) return &modules[i];
+        if (strcmp(name, modules[i].layout->name) == 0) return &modules[i];
     return NULL;
 }
 
 void parse_foreign(const struct verb_option *option, const char *value) {
-    const struct foreign_module *const module = foreign_named(value);
+    const struct foreign_module *const module = module_named(value);
     if (!module)
         fail("option --%s wants redisbloom or valkey-bloom, not '%s'",
              option->name, value);

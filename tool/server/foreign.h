@@ -10,19 +10,18 @@
 #ifndef CALYX_TOOL_FOREIGN_H
 #define CALYX_TOOL_FOREIGN_H
 
+#include "foreign/foreign_filter.h"
 #include "server/cluster.h"
 #include "server/shards.h"
 
 struct foreign_module {
-    const char *name, *type; /* in --as, and by TYPE                         */
+    const struct foreign_layout *layout; /* --as has its name */
+    const char *type;                    /* by TYPE           */
     bool in_chunks; /* has BF.SCANDUMP and BF.LOADCHUNK; else BF.LOAD */
 };
 
 /* The value of --as, into a const struct foreign_module *. */
 void parse_foreign(const struct verb_option *option, const char *value);
-
-/* The module of this name; NULL if there is none. */
-const struct foreign_module *foreign_named(const char *name);
 
 struct foreign_session {
     struct cluster *server;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "input/pipeline.h"
 #include "server/foreign.h"
@@ -32,8 +31,8 @@ static void make(struct foreign_session *s, uint64_t items, double rate) {
     foreign_unlink(s, &s->key);
     if (strncmp(found, "calyx", 5) != 0)
         fail("%s: the server makes filters of the type %s; --as %s wants %s",
-             s->address->shown, found, s->as->name, s->as->type);
-    reserve(s, items, rate, s->as->name);
+             s->address->shown, found, s->as->layout->name, s->as->type);
+    reserve(s, items, rate, s->as->layout->name);
 }
 
 /* ---- Adding -------------------------------------------------------------- */
@@ -127,22 +126,6 @@ static bool add_block(struct text_block *block, struct key_batch *batch) {
 
 /* ---- The whole ----------------------------------------------------------- */
 
-static void count_block(struct text_block *block, struct key_batch *batch) {
-    batch_start(batch, block);
-    while (batch_next(batch, block)) block->lines += batch->count;
-}
-
-static uint64_t count_lines(char *list) {
-    const struct stages stages = {.in_parallel = count_block};
-    struct stat about;
-    if (strcmp(list, "-") == 0 || stat(list, &about) != 0 ||
-        !S_ISREG(about.st_mode))
-        fail("%s: it can be read only once; give the number of its keys with "
-             "-n",
-             list);
-    return run_pipeline(&stages, 1, &list).lines;
-}
-
 /* A server that restarted from an old file, or a replica that took over, may
  * lack items that were acknowledged. */
 static void check_number(const struct list_push *l) {
@@ -163,7 +146,7 @@ void foreign_push_list(struct foreign_session *s, uint64_t items, double rate,
     struct list_push l = {.session = s};
     const struct stages stages = {
         .in_order = add_block, .unguarded = true, .context = &l};
-    if (!items) items = count_lines(list);
+    if (!items) items = count_lines(1, &list);
     foreign_begin(s);
     make(s, items, rate);
     run_pipeline(&stages, 1, &list);

@@ -26,6 +26,7 @@
 #include "input/estimate.h"
 #include "input/pipeline.h"
 #include "server/shards.h"
+#include "verb/foreign_build.h"
 
 static const char *out;
 static uint64_t shards; /* 0: no shards, but one filter */
@@ -369,6 +370,12 @@ static int run(int count, char **files) {
     if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
         fail("a filter is nothing for a terminal; name a file with -o");
     for_each_file(expect_file);
+    if (wants_foreign() && (shards || universal))
+        fail("--layout does not go with --shards or --all");
+    if (wants_foreign()) {
+        foreign_build(count, files, out, force);
+        return EXIT_YES;
+    }
     if (shards) wanted.memory /= shards;
 
     const calyx_options want = options_wanted();
@@ -487,8 +494,9 @@ const struct verb verb_build = {
             "then every lookup reaches the store, and no key is turned away. "
             "The empty set is 'calyx build -n 1 /dev/null'.",
             NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
+    .groups = (const struct group *const[]){&options, &layout_group, &key_group,
+                                            &secret_group, &work_group,
+                                            &progress_group, NULL},
     .examples =
         (const struct example[]){
             {"calyx build -o words.calyx words.txt",
@@ -503,6 +511,8 @@ const struct verb verb_build = {
              "one of 16 parts, for 'calyx join'"},
             {"calyx build -n 10M -o seen.calyx /dev/null",
              "an empty filter, to be added to"},
+            {"calyx build --layout guava -n 1M -p 1% -o ids.calyx ids.txt",
+             "a filter for Guava; 'calyx convert --to guava' writes its file"},
             {0},
         },
     .most = -1,

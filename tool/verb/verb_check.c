@@ -10,6 +10,7 @@
 
 #include "exact/set.h"
 #include "files/filter_file.h"
+#include "files/foreign_file.h"
 #include "http/http_filter.h"
 #include "input/pipeline.h"
 #include "server/query.h"
@@ -27,10 +28,15 @@ static uint64_t most = UINT64_MAX;
 typedef uint64_t filter_set;
 enum { MOST_FILTERS = 64 };
 
-static calyx_filter *filters[MOST_FILTERS], *except;
-/* A filter by URL; in its place, the array above has an empty one, to hash. */
-static struct http_filter *http_filters[MOST_FILTERS];
-static bool shares_hash[MOST_FILTERS]; /* with the first */
+/* One that was named. */
+struct queried {
+    calyx_filter
+        *filter; /* an empty one, to hash, if it is by URL or foreign */
+    struct http_filter *http;     /* by URL           */
+    struct foreign_file *foreign; /* another program's */
+    bool shares_hash;             /* with the first    */
+};
+static struct queried queried[MOST_FILTERS], except;
 static _Atomic uint64_t lines_in[MOST_FILTERS];
 static struct key_set *allowed;
 
@@ -58,7 +64,7 @@ static bool limited(void) {
 
 static size_t http_count(void) {
     size_t n = 0;
-    for (size_t f = 0; f < names.count; f++) n += http_filters[f] != NULL;
+    for (size_t f = 0; f < names.count; f++) n += queried[f].http != NULL;
     return n;
 }
 
@@ -67,32 +73,43 @@ static bool queries_remote(void) {
     return server_url || http_count() > 0;
 }
 
+/* For what hashes here, and is queried elsewhere or in another way. */
+static calyx_filter *new_hasher(void) {
+    const calyx_options plain = {.capacity = 1};
+    calyx_error why;
+    calyx_filter *f;
+    if (calyx_new(&plain, &f, &why) != CALYX_OK) fail_with(&why);
+    return f;
+}
+
 /* The filter in the server counts as the first; the one here only hashes, for
  * --allow. */
 static void open_remote(void) {
     if (names.count)
         fail("--server does not go with -f: query one, then the other");
     query_open(server_url, shards);
-    const calyx_options plain = {.capacity = 1};
-    calyx_error why;
-    if (calyx_new(&plain, &filters[0], &why) != CALYX_OK) fail_with(&why);
+    queried[0].filter = new_hasher();
     char *const options = query_key_options();
-    key_options_set(filters[0], options);
+    key_options_set(queried[0].filter, options);
     free(options);
     static const char *name;
     name = query_name();
     names = (struct texts){&name, 1};
 }
 
-static void open_filter(size_t i) {
-    const char *const name = names.text[i];
+static void open_file(const char *path, struct queried *q) {
+    q->filter = filter_open_any(path, &q->foreign);
+    if (q->foreign) q->filter = new_hasher(); /* it was read as a whole */
+}
+
+static void open_filter(const char *name, struct queried *q) {
     if (!is_http_url(name)) {
-        filters[i] = filter_open(name);
-        if (verify) filter_expect_whole(filters[i], name);
+        open_file(name, q);
+        if (verify) filter_expect_whole(q->filter, name);
         return;
     }
-    http_filters[i] = http_filter_open(name, secret_key(), verify);
-    filters[i] = http_filter_stand_in(http_filters[i], secret_key());
+    q->http = http_filter_open(name, secret_key(), verify);
+    q->filter = http_filter_stand_in(q->http, secret_key());
 }
 
 static void open_filters(void) {
@@ -104,11 +121,11 @@ static void open_filters(void) {
         fail("at most %d filters can be queried at once, not %zu", MOST_FILTERS,
              names.count);
     for (size_t i = 0; i < names.count; i++) {
-        open_filter(i);
+        open_filter(names.text[i], &queried[i]);
         /* filters with one hash and seed or key agree on this one, too */
         const char *const probe = "calyx";
-        shares_hash[i] = calyx_hash(filters[i], probe, 5) ==
-                         calyx_hash(filters[0], probe, 5);
+        queried[i].shares_hash = calyx_hash(queried[i].filter, probe, 5) ==
+                                 calyx_hash(queried[0].filter, probe, 5);
     }
 }
 
@@ -119,11 +136,11 @@ static void use_key_options(void) {
     size_t n = 0;
     for (; n < names.count; n++) {
         all_names[n] = names.text[n];
-        all[n] = filters[n];
+        all[n] = queried[n].filter;
     }
     all_names[n] = except_name;
-    all[n] = except;
-    key_options_use(n + (except != NULL), all_names, all);
+    all[n] = except.filter;
+    key_options_use(n + (except.filter != NULL), all_names, all);
 }
 
 /* What was said elsewhere of the keys of this block. */
@@ -145,10 +162,10 @@ static bool *query_server(struct text_block *block, struct key_batch *batch,
 
 static bool *query_http(struct text_block *block, struct key_batch *batch,
                         size_t f, size_t *count) {
-    hash_block(block, batch, filters[f], false);
+    hash_block(block, batch, queried[f].filter, false);
     *count = block->lines;
     bool *const found = alloc_memory(*count + 1);
-    http_filter_has(http_filters[f], block->hashes, *count, found);
+    http_filter_has(queried[f].http, block->hashes, *count, found);
     return found;
 }
 
@@ -157,7 +174,7 @@ static struct line_answers query_remote(struct text_block *block,
     struct line_answers answers = {0};
     for (size_t f = 0; f < names.count; f++) {
         size_t n;
-        if (!server_url && !http_filters[f]) continue;
+        if (!server_url && !queried[f].http) continue;
         bool *const found = server_url ? query_server(block, batch, &n)
                                        : query_http(block, batch, f, &n);
         block->ended = block->lines = 0; /* they are gone through once more */
@@ -172,18 +189,26 @@ static struct line_answers query_remote(struct text_block *block,
     return answers;
 }
 
+static void look_up(const struct queried *q, const calyx_key *keys, size_t n,
+                    bool *found) {
+    if (q->foreign)
+        foreign_file_has_many(q->foreign, keys, n, found);
+    else
+        calyx_has_many(q->filter, keys, n, found);
+}
+
 /* Which filters here have each key. It is hashed once for all that hash alike.
  */
 static void ask(const calyx_key *keys, size_t n, filter_set *sets) {
     bool found[BATCH_ROOM];
     uint64_t hashes[BATCH_ROOM];
-    calyx_hash_many(filters[0], keys, n, hashes);
+    calyx_hash_many(queried[0].filter, keys, n, hashes);
     for (size_t f = 0; f < names.count; f++) {
-        if (http_filters[f]) continue;
-        if (shares_hash[f])
-            calyx_has_hashes(filters[f], hashes, n, found);
+        if (queried[f].http) continue;
+        if (queried[f].shares_hash && !queried[f].foreign)
+            calyx_has_hashes(queried[f].filter, hashes, n, found);
         else
-            calyx_has_many(filters[f], keys, n, found);
+            look_up(&queried[f], keys, n, found);
         for (size_t i = 0; i < n; i++) sets[i] |= (filter_set)found[i] << f;
     }
 }
@@ -193,10 +218,13 @@ static void take_back(const calyx_key *keys, size_t n, filter_set *sets) {
     for (size_t i = 0; i < n; i++) {
         if (!sets[i]) continue;
         const calyx_key *const key = &keys[i];
-        if (except && calyx_has(except, key->data, key->size)) sets[i] = 0;
-        if (allowed && set_find(allowed, key,
-                                calyx_hash(filters[0], key->data, key->size)))
-            sets[i] = 0;
+        bool found = false;
+        if (except.filter) look_up(&except, key, 1, &found);
+        if (allowed && !found)
+            found = set_find(allowed, key,
+                             calyx_hash(queried[0].filter, key->data,
+                                        key->size)) != NULL;
+        if (found) sets[i] = 0;
     }
 }
 
@@ -205,15 +233,15 @@ static void select_lines(const calyx_key *keys, size_t n,
                          struct line_answers *answers, bool *chosen,
                          filter_set *sets) {
     if (!answers->sets && names.count == 1 && !show_filter && !allowed &&
-        !except) {
-        calyx_has_many(filters[0], keys, n, chosen);
+        !except.filter) {
+        look_up(&queried[0], keys, n, chosen);
         for (size_t i = 0; i < n; i++) chosen[i] = chosen[i] != invert;
         return;
     }
     for (size_t i = 0; i < n; i++)
         sets[i] = answers->sets ? answers->sets[answers->used++] : 0;
     if (!server_url) ask(keys, n, sets);
-    if (allowed || except) take_back(keys, n, sets);
+    if (allowed || except.filter) take_back(keys, n, sets);
     for (size_t i = 0; i < n; i++) chosen[i] = (sets[i] != 0) != invert;
 }
 
@@ -222,7 +250,8 @@ static bool allow(struct text_block *block, struct key_batch *batch) {
     while (batch_next(batch, block))
         for (size_t i = 0; i < batch->count; i++) {
             const calyx_key *const key = &batch->keys[i];
-            const uint64_t hash = calyx_hash(filters[0], key->data, key->size);
+            const uint64_t hash =
+                calyx_hash(queried[0].filter, key->data, key->size);
             if (!set_find(allowed, key, hash))
                 set_insert(allowed, key, hash, NULL);
         }
@@ -357,8 +386,8 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
 /* All lines of this block have been looked up by now, and none is printed. */
 static void expect_health(void) {
     for (size_t f = 0; f < names.count; f++)
-        filter_expect_health(filters[f], names.text[f]);
-    if (except) filter_expect_health(except, except_name);
+        filter_expect_health(queried[f].filter, names.text[f]);
+    if (except.filter) filter_expect_health(except.filter, except_name);
 }
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
@@ -388,10 +417,12 @@ static void print_counts(void) {
 static double expected_rate(void) {
     double none = 1;
     for (size_t f = 0; f < names.count; f++) {
+        const struct queried *const q = &queried[f];
         calyx_info info;
-        filter_expect_whole(filters[f], names.text[f]);
-        calyx_describe(filters[f], &info);
-        none *= 1 - info.fpr_now;
+        filter_expect_whole(q->filter, names.text[f]);
+        calyx_describe(q->filter, &info);
+        none *= 1 - (q->foreign ? foreign_file_describe(q->foreign).rate_now
+                                : info.fpr_now);
     }
     return 1 - none;
 }
@@ -399,8 +430,8 @@ static double expected_rate(void) {
 static struct http_traffic all_traffic(void) {
     struct http_traffic all = {0};
     for (size_t f = 0; f < names.count; f++) {
-        if (!http_filters[f]) continue;
-        const struct http_traffic one = http_filter_traffic(http_filters[f]);
+        if (!queried[f].http) continue;
+        const struct http_traffic one = http_filter_traffic(queried[f].http);
         all.requests += one.requests;
         all.bytes += one.bytes;
     }
@@ -436,7 +467,7 @@ static int run(int count, char **files) {
         open_filters();
     if (except_name && is_http_url(except_name))
         fail("--except wants a file, not a URL");
-    if (except_name) except = filter_open(except_name);
+    if (except_name) open_file(except_name, &except);
     use_key_options();
     if (most == 0) {
         if (count_only && !quiet) print_counts();
@@ -457,7 +488,7 @@ static int run(int count, char **files) {
     if (wants_report()) report_all(&totals);
     if (server_url) query_close();
     for (size_t f = 0; f < names.count; f++)
-        if (http_filters[f]) http_filter_close(http_filters[f]);
+        if (queried[f].http) http_filter_close(queried[f].http);
     if (totals.unread && !(quiet && selected)) return EXIT_TROUBLE;
     return selected ? EXIT_YES : EXIT_NO;
 }

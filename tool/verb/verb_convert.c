@@ -1,10 +1,14 @@
 /*
  * calyx convert: filters for other programs, and from them.
+ *
+ * A form holds the bits of a filter of Calyx. A layout is that of another
+ * program, with hashes of its own: such a filter stays what it is.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "files/foreign_file.h"
 #include "files/form.h"
 #include "files/result.h"
 
@@ -15,12 +19,22 @@ static const char *to_name, *from_name;
 static uint64_t offset, keys;
 static bool has_offset;
 static double rate;
+static const struct item_type *items;
 
-static const struct foreign_form *form_named(const char *option,
-                                             const char *name) {
+/* What --to and --from name: one of the two. */
+struct converted {
+    const struct foreign_form *form;
+    const struct foreign_layout *layout;
+};
+
+static struct converted named(const char *option, const char *name) {
+    const struct foreign_layout *const layout = foreign_layout_named(name);
+    if (layout) return (struct converted){.layout = layout};
     for (const struct foreign_form *const *form = forms; *form; form++)
-        if (strcmp((*form)->name, name) == 0) return *form;
-    fail("option --%s wants parquet or raw, not '%s'", option, name);
+        if (strcmp((*form)->name, name) == 0)
+            return (struct converted){.form = *form};
+    fail("option --%s wants parquet, raw, %s, not '%s'", option,
+         foreign_names(), name);
 }
 
 static void parse_offset(const struct verb_option *o, const char *value) {
@@ -63,23 +77,31 @@ static void convert_to(const struct foreign_form *form, const char *path) {
     calyx_free(f);
 }
 
-/* ---- In ----------------------------------------------------------------- */
-
-/* As many as there are, up to `size`. */
-static size_t read_some(struct byte_source *from, void *bytes, size_t size) {
-    size_t done = 0;
-    while (done < size) {
-        const ssize_t n = source_read(from, (char *)bytes + done, size - done);
-        if (n < 0) fail_at(source_name(from), 0, "%s", source_trouble(from));
-        if (n == 0) break;
-        done += (size_t)n;
-    }
-    return done;
+/* Its bits lie where the hashes of its layout put them, and no layout shares
+ * its hashes with another. */
+static void export_foreign(const struct foreign_layout *layout,
+                           const char *path) {
+    const char *const result = result_path();
+    struct foreign_file *f;
+    calyx_filter *const own = filter_open_any(path, &f);
+    if (own || f->filter.layout != layout)
+        fail_at(path, 0,
+                "it is a filter of %s, which has other hashes than %s: "
+                "without the keys it cannot become one; 'calyx build --layout "
+                "%s -o FILTER LIST' makes one of them",
+                own ? "Calyx" : f->filter.layout->name, layout->name,
+                layout->name);
+    struct output *const output = output_open(result, result_replaces());
+    foreign_file_export(f, path, output);
+    output_close(output);
+    foreign_file_free(f);
 }
+
+/* ---- In ----------------------------------------------------------------- */
 
 void read_bytes(struct byte_source *from, void *bytes, size_t size,
                 const char *what) {
-    if (read_some(from, bytes, size) != size)
+    if (source_fill(from, bytes, size) != size)
         fail_at(source_name(from), 0, "%s ends too early", what);
 }
 
@@ -103,7 +125,7 @@ static uint8_t *read_bits(struct byte_source *from, uint64_t wanted) {
             if (room > wanted) room = wanted;
             bits = resize_memory(bits, (size_t)room);
         }
-        const size_t n = read_some(from, bits + size, (size_t)(room - size));
+        const size_t n = source_fill(from, bits + size, (size_t)(room - size));
         size += n;
         if (n == 0)
             fail_at(source_name(from), 0,
@@ -123,7 +145,7 @@ static void convert_from(const struct foreign_form *form, const char *path) {
     const uint64_t size = is.bits / 8 + (is.bits % 8 != 0);
     uint8_t *const bits = read_bits(source, size);
     uint8_t more;
-    if (!has_offset && read_some(source, &more, 1) > 0)
+    if (!has_offset && source_fill(source, &more, 1) > 0)
         fail_at(source_name(source), 0,
                 "bytes follow behind the filter; with --offset they would be "
                 "left alone");
@@ -138,43 +160,77 @@ static void convert_from(const struct foreign_form *form, const char *path) {
     calyx_free(f);
 }
 
+static void import_foreign(const struct foreign_layout *layout,
+                           const char *path) {
+    result_path(); /* fails before the work, if it must */
+    struct byte_source *const source = source_open(path);
+    if (source_is_dump(source))
+        fail_at(source_name(source), 0,
+                "it is such a filter already: 'calyx check -f' reads it as it "
+                "is");
+    struct foreign_file *const f = foreign_file_import(layout, items, source);
+    const struct foreign_facts facts = foreign_file_describe(f);
+    if (facts.note) warn_at(source_name(source), "%s", facts.note);
+    source_close(source);
+    foreign_file_save(f, result_path(), result_replaces());
+    foreign_file_free(f);
+}
+
 /* ---- The verb ----------------------------------------------------------- */
 
 static int run(int count, char **operands) {
     (void)count;
     if (!to_name == !from_name)
         fail("one of --to FORM and --from FORM is wanted, where FORM is "
-             "parquet or raw");
-    if (to_name && (has_offset || keys || rate > 0))
-        fail("options --offset, --keys and --rate go with --from only");
+             "parquet, raw, %s",
+             foreign_names());
+    const struct converted which =
+        to_name ? named("to", to_name) : named("from", from_name);
+    if ((to_name || which.layout) && (has_offset || keys || rate > 0))
+        fail("options --offset, --keys and --rate go with --from parquet and "
+             "--from raw only");
+    if ((to_name || which.form) && items)
+        fail("option --items goes with --from and a layout of another program "
+             "only");
     if (keys && rate > 0)
         fail("the size is given by the file: only one of --keys and --rate can "
              "be chosen");
-    if (to_name)
-        convert_to(form_named("to", to_name), operands[0]);
+    if (which.form)
+        (to_name ? convert_to : convert_from)(which.form, operands[0]);
     else
-        convert_from(form_named("from", from_name), operands[0]);
+        (to_name ? export_foreign : import_foreign)(which.layout, operands[0]);
     return EXIT_YES;
 }
+
+/* For the completion, too. */
+#define FORMS \
+    "parquet|raw|redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso"
 
 static const struct group options = {
     "Options",
     (const struct verb_option[]){
-        {0, "to", "parquet|raw", "Make this form of the filter FILE.",
-         parse_text, &to_name},
-        {0, "from", "parquet|raw",
-         "Make a filter of FILE, which has this form.", parse_text, &from_name},
+        {0, "to", FORMS, "Make this form of the filter FILE.", parse_text,
+         &to_name},
+        {0, "from", FORMS, "Make a filter of FILE, which has this form.",
+         parse_text, &from_name},
+        {0, "items", "text|utf16|int32|int64",
+         "With --from and a layout: what the program makes of an item before "
+         "it hashes it. The default is text, the bytes of a line. The others "
+         "are Guava's unencodedCharsFunnel, integerFunnel and longFunnel; "
+         "Spark's integers of all types are int64.",
+         parse_items, &items},
         {0, "offset", "BYTES",
-         "With --from: where in FILE the header begins. What follows behind "
-         "the filter is left alone then. Of a Parquet file, give the "
-         "bloom_filter_offset of a column chunk.",
+         "With --from parquet or raw: where in FILE the header begins. What "
+         "follows behind the filter is left alone then. Of a Parquet file, "
+         "give the bloom_filter_offset of a column chunk.",
          parse_offset, NULL},
         {'n', "keys", "COUNT",
-         "With --from: record that the filter was made for COUNT keys.",
+         "With --from parquet or raw: record that the filter was made for "
+         "COUNT keys.",
          parse_positive, &keys},
         {'p', "rate", "RATE",
-         "With --from: record that it was made for this rate, such as 0.01, 1% "
-         "or 1/1000. Without either option, 1 % is recorded.",
+         "With --from parquet or raw: record that it was made for this rate, "
+         "such as 0.01, 1% or 1/1000. Without either option, 1 % is recorded.",
          parse_rate, &rate},
         {0},
     },
@@ -183,9 +239,13 @@ static const struct group options = {
 const struct verb verb_convert = {
     .name = "convert",
     .summary = "export a filter for other programs, or import theirs",
-    .synopsis = "(--to | --from) parquet|raw [-o OUT] [--force] FILE",
+    .synopsis = "(--to | --from) FORM [-o OUT] [--force] FILE",
     .prose =
         (const char *const[]){
+            "The forms parquet and raw hold the bits of a filter of Calyx. The "
+            "others are layouts of other programs, whose filters stay what "
+            "they are: redisbloom, valkey-bloom, guava, spark, "
+            "bits-and-blooms and dcso.",
             "The form parquet is the header and bitset that a Parquet file "
             "stores for a column chunk, not a Parquet file. It requires a "
             "filter of kind split, with the hash xxh64 and the seed 0, as "
@@ -199,9 +259,22 @@ const struct verb verb_convert = {
             "with the values of the filter, and newlines up to byte 128. Each "
             "byte has eight bits, the lowest first; the document FORMAT.md "
             "says which of them a key sets.",
-            "Neither form has a checksum or a number of keys; the latter is "
-            "estimated from the bits on import. Counting filters must be "
-            "frozen before, and filters that have grown cannot be converted.",
+            "Neither of these two has a checksum or a number of keys; the "
+            "latter is estimated from the bits on import. Counting filters "
+            "must be frozen before, and filters that have grown cannot be "
+            "converted.",
+            "A layout of another program has hashes of its own, so its filter "
+            "is stored as it came, with a checksum. 'calyx check' and 'calyx "
+            "info' read it, and check answers exactly what its owner would. "
+            "--to gives it back as it came. Only a filter of that layout "
+            "can be given to it: one that came from there, or one that 'calyx "
+            "build --layout' made of the keys.",
+            "The file of guava and spark is what BloomFilter.writeTo writes; "
+            "of bits-and-blooms (Go), what WriteTo writes; of dcso, a file of "
+            "DCSO's bloom or of poppy in version 1, also packed by gzip. Of "
+            "redisbloom and valkey-bloom it is what the server's DUMP replies "
+            "and RESTORE takes, or the payload of valkey-bloom's BF.LOAD; "
+            "'calyx pull --as' gets the same from a server.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &secret_group, NULL},
@@ -212,6 +285,10 @@ const struct verb verb_convert = {
             {"calyx convert --from parquet --offset 73211 -o ids.calyx "
              "t.parquet",
              "the filter of one column chunk"},
+            {"calyx convert --from guava --items int64 -o ids.calyx ids.guava",
+             "a filter that Guava wrote, of its longFunnel"},
+            {"calyx convert --to dcso -o bad.bloom bad.calyx",
+             "for DCSO's bloom, of a filter of its layout"},
             {0},
         },
     .least = 1,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "files/foreign_file.h"
 #include "frame/json.h"
 #include "input/key_options.h"
 #include "tool.h"
@@ -65,6 +66,29 @@ static void print_info(const char *name, const calyx_filter *f,
                "rate is over the promised one\n");
 }
 
+/* Without the numbers that its layout does not have. */
+static void print_foreign(const char *name, const struct foreign_file *f) {
+    const struct foreign_facts is = foreign_file_describe(f);
+    char a[TEXT_SIZE], b[TEXT_SIZE];
+    printf("%s\n", name);
+    printf("  layout    %s%s%s\n", f->filter.layout->name,
+           *is.variant ? ", " : "", is.variant);
+    printf("  items     %s\n", f->items->name);
+    if (is.counts && is.capacity)
+        printf("  keys      %s of %s\n", count_text(is.items, a),
+               count_text(is.capacity, b));
+    if (is.distinct > 0)
+        printf("  distinct  about %s, judged by the bits\n",
+               count_text((uint64_t)is.distinct, a));
+    printf("  rate      %s now", rate_text(is.rate_now, a));
+    if (is.rate > 0) printf(", %s promised", rate_text(is.rate, b));
+    printf("\n");
+    printf("  bits      %s, %s set; %u probes a key\n", count_text(is.bits, a),
+           rate_text((double)is.set / (double)is.bits, b), is.probes);
+    if (is.parts > 1) printf("  parts     %u\n", is.parts);
+    if (is.note) printf("  note      %s\n", is.note);
+}
+
 /* ---- For programs ------------------------------------------------------- */
 
 static void write_info(const char *name, const calyx_filter *f,
@@ -92,21 +116,48 @@ static void write_info(const char *name, const calyx_filter *f,
     json_close();
 }
 
+static void write_foreign(const char *name, const struct foreign_file *f) {
+    const struct foreign_facts is = foreign_file_describe(f);
+    json_open(NULL, '{');
+    json_text("file", name);
+    json_text("layout", f->filter.layout->name);
+    json_text("variant", is.variant);
+    json_text("items", f->items->name);
+    if (is.counts) json_count("keys", is.items);
+    if (is.capacity) json_count("capacity", is.capacity);
+    if (is.distinct > 0) json_number("distinct", is.distinct);
+    json_number("rate", is.rate_now);
+    if (is.rate > 0) json_number("rate_promised", is.rate);
+    json_count("bits", is.bits);
+    json_number("fill", (double)is.set / (double)is.bits);
+    json_count("probes", is.probes);
+    json_count("parts", is.parts);
+    if (is.note) json_text("note", is.note);
+    json_close();
+}
+
 /* ---- The verb ----------------------------------------------------------- */
+
+static void show(const char *path) {
+    struct foreign_file *foreign;
+    calyx_filter *const f = filter_open_any(path, &foreign);
+    calyx_info is;
+    if (foreign) {
+        (as_json ? write_foreign : print_foreign)(path, foreign);
+        foreign_file_free(foreign);
+        return;
+    }
+    filter_expect_whole(f, path);
+    calyx_describe(f, &is);
+    (as_json ? write_info : print_info)(path, f, &is);
+    calyx_free(f);
+}
 
 static int run(int count, char **operands) {
     if (as_json) json_open(NULL, '[');
     for (int i = 0; i < count; i++) {
-        calyx_filter *const f = filter_open_whole(operands[i]);
-        calyx_info is;
-        calyx_describe(f, &is);
-        if (as_json) {
-            write_info(operands[i], f, &is);
-        } else {
-            if (i > 0) printf("\n");
-            print_info(operands[i], f, &is);
-        }
-        calyx_free(f);
+        if (i > 0 && !as_json) printf("\n");
+        show(operands[i]);
     }
     if (as_json) json_close();
     return EXIT_YES;
@@ -136,6 +187,9 @@ const struct verb verb_info = {
             "counted. The number of distinct keys is an independent estimate "
             "from the bits. For it the whole filter is read and compared with "
             "its checksums: a damaged filter is an error.",
+            "Of a filter of another program, which 'calyx convert' or 'calyx "
+            "pull --as' has made, it shows what its layout says: most have "
+            "neither the number of keys nor the rate.",
             NULL},
     .groups = (const struct group *const[]){&options, &secret_group, NULL},
     .examples =

@@ -389,9 +389,11 @@ const struct verb verb_pull = {
             "permissions of FILE, if that exists.",
             "With --as it reads a filter of another module, from a server that "
             "need not have calyx. FILE is then a dump with a checksum, which "
-            "'calyx push --as' loads into another server, and which no other "
-            "verb reads: its hash is the module's. Of RedisBloom it is what "
-            "BF.SCANDUMP replies; do not add keys meanwhile.",
+            "'calyx push --as' loads into another server, 'calyx check' and "
+            "'calyx info' read, and 'calyx convert --to' turns into what "
+            "RESTORE takes. No other verb reads it: its hash is the module's. "
+            "Of RedisBloom it is what BF.SCANDUMP replies; do not add keys "
+            "meanwhile.",
             "URL is as for 'calyx push', whose help also describes passwords "
             "and TLS.",
             NULL},

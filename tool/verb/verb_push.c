@@ -450,8 +450,8 @@ static const struct group options = {
         {0, "as", "MODULE",
          "Make a filter of another module, redisbloom or valkey-bloom, from "
          "the keys in FILE, which is then a list of lines, or - for standard "
-         "input; or from a FILE that 'pull --as' made. The server need not "
-         "have the calyx module.",
+         "input; or from a FILE that 'pull --as', 'convert --from' or 'build "
+         "--layout' made. The server need not have the calyx module.",
          parse_foreign, &as},
         {'n', "keys", "KEYS",
          "With --as: the number of keys. By default the lines are counted "

@@ -1,0 +1,279 @@
+#include "foreign/dump_payload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+
+enum {
+    MODULE_2 = 7, /* a value of a module, with opcodes             */
+    VERSION = 8,  /* of RDB: Redis 4, the first that has such values */
+    FOOTER = 10,
+    TYPE_LETTERS = 9,
+};
+enum opcode { NO_MORE = 0, UNSIGNED = 2, DOUBLE = 4, STRING = 5 };
+enum { LZF = 0xC3 }; /* the length of a string that is compressed */
+
+/* ---- The checksum -------------------------------------------------------- */
+
+/* The polynomial 0xAD93D23594C935A9, the lowest bit first. */
+static void fill_table(uint64_t *table) {
+    for (unsigned i = 0; i < 256; i++) {
+        uint64_t sum = i;
+        for (int bit = 0; bit < 8; bit++)
+            sum = sum >> 1 ^ (sum & 1 ? UINT64_C(0x95AC9329AC4BC9B5) : 0);
+        table[i] = sum;
+    }
+}
+
+uint64_t payload_sum(uint64_t sum, const void *bytes, size_t size) {
+    uint64_t table[256];
+    const uint8_t *const at = bytes;
+    fill_table(table);
+    for (size_t i = 0; i < size; i++)
+        sum = table[(sum ^ at[i]) & 0xFF] ^ sum >> 8;
+    return sum;
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+#define FAIL(r, ...)                                                     \
+    ((r)->failed ? (void)0                                               \
+                 : layout_explain((r)->why, CALYX_DAMAGED, __VA_ARGS__), \
+     (r)->failed = true)
+
+static const uint8_t *take(struct payload_reader *r, uint64_t size) {
+    const uint8_t *const at = r->at;
+    if (r->failed) return NULL;
+    if (size > (uint64_t)(r->end - r->at)) {
+        FAIL(r, "%llu bytes are wanted at byte %zu, and %zu are left",
+             (unsigned long long)size, (size_t)(r->at - r->first),
+             (size_t)(r->end - r->at));
+        return NULL;
+    }
+    r->at += size;
+    return at;
+}
+
+/* `*packed` unless NULL: it is that of a compressed string. */
+static bool get_length(struct payload_reader *r, uint64_t *length,
+                       bool *packed) {
+    const uint8_t *const at = take(r, 1);
+    if (!at) return false;
+    const unsigned form = *at >> 6;
+    const uint64_t more = form == 0     ? 0
+                          : form == 1   ? 1
+                          : *at == 0x80 ? 4
+                          : *at == 0x81 ? 8
+                                        : UINT64_MAX;
+    if (packed) *packed = *at == LZF;
+    if (*at == LZF && packed) return get_length(r, length, NULL);
+    if (more == UINT64_MAX) {
+        FAIL(r, "a length is wanted at byte %zu, and 0x%02x begins none",
+             (size_t)(at - r->first), *at);
+        return false;
+    }
+    const uint8_t *const rest = take(r, more);
+    if (!rest) return false;
+    *length = form == 0   ? *at
+              : form == 1 ? (*at & 63u) << 8 | *rest
+                          : big_endian(rest, (int)more);
+    return true;
+}
+
+static bool expect_opcode(struct payload_reader *r, enum opcode wanted,
+                          const char *name) {
+    const size_t at = (size_t)(r->at - r->first);
+    uint64_t found;
+    if (!get_length(r, &found, NULL)) return false;
+    if (found != wanted)
+        FAIL(r,
+             "%s, opcode %d, is wanted at byte %zu, and opcode %llu is there",
+             name, wanted, at, (unsigned long long)found);
+    return !r->failed;
+}
+
+bool payload_get_unsigned(struct payload_reader *r, uint64_t *value) {
+    return expect_opcode(r, UNSIGNED, "a number") && get_length(r, value, NULL);
+}
+
+bool payload_get_double(struct payload_reader *r, double *value) {
+    const uint8_t *const at =
+        expect_opcode(r, DOUBLE, "a fraction") ? take(r, 8) : NULL;
+    if (!at) return false;
+    const uint64_t word = load_u64(at);
+    memcpy(value, &word, sizeof word);
+    return true;
+}
+
+/* LZF: a byte below 32 is the number of literal bytes, less 1; others are a
+ * length and a distance back. */
+static bool unpack_lzf(const uint8_t *in, size_t size, uint8_t *out,
+                       size_t room) {
+    size_t at = 0, to = 0;
+    while (at < size) {
+        const size_t control = in[at++];
+        if (control < 32) {
+            const size_t n = control + 1;
+            if (n > size - at || n > room - to) return false;
+            memcpy(out + to, in + at, n);
+            at += n, to += n;
+            continue;
+        }
+        size_t n = control >> 5;
+        if (n == 7 && at < size) n += in[at++];
+        if (at == size) return false;
+        const size_t back = ((control & 31) << 8 | in[at++]) + 1;
+        n += 2;
+        if (back > to || n > room - to) return false;
+        for (; n > 0; n--, to++) out[to] = out[to - back];
+    }
+    return to == room;
+}
+
+void *payload_get_string(struct payload_reader *r, size_t *size) {
+    enum { MOST_RATIO = 88 }; /* 3 bytes of LZF become 264 at most */
+    uint64_t there, length;
+    bool packed;
+    if (!expect_opcode(r, STRING, "a string") ||
+        !get_length(r, &there, &packed))
+        return NULL;
+    length = there;
+    if (packed && !get_length(r, &length, NULL)) return NULL;
+    const uint8_t *const bytes = take(r, there);
+    if (!bytes) return NULL;
+    if (packed && length / MOST_RATIO > there) {
+        FAIL(r, "a string of %llu bytes is said to become %llu",
+             (unsigned long long)there, (unsigned long long)length);
+        return NULL;
+    }
+    uint8_t *const string = malloc((size_t)length + 1);
+    if (!string)
+        FAIL(r, "no memory for a string of %llu bytes",
+             (unsigned long long)length);
+    else if (!packed)
+        memcpy(string, bytes, (size_t)length);
+    else if (!unpack_lzf(bytes, (size_t)there, string, (size_t)length))
+        FAIL(r, "the compressed string that ends at byte %zu is damaged",
+             (size_t)(r->at - r->first));
+    *size = (size_t)length;
+    if (!r->failed) return string;
+    free(string);
+    return NULL;
+}
+
+bool payload_next_is_string(const struct payload_reader *r) {
+    return r->at < r->end && *r->at == STRING;
+}
+
+/* The nine letters, as 6 bits each; the encoding has 10 more. */
+static uint64_t type_number(const char *type) {
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint64_t number = 0;
+    for (int i = 0; i < TYPE_LETTERS; i++)
+        number = number << 6 | (uint64_t)(strchr(letters, type[i]) - letters);
+    return number;
+}
+
+bool payload_looks_so(const uint8_t *bytes, size_t size) {
+    return size > FOOTER && bytes[0] == MODULE_2 && bytes[1] == 0x81;
+}
+
+calyx_status payload_open(struct payload_reader *r, const uint8_t *bytes,
+                          size_t size, const char *type, int *encoding,
+                          calyx_error *why) {
+    uint64_t number = 0;
+    *r = (struct payload_reader){.first = bytes, .at = bytes, .why = why};
+    if (!payload_looks_so(bytes, size))
+        return layout_fail(why, CALYX_DAMAGED,
+                           "it does not begin as the reply to DUMP of a key "
+                           "that a module has made");
+    r->end = bytes + size - FOOTER;
+    const uint64_t sum = payload_sum(0, bytes, size - 8);
+    if (load_u64(bytes + size - 8) != sum)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "its checksum is %016llx, and its bytes have "
+                           "%016llx; did a newline of redis-cli get behind "
+                           "it?",
+                           (unsigned long long)load_u64(bytes + size - 8),
+                           (unsigned long long)sum);
+    r->at++;
+    if (!get_length(r, &number, NULL)) return CALYX_DAMAGED;
+    if (number >> 10 != type_number(type))
+        return layout_fail(why, CALYX_DAMAGED,
+                           "it is a key of another type than %s", type);
+    *encoding = (int)(number & 1023);
+    return CALYX_OK;
+}
+
+calyx_status payload_close(struct payload_reader *r) {
+    if (expect_opcode(r, NO_MORE, "the end") && r->at != r->end)
+        FAIL(r, "%zu bytes follow behind the last value",
+             (size_t)(r->end - r->at));
+    return r->failed ? CALYX_DAMAGED : CALYX_OK;
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+static void put(struct payload_writer *w, const void *bytes, size_t size) {
+    w->sum = payload_sum(w->sum, bytes, size);
+    w->to->put(w->to->context, bytes, size);
+}
+
+static void put_length(struct payload_writer *w, uint64_t length) {
+    uint8_t bytes[9];
+    size_t size = 1;
+    if (length < 64) {
+        bytes[0] = (uint8_t)length;
+    } else if (length < 1 << 14) {
+        put_big_endian(bytes, length | 1 << 14, 2);
+        size = 2;
+    } else if (length <= UINT32_MAX) {
+        bytes[0] = 0x80;
+        put_big_endian(bytes + 1, length, 4);
+        size = 5;
+    } else {
+        bytes[0] = 0x81;
+        put_big_endian(bytes + 1, length, 8);
+        size = 9;
+    }
+    put(w, bytes, size);
+}
+
+void payload_begin(struct payload_writer *w, const char *type, int encoding,
+                   const struct foreign_sink *to) {
+    const uint8_t first = MODULE_2;
+    *w = (struct payload_writer){.to = to};
+    put(w, &first, 1);
+    put_length(w, type_number(type) << 10 | (uint64_t)encoding);
+}
+
+void payload_put_unsigned(struct payload_writer *w, uint64_t value) {
+    put_length(w, UNSIGNED);
+    put_length(w, value);
+}
+
+void payload_put_double(struct payload_writer *w, double value) {
+    uint8_t bytes[8];
+    uint64_t word;
+    memcpy(&word, &value, sizeof word);
+    store_u64(bytes, word);
+    put_length(w, DOUBLE);
+    put(w, bytes, sizeof bytes);
+}
+
+void payload_put_string(struct payload_writer *w, const void *bytes,
+                        uint64_t size) {
+    put_length(w, STRING);
+    put_length(w, size);
+    put(w, bytes, (size_t)size);
+}
+
+void payload_end(struct payload_writer *w) {
+    uint8_t sum[8];
+    put_length(w, NO_MORE);
+    put(w, (const uint8_t[]){VERSION, 0}, 2);
+    store_u64(sum, w->sum);
+    w->to->put(w->to->context, sum, sizeof sum);
+}

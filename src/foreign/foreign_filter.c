@@ -1,0 +1,59 @@
+#include "foreign/foreign_filter.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct foreign_layout *const foreign_layouts[] = {
+    &foreign_redisbloom,
+    &foreign_valkey_bloom,
+    &foreign_guava,
+    &foreign_spark,
+    &foreign_bits_and_blooms,
+    &foreign_dcso,
+    NULL,
+};
+
+const struct foreign_layout *foreign_layout_named(const char *name) {
+    for (const struct foreign_layout *const *l = foreign_layouts; *l; l++)
+        if (strcmp((*l)->name, name) == 0) return *l;
+    return NULL;
+}
+
+calyx_status foreign_make(const struct foreign_layout *layout,
+                          uint64_t capacity, double rate,
+                          struct foreign_filter *f, calyx_error *why) {
+    *f = (struct foreign_filter){.layout = layout};
+    return layout->make(capacity, rate, f, why);
+}
+
+calyx_status foreign_read(const struct foreign_layout *layout, uint8_t *bytes,
+                          size_t size, struct foreign_filter *f,
+                          calyx_error *why) {
+    *f = (struct foreign_filter){.layout = layout};
+    return layout->read(bytes, size, f, why);
+}
+
+uint64_t foreign_count_bits(const uint8_t *bytes, uint64_t size) {
+    uint64_t set = 0, word;
+    for (; size >= sizeof word; size -= sizeof word, bytes += sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        set += (uint64_t)__builtin_popcountll(word);
+    }
+    for (; size > 0; size--) set += (uint64_t)__builtin_popcount(*bytes++);
+    return set;
+}
+
+calyx_status foreign_size(uint64_t capacity, double rate, double most,
+                          double *bits, calyx_error *why) {
+    if (capacity < 1 || !(rate > 0 && rate < 1))
+        return layout_fail(why, CALYX_BAD_ARGUMENT,
+                           "a filter is for 1 key or more, at a rate above 0 "
+                           "and below 1; not for %llu at %g",
+                           (unsigned long long)capacity, rate);
+    *bits = (double)capacity * -log(rate) / (M_LN2 * M_LN2);
+    if (*bits <= most) return CALYX_OK;
+    return layout_fail(why, CALYX_CANNOT,
+                       "this layout has room for %g bits, and %llu keys at the "
+                       "rate %g take %g",
+                       most, (unsigned long long)capacity, rate, *bits);
+}

@@ -1,0 +1,141 @@
+/*
+ * Spark's BloomFilter.writeTo (org.apache.spark.util.sketch), big-endian:
+ *
+ *     i32 1, i32 probes, i32 words, the words                  version 1
+ *     i32 2, i32 probes, i32 seed, i32 words, the words        version 2
+ *
+ * A key has two hashes of 32 bits, the second seeded with the first. Version 1
+ * adds them in 32 bits, so only the first 2^31 bits are ever used; version 2,
+ * of Spark 4.1, adds in 64 bits. Spark hashes an integer of any type as 8
+ * bytes, little-endian.
+ */
+#include <math.h>
+
+#include "foreign/foreign_filter.h"
+#include "wire/bytes.h"
+
+enum { HEAD_1 = 12, HEAD_2 = 16 };
+
+/* ---- The hash ------------------------------------------------------------ */
+
+static uint32_t rotate_left_32(uint32_t x, int by) {
+    return x << by | x >> (32 - by);
+}
+
+static uint32_t mixed(uint32_t hash, uint32_t word) {
+    word = rotate_left_32(word * 0xCC9E2D51, 15) * 0x1B873593;
+    return rotate_left_32(hash ^ word, 13) * 5 + 0xE6546B64;
+}
+
+/* MurmurHash3 with 32 bits, but for the last bytes of a key whose length is no
+ * multiple of 4: each is a word of its own, with its sign. */
+static uint32_t spark_hash(const uint8_t *key, size_t size, uint32_t seed) {
+    uint32_t hash = seed;
+    size_t at = 0;
+    for (; size - at >= 4; at += 4)
+        hash = mixed(hash, (uint32_t)key[at] | (uint32_t)key[at + 1] << 8 |
+                               (uint32_t)key[at + 2] << 16 |
+                               (uint32_t)key[at + 3] << 24);
+    for (; at < size; at++) hash = mixed(hash, (uint32_t)(int8_t)key[at]);
+    hash ^= (uint32_t)size;
+    hash = (hash ^ hash >> 16) * 0x85EBCA6B;
+    hash = (hash ^ hash >> 13) * 0xC2B2AE35;
+    return hash ^ hash >> 16;
+}
+
+/* ---- Bits ---------------------------------------------------------------- */
+
+static void start_1(const struct word_filter *w, const void *key, size_t size,
+                    struct word_walk *walk) {
+    const uint32_t hash = spark_hash(key, size, w->seed);
+    walk->a = hash;
+    walk->b = spark_hash(key, size, hash);
+}
+
+/* A hash with its sign, in 64 bits. */
+static uint64_t wide(uint32_t hash) {
+    return (uint64_t)(int64_t)(int32_t)hash;
+}
+
+static void start_2(const struct word_filter *w, const void *key, size_t size,
+                    struct word_walk *walk) {
+    start_1(w, key, size, walk);
+    walk->a = wide((uint32_t)walk->a) * INT32_MAX;
+    walk->b = wide((uint32_t)walk->b);
+}
+
+static uint64_t next_2(struct word_walk *walk) {
+    walk->a += walk->b;
+    return walk->a >> 63 ? ~walk->a : walk->a;
+}
+
+static const struct word_rule rules[] = {
+    [1] = {"version 1", start_1, word_next_32},
+    [2] = {"version 2", start_2, next_2},
+};
+
+/* ---- Files --------------------------------------------------------------- */
+
+/* Version 1, which every Spark reads, for as many bits as it can use. */
+static calyx_status make(uint64_t capacity, double rate,
+                         struct foreign_filter *f, calyx_error *why) {
+    double bits;
+    const calyx_status status =
+        foreign_size(capacity, rate, 64. * INT32_MAX, &bits, why);
+    if (status != CALYX_OK) return status;
+    const double probes =
+        fmax(1, floor(floor(bits) / (double)capacity * M_LN2 + 0.5));
+    const uint64_t words = (uint64_t)fmax(1, ceil(floor(bits) / 64));
+    const uint32_t version = 64 * words <= UINT64_C(1) << 31 ? 1 : 2;
+    const struct word_filter like = {.rule = &rules[version],
+                                     .head = version == 1 ? HEAD_1 : HEAD_2,
+                                     .modulus = 64 * words,
+                                     .probes = (uint32_t)probes,
+                                     .is_big_endian = true};
+    if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
+    uint8_t *const head = f->words.file;
+    put_big_endian(head, version, 4);
+    put_big_endian(head + 4, (uint64_t)probes, 4);
+    put_big_endian(head + like.head - 4, words, 4); /* the seed is 0 */
+    return CALYX_OK;
+}
+
+static calyx_status read_file(uint8_t *bytes, size_t size,
+                              struct foreign_filter *f, calyx_error *why) {
+    struct word_filter w = {.file = bytes, .size = size, .is_big_endian = true};
+    if (word_expect_head(size, HEAD_1, why) != CALYX_OK) return CALYX_DAMAGED;
+    const uint64_t version = big_endian(bytes, 4);
+    if (version != 1 && version != 2)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "its first 4 bytes, the version, are %llu; 1 and 2 "
+                           "are known",
+                           (unsigned long long)version);
+    w.head = version == 1 ? HEAD_1 : HEAD_2;
+    if (word_expect_head(size, w.head, why) != CALYX_OK) return CALYX_DAMAGED;
+    const uint64_t words = big_endian(bytes + w.head - 4, 4);
+    if (words < 1 || words > INT32_MAX)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "its head says that it has %d words of bits",
+                           (int)(uint32_t)words);
+    calyx_status status =
+        word_check(&w, 64 * words, big_endian(bytes + 4, 4), why);
+    if (status == CALYX_OK) status = word_expect_size(&w, words, why);
+    if (status != CALYX_OK) return status;
+    w.rule = &rules[version];
+    w.seed = version == 2 ? (uint32_t)big_endian(bytes + 8, 4) : 0;
+    word_take(&w, f);
+    return CALYX_OK;
+}
+
+const struct foreign_layout foreign_spark = {
+    .name = "spark",
+    .file = "what BloomFilter.writeTo of Spark writes",
+    .make = make,
+    .free = word_free,
+    .has_many = word_has_many,
+    .add_many = word_add_many,
+    .describe = word_describe,
+    .read = read_file,
+    .write = word_write,
+    .save = word_save,
+};

@@ -1,0 +1,89 @@
+#include "verb/foreign_build.h"
+
+#include "exact/budget.h"
+#include "files/filter_file.h"
+#include "files/foreign_file.h"
+#include "files/new_filter.h"
+#include "input/pipeline.h"
+
+static const struct foreign_layout *layout;
+static const struct item_type *items;
+
+static void parse_layout(const struct verb_option *option, const char *value) {
+    layout = foreign_layout_named(value);
+    if (!layout)
+        fail("option --%s wants %s, not '%s'", option->name, foreign_names(),
+             value);
+}
+
+const struct group layout_group = {
+    "A filter for another program",
+    (const struct verb_option[]){
+        {0, "layout",
+         "redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso",
+         "Make the filter that this program would make of the keys, with its "
+         "size and its hashes. 'calyx check' and 'calyx info' read it, and "
+         "'calyx "
+         "convert --to LAYOUT' writes the file that the program reads. Of the "
+         "other options, only those for keys, -n and -p go with it; without -n "
+         "the lines are counted first.",
+         parse_layout, NULL},
+        {0, "items", "text|utf16|int32|int64",
+         "With --layout: what the program makes of an item before it hashes "
+         "it; 'calyx help convert' says more.",
+         parse_items, &items},
+        {0},
+    },
+};
+
+bool wants_foreign(void) {
+    if (items && !layout) fail("option --items goes with --layout only");
+    return layout != NULL;
+}
+
+static void expect_plain_options(void) {
+    if (wanted.kind || wanted.hash || wanted.seed || wanted.comment ||
+        wanted.memory || wanted.probes || wanted.growth > 0 || wanted.strict ||
+        secret_key())
+        fail("--layout %s says how the filter is made: only --keys, --rate and "
+             "--items go with it, and the options for keys",
+             layout->name);
+}
+
+static bool add_block(struct text_block *block, struct key_batch *batch) {
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        foreign_file_add_many(block->context, batch->keys, batch->count);
+        block->lines += batch->count;
+    }
+    return true;
+}
+
+static void report_foreign(const struct foreign_file *f,
+                           const struct input_totals *totals) {
+    const struct foreign_facts facts = foreign_file_describe(f);
+    const struct figure figures[] = {
+        {"keys", (double)totals->lines, true},
+        {"filter_bytes", (double)facts.bits / 8, true},
+        {"expected_rate", facts.rate_now, false},
+    };
+    if (facts.note) warn("%s", facts.note);
+    report(totals, figures, sizeof figures / sizeof *figures);
+}
+
+void foreign_build(int count, char **files, const char *out, bool force) {
+    const double started = seconds_now();
+    const bool counted = wanted.keys != 0;
+    expect_plain_options();
+    if (!counted) note_files(count, files);
+    const uint64_t keys = counted ? wanted.keys : count_lines(count, files);
+    struct foreign_file *const f = foreign_file_new(
+        layout, items, keys ? keys : 1, wanted.rate > 0 ? wanted.rate : 0.01);
+    const struct stages stages = {.in_order = add_block, .context = f};
+    struct input_totals totals = run_pipeline(&stages, count, files);
+    if (!counted) expect_same_files(false);
+    foreign_file_save(f, out, force);
+    totals.seconds = seconds_now() - started;
+    report_foreign(f, &totals);
+    foreign_file_free(f);
+}
