@@ -41,7 +41,7 @@ file(WRITE ${PROJECT_BINARY_DIR}/not-run "${not_run}")
 
 list(GET levels 0 best)
 # What compares the kernels by itself, or needs none, runs at one level alone.
-set(one_level kernels parts plan)
+set(one_level foreign kernels parts plan)
 if(sanitizer)
     set(levels ${best} scalar)
     list(REMOVE_DUPLICATES levels)
@@ -59,6 +59,7 @@ target_include_directories(unit_support PRIVATE
 set_source_files_properties(test/unit/inline_view.c test/unit/twins.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
 set(unit_dump_needs ${wire})
+set(unit_foreign_needs ${foreign} ${wire})
 foreach(source IN LISTS unit_tests)
     cmake_path(GET source STEM name)
     string(REGEX MATCH "^thread" threads ${name})

@@ -1,0 +1,341 @@
+/*
+ * Filters of other programs: which bits a key has, and what is refused. The
+ * positions are those of the programs, computed apart from this code; items of
+ * every length that takes another path of their hashes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "foreign/dump_file.h"
+#include "foreign/dump_payload.h"
+#include "support.h"
+#include "wire/bytes.h"
+
+enum { PROBES = 5, ITEMS = 5, WORDS = 16 };
+
+static uint8_t last_item[33]; /* 200, 201, .. 232 */
+static const calyx_key items[ITEMS] = {
+    {"", 0}, {"a", 1}, {"hello", 5}, {"0123456789abcdef", 16}, {last_item, 33}};
+
+struct vector {
+    const struct foreign_layout *layout;
+    const char *head; /* of a file with 16 words */
+    size_t head_size;
+    bool is_big_endian;
+    uint16_t bits[ITEMS][PROBES];
+};
+
+#define HEAD(text) text, sizeof text - 1
+
+static const struct vector vectors[] = {
+    {&foreign_guava,
+     HEAD("\1\5\0\0\0\x10"),
+     true,
+     {{0, 0, 0, 0, 0},
+      {137, 483, 829, 151, 497},
+      {770, 27, 308, 589, 870},
+      {423, 641, 859, 53, 271},
+      {380, 410, 440, 470, 500}}},
+    {&foreign_guava,
+     HEAD("\0\5\0\0\0\x10"),
+     true,
+     {{0, 0, 0, 0, 0},
+      {494, 851, 839, 541, 125},
+      {693, 407, 484, 462, 385},
+      {827, 207, 412, 8, 395},
+      {922, 583, 41, 500, 1005}}},
+    {&foreign_spark,
+     HEAD("\0\0\0\1\0\0\0\5\0\0\0\x10"),
+     true,
+     {{0, 0, 0, 0, 0},
+      {593, 859, 759, 693, 925},
+      {1017, 525, 1003, 539, 34},
+      {436, 951, 732, 655, 4},
+      {216, 18, 770, 488, 723}}},
+    {&foreign_spark,
+     HEAD("\0\0\0\2\0\0\0\5\0\0\0\7\0\0\0\x10"),
+     true,
+     {{506, 696, 886, 52, 242},
+      {647, 205, 787, 345, 927},
+      {268, 755, 218, 705, 168},
+      {698, 200, 726, 228, 754},
+      {683, 123, 587, 27, 491}}},
+    {&foreign_bits_and_blooms, /* 1000 bits in 16 words */
+     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\0\0\0\0\0\0\3\xE8"),
+     true,
+     {{0, 493, 986, 970, 832},
+      {801, 842, 105, 863, 365},
+      {306, 845, 898, 343, 570},
+      {583, 836, 675, 564, 615},
+      {492, 654, 796, 808, 156}}},
+    {&foreign_bits_and_blooms,
+     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\xE8\3\0\0\0\0\0\0"),
+     false,
+     {{0, 493, 986, 970, 832},
+      {801, 842, 105, 863, 365},
+      {306, 845, 898, 343, 570},
+      {583, 836, 675, 564, 615},
+      {492, 654, 796, 808, 156}}},
+    {&foreign_dcso,
+     HEAD("\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0\0\0\0\0\0\0\xE0\x3F"
+          "\5\0\0\0\0\0\0\0\xE8\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+     false,
+     {{983, 213, 815, 549, 423},
+      {394, 110, 34, 798, 154},
+      {453, 423, 965, 479, 101},
+      {243, 49, 27, 137, 379},
+      {397, 455, 229, 591, 29}}},
+};
+enum { VECTORS = sizeof vectors / sizeof *vectors };
+
+/* ---- Filters ------------------------------------------------------------- */
+
+static struct foreign_filter empty(const struct vector *v) {
+    struct foreign_filter f;
+    calyx_error why = {0};
+    const size_t size = v->head_size + 8 * WORDS;
+    uint8_t *const file = calloc(1, size);
+    assert_non_null(file);
+    memcpy(file, v->head, v->head_size);
+    if (foreign_read(v->layout, file, size, &f, &why) != CALYX_OK)
+        fail_msg("%s: %s", v->layout->name, why.text);
+    return f;
+}
+
+static uint8_t *byte_of(const struct foreign_filter *f, const struct vector *v,
+                        unsigned bit) {
+    return f->words.file + v->head_size +
+           (bit / 64 * 8 + (v->is_big_endian ? 7 - bit / 8 % 8 : bit / 8 % 8));
+}
+
+static bool foreign_has(const struct foreign_filter *f, const calyx_key *key) {
+    bool found;
+    f->layout->has_many(f, key, 1, &found);
+    return found;
+}
+
+static void make_last_item(void) {
+    for (size_t i = 0; i < sizeof last_item; i++)
+        last_item[i] = (uint8_t)(200 + i);
+}
+
+static void a_key_is_found_by_exactly_the_bits_that_its_owner_sets(
+    void **state) {
+    (void)state;
+    make_last_item();
+    for (size_t n = 0; n < VECTORS; n++)
+        for (size_t i = 0; i < ITEMS; i++) {
+            const struct vector *const v = &vectors[n];
+            struct foreign_filter f = empty(v);
+            for (int b = 0; b < PROBES; b++)
+                *byte_of(&f, v, v->bits[i][b]) |=
+                    (uint8_t)(1u << v->bits[i][b] % 8);
+            assert_true(foreign_has(&f, &items[i]));
+            for (int b = 0; b < PROBES; b++) {
+                uint8_t *const byte = byte_of(&f, v, v->bits[i][b]);
+                const uint8_t mask = (uint8_t)(1u << v->bits[i][b] % 8);
+                *byte &= (uint8_t)~mask;
+                assert_false(foreign_has(&f, &items[i]));
+                *byte |= mask;
+            }
+            v->layout->free(&f);
+        }
+}
+
+static void adding_a_key_sets_exactly_the_bits_that_its_owner_sets(
+    void **state) {
+    (void)state;
+    make_last_item();
+    for (size_t n = 0; n < VECTORS; n++)
+        for (size_t i = 0; i < ITEMS; i++) {
+            const struct vector *const v = &vectors[n];
+            struct foreign_filter f = empty(v), wanted = empty(v);
+            for (int b = 0; b < PROBES; b++)
+                *byte_of(&wanted, v, v->bits[i][b]) |=
+                    (uint8_t)(1u << v->bits[i][b] % 8);
+            assert_int_equal(v->layout->add_many(&f, &items[i], 1, NULL),
+                             CALYX_OK);
+            assert_memory_equal(f.words.file + v->head_size,
+                                wanted.words.file + v->head_size, 8 * WORDS);
+            v->layout->free(&f);
+            v->layout->free(&wanted);
+        }
+}
+
+/* ---- Files and records --------------------------------------------------- */
+
+struct bytes {
+    uint8_t *at;
+    size_t size, used;
+};
+
+static void put(void *context, const void *bytes, size_t size) {
+    struct bytes *const to = context;
+    to->at = realloc(to->at, to->size + size + 1);
+    assert_non_null(to->at);
+    memcpy(to->at + to->size, bytes, size);
+    to->size += size;
+}
+
+static bool get(void *context, void *bytes, size_t size) {
+    struct bytes *const from = context;
+    if (size > from->size - from->used) return false;
+    memcpy(bytes, from->at + from->used, size);
+    from->used += size;
+    return true;
+}
+
+static struct foreign_filter filled(const struct foreign_layout *layout,
+                                    uint64_t keys) {
+    struct foreign_filter f;
+    assert_int_equal(foreign_make(layout, keys, 0.01, &f, NULL), CALYX_OK);
+    for (uint64_t i = 0; i < keys; i++) {
+        const calyx_key key = {&i, sizeof i};
+        assert_int_equal(layout->add_many(&f, &key, 1, NULL), CALYX_OK);
+    }
+    return f;
+}
+
+static struct bytes dumped(const struct foreign_filter *f) {
+    struct bytes out = {0};
+    struct dump_writer w;
+    const struct dump_head head = {.layout = f->layout, .items = "int64"};
+    dump_begin(&w, &head, (struct foreign_sink){put, &out});
+    assert_int_equal(dump_filter(&w, f, NULL), CALYX_OK);
+    dump_end(&w);
+    return out;
+}
+
+static calyx_status load(struct bytes *from, struct foreign_filter *f,
+                         calyx_error *why) {
+    struct dump_reader r = {.get = get, .context = from};
+    calyx_status status = dump_open(&r, why);
+    if (status == CALYX_OK) status = dump_load(&r, f, why);
+    if (status == CALYX_OK) assert_string_equal(r.head.items, "int64");
+    free(r.bytes);
+    return status;
+}
+
+static void a_filter_of_any_layout_survives_its_file_and_a_dump(void **state) {
+    (void)state;
+    for (const struct foreign_layout *const *l = foreign_layouts; *l; l++) {
+        struct foreign_filter f = filled(*l, 2000), read, loaded;
+        struct bytes file = {0}, again = {0}, dump = dumped(&f);
+        const struct foreign_sink to = {put, &file}, to_again = {put, &again};
+        assert_int_equal((*l)->write(&f, &to, NULL), CALYX_OK);
+        assert_int_equal(load(&dump, &loaded, NULL), CALYX_OK);
+        assert_int_equal(dump.used, dump.size);
+        assert_int_equal((*l)->write(&loaded, &to_again, NULL), CALYX_OK);
+        assert_int_equal(file.size, again.size);
+        assert_memory_equal(file.at, again.at, file.size);
+        assert_int_equal(foreign_read(*l, file.at, file.size, &read, NULL),
+                         CALYX_OK);
+        for (uint64_t i = 0; i < 2000; i++)
+            assert_true(foreign_has(&read, &(calyx_key){&i, sizeof i}) &&
+                        foreign_has(&loaded, &(calyx_key){&i, sizeof i}));
+        struct foreign_facts facts;
+        (*l)->describe(&read, &facts);
+        assert_true(facts.bits > 2000 && facts.set > 2000);
+        assert_true(facts.rate_now > 0.001 && facts.rate_now < 0.015);
+        if (facts.counts) assert_in_range(facts.items, 1950, 2000);
+        (*l)->free(&f);
+        (*l)->free(&read);
+        (*l)->free(&loaded);
+        free(again.at);
+        free(dump.at);
+    }
+}
+
+static void a_dump_with_any_byte_changed_or_cut_is_refused(void **state) {
+    (void)state;
+    for (const struct foreign_layout *const *l = foreign_layouts; *l; l++) {
+        struct foreign_filter f = filled(*l, 20), damaged;
+        struct bytes dump = dumped(&f);
+        const size_t line = strcspn((const char *)dump.at, "\n");
+        for (size_t i = 0; i < dump.size; i++) {
+            calyx_error why = {0};
+            dump.used = 0;
+            dump.at[i] ^= 0x10;
+            if (i < line - strlen("int64") || i >= line) {
+                assert_int_not_equal(load(&dump, &damaged, &why), CALYX_OK);
+                assert_true(why.text[0]);
+            }
+            dump.at[i] ^= 0x10;
+            struct bytes cut = {dump.at, i, 0};
+            assert_int_not_equal(load(&cut, &damaged, &why), CALYX_OK);
+        }
+        (*l)->free(&f);
+        free(dump.at);
+    }
+}
+
+/* ---- What DUMP replies ----------------------------------------------------
+ */
+
+static void the_checksum_of_a_payload_is_crc_64_of_jones(void **state) {
+    (void)state;
+    assert_int_equal(payload_sum(0, "123456789", 9),
+                     UINT64_C(0xE9C6D914C4B8D9CA));
+    assert_int_equal(payload_sum(payload_sum(0, "1234", 4), "56789", 5),
+                     UINT64_C(0xE9C6D914C4B8D9CA));
+}
+
+/* With its checksum made right. */
+static calyx_status read_signed(const struct foreign_layout *layout,
+                                const struct bytes *file, calyx_error *why) {
+    struct foreign_filter f;
+    uint8_t *const copy = malloc(file->size);
+    assert_non_null(copy);
+    memcpy(copy, file->at, file->size);
+    store_u64(copy + file->size - 8, payload_sum(0, copy, file->size - 8));
+    const calyx_status status = foreign_read(layout, copy, file->size, &f, why);
+    if (status == CALYX_OK)
+        layout->free(&f);
+    else
+        free(copy);
+    return status;
+}
+
+static void a_payload_with_wrong_values_is_refused_or_a_filter(void **state) {
+    (void)state;
+    const struct foreign_layout *const of[] = {&foreign_redisbloom,
+                                               &foreign_valkey_bloom};
+    for (int l = 0; l < 2; l++) {
+        struct foreign_filter f = filled(of[l], 30);
+        struct bytes file = {0};
+        const struct foreign_sink to = {put, &file};
+        assert_int_equal(of[l]->write(&f, &to, NULL), CALYX_OK);
+        assert_int_equal(read_signed(of[l], &file, NULL), CALYX_OK);
+        for (size_t i = 0; i < file.size - 8; i++)
+            for (unsigned value = 0; value < 256; value++) {
+                calyx_error why = {0};
+                const uint8_t was = file.at[i];
+                file.at[i] = (uint8_t)value;
+                if (read_signed(of[l], &file, &why) != CALYX_OK)
+                    assert_true(why.text[0]);
+                file.at[i] = was;
+            }
+        file.at[file.size - 1] ^= 1;
+        struct foreign_filter no;
+        calyx_error why = {0};
+        assert_int_not_equal(foreign_read(of[l], file.at, file.size, &no, &why),
+                             CALYX_OK);
+        assert_non_null(strstr(why.text, "its checksum is"));
+        of[l]->free(&f);
+        free(file.at);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_key_is_found_by_exactly_the_bits_that_its_owner_sets),
+        cmocka_unit_test(
+            adding_a_key_sets_exactly_the_bits_that_its_owner_sets),
+        cmocka_unit_test(a_filter_of_any_layout_survives_its_file_and_a_dump),
+        cmocka_unit_test(a_dump_with_any_byte_changed_or_cut_is_refused),
+        cmocka_unit_test(the_checksum_of_a_payload_is_crc_64_of_jones),
+        cmocka_unit_test(a_payload_with_wrong_values_is_refused_or_a_filter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
