@@ -35,7 +35,7 @@ if(CALYX_SANITIZE)
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
     set(module_tests fuzz replies server guard steps swap counting whole window
-        transfer push push_as stream tls valkey cf cf_replies cf_steps)
+        transfer push push_as convert stream tls valkey cf cf_replies cf_steps)
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
         "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
