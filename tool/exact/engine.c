@@ -1,5 +1,6 @@
 #include "exact/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,40 +54,63 @@ static bool is_of_pass(const struct engine *e, uint64_t hash) {
            ((hash >> 32 & UINT16_MAX) * e->passes) >> 16 == e->pass;
 }
 
-/* The keys of a batch to look at: their indexes in it, and their hashes. */
-static size_t choose(const struct engine *e, const struct key_batch *batch,
-                     size_t *chosen, uint64_t *hashes) {
-    bool found[BATCH_ROOM];
-    size_t n = 0;
+/* All keys of a batch: their indexes in it, and their hashes. */
+static size_t choose_all(const struct engine *e, const struct key_batch *batch,
+                         size_t *chosen, uint64_t *hashes) {
     hash_keys(e->input.hasher, batch->keys, batch->count, hashes);
+    for (size_t i = 0; i < batch->count; i++) chosen[i] = i;
+    return batch->count;
+}
+
+/* The same for keys of this pass whose lines are marked, from `line` on. */
+static size_t choose_marked(const struct engine *e,
+                            const struct key_batch *batch, uint64_t line,
+                            size_t *chosen, uint64_t *hashes) {
+    calyx_key keys[BATCH_ROOM];
+    size_t marked = 0, n = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        chosen[n] = i;
+        chosen[marked] = i;
+        keys[marked] = batch->keys[i];
+        marked += marks_has(e->rule->marks, line + i);
+    }
+    hash_keys(e->input.hasher, keys, marked, hashes);
+    for (size_t i = 0; i < marked; i++) {
+        chosen[n] = chosen[i];
         hashes[n] = hashes[i];
         n += is_of_pass(e, hashes[i]);
     }
-    if (!e->prefilter) return n;
-    calyx_has_hashes(e->prefilter, hashes, n, found);
-    size_t passed = 0;
-    for (size_t i = 0; i < n; i++) {
-        chosen[passed] = chosen[i];
-        hashes[passed] = hashes[i];
-        passed += found[i];
-    }
-    return passed;
+    return n;
+}
+
+/* Number of the first line of a block, and where its last line must be. */
+static uint64_t first_line(const struct engine *e,
+                           const struct text_block *block, uint64_t *end) {
+    const uint64_t *const first = e->found->first_blocks + e->file - 1;
+    const uint64_t number = first[0] + block->number;
+    if (number >= first[1]) return *end = e->found->lines;
+    *end = e->found->block_starts[number + 1];
+    return e->found->block_starts[number];
 }
 
 static void find_candidates(struct text_block *block, struct key_batch *batch) {
     const struct engine *const e = block->context;
-    uint64_t hashes[BATCH_ROOM];
+    struct line_marks *const marks = e->rule->marks;
+    uint64_t hashes[BATCH_ROOM], end = 0;
+    const uint64_t first = marks ? first_line(e, block, &end) : 0;
     size_t chosen[BATCH_ROOM];
     bool dropped[BATCH_ROOM] = {false};
     const bool drops = e->rule->drop && e->rule->may_print(e->file - 1);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        const size_t n = choose(e, batch, chosen, hashes);
+        const uint64_t line = first + block->lines;
+        if (marks && batch->count > end - line) break;
+        const size_t n = marks ? choose_marked(e, batch, line, chosen, hashes)
+                               : choose_all(e, batch, chosen, hashes);
         if (drops) {
             memset(dropped, 0, sizeof dropped);
             e->rule->drop(batch->keys, batch->count, dropped);
+            for (size_t i = 0; marks && i < batch->count; i++)
+                if (dropped[i]) marks_set(marks, line + i);
         }
         for (size_t i = 0; i < n; i++) {
             const size_t at = chosen[i];
@@ -94,25 +118,18 @@ static void find_candidates(struct text_block *block, struct key_batch *batch) {
                 add_candidate(block, hashes[i], block->lines + at,
                               &batch->keys[at], &batch->lines[at]);
         }
-        if (e->rule->marks)
+        if (marks)
             note_ends(block, batch);
         else
             block->lines += batch->count;
     }
+    if (marks && first + block->lines != end)
+        snprintf(block->trouble, sizeof block->trouble,
+                 "changed while it was read");
     point_to_copies(block);
 }
 
 /* ---- Candidates of a block, in order ------------------------------------- */
-
-static void add_passed(calyx_filter *passed, const struct candidate *c,
-                       size_t n) {
-    uint64_t hashes[BATCH];
-    for (size_t at = 0, some; at < n; at += some) {
-        some = n - at < BATCH ? n - at : BATCH;
-        for (size_t i = 0; i < some; i++) hashes[i] = c[at + i].hash;
-        calyx_add_hashes(passed, hashes, some, NULL, NULL);
-    }
-}
 
 static bool visit_candidates(struct text_block *block,
                              struct key_batch *batch) {
@@ -122,8 +139,6 @@ static bool visit_candidates(struct text_block *block,
     const struct candidate *const c = block->candidates;
     const size_t n = block->candidate_count;
     const bool prints = !rule->marks && rule->may_print(e->file - 1);
-    if (rule->marks && e->sequence + block->lines > marks_lines(rule->marks))
-        fail_at(block->file, 0, "changed while it was read");
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
         partition_prefetch(&e->input, c[slot < n ? slot : n - 1].hash,
@@ -137,7 +152,6 @@ static bool visit_candidates(struct text_block *block,
         };
         partition_visit(&e->input, c[i].hash, &record, e->file - 1);
     }
-    if (e->passed) add_passed(e->passed, c, n);
     e->sequence += block->lines;
     e->figures.candidates += n;
     for (int i = 0; i < 2; i++) lane_flush(&e->lanes[i]);
@@ -166,15 +180,12 @@ struct engine *engine_start(const struct rule *rule, uint64_t memory,
     return e;
 }
 
-void engine_read(struct engine *e, int count, char **files,
-                 const calyx_filter *prefilter, calyx_filter *passed) {
+void engine_read(struct engine *e, int count, char **files) {
     if (e->file == e->file_room) {
         e->file_room = 2 * e->file_room + 8;
         e->starts = resize_memory(e->starts, e->file_room * sizeof *e->starts);
     }
     e->starts[e->file++] = e->sequence;
-    e->prefilter = prefilter;
-    e->passed = passed;
     const struct stages stages = {.in_parallel = find_candidates,
                                   .in_order = visit_candidates,
                                   .context = e};
@@ -183,43 +194,68 @@ void engine_read(struct engine *e, int count, char **files,
     e->figures.bytes += totals.bytes;
 }
 
+/* Print a block in the last pass, unless lines before it are not known yet. */
 static bool visit_and_print(struct text_block *block, struct key_batch *batch) {
     struct engine *const e = block->context;
     visit_candidates(block, batch);
-    if (!e->input.full && !e->pending_count)
+    if (!e->input.full && !e->pending_count && !block->trouble[0])
         marks_print_block(e->rule->marks, block);
     return true;
 }
 
-/* Spilling costs about as much as six passes: records are written, read and
- * hashed again, and then the files are read to print them. */
-static unsigned passes_for(const struct engine *e,
-                           const struct sample *expected) {
+/* A pass costs as much as its bytes. A spilled record costs about four times
+ * its bytes: it is written, read and hashed again. Then the files are read to
+ * print them. */
+static unsigned passes_for(const struct engine *e, const struct sample *keys) {
+    const struct candidates *const found = e->found;
     const uint64_t passes =
-        set_bytes(e->rule, expected) / memory_of_keys(e->rule, e->memory) + 1;
-    return passes > MOST_PASSES ? 1 : (unsigned)passes;
+        set_bytes(e->rule, keys) / memory_of_keys(e->rule, e->memory) + 1;
+    if (passes > MOST_PASSES) return 1;
+    const double size = (double)found->bytes / (double)(found->lines + 1) + 6;
+    const double left = 1 - 1 / (double)passes;
+    const double spilling =
+        4 * left * size * (double)found->marked + (double)found->bytes;
+    return (double)(passes - 1) * (double)found->bytes < spilling
+               ? (unsigned)passes
+               : 1;
 }
 
-unsigned engine_read_in_passes(struct engine *e, int count, char **files,
-                               const calyx_filter *prefilter,
-                               const struct sample *expected) {
-    e->prefilter = prefilter;
-    e->file = 1;
-    e->passes = passes_for(e, expected);
-    for (e->pass = 0;; e->pass++) {
-        const bool last = e->pass + 1 == e->passes;
+static void read_pass(struct engine *e, const struct reading *readings,
+                      size_t count) {
+    const bool last = e->pass + 1 == e->passes;
+    e->sequence = 0;
+    for (e->file = 0; e->file < count;) {
+        const struct reading *const r = &readings[e->file];
+        const bool prints = last && e->rule->may_print(e->file);
         const struct stages stages = {.in_parallel = find_candidates,
-                                      .in_order = last ? visit_and_print
-                                                       : visit_candidates,
+                                      .in_order = prints ? visit_and_print
+                                                         : visit_candidates,
                                       .output = e->rule->output,
                                       .context = e};
-        set_expect(e->input.keys, expected->lines / e->passes);
-        e->sequence = 0;
-        run_pipeline(&stages, count, files);
-        if (last) return e->passes;
+        e->file++;
+        run_pipeline(&stages, r->count, r->files);
+        if (e->sequence != e->found->starts[e->file])
+            fail_at(r->files[0], 0, "changed while it was read");
+    }
+}
+
+unsigned engine_read_candidates(struct engine *e,
+                                const struct reading *readings, size_t count,
+                                const struct candidates *found) {
+    const double size = (double)found->bytes / (double)(found->lines + 1);
+    const struct sample keys = {
+        .lines = found->keys, .bytes = (uint64_t)(size * (double)found->keys)};
+    e->found = found;
+    e->starts = alloc_memory((count + 1) * sizeof *e->starts);
+    memcpy(e->starts, found->starts, (count + 1) * sizeof *e->starts);
+    e->passes = passes_for(e, &keys);
+    for (e->pass = 0;; e->pass++) {
+        set_expect(e->input.keys, keys.lines / e->passes);
+        read_pass(e, readings, count);
+        if (e->pass + 1 == e->passes) return e->passes;
         partition_end(&e->input);
         set_clear(e->input.keys, memory_of_keys(e->rule, e->memory));
-        partition_start(&e->input, 0, expected->bytes / e->passes);
+        partition_start(&e->input, 0, keys.bytes / e->passes);
     }
 }
 

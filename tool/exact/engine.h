@@ -10,6 +10,11 @@
  * until the first record is spilled. From then on they go to runs, which are
  * merged by sequence number at the end.
  *
+ * Files that can be read twice are read for their hashes first: candidates.h
+ * marks the lines whose keys may equal others. The engine then reads only these
+ * lines, and changes the marks to those of the lines to print. A pass over the
+ * files prints them, so no line is stored to be printed later.
+ *
  * Every partition resolves at least one key. So the engine terminates with the
  * right answer even if all keys have the same hash; a good hash only makes it
  * fast. Input that fits into memory is one partition, and no file is created.
@@ -18,7 +23,7 @@
 #define CALYX_TOOL_ENGINE_H
 
 #include "exact/budget.h"
-#include "exact/marks.h"
+#include "exact/candidates.h"
 #include "input/pipeline.h"
 
 /* Stored with a key. */
@@ -52,14 +57,16 @@ struct rule {
     void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
     bool counts; /* print tally->count before lines of the first output */
     struct output *output, *second;
-    /* If set, no line is printed or stored. Lines for the second output are
-     * marked instead. */
+    /* If set, no line is printed or stored. Instead, of the lines that may be
+     * printed and are marked, those for the first output keep their mark, if
+     * `prints_marked`; or else only the others. */
     struct line_marks *marks;
+    bool prints_marked;
 };
 
 struct figures {
     uint64_t lines, bytes;        /* read by engine_read */
-    uint64_t candidates;          /* lines that passed the prefilter */
+    uint64_t candidates;          /* lines that were looked up */
     uint64_t keys;                /* distinct keys stored */
     uint64_t printed, second;     /* lines */
     uint64_t partitions, spilled; /* spilled: bytes */
@@ -73,20 +80,16 @@ struct engine;
 struct engine *engine_start(const struct rule *rule, uint64_t memory,
                             const struct sample *expected);
 
-/* Read one file, or several as one. If there is a `prefilter`, skip lines whose
- * keys it lacks. Add the keys of the others to `passed`, if given. Both filters
- * must be made by prefilter_new. */
-void engine_read(struct engine *engine, int count, char **files,
-                 const calyx_filter *prefilter, calyx_filter *passed);
+/* Read one file, or several as one. */
+void engine_read(struct engine *engine, int count, char **files);
 
-/* With marks, for files that can be read again: read lines whose keys the
- * prefilter has, about as many as expected. If their keys do not fit, read the
- * files several times, for a share of the keys each time, or spill, whichever
- * costs less. The last pass prints, unless records were spilled. Returns the
- * number of passes. */
-unsigned engine_read_in_passes(struct engine *engine, int count, char **files,
-                               const calyx_filter *prefilter,
-                               const struct sample *expected);
+/* With marks: read the candidates of these files. If their keys do not fit,
+ * read the files several times, for a share of the keys each time, or spill,
+ * whichever costs less. The last pass prints, unless records were spilled.
+ * Returns the number of passes. */
+unsigned engine_read_candidates(struct engine *engine,
+                                const struct reading *readings, size_t count,
+                                const struct candidates *found);
 
 /* Process the remaining partitions, merge the runs, free the engine. */
 struct figures engine_end(struct engine *engine);
@@ -94,13 +97,10 @@ struct figures engine_end(struct engine *engine);
 /* ---- --dry-run (dry_run.c) ----------------------------------------------- */
 
 struct engine_plan {
-    struct sample sum;         /* of all files */
-    struct sample prefiltered; /* what the prefilter is built from, if any */
-    uint64_t prefilter;        /* its bytes; 0: none */
-    const char *what_remains;  /* which of its lines must be stored */
-    int passes;                /* over the files */
-    bool more_passes;          /* if needed, as engine_read_in_passes does */
-    bool known;                /* no file is a pipe */
+    struct sample sum; /* of all files */
+    int passes;        /* over the files */
+    bool more_passes;  /* if needed, as engine_read_candidates does */
+    bool known;        /* no file is a pipe */
 };
 void print_plan(const struct rule *rule, const struct engine_plan *plan);
 

@@ -11,7 +11,7 @@
 enum {
     MOST_SPILLS = 128,
     MOST_RUNS = 128, /* then they are merged into one */
-    MOST_PASSES = 6, /* of engine_read_in_passes */
+    MOST_PASSES = 6, /* of engine_read_candidates */
 };
 
 /* ---- Output lanes and their runs (lanes.c) ------------------------------- */
@@ -63,12 +63,12 @@ struct engine {
     struct lane lanes[2];
     struct partition input; /* the first partition */
 
-    const calyx_filter *prefilter;
-    calyx_filter *passed;
     uint64_t sequence; /* of the next line */
     uint64_t *starts;  /* of each file: sequence number of its first line */
     uint64_t file, file_room;
-    unsigned pass, passes; /* of engine_read_in_passes; 0: one for all keys */
+    /* Of engine_read_candidates; passes is 0 for one with all keys: */
+    const struct candidates *found;
+    unsigned pass, passes;
 
     /* Partitions to process, last in first out, so that files are freed soon.
      * Once the input is read, the lock guards these, the lanes and figures. */

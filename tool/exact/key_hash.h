@@ -1,6 +1,6 @@
 /*
  * Hashes of keys for the exact verbs, with a random seed for each process.
- * Level 0 is for the input and for prefilters; each level of spills has another
+ * Level 0 is for the input; each level of spills has another
  * seed.
  */
 #ifndef CALYX_TOOL_KEY_HASH_H

@@ -8,10 +8,10 @@ enum { BITS = 64 };
 
 struct line_marks {
     uint64_t lines;
-    uint64_t next; /* the first line that was not considered yet */
-    uint64_t read; /* lines before the current block */
-    bool marked;   /* print the marked lines, not the others */
-    _Atomic uint64_t count;
+    uint64_t next;  /* the first line that was not considered yet */
+    uint64_t first; /* of those to print */
+    uint64_t read;  /* lines before the current block */
+    bool marked;    /* print the marked lines, not the others */
     _Atomic uint64_t bits[];
 };
 
@@ -39,20 +39,51 @@ uint64_t marks_lines(const struct line_marks *m) {
     return m->lines;
 }
 
+static uint64_t bit_of(uint64_t line) {
+    return UINT64_C(1) << line % BITS;
+}
+
 void marks_set(struct line_marks *m, uint64_t line) {
-    const uint64_t bit = UINT64_C(1) << line % BITS;
-    atomic_fetch_or_explicit(&m->bits[line / BITS], bit, memory_order_relaxed);
-    atomic_fetch_add_explicit(&m->count, 1, memory_order_relaxed);
+    atomic_fetch_or_explicit(&m->bits[line / BITS], bit_of(line),
+                             memory_order_relaxed);
 }
 
-uint64_t marks_count(const struct line_marks *m) {
-    return m->count;
+void marks_clear(struct line_marks *m, uint64_t line) {
+    atomic_fetch_and_explicit(&m->bits[line / BITS], ~bit_of(line),
+                              memory_order_relaxed);
 }
 
-static bool is_marked(const struct line_marks *m, uint64_t line) {
-    return atomic_load_explicit(&m->bits[line / BITS], memory_order_relaxed) >>
-               line % BITS &
-           1;
+/* Without a lock on the cache line, several of them overlap. */
+void marks_set_alone(struct line_marks *m, uint64_t line) {
+    _Atomic uint64_t *const word = &m->bits[line / BITS];
+    atomic_store_explicit(
+        word, atomic_load_explicit(word, memory_order_relaxed) | bit_of(line),
+        memory_order_relaxed);
+}
+
+void marks_join(struct line_marks *m, const struct line_marks *more) {
+    for (uint64_t i = 0; i < words_for(m->lines); i++) {
+        const uint64_t bits =
+            atomic_load_explicit(&m->bits[i], memory_order_relaxed) |
+            atomic_load_explicit(&more->bits[i], memory_order_relaxed);
+        atomic_store_explicit(&m->bits[i], bits, memory_order_relaxed);
+    }
+}
+
+bool marks_has(const struct line_marks *m, uint64_t line) {
+    return atomic_load_explicit(&m->bits[line / BITS], memory_order_relaxed) &
+           bit_of(line);
+}
+
+uint64_t marks_count(const struct line_marks *m, uint64_t first) {
+    uint64_t count = 0;
+    for (uint64_t word = first / BITS; word < words_for(m->lines); word++) {
+        const uint64_t bits = m->bits[word];
+        const uint64_t from =
+            word == first / BITS ? ~(bit_of(first) - 1) : ~UINT64_C(0);
+        count += (uint64_t)__builtin_popcountll(bits & from);
+    }
+    return count;
 }
 
 /* ---- Printing ------------------------------------------------------------ */
@@ -64,7 +95,7 @@ static void print_from(struct line_marks *m, struct text_block *block,
     size_t from = first ? block->ends[first - 1] + 1 : 0;
     for (size_t i = first; i < block->lines; i++) {
         const size_t to = block->ends[i] + 1;
-        if (is_marked(m, m->next++) == m->marked)
+        if (marks_has(m, m->next++) == m->marked)
             block_output_lines(block, block->text + from, to - from);
         from = to;
     }
@@ -88,19 +119,17 @@ static bool print(struct text_block *block, struct key_batch *batch) {
     return true;
 }
 
+void marks_start(struct line_marks *m, uint64_t first, bool marked) {
+    m->first = m->next = first;
+    m->marked = marked;
+}
+
 bool marks_print(struct line_marks *m, int count, char **files,
                  struct output *output) {
     if (m->next == m->lines) return false;
-    m->read = 0;
+    m->read = m->first;
     const struct stages stages = {
         .in_parallel = cut, .in_order = print, .output = output, .context = m};
     run_pipeline(&stages, count, files);
     return true;
-}
-
-bool marks_print_marked(struct line_marks *m, int count, char **files,
-                        struct output *output) {
-    m->marked = true;
-    m->next = 0;
-    return marks_print(m, count, files, output);
 }

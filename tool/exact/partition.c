@@ -20,12 +20,7 @@ void partition_start(struct partition *p, unsigned level, uint64_t expected) {
 
 static void put_line(struct partition *p, enum destination destination,
                      const calyx_key *line, uint64_t sequence, uint64_t count) {
-    const struct rule *const rule = p->engine->rule;
     if (destination == NOT_PRINTED) return;
-    if (rule->marks) {
-        if (destination == TO_SECOND) marks_set(rule->marks, sequence);
-        return;
-    }
     struct lane *const lane = &p->engine->lanes[destination - TO_OUTPUT];
     struct spill **const run = &p->runs[destination - TO_OUTPUT];
     if (!lane->output) return;
@@ -36,6 +31,19 @@ static void put_line(struct partition *p, enum destination destination,
     if (!*run) *run = run_new();
     spill_put(*run, &(struct record){
                         .sequence = sequence, .number = count, .key = *line});
+}
+
+/* Put a line that was visited, or mark it. */
+static void put_visited(struct partition *p, enum destination destination,
+                        const struct record *r, uint64_t file, uint64_t count) {
+    const struct rule *const rule = p->engine->rule;
+    if (!rule->marks) {
+        put_line(p, destination, &r->line, r->sequence, count);
+        return;
+    }
+    if (rule->may_print(file) &&
+        (destination == TO_OUTPUT) != rule->prints_marked)
+        marks_clear(rule->marks, r->sequence);
 }
 
 /* From now on lines go to runs: they follow lines that are not known yet. */
@@ -73,7 +81,7 @@ static void visit_absent(struct partition *p, uint64_t hash,
     if (may_be_spilled(p, hash))
         spill_record(p, hash, r);
     else
-        put_line(p, p->engine->rule->absent(file), &r->line, r->sequence, 0);
+        put_visited(p, p->engine->rule->absent(file), r, file, 0);
 }
 
 void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
@@ -99,8 +107,8 @@ void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
     struct tally *const tally = set_payload(p->keys, e);
     if (fresh && rule->tallies) tally->first = r->sequence;
     const enum destination destination = rule->visit(tally, fresh, file);
-    put_line(p, destination, &r->line, r->sequence,
-             rule->counts && destination == TO_OUTPUT ? tally->count : 0);
+    put_visited(p, destination, r, file,
+                rule->counts && destination == TO_OUTPUT ? tally->count : 0);
 }
 
 /* ---- The end of a partition ---------------------------------------------- */

@@ -11,7 +11,8 @@ struct spill {
     int fd; /* -1: all of it is in the buffer */
     char *bytes;
     size_t at, size, room;
-    uint64_t last; /* sequence number */
+    uint64_t file_size; /* bytes written, then bytes read back */
+    uint64_t last;      /* sequence number */
     uint64_t put, records;
     uint64_t taken; /* records */
     bool ended;
@@ -74,19 +75,31 @@ int spill_file(void) {
     return named;
 }
 
-static void write_out(struct spill *s) {
-    if (s->fd < 0 && (s->fd = spill_file()) < 0)
+int spill_file_or_fail(void) {
+    const int fd = spill_file();
+    if (fd < 0)
         fail_os(spill_folder(), "make a temporary file; -T names another "
                                 "folder, -S gives more memory");
-    for (size_t done = 0; done < s->size;) {
-        const ssize_t n = write(s->fd, s->bytes + done, s->size - done);
+    return fd;
+}
+
+void spill_write_at(int fd, const void *bytes, size_t size, uint64_t place) {
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = pwrite(fd, (const char *)bytes + done, size - done,
+                                 (off_t)(place + done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             fail_os(spill_folder(), "write temporary files; -T names another "
                                     "folder, -S gives more memory");
         done += (size_t)n;
     }
-    written += s->size;
+    written += size;
+}
+
+static void write_out(struct spill *s) {
+    if (s->fd < 0) s->fd = spill_file_or_fail();
+    spill_write_at(s->fd, s->bytes, s->size, s->file_size);
+    s->file_size += s->size;
     s->size = 0;
 }
 
@@ -141,11 +154,33 @@ void spill_rewind(struct spill *s, size_t buffer) {
         return;
     }
     write_out(s);
-    if (lseek(s->fd, 0, SEEK_SET) != 0)
-        fail_os(spill_folder(), "read a temporary file back");
+    s->file_size = 0;
     free(s->bytes); /* it may be long until it is read */
     s->bytes = NULL;
     s->room = buffer;
+}
+
+/* Fewer bytes only at the end. */
+static size_t read_at(int fd, char *bytes, size_t size, uint64_t place) {
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t n =
+            pread(fd, bytes + done, size - done, (off_t)(place + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) fail_os(spill_folder(), "read a temporary file back");
+        if (n == 0) break;
+        done += (size_t)n;
+    }
+    return done;
+}
+
+static _Noreturn void fail_cut(void) {
+    fail_at(spill_folder(), 0,
+            "a temporary file lost its end while it was used");
+}
+
+void spill_read_at(int fd, void *bytes, size_t size, uint64_t place) {
+    if (read_at(fd, bytes, size, place) < size) fail_cut();
 }
 
 static void read_more(struct spill *s) {
@@ -158,13 +193,12 @@ static void read_more(struct spill *s) {
         s->room *= 2;
         s->bytes = resize_memory(s->bytes, s->room);
     }
-    while (!s->ended && s->size < s->room) {
-        const ssize_t n = read(s->fd, s->bytes + s->size, s->room - s->size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail_os(spill_folder(), "read a temporary file back");
-        s->ended = n == 0;
-        s->size += (size_t)n;
-    }
+    if (s->ended) return;
+    const size_t wanted = s->room - s->size;
+    const size_t n = read_at(s->fd, s->bytes + s->size, wanted, s->file_size);
+    s->ended = n < wanted;
+    s->file_size += n;
+    s->size += n;
 }
 
 /* Each returns NULL if the buffer ends before. */
@@ -215,9 +249,7 @@ size_t spill_read(struct spill *s, struct record *records, size_t most) {
         } else if (count) {
             break;
         } else if (s->ended) {
-            if (s->at < s->size || s->taken < s->records)
-                fail_at(spill_folder(), 0,
-                        "a temporary file lost its end while it was used");
+            if (s->at < s->size || s->taken < s->records) fail_cut();
             break;
         } else {
             read_more(s);

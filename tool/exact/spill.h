@@ -26,6 +26,13 @@ const char *spill_folder(void);
  * there can be none. */
 int spill_file(void);
 
+/* The same, or fail. */
+int spill_file_or_fail(void);
+
+/* Write to one, or read back what was written; or fail. Any thread. */
+void spill_write_at(int fd, const void *bytes, size_t size, uint64_t place);
+void spill_read_at(int fd, void *bytes, size_t size, uint64_t place);
+
 /* Fail now if there can be no file there. */
 void expect_spill(void);
 

@@ -19,6 +19,7 @@ struct text_block {
     size_t size, room;
     const char *file;  /* its name, for messages                      */
     bool starts_file;  /* the first of its file                       */
+    uint64_t number;   /* blocks before it in this run of the pipeline */
     uint64_t line;     /* number of its first line, if lines are counted */
     char trouble[200]; /* why reading failed behind it, "" if it did not */
 

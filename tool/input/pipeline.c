@@ -79,11 +79,10 @@ struct pipeline {
     struct input_totals totals;
 };
 
-static bool read_block(struct pipeline *s, struct text_block *block,
-                       uint64_t *number) {
+static bool read_block(struct pipeline *s, struct text_block *block) {
     pthread_mutex_lock(&s->reading);
     const bool more = !s->over && input_next(s->input, block);
-    if (more) *number = s->read++;
+    if (more) block->number = s->read++;
     pthread_mutex_unlock(&s->reading);
     return more;
 }
@@ -143,12 +142,14 @@ static void *run(void *context) {
     struct text_block block = {.context = s->stages->context};
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
-    for (uint64_t number; read_block(s, &block, &number);) {
+    while (read_block(s, &block)) {
         select_part_lines(&block, batch);
         if (s->stages->in_parallel) s->stages->in_parallel(&block, batch);
-        await_order(s, number);
-        if (!s->over) run_in_order(s, &block, batch);
+        await_order(s, block.number);
+        const bool over = s->over;
+        if (!over) run_in_order(s, &block, batch);
         end_order(s);
+        if (s->stages->after_order && !over) s->stages->after_order(&block);
     }
     batch_free(batch);
     free(batch);

@@ -26,6 +26,8 @@ struct stages {
      * block ends the process. NULL: nothing. Return false to end the pipeline
      * here. */
     bool (*in_order)(struct text_block *block, struct key_batch *batch);
+    /* In parallel again, for a block that is done in order. NULL: nothing. */
+    void (*after_order)(struct text_block *block);
     bool unguarded;        /* in_order may wait, and guards its own changes */
     bool numbered;         /* blocks have the number of their first line */
     bool goes_on;          /* behind a file that cannot be read */

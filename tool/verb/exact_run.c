@@ -1,5 +1,6 @@
 #include "verb/exact_run.h"
 
+#include "exact/spill.h"
 #include "files/result.h"
 
 static void report_figures(const struct exact_run *run,
@@ -18,6 +19,63 @@ static void report_figures(const struct exact_run *run,
     report(&totals, figures, n);
 }
 
+/* ---- With hashes ----------------------------------------------------------
+ */
+
+static size_t first_printed(const struct exact_run *run) {
+    size_t reading = 0;
+    while (!run->rule.may_print(reading)) reading++;
+    return reading;
+}
+
+/* Print what the engine has not printed. Returns the number of passes. */
+static unsigned print_rest(const struct exact_run *run, uint64_t first) {
+    const struct rule *const rule = &run->rule;
+    const struct reading *const last = &run->readings[run->reading_count - 1];
+    unsigned passes =
+        marks_print(rule->marks, last->count, last->files, rule->output);
+    if (!rule->second) return passes;
+    marks_start(rule->marks, first, !rule->prints_marked);
+    return passes +
+           marks_print(rule->marks, last->count, last->files, rule->second);
+}
+
+/* False if there are too many lines for it. */
+static bool run_on_hashes(struct exact_run *run, struct figures *f) {
+    struct rule *const rule = &run->rule;
+    struct candidates found;
+    expect_spill();
+    const bool fits =
+        candidates_find(&found, run->readings, run->reading_count,
+                        run->condition, run->plan.sum.lines, budget());
+    if (fits) {
+        const uint64_t first = found.starts[first_printed(run)];
+        const uint64_t taken = marks_bytes(found.lines);
+        rule->marks = found.marks;
+        marks_start(rule->marks, first, rule->prints_marked);
+        struct engine *const engine = engine_start(
+            rule, budget_without(taken),
+            &(struct sample){.bytes = found.bytes / (found.lines + 1) *
+                                      found.marked});
+        const unsigned passes = engine_read_candidates(
+            engine, run->readings, run->reading_count, &found);
+        *f = engine_end(engine);
+        f->passes = 1 + passes + print_rest(run, first);
+        expect_same_files(true);
+        const uint64_t marked = marks_count(rule->marks, first);
+        f->lines = found.lines;
+        f->bytes = found.bytes;
+        f->candidates = found.marked;
+        /* lines that were never marked have a key of their own */
+        if (first == 0) f->keys += found.lines - found.marked;
+        f->printed =
+            rule->prints_marked ? marked : found.lines - first - marked;
+    }
+    candidates_free(&found);
+    rule->marks = NULL;
+    return fits;
+}
+
 int exact_run(struct exact_run *run) {
     if (only_plans()) {
         print_plan(&run->rule, &run->plan);
@@ -28,7 +86,8 @@ int exact_run(struct exact_run *run) {
     if (run->second)
         run->rule.second = output_open(run->second, result_replaces());
     note_files(run->count, run->files);
-    const struct figures f = run->run(run);
+    struct figures f;
+    if (!run->condition || !run_on_hashes(run, &f)) f = run->run(run);
     output_close(run->rule.output);
     output_close(run->rule.second);
     if (wants_report()) report_figures(run, &f);

@@ -14,7 +14,14 @@ struct exact_run {
     const char *second; /* file of the second output; NULL: none */
     double started;
 
-    /* Run the engine from its start to its end. */
+    /* If set, hashes find the candidates first. Then these readings are all
+     * files, those that may print last; and the rule marks lines. */
+    const struct hash_condition *condition;
+    const struct reading *readings;
+    size_t reading_count;
+
+    /* Otherwise, and if there are more lines than estimated: run the engine
+     * from its start to its end. */
     struct figures (*run)(struct exact_run *run);
     void *context;
 

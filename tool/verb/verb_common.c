@@ -3,10 +3,8 @@
  * it is given.
  *
  * The first file is read last, and its lines are printed as they are read: they
- * were in all others, or not. If all files can be read twice, a chain of
- * filters comes before: one of the smallest file; one of those lines of the
- * next that the first may have; and so on. So most lines that are not common
- * are dropped at once.
+ * were in all others, or not. If all files can be read twice, their hashes come
+ * first: a line whose hash is not in all files is dropped at once.
  *
  * With --at-least, files are read in their order, and keys are judged in the
  * end.
@@ -16,7 +14,6 @@
 #include <string.h>
 
 #include "exact/approx.h"
-#include "exact/prefilter.h"
 #include "files/result.h"
 #include "input/part_lines.h"
 #include "verb/exact_run.h"
@@ -68,12 +65,11 @@ static bool selects(const struct tally *tally) {
     return tally->count >= at_least;
 }
 
-/* ---- The chain of filters -------------------------------------------------
+/* ---- What is read ---------------------------------------------------------
  */
 
 struct operand {
     char *file;
-    bool is_first; /* of the command line: to be read last */
     struct sample is;
 };
 
@@ -83,111 +79,46 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* There are two while the second is made. */
-static uint64_t memory_of_prefilter(void) {
-    return budget() / 8 * 3;
-}
-
-static bool fits(uint64_t keys) {
-    return prefilter_bytes_for(keys, UINT64_MAX) <= memory_of_prefilter();
-}
-
-/* In the order of the chain: by size, but the first file does not come last if
- * a filter of it fits, since that saves one reading. */
-static struct operand *sample_operands(int n, char **files,
+/* In reading order. For lines of all files: the smallest first, since its keys
+ * are stored, and the first of the command line last. */
+static struct operand *sample_operands(int n, char **files, bool of_all,
                                        struct sample *sum) {
     struct operand *const operands = alloc_memory((size_t)n * sizeof *operands);
-    *sum = (struct sample){.rereadable = true};
+    *sum = (struct sample){.rereadable = true, .plain = true};
     for (int i = 0; i < n; i++) {
-        operands[i] = (struct operand){files[i], i == 0, sample_file(files[i])};
+        char *const file = files[of_all ? (i + 1) % n : i];
+        operands[i] = (struct operand){file, sample_file(file)};
         sample_add(sum, &operands[i].is);
     }
-    qsort(operands, (size_t)n, sizeof *operands, by_size);
-    const struct operand last = operands[n - 1];
-    if (last.is_first && fits(last.is.lines)) {
-        operands[n - 1] = operands[n - 2];
-        operands[n - 2] = last;
-    }
+    if (of_all && sum->rereadable)
+        qsort(operands, (size_t)n - 1, sizeof *operands, by_size);
     return operands;
 }
 
-/* A chain of filters of all files except at least one, the smallest first;
- * `*next` is then the file to be read through the last of them, and not the
- * first of the command line. If a filter had too little memory for its keys,
- * too many absent keys pass it, so the files are filtered once more. */
-static calyx_filter *chain(const struct operand *operands, int n, int *next) {
-    calyx_filter *prefilter = NULL;
-    uint64_t keys = operands[0].is.lines;
-    bool cramped = false;
-    int i = 0;
-    for (; i < n - 1 || (cramped && i < 2 * n) || operands[i % n].is_first;
-         i++) {
-        cramped = !fits(keys);
-        calyx_filter *const of_both = prefilter_of(
-            operands[i % n].file, prefilter, keys, memory_of_prefilter());
-        calyx_free(prefilter);
-        prefilter = of_both;
-        keys = prefilter_keys(prefilter) + 1;
-    }
-    *next = i % n;
-    return prefilter;
+/* One for each operand. */
+static struct reading *readings_of(struct operand *operands, int n) {
+    struct reading *const readings = alloc_memory((size_t)n * sizeof *readings);
+    for (int i = 0; i < n; i++)
+        readings[i] =
+            (struct reading){1, &operands[i].file, (unsigned)i % CLASSES};
+    return readings;
 }
 
-/* What is read: the operands in the order of the chain, and the sum. */
-struct common_input {
-    struct operand *operands;
-    const struct sample *sum;
-    bool of_all, prefiltered;
-};
-
-/* Read one file through the prefilter, then the others, then the first of the
- * command line. */
-static struct engine *read_with_prefilter(const struct exact_run *run,
-                                          struct operand *operands) {
-    int start;
-    calyx_filter *const prefilter = chain(operands, run->count, &start);
-    /* few keys pass; and if many do, a filter would not help */
-    const struct sample *const is = &operands[start].is;
-    const uint64_t keys = prefilter_keys(prefilter);
-    const uint64_t most = keys < is->lines ? keys : is->lines;
-    calyx_filter *const passed = prefilter_new(most / 2, budget() / 8);
-    const struct sample expected = {.bytes =
-                                        is->bytes / (is->lines + 1) * most};
-    const uint64_t taken = prefilter_bytes(prefilter) + prefilter_bytes(passed);
-    struct engine *const engine =
-        engine_start(&run->rule, budget_without(taken), &expected);
-    engine_read(engine, 1, &operands[start].file, prefilter, passed);
-    calyx_free(prefilter);
-    int first = 0;
-    for (int i = 0; i < run->count; i++)
-        if (operands[i].is_first)
-            first = i;
-        else if (i != start)
-            engine_read(engine, 1, &operands[i].file, passed, NULL);
-    engine_read(engine, 1, &operands[first].file, passed, NULL);
-    calyx_free(passed);
-    return engine;
-}
-
-static struct engine *read_directly(const struct exact_run *run,
-                                    const struct common_input *in) {
-    const struct sample nothing = {0};
-    struct engine *const engine = engine_start(
-        &run->rule, budget(), in->sum->rereadable ? in->sum : &nothing);
-    for (int i = in->of_all; i < run->count; i++)
-        engine_read(engine, 1, run->files + i, NULL, NULL);
-    if (in->of_all) engine_read(engine, 1, run->files, NULL, NULL);
-    return engine;
+/* A key that all files have was seen in all classes. */
+static struct hash_condition seen_in_all(int n) {
+    const uint32_t all = n < CLASSES ? SEEN_IN(n) - 1 : SEEN_IN(CLASSES) - 1;
+    return (struct hash_condition){all, all};
 }
 
 static struct figures find_common(struct exact_run *run) {
-    const struct common_input *const in = run->context;
-    struct engine *const engine = in->prefiltered
-                                      ? read_with_prefilter(run, in->operands)
-                                      : read_directly(run, in);
-    expect_same_files(in->prefiltered);
+    const struct sample nothing = {0};
+    struct engine *const engine = engine_start(
+        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
+    for (size_t i = 0; i < run->reading_count; i++)
+        engine_read(engine, 1, run->readings[i].files);
+    expect_same_files(false);
     struct figures f = engine_end(engine);
-    f.passes = 1 + in->prefiltered;
+    f.passes = 1;
     return f;
 }
 
@@ -256,12 +187,12 @@ static int run_verb(int n, char **files) {
 
     const double started = seconds_now();
     struct sample sum;
-    struct operand *const operands = sample_operands(n, files, &sum);
-    const struct sample least = operands[0].is;
     const bool of_all = at_least == files_count;
-    const bool prefiltered =
-        sum.rereadable && of_all && prefilter_pays(least.bytes, budget());
-    struct common_input in = {operands, &sum, of_all, prefiltered};
+    struct operand *const operands = sample_operands(n, files, of_all, &sum);
+    const bool on_hashes = of_all && !count && sum.plain &&
+                           hashes_pay(&operands[0].is, &sum, budget());
+    const struct hash_condition condition = seen_in_all(n);
+    struct reading *const readings = readings_of(operands, n);
     struct exact_run run = {
         .rule = {.tallies = true,
                  .inserts = of_all ? is_read_first : inserts,
@@ -269,24 +200,23 @@ static int run_verb(int n, char **files) {
                  .visit = of_all ? visit_in_all : visit_in_some,
                  .absent = at_least > 1 ? absent : NULL,
                  .selects = of_all ? NULL : selects,
-                 .counts = count},
+                 .counts = count,
+                 .prints_marked = true},
         .plan = {.sum = sum,
-                 .prefiltered = least,
-                 .prefilter = prefiltered
-                                  ? prefilter_bytes_for(least.lines,
-                                                        memory_of_prefilter())
-                                  : 0,
-                 .what_remains = "are common",
-                 .passes = 1 + prefiltered,
+                 .passes = 1 + on_hashes,
+                 .more_passes = on_hashes,
                  .known = sum.rereadable},
         .count = n,
         .files = files,
         .started = started,
+        .condition = on_hashes ? &condition : NULL,
+        .readings = readings,
+        .reading_count = (size_t)n,
         .run = find_common,
-        .context = &in,
         .own_figures = own_figures,
     };
     const int status = exact_run(&run);
+    free(readings);
     free(operands);
     return status;
 }
@@ -318,10 +248,10 @@ const struct verb verb_common = {
             "have, in the order of their first occurrence. The files need not "
             "be sorted, and may be larger than memory. Lines are compared by "
             "all bytes of the key.",
-            "The first file is read last. Regular files are read twice, except "
-            "one of them: first into filters, which remove nearly all lines "
-            "that are not common, then to compare the rest exactly; and more "
-            "often if there is too little memory for the filters. Pipes are "
+            "The first file is read last. Files that are not compressed are "
+            "read twice: first for the hashes of all lines, which find those "
+            "that may be common, then to compare these byte by byte, in more "
+            "passes if the memory requires it. Pipes and compressed files are "
             "read once. What does not fit into memory goes to temporary files.",
             NULL},
     .groups =

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "exact/approx.h"
-#include "exact/prefilter.h"
 #include "files/result.h"
 #include "input/part_lines.h"
 #include "verb/exact_run.h"
@@ -82,66 +81,20 @@ static int run_approx(int files_count, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-/* A quarter of the memory goes to a filter of all lines, while it is made, and
- * an eighth to the one that remains. */
-static uint64_t memory_of_prefilter(void) {
-    return budget() / 8;
-}
-
-static struct figures run_in_one_pass(const struct exact_run *run,
-                                      const struct sample *expected) {
-    struct engine *const engine = engine_start(&run->rule, budget(), expected);
-    engine_read(engine, run->count, run->files, NULL, NULL);
+static struct figures deduplicate(struct exact_run *run) {
+    const struct sample nothing = {0};
+    struct engine *const engine = engine_start(
+        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
+    engine_read(engine, run->count, run->files);
     expect_same_files(false);
     struct figures f = engine_end(engine);
     f.passes = 1;
     return f;
 }
 
-/* A filter finds the keys that may occur again. All other lines are printed as
- * they are. The engine marks the repeated lines among the rest. */
-static struct figures run_with_marks(struct exact_run *run) {
-    struct rule *const rule = &run->rule;
-    const struct repeats repeats = prefilter_of_repeats(
-        run->count, run->files, run->plan.sum.lines, memory_of_prefilter());
-    const uint64_t lines = repeats.totals.lines;
-    /* lines may be shorter than estimated */
-    if (marks_bytes(lines) > budget() / 4) {
-        calyx_free(repeats.filter);
-        return run_in_one_pass(run, &(struct sample){0});
-    }
-    const uint64_t keys = prefilter_keys(repeats.filter);
-    const struct sample expected = {
-        .bytes = (uint64_t)((double)repeats.totals.bytes / (double)(lines + 1) *
-                            (double)keys),
-        .lines = keys};
-    const uint64_t taken = prefilter_bytes(repeats.filter) + marks_bytes(lines);
-    rule->marks = marks_new(lines);
-    struct engine *const engine =
-        engine_start(rule, budget_without(taken),
-                     &(struct sample){.bytes = 2 * expected.bytes});
-    const unsigned passes = engine_read_in_passes(
-        engine, run->count, run->files, repeats.filter, &expected);
-    calyx_free(repeats.filter);
-    struct figures f = engine_end(engine);
-    f.passes = 1 + passes;
-    f.passes += marks_print(rule->marks, run->count, run->files, rule->output);
-    if (rule->second)
-        f.passes += marks_print_marked(rule->marks, run->count, run->files,
-                                       rule->second);
-    expect_same_files(true);
-    f.lines = lines;
-    f.bytes = repeats.totals.bytes;
-    f.keys = f.printed = lines - marks_count(rule->marks);
-    marks_free(rule->marks);
-    return f;
-}
-
-static struct figures deduplicate(struct exact_run *run) {
-    if (run->plan.more_passes) return run_with_marks(run);
-    const struct sample nothing = {0};
-    return run_in_one_pass(run, run->plan.known ? &run->plan.sum : &nothing);
-}
+/* A key that occurs once needs no comparison. */
+static const struct hash_condition repeated = {SEEN_TWICE_IN(0),
+                                               SEEN_TWICE_IN(0)};
 
 static size_t own_figures(const struct figures *f, struct figure *own) {
     own[0] = (struct figure){"printed", (double)f->printed, true};
@@ -158,10 +111,9 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const struct sample sum = sample_files(n, files);
     const bool known = sum.rereadable && n > 0;
-    /* marks take an eighth of the memory at most */
-    const bool by_marks = known && sum.plain && !tallies() &&
-                          prefilter_pays(sum.bytes, budget()) &&
-                          sum.lines <= budget();
+    const bool on_hashes =
+        known && sum.plain && !tallies() && hashes_pay(&sum, &sum, budget());
+    const struct reading all = {n, files, 0};
     struct exact_run run = {
         .rule = {.tallies = tallies(),
                  .inserts = always,
@@ -170,19 +122,16 @@ static int run_verb(int n, char **files) {
                  .selects = tallies() ? selects : NULL,
                  .counts = count},
         .plan = {.sum = sum,
-                 .prefiltered = sum,
-                 .prefilter = by_marks
-                                  ? prefilter_bytes_for(sum.lines / 2,
-                                                        memory_of_prefilter())
-                                  : 0,
-                 .what_remains = "come again",
-                 .passes = 1 + by_marks,
-                 .more_passes = by_marks,
+                 .passes = 1 + on_hashes,
+                 .more_passes = on_hashes,
                  .known = known},
         .count = n,
         .files = files,
         .second = dups,
         .started = started,
+        .condition = on_hashes ? &repeated : NULL,
+        .readings = &all,
+        .reading_count = 1,
         .run = deduplicate,
         .own_figures = own_figures,
     };
@@ -223,8 +172,9 @@ const struct verb verb_dedup = {
             "in the memory that you give it. Lines are compared by all bytes "
             "of the key.",
             "Files that are not compressed are read two to seven times: first "
-            "for a filter that finds the keys that may occur again, then to "
-            "compare those exactly, in as many passes as the memory requires. "
+            "for the hashes of all lines, which find the keys that may occur "
+            "again, then to compare those byte by byte, in as many passes as "
+            "the memory requires. "
             "For pipes and compressed files, and with --count, --only-dups and "
             "--only-unique, keys are stored in memory. When that is full, "
             "lines with other keys are partitioned by hash into temporary "

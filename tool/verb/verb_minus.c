@@ -2,16 +2,16 @@
  * calyx minus: the lines of one file that no other file has, exactly and in the
  * memory that it is given.
  *
- * The other files are read first. Lines that a filter of the first file lacks
- * are dropped at once. Then the lines of the first file are printed as they are
- * read, unless keys of the others were spilled.
+ * The other files are read first. Then the lines of the first file are printed
+ * as they are read, unless keys of the others were spilled. If all files can be
+ * read twice, their hashes come first: only lines of the first file whose hash
+ * another file has are compared.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "exact/approx.h"
-#include "exact/prefilter.h"
 #include "files/filter_file.h"
 #include "files/result.h"
 #include "input/part_lines.h"
@@ -128,35 +128,37 @@ static int run_approx(char *file) {
     return printed ? EXIT_YES : EXIT_NO;
 }
 
-static uint64_t memory_of_prefilter(void) {
-    return budget() / 4;
-}
-
 /* ---- The verb ------------------------------------------------------------ */
 
-struct minus_input {
-    struct sample of_first, of_others;
-    bool prefiltered;
-};
-
 static struct figures subtract(struct exact_run *run) {
-    const struct minus_input *const in = run->context;
-    calyx_filter *const prefilter =
-        in->prefiltered ? prefilter_of(run->files[0], NULL, in->of_first.lines,
-                                       memory_of_prefilter())
-                        : NULL;
+    const struct sample *const of_others = run->context;
     const struct sample nothing = {0};
     struct engine *const engine = engine_start(
-        &run->rule, budget_without(prefilter_bytes(prefilter)),
-        in->prefiltered || !run->plan.known ? &nothing : &in->of_others);
-    for (int i = 0; i < list_count; i++)
-        engine_read(engine, 1, lists + i, prefilter, NULL);
-    engine_read(engine, 1, run->files, NULL, NULL);
-    expect_same_files(in->prefiltered);
-    calyx_free(prefilter);
+        &run->rule, budget(), run->plan.known ? of_others : &nothing);
+    for (size_t i = 0; i < run->reading_count; i++)
+        engine_read(engine, 1, run->readings[i].files);
+    expect_same_files(false);
     struct figures f = engine_end(engine);
-    f.passes = 1 + in->prefiltered;
+    f.passes = 1;
     return f;
+}
+
+/* The other lists, then the first file. */
+enum { CLASS_OF_FIRST, CLASS_OF_OTHERS };
+static struct reading *readings_of(char **files) {
+    struct reading *const readings =
+        alloc_memory(((size_t)list_count + 1) * sizeof *readings);
+    for (int i = 0; i < list_count; i++)
+        readings[i] = (struct reading){1, lists + i, CLASS_OF_OTHERS};
+    readings[list_count] = (struct reading){1, files, CLASS_OF_FIRST};
+    return readings;
+}
+
+/* Lines of the first file with other hashes are printed. */
+static struct hash_condition to_be_compared(void) {
+    const uint32_t in_both = SEEN_IN(CLASS_OF_FIRST) | SEEN_IN(CLASS_OF_OTHERS);
+    return (struct hash_condition){
+        in_both, unique ? SEEN_TWICE_IN(CLASS_OF_FIRST) : in_both};
 }
 
 static size_t own_figures(const struct figures *f, struct figure *own) {
@@ -171,14 +173,13 @@ static int run_verb(int n, char **files) {
     first = (uint64_t)list_count;
 
     const double started = seconds_now();
-    struct minus_input in = {.of_first = sample_file(files[0]),
-                             .of_others = sample_files(list_count, lists)};
-    /* it costs a pass over the first file, and may save storing the others */
-    in.prefiltered = in.of_first.rereadable &&
-                     prefilter_pays(in.of_others.bytes, budget()) &&
-                     in.of_others.bytes >= in.of_first.bytes / 2;
-    struct sample sum = in.of_others;
-    sample_add(&sum, &in.of_first);
+    struct sample of_others = sample_files(list_count, lists);
+    struct sample sum = sample_file(files[0]);
+    sample_add(&sum, &of_others);
+    const bool on_hashes =
+        sum.plain && hashes_pay(unique ? &sum : &of_others, &sum, budget());
+    const struct hash_condition condition = to_be_compared();
+    struct reading *const readings = readings_of(files);
     struct exact_run run = {
         .rule = {.inserts = inserts,
                  .may_print = is_first,
@@ -186,22 +187,21 @@ static int run_verb(int n, char **files) {
                  .absent = unique ? NULL : absent,
                  .drop = filter_count ? drop : NULL},
         .plan = {.sum = sum,
-                 .prefiltered = in.of_first,
-                 .prefilter = in.prefiltered
-                                  ? prefilter_bytes_for(in.of_first.lines,
-                                                        memory_of_prefilter())
-                                  : 0,
-                 .what_remains = "are in other files",
-                 .passes = 1 + in.prefiltered,
+                 .passes = 1 + on_hashes,
+                 .more_passes = on_hashes,
                  .known = sum.rereadable},
         .count = n,
         .files = files,
         .started = started,
+        .condition = on_hashes ? &condition : NULL,
+        .readings = readings,
+        .reading_count = (size_t)list_count + 1,
         .run = subtract,
-        .context = &in,
+        .context = &of_others,
         .own_figures = own_figures,
     };
     const int status = exact_run(&run);
+    free(readings);
     for (int i = 0; i < filter_count; i++) calyx_free(filters[i]);
     free(filters);
     free(lists);
@@ -234,8 +234,12 @@ const struct verb verb_minus = {
             "A file that is a filter, or whose name ends in .calyx, stands for "
             "the list that the filter was built from. Then a few lines that "
             "are not in that list are missing in the result; a warning says "
-            "so. Pipes are read once. What does not fit into memory goes to "
-            "temporary files.",
+            "so.",
+            "Files that are not compressed are read twice: first for the "
+            "hashes of all lines, which find the lines that other files may "
+            "have, then to compare these byte by byte, in more passes if the "
+            "memory requires it. Pipes and compressed files are read once. "
+            "What does not fit into memory goes to temporary files.",
             NULL},
     .groups = (const struct group *const[]){&options, &result_group,
                                             &budget_group, &part_lines_group,

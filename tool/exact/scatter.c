@@ -1,0 +1,275 @@
+#include "exact/scatter.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exact/spill.h"
+
+enum {
+    LEAST_RANGE_BITS = 4,
+    MOST_RANGE_BITS = 13,
+    LEAST_CHUNK = 512,
+    GOOD_CHUNK = 4096, /* fewer ranges rather than smaller chunks */
+    MOST_CHUNK = 1 << 15,
+    RANGE_RECORDS = 1 << 15, /* the table of a range is then in L2 */
+    LEAST_LINE_BITS = 32,    /* so that a tag has at most 32 bits */
+};
+
+/* A full chunk, or what a writer left of one. */
+struct hash_piece {
+    const uint64_t *records; /* NULL: they are in the file */
+    uint64_t place;          /* there: an offset */
+    size_t count;
+};
+
+struct range {
+    struct hash_piece *pieces;
+    size_t count, room;
+    uint64_t in_file; /* bytes */
+};
+
+struct scatter_writer {
+    struct scatter *scatter;
+    struct scatter_writer *next_free;
+    uint64_t *next[]; /* for each range, where the next record goes; at a
+                         multiple of the size of a chunk: nowhere yet */
+};
+
+struct scatter {
+    unsigned range_bits, line_bits;
+    size_t chunk; /* bytes, a power of two */
+    struct range *ranges;
+    size_t writer_count;
+    struct scatter_writer **writers;
+
+    pthread_mutex_t lock; /* guards what follows, and the pieces */
+    struct scatter_writer *free;
+    char *memory, *mapped;
+    uint64_t chunks, taken, kept_at_most, kept; /* chunks; kept: full ones */
+    size_t mapped_size;
+    int fd; /* -1: none */
+    uint64_t file_size;
+};
+
+/* ---- Sizes --------------------------------------------------------------- */
+
+static unsigned bits_for(uint64_t values) {
+    unsigned bits = 0;
+    while (bits < 64 && values > UINT64_C(1) << bits) bits++;
+    return bits;
+}
+
+static size_t ranges_of(const struct scatter *s) {
+    return (size_t)1 << s->range_bits;
+}
+
+/* A quarter of the memory is for open chunks. */
+static size_t chunk_for(uint64_t memory, size_t writers, unsigned range_bits) {
+    const uint64_t share = memory / 4 / writers >> range_bits;
+    size_t chunk = MOST_CHUNK;
+    while (chunk > LEAST_CHUNK && chunk > share) chunk /= 2;
+    return chunk;
+}
+
+static unsigned range_bits_for(uint64_t lines, uint64_t memory,
+                               size_t writers) {
+    unsigned bits = bits_for(lines / RANGE_RECORDS + 1);
+    if (bits < LEAST_RANGE_BITS) bits = LEAST_RANGE_BITS;
+    if (bits > MOST_RANGE_BITS) bits = MOST_RANGE_BITS;
+    while (bits > LEAST_RANGE_BITS &&
+           chunk_for(memory, writers, bits) < GOOD_CHUNK)
+        bits--;
+    return bits;
+}
+
+/* ---- Start and end ------------------------------------------------------- */
+
+/* Chunks are aligned to their size. Pages take memory when they are touched. */
+static void map_chunks(struct scatter *s, uint64_t memory) {
+    const uint64_t open = s->writer_count << s->range_bits;
+    s->chunks = memory / s->chunk;
+    if (s->chunks < open) s->chunks = open;
+    s->kept_at_most = s->chunks - open;
+    s->mapped_size = (s->chunks + 1) * s->chunk;
+    s->mapped = mmap(NULL, s->mapped_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->mapped == MAP_FAILED)
+        fail("out of memory: %zu bytes are wanted; -S sets how much is taken",
+             s->mapped_size);
+    const uintptr_t past = (uintptr_t)s->mapped & (s->chunk - 1);
+    s->memory = s->mapped + (past ? s->chunk - past : 0);
+}
+
+struct scatter *scatter_new(uint64_t lines, uint64_t most_lines,
+                            uint64_t memory, size_t writers) {
+    struct scatter *const s = alloc_memory(sizeof *s);
+    *s = (struct scatter){.range_bits = range_bits_for(lines, memory, writers),
+                          .line_bits = bits_for(most_lines),
+                          .writer_count = writers,
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .fd = -1};
+    if (s->line_bits < LEAST_LINE_BITS) s->line_bits = LEAST_LINE_BITS;
+    s->chunk = chunk_for(memory, writers, s->range_bits);
+    map_chunks(s, memory);
+    s->ranges = alloc_memory(ranges_of(s) * sizeof *s->ranges);
+    memset(s->ranges, 0, ranges_of(s) * sizeof *s->ranges);
+    s->writers = alloc_memory(writers * sizeof *s->writers);
+    for (size_t i = 0; i < writers; i++) {
+        const size_t size = ranges_of(s) * sizeof *s->writers[i]->next;
+        struct scatter_writer *const w = alloc_memory(sizeof *w + size);
+        *w = (struct scatter_writer){.scatter = s, .next_free = s->free};
+        memset(w->next, 0, size);
+        s->free = s->writers[i] = w;
+    }
+    return s;
+}
+
+void scatter_free(struct scatter *s) {
+    for (size_t i = 0; i < ranges_of(s); i++) free(s->ranges[i].pieces);
+    free(s->ranges);
+    free(s->writers);
+    munmap(s->mapped, s->mapped_size);
+    if (s->fd >= 0) close(s->fd);
+    free(s);
+}
+
+struct scatter_writer *scatter_take(struct scatter *s) {
+    pthread_mutex_lock(&s->lock);
+    struct scatter_writer *const w = s->free;
+    s->free = w->next_free;
+    pthread_mutex_unlock(&s->lock);
+    return w;
+}
+
+void scatter_return(struct scatter_writer *w) {
+    struct scatter *const s = w->scatter;
+    pthread_mutex_lock(&s->lock);
+    w->next_free = s->free;
+    s->free = w;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+static void add_piece(struct range *r, const struct hash_piece *piece) {
+    if (r->count == r->room) {
+        r->room = r->room ? 2 * r->room : 8;
+        r->pieces = resize_memory(r->pieces, r->room * sizeof *r->pieces);
+    }
+    r->pieces[r->count++] = *piece;
+}
+
+/* A full chunk of a range: keep it, or make room in it. True if it stays. */
+static bool keep_chunk(struct scatter *s, struct range *r, uint64_t *records) {
+    struct hash_piece piece = {.count = s->chunk / sizeof *records};
+    pthread_mutex_lock(&s->lock);
+    const bool kept = s->kept < s->kept_at_most;
+    if (kept) {
+        s->kept++;
+        piece.records = records;
+    } else {
+        if (s->fd < 0) s->fd = spill_file_or_fail();
+        piece.place = s->file_size;
+        s->file_size += s->chunk;
+        r->in_file += s->chunk;
+    }
+    add_piece(r, &piece);
+    pthread_mutex_unlock(&s->lock);
+    if (!kept) spill_write_at(s->fd, records, s->chunk, piece.place);
+    return kept;
+}
+
+static uint64_t *new_chunk(struct scatter *s) {
+    pthread_mutex_lock(&s->lock);
+    char *const chunk = s->memory + s->taken++ * s->chunk;
+    pthread_mutex_unlock(&s->lock);
+    return (uint64_t *)(void *)chunk;
+}
+
+static uint64_t *next_chunk(struct scatter_writer *w, size_t range) {
+    struct scatter *const s = w->scatter;
+    if (!w->next[range]) return new_chunk(s);
+    uint64_t *const full = w->next[range] - s->chunk / sizeof *full;
+    return keep_chunk(s, &s->ranges[range], full) ? new_chunk(s) : full;
+}
+
+void scatter_add(struct scatter_writer *w, const uint64_t *hashes, size_t n,
+                 uint64_t line) {
+    const struct scatter *const s = w->scatter;
+    const unsigned shift = 64 - s->range_bits, up = s->range_bits;
+    const unsigned line_bits = s->line_bits;
+    const uintptr_t inside = s->chunk - 1;
+    for (size_t i = 0; i < n; i++) {
+        const size_t range = (size_t)(hashes[i] >> shift);
+        uint64_t *to = w->next[range];
+        if (!((uintptr_t)to & inside)) to = next_chunk(w, range);
+        *to = hashes[i] << up >> line_bits << line_bits | (line + i);
+        w->next[range] = to + 1;
+    }
+}
+
+static void end_writer(struct scatter *s, struct scatter_writer *w) {
+    for (size_t i = 0; i < ranges_of(s); i++) {
+        if (!w->next[i]) continue;
+        const uintptr_t at = (uintptr_t)w->next[i];
+        const size_t used = ((at - 1) & (s->chunk - 1)) + 1;
+        const size_t count = used / sizeof(uint64_t);
+        add_piece(&s->ranges[i],
+                  &(struct hash_piece){.records = w->next[i] - count,
+                                       .count = count});
+    }
+    free(w);
+}
+
+void scatter_end(struct scatter *s) {
+    for (size_t i = 0; i < s->writer_count; i++) end_writer(s, s->writers[i]);
+    s->writer_count = 0;
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+unsigned scatter_ranges(const struct scatter *s) {
+    return (unsigned)ranges_of(s);
+}
+
+uint64_t scatter_line(const struct scatter *s, uint64_t record) {
+    return record & ((UINT64_C(1) << s->line_bits) - 1);
+}
+
+uint32_t scatter_tag(const struct scatter *s, uint64_t record) {
+    return (uint32_t)(record >> s->line_bits);
+}
+
+unsigned scatter_tag_bits(const struct scatter *s) {
+    return 64 - s->line_bits;
+}
+
+size_t scatter_chunk(const struct scatter *s) {
+    return s->chunk;
+}
+
+bool scatter_read(const struct scatter *s, unsigned range,
+                  struct records_buffer *buffer, scatter_visit *visit,
+                  void *context) {
+    const struct range *const r = &s->ranges[range];
+    const bool all = r->in_file <= buffer->room;
+    const bool is_there = all && buffer->holds == range + 1;
+    uint64_t *to = buffer->records;
+    if (!is_there) buffer->holds = 0;
+    bool goes_on = true;
+    for (size_t i = 0; i < r->count && goes_on; i++) {
+        const struct hash_piece *const piece = &r->pieces[i];
+        const uint64_t *records = piece->records;
+        if (!records) {
+            if (!is_there) spill_read_at(s->fd, to, s->chunk, piece->place);
+            records = to;
+            if (all) to += s->chunk / sizeof *to;
+        }
+        goes_on = visit(context, records, piece->count);
+    }
+    if (all && goes_on) buffer->holds = range + 1;
+    return goes_on;
+}
