@@ -14,11 +14,11 @@ static bool is_in_text(const struct text_block *block, const void *bytes) {
     return at >= text && at <= text + block->size;
 }
 
-/* Keys outside of the text are copied. Their address is NULL until all are
- * there, since the copies may move. */
-static void add_candidate(struct text_block *block, uint64_t hash,
-                          size_t number, const calyx_key *key,
-                          const calyx_key *line) {
+/* `line` may be NULL. Keys outside of the text are copied. Their address is
+ * NULL until all are there, since the copies may move. */
+static struct candidate *add_candidate(struct text_block *block, uint64_t hash,
+                                       size_t number, const calyx_key *key,
+                                       const calyx_key *line) {
     if (block->candidate_count == block->candidate_room) {
         block->candidate_room =
             block->candidate_room ? 2 * block->candidate_room : 1024;
@@ -27,8 +27,10 @@ static void add_candidate(struct text_block *block, uint64_t hash,
                           block->candidate_room * sizeof *block->candidates);
     }
     struct candidate *const c = &block->candidates[block->candidate_count++];
-    *c = (struct candidate){hash, number, *key, *line};
-    if (is_in_text(block, key->data)) return;
+    *c = (struct candidate){
+        .hash = hash, .number = number & INT64_MAX, .key = *key};
+    if (line) c->line = *line;
+    if (is_in_text(block, key->data)) return c;
     if (key->size > block->key_room - block->key_size) {
         block->key_room = 2 * block->key_room + key->size + 4096;
         block->key_bytes = resize_memory(block->key_bytes, block->key_room);
@@ -37,6 +39,7 @@ static void add_candidate(struct text_block *block, uint64_t hash,
         memcpy(block->key_bytes + block->key_size, key->data, key->size);
     c->key.data = NULL;
     block->key_size += key->size;
+    return c;
 }
 
 static void point_to_copies(struct text_block *block) {
@@ -54,32 +57,74 @@ static bool is_of_pass(const struct engine *e, uint64_t hash) {
            ((hash >> 32 & UINT16_MAX) * e->passes) >> 16 == e->pass;
 }
 
-/* All keys of a batch: their indexes in it, and their hashes. */
-static size_t choose_all(const struct engine *e, const struct key_batch *batch,
-                         size_t *chosen, uint64_t *hashes) {
-    hash_keys(e->input.hasher, batch->keys, batch->count, hashes);
-    for (size_t i = 0; i < batch->count; i++) chosen[i] = i;
-    return batch->count;
-}
-
-/* The same for keys of this pass whose lines are marked, from `line` on. */
-static size_t choose_marked(const struct engine *e,
-                            const struct key_batch *batch, uint64_t line,
-                            size_t *chosen, uint64_t *hashes) {
+/* Keys of a batch that are looked up, and what is found. */
+struct lookups {
+    size_t count;
+    size_t index[BATCH_ROOM]; /* in the batch */
     calyx_key keys[BATCH_ROOM];
+    uint64_t hashes[BATCH_ROOM];
+    struct stored_key *stored[BATCH_ROOM];
+};
+
+/* Those of this pass whose lines are marked, from `line` on, and not dropped.
+ */
+static void choose_marked(const struct engine *e, const struct key_batch *batch,
+                          uint64_t line, const bool *dropped,
+                          struct lookups *l) {
     size_t marked = 0, n = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        chosen[marked] = i;
-        keys[marked] = batch->keys[i];
-        marked += marks_has(e->rule->marks, line + i);
+        l->index[marked] = i;
+        l->keys[marked] = batch->keys[i];
+        marked += marks_has(e->rule->marks, line + i) & !dropped[i];
     }
-    hash_keys(e->input.hasher, keys, marked, hashes);
+    hash_keys(e->input.hasher, l->keys, marked, l->hashes);
     for (size_t i = 0; i < marked; i++) {
-        chosen[n] = chosen[i];
-        hashes[n] = hashes[i];
-        n += is_of_pass(e, hashes[i]);
+        l->index[n] = l->index[i];
+        l->keys[n] = l->keys[i];
+        l->hashes[n] = l->hashes[i];
+        n += is_of_pass(e, l->hashes[i]);
     }
-    return n;
+    l->count = n;
+}
+
+/* Forget the keys that are stored, after visiting them. */
+static void visit_stored(struct engine *e, uint64_t line, struct lookups *l) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->stored[i])
+            partition_visit_stored(
+                &e->input, NULL, false,
+                &(struct record){.sequence = line + l->index[i]}, e->file - 1);
+        l->index[n] = l->index[i];
+        l->keys[n] = l->keys[i];
+        l->hashes[n] = l->hashes[i];
+        n += !l->stored[i];
+    }
+    memset(l->stored, 0, n * sizeof *l->stored);
+    l->count = n;
+}
+
+/* Look up the marked lines of a batch. What is left to be done in order are
+ * keys that are not there yet; and with tallies, all. */
+static void look_up(struct text_block *block, const struct key_batch *batch,
+                    uint64_t line, const bool *dropped) {
+    struct engine *const e = block->context;
+    struct lookups l;
+    l.keys[0] = (calyx_key){0};
+    bool is_copy[BATCH_ROOM];
+    choose_marked(e, batch, line, dropped, &l);
+    key_table_find(e->input.table, l.keys, l.hashes, l.count, l.stored);
+    if (!e->rule->tallies) visit_stored(e, line, &l);
+    for (size_t i = 0; i < l.count; i++) is_copy[i] = !l.stored[i];
+    if (e->rule->inserts(e->file - 1))
+        key_table_copy(e->input.table, l.keys, l.count, l.stored);
+    for (size_t i = 0; i < l.count; i++) {
+        const size_t at = l.index[i];
+        struct candidate *const c = add_candidate(
+            block, l.hashes[i], block->lines + at, &l.keys[i], NULL);
+        c->stored = l.stored[i];
+        c->is_copy = is_copy[i] && l.stored[i];
+    }
 }
 
 /* Number of the first line of a block, and where its last line must be. */
@@ -92,38 +137,53 @@ static uint64_t first_line(const struct engine *e,
     return e->found->block_starts[number];
 }
 
-static void find_candidates(struct text_block *block, struct key_batch *batch) {
+static bool drops_lines(const struct engine *e) {
+    return e->rule->drop && e->rule->may_print(e->file - 1);
+}
+
+/* All lines are candidates. */
+static void find_all(struct text_block *block, struct key_batch *batch) {
     const struct engine *const e = block->context;
-    struct line_marks *const marks = e->rule->marks;
-    uint64_t hashes[BATCH_ROOM], end = 0;
-    const uint64_t first = marks ? first_line(e, block, &end) : 0;
-    size_t chosen[BATCH_ROOM];
+    uint64_t hashes[BATCH_ROOM];
+    bool dropped[BATCH_ROOM];
+    batch_start(batch, block);
+    while (batch_next(batch, block)) {
+        hash_keys(e->input.hasher, batch->keys, batch->count, hashes);
+        memset(dropped, 0, sizeof dropped);
+        if (drops_lines(e)) e->rule->drop(batch->keys, batch->count, dropped);
+        for (size_t i = 0; i < batch->count; i++)
+            if (!dropped[i])
+                add_candidate(block, hashes[i], block->lines + i,
+                              &batch->keys[i], &batch->lines[i]);
+        block->lines += batch->count;
+    }
+    point_to_copies(block);
+}
+
+/* A dropped line is not printed, and so keeps or gets a mark. */
+static void drop_lines(const struct engine *e, const struct key_batch *batch,
+                       uint64_t line, bool *dropped) {
+    memset(dropped, 0, batch->count);
+    e->rule->drop(batch->keys, batch->count, dropped);
+    for (size_t i = 0; i < batch->count; i++)
+        if (dropped[i]) marks_set(e->rule->marks, line + i);
+}
+
+/* Only lines with marks are. */
+static void find_marked(struct text_block *block, struct key_batch *batch) {
+    const struct engine *const e = block->context;
     bool dropped[BATCH_ROOM] = {false};
-    const bool drops = e->rule->drop && e->rule->may_print(e->file - 1);
+    uint64_t end;
+    const uint64_t first = first_line(e, block, &end);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         const uint64_t line = first + block->lines;
-        if (marks && batch->count > end - line) break;
-        const size_t n = marks ? choose_marked(e, batch, line, chosen, hashes)
-                               : choose_all(e, batch, chosen, hashes);
-        if (drops) {
-            memset(dropped, 0, sizeof dropped);
-            e->rule->drop(batch->keys, batch->count, dropped);
-            for (size_t i = 0; marks && i < batch->count; i++)
-                if (dropped[i]) marks_set(marks, line + i);
-        }
-        for (size_t i = 0; i < n; i++) {
-            const size_t at = chosen[i];
-            if (!dropped[at])
-                add_candidate(block, hashes[i], block->lines + at,
-                              &batch->keys[at], &batch->lines[at]);
-        }
-        if (marks)
-            note_ends(block, batch);
-        else
-            block->lines += batch->count;
+        if (batch->count > end - line) break;
+        if (drops_lines(e)) drop_lines(e, batch, line, dropped);
+        look_up(block, batch, line, dropped);
+        note_ends(block, batch);
     }
-    if (marks && first + block->lines != end)
+    if (first + block->lines != end)
         snprintf(block->trouble, sizeof block->trouble,
                  "changed while it was read");
     point_to_copies(block);
@@ -131,26 +191,30 @@ static void find_candidates(struct text_block *block, struct key_batch *batch) {
 
 /* ---- Candidates of a block, in order ------------------------------------- */
 
+static void visit_candidate(struct engine *e, const struct candidate *c) {
+    struct record record = {.sequence = e->sequence + c->number, .key = c->key};
+    if (e->rule->marks) {
+        partition_visit_candidate(&e->input, c, &record, e->file - 1);
+        return;
+    }
+    record.line = c->line;
+    record.has_line =
+        e->rule->may_print(e->file - 1) &&
+        (c->key.data != c->line.data || c->key.size != c->line.size);
+    partition_visit(&e->input, c->hash, &record, e->file - 1);
+}
+
 static bool visit_candidates(struct text_block *block,
                              struct key_batch *batch) {
     (void)batch;
     struct engine *const e = block->context;
-    const struct rule *const rule = e->rule;
     const struct candidate *const c = block->candidates;
     const size_t n = block->candidate_count;
-    const bool prints = !rule->marks && rule->may_print(e->file - 1);
     for (size_t i = 0; i < n; i++) {
         const size_t slot = i + AHEAD_SLOT, entry = i + AHEAD_ENTRY;
         partition_prefetch(&e->input, c[slot < n ? slot : n - 1].hash,
                            c[entry < n ? entry : n - 1].hash);
-        const struct record record = {
-            .sequence = e->sequence + c[i].number,
-            .key = c[i].key,
-            .line = c[i].line,
-            .has_line = prints && (c[i].key.data != c[i].line.data ||
-                                   c[i].key.size != c[i].line.size),
-        };
-        partition_visit(&e->input, c[i].hash, &record, e->file - 1);
+        visit_candidate(e, &c[i]);
     }
     e->sequence += block->lines;
     e->figures.candidates += n;
@@ -170,12 +234,12 @@ struct engine *engine_start(const struct rule *rule, uint64_t memory,
                          .changed = PTHREAD_COND_INITIALIZER};
     lane_open(&e->lanes[0], rule->marks ? NULL : rule->output, memory);
     lane_open(&e->lanes[1], rule->marks ? NULL : rule->second, memory);
-    e->input = (struct partition){.engine = e,
-                                  .memory = memory,
-                                  .direct = true,
-                                  .hasher = key_hasher(0),
-                                  .keys = partition_keys(rule, memory)};
-    set_expect(e->input.keys, expected->lines);
+    e->input = (struct partition){
+        .engine = e, .memory = memory, .direct = true, .hasher = key_hasher(0)};
+    if (!rule->marks) {
+        e->input.keys = partition_keys(rule, memory);
+        set_expect(e->input.keys, expected->lines);
+    }
     partition_start(&e->input, 0, expected->bytes);
     return e;
 }
@@ -186,9 +250,8 @@ void engine_read(struct engine *e, int count, char **files) {
         e->starts = resize_memory(e->starts, e->file_room * sizeof *e->starts);
     }
     e->starts[e->file++] = e->sequence;
-    const struct stages stages = {.in_parallel = find_candidates,
-                                  .in_order = visit_candidates,
-                                  .context = e};
+    const struct stages stages = {
+        .in_parallel = find_all, .in_order = visit_candidates, .context = e};
     const struct input_totals totals = run_pipeline(&stages, count, files);
     e->figures.lines += totals.lines;
     e->figures.bytes += totals.bytes;
@@ -208,8 +271,9 @@ static bool visit_and_print(struct text_block *block, struct key_batch *batch) {
  * print them. */
 static unsigned passes_for(const struct engine *e, const struct sample *keys) {
     const struct candidates *const found = e->found;
-    const uint64_t passes =
-        set_bytes(e->rule, keys) / memory_of_keys(e->rule, e->memory) + 1;
+    const uint64_t stored =
+        key_table_bytes(keys->lines, keys->bytes, tally_size(e->rule));
+    const uint64_t passes = stored / memory_of_keys(e->rule, e->memory) + 1;
     if (passes > MOST_PASSES) return 1;
     const double size = (double)found->bytes / (double)(found->lines + 1) + 6;
     const double left = 1 - 1 / (double)passes;
@@ -227,7 +291,7 @@ static void read_pass(struct engine *e, const struct reading *readings,
     for (e->file = 0; e->file < count;) {
         const struct reading *const r = &readings[e->file];
         const bool prints = last && e->rule->may_print(e->file);
-        const struct stages stages = {.in_parallel = find_candidates,
+        const struct stages stages = {.in_parallel = find_marked,
                                       .in_order = prints ? visit_and_print
                                                          : visit_candidates,
                                       .output = e->rule->output,
@@ -249,12 +313,14 @@ unsigned engine_read_candidates(struct engine *e,
     e->starts = alloc_memory((count + 1) * sizeof *e->starts);
     memcpy(e->starts, found->starts, (count + 1) * sizeof *e->starts);
     e->passes = passes_for(e, &keys);
+    e->input.table =
+        key_table_new(keys.lines / e->passes + keys.lines / 64,
+                      memory_of_keys(e->rule, e->memory), tally_size(e->rule));
     for (e->pass = 0;; e->pass++) {
-        set_expect(e->input.keys, keys.lines / e->passes);
         read_pass(e, readings, count);
         if (e->pass + 1 == e->passes) return e->passes;
         partition_end(&e->input);
-        set_clear(e->input.keys, memory_of_keys(e->rule, e->memory));
+        key_table_clear(e->input.table);
         partition_start(&e->input, 0, keys.bytes / e->passes);
     }
 }
@@ -262,6 +328,7 @@ unsigned engine_read_candidates(struct engine *e,
 struct figures engine_end(struct engine *e) {
     partition_end(&e->input);
     set_free(e->input.keys);
+    key_table_free(e->input.table);
     calyx_free(e->input.hasher);
     run_pending(e);
     for (int i = 0; i < 2; i++) lane_close(&e->lanes[i]);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "exact/engine.h"
+#include "exact/key_table.h"
 #include "exact/set.h"
 #include "exact/spill.h"
 
@@ -45,8 +46,9 @@ void lane_close(struct lane *lane);
 struct partition {
     struct engine *engine;
     uint64_t memory;
-    struct key_set *keys;
-    unsigned level; /* 0 for the input; each spill adds 1 */
+    struct key_set *keys;    /* or, for candidates of the input: */
+    struct key_table *table; /* NULL otherwise */
+    unsigned level;          /* 0 for the input; each spill adds 1 */
     calyx_filter *hasher;
     calyx_filter *spilled_keys; /* a filter of them; NULL if not needed */
     bool full;                  /* records are spilled */
@@ -92,10 +94,25 @@ void partition_start(struct partition *partition, unsigned level,
 void partition_visit(struct partition *partition, uint64_t hash,
                      const struct record *record, uint64_t file);
 
+/* The same with a table, for a candidate that was looked up. */
+void partition_visit_candidate(struct partition *partition,
+                               const struct candidate *candidate,
+                               const struct record *record, uint64_t file);
+
+/* A line whose key is stored; `tally` is NULL if there is none. Any thread, if
+ * there are marks and no tallies. */
+void partition_visit_stored(struct partition *partition, struct tally *tally,
+                            bool fresh, const struct record *record,
+                            uint64_t file);
+
 /* Prefetch for records that will be visited soon. */
 enum { AHEAD_SLOT = 24, AHEAD_ENTRY = 10 };
 static inline void partition_prefetch(const struct partition *partition,
                                       uint64_t slot, uint64_t entry) {
+    if (partition->table) {
+        key_table_prefetch(partition->table, slot);
+        return;
+    }
     set_prefetch_slot(partition->keys, slot);
     set_prefetch_entry(partition->keys, entry);
 }
@@ -111,6 +128,9 @@ void run_pending(struct engine *engine);
 uint64_t memory_of_keys(const struct rule *rule, uint64_t memory);
 uint64_t memory_of_spilled_keys(uint64_t memory);
 size_t memory_of_spill(uint64_t memory, unsigned spills);
+
+/* Of the payload of a key. */
+size_t tally_size(const struct rule *rule);
 
 /* Bytes that the exact set takes for a sample. */
 uint64_t set_bytes(const struct rule *rule, const struct sample *sample);

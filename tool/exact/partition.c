@@ -6,8 +6,7 @@
 #include "exact/key_hash.h"
 
 struct key_set *partition_keys(const struct rule *rule, uint64_t memory) {
-    return set_new(memory_of_keys(rule, memory),
-                   rule->tallies ? sizeof(struct tally) : 0);
+    return set_new(memory_of_keys(rule, memory), tally_size(rule));
 }
 
 void partition_start(struct partition *p, unsigned level, uint64_t expected) {
@@ -84,6 +83,23 @@ static void visit_absent(struct partition *p, uint64_t hash,
         put_visited(p, p->engine->rule->absent(file), r, file, 0);
 }
 
+/* A new key that does not fit. */
+static void spill_key(struct partition *p, uint64_t hash,
+                      const struct record *r) {
+    spill_record(p, hash, r);
+    if (p->spilled_keys)
+        calyx_add_hashes(p->spilled_keys, &hash, 1, NULL, NULL);
+}
+
+void partition_visit_stored(struct partition *p, struct tally *tally,
+                            bool fresh, const struct record *r, uint64_t file) {
+    const struct rule *const rule = p->engine->rule;
+    if (fresh && rule->tallies) tally->first = r->sequence;
+    const enum destination destination = rule->visit(tally, fresh, file);
+    put_visited(p, destination, r, file,
+                rule->counts && destination == TO_OUTPUT ? tally->count : 0);
+}
+
 void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
                      uint64_t file) {
     const struct rule *const rule = p->engine->rule;
@@ -98,17 +114,28 @@ void partition_visit(struct partition *p, uint64_t hash, const struct record *r,
         if (!p->full)
             e = set_insert(p->keys, &r->key, hash, with_line ? &r->line : NULL);
         if (!e) {
-            spill_record(p, hash, r);
-            if (p->spilled_keys)
-                calyx_add_hashes(p->spilled_keys, &hash, 1, NULL, NULL);
+            spill_key(p, hash, r);
             return;
         }
     }
-    struct tally *const tally = set_payload(p->keys, e);
-    if (fresh && rule->tallies) tally->first = r->sequence;
-    const enum destination destination = rule->visit(tally, fresh, file);
-    put_visited(p, destination, r, file,
-                rule->counts && destination == TO_OUTPUT ? tally->count : 0);
+    partition_visit_stored(p, set_payload(p->keys, e), fresh, r, file);
+}
+
+/* Its key may have been added since it was looked up. */
+void partition_visit_candidate(struct partition *p, const struct candidate *c,
+                               const struct record *r, uint64_t file) {
+    struct stored_key *stored = c->is_copy ? NULL : c->stored;
+    if (c->is_copy && !p->full)
+        stored = key_table_add(p->table, c->hash, c->stored);
+    else if (!stored)
+        key_table_find(p->table, &r->key, &c->hash, 1, &stored);
+    if (stored)
+        partition_visit_stored(p, stored_payload(p->table, stored),
+                               c->is_copy && stored == c->stored, r, file);
+    else if (p->engine->rule->inserts(file))
+        spill_key(p, c->hash, r);
+    else
+        visit_absent(p, c->hash, r, file);
 }
 
 /* ---- The end of a partition ---------------------------------------------- */
@@ -146,7 +173,8 @@ void partition_end(struct partition *p) {
     p->spilled_keys = NULL;
     pthread_mutex_lock(&e->lock);
     e->figures.partitions++;
-    e->figures.keys += set_count(p->keys);
+    e->figures.keys +=
+        p->table ? key_table_count(p->table) : set_count(p->keys);
     if (p->full) queue_spills(p);
     for (int i = 0; i < 2; i++) {
         lane_add_run(&e->lanes[i], p->runs[i]);

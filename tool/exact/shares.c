@@ -5,11 +5,14 @@ uint64_t memory_of_keys(const struct rule *rule, uint64_t memory) {
     return memory / 8 * (rule->absent ? 6 : 7);
 }
 
+size_t tally_size(const struct rule *rule) {
+    return rule->tallies ? sizeof(struct tally) : 0;
+}
+
 /* Slots double, so there are at most 3 for each key, and 2 on average. */
 uint64_t set_bytes(const struct rule *rule, const struct sample *sample) {
-    const uint64_t payload = rule->tallies ? sizeof(struct tally) : 0;
-    return sample->bytes +
-           sample->lines * (sizeof(struct entry) + payload + 4 + 2 * 8);
+    return sample->bytes + sample->lines * (sizeof(struct entry) +
+                                            tally_size(rule) + 4 + 2 * 8);
 }
 
 uint64_t memory_of_spilled_keys(uint64_t memory) {

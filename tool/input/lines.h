@@ -43,8 +43,13 @@ struct text_block {
 
 struct candidate {
     uint64_t hash;
-    size_t number; /* of its line in the block, from 0 */
-    calyx_key key, line;
+    uint64_t number : 63; /* of its line in the block, from 0 */
+    uint64_t is_copy : 1;
+    calyx_key key;
+    union {
+        calyx_key line;
+        struct stored_key *stored; /* the key in a table, or a copy for it */
+    };
 };
 
 void block_output(struct text_block *block, const void *bytes, size_t size);
