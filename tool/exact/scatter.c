@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "exact/spill.h"
 
@@ -31,11 +34,19 @@ struct range {
     uint64_t in_file; /* bytes */
 };
 
+/* A cache line of records, on its way to a chunk. */
+enum { LINE_RECORDS = 8 };
+struct record_line {
+    _Alignas(64) uint64_t records[LINE_RECORDS];
+};
+
 struct scatter_writer {
     struct scatter *scatter;
     struct scatter_writer *next_free;
-    uint64_t *next[]; /* for each range, where the next record goes; at a
-                         multiple of the size of a chunk: nowhere yet */
+    uint64_t **next; /* for each range, where the next record goes; at a
+                        multiple of the size of a chunk: nowhere yet */
+    struct record_line
+        *lines; /* for each range: those that are not there yet */
 };
 
 struct scatter {
@@ -103,6 +114,18 @@ static void map_chunks(struct scatter *s, uint64_t memory) {
     s->memory = s->mapped + (past ? s->chunk - past : 0);
 }
 
+static struct scatter_writer *new_writer(struct scatter *s) {
+    const size_t size = ranges_of(s) * sizeof(uint64_t *);
+    struct scatter_writer *const w = alloc_memory(sizeof *w);
+    *w = (struct scatter_writer){
+        .scatter = s,
+        .next = alloc_memory(size),
+        .lines = aligned_alloc(64, ranges_of(s) * sizeof *w->lines)};
+    if (!w->lines) fail("out of memory");
+    memset(w->next, 0, size);
+    return w;
+}
+
 struct scatter *scatter_new(uint64_t lines, uint64_t most_lines,
                             uint64_t memory, size_t writers) {
     struct scatter *const s = alloc_memory(sizeof *s);
@@ -118,11 +141,8 @@ struct scatter *scatter_new(uint64_t lines, uint64_t most_lines,
     memset(s->ranges, 0, ranges_of(s) * sizeof *s->ranges);
     s->writers = alloc_memory(writers * sizeof *s->writers);
     for (size_t i = 0; i < writers; i++) {
-        const size_t size = ranges_of(s) * sizeof *s->writers[i]->next;
-        struct scatter_writer *const w = alloc_memory(sizeof *w + size);
-        *w = (struct scatter_writer){.scatter = s, .next_free = s->free};
-        memset(w->next, 0, size);
-        s->free = s->writers[i] = w;
+        s->writers[i] = new_writer(s);
+        scatter_return(s->writers[i]);
     }
     return s;
 }
@@ -196,6 +216,18 @@ static uint64_t *next_chunk(struct scatter_writer *w, size_t range) {
     return keep_chunk(s, &s->ranges[range], full) ? new_chunk(s) : full;
 }
 
+/* Past the cache, which would read the line first. */
+static inline void write_line(uint64_t *to, const struct record_line *line) {
+#if defined(__x86_64__)
+    for (int i = 0; i < LINE_RECORDS; i += 2)
+        _mm_stream_si128(
+            (__m128i *)(void *)(to + i),
+            _mm_load_si128((const __m128i *)(const void *)&line->records[i]));
+#else
+    memcpy(to, line, sizeof *line);
+#endif
+}
+
 void scatter_add(struct scatter_writer *w, const uint64_t *hashes, size_t n,
                  uint64_t line) {
     const struct scatter *const s = w->scatter;
@@ -206,8 +238,12 @@ void scatter_add(struct scatter_writer *w, const uint64_t *hashes, size_t n,
         const size_t range = (size_t)(hashes[i] >> shift);
         uint64_t *to = w->next[range];
         if (!((uintptr_t)to & inside)) to = next_chunk(w, range);
-        *to = hashes[i] << up >> line_bits << line_bits | (line + i);
-        w->next[range] = to + 1;
+        const size_t at = (uintptr_t)to / sizeof *to % LINE_RECORDS;
+        w->lines[range].records[at] =
+            hashes[i] << up >> line_bits << line_bits | (line + i);
+        w->next[range] = ++to;
+        if (at == LINE_RECORDS - 1)
+            write_line(to - LINE_RECORDS, &w->lines[range]);
     }
 }
 
@@ -217,6 +253,8 @@ static void end_writer(struct scatter *s, struct scatter_writer *w) {
         const uintptr_t at = (uintptr_t)w->next[i];
         const size_t used = ((at - 1) & (s->chunk - 1)) + 1;
         const size_t count = used / sizeof(uint64_t);
+        const size_t left = count % LINE_RECORDS;
+        memcpy(w->next[i] - left, w->lines[i].records, left * sizeof(uint64_t));
         add_piece(&s->ranges[i],
                   &(struct hash_piece){.records = w->next[i] - count,
                                        .count = count});

@@ -4,9 +4,10 @@
  * A range is what hashes with the same high bits have in common. A record of 8
  * bytes has the number of a line, and below the bits of the range as many bits
  * of its hash as there is room for, 32 at most. Each thread has a writer with
- * an open chunk of memory for each range, so that a record costs one store, as
- * in the partitioning of a radix join. A full chunk stays in memory while the
- * limit allows it. All others go to one temporary file.
+ * an open chunk of memory for each range, and collects a cache line of records
+ * before it is written there, past the cache, as in the partitioning of a radix
+ * join. A full chunk stays in memory while the limit allows it. All others go
+ * to one temporary file.
  */
 #ifndef CALYX_TOOL_SCATTER_H
 #define CALYX_TOOL_SCATTER_H
