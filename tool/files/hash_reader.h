@@ -8,8 +8,8 @@
 #include "wire/hash_file.h"
 
 /* Are the operands files of hashes? These are regular files, since they are
- * looked at before they are read; a pipe has lines. Fails if some are and others
- * are not. */
+ * looked at before they are read; a pipe has lines. Fails if some are and
+ * others are not. */
 bool are_hash_files(int count, char **files);
 
 struct hash_reader;
