@@ -32,8 +32,7 @@ static uint32_t mixed(uint32_t hash, uint32_t word) {
 static uint32_t spark_hash(const uint8_t *key, size_t size, uint32_t seed) {
     uint32_t hash = seed;
     size_t at = 0;
-    for (; size - at >= 4; at += 4)
-        hash = mixed(hash, load_u32(key + at));
+    for (; size - at >= 4; at += 4) hash = mixed(hash, load_u32(key + at));
     for (; at < size; at++) hash = mixed(hash, (uint32_t)(int8_t)key[at]);
     hash ^= (uint32_t)size;
     hash = (hash ^ hash >> 16) * 0x85EBCA6B;

@@ -19,6 +19,7 @@
 #include "exact/budget.h"
 #include "exact/spill.h"
 #include "files/filter_file.h"
+#include "files/foreign_build.h"
 #include "files/hash_reader.h"
 #include "files/new_filter.h"
 #include "files/part_build.h"
@@ -26,7 +27,6 @@
 #include "input/estimate.h"
 #include "input/pipeline.h"
 #include "server/shards.h"
-#include "verb/foreign_build.h"
 
 static const char *out;
 static uint64_t shards; /* 0: no shards, but one filter */
@@ -354,6 +354,18 @@ static int run_part(int count, char **files) {
     return EXIT_YES;
 }
 
+static void build_foreign(int count, char **files) {
+    const double started = seconds_now();
+    struct input_totals totals;
+    if (!wanted.keys) note_files(count, files);
+    struct foreign_file *const f = foreign_build(count, files, &totals);
+    if (!wanted.keys) expect_same_files(false);
+    foreign_file_save(f, out, force);
+    totals.seconds = seconds_now() - started;
+    foreign_report(f, &totals);
+    foreign_file_free(f);
+}
+
 static void expect_one_shard(const calyx_options *want) {
     if (part.count != shards)
         fail("--part I/N and --shards N want the same N, for one of the "
@@ -373,7 +385,7 @@ static int run(int count, char **files) {
     if (wants_foreign() && (shards || universal))
         fail("--layout does not go with --shards or --all");
     if (wants_foreign()) {
-        foreign_build(count, files, out, force);
+        build_foreign(count, files);
         return EXIT_YES;
     }
     if (shards) wanted.memory /= shards;

@@ -1,10 +1,7 @@
-#include "verb/foreign_build.h"
+#include "files/foreign_build.h"
 
-#include "exact/budget.h"
 #include "files/filter_file.h"
-#include "files/foreign_file.h"
 #include "files/new_filter.h"
-#include "input/pipeline.h"
 
 static const struct foreign_layout *layout;
 static const struct item_type *items;
@@ -59,8 +56,19 @@ static bool add_block(struct text_block *block, struct key_batch *batch) {
     return true;
 }
 
-static void report_foreign(const struct foreign_file *f,
-                           const struct input_totals *totals) {
+struct foreign_file *foreign_build(int count, char **files,
+                                   struct input_totals *totals) {
+    expect_plain_options();
+    const uint64_t keys = wanted.keys ? wanted.keys : count_lines(count, files);
+    struct foreign_file *const f = foreign_file_new(
+        layout, items, keys ? keys : 1, wanted.rate > 0 ? wanted.rate : 0.01);
+    const struct stages stages = {.in_order = add_block, .context = f};
+    *totals = run_pipeline(&stages, count, files);
+    return f;
+}
+
+void foreign_report(const struct foreign_file *f,
+                    const struct input_totals *totals) {
     const struct foreign_facts facts = foreign_file_describe(f);
     const struct figure figures[] = {
         {"keys", (double)totals->lines, true},
@@ -69,21 +77,4 @@ static void report_foreign(const struct foreign_file *f,
     };
     if (facts.note) warn("%s", facts.note);
     report(totals, figures, sizeof figures / sizeof *figures);
-}
-
-void foreign_build(int count, char **files, const char *out, bool force) {
-    const double started = seconds_now();
-    const bool counted = wanted.keys != 0;
-    expect_plain_options();
-    if (!counted) note_files(count, files);
-    const uint64_t keys = counted ? wanted.keys : count_lines(count, files);
-    struct foreign_file *const f = foreign_file_new(
-        layout, items, keys ? keys : 1, wanted.rate > 0 ? wanted.rate : 0.01);
-    const struct stages stages = {.in_order = add_block, .context = f};
-    struct input_totals totals = run_pipeline(&stages, count, files);
-    if (!counted) expect_same_files(false);
-    foreign_file_save(f, out, force);
-    totals.seconds = seconds_now() - started;
-    report_foreign(f, &totals);
-    foreign_file_free(f);
 }
