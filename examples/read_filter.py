@@ -222,13 +222,27 @@ def check_records(data):
             names.add(name)
 
 
+def read_list(data):
+    """The keys of the allow list: in ascending order, each behind its size."""
+    keys, at = [], 0
+    while at < len(data):
+        check(len(data) - at >= 4, "allow list")
+        size, = unpack_from("<I", data, at)
+        keys.append(data[at + 4:at + 4 + size])
+        at += 4 + size
+    check(at == len(data) and
+          all(a < b for a, b in zip(keys, keys[1:])), "allow list")
+    return frozenset(keys)
+
+
 def open_filter(data, key=b""):
     check(len(data) >= 128 and data[:8] == b"\x89CLX\r\n\x1a\n", "no filter")
     (version, order, must, may, file_size, header_size, align, kind, hash_code,
      flags, seed, hash_check, fpr, growth, count, comment_size,
-     records_size) = unpack_from("<IIIIQIIHHIQQddIII", data, 8)
+     records_size, list_size,
+     list_sum) = unpack_from("<IIIIQIIHHIQQddIIIIQ", data, 8)
     check(order == 0x0A0B0C0D, "its bytes are in another order")
-    check(version == 1 and must == 0, "too new")
+    check(version == 1 and must <= 1, "too new")
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
@@ -239,15 +253,22 @@ def open_filter(data, key=b""):
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and
           (growth == 0 or 1.25 <= growth <= 16) and 1 <= count <= 96 and
           comment_size <= 1000 and records_size <= 4096 and
-          not any(data[92:128]) and header_size == up(behind + 8, align) and
+          (must == 1) == (0 < list_size <= 262144) and
+          (must == 1 or list_size == list_sum == 0) and
+          not any(data[104:128]) and header_size == up(behind + 8, align) and
           0 not in data[used:used + comment_size], "header")
 
     check_records(data[used + comment_size:behind])
     check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
 
     more = 512 * SPILL_MORE if kind == BUCKET else 0
-    sections = [(0, behind), (header_size - 8, header_size)]
-    parts, ranges, at = [], [], header_size
+    list_end = header_size + list_size
+    allowed = read_list(data[header_size:list_end])
+    check(not must or xxh3(data[header_size:list_end]) == list_sum,
+          "checksum of the allow list")
+
+    sections = [(0, behind), (header_size - 8, list_end)]
+    parts, ranges, at = [], [], up(list_end, align)
     for record in range(128, used, 64):
         blocks, probes, zero, capacity, items, rate, body_at, size, rest = \
             unpack_from("<QIIQQdQQQ", data, record)
@@ -255,8 +276,8 @@ def open_filter(data, key=b""):
             parts.append(Ribbon(data, at, blocks, probes, rest))
             check(size == parts[-1].size, "part")
         else:
-            places, block_bits, counter_bits, most, allowed = KINDS[kind]
-            check(1 <= blocks <= most and probes in allowed
+            places, block_bits, counter_bits, most, some = KINDS[kind]
+            check(1 <= blocks <= most and probes in some
                   and rest <= (blocks if kind == BUCKET else 0)
                   and capacity >= 1
                   and size == (up(blocks * block_bits, 512) + more +
@@ -306,6 +327,8 @@ def open_filter(data, key=b""):
         check(not any(data[start:end]), f"gap at {start}")
 
     def has(word):
+        if word in allowed:
+            return False
         hashed = hash(word)
         if kind == RIBBON:
             return in_layers(parts, hashed)

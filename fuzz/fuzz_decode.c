@@ -27,6 +27,8 @@ enum {
     MOST_COMMENT = 1000,
     RANGE = 1 << 16,
     MOST_RECORDS = 4096,
+    MOST_LIST = 262144,
+    AT_MUST = 16,
     AT_MAY = 20,
     AT_FILE_BYTES = 24,
     AT_HEADER_BYTES = 32,
@@ -38,6 +40,8 @@ enum {
     AT_PARTS = 80,
     AT_COMMENT_BYTES = 84,
     AT_RECORDS_BYTES = 88,
+    AT_LIST_BYTES = 92,
+    AT_LIST_SUM = 96,
     OF_BLOCKS = 0,
     OF_PROBES = 8,
     OF_ITEMS = 24,
@@ -71,7 +75,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit) {
 
 /* Where the sections of some bytes are, as far as their header says. */
 struct places {
-    uint64_t header, tables, tables_bytes, slot[2], end;
+    uint64_t header, list_bytes, tables, tables_bytes, slot[2], end;
     uint64_t body[MOST_PARTS], body_bytes[MOST_PARTS];
     size_t parts;
 };
@@ -108,12 +112,14 @@ static bool find_places(const uint8_t *data, size_t size, struct places *at) {
     const uint64_t comment = get(data + AT_COMMENT_BYTES, 4);
     const uint64_t records = get(data + AT_RECORDS_BYTES, 4);
     const uint64_t texts = comment + records;
+    at->list_bytes = get(data + AT_LIST_BYTES, 4);
     const uint64_t unit = get(data + AT_ALIGNMENT, 4) == 4096 ? 4096 : 64;
     if (at->parts < 1 || at->parts > MOST_PARTS || comment > MOST_COMMENT ||
-        records > MOST_RECORDS || size < FIXED + at->parts * RECORD + texts + 8)
+        records > MOST_RECORDS || at->list_bytes > MOST_LIST ||
+        size < FIXED + at->parts * RECORD + texts + 8)
         return false;
     at->header = round_up(FIXED + at->parts * RECORD + texts + 8, unit);
-    uint64_t end = at->header;
+    uint64_t end = round_up(at->header + at->list_bytes, unit);
     at->tables_bytes = 0;
     for (size_t i = 0; i < at->parts; i++) {
         const uint8_t *record = data + FIXED + i * RECORD;
@@ -174,6 +180,12 @@ static void derive_fields(uint8_t *data, const struct places *at) {
         put(record + OF_BODY_AT, 8, at->body[i]);
         put(record + OF_BODY_BYTES, 8, at->body_bytes[i]);
     }
+}
+
+static void sum_list(uint8_t *data, const struct places *at) {
+    if (at->list_bytes)
+        put(data + AT_LIST_SUM, 8,
+            XXH3_64bits(data + at->header, at->list_bytes));
 }
 
 static void sum_header(uint8_t *data, const struct places *at) {
@@ -241,9 +253,9 @@ struct field {
 };
 
 static const struct field header_fields[] = {
-    {8, 4},  {12, 4}, {16, 4}, {20, 4}, {24, 8}, {32, 4},
-    {36, 4}, {40, 2}, {42, 2}, {44, 4}, {48, 8}, {56, 8},
-    {64, 8}, {72, 8}, {80, 4}, {84, 4}, {88, 8}, {120, 8}};
+    {8, 4},  {12, 4}, {16, 4}, {20, 4}, {24, 8}, {32, 4},  {36, 4},
+    {40, 2}, {42, 2}, {44, 4}, {48, 8}, {56, 8}, {64, 8},  {72, 8},
+    {80, 4}, {84, 4}, {88, 4}, {92, 4}, {96, 8}, {104, 8}, {120, 8}};
 static const struct field record_fields[] = {{0, 8},  {8, 4},  {12, 4},
                                              {16, 8}, {24, 8}, {32, 8},
                                              {40, 8}, {48, 8}, {56, 8}};
@@ -300,11 +312,34 @@ static void change_turn(uint8_t *data, const struct places *at,
     put(next + IN_ITEMS, 8, odd_number(dice, get(slot + IN_ITEMS, 8)));
 }
 
+static calyx_key key_at(size_t i);
+
+/* An allow list of one key, or another byte in the one that is there, or none.
+ * The bodies are left where they are. */
+static void change_list(uint8_t *data, size_t size, const struct places *at,
+                        struct dice *dice) {
+    const calyx_key key = key_at(roll(dice, 7));
+    if (at->list_bytes && at->header + at->list_bytes <= size &&
+        roll(dice, 2)) {
+        data[at->header + roll(dice, at->list_bytes)] =
+            (uint8_t)roll(dice, 256);
+        return;
+    }
+    const bool none = roll(dice, 4) == 0;
+    if (at->header + 4 + key.size > size) return;
+    put(data + AT_MUST, 4, !none);
+    put(data + AT_LIST_BYTES, 4, none ? 0 : 4 + key.size);
+    put(data + AT_LIST_SUM, 8, 0); /* unless it is made good */
+    if (none) return;
+    put(data + at->header, 4, key.size);
+    memcpy(data + at->header + 4, key.data, key.size);
+}
+
 static void change_one_thing(uint8_t *data, size_t size,
                              const struct places *at, struct dice *dice) {
     const bool whole = at->end <= size;
     const size_t part = roll(dice, at->parts);
-    switch (roll(dice, 9)) {
+    switch (roll(dice, 10)) {
         case 0: CHANGE(data, header_fields, dice); break;
         case 1:
             CHANGE(data + FIXED + part * RECORD, record_fields, dice);
@@ -324,6 +359,7 @@ static void change_one_thing(uint8_t *data, size_t size,
         case 7:
             if (whole) change_turn(data, at, dice);
             break;
+        case 8: change_list(data, size, at, dice); break;
         default: LLVMFuzzerMutate(data, size, size); break;
     }
 }
@@ -363,6 +399,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
     if (new.end > size) return size;
     if (care > 2) derive_fields(data, &new);
     if (care > 3) sum_tables(data, &new);
+    if (care > 3) sum_list(data, &new);
     if (care > 0) sum_header(data, &new);
     if (care > 0) sum_slots(data, &new);
     return size;
@@ -531,6 +568,17 @@ static bool is_static(const calyx_filter *f) {
     return info.can & CALYX_CAN_STATIC;
 }
 
+/* What looks a key up in the list agrees with what lists it. */
+static void look_at_list(const calyx_filter *f) {
+    uint64_t at = 0, keys = 0;
+    calyx_key key;
+    for (; calyx_next_allowed(f, &at, &key); keys++) {
+        DEMAND(calyx_is_allowed(f, key.data, key.size));
+        DEMAND(!calyx_has(f, key.data, key.size));
+    }
+    DEMAND(keys == described(f).allowed);
+}
+
 static void combine(const calyx_filter *f) {
     calyx_filter *copy;
     calyx_overlap overlap;
@@ -539,11 +587,14 @@ static void combine(const calyx_filter *f) {
     if (calyx_compare(f, copy, &overlap, NULL) == CALYX_OK)
         DEMAND(overlap.either >= 0 && is_share(overlap.jaccard));
     const bool grown = described(f).parts > 1 || is_static(f);
+    const bool lists = described(f).allowed > 0; /* take memory */
     calyx_status status = calyx_merge(copy, f, NULL);
-    DEMAND(status == CALYX_OK || (grown && status == CALYX_CANNOT));
+    DEMAND(status == CALYX_OK || (grown && status == CALYX_CANNOT) ||
+           (lists && status == CALYX_NO_MEMORY));
     demand_same_answers(f, copy);
     status = calyx_intersect(copy, f, NULL);
-    DEMAND(status == CALYX_OK || (grown && status == CALYX_CANNOT));
+    DEMAND(status == CALYX_OK || (grown && status == CALYX_CANNOT) ||
+           (lists && status == CALYX_NO_MEMORY));
     demand_same_answers(f, copy);
     described(copy);
     calyx_free(copy);
@@ -590,13 +641,16 @@ static void change(calyx_filter *f, uint64_t choice) {
     if (calyx_remove(f, key.data, key.size, &found) == CALYX_OK && found)
         add_one(f, choice % KEYS);
     calyx_set_comment(f, choice % 3 ? "changed" : "");
-    described(f);
+    if (choice >> 9 & 1 &&
+        calyx_allow(f, key.data, key.size, NULL, NULL) == CALYX_OK)
+        DEMAND(!calyx_has(f, key.data, key.size));
+    look_at_list(f);
 }
 
 static void use(calyx_filter *f, const uint8_t *data, size_t size,
                 const calyx_open_options *how, uint64_t choice) {
     bool answers[KEYS];
-    described(f);
+    look_at_list(f);
     ask_all(f, answers);
     DEMAND(calyx_verify(f, NULL) == CALYX_OK);
     if (choice & 0x100) encode_again(f, data, size, how);
@@ -673,7 +727,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand_reason(decoded, &why);
     DEMAND(decoded == CALYX_OK ? f != NULL : !f && ration.taken == 0);
     DEMAND(decoded != CALYX_IO);
-    DEMAND(ration.peak <= 2 * size + 65536);
+    /* The table of an allow list has up to 64 bytes for a key of 5. */
+    const uint64_t list =
+        decoded == CALYX_OK ? get(data + AT_LIST_BYTES, 4) : 0;
+    DEMAND(ration.peak <= 2 * size + 65536 + 16 * list);
 
     uint8_t *copy = aligned_alloc(64, round_up(size + 1, 64));
     DEMAND(copy);

@@ -114,6 +114,24 @@ static void remove_step(struct pair *p, size_t i) {
     if (found) p->times[i]--;
 }
 
+/* Only a key that is not there may be allowed. */
+static void allow_step(struct pair *p, size_t i) {
+    const calyx_key key = key_at(i);
+    if (p->times[i]) return;
+    const calyx_status status =
+        calyx_allow(p->f, key.data, key.size, NULL, NULL);
+    DEMAND(status == CALYX_OK || status == CALYX_NO_MEMORY);
+    if (status == CALYX_OK) DEMAND(!ask(p->f, i));
+}
+
+static void disallow_step(struct pair *p, size_t i) {
+    const calyx_key key = key_at(i);
+    const bool was = calyx_is_allowed(p->f, key.data, key.size);
+    bool found;
+    DEMAND(calyx_disallow(p->f, key.data, key.size, &found) == CALYX_OK);
+    DEMAND(found == was && !calyx_is_allowed(p->f, key.data, key.size));
+}
+
 static void replace(struct pair *p, calyx_filter *f) {
     demand_all(f, p);
     calyx_free(p->f);
@@ -202,6 +220,10 @@ static void step(struct pair *p, struct pair *other, const calyx_memory *memory,
         case 12:
         case 13:
         case 14: remove_step(p, i); break;
+        case 15:
+        case 16:
+        case 17: allow_step(p, i); break;
+        case 18: disallow_step(p, i); break;
         default: add_step(p, i); break;
     }
     demand_all(p->f, p);

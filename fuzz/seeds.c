@@ -47,6 +47,10 @@ static void make(calyx_options want, uint64_t keys, const char *comment,
         for (uint64_t i = 0; i < keys; i++) calyx_add_u64(f, i, NULL);
     }
     DEMAND(calyx_set_comment(f, comment) == CALYX_OK);
+    if (strcmp(comment, "allows") == 0)
+        DEMAND(calyx_allow(f, "The", 3, NULL, NULL) == CALYX_OK &&
+               calyx_allow(f, "The calyx is the", 16, NULL, NULL) == CALYX_OK &&
+               calyx_allow(f, "", 0, NULL, NULL) == CALYX_OK);
     if (*comment)
         DEMAND(calyx_set_property(f, "key-options", "-i", NULL) == CALYX_OK);
     keep(f, folder, name);
@@ -103,6 +107,7 @@ int main(int count, char **words) {
          folder, "flat-one-bit");
     make((calyx_options){.kind = "line", .bits = 4096, .seed = 7}, 0, "empty",
          folder, "line-empty");
+    make((calyx_options){.capacity = 4}, 9, "allows", folder, "line-allows");
     make_files(folder);
     return 0;
 }

@@ -405,6 +405,59 @@ CALYX_API calyx_status calyx_set_property(calyx_filter *f, const char *name,
                                           const char *value, calyx_error *why);
 CALYX_API const char *calyx_property(const calyx_filter *f, const char *name);
 
+/* ---- Allow list: known false positives ----------------------------------- */
+
+/*
+ * A short exact list of keys that are known not to be in the filter. Lookups of
+ * these return no, whatever their bits say; the answers for all other keys stay
+ * as they are. It is part of the filter: files and copies have it.
+ *
+ *     calyx_allow(f, "tulip", 5, NULL, NULL);   // somebody complained
+ *     calyx_has(f, "tulip", 5);                 // false
+ *     calyx_add(f, "tulip", 5, NULL);           // takes it off the list
+ *     calyx_has(f, "tulip", 5);                 // true
+ *
+ * Only allow keys that were not added: the filter cannot know, and a key that
+ * was added and is allowed is a false negative.
+ *
+ *   Adding     takes a key off the list, in every call that adds; so an added
+ *              key is never denied. `fresh` is true then.
+ *   Removing   a key on the list finds and changes nothing. Its count is 0.
+ *   Hashes     Calls that take hashes look up bits alone, as do calyx_bits_has
+ *              and raw bits: the list has keys. Adding a hash takes all keys of
+ *              that hash off the list.
+ *   Merging    keeps those keys of both lists that neither filter has; into a
+ *              file mapped for writing, none. Intersecting keeps all.
+ *   Emptying   calyx_clear and calyx_new_like keep the list.
+ *   Threads    may look up and, if the filter is concurrent, add, beside each
+ *              other. Changing the list itself wants the filter alone; to
+ * change it under readers, swap in a copy (calyx_live). Files      A file with
+ * a list is not opened with CALYX_WRITE: the list could not change with it
+ * (CALYX_CANNOT). Filters in place refuse changes of it (CALYX_READ_ONLY).
+ * Versions before the list say that such a file is too new.
+ *
+ * A lookup that returns no costs nothing more, one that is found looks into a
+ * hash table. The keys, and 4 bytes for each, have at most CALYX_ALLOW_MOST
+ * bytes (CALYX_FULL).
+ */
+enum { CALYX_ALLOW_MOST = 262144 };
+
+/* Put a key on the list. `*fresh`, unless NULL: it was not there before. */
+CALYX_API calyx_status calyx_allow(calyx_filter *f, const void *key,
+                                   size_t size, bool *fresh, calyx_error *why);
+
+/* Take it off the list. `*found`, unless NULL: it was there. */
+CALYX_API calyx_status calyx_disallow(calyx_filter *f, const void *key,
+                                      size_t size, bool *found);
+
+CALYX_API bool calyx_is_allowed(const calyx_filter *f, const void *key,
+                                size_t size);
+
+/* The keys on the list, one for each call, in no order; begin with 0 in `*at`.
+ * False: there are no more. A key is valid until the list changes. */
+CALYX_API bool calyx_next_allowed(const calyx_filter *f, uint64_t *at,
+                                  calyx_key *key);
+
 /* ---- Whole filters ------------------------------------------------------- */
 
 /* What a filter is, or would be. */
@@ -431,7 +484,8 @@ typedef struct calyx_info {
     bool read_only;       /* a view, mapped for reading, or static         */
     bool huge_pages;      /* huge pages were requested                      */
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
-    uint64_t reserved[8]; /* 0                                             */
+    uint64_t allowed;     /* keys on its allow list                        */
+    uint64_t reserved[7]; /* 0                                             */
 } calyx_info;
 
 /* Reads all bits, for the fill; of a filter in place, compares all checksums
@@ -813,8 +867,9 @@ CALYX_API calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero,
  *     calyx_close_small(f, &small);
  *
  * An open filter can be used like any other, except for calyx_free, calyx_clear
- * and changes of its comment. It does not grow: adding to a full one returns
- * CALYX_FULL. Then make a filter that can, which takes over the bits:
+ * and changes of its comment or allow list. It does not grow: adding to a full
+ * one returns CALYX_FULL. Then make a filter that can, which takes over the
+ * bits:
  *
  *     status = calyx_from_small(&small, bits, &memory, &f);
  *
@@ -835,7 +890,8 @@ typedef struct calyx_room {
 
 /* False, and nothing has changed, if this filter cannot be small: it is large,
  * has grown, is concurrent, counts, does not use the hash of its kind, is fixed
- * but not strict, has a comment or properties, or is used in place. */
+ * but not strict, has a comment, properties or an allow list, or is used in
+ * place. */
 CALYX_API bool calyx_make_small(calyx_filter *f, calyx_small *small,
                                 void **bits);
 CALYX_API calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
@@ -975,8 +1031,8 @@ CALYX_API calyx_status calyx_compare_some(const calyx_filter *a,
                                           calyx_overlap *overlap,
                                           calyx_error *why);
 
-/* Make an empty filter with the parts that this one has now: to merge it into.
- */
+/* Make an empty filter with the parts that this one has now, and no allow list:
+ * to merge it into. */
 CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
                                        calyx_filter **out, calyx_error *why);
 
@@ -1097,7 +1153,8 @@ typedef enum calyx_section_type {
     CALYX_SECTION_BODY, /* of a part; its bits come first           */
     CALYX_SECTION_TABLES,
     CALYX_SECTION_SLOT, /* one of two: the state of the file        */
-    CALYX_SECTION_END
+    CALYX_SECTION_END,
+    CALYX_SECTION_ALLOW /* the allow list, if there is one          */
 } calyx_section_type;
 
 typedef struct calyx_section {
@@ -1113,7 +1170,7 @@ CALYX_API bool calyx_layout_section(const calyx_layout *layout, uint32_t index,
 
 /* Check the `step` bytes, or what is left, at `from` of a section. Check both
  * slots first, then the tables, then bodies in any order: each needs what comes
- * before it. The tables must outlive the layout.
+ * before it. The tables and the allow list must outlive the layout.
  *
  * Of a slot, CALYX_OK says that it counts, unless the second one does, too. Of
  * others, CALYX_UNSEALED says that they have no checksum to compare with. */
@@ -1142,6 +1199,11 @@ CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
                                 uint64_t hash, const void *lines);
 CALYX_API bool calyx_layout_continues(const calyx_layout *layout, uint32_t part,
                                       uint64_t hash, const void *lines);
+
+/* Is the key on the allow list? Then the answer is no. Check the list first:
+ * before that it is empty. */
+CALYX_API bool calyx_layout_allows(const calyx_layout *layout, const void *key,
+                                   size_t size);
 
 #ifdef __cplusplus
 }

@@ -242,6 +242,9 @@ template <class Holder> class const_calls {
         calyx_describe(it(), &info);
         return info;
     }
+    bool is_allowed(std::string_view k) const noexcept {
+        return calyx_is_allowed(it(), k.data(), k.size());
+    }
     const char *comment() const noexcept {
         return calyx_comment(it());
     }
@@ -387,6 +390,20 @@ class filter : public const_calls<filter> {
     }
     result<void> clear() noexcept {
         return detail::done(calyx_clear(get()));
+    }
+    /* Put a key on the allow list, or take it off: was it off, or on? */
+    result<bool> allow(std::string_view k) noexcept {
+        bool fresh = false;
+        const auto status = detail::explained([&](calyx_error *why) {
+            return calyx_allow(get(), k.data(), k.size(), &fresh, why);
+        });
+        if (!status) return status.error();
+        return fresh;
+    }
+    result<bool> disallow(std::string_view k) noexcept {
+        return detail::answered([&](bool *found) {
+            return calyx_disallow(get(), k.data(), k.size(), found);
+        });
     }
     result<void> set_comment(const char *text) noexcept {
         return detail::done(calyx_set_comment(get(), text));

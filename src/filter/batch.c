@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "filter/allow_list.h"
 #include "filter/segments.h"
 #include "filter/single.h"
 #include "hash/xxh3.h"
@@ -347,13 +348,62 @@ static __attribute__((noinline)) size_t has_in_batches(
 }
 
 /* The two are noinline: otherwise one frame would hold the buffers of both. */
-static size_t has_keys(const calyx_filter *f, const struct key_list *keys,
-                       bool *found) {
+static size_t query_keys(const calyx_filter *f, const struct key_list *keys,
+                         bool *found) {
     const struct part *p = newest_of(f);
     if (f->ranges && uses_most(keys->n, &f->ranges->unverified))
         f->ranges->verify_rest(f);
     return is_sorting_faster(f, p, keys->n) ? has_sorted(f, p, keys, found)
                                             : has_in_batches(f, p, keys, found);
+}
+
+/* ---- With an allow list -------------------------------------------------- */
+
+/* The bytes of key i; NULL if only its hash is known. Those of a number are
+ * stored in `room`. */
+static calyx_key key_at(const struct key_list *keys, size_t i, uint8_t *room) {
+    if (keys->bytes) return keys->bytes[i];
+    if (!keys->numbers) return (calyx_key){0};
+    store64(room, keys->numbers[i]);
+    return (calyx_key){room, sizeof(uint64_t)};
+}
+
+static bool is_key_listed(const calyx_filter *f, const struct key_list *keys,
+                          size_t i, uint64_t hash) {
+    uint8_t room[sizeof(uint64_t)];
+    const calyx_key key = key_at(keys, i, room);
+    return is_listed(f, hash, key.data, key.size);
+}
+
+/* Only keys that were found are hashed again. Returns the number of "yes". */
+static __attribute__((noinline)) size_t has_many_unlisted(
+    const calyx_filter *f, const struct key_list *keys, bool *found) {
+    bool here[BATCH_MAX];
+    size_t total = 0;
+    for (size_t from = 0, n; from < keys->n; from += n) {
+        n = found ? keys->n : at_most(keys->n - from, BATCH_MAX);
+        bool *const answers = found ? found : here;
+        const struct key_list these = {
+            .bytes = keys->bytes ? keys->bytes + from : NULL,
+            .numbers = keys->numbers ? keys->numbers + from : NULL,
+            .n = n,
+        };
+        query_keys(f, &these, answers);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t buffer;
+            if (answers[i])
+                answers[i] = !is_key_listed(
+                    f, &these, i, *hash_keys(f, &these, i, 1, &buffer));
+            total += answers[i];
+        }
+    }
+    return total;
+}
+
+static size_t has_keys(const calyx_filter *f, const struct key_list *keys,
+                       bool *found) {
+    return f->allowed && !keys->hashes ? has_many_unlisted(f, keys, found)
+                                       : query_keys(f, keys, found);
 }
 
 /* ---- Add many ------------------------------------------------------------ */
@@ -412,6 +462,22 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
     return CALYX_OK;
 }
 
+/* The same for a filter with an allow list: the keys leave it. */
+static __attribute__((noinline)) calyx_status add_some_listed(
+    calyx_filter *f, const struct key_list *keys, struct hash_window *w,
+    bool *fresh, size_t *done) {
+    bool here[BATCH_MAX];
+    const uint64_t *const hashes = w->batch.hashes;
+    if (!fresh) fresh = here;
+    const calyx_status status = add_some(f, &w->batch, fresh, done);
+    for (size_t i = 0; status == CALYX_OK && i < *done; i++) {
+        uint8_t room[sizeof(uint64_t)];
+        const calyx_key key = key_at(keys, w->done + i, room);
+        fresh[i] = leave_list(f, hashes[i], key.data, key.size, fresh[i]);
+    }
+    return status;
+}
+
 static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
                              bool *fresh, size_t *done) {
     if (done) *done = 0;
@@ -423,7 +489,9 @@ static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
     open_window(f, keys, &w, false);
     while (w.batch.n > 0) {
         size_t some;
-        status = add_some(f, &w.batch, fresh ? fresh + w.done : NULL, &some);
+        bool *const answers = fresh ? fresh + w.done : NULL;
+        status = f->allowed ? add_some_listed(f, keys, &w, answers, &some)
+                            : add_some(f, &w.batch, answers, &some);
         if (status != CALYX_OK) break;
         advance_window(f, keys, &w, some);
     }
@@ -453,6 +521,21 @@ static size_t remove_batch(calyx_filter *f, struct part *p, struct batch batch,
     return total;
 }
 
+/* Keys on the allow list are not in the filter, and stay. */
+static __attribute__((noinline)) size_t remove_many_unlisted(
+    calyx_filter *f, const struct key_list *keys, bool *found) {
+    size_t total = 0;
+    for (size_t i = 0; i < keys->n; i++) {
+        uint64_t buffer;
+        const uint64_t hash = *hash_keys(f, keys, i, 1, &buffer);
+        const enum removal became =
+            is_key_listed(f, keys, i, hash) ? KEY_ABSENT : remove_hash(f, hash);
+        if (found) found[i] = became != KEY_ABSENT;
+        total += became == KEY_REMOVED;
+    }
+    return total;
+}
+
 static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
                                 bool *found, size_t *removed) {
     if (removed) *removed = 0;
@@ -460,6 +543,11 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
     if (f->read_only) return CALYX_READ_ONLY;
     struct part *p = newest_of(f);
     size_t total = 0;
+    if (f->allowed && !keys->hashes) {
+        total = remove_many_unlisted(f, keys, found);
+        if (removed) *removed = total;
+        return CALYX_OK;
+    }
     struct hash_window w;
     open_window(f, keys, &w, false);
     while (w.batch.n > 0) {

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "filter/allow_list.h"
 #include "filter/segments.h"
 
 /* ---- Fold ---------------------------------------------------------------- */
@@ -87,6 +88,7 @@ static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
     calyx_status status = allocate_head(head, &made);
     if (status == CALYX_OK) status = copy_parts(made, f, p, factor);
     if (status == CALYX_OK) status = copy_texts(made, f);
+    if (status == CALYX_OK) status = copy_list(made, f);
     if (status != CALYX_OK)
         fail(why, status, "no memory for another %s filter", head->kind->name);
     else
@@ -140,7 +142,17 @@ calyx_status calyx_new_like(const calyx_filter *f, calyx_filter **out,
                             calyx_error *why) {
     const struct part *first = newest_of(f);
     while (first->older) first = first->older;
-    return make_empty(f, first, out, why);
+    calyx_filter *made;
+    const calyx_status status = make_empty(f, first, &made, why);
+    if (status != CALYX_OK) return status;
+    /* A key that is not in `f` is not in an empty filter either, and its bits
+     * may be set again. */
+    if (copy_list(made, f) == CALYX_OK) {
+        *out = made;
+        return CALYX_OK;
+    }
+    calyx_free(made);
+    return fail(why, CALYX_NO_MEMORY, "no memory for an allow list");
 }
 
 calyx_status calyx_new_alike(const calyx_filter *f, calyx_filter **out,

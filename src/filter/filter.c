@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "filter/allow_list.h"
 #include "filter/segments.h"
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -179,6 +180,7 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
     if (f->table) give(&memory, f->table, sizeof *f->table);
     drop_properties(f);
+    drop_list(f);
     give(&memory, f, sizeof *f);
     return status;
 }
@@ -199,6 +201,7 @@ void give_structs(calyx_filter *f) {
 calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
     if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
     move_properties(f, move, context);
+    move_list(f, move, context);
     for (struct part **p = &f->newest; *p; p = &(*p)->older) {
         const size_t size = (size_t)body_bytes(f->kind, &(*p)->shape);
         *p = move(context, *p, sizeof **p);
@@ -218,7 +221,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
         bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
-    return bytes;
+    return bytes + list_memory_bytes(f);
 }
 
 /* The bits of an image only ever come to be set; that is what makes them safe
@@ -354,6 +357,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         .concurrent = f->concurrent,
         .read_only = f->read_only,
         .can = f->kind->can,
+        .allowed = listed_keys(f),
     };
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);

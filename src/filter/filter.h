@@ -65,6 +65,7 @@ struct calyx_filter {
     uint8_t live_slot; /* in a calyx_live, if it is in one */
     char *comment;     /* COMMENT_BYTES of memory, or NULL */
     struct properties *properties; /* or NULL */
+    struct allow_list *allowed;    /* or NULL; see allow_list.h */
 
     /* A filter whose bodies are part of a larger piece of memory, lent to it.
      * Who lent them takes them back by `release`. */

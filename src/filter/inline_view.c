@@ -6,10 +6,12 @@
 #include "kind/line.h"
 
 /* Inlined code makes no checks per key. So the filter must have one part, and
- * memory that only its owner changes; to add, also no limit. */
+ * memory that only its owner changes, and no allow list; to add, also no limit.
+ */
 static bool can_inline_lookups(const calyx_filter *f) {
     return f->kind == &kind_line && f->hash->is_xxh3 && f->growth == 0 &&
-           !newest_of(f)->older && !f->image && f->kernel->level != CPU_SCALAR;
+           !newest_of(f)->older && !f->image && !f->allowed &&
+           f->kernel->level != CPU_SCALAR;
 }
 
 static bool can_inline_adds(const calyx_filter *f) {

@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/filter.h"
+#include "filter/allow_list.h"
 
 /* ---- Do they fit? -------------------------------------------------------- */
 
@@ -123,7 +123,7 @@ calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
      * where add has put it. */
     if (is_counting(f) && newest_of(f)->older)
         return fail_grown(why, "merging what counts");
-    return CALYX_OK;
+    return check_lists(f, other, why);
 }
 
 calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
@@ -146,6 +146,8 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
     struct part *const p = newest_of(f);
     const struct part *q = newest_of(other);
     while (q->older) q = q->older; /* the other may just have grown */
+    const calyx_status lists = intersect_lists(f, other, why);
+    if (lists != CALYX_OK) return lists;
     if (is_counting(f))
         join(f->kind, p, q, 0, p->shape.blocks, LEAST);
     else
@@ -248,6 +250,9 @@ calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
     const bool counts = is_counting(f);
     if (counts && (newest_of(f)->older || newest_of(other)->older))
         return fail_grown(why, "merging what counts");
+    /* While `f` still answers without the other. */
+    if (at->at == 0) status = unite_lists(f, other, why);
+    if (status != CALYX_OK) return status;
 
     const uint64_t block = f->kind->block_bits / 8; /* of those that count */
     if (counts && f != other)

@@ -10,6 +10,7 @@
 #include "filter/single.h"
 
 #include "base/compiler.h"
+#include "filter/allow_list.h"
 #include "filter/segments.h"
 #include "hash/xxh3.h"
 
@@ -113,6 +114,57 @@ enum removal remove_hash(calyx_filter *f, uint64_t hash) {
     return became;
 }
 
+/* ---- With an allow list -------------------------------------------------- */
+
+/* noinline: filters without a list, nearly all, need no stack frame. */
+static __attribute__((noinline)) bool has_unlisted(const calyx_filter *f,
+                                                   uint64_t hash,
+                                                   const void *key,
+                                                   size_t size) {
+    return has_hash(f, hash) && !is_listed(f, hash, key, size);
+}
+
+/* A key that was on the list was not in the filter, whatever its bits say. */
+bool leave_list(calyx_filter *f, uint64_t hash, const void *key, size_t size,
+                bool was_fresh) {
+    if (!drop_listed(f, hash, key, size) || was_fresh) return was_fresh;
+    if (!is_counting(f)) count_items(f, newest_of(f), 0, 1);
+    return true;
+}
+
+static __attribute__((noinline)) calyx_status add_listed(
+    calyx_filter *f, uint64_t hash, const void *key, size_t size, bool *fresh) {
+    const calyx_status status = add_hash(f, hash, fresh);
+    if (status == CALYX_OK) *fresh = leave_list(f, hash, key, size, *fresh);
+    return status;
+}
+
+/* The bytes of a number, as a key. */
+struct number_key {
+    uint8_t bytes[8];
+};
+
+static struct number_key key_of_number(uint64_t number) {
+    struct number_key key;
+    store64(key.bytes, number);
+    return key;
+}
+
+static __attribute__((noinline)) bool has_unlisted_number(const calyx_filter *f,
+                                                          uint64_t hash,
+                                                          uint64_t number) {
+    const struct number_key key = key_of_number(number);
+    return has_unlisted(f, hash, key.bytes, sizeof key.bytes);
+}
+
+static __attribute__((noinline)) calyx_status add_listed_number(calyx_filter *f,
+                                                                uint64_t hash,
+                                                                uint64_t number,
+                                                                bool *fresh) {
+    const struct number_key key = key_of_number(number);
+    return add_listed(f, hash, key.bytes, sizeof key.bytes, fresh);
+}
+
 /* ---- The public calls ---------------------------------------------------- */
 
 uint64_t calyx_hash(const calyx_filter *f, const void *key, size_t size) {
@@ -132,28 +184,38 @@ static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
 /* noinline: the path of xxh3 needs no stack frame without it. */
 static __attribute__((noinline)) bool has_number(const calyx_filter *f,
                                                  uint64_t number) {
-    return has_hash(f, f->hash->number(&f->secret, number));
+    const uint64_t hash = f->hash->number(&f->secret, number);
+    if (f->allowed) return has_unlisted_number(f, hash, number);
+    return has_hash(f, hash);
 }
 
 bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
-    return has_hash(f, calyx_hash(f, key, size));
+    const uint64_t hash = calyx_hash(f, key, size);
+    if (f->allowed) return has_unlisted(f, hash, key, size);
+    return has_hash(f, hash);
 }
 
 bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
-    if (!is_xxh3(f)) return has_number(f, number);
+    if (!is_xxh3(f) || f->allowed) return has_number(f, number);
     return has_hash(f, xxh3_of_number(number, f->secret.seed));
 }
 
 NO_CANARY calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
                                  bool *fresh) {
     bool ignored;
-    return add_hash(f, calyx_hash(f, key, size), fresh ? fresh : &ignored);
+    const uint64_t hash = calyx_hash(f, key, size);
+    if (!fresh) fresh = &ignored;
+    if (f->allowed) return add_listed(f, hash, key, size, fresh);
+    return add_hash(f, hash, fresh);
 }
 
 NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
                                      bool *fresh) {
     bool ignored;
-    return add_hash(f, hash_number(f, number), fresh ? fresh : &ignored);
+    const uint64_t hash = hash_number(f, number);
+    if (!fresh) fresh = &ignored;
+    if (f->allowed) return add_listed_number(f, hash, number, fresh);
+    return add_hash(f, hash, fresh);
 }
 
 calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash, bool *found) {
@@ -191,22 +253,36 @@ bool calyx_has_hash(const calyx_filter *f, uint64_t hash) {
 NO_CANARY calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash,
                                       bool *fresh) {
     bool ignored;
-    return add_hash(f, hash, fresh ? fresh : &ignored);
+    if (!fresh) fresh = &ignored;
+    if (f->allowed) return add_listed(f, hash, NULL, 0, fresh);
+    return add_hash(f, hash, fresh);
 }
 
+/* A key on the list is not in the filter: its bits are those of other keys. */
 calyx_status calyx_remove(calyx_filter *f, const void *key, size_t size,
                           bool *found) {
-    return calyx_remove_hash(f, calyx_hash(f, key, size), found);
+    const uint64_t hash = calyx_hash(f, key, size);
+    if (!f->allowed || !is_counting(f) || f->read_only ||
+        !is_listed(f, hash, key, size))
+        return calyx_remove_hash(f, hash, found);
+    if (found) *found = false;
+    return CALYX_OK;
 }
 
 calyx_status calyx_remove_u64(calyx_filter *f, uint64_t number, bool *found) {
-    return calyx_remove_hash(f, hash_number(f, number), found);
+    if (!f->allowed) return calyx_remove_hash(f, hash_number(f, number), found);
+    const struct number_key key = key_of_number(number);
+    return calyx_remove(f, key.bytes, sizeof key.bytes, found);
 }
 
 uint32_t calyx_count(const calyx_filter *f, const void *key, size_t size) {
-    return calyx_count_hash(f, calyx_hash(f, key, size));
+    const uint64_t hash = calyx_hash(f, key, size);
+    if (f->allowed && is_listed(f, hash, key, size)) return 0;
+    return calyx_count_hash(f, hash);
 }
 
 uint32_t calyx_count_u64(const calyx_filter *f, uint64_t number) {
-    return calyx_count_hash(f, hash_number(f, number));
+    if (!f->allowed) return calyx_count_hash(f, hash_number(f, number));
+    const struct number_key key = key_of_number(number);
+    return calyx_count(f, key.bytes, sizeof key.bytes);
 }

@@ -94,4 +94,9 @@ calyx_status add_hash_general(calyx_filter *f, uint64_t hash, bool *fresh);
 
 enum removal remove_hash(calyx_filter *f, uint64_t hash);
 
+/* After a hash was added to a filter with an allow list: take its keys off the
+ * list. Was the key, which may be NULL, fresh? */
+bool leave_list(calyx_filter *f, uint64_t hash, const void *key, size_t size,
+                bool was_fresh);
+
 #endif

@@ -32,6 +32,10 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 calyx_status set_texts(calyx_filter *f, const struct description *d,
                        calyx_error *why);
 
+/* Give it the allow list, of the description's bytes, after checking them. */
+calyx_status set_list(calyx_filter *f, const struct description *d,
+                      const uint8_t *list, calyx_error *why);
+
 /* Has the whole the size that its header says? */
 calyx_status check_size(const struct description *d, uint64_t size,
                         calyx_error *why);

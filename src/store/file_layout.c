@@ -18,6 +18,7 @@ struct calyx_layout {
     struct state state; /* generation 0: no slot was sound */
     const uint8_t *tables;
     bool lacks_key; /* the hash needs a secret key, which was not given */
+    const uint8_t *list; /* the allow list, once it was checked */
 };
 
 static calyx_status check_first(const void *bytes, size_t size,
@@ -93,6 +94,7 @@ void calyx_layout_describe(const calyx_layout *l, const uint64_t *set,
     info->kernel = "";
     info->huge_pages = false;
     info->read_only = true;
+    if (l->list) info->allowed = encoded_list_keys(l->list, l->d.list_bytes);
 }
 
 bool calyx_layout_part(const calyx_layout *l, uint32_t number,
@@ -115,6 +117,15 @@ bool calyx_layout_section(const calyx_layout *l, uint32_t index,
     const struct file_layout *const at = &l->d.layout;
     const uint32_t parts = l->d.parts;
     *section = (calyx_section){0};
+    const bool has_list = l->d.list_bytes > 0;
+    if (has_list && index == 1) {
+        *section = (calyx_section){.type = CALYX_SECTION_ALLOW,
+                                   .at = list_at(&l->d),
+                                   .bytes = l->d.list_bytes,
+                                   .step = l->d.list_bytes};
+        return true;
+    }
+    if (has_list && index > 1) index--; /* among the others */
     if (index == 0)
         *section = (calyx_section){.type = CALYX_SECTION_HEADER,
                                    .bytes = at->header_bytes};
@@ -162,6 +173,13 @@ static calyx_status keep_tables(calyx_layout *l, const uint8_t *tables,
     l->tables = tables;
     return l->state.sealed ? CALYX_OK
                            : fail(why, CALYX_UNSEALED, "the file is open");
+}
+
+static calyx_status keep_list(calyx_layout *l, const uint8_t *list,
+                              calyx_error *why) {
+    const calyx_status status = check_list(&l->d, list, why);
+    if (status == CALYX_OK) l->list = list;
+    return status;
 }
 
 /* Is any bit set of those from `first` to `end`, numbers in the body, in these
@@ -217,6 +235,7 @@ calyx_status calyx_layout_check(calyx_layout *l, uint32_t index, uint64_t from,
             return check_body(l, s.number, from, bytes, size, why);
         case CALYX_SECTION_TABLES: return keep_tables(l, bytes, size, why);
         case CALYX_SECTION_SLOT: return keep_slot(l, s.number, bytes, why);
+        case CALYX_SECTION_ALLOW: return keep_list(l, bytes, why);
         default: return CALYX_OK; /* the header was checked first */
     }
 }
@@ -269,4 +288,8 @@ bool calyx_layout_continues(const calyx_layout *l, uint32_t part, uint64_t hash,
     if (!layers) return !calyx_layout_has(l, part, hash, lines);
     return layers->is_bumped_in_copies(&l->d.part[part].shape,
                                        hash_in_part(l, part, hash), lines);
+}
+
+bool calyx_layout_allows(const calyx_layout *l, const void *key, size_t size) {
+    return l->list && is_in_encoded_list(l->list, l->d.list_bytes, key, size);
 }

@@ -49,8 +49,9 @@ static const uint8_t magic[8] = {0x89, 'C', 'L', 'X', '\r', '\n', 0x1A, '\n'};
 static const uint32_t VERSION = 1;
 static const uint32_t BYTE_ORDER_WORD = 0x0A0B0C0D;
 
-/* Features that a reader must understand, or may ignore. None so far. */
-static const uint32_t MUST_KNOWN = 0;
+/* Features that a reader must understand. A program that does not know the
+ * allow list could add a key of it, and leave it there. */
+enum { MUST_LIST = 1, MUST_KNOWN = MUST_LIST };
 
 enum { STRICT = 1 }; /* flags */
 
@@ -73,7 +74,9 @@ enum {
     AT_PARTS = 80,
     AT_COMMENT_BYTES = 84,
     AT_RECORDS_BYTES = 88,
-    AT_RESERVED = 92
+    AT_LIST_BYTES = 92,
+    AT_LIST_SUM = 96,
+    AT_RESERVED = 104
 };
 
 /* Places in the record of a part. */
@@ -136,7 +139,8 @@ static void lay_out(struct description *d, uint32_t alignment) {
                           sizeof(uint64_t);
     l->alignment = alignment;
     l->header_bytes = (uint32_t)round_up(used, alignment);
-    uint64_t at = l->header_bytes;
+    uint64_t at =
+        round_up((uint64_t)l->header_bytes + d->list_bytes, alignment);
     l->tables_bytes = 0;
     for (uint32_t i = 0; i < d->parts; i++) {
         l->body_at[i] = at;
@@ -178,8 +182,16 @@ bool describe_filter(const calyx_filter *f, uint32_t alignment,
         memcpy(d->records, f->properties->records, d->records_bytes);
     }
     d->hash_check = hash_check(f->hash, &f->secret);
+    d->list_bytes = encoded_list_bytes(f);
     lay_out(d, alignment);
     return true;
+}
+
+void describe_list(struct description *d, const uint8_t *list, uint32_t bytes) {
+    d->list = list;
+    d->list_bytes = bytes;
+    d->list_sum = bytes ? checksum(list, bytes, 0) : 0;
+    lay_out(d, d->layout.alignment);
 }
 
 void store_header(struct description *d, uint8_t *h) {
@@ -201,6 +213,9 @@ void store_header(struct description *d, uint8_t *h) {
     store32(h + AT_PARTS, d->parts);
     store32(h + AT_COMMENT_BYTES, (uint32_t)strlen(d->comment));
     store32(h + AT_RECORDS_BYTES, d->records_bytes);
+    store32(h + AT_MUST, d->list_bytes ? MUST_LIST : 0);
+    store32(h + AT_LIST_BYTES, d->list_bytes);
+    store64(h + AT_LIST_SUM, d->list_sum);
 
     uint8_t *record = h + FIXED_BYTES;
     for (uint32_t i = 0; i < d->parts; i++, record += RECORD_BYTES) {
@@ -260,10 +275,10 @@ calyx_status check_start(const uint8_t start[FIXED_BYTES],
                     "it is of format version %u; this library reads version %u",
                     version, VERSION);
     const uint32_t must = load32(start + AT_MUST);
-    if (must & ~MUST_KNOWN)
+    if (must & ~(uint32_t)MUST_KNOWN)
         return fail(why, CALYX_TOO_NEW,
                     "it needs features (mask %#x) that this library lacks",
-                    must & ~MUST_KNOWN);
+                    must & ~(uint32_t)MUST_KNOWN);
     const uint32_t size = load32(start + AT_HEADER_BYTES);
     if (size < FIXED_BYTES + RECORD_BYTES + sizeof(uint64_t) ||
         size > MOST_HEADER)
@@ -358,6 +373,23 @@ static calyx_status check_layout(const uint8_t *header, struct description *d,
     return CALYX_OK;
 }
 
+/* Of what the header says of it. */
+static bool has_sound_list(const uint8_t *h, const struct description *d) {
+    const bool has_list = load32(h + AT_MUST) & MUST_LIST;
+    return has_list ? d->list_bytes > 0 && d->list_bytes <= CALYX_ALLOW_MOST
+                    : d->list_bytes == 0 && d->list_sum == 0;
+}
+
+calyx_status check_list(const struct description *d, const uint8_t *list,
+                        calyx_error *why) {
+    if (d->list_bytes == 0) return CALYX_OK;
+    if (checksum(list, d->list_bytes, 0) != d->list_sum)
+        return damaged(why, "the allow list does not match its checksum");
+    if (!is_encoded_list(list, d->list_bytes))
+        return damaged(why, "the keys of the allow list make no sense");
+    return CALYX_OK;
+}
+
 calyx_status check_header(const uint8_t *h, struct description *d,
                           calyx_error *why) {
     *d = (struct description){0};
@@ -381,6 +413,8 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     const uint32_t comment_bytes = load32(h + AT_COMMENT_BYTES);
     d->parts = load32(h + AT_PARTS);
     d->records_bytes = load32(h + AT_RECORDS_BYTES);
+    d->list_bytes = load32(h + AT_LIST_BYTES);
+    d->list_sum = load64(h + AT_LIST_SUM);
     d->head.strict = flags & STRICT;
     d->head.secret.seed = load64(h + AT_SEED);
     d->hash_check = load64(h + AT_HASH_CHECK);
@@ -390,7 +424,7 @@ calyx_status check_header(const uint8_t *h, struct description *d,
         flags & ~(uint32_t)STRICT ||
         (d->head.hash->keyed && d->head.secret.seed) || !is_rate(d->head.fpr) ||
         !is_growth(d->head.growth) || comment_bytes >= COMMENT_BYTES ||
-        d->records_bytes > PROPERTIES_BYTES ||
+        d->records_bytes > PROPERTIES_BYTES || !has_sound_list(h, d) ||
         !all_zero(h + AT_RESERVED, FIXED_BYTES - AT_RESERVED))
         return damaged(why, "the numbers of the header make no sense");
     const struct construction *const layers = d->head.kind->construction;

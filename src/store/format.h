@@ -3,9 +3,10 @@
  * number that comes from outside is checked in format.c, and nothing behind it
  * checks again. doc/FORMAT.md describes the bytes.
  *
- *     header | body | body | ... | tables | trailer
+ *     header | allow list | body | body | ... | tables | trailer
  *
- * The header says what the filter is and is never changed. Bodies follow, the
+ * The header says what the filter is and is never changed, nor is the allow
+ * list, which most filters lack. Bodies follow, the
  * oldest part first; then a checksum for each 64 KiB of each body; then two
  * slots, of which the valid one with the higher generation has the state of
  * the rest. A filter that is changed in place writes the slots in turn, so that
@@ -14,7 +15,7 @@
 #ifndef CALYX_FORMAT_H
 #define CALYX_FORMAT_H
 
-#include "filter/filter.h"
+#include "filter/allow_list.h"
 
 enum {
     FIXED_BYTES = 128,  /* of the header, before the parts  */
@@ -54,6 +55,9 @@ struct description {
     char comment[COMMENT_BYTES];
     uint32_t records_bytes; /* of properties and the like, behind it  */
     uint8_t records[PROPERTIES_BYTES];
+    const uint8_t *list; /* the allow list, to be written         */
+    uint32_t list_bytes; /* 0: there is none                      */
+    uint64_t list_sum;   /* its checksum                          */
     uint64_t hash_check;
     uint64_t header_sum; /* the header's checksum                 */
     struct file_layout layout;
@@ -69,9 +73,12 @@ struct state {
     uint64_t tables_sum;   /* checksum of all tables         */
 };
 
-/* What a filter would be written as; false if it has too many parts. */
+/* What a filter would be written as; false if it has too many parts. The
+ * checksum of the allow list is left out. */
 bool describe_filter(const calyx_filter *f, uint32_t alignment,
                      struct description *d);
+/* The same with this allow list, which the filter may have shortened since. */
+void describe_list(struct description *d, const uint8_t *list, uint32_t bytes);
 /* Also notes its checksum, which the slots need. */
 void store_header(struct description *d, uint8_t *header);
 void store_slot(const struct description *d, const struct state *state,
@@ -83,6 +90,9 @@ calyx_status check_start(const uint8_t start[FIXED_BYTES],
 /* A whole header. */
 calyx_status check_header(const uint8_t *header, struct description *d,
                           calyx_error *why);
+/* The bytes of the allow list. */
+calyx_status check_list(const struct description *d, const uint8_t *list,
+                        calyx_error *why);
 /* One slot: false, and the state stays, unless it is sound and newer. */
 bool check_slot(const struct description *d, int number, const uint8_t *slot,
                 struct state *state);
@@ -106,6 +116,11 @@ uint64_t range_sum_shared(const void *bytes, size_t size, uint64_t number);
  * *number on. */
 void sum_chunk(const uint8_t *chunk, size_t size, uint8_t *tables,
                uint64_t *number);
+
+/* Where the allow list is, if there is one. */
+static inline uint64_t list_at(const struct description *d) {
+    return d->layout.header_bytes;
+}
 
 static inline size_t chunk_size(uint64_t left) {
     return left < CHUNK ? (size_t)left : CHUNK;

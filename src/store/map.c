@@ -355,6 +355,12 @@ static calyx_status check_writable(const calyx_filter *f, const char *path,
                     "remove or move would not survive a crash; load and save "
                     "it",
                     path, f->kind->name);
+    if (f->allowed)
+        return fail(why, CALYX_CANNOT,
+                    "%.100s: it cannot be changed in place: it has an allow "
+                    "list, which a key leaves when it is added; load and save "
+                    "it",
+                    path);
     if (image->state.generation >= LAST_GENERATION)
         return fail(why, CALYX_CANNOT,
                     "%.100s: it cannot be changed in place: its generation is "

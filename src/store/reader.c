@@ -170,6 +170,28 @@ static calyx_status get_parts(struct reader *reader, calyx_filter *f,
     return status;
 }
 
+calyx_status set_list(calyx_filter *f, const struct description *d,
+                      const uint8_t *list, calyx_error *why) {
+    const calyx_status status = check_list(d, list, why);
+    if (status != CALYX_OK) return status;
+    if (decode_list(f, list, d->list_bytes) == CALYX_OK) return CALYX_OK;
+    return fail(why, CALYX_NO_MEMORY, "no memory for the allow list");
+}
+
+static calyx_status get_list(struct reader *reader, calyx_filter *f,
+                             const struct description *d, calyx_error *why) {
+    const calyx_memory *const memory = &f->memory;
+    if (!d->list_bytes) return CALYX_OK;
+    uint8_t *const list =
+        memory->allocate(memory->context, d->list_bytes, sizeof(uint64_t));
+    if (!list)
+        return fail(why, CALYX_NO_MEMORY, "no memory to read the allow list");
+    calyx_status status = get_bytes(reader, list, d->list_bytes, why);
+    if (status == CALYX_OK) status = set_list(f, d, list, why);
+    memory->release(memory->context, list, d->list_bytes);
+    return status;
+}
+
 calyx_status set_texts(calyx_filter *f, const struct description *d,
                        calyx_error *why) {
     calyx_status status =
@@ -196,6 +218,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
     calyx_filter *f = NULL;
     if (!tables || allocate_head(&d.head, &f) != CALYX_OK)
         status = fail(why, CALYX_NO_MEMORY, "no memory to read a filter");
+    if (status == CALYX_OK) status = get_list(&reader, f, &d, why);
     if (status == CALYX_OK)
         status = get_parts(&reader, f, &d, tables, state, why);
     if (status == CALYX_OK) status = check_tails(f, why);

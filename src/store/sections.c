@@ -12,46 +12,76 @@
 
 /* ---- The head ------------------------------------------------------------ */
 
+/* The header, and the allow list up to where the bodies begin. */
+static size_t head_bytes(const struct description *d) {
+    return (size_t)d->layout.body_at[0];
+}
+
 size_t calyx_head_size(const calyx_filter *f) {
     struct description d;
-    return describe_filter(f, LINE_ALIGNED, &d) ? d.layout.header_bytes : 0;
+    return describe_filter(f, LINE_ALIGNED, &d) ? head_bytes(&d) : 0;
+}
+
+static calyx_status store_head(struct description *d,
+                               const struct encoded_list *list, uint8_t *buffer,
+                               size_t size, calyx_error *why) {
+    describe_list(d, list->bytes, list->size);
+    if (size != head_bytes(d))
+        return fail(why, CALYX_BAD_ARGUMENT,
+                    "the buffer has %llu bytes; the head takes %llu",
+                    (unsigned long long)size,
+                    (unsigned long long)head_bytes(d));
+    uint8_t header[MOST_HEADER];
+    store_header(d, header);
+    memset(buffer, 0, size);
+    memcpy(buffer, header, d->layout.header_bytes);
+    if (list->size) memcpy(buffer + list_at(d), list->bytes, list->size);
+    return CALYX_OK;
 }
 
 calyx_status calyx_encode_head(const calyx_filter *f, void *buffer, size_t size,
                                calyx_error *why) {
     struct description d;
-    const calyx_status whole = check_whole(f, why);
-    if (whole != CALYX_OK) return whole;
+    struct encoded_list list;
+    calyx_status status = check_whole(f, why);
+    if (status != CALYX_OK) return status;
     if (!describe_filter(f, LINE_ALIGNED, &d))
         return fail(why, CALYX_CANNOT,
                     "%u parts are more than the %d of a head", d.parts,
                     MOST_PARTS);
-    if (size != d.layout.header_bytes)
-        return fail(why, CALYX_BAD_ARGUMENT,
-                    "the buffer has %llu bytes; the head takes %u",
-                    (unsigned long long)size, d.layout.header_bytes);
-    uint8_t header[MOST_HEADER];
-    store_header(&d, header);
-    memcpy(buffer, header, size);
-    return CALYX_OK;
+    status = encode_list(f, &list, why);
+    if (status == CALYX_OK) status = store_head(&d, &list, buffer, size, why);
+    release_encoded_list(f, &list);
+    return status;
 }
 
-static calyx_status check_head(const void *bytes, size_t size,
+static calyx_status check_head_size(size_t size, uint64_t wanted,
+                                    calyx_error *why) {
+    if (size == wanted) return CALYX_OK;
+    return fail(why, CALYX_DAMAGED,
+                "damaged: the head should be %llu bytes long, and is %llu",
+                (unsigned long long)wanted, (unsigned long long)size);
+}
+
+static calyx_status check_head(const uint8_t *bytes, size_t size,
                                struct description *d, calyx_error *why) {
-    uint8_t header[MOST_HEADER] = {0};
     uint32_t header_bytes;
-    if (size < FIXED_BYTES || size > sizeof header)
+    if (size < FIXED_BYTES)
         return fail(why, CALYX_DAMAGED,
                     "not the head of a calyx filter: it has %llu bytes",
                     (unsigned long long)size);
-    memcpy(header, bytes, size);
-    const calyx_status status = check_start(header, &header_bytes, why);
-    if (status != CALYX_OK) return status;
-    if (size != header_bytes)
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: the head should be %u bytes long, and is %llu",
-                    header_bytes, (unsigned long long)size);
-    return check_header(header, d, why);
+    calyx_status status = check_start(bytes, &header_bytes, why);
+    if (status == CALYX_OK && size < header_bytes)
+        status = check_head_size(size, header_bytes, why);
+    if (status == CALYX_OK) status = check_header(bytes, d, why);
+    if (status == CALYX_OK) status = check_head_size(size, head_bytes(d), why);
+    for (uint64_t i = status == CALYX_OK ? list_at(d) + d->list_bytes : size;
+         i < size; i++)
+        if (bytes[i])
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: byte %llu is not 0, as it should be",
+                        (unsigned long long)i);
+    return status;
 }
 
 calyx_status calyx_decode_head(const void *bytes, size_t size,
@@ -65,6 +95,8 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
     if (allocate_head(&d.head, &f) != CALYX_OK)
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
     status = set_texts(f, &d, why);
+    if (status == CALYX_OK)
+        status = set_list(f, &d, (const uint8_t *)bytes + list_at(&d), why);
     for (uint32_t i = 0; i < d.parts && status == CALYX_OK; i++)
         if (allocate_part(f, &d.part[i]) != CALYX_OK)
             status = fail(why, CALYX_NO_MEMORY,

@@ -74,6 +74,8 @@ calyx_status view_image(uint8_t *base, uint64_t size,
         return fail(why, CALYX_NO_MEMORY, "no memory to open a filter");
     }
     status = set_texts(f, &image.d, why);
+    if (status == CALYX_OK)
+        status = set_list(f, &image.d, image.base + list_at(&image.d), why);
     f->image = memcpy(copy, &image, sizeof image);
     f->release = drop_image;
     const calyx_verification when = how ? how->verify : CALYX_VERIFY_LAZY;
@@ -118,7 +120,8 @@ static calyx_status check_gap(const struct image *image, uint64_t from,
 /* Between the sections, and around the slots, there are zeros. */
 static calyx_status check_gaps(const struct image *image, calyx_error *why) {
     const struct file_layout *l = &image->d.layout;
-    calyx_status status = CALYX_OK;
+    calyx_status status = check_gap(
+        image, list_at(&image->d) + image->d.list_bytes, l->body_at[0], why);
     for (uint32_t i = 0; i < image->d.parts && status == CALYX_OK; i++) {
         const uint64_t next =
             i + 1 < image->d.parts ? l->body_at[i + 1] : l->tables_at;
@@ -146,7 +149,9 @@ static calyx_status verify_sums(const calyx_filter *f,
             state->tables_sum)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the table of checksums does not match its own");
-    const calyx_status status = verify_all_ranges(f, why);
+    calyx_status status = verify_all_ranges(f, why);
+    if (status == CALYX_OK)
+        status = check_list(&image->d, image->base + list_at(&image->d), why);
     return status == CALYX_OK ? check_gaps(image, why) : status;
 }
 

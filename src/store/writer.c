@@ -88,6 +88,7 @@ calyx_status write_described(const calyx_filter *f, struct description *d,
     uint8_t header[MOST_HEADER];
     store_header(d, header);
     put_bytes(&writer, header, l->header_bytes);
+    put_bytes(&writer, d->list, d->list_bytes);
     uint64_t number = 0;
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < d->parts && !writer.broken && status == CALYX_OK;
@@ -122,23 +123,31 @@ calyx_status write_described(const calyx_filter *f, struct description *d,
 }
 
 /* Describes the filter after check_whole, which may correct the number of
- * keys. */
+ * keys. The list is to be released. */
 static calyx_status describe(const calyx_filter *f, uint32_t alignment,
-                             struct description *d, calyx_error *why) {
+                             struct description *d, struct encoded_list *list,
+                             calyx_error *why) {
+    *list = (struct encoded_list){0};
     const calyx_status whole = check_whole(f, why);
     if (whole != CALYX_OK) return whole;
-    if (describe_filter(f, alignment, d)) return CALYX_OK;
-    return fail(why, CALYX_CANNOT, "%u parts are more than the %d of a file",
-                d->parts, MOST_PARTS);
+    if (!describe_filter(f, alignment, d))
+        return fail(why, CALYX_CANNOT,
+                    "%u parts are more than the %d of a file", d->parts,
+                    MOST_PARTS);
+    const calyx_status status = encode_list(f, list, why);
+    if (status == CALYX_OK) describe_list(d, list->bytes, list->size);
+    return status;
 }
 
 calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
                           calyx_put *put, void *context, calyx_error *why) {
     struct description d;
+    struct encoded_list list;
     lock_table(f);
-    calyx_status status = describe(f, alignment, &d, why);
+    calyx_status status = describe(f, alignment, &d, &list, why);
     if (status == CALYX_OK)
         status = write_described(f, &d, NULL, put, context, why);
+    release_encoded_list(f, &list);
     unlock_table(f);
     return status;
 }
@@ -166,9 +175,10 @@ static bool put_in_memory(void *context, const void *bytes, size_t size) {
 calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
                           calyx_error *why) {
     struct description d;
+    struct encoded_list list;
     uint8_t *at = buffer;
     lock_table(f);
-    calyx_status status = describe(f, LINE_ALIGNED, &d, why);
+    calyx_status status = describe(f, LINE_ALIGNED, &d, &list, why);
     if (status == CALYX_OK && size != d.layout.file_bytes)
         status = fail(why, CALYX_BAD_ARGUMENT,
                       "the buffer has %llu bytes; the filter takes %llu",
@@ -176,6 +186,7 @@ calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
                       (unsigned long long)d.layout.file_bytes);
     if (status == CALYX_OK)
         status = write_described(f, &d, NULL, put_in_memory, &at, why);
+    release_encoded_list(f, &list);
     unlock_table(f);
     return status;
 }

@@ -31,6 +31,7 @@ enum {
     OPEN = 8,      /* was changed in place, and left so                */
     RESEALED = 16, /* was changed in place, and sealed again           */
     FULL = 32,     /* takes no more keys                               */
+    ALLOWS = 64,   /* has its false positives on an allow list         */
 };
 
 struct recipe {
@@ -76,6 +77,14 @@ static const struct recipe recipes[] = {
     {"line-grown-saved", {.growth = 2, .capacity = 10}, 60, SAVED, NULL},
     {"line-open", {.capacity = 100}, 50, SAVED | OPEN, "crashed once"},
     {"line-resealed", {.capacity = 100}, 50, SAVED | RESEALED, NULL},
+
+    {"line-allow", {.bits = 512, .fpr = .5}, 200, ALLOWS, "exceptions"},
+    {"line-allow-saved", {.bits = 512, .fpr = .4}, 150, SAVED | ALLOWS, NULL},
+    {"line-allow-siphash",
+     {.hash = "siphash", .key = secret, .growth = 2, .fpr = .7},
+     1500,
+     ALLOWS,
+     NULL},
 
     {"line2-saved", {.kind = "line2", .capacity = 100}, 100, SAVED, NULL},
     {"line2-encoded", {.kind = "line2", .fpr = .001}, 100, 0, "light"},
@@ -349,6 +358,21 @@ static calyx_filter *build_filter(const struct recipe *r) {
     return f;
 }
 
+/* Absent keys: those that print_absent_keys looks for. */
+static struct key absent_key(unsigned i) {
+    return i % 2 ? bytes_key(8, 1000 + i) : text_key("tulip", i);
+}
+
+static void allow_false_positives(const struct recipe *r, calyx_filter *f) {
+    calyx_error why;
+    for (unsigned i = 0; i < ABSENT; i++) {
+        const struct key key = absent_key(i);
+        if (calyx_has(f, key.bytes, key.size))
+            check(r, calyx_allow(f, key.bytes, key.size, NULL, &why), &why);
+    }
+    check(r, calyx_allow(f, "tulip", 5, NULL, &why), &why);
+}
+
 static calyx_filter *make_filter(const struct recipe *r) {
     if (r->want.kind && calyx_kind_can(r->want.kind) & CALYX_CAN_STATIC)
         return build_filter(r);
@@ -356,6 +380,7 @@ static calyx_filter *make_filter(const struct recipe *r) {
     calyx_error why;
     check(r, calyx_new(&r->want, &f, &why), &why);
     fill(r, f);
+    if (r->special & ALLOWS) allow_false_positives(r, f);
     check(r, calyx_set_comment(f, r->comment ? r->comment : ""), NULL);
     return f;
 }
@@ -466,6 +491,8 @@ static void print_facts(const struct recipe *r, const calyx_filter *f,
     fprintf(to, "alignment %d\nsealed %d\nchanged %d\ncomment %s\n",
             r->special & SAVED ? 4096 : 64, !(r->special & OPEN),
             (r->special & (OPEN | RESEALED)) != 0, calyx_comment(f));
+    if (info.allowed)
+        fprintf(to, "allowed %llu\n", (unsigned long long)info.allowed);
 }
 
 static void print_answer(const struct recipe *r, const calyx_filter *f,
@@ -480,8 +507,7 @@ static void print_answer(const struct recipe *r, const calyx_filter *f,
 
 static void print_absent_keys(const calyx_filter *f, FILE *to) {
     for (unsigned i = 0, n = 0; n < ABSENT && i < 100 * ABSENT; i++) {
-        const struct key key =
-            i % 2 ? bytes_key(8, 1000 + i) : text_key("tulip", i);
+        const struct key key = absent_key(i);
         if (calyx_has(f, key.bytes, key.size)) continue;
         fprintf(to, "lacks ");
         print_key(to, &key);

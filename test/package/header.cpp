@@ -182,6 +182,13 @@ void files_and_bytes_hold_filters(const std::string &folder) {
     const auto loaded = calyx::filter::load(path.c_str());
     CHECK(loaded && loaded->has("rose") && loaded->health());
     CHECK(std::string(loaded->comment()) == "flowers");
+    const auto fresh = f.allow("tulip"), again = f.allow("tulip");
+    CHECK(fresh && *fresh && again && !*again && f.is_allowed("tulip"));
+    CHECK(!f.has("tulip") && f.describe().allowed == 1);
+    const auto found = f.disallow("tulip");
+    CHECK(found && *found && !f.is_allowed("tulip"));
+    CHECK(f.allow(std::string(CALYX_ALLOW_MOST, 'x')).error().status ==
+          CALYX_FULL);
 
     auto mapped = calyx::filter::map(path.c_str(), CALYX_WRITE);
     CHECK(mapped && mapped->add("aster") && mapped->sync() && mapped->close());
