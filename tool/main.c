@@ -19,6 +19,7 @@
     ROW(check)      \
     ROW(add)        \
     ROW(remove)     \
+    ROW(allow)      \
     ROW(common)     \
     ROW(minus)      \
     ROW(dedup)      \

@@ -40,7 +40,7 @@ load common
     [ "$(jq -r '.[] | "\(.file) \(.kind) \(.keys) \(.capacity)"' out)" = \
         "a line 10 100
 b counting 20 200" ]
-    [ "$(jq -r '.[0] | keys | length' out)" -eq 18 ]
+    [ "$(jq -r '.[0] | keys | length' out)" -eq 19 ]
 }
 
 @test "JSON stays valid whatever is in a comment" {

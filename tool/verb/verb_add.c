@@ -82,13 +82,31 @@ static void drop_repeated(const struct text_block *block, bool *fresh) {
     }
 }
 
+/* A key on the allow list is new, whatever its bits say. The keys of the lines
+ * are found once more: hash_block has only hashed them. */
+static void refuse_listed(struct text_block *block, struct key_batch *batch,
+                          bool *found) {
+    calyx_info info;
+    calyx_info_of(filter, &info);
+    if (!info.allowed) return;
+    size_t line = 0;
+    block->ended = 0;
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        for (size_t i = 0; i < batch->count; i++, line++)
+            found[line] =
+                found[line] && !calyx_is_allowed(filter, batch->keys[i].data,
+                                                 batch->keys[i].size);
+}
+
 /* Which lines are new, each the first time it comes. Only this process changes
  * the filter, so it can be queried for a whole block before any is added. */
-static bool *find_fresh(const struct text_block *block) {
+static bool *find_fresh(struct text_block *block, struct key_batch *batch) {
     bool *const fresh = room_for_answers(block->lines);
     begin_change();
     calyx_has_hashes(filter, block->hashes, block->lines, fresh);
     change_check(); /* damaged ranges answer yes */
+    refuse_listed(block, batch, fresh);
     end_change();
     for (size_t i = 0; i < block->lines; i++) fresh[i] = !fresh[i];
     drop_repeated(block, fresh);
@@ -168,8 +186,7 @@ static void remember(const struct text_block *block, size_t from, size_t to) {
  * is not within begin_change. All that uses the filter is: an early end closes
  * it. */
 static bool print_and_add(struct text_block *block, struct key_batch *batch) {
-    (void)batch;
-    const bool *const fresh = find_fresh(block);
+    const bool *const fresh = find_fresh(block, batch);
     for (size_t from = 0; from < block->lines;) {
         const size_t to = batch_end(block, fresh, from, room_left());
         if (to == from) fail_full();
@@ -205,8 +222,8 @@ static void expect_in_place(const char *path) {
     if (at_most_once && !change_is_in_place())
         fail_at(path, 0,
                 "--at-most-once wants a filter that is changed in place; one "
-                "that counts, grows or is packed is saved when the input ends, "
-                "which is after lines were printed");
+                "that counts, grows, is packed or has an allow list is saved "
+                "when the input ends, which is after lines were printed");
 }
 
 static int run(int count, char **operands) {
@@ -293,7 +310,8 @@ const struct verb verb_add = {
             "written, and is lost. If that matters, write to a file, and read "
             "that.",
             "The file is changed in place: added keys stay, whatever happens "
-            "to the process. Filters that count or grow, and compressed ones, "
+            "to the process. Filters that count or grow, have an allow list, "
+            "or are compressed, "
             "are read into memory instead, and replaced when the input ends, "
             "or when SIGINT, SIGTERM or a closed pipe ends the stream. If such "
             "a process is killed by SIGKILL, nothing was stored: with --new "

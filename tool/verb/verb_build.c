@@ -29,6 +29,7 @@
 #include "server/shards.h"
 
 static const char *out;
+static struct texts allow_lists;
 static uint64_t shards; /* 0: no shards, but one filter */
 static uint64_t build_memory = UINT64_C(160) << 20;
 static bool force, universal;
@@ -141,6 +142,72 @@ static bool guess_holds(uint64_t more_lines) {
     return !guess.wrong;
 }
 
+/* A small filter with the hash of those to be built. */
+static calyx_filter *new_hasher(const calyx_options *want) {
+    calyx_options small = {.kind = want->kind,
+                           .capacity = 1,
+                           .hash = want->hash,
+                           .seed = want->seed,
+                           .key = want->key};
+    calyx_info info;
+    calyx_error why;
+    if (calyx_plan(&small, &info, &why) != CALYX_OK) fail_with(&why);
+    small.kind = NULL; /* of any kind that keys can be added to */
+    small.hash = info.hash;
+    calyx_filter *made;
+    if (calyx_new(&small, &made, &why) != CALYX_OK) fail_with(&why);
+    return made;
+}
+
+/* ---- With --allow -------------------------------------------------------- */
+
+/*
+ * A filter of no use but for its allow list: adding the hashes of the input to
+ * it takes those keys off the list that are among the keys. What is left goes
+ * to the filters when they are made, which for a builder is at the end.
+ */
+static calyx_filter *listed;
+
+static bool allow_lines(struct text_block *block, struct key_batch *batch) {
+    calyx_error why;
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        for (size_t i = 0; i < batch->count; i++)
+            if (calyx_allow(listed, batch->keys[i].data, batch->keys[i].size,
+                            NULL, &why) != CALYX_OK)
+                fail_with(&why);
+    return true;
+}
+
+static void read_lists(const calyx_options *want) {
+    if (!allow_lists.count) return;
+    listed = new_hasher(want);
+    const struct stages reading = {.in_order = allow_lines};
+    run_pipeline(&reading, (int)allow_lists.count, (char **)allow_lists.text);
+}
+
+static void leave_list(const struct text_block *block) {
+    const size_t n = shards ? block->ends[shards - 1] : block->lines;
+    const calyx_status status =
+        calyx_add_hashes(listed, block->hashes, n, NULL, NULL);
+    if (status != CALYX_OK) fail("%s", calyx_status_text(status));
+}
+
+/* Each key on the list of its shard. */
+static void set_lists(void) {
+    calyx_key key;
+    calyx_error why;
+    for (uint64_t at = 0; listed && calyx_next_allowed(listed, &at, &key);) {
+        const uint64_t number = shards ? shard_of(&key, shards) : 0;
+        if (calyx_allow(filters[number], key.data, key.size, NULL, &why) !=
+            CALYX_OK)
+            fail_with(&why);
+    }
+    calyx_free(listed);
+}
+
+/* ---- Putting keys into filters ------------------------------------------- */
+
 static void put(uint64_t number, const uint64_t *hashes, size_t n) {
     calyx_error why;
     if (!builders[number])
@@ -152,6 +219,7 @@ static void put(uint64_t number, const uint64_t *hashes, size_t n) {
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
+    if (listed) leave_list(block);
     if (!shards) put(0, block->hashes, block->lines);
     for (uint64_t i = first_filter(); shards && i < end_filter(); i++) {
         const size_t from = i ? block->ends[i - 1] : 0;
@@ -393,8 +461,10 @@ static int run(int count, char **files) {
     const calyx_options want = options_wanted();
     if (part.count) expect_one_shard(&want);
     const double started = seconds_now();
+    read_lists(&want);
     if (universal) {
         make_universal(want, count);
+        set_lists();
         for_each_file(save);
         free_filters();
         return EXIT_YES;
@@ -407,6 +477,7 @@ static int run(int count, char **files) {
     } else if (!make_guessed(want, count, files, &totals)) {
         make_built(want, count, files, &totals);
     }
+    set_lists();
     for_each_file(save);
     totals.seconds = seconds_now() - started;
     report_result(&totals);
@@ -443,6 +514,11 @@ static const struct group options = {
          "Needs --keys, the same for all parts. With --shards N, build only "
          "shard I - 1, in the same way; shards need no joining.",
          parse_part, &part},
+        {0, "allow", "LIST",
+         "Put the lines of LIST, known false positives, on the allow list of "
+         "the filter, but for those that are among the keys; 'calyx help "
+         "allow' describes it. Its lines have the form of the input.",
+         parse_texts, &allow_lists},
         {'S', "build-memory", "SIZE",
          "Use at most SIZE of memory for hashes that wait until all keys are "
          "known, and up to 64 MiB more for threads and buffers. The default "

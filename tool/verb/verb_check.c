@@ -34,7 +34,7 @@ struct queried {
         *filter; /* an empty one, to hash, if it is by URL or foreign */
     struct http_filter *http;     /* by URL           */
     struct foreign_file *foreign; /* another program's */
-    bool shares_hash;             /* with the first    */
+    bool shares_hash;             /* with the first, and needs no keys */
 };
 static struct queried queried[MOST_FILTERS], except;
 static _Atomic uint64_t lines_in[MOST_FILTERS];
@@ -112,6 +112,13 @@ static void open_filter(const char *name, struct queried *q) {
     q->filter = http_filter_stand_in(q->http, secret_key());
 }
 
+/* An allow list is of keys, not of hashes. */
+static bool has_list(const calyx_filter *f) {
+    calyx_info info;
+    calyx_info_of(f, &info);
+    return info.allowed > 0;
+}
+
 static void open_filters(void) {
     if (!names.count)
         fail("a filter is wanted: calyx check -f FILTER [FILE]..., or "
@@ -125,7 +132,8 @@ static void open_filters(void) {
         /* filters with one hash and seed or key agree on this one, too */
         const char *const probe = "calyx";
         queried[i].shares_hash = calyx_hash(queried[i].filter, probe, 5) ==
-                                 calyx_hash(queried[0].filter, probe, 5);
+                                     calyx_hash(queried[0].filter, probe, 5) &&
+                                 !has_list(queried[i].filter);
     }
 }
 
@@ -533,7 +541,8 @@ static const struct group options = {
          parse_flag, &show_filter},
         {0, "allow", "LIST",
          "Answer no for the lines of LIST, an exact list of known false "
-         "positives. Its lines have the form of the input.",
+         "positives, as if 'calyx allow' had put them on the list of each "
+         "filter. Its lines have the form of the input.",
          parse_texts, &allow_lists},
         {0, "verify", NULL,
          "Of a filter by URL, read ranges of 64 KiB instead of single places, "

@@ -64,6 +64,11 @@ const void *raw_bits(const calyx_filter *f, const char *path, size_t *size) {
         fail_at(path, 0,
                 "it counts, and the form has no room for counters; 'calyx "
                 "freeze' makes a filter without");
+    if (is.allowed)
+        warn_at(path,
+                "the form has no room for the allow list: for %llu keys on it "
+                "the bits say yes",
+                (unsigned long long)is.allowed);
     *size = (size_t)bytes;
     return bits;
 }

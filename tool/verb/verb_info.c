@@ -59,6 +59,9 @@ static void print_info(const char *name, const calyx_filter *f,
     else
         printf("  hash      %s, seed %llu\n", is->hash,
                (unsigned long long)is->seed);
+    if (is->allowed)
+        printf("  allowed   %s keys are known not to be in it\n",
+               count_text(is->allowed, a));
     if (keyed_by && *keyed_by) print_text("keyed by", keyed_by);
     if (*comment) print_text("comment", comment);
     if (is_overfull(is))
@@ -111,6 +114,7 @@ static void write_info(const char *name, const calyx_filter *f,
     json_answer("strict", is->strict);
     json_text("hash", is->hash);
     json_count("seed", is->seed);
+    json_count("allowed", is->allowed);
     json_text("comment", calyx_comment(f));
     if (keyed_by) json_text("key_options", keyed_by);
     json_close();
