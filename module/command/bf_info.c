@@ -55,6 +55,10 @@ static void begin_field(RedisModuleCtx *ctx, const char *title) {
 static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
                           RedisModuleString *field) {
     const struct time_window *w = is_window(f) ? f->window : NULL;
+    calyx_info info = {0};
+    calyx_room room;
+    if (f->layout->with_list)
+        calyx_info_of(f->layout->with_list(f, &room), &info);
     const struct {
         const char *word, *title;
         uint64_t value;
@@ -62,6 +66,7 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
         {"WINDOW", "Window in milliseconds", w ? w->milliseconds : 0},
         {"GENERATIONS", "Generations", w ? w->panes - 1 : 0},
         {"GENERATION", "Generation", rare_of(f)->generation},
+        {"ALLOWED", "Allowed items", info.allowed},
         {"ABSENT", "Guarded: absent", rare_of(f)->guarded[ABSENT]},
         {"CACHED", "Guarded: cached", rare_of(f)->guarded[CACHED]},
         {"MAYBE", "Guarded: maybe", rare_of(f)->guarded[MAYBE]},
@@ -205,6 +210,7 @@ static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "ITEMS", "items"),
     OPTION(PURE_TOKEN, "EXPANSION", "expansion"),
     OPTION(PURE_TOKEN, "GENERATION", "generation"),
+    OPTION(PURE_TOKEN, "ALLOWED", "allowed"),
     OPTION(PURE_TOKEN, "ABSENT", "absent"),
     OPTION(PURE_TOKEN, "CACHED", "cached"),
     OPTION(PURE_TOKEN, "MAYBE", "maybe"),

@@ -149,6 +149,14 @@ struct filter_layout {
     calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
                              bool *fresh, bool *changed, size_t *done,
                              calyx_error *why);
+    /* Put an item on the allow list, or take it off; `*done` says whether it
+     * was off, or on. NULL: this layout has no room for a list. */
+    calyx_status (*allow)(struct filter *f, const calyx_key *item, bool *done,
+                          calyx_error *why);
+    calyx_status (*disallow)(struct filter *f, const calyx_key *item,
+                             bool *done, calyx_error *why);
+    /* The filter whose list it is; a small one is built in `room`. */
+    const calyx_filter *(*with_list)(const struct filter *f, calyx_room *room);
     void (*describe)(const struct filter *f, struct filter_facts *facts);
     /* Bytes of the server's allocator, without `rare`. */
     uint64_t (*memory)(const struct filter *f);

@@ -166,6 +166,33 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     return explain_add(f, status, why);
 }
 
+/* ---- The allow list ------------------------------------------------------ */
+
+/* A small filter has no room for a list. */
+static calyx_status allow(struct filter *f, const calyx_key *item, bool *done,
+                          calyx_error *why) {
+    calyx_filter *const native = native_for(f);
+    *done = false;
+    if (!native) {
+        snprintf(why->text, sizeof why->text, "no memory");
+        return why->status = CALYX_NO_MEMORY;
+    }
+    return calyx_allow(native, item->data, item->size, done, why);
+}
+
+static calyx_status disallow(struct filter *f, const calyx_key *item,
+                             bool *done, calyx_error *why) {
+    (void)why;
+    *done = false;
+    return f->is_small
+               ? CALYX_OK
+               : calyx_disallow(f->native, item->data, item->size, done);
+}
+
+static const calyx_filter *with_list(const struct filter *f, calyx_room *room) {
+    return native_of(f, room);
+}
+
 /* ---- Description --------------------------------------------------------- */
 
 /* These are calyx_moves that leave everything where it is. */
@@ -519,6 +546,9 @@ const struct filter_layout native_layout = {
     .has = has,
     .has_many = has_many,
     .add_many = add_many,
+    .allow = allow,
+    .disallow = disallow,
+    .with_list = with_list,
     .describe = describe,
     .memory = memory_used,
     .describe_part = describe_part,

@@ -154,25 +154,40 @@ void window_rotate(struct filter *f, uint64_t rotations, uint64_t began) {
 
 /* ---- Items --------------------------------------------------------------- */
 
+/* An item is hashed once for all panes. Only where its bits are set, the allow
+ * list of the pane matters. */
+struct hashed_item {
+    uint64_t hash;
+    const calyx_key *key;
+};
+
+static bool in_pane(const struct filter *pane, const struct hashed_item *item) {
+    return calyx_has_hash(pane->native, item->hash) &&
+           !calyx_is_allowed(pane->native, item->key->data, item->key->size);
+}
+
 /* Is it in one of the older panes? Overdue ones are skipped: rotation may have
  * to wait, lookups need not. */
-static bool in_older(const struct time_window *w, uint64_t hash, uint64_t due) {
+static bool in_older(const struct time_window *w,
+                     const struct hashed_item *item, uint64_t due) {
     for (uint32_t age = 1; age + due < w->panes; age++) {
         const uint32_t i = (w->newest + w->panes - age) % w->panes;
-        if (calyx_has_hashes(w->pane[i].native, &hash, 1, NULL)) return true;
+        if (in_pane(&w->pane[i], item)) return true;
     }
     return false;
 }
 
-static bool has_hash(const struct time_window *w, uint64_t hash, uint64_t due) {
-    return (due < w->panes &&
-            calyx_has_hashes(w->pane[w->newest].native, &hash, 1, NULL)) ||
-           in_older(w, hash, due);
+static bool in_any(const struct time_window *w, const struct hashed_item *item,
+                   uint64_t due) {
+    return (due < w->panes && in_pane(&w->pane[w->newest], item)) ||
+           in_older(w, item, due);
 }
 
 static bool has(const struct filter *f, const void *key, size_t size) {
     const struct time_window *w = f->window;
-    return has_hash(w, calyx_hash(w->pane->native, key, size), rotation_due(w));
+    const struct hashed_item item = {calyx_hash(w->pane->native, key, size),
+                                     &(calyx_key){key, size}};
+    return in_any(w, &item, rotation_due(w));
 }
 
 static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
@@ -184,7 +199,8 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
         const size_t some = n - at < FEW ? n - at : FEW;
         calyx_hash_many(f->window->pane->native, keys + at, some, hashes);
         for (size_t i = 0; i < some; i++) {
-            found[at + i] = has_hash(f->window, hashes[i], due);
+            const struct hashed_item item = {hashes[i], &keys[at + i]};
+            found[at + i] = in_any(f->window, &item, due);
             total += found[at + i];
         }
     }
@@ -201,8 +217,9 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     calyx_status status = CALYX_OK;
     for (*done = 0; *done < n; ++*done) {
         const calyx_key *key = &keys[*done];
-        const uint64_t hash = calyx_hash(newest->native, key->data, key->size);
-        const bool seen = in_older(w, hash, 0);
+        const struct hashed_item item = {
+            calyx_hash(newest->native, key->data, key->size), key};
+        const bool seen = in_older(w, &item, 0);
         size_t one;
         status = native_layout.add_many(newest, key, 1, &fresh[*done],
                                         &fresh[*done], &one, why);
@@ -212,6 +229,46 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
     }
     note_bytes(f);
     return status;
+}
+
+/* ---- The allow list ------------------------------------------------------ */
+
+static calyx_status disallow(struct filter *f, const calyx_key *item,
+                             bool *done, calyx_error *why) {
+    struct time_window *const w = f->window;
+    calyx_status status = CALYX_OK;
+    *done = false;
+    for (uint32_t i = 0; i < w->panes && status == CALYX_OK; i++) {
+        bool here;
+        status = native_layout.disallow(&w->pane[i], item, &here, why);
+        *done |= here;
+    }
+    return status;
+}
+
+/* On the list of each pane: one that gets the item later takes it off its own,
+ * and the others still know that they do not have it. */
+static calyx_status allow(struct filter *f, const calyx_key *item, bool *done,
+                          calyx_error *why) {
+    struct time_window *const w = f->window;
+    calyx_status status = CALYX_OK;
+    bool ignored;
+    *done = false;
+    for (uint32_t i = 0; i < w->panes && status == CALYX_OK; i++) {
+        bool here = false;
+        status = native_layout.allow(&w->pane[i], item, &here, why);
+        *done |= here;
+    }
+    if (status == CALYX_OK) return CALYX_OK;
+    disallow(f, item, &ignored, NULL); /* not on some lists only */
+    *done = false;
+    return status;
+}
+
+/* Items are added to the newest, and so leave its list first. */
+static const calyx_filter *with_list(const struct filter *f, calyx_room *room) {
+    const struct time_window *const w = f->window;
+    return native_of(&w->pane[w->newest], room);
 }
 
 /* ---- Description --------------------------------------------------------- */
@@ -485,6 +542,9 @@ const struct filter_layout window_layout = {
     .has = has,
     .has_many = has_many,
     .add_many = add_many,
+    .allow = allow,
+    .disallow = disallow,
+    .with_list = with_list,
     .describe = describe,
     .memory = memory_used,
     .describe_part = describe_part,

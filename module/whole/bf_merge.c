@@ -65,7 +65,22 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
     return NULL;
 }
 
-static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
+/* The filters fit, but their allow lists together may be too long: nothing else
+ * can fail. Replicate what was merged before. */
+static void give_up_now(RedisModuleCtx *ctx, RedisModuleString **argv,
+                        RedisModuleKey *key, bool made, int merged,
+                        const calyx_error *why) {
+    const bool stays = merged && !made;
+    if (made) RM_UnlinkKey(key);
+    if (stays) {
+        RM_Replicate(ctx, "BF.MERGE", "sv", argv[1], argv + 2, (size_t)merged);
+        note_change(ctx, argv[1], "bloom.merge");
+    }
+    reply_text(ctx, "ERR not merged: source %d: %s%s", merged + 1, why->text,
+               stays ? "; what was merged before that stays" : "");
+}
+
+static void merge_now(RedisModuleCtx *ctx, RedisModuleString **argv,
                       RedisModuleKey *key, struct filter *target,
                       struct filter **sources, int n) {
     const bool missing = !target;
@@ -77,15 +92,23 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString *name,
         reply_not_made(ctx, CALYX_NO_MEMORY, &why);
         return;
     }
-    for (int i = missing; i < n; i++) {
+    calyx_error why = {.text = ""};
+    int merged = missing;
+    for (; merged < n; merged++) {
         calyx_room room;
-        calyx_merge(native, native_of(sources[i], &room), NULL);
+        if (calyx_merge(native, native_of(sources[merged], &room), &why) !=
+            CALYX_OK)
+            break;
     }
     if (target->can_remove && missing < n) rare_for(target)->rewrites++;
     filter_count(target);
     filter_compact(target);
+    if (merged < n) {
+        give_up_now(ctx, argv, key, missing, merged, &why);
+        return;
+    }
     RM_ReplicateVerbatim(ctx);
-    note_change(ctx, name, "bloom.merge");
+    note_change(ctx, argv[1], "bloom.merge");
     RM_ReplyWithSimpleString(ctx, "OK");
 }
 
@@ -241,7 +264,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     if (!all_fit(ctx, target, sources, 0, n)) return;
     for (int i = 0; i < n; i++) bytes += row_bytes(sources[i]);
     if (bytes <= step_bytes(sources[0]) || !steps_can_wait(ctx))
-        merge_now(ctx, argv[1], key, target, sources, n);
+        merge_now(ctx, argv, key, target, sources, n);
     else if (n == 1 && is_grown_copy(target, sources[0]))
         copy_in_steps(ctx, argv, argc, key, sources[0]);
     else

@@ -11,12 +11,13 @@ from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
 
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load restore "
-            "merge mergepart copypart similarity clear rotate").split()
+            "merge mergepart copypart similarity clear rotate allow disallow "
+            "allowed").split()
 MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
-                   "load", "restore", "merge"}
+                   "load", "restore", "merge", "allow"}
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
-                            "rotate"}
-SLOW = {"similarity", "dump", "mexists"}
+                            "rotate", "disallow"}
+SLOW = {"similarity", "dump", "mexists", "allowed"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
         "mergepart": [1, 2, 1], "copypart": [1, 2, 1],
         "similarity": [1, 2, 1]}

@@ -95,8 +95,12 @@ def random_command(random):
     if draw < 0.98:
         other = random.choice(["k0", "k1", "copy"])
         return ("BF.MERGE", other, key)
-    if draw < 0.985:
+    if draw < 0.983:
         return ("BF.DEL", key, items[0])
+    if draw < 0.986:
+        return ("BF.ALLOW", key, *items)
+    if draw < 0.988:
+        return ("BF.DISALLOW", key, *items)
     if draw < 0.99:
         return ("BF.MDEL", key, *items)
     return ("BF.GUARD", key, items[0], "a string")
