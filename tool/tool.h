@@ -79,8 +79,6 @@ struct texts {
 void parse_flag(const struct verb_option *, const char *); /* bool, made true */
 void parse_text(const struct verb_option *, const char *); /* const char * */
 void parse_texts(const struct verb_option *, const char *); /* struct texts */
-void parse_byte(const struct verb_option *,
-                const char *); /* int: "," or "\t"   */
 void parse_count(const struct verb_option *,
                  const char *); /* uint64_t, from 0   */
 void parse_positive(const struct verb_option *,
@@ -204,6 +202,10 @@ struct output;
 struct output *output_open(const char *path, bool replace);
 void output_write(struct output *output, const void *bytes, size_t size);
 void output_close(struct output *output); /* the file appears; NULL is fine */
+
+/* Write this text first: before anything else is written, or when it is closed.
+ * It is not needed before. */
+void output_begin_with(struct output *output, calyx_key (*text)(void));
 
 /* Fail now if output_open or filter_save will do so after the work: there is a
  * file that is not to be replaced, or no folder to write to. */

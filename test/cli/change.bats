@@ -135,7 +135,7 @@ setup() {
     is_status 0
     run_calyx remove counts.calyx <<<moss
     is_status 1
-    run_calyx remove --missing counts.calyx <<<$'moss\niris'
+    run_calyx remove --absent counts.calyx <<<$'moss\niris'
     is_status 0
     prints moss
 }

@@ -42,6 +42,8 @@ setup() {
 @test "each option comes back as it was given" {
     printf 'a:B:c\0d:E:f\0' >zero
     printf 'a\001B\n' >odd
+    printf '1,"a, b ""c\\"\n2,x\n' >names.csv
+    printf '{"a": {"b": 1}, "c": 2}\n' >list.jsonl
     while IFS='|' read -r options file text; do
         eval "run_calyx build --force -o f.calyx $options $file"
         is_status 0
@@ -68,6 +70,11 @@ setup() {
 -t $'\x01' -k 1-2|odd|-t \x01 -k 1-2
 -t ' ' -k 1|list.csv|-t \x20 -k 1
 -t '\' -k 1|list.csv|-t \x5c -k 1
+-t ', ' -k 1|list.csv|-t ,\x20 -k 1
+--trim --blanks -k 1|list.csv|--trim --blanks -k 1
+--csv --header -k Rose,1|list.csv|--header --csv -k "Rose",1
+--csv --header -k '"a, b \"c\\"'|names.csv|--header --csv -k "a,\x20b\x20\"c\\"
+--jsonl a.b --jsonl c|list.jsonl|--jsonl "a.b" --jsonl "c"
 ROWS
     run_calyx build --force -o f.calyx list.csv
     run_calyx info f.calyx

@@ -102,15 +102,16 @@ setup() {
 }
 
 @test "fields and separators that make no sense are refused" {
-    for fields in 0 x 1,, 1,x 1--; do
+    for fields in 0 2x 1,, ,x 1-- '"a' '"\q"' '"a"b'; do
         run_calyx check --fields=$fields -f flowers.calyx /dev/null
         is_status 2
         complains "option --fields wants numbers from 1"
         complains "not '$fields'"
     done
-    run_calyx check -k1 -t :: -f flowers.calyx /dev/null
+    run_calyx check -k1 -t '\q' -f flowers.calyx /dev/null
     is_status 2
-    complains "option --separator wants one byte, or \\t for a tab, not '::'"
+    complains "option --separator wants 1 to 16 bytes"
+    complains "not '\q'"
 }
 
 @test "--csv knows quotes, in a field and around newlines" {

@@ -188,18 +188,6 @@ static _Noreturn void fail_value(const struct verb_option *o,
     fail("option --%s wants %s, not '%s'", o->name, wanted, found);
 }
 
-void parse_byte(const struct verb_option *o, const char *value) {
-    int *const byte = o->into;
-    if (strcmp(value, "\\t") == 0)
-        *byte = '\t';
-    else if (strcmp(value, "\\0") == 0)
-        *byte = '\0';
-    else if (strlen(value) == 1)
-        *byte = (unsigned char)*value;
-    else
-        fail_value(o, "one byte, or \\t for a tab", value);
-}
-
 void parse_count(const struct verb_option *o, const char *value) {
     if (!count_from(value, o->into))
         fail_value(o, "a whole number below 2^63, such as 5000, 10M or 1e9",

@@ -28,6 +28,7 @@ struct output {
     const char *name;         /* for messages           */
     struct draft_file *draft; /* NULL: written directly */
     int fd;
+    calyx_key (*first)(void); /* text to begin with; NULL: none, or written */
     enum output_packing packing;
     uint8_t *packed;
 #ifdef CALYX_HAVE_ZLIB
@@ -213,12 +214,25 @@ struct output *output_open(const char *path, bool replace) {
     return o;
 }
 
+void output_begin_with(struct output *o, calyx_key (*text)(void)) {
+    o->first = text;
+}
+
+static void begin(struct output *o) {
+    if (!o->first) return;
+    const calyx_key text = o->first();
+    o->first = NULL;
+    pack(o, text.data, text.size, GO_ON);
+}
+
 void output_write(struct output *o, const void *bytes, size_t size) {
+    begin(o);
     pack(o, bytes, size, GO_ON);
 }
 
 void output_close(struct output *o) {
     if (!o) return;
+    begin(o);
     pack(o, NULL, 0, END);
     if (o->draft)
         draft_publish(o->draft);

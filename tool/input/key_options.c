@@ -2,11 +2,15 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct key_options key_form = {.separator = -1};
+#include "input/json_field.h"
+
+struct key_options key_form;
+enum missing_key missing_key;
 static bool whole_line, any_bytes;
 static const char *adopted; /* what the filters were built with */
 
@@ -35,22 +39,79 @@ static bool is_backwards(struct field_range r) {
     return (r.first < 0) == (r.last < 0) && r.last < r.first;
 }
 
-/* 1,3  2-4  2-  -1 */
+static void add_range(struct key_options *to, struct field_range r) {
+    to->ranges =
+        resize_memory(to->ranges, (to->ranges_count + 1) * sizeof *to->ranges);
+    to->ranges[to->ranges_count++] = r;
+}
+
+/* 3  2-4  2-  -1 */
+static bool numbers_from(const char **at, struct field_range *r) {
+    if (!field_number(at, &r->first)) return false;
+    r->last = r->first;
+    if (**at != '-') return true;
+    ++*at;
+    if (**at == ',' || **at == '\0') {
+        r->last = -1;
+        return true;
+    }
+    return field_number(at, &r->last) && !is_backwards(*r);
+}
+
+static bool hex_byte(const char *at, char *byte) {
+    static const char digits[] = "0123456789abcdef";
+    int value = 0;
+    for (int i = 0; i < 2; i++) {
+        const char c =
+            at[i] >= 'A' && at[i] <= 'F' ? (char)(at[i] | 32) : at[i];
+        const char *const digit = c ? strchr(digits, c) : NULL;
+        if (!digit) return false;
+        value = 16 * value + (int)(digit - digits);
+    }
+    *byte = (char)value;
+    return true;
+}
+
+/* A name within quotes, in which \" and \\ are a quote and a backslash, and
+ * \xHH is any byte but 0. */
+static bool quoted_name(const char **at, char *name) {
+    for (++*at; **at != '"'; name++) {
+        if (**at == '\0') return false;
+        if (**at == '\\') {
+            ++*at;
+            if (**at == 'x') {
+                if (!hex_byte(*at + 1, name) || !*name) return false;
+                *at += 3;
+                continue;
+            }
+            if (**at != '"' && **at != '\\') return false;
+        }
+        *name = *(*at)++;
+    }
+    ++*at;
+    *name = '\0';
+    return true;
+}
+
+/* domain  "a, b" */
+static bool name_from(const char **at, struct field_range *r) {
+    if (**at == '\0' || **at == ',') return false;
+    char *const name = copy_text(*at);
+    *r = (struct field_range){.name = name};
+    if (**at == '"') return quoted_name(at, name);
+    const size_t size = strcspn(*at, ",");
+    name[size] = '\0';
+    *at += size;
+    return true;
+}
+
+/* What starts like a number is one: a name that does is written in quotes. */
 static bool add_fields(struct key_options *to, const char *at) {
     do {
-        struct field_range r;
-        if (!field_number(&at, &r.first)) break;
-        r.last = r.first;
-        if (*at == '-') {
-            at++;
-            if (*at == ',' || *at == '\0')
-                r.last = -1;
-            else if (!field_number(&at, &r.last) || is_backwards(r))
-                break;
-        }
-        to->ranges = resize_memory(to->ranges,
-                                   (to->ranges_count + 1) * sizeof *to->ranges);
-        to->ranges[to->ranges_count++] = r;
+        struct field_range r = {0};
+        const bool number = *at == '-' || (*at >= '0' && *at <= '9');
+        if (!(number ? numbers_from : name_from)(&at, &r)) break;
+        add_range(to, r);
         if (*at == '\0') return true;
     } while (*at++ == ',');
     return false;
@@ -60,8 +121,85 @@ static void parse_fields(const struct verb_option *o, const char *value) {
     (void)o;
     if (add_fields(&key_form, value)) return;
     fail("option --fields wants numbers from 1 such as 2, 1,3, 2-4 or 2-, or "
-         "-1 for the last field, not '%s'",
+         "-1 for the last field, or with --header names of columns, not '%s'",
          value);
+}
+
+static void parse_json_field(const struct verb_option *o, const char *value) {
+    (void)o;
+    if (!*value) fail("option --jsonl wants the name of a field, found none");
+    key_form.json = true;
+    add_range(&key_form, (struct field_range){.name = value});
+}
+
+/* Bytes, among which \t, \n, \0, \\ and \xHH stand for one. */
+static bool separator_from(const char *at, struct field_separator *to) {
+    static const char escapes[] = "tn0\\", meant[] = "\t\n\0\\";
+    for (to->size = 0; *at; to->size++) {
+        if (to->size == SEPARATOR_ROOM) return false;
+        char *const byte = &to->bytes[to->size];
+        const char *const escape =
+            *at == '\\' && at[1] ? strchr(escapes, at[1]) : NULL;
+        if (escape) {
+            *byte = meant[escape - escapes];
+            at += 2;
+        } else if (*at == '\\' && at[1] == 'x') {
+            if (!hex_byte(at + 2, byte)) return false;
+            at += 4;
+        } else if (*at == '\\' && at[1]) {
+            return false;
+        } else {
+            *byte = *at++;
+        }
+    }
+    return to->size > 0;
+}
+
+static void parse_separator(const struct verb_option *o, const char *value) {
+    (void)o;
+    if (!separator_from(value, &key_form.separator))
+        fail("option --separator wants 1 to %d bytes, in which \\t is a tab, "
+             "\\\\ a backslash and \\x1f any byte, not '%s'",
+             SEPARATOR_ROOM, value);
+}
+
+static void parse_missing(const struct verb_option *o, const char *value) {
+    static const char *const words[] = {"error", "skip", "empty"};
+    (void)o;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(value, words[i]) == 0) {
+            missing_key = (enum missing_key)i;
+            return;
+        }
+    fail("option --missing wants skip, empty or error, not '%s'", value);
+}
+
+/* What contradicts what; NULL: nothing. */
+static const char *contradiction(const struct key_options *o) {
+    const struct field_separator sep = separator_of(o);
+    bool named = false, numbered = false;
+    for (size_t i = 0; i < o->ranges_count; i++)
+        *(o->ranges[i].name ? &named : &numbered) = true;
+    if (o->json &&
+        (numbered || o->csv || o->blanks || o->header || o->separator.size))
+        return "--jsonl does not go with --fields, --separator, --blanks, "
+               "--csv and --header";
+    if (o->json && o->ranges_count > JSON_MOST_PATHS)
+        return "--jsonl may be given at most 16 times";
+    if (named && !o->json && !o->header)
+        return "--fields names a column: give --header, too, for files whose "
+               "first line has the names of the columns";
+    if (o->blanks && (o->csv || o->separator.size))
+        return "--blanks does not go with --separator and --csv";
+    if (o->csv && sep.size > 1) return "--csv wants a separator of one byte";
+    if (o->separator.size && memchr(sep.bytes, o->nul ? '\0' : '\n', sep.size))
+        return "--separator contains the byte that ends a line";
+    return NULL;
+}
+
+void key_options_expect_sound(void) {
+    const char *const what = contradiction(&key_form);
+    if (what) fail("%s", what);
 }
 
 const struct group key_group = {
@@ -77,19 +215,42 @@ const struct group key_group = {
         {'i', "ignore-case", NULL,
          "Convert keys to lower case; only the letters A to Z.", parse_flag,
          &key_form.fold},
+        {0, "trim", NULL,
+         "Remove white space from both ends of the key, or of each of its "
+         "fields.",
+         parse_flag, &key_form.trim},
         {'k', "fields", "FIELDS",
          "The key is these fields of the line, such as 2, 1,3, 2-4, 2- or -1, "
-         "the last one. A line that lacks one is an error. A single field "
-         "equals a line with the same bytes.",
+         "the last one; with --header also by name, such as email or "
+         "\"a, b\". A single field equals a line with the same bytes.",
          parse_fields, NULL},
-        {'t', "separator", "BYTE",
-         "Fields are separated by BYTE; the default is a tab, or a comma with "
-         "--csv. \\t is a tab.",
-         parse_byte, &key_form.separator},
+        {'t', "separator", "TEXT",
+         "Fields are separated by TEXT, up to 16 bytes; the default is a tab, "
+         "or a comma with --csv. \\t is a tab, \\x1f the byte 31.",
+         parse_separator, NULL},
+        {0, "blanks", NULL,
+         "Fields are separated by one or more spaces and tabs, and those at "
+         "the ends of a line do not count, as in awk.",
+         parse_flag, &key_form.blanks},
         {0, "csv", NULL,
          "Fields may be quoted as in CSV, and then contain separators and "
          "newlines; a quote within is doubled.",
          parse_flag, &key_form.csv},
+        {0, "header", NULL,
+         "The first line of each file is a header. It is no key. Where lines "
+         "are printed, the header of the first file that has one comes first.",
+         parse_flag, &key_form.header},
+        {0, "jsonl", "FIELD",
+         "Lines are JSON objects, and the key is the value of FIELD: a string "
+         "without quotes and escapes, a number as it is written, true or "
+         "false. a.b is field b of the object a; \\. is a dot in a name. "
+         "null is a missing value. Given several times, the key is all of "
+         "these fields.",
+         parse_json_field, NULL},
+        {0, "missing", "skip|empty|error",
+         "What a line is that lacks a field of its key: an error, the default; "
+         "or left out, with skip; or one with an empty field.",
+         parse_missing, NULL},
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
@@ -107,9 +268,10 @@ const struct group key_group = {
 
 /* ---- As text -------------------------------------------------------------
  *
- * "-z --crlf -i --csv -t : -k 2,4-5,-1", as they could be given, with one space
- * between words, and without what is a default. A separator that is no sign is
- * written as \xHH. */
+ * "-z --crlf -i --trim --header --csv -t : -k 2,4-5,-1,"name"", as they could
+ * be given, with one space between words, and without what is a default. In a
+ * separator, what is no sign is written as \xHH; in a name, what is none but
+ * may be UTF-8 is not. */
 
 enum { TEXT = 3000 }; /* of 4096 that the properties of a filter may have */
 
@@ -137,79 +299,120 @@ static char default_separator(const struct key_options *o) {
     return o->csv ? ',' : '\t';
 }
 
-static char separator_of(const struct key_options *o) {
-    return o->separator < 0 ? default_separator(o) : (char)o->separator;
+struct field_separator separator_of(const struct key_options *o) {
+    if (o->separator.size) return o->separator;
+    return (struct field_separator){{default_separator(o)}, 1};
+}
+
+static bool same_separator(const struct key_options *a,
+                           const struct key_options *b) {
+    const struct field_separator p = separator_of(a), q = separator_of(b);
+    return p.size == q.size && memcmp(p.bytes, q.bytes, p.size) == 0;
 }
 
 static void put_separator(struct text *t, const struct key_options *o) {
-    const unsigned char byte = (unsigned char)separator_of(o);
-    if (!(o->csv || o->ranges_count) || byte == default_separator(o)) return;
+    const struct field_separator sep = separator_of(o);
+    if (!(o->csv || o->ranges_count) || o->blanks || o->json) return;
+    if (sep.size == 1 && sep.bytes[0] == default_separator(o)) return;
     put_word(t, "-t ");
-    put(t, byte > ' ' && byte < 127 && byte != '\\' ? "%c" : "\\x%02x", byte);
+    for (size_t i = 0; i < sep.size; i++) {
+        const unsigned char byte = (unsigned char)sep.bytes[i];
+        put(t, byte > ' ' && byte < 127 && byte != '\\' ? "%c" : "\\x%02x",
+            byte);
+    }
+}
+
+static void put_name(struct text *t, const char *name) {
+    put(t, "\"");
+    for (; *name; name++) {
+        const unsigned char byte = (unsigned char)*name;
+        if (byte == '"' || byte == '\\')
+            put(t, "\\%c", byte);
+        else
+            put(t, byte > ' ' && byte != 127 ? "%c" : "\\x%02x", byte);
+    }
+    put(t, "\"");
+}
+
+static void put_numbers(struct text *t, struct field_range r) {
+    put(t, "%" PRId64, r.first);
+    if (r.last == r.first) return;
+    put(t, "-");
+    if (r.last != -1) put(t, "%" PRId64, r.last);
 }
 
 static void put_fields(struct text *t, const struct key_options *o) {
     for (size_t i = 0; i < o->ranges_count; i++) {
         const struct field_range r = o->ranges[i];
-        if (i == 0) put_word(t, "-k ");
-        put(t, "%s%" PRId64, i ? "," : "", r.first);
-        if (r.last == r.first) continue;
-        put(t, "-");
-        if (r.last != -1) put(t, "%" PRId64, r.last);
+        if (o->json)
+            put_word(t, "--jsonl ");
+        else if (i == 0)
+            put_word(t, "-k ");
+        else
+            put(t, ",");
+        if (r.name)
+            put_name(t, r.name);
+        else
+            put_numbers(t, r);
     }
 }
 
+/* The options without a value, in the order of the text. */
+static const struct {
+    const char *word;
+    size_t offset; /* of the bool in struct key_options */
+} flags[] = {
+    {"-z", offsetof(struct key_options, nul)},
+    {"--crlf", offsetof(struct key_options, crlf)},
+    {"-i", offsetof(struct key_options, fold)},
+    {"--trim", offsetof(struct key_options, trim)},
+    {"--header", offsetof(struct key_options, header)},
+    {"--csv", offsetof(struct key_options, csv)},
+    {"--blanks", offsetof(struct key_options, blanks)},
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
 static void options_text(const struct key_options *o, struct text *t) {
     *t = (struct text){.size = 0};
-    if (o->nul) put_word(t, "-z");
-    if (o->crlf) put_word(t, "--crlf");
-    if (o->fold) put_word(t, "-i");
-    if (o->csv) put_word(t, "--csv");
+    for (size_t i = 0; i < FLAGS; i++)
+        if (*(const bool *)((const char *)o + flags[i].offset))
+            put_word(t, flags[i].word);
     put_separator(t, o);
     put_fields(t, o);
 }
 
-static bool separator_from(const char *word, int *byte) {
-    unsigned code;
-    int end = 0;
-    if (sscanf(word, "\\x%2x%n", &code, &end) == 1 && end == 4 && !word[end])
-        *byte = (int)code;
-    else if (strlen(word) == 1)
-        *byte = (unsigned char)*word;
-    else
+static bool add_json_field(struct key_options *o, const char *word) {
+    struct field_range r;
+    if (*word != '"' || !name_from(&word, &r) || *word || !*r.name)
         return false;
+    o->json = true;
+    add_range(o, r);
     return true;
 }
 
 static bool parse_word(struct key_options *o, const char *word, char **rest) {
-    if (strcmp(word, "-z") == 0)
-        o->nul = true;
-    else if (strcmp(word, "--crlf") == 0)
-        o->crlf = true;
-    else if (strcmp(word, "-i") == 0)
-        o->fold = true;
-    else if (strcmp(word, "--csv") == 0)
-        o->csv = true;
-    else if (strcmp(word, "-t") == 0)
-        return (word = strsep(rest, " ")) &&
-               separator_from(word, &o->separator);
-    else if (strcmp(word, "-k") == 0)
-        return (word = strsep(rest, " ")) && add_fields(o, word);
-    else
-        return false;
-    return true;
+    for (size_t i = 0; i < FLAGS; i++)
+        if (strcmp(word, flags[i].word) == 0) {
+            *(bool *)((char *)o + flags[i].offset) = true;
+            return true;
+        }
+    const char *const value = strsep(rest, " ");
+    if (!value) return false;
+    if (strcmp(word, "-t") == 0) return separator_from(value, &o->separator);
+    if (strcmp(word, "-k") == 0) return add_fields(o, value);
+    return strcmp(word, "--jsonl") == 0 && add_json_field(o, value);
 }
 
 /* A file may say anything: what is not exactly what build stores is refused. */
 static bool options_from(const char *text, struct key_options *o) {
-    *o = (struct key_options){.separator = -1};
+    *o = (struct key_options){0};
     char *const words = copy_text(text), *rest = *text ? words : NULL;
     bool good = true;
     while (good && rest) good = parse_word(o, strsep(&rest, " "), &rest);
     free(words);
     struct text again;
     if (good) options_text(o, &again);
-    return good && strcmp(again.bytes, text) == 0;
+    return good && strcmp(again.bytes, text) == 0 && !contradiction(o);
 }
 
 /* ---- In filters ---------------------------------------------------------- */
@@ -247,25 +450,32 @@ static struct key_options options_of(const char *name, const char *text) {
     return o;
 }
 
+static bool is_one_field(const struct key_options *o) {
+    return o->ranges_count == 1 && o->ranges[0].first == o->ranges[0].last;
+}
+
+static bool same_fields(const struct key_options *a,
+                        const struct key_options *b) {
+    struct text of_a = {.size = 0}, of_b = {.size = 0};
+    put_fields(&of_a, a);
+    put_fields(&of_b, b);
+    return strcmp(of_a.bytes, of_b.bytes) == 0;
+}
+
 /* May the keys of lines be others than those that the filter was built of? A
  * list may well have another form than the one it was built of, such as fields
- * where that had whole lines; but nothing may be left out, and letter case and
- * keys of several fields must agree. */
+ * where that had whole lines; but nothing may be left out, and letter case,
+ * white space and keys of several fields must agree. */
 static bool may_miss(const struct key_options *built,
                      const struct key_options *given) {
-    const size_t n = built->ranges_count;
-    if (built->fold != given->fold) return true;
+    if (built->fold != given->fold || built->trim != given->trim) return true;
     if ((built->nul && !given->nul) || (built->crlf && !given->crlf) ||
-        (built->csv && !given->csv))
+        (built->csv && !given->csv) || (built->header && !given->header))
         return true;
-    if (n == 0)
-        return given->ranges_count > 1 ||
-               (given->ranges_count == 1 &&
-                given->ranges[0].first != given->ranges[0].last);
-    return n != given->ranges_count ||
-           memcmp(built->ranges, given->ranges, n * sizeof *built->ranges) !=
-               0 ||
-           separator_of(built) != separator_of(given);
+    if (built->ranges_count == 0)
+        return given->ranges_count > 0 && !is_one_field(given);
+    return !same_fields(built, given) || built->blanks != given->blanks ||
+           !same_separator(built, given);
 }
 
 static void say_if_they_differ(const char *name, const char *text,

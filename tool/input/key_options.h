@@ -11,20 +11,40 @@
 
 extern const struct group key_group;
 
-/* Fields first to last; numbers below 0 count from the end of the line. */
+/* Fields first to last; numbers below 0 count from the end of the line. Or one
+ * field with a name: of a column in the header, or with `json` the path of a
+ * member. */
 struct field_range {
     int64_t first, last;
+    const char *name; /* NULL: numbers */
+};
+
+enum { SEPARATOR_ROOM = 16 };
+struct field_separator {
+    char bytes[SEPARATOR_ROOM];
+    size_t size; /* 0: that of the format */
 };
 
 struct key_options {
-    bool nul, crlf, fold, csv;
-    int separator; /* -1: that of the format */
+    bool nul, crlf, fold, trim, header, csv, blanks, json;
+    struct field_separator separator;
     struct field_range *ranges;
     size_t ranges_count;
 };
 
 /* Those to go by. */
 extern struct key_options key_form;
+
+/* What separates fields, the default among them. */
+struct field_separator separator_of(const struct key_options *o);
+
+/* --missing: what a line that lacks its key is. No part of the key's form, so
+ * it is not stored with a filter. */
+enum missing_key { MISSING_IS_ERROR, MISSING_IS_SKIPPED, MISSING_IS_EMPTY };
+extern enum missing_key missing_key;
+
+/* Fails if the options of the command line contradict each other. */
+void key_options_expect_sound(void);
 
 /* --text: read lines from a file whatever it looks like? */
 bool accepts_any_bytes(void);

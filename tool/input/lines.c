@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "input/header.h"
 #include "input/records.h"
 #include "input/source.h"
 
@@ -22,6 +23,11 @@ struct line_input {
     char *carry; /* the start of a line whose end has not come */
     size_t carried, carry_room;
     struct record_state state; /* of the bytes carried */
+
+    /* Columns of headers, the last those of this file; blocks point to them. */
+    struct field_range **columns;
+    size_t columns_count;
+    struct key_maker splitter;
 
     uint64_t total_size;  /* of all files; 0 if one is not a regular file */
     uint64_t size_before; /* of the files that are done */
@@ -45,6 +51,7 @@ static uint64_t size_of_all(int count, char **names) {
 struct line_input *input_open(int count, char **names, bool counted,
                               size_t block_size) {
     static char *standard[] = {"-"};
+    key_options_expect_sound();
     struct line_input *const in = alloc_memory(sizeof *in);
     *in = (struct line_input){.names = count ? names : standard,
                               .count = count ? count : 1,
@@ -102,15 +109,60 @@ static uint64_t count_lines(const struct text_block *b) {
     return lines;
 }
 
+/* ---- Headers --------------------------------------------------------------
+ */
+
+static bool same_columns(const struct field_range *a,
+                         const struct field_range *b) {
+    return memcmp(a, b, key_form.ranges_count * sizeof *a) == 0;
+}
+
+/* Files often have the same columns: they are stored once. */
+static void set_columns(struct line_input *in, struct field_range *columns) {
+    const size_t n = in->columns_count;
+    if (n && same_columns(in->columns[n - 1], columns)) {
+        free(columns);
+        return;
+    }
+    in->columns = resize_memory(in->columns, (n + 1) * sizeof *in->columns);
+    in->columns[n] = columns;
+    in->columns_count++;
+}
+
+/* Take the header from the first block of a file. */
+static void cut_header(struct line_input *in, struct text_block *b) {
+    calyx_key header = first_record(b->text, b->size);
+    const size_t size = header.size + (header.size < b->size);
+    header_note(in->names[in->next - 1], &header);
+    b->header_lines = ends_of(&header);
+    if (line_ends_are_crlf()) header = without_cr(header);
+    struct field_range *const columns =
+        find_columns(&in->splitter, &header, b->error);
+    if (columns) {
+        set_columns(in, columns);
+        memmove(b->text, b->text + size, b->size - size);
+        b->size -= size;
+    } else {
+        b->header_lines = b->size = 0;
+    }
+}
+
+/* ---- Blocks, handed out ----------------------------------------------------
+ */
+
 static bool hand_out(struct line_input *in, struct text_block *b, size_t size) {
     keep(in, b->text + size, b->size - size);
     b->size = size;
-    b->text[size] = record_end(); /* if its last line has none */
     b->starts_file = in->starts_file;
     in->starts_file = false;
+    b->header_lines = 0;
+    if (key_form.header && b->starts_file && size) cut_header(in, b);
+    b->columns = in->columns_count ? in->columns[in->columns_count - 1]
+                                   : key_form.ranges;
+    b->text[b->size] = record_end(); /* if its last line has none */
     if (in->counted) {
-        b->line = in->line;
-        in->line += count_lines(b);
+        b->line = in->line + b->header_lines;
+        in->line = b->line + count_lines(b);
     }
     return true;
 }
@@ -124,7 +176,7 @@ static void start(struct line_input *in, struct text_block *b) {
     in->carried = 0;
     b->lines = b->out_size = b->stretch_size = 0;
     b->ended = b->selected = 0;
-    b->candidate_count = b->key_size = 0;
+    b->candidate_count = b->key_size = b->gap_count = 0;
     b->error[0] = b->trouble[0] = '\0';
 }
 
@@ -167,7 +219,7 @@ bool input_next(struct line_input *in, struct text_block *b) {
         if (n == 0) { /* what is left is a line, if there is anything */
             in->state = (struct record_state){0};
             end_file(in);
-            if (b->size) return hand_out(in, b, b->size);
+            if (b->size || in->starts_file) return hand_out(in, b, b->size);
             continue;
         }
         const size_t end =
@@ -182,6 +234,9 @@ bool input_next(struct line_input *in, struct text_block *b) {
 
 void input_close(struct line_input *in) {
     if (in->source) source_close(in->source);
+    for (size_t i = 0; i < in->columns_count; i++) free(in->columns[i]);
+    free(in->columns);
+    key_maker_free(&in->splitter);
     free(in->carry);
     free(in);
 }
@@ -221,4 +276,5 @@ void block_free(struct text_block *b) {
     free(b->ends);
     free(b->candidates);
     free(b->key_bytes);
+    free(b->gaps);
 }

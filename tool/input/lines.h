@@ -17,10 +17,12 @@ enum { BLOCK_MARGIN = 64 };
 struct text_block {
     char *text;
     size_t size, room;
-    const char *file;  /* its name, for messages                      */
-    bool starts_file;  /* the first of its file                       */
-    uint64_t number;   /* blocks before it in this run of the pipeline */
-    uint64_t line;     /* number of its first line, if lines are counted */
+    const char *file;      /* its name, for messages                      */
+    bool starts_file;      /* the first of its file                       */
+    uint64_t number;       /* blocks before it in this run of the pipeline */
+    uint64_t line;         /* number of its first line; 0 if not numbered */
+    uint64_t header_lines; /* line ends of the header before it */
+    const struct field_range *columns; /* of the key, by number */
     char trouble[200]; /* why reading failed behind it, "" if it did not */
 
     void *context; /* of the stages that work on it */
@@ -39,6 +41,13 @@ struct text_block {
     size_t candidate_count, candidate_room;
     char *key_bytes; /* of keys that are not there as they are in the line */
     size_t key_size, key_room;
+    struct line_gap *gaps; /* where lines without a key were dropped */
+    size_t gap_count, gap_room;
+};
+
+struct line_gap {
+    size_t offset; /* in the text */
+    uint64_t ends; /* of lines */
 };
 
 struct candidate {
@@ -67,7 +76,7 @@ struct line_input *input_open(int count, char **names, bool counted,
                               size_t block_size);
 
 /* Fill a block; false at the end. One thread at a time. A block with an error
- * is followed by those of the next file. */
+ * is followed by those of the next file. An empty file has one empty block. */
 bool input_next(struct line_input *input, struct text_block *block);
 
 /* Share of the bytes that have been read, or -1 if unknown. Any thread. */

@@ -111,7 +111,7 @@ static _Noreturn void fail_in(const struct pipeline *s,
 
 static void run_in_order(struct pipeline *s, struct text_block *block,
                          struct key_batch *batch) {
-    if (block->starts_file) s->line = 0;
+    if (block->starts_file) s->line = block->header_lines;
     if (s->stages->in_order) {
         if (!s->stages->unguarded) begin_change();
         const bool goes_on = s->stages->in_order(block, batch);
@@ -143,6 +143,7 @@ static void *run(void *context) {
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     while (read_block(s, &block)) {
+        drop_lines_without_key(batch, &block);
         select_part_lines(&block, batch);
         if (s->stages->in_parallel) s->stages->in_parallel(&block, batch);
         await_order(s, block.number);

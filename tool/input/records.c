@@ -1,8 +1,5 @@
 #include "input/records.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,9 +15,9 @@ bool record_ends_are_plain(void) {
     return !key_form.csv;
 }
 
-static char separator(void) {
-    if (key_form.separator >= 0) return (char)key_form.separator;
-    return key_form.csv ? ',' : '\t';
+/* Of CSV: it is one byte. */
+static char csv_separator(void) {
+    return separator_of(&key_form).bytes[0];
 }
 
 /* ---- Where lines end ---------------------------------------------------- */
@@ -39,7 +36,7 @@ static int place_after(int place, char c, char sep) {
 
 static size_t last_csv_end(struct record_state *state, const char *text,
                            size_t from, size_t size) {
-    const char end = record_end(), sep = separator();
+    const char end = record_end(), sep = csv_separator();
     size_t last = 0;
     int place = (int)state->place;
     for (size_t i = from; i < from + size; i++) {
@@ -119,14 +116,19 @@ static cut_lines *best_cut(void) {
 }
 #endif
 
+/* Where the line that starts here ends, or `end`. */
+static const char *csv_line_end(const char *at, const char *end, char ender) {
+    const char sep = csv_separator();
+    int place = FIELD_START;
+    while (at < end && (*at != ender || place == IN_QUOTES))
+        place = place_after(place, *at++, sep);
+    return at;
+}
+
 static const char *cut_csv(const char *at, const char *end, char ender,
                            struct key_batch *batch) {
-    const char sep = separator();
     while (at < end && batch->count < BATCH) {
-        int place = FIELD_START;
-        const char *stop = at;
-        while (stop < end && (*stop != ender || place == IN_QUOTES))
-            place = place_after(place, *stop++, sep);
+        const char *const stop = csv_line_end(at, end, ender);
         put_line(batch, at, stop);
         at = stop < end ? stop + 1 : end;
     }
@@ -141,184 +143,52 @@ uint64_t ends_of(const calyx_key *line) {
     return ends;
 }
 
-/* ---- Fields ------------------------------------------------------------- */
-
-static void put_field(struct key_batch *batch, size_t n, const char *from,
-                      const char *to) {
-    if (n == batch->field_room) {
-        batch->field_room = n ? 2 * n : 16;
-        batch->fields =
-            resize_memory(batch->fields, batch->field_room * sizeof(calyx_key));
-    }
-    batch->fields[n] = (calyx_key){from, (size_t)(to - from)};
+static cut_lines *cut_of_form(void) {
+    return key_form.csv ? cut_csv : best_cut();
 }
 
-/* Behind the closing quote of a field that starts at `at`, NULL if there is
- * none. */
-static const char *behind_quotes(const char *at, const char *end) {
-    for (at++; at < end; at++) {
-        if (*at != '"') continue;
-        if (at + 1 == end || at[1] != '"') return at + 1;
-        at++; /* a doubled quote is one quote */
-    }
-    return NULL;
-}
-
-/* Split a line into batch->fields. Returns how many, 0 on an error. */
-static size_t split(struct key_batch *batch, const char *at, const char *end,
-                    char *error, size_t error_size) {
-    const char sep = separator();
-    for (size_t n = 0;; n++) {
-        const char *from = at, *stop = at;
-        if (key_form.csv && at < end && *at == '"') {
-            stop = behind_quotes(at, end);
-            if (!stop) {
-                snprintf(error, error_size,
-                         "the quotes around field %zu are never closed", n + 1);
-                return 0;
-            }
-            if (stop < end && *stop != sep) {
-                snprintf(error, error_size,
-                         "behind the closing quote of field %zu a separator or "
-                         "the end of the line is wanted, found '%c'",
-                         n + 1, *stop);
-                return 0;
-            }
-        } else {
-            stop = memchr(at, sep, (size_t)(end - at));
-            if (!stop) stop = end;
-        }
-        put_field(batch, n, from, stop);
-        if (stop == end) return n + 1;
-        at = stop + 1;
-    }
-}
-
-static void put_bytes(struct key_batch *batch, const void *bytes, size_t size) {
-    if (size > batch->bytes_room - batch->bytes_size) {
-        while (size > batch->bytes_room - batch->bytes_size)
-            batch->bytes_room =
-                batch->bytes_room ? 2 * batch->bytes_room : 4096;
-        batch->bytes = resize_memory(batch->bytes, batch->bytes_room);
-    }
-    if (size) memcpy(batch->bytes + batch->bytes_size, bytes, size);
-    batch->bytes_size += size;
-}
-
-/* The bytes of a field, without its quotes. */
-static void put_value(struct key_batch *batch, const calyx_key *field) {
-    const char *at = field->data, *end = at + field->size;
-    if (!key_form.csv || at == end || *at != '"') {
-        put_bytes(batch, at, field->size);
-        return;
-    }
-    for (at++, end--; at < end;) { /* to the first of each pair of quotes */
-        const char *const quote = memchr(at, '"', (size_t)(end - at));
-        const char *const stop = quote ? quote + 1 : end;
-        put_bytes(batch, at, (size_t)(stop - at));
-        at = quote ? quote + 2 : end;
-    }
-}
-
-/* A length, seven bits a byte, the last below 128: no length starts another. */
-static void put_length(struct key_batch *batch, uint64_t length) {
-    for (; length > 127; length >>= 7)
-        put_bytes(batch, &(uint8_t){(uint8_t)(length | 128)}, 1);
-    put_bytes(batch, &(uint8_t){(uint8_t)length}, 1);
-}
-
-/* Insert the length of what follows `from`, before it. */
-static void put_length_before(struct key_batch *batch, size_t from) {
-    const size_t size = batch->bytes_size - from;
-    put_length(batch, size);
-    const size_t length = batch->bytes_size - from - size;
-    char bytes[10];
-    memcpy(bytes, batch->bytes + from + size, length);
-    memmove(batch->bytes + from + length, batch->bytes + from, size);
-    memcpy(batch->bytes + from, bytes, length);
-}
-
-static bool put_range(struct key_batch *batch, struct field_range r,
-                      size_t count, bool single, struct text_block *block) {
-    const int64_t fields = (int64_t)count;
-    const int64_t first = r.first < 0 ? r.first + fields + 1 : r.first;
-    const int64_t last = r.last < 0 ? r.last + fields + 1 : r.last;
-    if (first < 1 || first > fields || last > fields) {
-        snprintf(block->error, sizeof block->error,
-                 "field %" PRId64 " is wanted, found %zu field%s%s",
-                 first < 1 || first > fields ? r.first : r.last, count,
-                 count == 1 ? "" : "s", key_options_hint());
-        return false;
-    }
-    if (last < first) {
-        snprintf(block->error, sizeof block->error,
-                 "fields %" PRId64 " to %" PRId64
-                 " are wanted, found %zu field%s, so the first comes last",
-                 r.first, r.last, count, count == 1 ? "" : "s");
-        return false;
-    }
-    for (int64_t n = first; n <= last; n++) {
-        const size_t from = batch->bytes_size;
-        put_value(batch, &batch->fields[n - 1]);
-        if (!single) put_length_before(batch, from);
-    }
-    return true;
-}
-
-/* The key of a line, put behind batch->bytes. */
-static bool put_key(struct key_batch *batch, const calyx_key *line,
-                    struct text_block *block) {
-    size_t count = 0;
-    if (key_form.ranges_count ||
-        key_form.csv) { /* all CSV is looked at for errors */
-        const char *const at = line->data;
-        count = split(batch, at, at + line->size, block->error,
-                      sizeof block->error);
-        if (!count) return false;
-    }
-    if (!key_form.ranges_count) put_bytes(batch, line->data, line->size);
-    const bool single = key_form.ranges_count == 1 &&
-                        key_form.ranges[0].first == key_form.ranges[0].last;
-    for (size_t i = 0; i < key_form.ranges_count; i++)
-        if (!put_range(batch, key_form.ranges[i], count, single, block))
-            return false;
-    return true;
+calyx_key first_record(const char *text, size_t size) {
+    const char *const end = text + size;
+    const char *const stop = key_form.csv
+                                 ? csv_line_end(text, end, record_end())
+                                 : memchr(text, record_end(), size);
+    return (calyx_key){text, (size_t)((stop ? stop : end) - text)};
 }
 
 /* ---- Batches ------------------------------------------------------------ */
 
-void batch_start(struct key_batch *batch, const struct text_block *block) {
+void batch_start(struct key_batch *batch, struct text_block *block) {
     batch->next = block->text;
+    batch->gap = 0;
+    block->ended = 0;
 }
 
-static calyx_key without_cr(calyx_key line) {
+calyx_key without_cr(calyx_key line) {
     const char *const text = line.data;
     if (line.size && text[line.size - 1] == '\r') line.size--;
     return line;
 }
 
-static void lower(char *at, const char *end) {
-    for (; at < end; at++)
-        if (*at >= 'A' && *at <= 'Z') *at = (char)(*at | 32);
+static enum key_result put_key(struct key_batch *batch, calyx_key line,
+                               struct text_block *block) {
+    if (line_ends_are_crlf()) line = without_cr(line);
+    return make_key(&batch->maker, &line, block->columns, block->error);
 }
 
 /* Keys that must be put together. They are offsets until all are there, since
  * the bytes may move. */
 static void make_keys(struct key_batch *batch, struct text_block *block) {
-    batch->bytes_size = 0;
+    struct key_maker *const maker = &batch->maker;
+    maker->size = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        const size_t from = batch->bytes_size;
-        calyx_key line = batch->lines[i];
-        if (key_form.crlf || key_form.csv) line = without_cr(line);
-        if (!put_key(batch, &line, block)) {
+        const size_t from = maker->size;
+        if (put_key(batch, batch->lines[i], block) != KEY_MADE) {
             batch->count = i;
             break;
         }
-        if (key_form.fold)
-            lower(batch->bytes + from, batch->bytes + batch->bytes_size);
-        batch->made[i].size = batch->bytes_size - from;
+        batch->made[i].size = maker->size - from;
     }
-    const char *at = batch->bytes;
+    const char *at = maker->bytes;
     for (size_t i = 0; i < batch->count; i++) {
         batch->made[i].data = at;
         at += batch->made[i].size;
@@ -326,29 +196,109 @@ static void make_keys(struct key_batch *batch, struct text_block *block) {
     batch->keys = batch->made;
 }
 
+/* Ends of the lines that were dropped up to this place, from the last one on.
+ */
+static uint64_t ends_dropped(struct key_batch *batch,
+                             const struct text_block *block, const char *at) {
+    const size_t offset = (size_t)(at - block->text);
+    uint64_t ends = 0;
+    for (; batch->gap < block->gap_count; batch->gap++) {
+        const struct line_gap *const gap = &block->gaps[batch->gap];
+        if (gap->offset > offset) break;
+        ends += gap->ends;
+    }
+    return ends;
+}
+
+static void count_ends(struct key_batch *batch, struct text_block *block) {
+    if (!key_form.csv && !block->gap_count && !block->line) {
+        block->ended += batch->count;
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        block->ended += ends_dropped(batch, block, batch->lines[i].data);
+        batch->numbers[i] = block->line + block->ended;
+        block->ended += ends_of(&batch->lines[i]);
+    }
+}
+
 bool batch_next(struct key_batch *batch, struct text_block *block) {
     const char *const end = block->text + block->size;
-    if (block->error[0] || batch->next == end) return false;
-    cut_lines *const cut = key_form.csv ? cut_csv : best_cut();
+    if (block->error[0]) return false;
+    if (batch->next == end) {
+        block->ended += ends_dropped(batch, block, end);
+        return false;
+    }
     batch->count = 0;
-    batch->next = cut(batch->next, end, record_end(), batch);
+    batch->next = cut_of_form()(batch->next, end, record_end(), batch);
     batch->keys = batch->lines;
-    if (key_form.ranges_count || key_form.fold || key_form.csv) {
+    const size_t cut = batch->count;
+    if (keys_are_made()) {
         make_keys(batch, block);
     } else if (key_form.crlf) {
         for (size_t i = 0; i < batch->count; i++)
             batch->made[i] = without_cr(batch->lines[i]);
         batch->keys = batch->made;
     }
-    if (!key_form.csv)
-        block->ended += batch->count;
-    else
-        for (size_t i = 0; i < batch->count; i++)
-            block->ended += ends_of(&batch->lines[i]);
+    count_ends(batch, block);
+    if (batch->count < cut) /* the one with the error comes behind these */
+        block->ended +=
+            ends_dropped(batch, block, batch->lines[batch->count].data);
     return batch->count > 0;
 }
 
+/* ---- Lines without a key --------------------------------------------------
+ */
+
+static void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
+    if (block->gap_count &&
+        block->gaps[block->gap_count - 1].offset == offset) {
+        block->gaps[block->gap_count - 1].ends += ends;
+        return;
+    }
+    if (block->gap_count == block->gap_room) {
+        block->gap_room = block->gap_room ? 2 * block->gap_room : 64;
+        block->gaps =
+            resize_memory(block->gaps, block->gap_room * sizeof *block->gaps);
+    }
+    block->gaps[block->gap_count++] = (struct line_gap){offset, ends};
+}
+
+/* A line that is wrong stays, and is an error later. */
+static bool lacks_key(struct key_batch *batch, const calyx_key *line,
+                      struct text_block *block) {
+    batch->maker.size = 0;
+    const enum key_result result = put_key(batch, *line, block);
+    block->error[0] = '\0';
+    return result == LACKS_FIELD;
+}
+
+void drop_lines_without_key(struct key_batch *batch, struct text_block *block) {
+    if (missing_key != MISSING_IS_SKIPPED || !key_form.ranges_count ||
+        block->error[0])
+        return;
+    const char *const end = block->text + block->size;
+    char *to = block->text;
+    for (const char *next = to; next < end;) {
+        batch->count = 0;
+        next = cut_of_form()(next, end, record_end(), batch);
+        for (size_t i = 0; i < batch->count; i++) {
+            const calyx_key *const line = &batch->lines[i];
+            const char *const from = line->data, *const stop =
+                                                     from + line->size;
+            if (lacks_key(batch, line, block)) {
+                put_gap(block, (size_t)(to - block->text), ends_of(line));
+                continue;
+            }
+            const size_t size = line->size + (stop < end);
+            if (to != from) memmove(to, from, size);
+            to += size;
+        }
+    }
+    block->size = (size_t)(to - block->text);
+    *to = record_end();
+}
+
 void batch_free(struct key_batch *batch) {
-    free(batch->bytes);
-    free(batch->fields);
+    key_maker_free(&batch->maker);
 }

@@ -1,16 +1,14 @@
 /*
- * The keys in lines: where a line ends, and which of its bytes are the key.
+ * The lines of a block and their keys, in batches.
  *
  * By default the key is the line without its end. Options choose other ends,
  * fields, and letter case; what is printed is always the whole line, as it
- * came. A key of several fields is each field with its length before it, so
- * that
- * ("ab","c") and ("a","bc") differ.
+ * came.
  */
 #ifndef CALYX_TOOL_RECORDS_H
 #define CALYX_TOOL_RECORDS_H
 
-#include "input/key_options.h"
+#include "input/fields.h"
 #include "input/lines.h"
 
 /* The byte that ends a line: a newline, or NUL with -z. */
@@ -29,6 +27,12 @@ struct record_state {
 size_t last_record_end(struct record_state *state, const char *text,
                        size_t from, size_t size);
 
+/* The first line of a text, without its end. */
+calyx_key first_record(const char *text, size_t size);
+
+/* A line without a carriage return at its end. */
+calyx_key without_cr(calyx_key line);
+
 /* Some lines of a block, and their keys. */
 enum { BATCH = 1024, BATCH_ROOM = BATCH + 64 };
 struct key_batch {
@@ -36,19 +40,23 @@ struct key_batch {
     const calyx_key *keys;
     calyx_key lines[BATCH_ROOM]; /* without their ends */
 
+    uint64_t numbers[BATCH_ROOM]; /* of the lines, if blocks are numbered */
+
     const char *next; /* the first line behind these */
+    size_t gap;       /* of the block: the first behind these */
     calyx_key made[BATCH_ROOM];
-    char *bytes; /* of keys that are not there as they are in the line */
-    size_t bytes_size, bytes_room;
-    calyx_key *fields;
-    size_t field_room;
+    struct key_maker maker;
 };
 
-void batch_start(struct key_batch *batch, const struct text_block *block);
+void batch_start(struct key_batch *batch, struct text_block *block);
 
 /* The next lines and keys. False at the end. A line that lacks its key ends the
  * block early, with block->error. Counts block->ended. */
 bool batch_next(struct key_batch *batch, struct text_block *block);
+
+/* With --missing=skip, remove lines without a key from a block, before anything
+ * else is done with it. Their numbers are not given to others. */
+void drop_lines_without_key(struct key_batch *batch, struct text_block *block);
 
 /* Line ends within a line and at its end: 1, or more in CSV. */
 uint64_t ends_of(const calyx_key *line);

@@ -2,6 +2,7 @@
 
 #include "exact/spill.h"
 #include "files/result.h"
+#include "input/header.h"
 
 static void report_figures(const struct exact_run *run,
                            const struct figures *f) {
@@ -85,6 +86,8 @@ int exact_run(struct exact_run *run) {
     run->rule.output = output_open(result_path_of_lines(), result_replaces());
     if (run->second)
         run->rule.second = output_open(run->second, result_replaces());
+    header_expect(run->rule.output, run->count, run->files, run->header);
+    header_expect(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
     note_files(run->count, run->files);
     struct figures f;
     if (!run->condition || !run_on_hashes(run, &f)) f = run->run(run);

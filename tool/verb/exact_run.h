@@ -3,6 +3,7 @@
 #define CALYX_TOOL_EXACT_RUN_H
 
 #include "exact/engine.h"
+#include "input/header.h"
 
 enum { MOST_OWN_FIGURES = 3 };
 
@@ -12,6 +13,7 @@ struct exact_run {
     int count; /* files */
     char **files;
     const char *second; /* file of the second output; NULL: none */
+    unsigned header;    /* of enum header_use */
     double started;
 
     /* If set, hashes find the candidates first. Then these readings are all

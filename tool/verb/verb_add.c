@@ -10,6 +10,7 @@
 #include "files/filter_file.h"
 #include "files/new_filter.h"
 #include "frame/lock.h"
+#include "input/header.h"
 #include "input/pipeline.h"
 
 static bool new_only, at_most_once, create;
@@ -232,6 +233,7 @@ static int run(int count, char **operands) {
     expect_in_place(operands[0]);
     key_options_use(1, (const char *const *)operands, &filter);
     output = new_only ? output_open(NULL, false) : NULL;
+    header_expect(output, count - 1, operands + 1, LINES_OF_ALL_FILES);
     choose_batches();
     const struct stages stages = {
         .in_parallel = in_parallel,

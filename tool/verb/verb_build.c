@@ -593,6 +593,9 @@ const struct verb verb_build = {
              "one in a million, from compressed files"},
             {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
              "keys of two columns, and a size to keep to"},
+            {"calyx build --jsonl user.id --missing=skip -o users.calyx "
+             "log.jsonl",
+             "a field of each JSON object that has it"},
             {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
              "the smallest filter, of a list that never changes"},
             {"calyx build --part 3/16 -n 1e9 -o 3.part host*/3-of-16.hashes",

@@ -12,6 +12,7 @@
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
 #include "http/http_filter.h"
+#include "input/header.h"
 #include "input/pipeline.h"
 #include "server/query.h"
 #include "server/shards.h"
@@ -185,7 +186,7 @@ static struct line_answers query_remote(struct text_block *block,
         if (!server_url && !queried[f].http) continue;
         bool *const found = server_url ? query_server(block, batch, &n)
                                        : query_http(block, batch, f, &n);
-        block->ended = block->lines = 0; /* they are gone through once more */
+        block->lines = 0; /* they are gone through once more */
         if (!answers.sets) {
             answers.sets = alloc_memory((n + 1) * sizeof *answers.sets);
             memset(answers.sets, 0, n * sizeof *answers.sets);
@@ -324,15 +325,13 @@ static void note_end(struct text_block *block) {
 
 static void put_selected(struct text_block *block,
                          const struct key_batch *batch, const bool *chosen,
-                         const filter_set *sets, uint64_t *number) {
+                         const filter_set *sets) {
     for (size_t i = 0; i < batch->count; i++) {
-        if (chosen[i]) {
-            put_lines(block, &batch->lines[i], *number,
-                      show_filter ? sets[i] : 0);
-            if (limited()) note_end(block);
-            block->selected++;
-        }
-        if (numbered) *number += ends_of(&batch->lines[i]);
+        if (!chosen[i]) continue;
+        put_lines(block, &batch->lines[i], batch->numbers[i],
+                  show_filter ? sets[i] : 0);
+        if (limited()) note_end(block);
+        block->selected++;
     }
 }
 
@@ -374,7 +373,6 @@ static void count_selected(struct text_block *block, size_t n,
 static void in_parallel(struct text_block *block, struct key_batch *batch) {
     bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
-    uint64_t number = block->line;
     struct line_answers answers = {0};
     if (queries_remote()) answers = query_remote(block, batch);
     batch_start(batch, block);
@@ -384,7 +382,7 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
         if (quiet || count_only)
             count_selected(block, batch->count, chosen, sets);
         else if (show_filter || numbered || limited())
-            put_selected(block, batch, chosen, sets, &number);
+            put_selected(block, batch, chosen, sets);
         else
             put_plain(block, batch, chosen);
     }
@@ -490,6 +488,7 @@ static int run(int count, char **files) {
         .goes_on = true,
         .output = quiet || count_only ? NULL : output_open(NULL, false),
     };
+    header_expect(stages.output, count, files, LINES_OF_ALL_FILES);
     const struct input_totals totals = run_pipeline(&stages, count, files);
     output_close(stages.output);
     if (count_only && !quiet) print_counts();

@@ -142,6 +142,7 @@ static int run_approx(int n, char **files) {
          rate_text(approx_rate(), text), files[0]);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
+    header_expect(output, n, files, LINES_OF_FIRST_FILE);
     calyx_filter *f = NULL;
     for (int i = 1; i < n; i++) {
         calyx_filter *const next = approx_filter();
@@ -212,6 +213,8 @@ static int run_verb(int n, char **files) {
         .condition = on_hashes ? &condition : NULL,
         .readings = readings,
         .reading_count = (size_t)n,
+        .header = (of_all ? LINES_OF_FIRST_FILE : LINES_OF_ALL_FILES) |
+                  (count ? COUNT_BEFORE_LINES : 0),
         .run = find_common,
         .own_figures = own_figures,
     };

@@ -58,6 +58,7 @@ static int run_approx(int files_count, char **files) {
     struct input_totals totals;
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
+    header_expect(output, files_count, files, LINES_OF_ALL_FILES);
     const uint64_t printed = approx_print(
         f, files_count, files, PRINT_AND_ADD_ABSENT, output, &totals);
     output_close(output);
@@ -128,6 +129,7 @@ static int run_verb(int n, char **files) {
         .count = n,
         .files = files,
         .second = dups,
+        .header = LINES_OF_ALL_FILES | (count ? COUNT_BEFORE_LINES : 0),
         .started = started,
         .condition = on_hashes ? &repeated : NULL,
         .readings = &all,
@@ -193,6 +195,8 @@ const struct verb verb_dedup = {
              "in a gigabyte of memory, with duplicates apart"},
             {"calyx dedup -c --csv -k 2 people.csv",
              "how often each value of a column occurs"},
+            {"calyx dedup --csv --header -k email people.csv",
+             "one line for each value of a named column, below the header"},
             {"tail -f log | calyx dedup --approx=1/10000",
              "a stream without end"},
             {0},

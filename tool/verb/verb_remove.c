@@ -6,9 +6,10 @@
 #include "files/change.h"
 #include "files/filter_file.h"
 #include "frame/lock.h"
+#include "input/header.h"
 #include "input/pipeline.h"
 
-static bool missing_only;
+static bool absent_only;
 static calyx_filter *filter;
 static uint64_t removed;
 
@@ -23,7 +24,7 @@ static bool in_order(struct text_block *block, struct key_batch *batch) {
                 filter, batch->keys[i].data, batch->keys[i].size, &found);
             if (status != CALYX_OK) fail("%s", calyx_status_text(status));
             removed += found;
-            if (found || !missing_only) continue;
+            if (found || !absent_only) continue;
             block_output(block, batch->lines[i].data, batch->lines[i].size);
             block_output(block, &end, 1);
         }
@@ -46,8 +47,9 @@ static int run(int count, char **operands) {
                 info.kind);
     const struct stages stages = {
         .in_order = in_order,
-        .output = missing_only ? output_open(NULL, false) : NULL,
+        .output = absent_only ? output_open(NULL, false) : NULL,
     };
+    header_expect(stages.output, count - 1, operands + 1, LINES_OF_ALL_FILES);
     const struct input_totals totals =
         run_pipeline(&stages, count - 1, operands + 1);
     output_close(stages.output);
@@ -65,8 +67,8 @@ static int run(int count, char **operands) {
 static const struct group options = {
     "Options",
     (const struct verb_option[]){
-        {0, "missing", NULL, "Print the lines that certainly were not there.",
-         parse_flag, &missing_only},
+        {0, "absent", NULL, "Print the lines that certainly were not there.",
+         parse_flag, &absent_only},
         WAIT_OPTION,
         {0},
     },
@@ -75,7 +77,7 @@ static const struct group options = {
 const struct verb verb_remove = {
     .name = "remove",
     .summary = "remove lines from a counting filter",
-    .synopsis = "FILTER [--missing] [OPTION]... [FILE]...",
+    .synopsis = "FILTER [--absent] [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Removes the lines of the files, or of standard input, from the "

@@ -83,14 +83,11 @@ static void name_missing(struct text_block *block, uint64_t number) {
 
 static void look_for(struct text_block *block, struct key_batch *batch) {
     bool found[BATCH_ROOM];
-    uint64_t number = block->line;
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         calyx_has_many(filter, batch->keys, batch->count, found);
-        for (size_t i = 0; i < batch->count; i++) {
-            if (!found[i]) name_missing(block, number);
-            number += ends_of(&batch->lines[i]);
-        }
+        for (size_t i = 0; i < batch->count; i++)
+            if (!found[i]) name_missing(block, batch->numbers[i]);
         block->lines += batch->count;
     }
 }
