@@ -133,17 +133,19 @@ static const char *find_separator(const char *at, const char *end,
 /* Split a line into m->fields. Returns how many, 0 on an error. */
 static size_t split_at_separators(struct key_maker *m, const char *at,
                                   const char *end, char *error) {
-    const struct field_separator sep = separator_of(&key_form);
+    const struct field_separator *const sep = separator_of(&key_form);
+    const size_t sep_size = sep->size;
+    const bool csv = key_form.csv;
     for (size_t n = 0;; n++) {
         const char *const from = at;
         const char *const stop =
-            key_form.csv && at < end && *at == '"'
-                ? quoted_end(at, end, sep.bytes[0], n + 1, error)
-                : find_separator(at, end, &sep);
+            csv && at < end && *at == '"'
+                ? quoted_end(at, end, sep->bytes[0], n + 1, error)
+                : find_separator(at, end, sep);
         if (!stop) return 0;
         put_field(m, n, from, stop);
         if (stop == end) return n + 1;
-        at = stop + sep.size;
+        at = stop + sep_size;
     }
 }
 
@@ -316,6 +318,37 @@ enum key_result make_key(struct key_maker *m, const calyx_key *line,
     const enum key_result result = put_key(m, line, columns, error);
     if (result != KEY_MADE) m->size = size;
     return result;
+}
+
+/* ---- Keys that need not be made --------------------------------------------
+ */
+
+bool key_lies_in_line(const struct field_range *columns) {
+    return key_is_one_field() && columns[0].first > 0 && !key_form.json &&
+           !key_form.csv && !key_form.blanks && !key_form.fold &&
+           !key_form.trim;
+}
+
+enum key_result find_key(const calyx_key *line,
+                         const struct field_range *columns, calyx_key *key,
+                         char error[FIELD_ERROR_ROOM]) {
+    const struct field_separator *const sep = separator_of(&key_form);
+    const char *at = line->data, *const end = at + line->size;
+    for (int64_t n = 1;; n++) {
+        const char *const stop = find_separator(at, end, sep);
+        if (n == columns[0].first) {
+            *key = (calyx_key){at, (size_t)(stop - at)};
+            return KEY_MADE;
+        }
+        if (stop == end) {
+            *key = (calyx_key){end, 0};
+            if (missing_key == MISSING_IS_EMPTY) return KEY_MADE;
+            say_what_lacks(&columns[0], (size_t)n, true, columns[0].first,
+                           error);
+            return LACKS_FIELD;
+        }
+        at = stop + sep->size;
+    }
 }
 
 /* ---- Columns of a header ---------------------------------------------------

@@ -32,6 +32,12 @@ enum key_result make_key(struct key_maker *maker, const calyx_key *line,
                          const struct field_range *columns,
                          char error[FIELD_ERROR_ROOM]);
 
+/* The same for a key that is one field as it is: it lies in the line. */
+bool key_lies_in_line(const struct field_range *columns);
+enum key_result find_key(const calyx_key *line,
+                         const struct field_range *columns, calyx_key *key,
+                         char error[FIELD_ERROR_ROOM]);
+
 /* Numbers for the names in key_form.ranges, from a header. NULL: a column is
  * missing, or there twice. The caller frees it. */
 struct field_range *find_columns(struct key_maker *maker,

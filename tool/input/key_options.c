@@ -98,7 +98,11 @@ static bool name_from(const char **at, struct field_range *r) {
     if (**at == '\0' || **at == ',') return false;
     char *const name = copy_text(*at);
     *r = (struct field_range){.name = name};
-    if (**at == '"') return quoted_name(at, name);
+    if (**at == '"') {
+        const bool good = quoted_name(at, name);
+        if (!good) free(name);
+        return good;
+    }
     const size_t size = strcspn(*at, ",");
     name[size] = '\0';
     *at += size;
@@ -176,7 +180,7 @@ static void parse_missing(const struct verb_option *o, const char *value) {
 
 /* What contradicts what; NULL: nothing. */
 static const char *contradiction(const struct key_options *o) {
-    const struct field_separator sep = separator_of(o);
+    const struct field_separator *const sep = separator_of(o);
     bool named = false, numbered = false;
     for (size_t i = 0; i < o->ranges_count; i++)
         *(o->ranges[i].name ? &named : &numbered) = true;
@@ -191,8 +195,9 @@ static const char *contradiction(const struct key_options *o) {
                "first line has the names of the columns";
     if (o->blanks && (o->csv || o->separator.size))
         return "--blanks does not go with --separator and --csv";
-    if (o->csv && sep.size > 1) return "--csv wants a separator of one byte";
-    if (o->separator.size && memchr(sep.bytes, o->nul ? '\0' : '\n', sep.size))
+    if (o->csv && sep->size > 1) return "--csv wants a separator of one byte";
+    if (o->separator.size &&
+        memchr(sep->bytes, o->nul ? '\0' : '\n', sep->size))
         return "--separator contains the byte that ends a line";
     return NULL;
 }
@@ -295,28 +300,28 @@ static void put_word(struct text *t, const char *word) {
     put(t, "%s%s", t->size ? " " : "", word);
 }
 
-static char default_separator(const struct key_options *o) {
-    return o->csv ? ',' : '\t';
+static const struct field_separator *default_separator(
+    const struct key_options *o) {
+    static const struct field_separator comma = {",", 1}, tab = {"\t", 1};
+    return o->csv ? &comma : &tab;
 }
 
-struct field_separator separator_of(const struct key_options *o) {
-    if (o->separator.size) return o->separator;
-    return (struct field_separator){{default_separator(o)}, 1};
+const struct field_separator *separator_of(const struct key_options *o) {
+    return o->separator.size ? &o->separator : default_separator(o);
 }
 
-static bool same_separator(const struct key_options *a,
-                           const struct key_options *b) {
-    const struct field_separator p = separator_of(a), q = separator_of(b);
-    return p.size == q.size && memcmp(p.bytes, q.bytes, p.size) == 0;
+static bool same_separator(const struct field_separator *a,
+                           const struct field_separator *b) {
+    return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
 static void put_separator(struct text *t, const struct key_options *o) {
-    const struct field_separator sep = separator_of(o);
+    const struct field_separator *const sep = separator_of(o);
     if (!(o->csv || o->ranges_count) || o->blanks || o->json) return;
-    if (sep.size == 1 && sep.bytes[0] == default_separator(o)) return;
+    if (same_separator(sep, default_separator(o))) return;
     put_word(t, "-t ");
-    for (size_t i = 0; i < sep.size; i++) {
-        const unsigned char byte = (unsigned char)sep.bytes[i];
+    for (size_t i = 0; i < sep->size; i++) {
+        const unsigned char byte = (unsigned char)sep->bytes[i];
         put(t, byte > ' ' && byte < 127 && byte != '\\' ? "%c" : "\\x%02x",
             byte);
     }
@@ -383,11 +388,10 @@ static void options_text(const struct key_options *o, struct text *t) {
 
 static bool add_json_field(struct key_options *o, const char *word) {
     struct field_range r;
-    if (*word != '"' || !name_from(&word, &r) || *word || !*r.name)
-        return false;
+    if (*word != '"' || !name_from(&word, &r)) return false;
     o->json = true;
     add_range(o, r);
-    return true;
+    return !*word && *r.name;
 }
 
 static bool parse_word(struct key_options *o, const char *word, char **rest) {
@@ -401,6 +405,13 @@ static bool parse_word(struct key_options *o, const char *word, char **rest) {
     if (strcmp(word, "-t") == 0) return separator_from(value, &o->separator);
     if (strcmp(word, "-k") == 0) return add_fields(o, value);
     return strcmp(word, "--jsonl") == 0 && add_json_field(o, value);
+}
+
+/* Of options from a text: those of the command line stay. */
+static void options_free(struct key_options *o) {
+    for (size_t i = 0; i < o->ranges_count; i++)
+        free((char *)(uintptr_t)o->ranges[i].name);
+    free(o->ranges);
 }
 
 /* A file may say anything: what is not exactly what build stores is refused. */
@@ -475,7 +486,7 @@ static bool may_miss(const struct key_options *built,
     if (built->ranges_count == 0)
         return given->ranges_count > 0 && !is_one_field(given);
     return !same_fields(built, given) || built->blanks != given->blanks ||
-           !same_separator(built, given);
+           !same_separator(separator_of(built), separator_of(given));
 }
 
 static void say_if_they_differ(const char *name, const char *text,
@@ -483,7 +494,7 @@ static void say_if_they_differ(const char *name, const char *text,
     struct key_options built;
     const bool harmless =
         options_from(text, &built) && !may_miss(&built, &key_form);
-    free(built.ranges);
+    options_free(&built);
     if (harmless) return;
     warn("%s was built with %s; going by %s, as given", name, in_words(text),
          *given ? given : "--whole-line");

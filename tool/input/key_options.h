@@ -36,7 +36,7 @@ struct key_options {
 extern struct key_options key_form;
 
 /* What separates fields, the default among them. */
-struct field_separator separator_of(const struct key_options *o);
+const struct field_separator *separator_of(const struct key_options *o);
 
 /* --missing: what a line that lacks its key is. No part of the key's form, so
  * it is not stored with a filter. */

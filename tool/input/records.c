@@ -17,7 +17,7 @@ bool record_ends_are_plain(void) {
 
 /* Of CSV: it is one byte. */
 static char csv_separator(void) {
-    return separator_of(&key_form).bytes[0];
+    return separator_of(&key_form)->bytes[0];
 }
 
 /* ---- Where lines end ---------------------------------------------------- */
@@ -117,8 +117,8 @@ static cut_lines *best_cut(void) {
 #endif
 
 /* Where the line that starts here ends, or `end`. */
-static const char *csv_line_end(const char *at, const char *end, char ender) {
-    const char sep = csv_separator();
+static inline const char *csv_line_end(const char *at, const char *end,
+                                       char ender, char sep) {
     int place = FIELD_START;
     while (at < end && (*at != ender || place == IN_QUOTES))
         place = place_after(place, *at++, sep);
@@ -127,8 +127,9 @@ static const char *csv_line_end(const char *at, const char *end, char ender) {
 
 static const char *cut_csv(const char *at, const char *end, char ender,
                            struct key_batch *batch) {
+    const char sep = csv_separator();
     while (at < end && batch->count < BATCH) {
-        const char *const stop = csv_line_end(at, end, ender);
+        const char *const stop = csv_line_end(at, end, ender, sep);
         put_line(batch, at, stop);
         at = stop < end ? stop + 1 : end;
     }
@@ -149,9 +150,9 @@ static cut_lines *cut_of_form(void) {
 
 calyx_key first_record(const char *text, size_t size) {
     const char *const end = text + size;
-    const char *const stop = key_form.csv
-                                 ? csv_line_end(text, end, record_end())
-                                 : memchr(text, record_end(), size);
+    const char *const stop =
+        key_form.csv ? csv_line_end(text, end, record_end(), csv_separator())
+                     : memchr(text, record_end(), size);
     return (calyx_key){text, (size_t)((stop ? stop : end) - text)};
 }
 
@@ -169,31 +170,53 @@ calyx_key without_cr(calyx_key line) {
     return line;
 }
 
-static enum key_result put_key(struct key_batch *batch, calyx_key line,
-                               struct text_block *block) {
-    if (line_ends_are_crlf()) line = without_cr(line);
-    return make_key(&batch->maker, &line, block->columns, block->error);
+static calyx_key without_end(calyx_key line) {
+    return line_ends_are_crlf() ? without_cr(line) : line;
 }
 
 /* Keys that must be put together. They are offsets until all are there, since
- * the bytes may move. */
-static void make_keys(struct key_batch *batch, struct text_block *block) {
+ * the bytes may move. Returns for how many lines. */
+static size_t make_keys(struct key_batch *batch, struct text_block *block) {
     struct key_maker *const maker = &batch->maker;
+    size_t n = 0;
     maker->size = 0;
-    for (size_t i = 0; i < batch->count; i++) {
+    for (; n < batch->count; n++) {
         const size_t from = maker->size;
-        if (put_key(batch, batch->lines[i], block) != KEY_MADE) {
-            batch->count = i;
+        const calyx_key line = without_end(batch->lines[n]);
+        if (make_key(maker, &line, block->columns, block->error) != KEY_MADE)
             break;
-        }
-        batch->made[i].size = maker->size - from;
+        batch->made[n].size = maker->size - from;
     }
     const char *at = maker->bytes;
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < n; i++) {
         batch->made[i].data = at;
         at += batch->made[i].size;
     }
+    return n;
+}
+
+/* Keys that are a field as it is in the line. */
+static size_t find_keys(struct key_batch *batch, struct text_block *block) {
+    for (size_t i = 0; i < batch->count; i++) {
+        const calyx_key line = without_end(batch->lines[i]);
+        if (find_key(&line, block->columns, &batch->made[i], block->error) !=
+            KEY_MADE)
+            return i;
+    }
+    return batch->count;
+}
+
+static void set_keys(struct key_batch *batch, struct text_block *block) {
     batch->keys = batch->made;
+    if (!keys_are_made() && !key_form.crlf)
+        batch->keys = batch->lines;
+    else if (!keys_are_made())
+        for (size_t i = 0; i < batch->count; i++)
+            batch->made[i] = without_cr(batch->lines[i]);
+    else if (key_lies_in_line(block->columns))
+        batch->count = find_keys(batch, block);
+    else
+        batch->count = make_keys(batch, block);
 }
 
 /* Ends of the lines that were dropped up to this place, from the last one on.
@@ -231,15 +254,8 @@ bool batch_next(struct key_batch *batch, struct text_block *block) {
     }
     batch->count = 0;
     batch->next = cut_of_form()(batch->next, end, record_end(), batch);
-    batch->keys = batch->lines;
     const size_t cut = batch->count;
-    if (keys_are_made()) {
-        make_keys(batch, block);
-    } else if (key_form.crlf) {
-        for (size_t i = 0; i < batch->count; i++)
-            batch->made[i] = without_cr(batch->lines[i]);
-        batch->keys = batch->made;
-    }
+    set_keys(batch, block);
     count_ends(batch, block);
     if (batch->count < cut) /* the one with the error comes behind these */
         block->ended +=
@@ -267,8 +283,13 @@ static void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
 /* A line that is wrong stays, and is an error later. */
 static bool lacks_key(struct key_batch *batch, const calyx_key *line,
                       struct text_block *block) {
+    const calyx_key whole = without_end(*line);
+    calyx_key key;
     batch->maker.size = 0;
-    const enum key_result result = put_key(batch, *line, block);
+    const enum key_result result =
+        key_lies_in_line(block->columns)
+            ? find_key(&whole, block->columns, &key, block->error)
+            : make_key(&batch->maker, &whole, block->columns, block->error);
     block->error[0] = '\0';
     return result == LACKS_FIELD;
 }
