@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "frame/file_list.h"
 #include "frame/passwords.h"
 #include "tool.h"
 
@@ -149,14 +150,15 @@ int main(int count, char **words) {
     const struct verb *const verb = verb_named(word);
     verb_name = verb->name;
     guard_mappings();
-    const int operands = read_options(verb, count - 2, words + 2);
+    int operands = read_options(verb, count - 2, words + 2);
     start_signal_thread();
+    char **const operand = operands_with_files(words + 2, &operands);
     if (operands < verb->least)
         fail("at least %d operand%s wanted, found %d: calyx %s %s", verb->least,
              verb->least == 1 ? " is" : "s are", operands, verb->name,
              verb->synopsis);
     if (verb->most >= 0 && operands > verb->most)
-        fail("'%s' is one operand too many: calyx %s %s", words[2 + verb->most],
+        fail("'%s' is one operand too many: calyx %s %s", operand[verb->most],
              verb->name, verb->synopsis);
-    return finish(verb->run(operands, words + 2));
+    return finish(verb->run(operands, operand));
 }

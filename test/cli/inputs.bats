@@ -323,3 +323,44 @@ goes_on() {
     { head -c 1000 >/dev/null; "$CALYX" check -vc -f flowers.calyx; } <list >out
     [ "$(cat out)" -lt 1000 ]
 }
+
+@test "--files0-from names files of any bytes, behind those of the command line" {
+    printf 'a\n' >one
+    printf 'b\n' >$'t\nwo'
+    printf 'a\nc\n' >three
+    printf 't\nwo\0three' >names
+    run_calyx dedup one --files0-from=names
+    prints a b c
+    printf 'one\0three\0' | "$CALYX" common --files0-from - >out
+    prints a
+    run_calyx build -p 1e-8 -o f.calyx --files0-from names one
+    run_calyx add f.calyx --new --files0-from names
+    is_status 1
+    find . -name 't*' -print0 | "$CALYX" check -c -f f.calyx --files0-from - >out
+    prints 3
+}
+
+@test "--files0-from refuses a list without names, empty names and itself" {
+    : >none
+    run_calyx dedup --files0-from none <<<x
+    is_status 2
+    complains "none: names of files are wanted, found none"
+    printf 'a\0\0b\0' >gap
+    run_calyx dedup --files0-from gap
+    is_status 2
+    complains "gap:2: the name of a file is empty"
+    printf 'x\0-\0' >list
+    run_calyx dedup --files0-from - <list
+    is_status 2
+    complains "standard input:2: - is standard input, which has the names"
+    run_calyx dedup --files0-from missing
+    is_status 2
+    complains "missing: cannot open it"
+    run_calyx minus --files0-from list <<<y
+    is_status 2
+    complains "x"
+    printf 'x\0' >list
+    run_calyx common --files0-from list
+    is_status 2
+    complains "at least 2 operands are wanted, found 1"
+}

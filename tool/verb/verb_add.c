@@ -9,6 +9,7 @@
 #include "files/change.h"
 #include "files/filter_file.h"
 #include "files/new_filter.h"
+#include "frame/file_list.h"
 #include "frame/lock.h"
 #include "input/header.h"
 #include "input/pipeline.h"
@@ -272,6 +273,7 @@ static const struct group options = {
          "Make FILTER if it is missing, for the number of keys in --keys. "
          "Processes that do so at the same time all add to one file.",
          parse_flag, &create},
+        FILE_LIST_OPTION,
         {0},
     },
 };

@@ -23,6 +23,7 @@
 #include "files/hash_reader.h"
 #include "files/new_filter.h"
 #include "files/part_build.h"
+#include "frame/file_list.h"
 #include "frame/lock.h"
 #include "input/estimate.h"
 #include "input/pipeline.h"
@@ -528,6 +529,7 @@ static const struct group options = {
          "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp. "
          "They have no names, and disappear with the process.",
          parse_spill_folder, NULL},
+        FILE_LIST_OPTION,
         {0},
     },
 };

@@ -11,6 +11,7 @@
 #include "exact/set.h"
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
+#include "frame/file_list.h"
 #include "http/http_filter.h"
 #include "input/header.h"
 #include "input/pipeline.h"
@@ -551,6 +552,7 @@ static const struct group options = {
         {0, "except", "FILTER",
          "Answer no for what this filter may have, whatever the others say.",
          parse_text, &except_name},
+        FILE_LIST_OPTION,
         {0},
     },
 };

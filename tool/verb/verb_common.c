@@ -15,6 +15,7 @@
 
 #include "exact/approx.h"
 #include "files/result.h"
+#include "frame/file_list.h"
 #include "input/part_lines.h"
 #include "verb/exact_run.h"
 
@@ -236,6 +237,7 @@ static const struct group options = {
         APPROX_OPTION("Use filters alone, in one pass and with a few bits for "
                       "each line: up to RATE (by default 1%) of the lines that "
                       "are not common are printed, too. None is lost."),
+        FILE_LIST_OPTION,
         {0},
     },
 };

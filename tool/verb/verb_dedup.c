@@ -7,6 +7,7 @@
 
 #include "exact/approx.h"
 #include "files/result.h"
+#include "frame/file_list.h"
 #include "input/part_lines.h"
 #include "verb/exact_run.h"
 
@@ -158,6 +159,7 @@ static const struct group options = {
         APPROX_OPTION("Use a filter alone, in one pass and with a few bits for "
                       "each line: up to RATE (by default 1%) of the distinct "
                       "lines are mistaken for duplicates and lost."),
+        FILE_LIST_OPTION,
         {0},
     },
 };

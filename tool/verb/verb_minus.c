@@ -14,6 +14,7 @@
 #include "exact/approx.h"
 #include "files/filter_file.h"
 #include "files/result.h"
+#include "frame/file_list.h"
 #include "input/part_lines.h"
 #include "input/source.h"
 #include "verb/exact_run.h"
@@ -218,6 +219,7 @@ static const struct group options = {
         APPROX_OPTION("Use a filter of the other files alone, in one pass and "
                       "with a few bits for each line: up to RATE (by default "
                       "1%) of the lines that would be printed are lost."),
+        FILE_LIST_OPTION,
         {0},
     },
 };

@@ -5,6 +5,7 @@
 
 #include "files/change.h"
 #include "files/filter_file.h"
+#include "frame/file_list.h"
 #include "frame/lock.h"
 #include "input/header.h"
 #include "input/pipeline.h"
@@ -70,6 +71,7 @@ static const struct group options = {
         {0, "absent", NULL, "Print the lines that certainly were not there.",
          parse_flag, &absent_only},
         WAIT_OPTION,
+        FILE_LIST_OPTION,
         {0},
     },
 };

@@ -1,0 +1,67 @@
+#include "frame/file_list.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *list; /* NULL: none */
+
+void parse_file_list(const struct verb_option *option, const char *value) {
+    (void)option;
+    if (list) fail("option --files0-from may be given once");
+    list = value;
+}
+
+static bool is_standard(const char *name) {
+    return strcmp(name, "-") == 0;
+}
+
+/* All bytes of a file, and a NUL behind them. */
+static char *read_all(FILE *file, const char *name, size_t *size) {
+    char *bytes = NULL;
+    size_t room = 0;
+    for (*size = 0;;) {
+        room = room ? 2 * room : 4096;
+        bytes = resize_memory(bytes, room);
+        *size += fread(bytes + *size, 1, room - 1 - *size, file);
+        if (*size < room - 1) break;
+    }
+    if (ferror(file)) fail_os(name, "read it");
+    bytes[*size] = '\0';
+    return bytes;
+}
+
+static char *read_list(const char **name, size_t *size) {
+    const bool standard = is_standard(list);
+    *name = standard ? "standard input" : list;
+    FILE *const file = standard ? stdin : fopen(list, "rbe");
+    if (!file) fail_os(*name, "open it");
+    char *const bytes = read_all(file, *name, size);
+    if (!standard) fclose(file);
+    if (*size == 0) fail_at(*name, 0, "names of files are wanted, found none");
+    return bytes;
+}
+
+char **operands_with_files(char **operands, int *count) {
+    if (!list) return operands;
+    const char *name;
+    size_t size;
+    char *const bytes = read_list(&name, &size), *const end = bytes + size;
+    size_t n = (size_t)*count, room = n + 64;
+    static char **all; /* as long as the process */
+    all = alloc_memory(room * sizeof *all);
+    if (n) memcpy(all, operands, n * sizeof *all);
+    for (char *at = bytes; at < end; at += strlen(at) + 1, n++) {
+        const uint64_t number = n - (size_t)*count + 1;
+        if (!*at) fail_at(name, number, "the name of a file is empty");
+        if (is_standard(list) && is_standard(at))
+            fail_at(name, number,
+                    "- is standard input, which has the names of the files");
+        if (n == INT_MAX) fail_at(name, 0, "it names too many files");
+        if (n == room) all = resize_memory(all, (room *= 2) * sizeof *all);
+        all[n] = at;
+    }
+    *count = (int)n;
+    return all;
+}

@@ -1,0 +1,25 @@
+/*
+ * --files0-from: names of input files from a file, for more of them than a
+ * command line takes.
+ */
+#ifndef CALYX_TOOL_FILE_LIST_H
+#define CALYX_TOOL_FILE_LIST_H
+
+#include "tool.h"
+
+/* A row of a verb whose last operands are files. */
+void parse_file_list(const struct verb_option *option, const char *value);
+#define FILE_LIST_OPTION                                                       \
+    {                                                                          \
+        0, "files0-from", "FILE",                                              \
+            "Read the files that FILE names, too, after those of the command " \
+            "line. A NUL byte ends each name, as 'find -print0' writes them; " \
+            "- is standard input.",                                            \
+            parse_file_list, NULL                                              \
+    }
+
+/* The operands with the files of --files0-from behind them; their number is
+ * changed. */
+char **operands_with_files(char **operands, int *count);
+
+#endif
