@@ -197,3 +197,64 @@ setup() {
     is_status 2
     complains "empty.calyx: "
 }
+
+@test "-l and -L print the names of files with and without a selected line" {
+    printf 'moss\nrose\nrose\n' >some
+    printf 'moss\n' >none
+    : >empty
+    printf 'iris\n' >all
+    run_calyx check -f flowers.calyx -l some none empty all
+    is_status 0
+    prints some all
+    run_calyx check -f flowers.calyx -L some none empty all
+    is_status 0 # as with grep: a line was selected
+    prints none empty
+    run_calyx check -f flowers.calyx -lv some none empty all
+    prints some none
+    run_calyx check -f flowers.calyx -l none empty
+    is_status 1
+    prints
+    run_calyx check -f flowers.calyx -L missing none
+    is_status 2
+    prints none
+    run_calyx check -zf flowers.calyx -L none empty
+    printf 'none\0empty\0' | cmp - out
+    run_calyx check -f flowers.calyx -l <some
+    prints "standard input"
+    run_calyx check -f flowers.calyx -lq none
+    is_status 1
+    prints
+    for option in -L -c -m1 -H; do
+        run_calyx check -f flowers.calyx -l $option some
+        is_status 2
+        complains "print only names"
+    done
+    yes moss | head -300000 >long
+    echo rose >>long
+    cat long long >longer
+    run_calyx check -f flowers.calyx -l longer none long
+    prints longer long
+    run_calyx check -j3 -f flowers.calyx -L longer none long empty
+    prints none empty
+}
+
+@test "--file-name says where lines and counts are from" {
+    printf 'moss\nrose\nrose\n' >some
+    : >empty
+    run_calyx check -f flowers.calyx --file-name some
+    prints some:rose some:rose
+    run_calyx check -f flowers.calyx -n --file-name some
+    prints some:2:rose some:3:rose
+    run_calyx check -f flowers.calyx -c --file-name some empty missing some
+    is_status 2
+    prints some:2 empty:0 some:2
+    run_calyx check -f flowers.calyx -c some empty some
+    prints 4
+}
+
+@test "check takes long options of grep" {
+    run_calyx check -f flowers.calyx --invert-match --line-buffered <<<$'moss\nrose'
+    prints moss
+    run_calyx check -f flowers.calyx --inv <<<$'moss\nrose'
+    prints moss
+}

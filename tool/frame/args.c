@@ -58,7 +58,13 @@ static const struct verb_option *find(const struct verb *verb, char letter,
     return NULL;
 }
 
-/* The one option whose name begins so; fails if there are several. */
+static bool same_effect(const struct verb_option *a,
+                        const struct verb_option *b) {
+    return a->into && a->into == b->into && a->parse == b->parse;
+}
+
+/* The one option whose name begins so; fails if there are several that differ.
+ */
 static const struct verb_option *find_short(const struct verb *verb,
                                             const char *name, size_t size) {
     const struct verb_option *found = NULL;
@@ -66,6 +72,7 @@ static const struct verb_option *find_short(const struct verb *verb,
          group++)
         for (const struct verb_option *o = (*group)->options; o->name; o++) {
             if (strncmp(o->name, name, size) != 0) continue;
+            if (found && same_effect(found, o)) continue;
             if (found)
                 fail("option --%.*s could be --%s or --%s", (int)size, name,
                      found->name, o->name);

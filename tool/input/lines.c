@@ -153,6 +153,7 @@ static void cut_header(struct line_input *in, struct text_block *b) {
 static bool hand_out(struct line_input *in, struct text_block *b, size_t size) {
     keep(in, b->text + size, b->size - size);
     b->size = size;
+    b->file_number = (uint64_t)in->next;
     b->starts_file = in->starts_file;
     in->starts_file = false;
     b->header_lines = 0;

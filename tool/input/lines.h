@@ -18,6 +18,7 @@ struct text_block {
     char *text;
     size_t size, room;
     const char *file;      /* its name, for messages                      */
+    uint64_t file_number;  /* from 1                                      */
     bool starts_file;      /* the first of its file                       */
     uint64_t number;       /* blocks before it in this run of the pipeline */
     uint64_t line;         /* number of its first line; 0 if not numbered */

@@ -22,6 +22,7 @@ static struct texts names, allow_lists;
 static const char *except_name, *server_url;
 static uint64_t shards;
 static bool invert, count_only, numbered, quiet, show_filter, verify;
+static bool show_file, list_with, list_without, ignored;
 static uint64_t most = UINT64_MAX;
 
 /* ---- The filters -------------------------------------------------------- */
@@ -277,7 +278,7 @@ static void read_allowed(void) {
 
 /* ---- The lines ---------------------------------------------------------- */
 
-static bool many_files;
+static bool prefix_file; /* the name of the file before a line */
 static uint64_t selected;
 
 static void put_text(struct text_block *block, const char *text) {
@@ -285,9 +286,9 @@ static void put_text(struct text_block *block, const char *text) {
     block_output(block, ":", 1);
 }
 
-static void put_number(struct text_block *block, uint64_t number) {
+static void put_number(struct text_block *block, uint64_t number, char end) {
     char digits[24], *at = digits + sizeof digits;
-    *--at = ':';
+    *--at = end;
     do *--at = (char)('0' + number % 10);
     while (number /= 10);
     block_output(block, at, (size_t)(digits + sizeof digits - at));
@@ -297,8 +298,8 @@ static void put_line(struct text_block *block, const calyx_key *line,
                      uint64_t number, const char *filter) {
     const char end = record_end();
     if (filter) put_text(block, filter);
-    if (numbered && many_files) put_text(block, block->file);
-    if (numbered) put_number(block, number);
+    if (prefix_file) put_text(block, block->file);
+    if (numbered) put_number(block, number, ':');
     block_output(block, line->data, line->size);
     block_output(block, &end, 1);
 }
@@ -371,18 +372,78 @@ static void count_selected(struct text_block *block, size_t n,
     }
 }
 
+static bool prints_lines(void) {
+    return !quiet && !count_only && !list_with && !list_without;
+}
+
+/* ---- Files ----------------------------------------------------------------
+ */
+
+static bool looks_at_files(void) {
+    return !quiet && (list_with || list_without || (count_only && show_file));
+}
+
+/* The file whose lines come. */
+static struct {
+    const char *name; /* NULL: none yet */
+    uint64_t selected;
+    bool unread;
+} current;
+static _Atomic uint64_t listed; /* by -l: the number of the last such file */
+
+static void put_name(struct text_block *block, const char *name) {
+    const char end = record_end();
+    block_output(block, name, strlen(name));
+    block_output(block, &end, 1);
+}
+
+static void put_file(struct text_block *block) {
+    if (!current.name || current.unread) return;
+    if (list_without && !current.selected) put_name(block, current.name);
+    if (!count_only) return;
+    const char end = '\n';
+    put_text(block, current.name);
+    put_number(block, current.selected, end);
+}
+
+/* In order. What is known of a file only at its end is put out by the block
+ * that follows. */
+static void look_at_file(struct text_block *block) {
+    if (block->starts_file) {
+        put_file(block);
+        current.name = block->file;
+        current.selected = 0;
+        current.unread = false;
+    }
+    current.unread |= block->trouble[0] != '\0';
+    if (list_with && block->selected && !current.selected) {
+        put_name(block, block->file);
+        listed = block->file_number;
+    }
+    current.selected += block->selected;
+}
+
+/* The last file. */
+static void end_files(struct output *output) {
+    struct text_block block = {0};
+    put_file(&block);
+    if (block.out_size) output_write(output, block.out, block.out_size);
+    block_free(&block);
+}
+
 static void in_parallel(struct text_block *block, struct key_batch *batch) {
     bool chosen[BATCH_ROOM];
     filter_set sets[BATCH_ROOM];
     struct line_answers answers = {0};
+    if (list_with && block->file_number == listed) return;
     if (queries_remote()) answers = query_remote(block, batch);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         select_lines(batch->keys, batch->count, &answers, chosen, sets);
         block->lines += batch->count;
-        if (quiet || count_only)
+        if (!prints_lines())
             count_selected(block, batch->count, chosen, sets);
-        else if (show_filter || numbered || limited())
+        else if (show_filter || numbered || prefix_file || limited())
             put_selected(block, batch, chosen, sets);
         else
             put_plain(block, batch, chosen);
@@ -400,6 +461,7 @@ static void expect_health(void) {
 static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     expect_health();
+    if (looks_at_files()) look_at_file(block);
     if (block->selected >= most - selected) {
         const uint64_t last = most - selected;
         if (block->out_size) block->out_size = block->ends[last - 1];
@@ -464,9 +526,21 @@ static void report_all(const struct input_totals *totals) {
     report(totals, figures, n);
 }
 
-static int run(int count, char **files) {
+static void expect_sound_options(void) {
     if (limited() && count_only && show_filter)
         fail("--max-count does not go with --count and --filter-name");
+    if ((list_with || list_without) &&
+        (count_only || show_filter || limited() || (list_with && list_without)))
+        fail("--files-with-matches and --files-without-match print only names: "
+             "they do not go with each other, --count, --filter-name and "
+             "--max-count");
+    if (count_only && show_file && (limited() || show_filter))
+        fail("--count of each file does not go with --max-count and "
+             "--filter-name");
+}
+
+static int run(int count, char **files) {
+    expect_sound_options();
     look_for_standard_input(count, files);
     if (server_url)
         open_remote();
@@ -481,18 +555,21 @@ static int run(int count, char **files) {
         return EXIT_NO;
     }
     read_allowed();
-    many_files = count > 1;
+    prefix_file = show_file || (numbered && count > 1);
     const struct stages stages = {
         .in_parallel = in_parallel,
         .in_order = in_order,
         .numbered = numbered,
         .goes_on = true,
-        .output = quiet || count_only ? NULL : output_open(NULL, false),
+        .output = prints_lines() || looks_at_files() ? output_open(NULL, false)
+                                                     : NULL,
     };
-    header_expect(stages.output, count, files, LINES_OF_ALL_FILES);
+    if (prints_lines())
+        header_expect(stages.output, count, files, LINES_OF_ALL_FILES);
     const struct input_totals totals = run_pipeline(&stages, count, files);
+    if (looks_at_files()) end_files(stages.output);
     output_close(stages.output);
-    if (count_only && !quiet) print_counts();
+    if (count_only && !quiet && !show_file) print_counts();
     if (wants_report()) report_all(&totals);
     if (server_url) query_close();
     for (size_t f = 0; f < names.count; f++)
@@ -522,6 +599,7 @@ static const struct group options = {
         {'v', "invert", NULL,
          "Select the lines that are certainly in none of the filters.",
          parse_flag, &invert},
+        {0, "invert-match", NULL, "The same as -v.", parse_flag, &invert},
         {'c', "count", NULL,
          "Print the number of selected lines instead; with -H, for each "
          "filter.",
@@ -530,6 +608,20 @@ static const struct group options = {
          "Print the number of the line before it; if there are several files, "
          "the name of the file before that.",
          parse_flag, &numbered},
+        {0, "file-name", NULL,
+         "Print before a line the name of its file; with -c, the number of "
+         "selected lines of each file.",
+         parse_flag, &show_file},
+        {'l', "files-with-matches", NULL,
+         "Print only the names of the files that have a selected line.",
+         parse_flag, &list_with},
+        {'L', "files-without-match", NULL,
+         "Print only the names of the files that have none.", parse_flag,
+         &list_without},
+        {0, "line-buffered", NULL,
+         "For scripts written for grep: lines are always printed as soon as "
+         "they come.",
+         parse_flag, &ignored},
         {'q', "quiet", NULL,
          "Print nothing, and stop at the first selected line.", parse_flag,
          &quiet},
