@@ -556,6 +556,15 @@ CALYX_API calyx_status calyx_compare(const calyx_filter *a,
 CALYX_API calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
                                   calyx_filter **out, calyx_error *why);
 
+/* The same with the size of another filter, to merge the two: of the same kind,
+ * hash, seed or key and number of probes, not larger, and neither has grown.
+ * Unless the size is a divisor, the blocks at borders go to both sides, and the
+ * rate is higher than that of a filter made so: then one that counts cannot be
+ * folded. */
+CALYX_API calyx_status calyx_fold_like(const calyx_filter *f,
+                                       const calyx_filter *like,
+                                       calyx_filter **out, calyx_error *why);
+
 /* Make a filter of kind "line" with the answers of this counting filter, in 20
  * % of the memory. */
 CALYX_API calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,

@@ -333,6 +333,13 @@ class filter : public const_calls<filter> {
             return calyx_fold(handle_of(from), factor, out, why);
         });
     }
+    template <class Holder, class Other>
+    static result<filter> fold_like(const const_calls<Holder> &from,
+                                    const const_calls<Other> &like) noexcept {
+        return detail::made<filter>([&](calyx_filter **out, calyx_error *why) {
+            return calyx_fold_like(handle_of(from), handle_of(like), out, why);
+        });
+    }
     template <class Holder>
     static result<filter> freeze(const const_calls<Holder> &from) noexcept {
         return detail::made<filter>([&](calyx_filter **out, calyx_error *why) {

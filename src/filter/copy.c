@@ -11,31 +11,58 @@
 
 /* ---- Fold ---------------------------------------------------------------- */
 
-/* Block i of the folded body is the union of `factor` neighbours of the old
- * one, since that is where scale64 now sends their keys. */
+/* Walks the blocks of a part and those of a smaller one, where scale64 now
+ * sends their keys. A block at a border of the smaller ones may have keys of
+ * both sides, unless the smaller number divides the larger. */
+struct fold_walk {
+    uint64_t from, to; /* numbers of blocks */
+    uint64_t next,
+        rest; /* the next block ends this far in `next`, in from-ths */
+};
+
+static void fold_step(struct fold_walk *w, uint64_t *first, uint64_t *last) {
+    *first = w->next;
+    w->rest += w->to;
+    if (w->rest >= w->from) {
+        w->rest -= w->from;
+        w->next++;
+    }
+    *last = w->rest ? w->next : w->next - 1;
+}
+
 static void fold_blocks(const struct kind *kind, struct part *to,
-                        const struct part *from, uint64_t factor) {
+                        const struct part *from) {
     const size_t bytes = kind->block_bits / 8;
+    struct fold_walk walk = {from->shape.blocks, to->shape.blocks, 0, 0};
     for (uint64_t i = 0; i < from->shape.blocks; i++) {
         const struct block_ref other = {from->body, &from->shape, i};
-        const uint64_t j = i / factor;
-        if (kind->join)
-            kind->join(to->body, &to->shape, j, &other, SUMS);
-        else
-            or_bits(to->body + j * bytes, from->body + i * bytes, bytes);
+        uint64_t j, last;
+        for (fold_step(&walk, &j, &last); j <= last; j++)
+            if (kind->join)
+                kind->join(to->body, &to->shape, j, &other, SUMS);
+            else
+                or_bits(to->body + j * bytes, from->body + i * bytes, bytes);
     }
 }
 
 /* The same for a kind whose blocks are single bits. */
-static void fold_bits(struct part *to, const struct part *from,
-                      uint64_t factor) {
-    for (uint64_t at = 0; at < from->shape.blocks; at += 64)
-        for (uint64_t left = peek64(from->body + at / 8); left;
-             left &= left - 1) {
-            const uint64_t bit =
-                (at + (uint64_t)__builtin_ctzll(left)) / factor;
+static void fold_bits(struct part *to, const struct part *from) {
+    struct fold_walk walk = {from->shape.blocks, to->shape.blocks, 0, 0};
+    for (uint64_t at = 0; at < from->shape.blocks; at++) {
+        uint64_t bit, last;
+        fold_step(&walk, &bit, &last);
+        const uint64_t word = peek64(from->body + at / 64 * 8);
+        for (; bit <= last && word >> at % 64 & 1; bit++)
             to->body[bit / 8] = (uint8_t)(to->body[bit / 8] | 1u << bit % 8);
-        }
+    }
+}
+
+static void fold_body(const struct kind *kind, struct part *to,
+                      const struct part *from) {
+    if (kind->block_bits == 1)
+        fold_bits(to, from);
+    else
+        fold_blocks(kind, to, from);
 }
 
 /* ---- Any of the three ---------------------------------------------------- */
@@ -64,10 +91,8 @@ static calyx_status copy_parts(calyx_filter *to, const calyx_filter *from,
     if (factor == 1)
         copy_body(made->body, p->body, body_bytes(to->kind, &made->shape),
                   is_shared(from));
-    else if (to->kind->block_bits == 1)
-        fold_bits(made, p, factor);
     else
-        fold_blocks(to->kind, made, p, factor);
+        fold_body(to->kind, made, p);
     return CALYX_OK;
 }
 
@@ -191,4 +216,63 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
     head.kind = kind_named("line");
     head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);
     return make_copy(&head, f, newest_of(f), 1, out, why);
+}
+
+static calyx_status check_fold_like(const calyx_filter *f,
+                                    const calyx_filter *like,
+                                    calyx_error *why) {
+    const struct part *const from = newest_of(f), *const to = newest_of(like);
+    const calyx_status can = check_can(f->kind, CALYX_CAN_FOLD, "folded", why);
+    const calyx_status same =
+        can == CALYX_OK ? check_same_hash(f, like, why) : can;
+    if (same != CALYX_OK) return same;
+    if (from->older || to->older)
+        return fail(why, CALYX_CANNOT,
+                    "a filter that has grown cannot be folded to the size of "
+                    "another: it has a size of its own in each part");
+    if (from->shape.probes != to->shape.probes)
+        return fail(why, CALYX_MISMATCH,
+                    "one filter has %u probes for each key, the other %u; make "
+                    "both with the same number",
+                    from->shape.probes, to->shape.probes);
+    if (from->shape.blocks < to->shape.blocks)
+        return fail(why, CALYX_MISMATCH,
+                    "a filter of %llu blocks cannot be folded to %llu, which "
+                    "are more: fold the larger one",
+                    (unsigned long long)from->shape.blocks,
+                    (unsigned long long)to->shape.blocks);
+    if (is_counting(f) && from->shape.blocks % to->shape.blocks != 0)
+        return fail(why, CALYX_CANNOT,
+                    "%llu blocks do not divide the %llu of the larger filter, "
+                    "so some keys would be counted twice",
+                    (unsigned long long)to->shape.blocks,
+                    (unsigned long long)from->shape.blocks);
+    return check_whole(f, why);
+}
+
+calyx_status calyx_fold_like(const calyx_filter *f, const calyx_filter *like,
+                             calyx_filter **out, calyx_error *why) {
+    calyx_status status = check_fold_like(f, like, why);
+    if (status != CALYX_OK) return status;
+    const struct part *const from = newest_of(f);
+    struct part smaller = like_part(newest_of(like));
+    smaller.items = items_of(from);
+    const calyx_filter head = head_of(f);
+    calyx_filter *made = NULL;
+    status = allocate_head(&head, &made);
+    if (status == CALYX_OK) status = allocate_part(made, &smaller);
+    if (status == CALYX_OK) status = copy_texts(made, f);
+    if (status != CALYX_OK) {
+        calyx_free(made);
+        return fail(why, status, "no memory for another %s filter",
+                    head.kind->name);
+    }
+    fold_body(made->kind, made->newest, from);
+    status = check_whole(f, why);
+    if (status != CALYX_OK) {
+        calyx_free(made);
+        return status;
+    }
+    *out = made;
+    return CALYX_OK;
 }

@@ -120,6 +120,10 @@ struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
 calyx_status check_can(const struct kind *kind, uint32_t ability,
                        const char *done, calyx_error *why);
 
+/* Do two filters set the same bits for a key, if their shapes are alike? */
+calyx_status check_same_hash(const calyx_filter *a, const calyx_filter *b,
+                             calyx_error *why);
+
 /* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
  * will do. `probes` is a number to keep to, or 0 for the best. */
 bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,

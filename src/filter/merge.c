@@ -18,9 +18,8 @@ bool calyx_same_hash(const calyx_filter *a, const calyx_filter *b) {
            memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) == 0;
 }
 
-/* All but the shapes. */
-static calyx_status check_hash(const calyx_filter *a, const calyx_filter *b,
-                               calyx_error *why) {
+calyx_status check_same_hash(const calyx_filter *a, const calyx_filter *b,
+                             calyx_error *why) {
     const calyx_status no = CALYX_MISMATCH;
     calyx_status can = check_can(a->kind, CALYX_CAN_MERGE, "combined", why);
     if (can == CALYX_OK)
@@ -55,7 +54,7 @@ static calyx_status check_shape(const struct part *p, const struct part *q,
 
 static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
                               calyx_error *why) {
-    calyx_status status = check_hash(a, b, why);
+    calyx_status status = check_same_hash(a, b, why);
     const struct part *p = newest_of(a), *q = newest_of(b);
     for (; p && q && status == CALYX_OK; p = p->older, q = q->older)
         status = check_shape(p, q, why);
@@ -240,7 +239,7 @@ calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
                               calyx_error *why) {
     struct stretch s;
     calyx_status status =
-        f->read_only ? fail_read_only(f, why) : check_hash(f, other, why);
+        f->read_only ? fail_read_only(f, why) : check_same_hash(f, other, why);
     if (status == CALYX_OK)
         status = find_stretch(f, other, at->at, most, &s, why);
     if (status == CALYX_OK) status = check_whole(f, why);

@@ -147,3 +147,45 @@ make() {
         [[ $output == *"standard output is a terminal"* ]]
     done
 }
+
+# ---- merge --fold -------------------------------------------------------------
+
+@test "merge --fold takes filters of different sizes, and loses no key" {
+    seq 1000 >a.txt
+    seq 5001 9000 >b.txt
+    seq 20000 20300 >c.txt
+    for name in a b c; do "$CALYX" build -p 1e-3 --probes 10 -o $name $name.txt; done
+    run_calyx merge -o m a b
+    is_status 2
+    complains "or --fold them to one size"
+    for order in "a b c" "c b a" "b a c"; do
+        run_calyx merge --force --fold -o m $order
+        is_status 0
+        complains "m: holds "
+        complains "expect a rate of"
+        [ "$("$CALYX" check -c -f m a.txt b.txt c.txt)" -eq 5301 ]
+        [ "$(stat -c %s m)" -eq "$(stat -c %s c)" ]
+    done
+    "$CALYX" build -n 100000 -p 1e-3 --probes 10 -o large a.txt
+    "$CALYX" build -n 10000 -p 1e-3 --probes 10 -o small c.txt
+    run_calyx merge --fold -o both large small
+    quiet
+    [ "$("$CALYX" check -c -f both a.txt c.txt)" -eq 1301 ]
+    [ "$(seq 100001 200000 | "$CALYX" check -c -f both)" -lt 200 ]
+}
+
+@test "merge --fold names what it cannot fold" {
+    seq 1000 >a.txt
+    "$CALYX" build -n 1000 -p 1e-3 -o a a.txt
+    "$CALYX" build -n 500 -p 1e-6 -o rate a.txt
+    run_calyx merge --fold -o m a rate
+    is_status 2
+    complains "probes"
+    complains "query both: calyx check -f A -f B"
+    "$CALYX" build --kind counting -n 1100 -o c1 a.txt
+    "$CALYX" build --kind counting -n 500 -o c2 a.txt
+    run_calyx merge --fold -o m c1 c2
+    is_status 2
+    complains "counted twice"
+    [ ! -e m ]
+}

@@ -159,6 +159,8 @@ void whole_filters_combine() {
     const auto folded = calyx::filter::fold(a, 2);
     CHECK(folded && folded->has("rose"));
     CHECK(folded->info().bits * 2 == a.info().bits);
+    const auto alike = calyx::filter::fold_like(a, *folded);
+    CHECK(alike && alike->info().bits == folded->info().bits);
 
     calyx_options want = options(1000);
     want.kind = "counting";

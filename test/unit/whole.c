@@ -456,6 +456,96 @@ static void a_filter_folds_by_any_divisor(void **state) {
     }
 }
 
+/* To any smaller size: what the smaller one has is there, and where the size is
+ * a divisor it is the same filter. */
+static void a_filter_folds_to_the_size_of_another(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {105, 104, 63, 53, 52, 35, 2, 1};
+    EACH_KIND(kind) {
+        calyx_options want = {.kind = *kind, .bits = 105 * 512, .fpr = 0.01};
+        calyx_filter *f = make_filter(want);
+        add_numbers(f, 0, 2000);
+        want.probes = info_of(f).probes;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            want.bits = 512 * sizes[i];
+            calyx_filter *small = make_filter(want), *folded = NULL;
+            const bool divides = 105 % sizes[i] == 0;
+
+            const calyx_status status =
+                calyx_fold_like(f, small, &folded, NULL);
+
+            if (counts(*kind) && !divides) {
+                assert_int_equal(status, CALYX_CANNOT);
+                calyx_free(small);
+                continue;
+            }
+            assert_ok(status);
+            assert_has_numbers(folded, 0, 2000);
+            assert_int_equal(info_of(folded).items, info_of(f).items);
+            add_numbers(small, 0, 2000);
+            if (divides) assert_true(same_bodies(folded, small));
+            calyx_clear(small);
+            add_numbers(small, 5000, 5100);
+            assert_ok(calyx_merge(small, folded, NULL));
+            assert_has_numbers(small, 0, 2000);
+            assert_has_numbers(small, 5000, 5100);
+            calyx_free(small);
+            calyx_free(folded);
+        }
+        calyx_free(f);
+    }
+}
+
+/* A block stays one block, or becomes two neighbours. */
+static void folding_to_another_size_costs_little_where_it_is_much_smaller(
+    void **state) {
+    (void)state;
+    enum { N = 20000 };
+    calyx_options want = {.bits = 10001 * 512, .probes = 6};
+    calyx_filter *f = make_filter(want), *folded = NULL;
+    add_numbers(f, 0, N);
+    want.bits = 1000 * 512;
+    calyx_filter *small = make_filter(want);
+    assert_ok(calyx_fold_like(f, small, &folded, NULL));
+    double rate;
+    assert_ok(calyx_rate_at(&want, N + N / 10, &rate, NULL));
+    assert_true(info_of(folded).fpr_now < 1.05 * rate);
+    calyx_free(f);
+    calyx_free(folded);
+    calyx_free(small);
+}
+
+static void filters_that_differ_are_not_folded_to_each_others_size(
+    void **state) {
+    (void)state;
+    static const struct {
+        calyx_options other;
+        calyx_status status;
+        const char *text;
+    } rows[] = {
+        {{.bits = 40 * 512, .probes = 6}, CALYX_MISMATCH, "fold the larger"},
+        {{.bits = 10 * 512, .probes = 7}, CALYX_MISMATCH, "7"},
+        {{.bits = 10 * 512, .probes = 6, .seed = 5}, CALYX_MISMATCH, "seeds"},
+        {{.kind = "flat", .bits = 10 * 512, .probes = 6},
+         CALYX_MISMATCH,
+         "kind flat"},
+        {{.capacity = 10, .growth = 2}, CALYX_CANNOT, "grown"},
+    };
+    calyx_filter *f =
+        make_filter((calyx_options){.bits = 20 * 512, .probes = 6});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        calyx_filter *other = make_filter(rows[i].other), *folded = NULL;
+        if (rows[i].other.growth > 0) add_numbers(other, 0, 1000);
+        calyx_error why;
+        assert_int_equal(calyx_fold_like(f, other, &folded, &why),
+                         rows[i].status);
+        assert_non_null(strstr(why.text, rows[i].text));
+        assert_null(folded);
+        calyx_free(other);
+    }
+    calyx_free(f);
+}
+
 static void the_rate_of_a_folded_filter_is_that_of_a_small_one(void **state) {
     (void)state;
     enum { N = 100000 };
@@ -1028,6 +1118,11 @@ int main(void) {
         cmocka_unit_test(a_body_that_is_full_is_still_described),
         cmocka_unit_test(a_folded_filter_is_one_made_smaller),
         cmocka_unit_test(a_filter_folds_by_any_divisor),
+        cmocka_unit_test(a_filter_folds_to_the_size_of_another),
+        cmocka_unit_test(
+            folding_to_another_size_costs_little_where_it_is_much_smaller),
+        cmocka_unit_test(
+            filters_that_differ_are_not_folded_to_each_others_size),
         cmocka_unit_test(the_rate_of_a_folded_filter_is_that_of_a_small_one),
         cmocka_unit_test(large_filters_can_be_folded_often),
         cmocka_unit_test(a_grown_filter_folds_part_by_part),

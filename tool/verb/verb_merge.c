@@ -6,22 +6,86 @@
 #include "input/key_options.h"
 #include "tool.h"
 
-static bool intersect;
+static bool intersect, folds;
 static const char instead[] = "query both: calyx check -f A -f B";
 
-static int run(int count, char **operands) {
-    result_path(); /* fails before the work, if it must */
+static calyx_filter *open_one(const char *path) {
+    calyx_filter *const f = filter_open_whole(path);
+    filter_expect_changeable(f, path, "merged", instead);
+    return f;
+}
+
+static void join(calyx_filter *f, const char *name, const calyx_filter *other,
+                 const char *other_name) {
+    calyx_error why;
+    if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) != CALYX_OK)
+        fail("%s and %s: %s%s", name, other_name, why.text,
+             folds ? "" : "; or --fold them to one size");
+}
+
+static calyx_filter *merge(int count, char **operands) {
     calyx_filter *const f = filter_load(operands[0], false);
     filter_expect_changeable(f, operands[0], "merged", instead);
     for (int i = 1; i < count; i++) {
-        calyx_filter *const other = filter_open_whole(operands[i]);
-        calyx_error why;
-        filter_expect_changeable(other, operands[i], "merged", instead);
+        calyx_filter *const other = open_one(operands[i]);
         key_options_compare(operands[0], f, operands[i], other);
-        if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) !=
-            CALYX_OK)
-            fail("%s and %s: %s", operands[0], operands[i], why.text);
+        join(f, operands[0], other, operands[i]);
         calyx_free(other);
+    }
+    return f;
+}
+
+/* ---- Filters of different sizes -------------------------------------------
+ */
+
+static int smallest(int count, char **operands) {
+    int least = 0;
+    uint64_t least_bits = UINT64_MAX;
+    for (int i = 0; i < count; i++) {
+        calyx_filter *const f = open_one(operands[i]);
+        calyx_info info;
+        calyx_info_of(f, &info);
+        if (info.bits < least_bits) {
+            least_bits = info.bits;
+            least = i;
+        }
+        calyx_free(f);
+    }
+    return least;
+}
+
+/* The smallest has lost what a larger one would need. */
+static calyx_filter *merge_folded(int count, char **operands) {
+    const int least = smallest(count, operands);
+    const char *const like_name = operands[least];
+    calyx_filter *const like = open_one(like_name), *merged = NULL;
+    for (int i = 0; i < count; i++) {
+        calyx_filter *const f = open_one(operands[i]), *folded;
+        calyx_error why;
+        if (calyx_fold_like(f, like, &folded, &why) != CALYX_OK)
+            fail("%s and %s: %s; %s", operands[i], like_name, why.text,
+                 instead);
+        calyx_free(f);
+        if (!merged) {
+            merged = folded;
+            continue;
+        }
+        key_options_compare(operands[0], merged, operands[i], folded);
+        join(merged, operands[0], folded, operands[i]);
+        calyx_free(folded);
+    }
+    calyx_free(like);
+    return merged;
+}
+
+static int run(int count, char **operands) {
+    const char *const path = result_path(); /* fails before the work */
+    calyx_filter *const f =
+        folds ? merge_folded(count, operands) : merge(count, operands);
+    if (folds) {
+        calyx_info info;
+        calyx_describe(f, &info);
+        warn_if_overfull(path ? path : "the result", &info);
     }
     result_save(f);
     calyx_free(f);
@@ -37,6 +101,11 @@ static const struct group options = {
          "reason: its rate is at most the lowest of theirs, but higher than "
          "that of a filter built from the common keys.",
          parse_flag, &intersect},
+        {0, "fold", NULL,
+         "The filters may have different sizes: fold all to the size of the "
+         "smallest. No key is lost, but the rate rises with the number of "
+         "keys; a warning says how far.",
+         parse_flag, &folds},
         {0},
     },
 };
@@ -44,7 +113,7 @@ static const struct group options = {
 const struct verb verb_merge = {
     .name = "merge",
     .summary = "merge several filters into one with the keys of all",
-    .synopsis = "[-o OUT] [--force] [--intersect] A B...",
+    .synopsis = "[-o OUT] [--force] [--intersect] [--fold] A B...",
     .prose =
         (const char *const[]){
             "The filters must have the same kind, size, probes, hash and seed "
@@ -53,6 +122,11 @@ const struct verb verb_merge = {
             "keys would make. It is as large as each of them, so it may hold "
             "more keys than it was made for: 'calyx info' shows that. Filters "
             "of kind ribbon cannot be merged.",
+            "With --fold the sizes may differ, as those of filters that were "
+            "built without -n; kind, probes, hash and seed or key must still "
+            "agree, and no filter may have grown. The result is as small as "
+            "the smallest filter. For many keys, or a low rate, query all of "
+            "them instead: calyx check -f A -f B.",
             "The comment and the options for keys are those of the first "
             "filter. A warning says if others were built with other options "
             "for keys.",
@@ -63,6 +137,8 @@ const struct verb verb_merge = {
         (const struct example[]){
             {"calyx merge -o week.calyx mon.calyx tue.calyx wed.calyx",
              "one filter for three days"},
+            {"calyx merge --fold -o all.calyx large.calyx small.calyx",
+             "filters that were made for different numbers of keys"},
             {0},
         },
     .least = 2,
