@@ -180,10 +180,17 @@ extern const struct group progress_group;
 struct progress {
     double (*share)(void *context);
     void *context;
+    uint64_t
+        size; /* what the share is of, in bytes; 0: of all there is to do */
     _Atomic uint64_t lines, bytes;
     bool of_bytes; /* and not of lines */
 };
 void progress_begin(struct progress *progress);
+
+/* About how many bytes will be read, if files are read several times. The share
+ * that is shown goes from 0 to 1 over all of them, and never back, even if more
+ * are read than expected. */
+void progress_expect(uint64_t bytes);
 void progress_hide(void); /* for a message; it comes back */
 void progress_end(void);
 double seconds_now(void);

@@ -205,3 +205,18 @@ assert f["verb"] == "add" and f["keys"] == 2 and f["fresh"] == 1, f'
     [ "$status" -eq 2 ]
     [[ $output == *"standard output: cannot write it: No space left"* ]]
 }
+
+@test "progress never goes back, though files are read several times" {
+    seq 3000000 >numbers
+    mkfifo slow
+    trap '' USR1 # until it waits for signals itself
+    "$CALYX" dedup -j1 -S 16M numbers >slow 2>err 3>&- 5>&- &
+    pid=$!
+    { await grep -q "%" err; cat; } <slow >out 3>&- &
+    while kill -USR1 $pid 2>/dev/null; do sleep 0.005; done
+    wait
+    cmp out numbers
+    grep -oE '^calyx dedup: +[0-9]+ %' err | grep -oE '[0-9]+' >shares
+    [ -s shares ]
+    sort -nc shares
+}

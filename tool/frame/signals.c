@@ -4,6 +4,7 @@
  * anywhere, is what lets an early end be an orderly one.
  */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,12 +43,34 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these: */
 static struct progress *current;
 static double started;
 static bool drawn;
+static double reached;  /* the share of all that was done before `current` */
+static double expected; /* bytes that were still to be read then */
 
 void progress_begin(struct progress *progress) {
     pthread_mutex_lock(&lock);
     current = progress;
     started = seconds_now();
     pthread_mutex_unlock(&lock);
+}
+
+void progress_expect(uint64_t bytes) {
+    pthread_mutex_lock(&lock);
+    expected = (double)bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+/* How much of what is left is done, if `share` of this reading is. */
+static double share_of_rest(double share) {
+    const double size = (double)current->size;
+    return size < expected ? share * size / expected : share;
+}
+
+/* The next reading goes on where this one has come to. */
+static void count_as_done(void) {
+    const double share = current->share(current->context);
+    if (share < 0) return;
+    reached += (1 - reached) * share_of_rest(share);
+    expected = fmax(0, expected - share * (double)current->size);
 }
 
 static void erase(void) {
@@ -64,6 +87,7 @@ void progress_hide(void) {
 void progress_end(void) {
     pthread_mutex_lock(&lock);
     erase();
+    if (current) count_as_done();
     current = NULL;
     pthread_mutex_unlock(&lock);
 }
@@ -79,8 +103,11 @@ static void print_time(double seconds) {
 static void print_progress(void) {
     const double elapsed = seconds_now() - started;
     const double share = current->share(current->context);
+    const double of_rest = share < 0 ? share : share_of_rest(share);
     char done[TEXT_SIZE], rate[TEXT_SIZE];
-    if (share >= 0) fprintf(stderr, "%3.0f %%, ", 100 * share);
+    if (share >= 0) /* 100 % is when the work is done, and this is gone */
+        fprintf(stderr, "%3.0f %%, ",
+                floor(fmin(99, 100 * (reached + (1 - reached) * of_rest))));
     fprintf(stderr, "%s%s, %s/s",
             current->of_bytes ? size_text(current->bytes, done)
                               : count_text(current->lines, done),
@@ -88,9 +115,10 @@ static void print_progress(void) {
             size_text((uint64_t)((double)current->bytes /
                                  (elapsed > 0 ? elapsed : 1)),
                       rate));
-    if (share > 0) {
+    const double left = elapsed * (1 - of_rest) / of_rest;
+    if (share > 0 && left >= 1) {
         fputs(", ", stderr);
-        print_time(elapsed * (1 - share) / share);
+        print_time(left);
         fputs(" left", stderr);
     }
 }

@@ -36,7 +36,7 @@ struct line_input {
 
 /* ---- Files in turn ------------------------------------------------------ */
 
-static uint64_t size_of_all(int count, char **names) {
+uint64_t size_of_files(int count, char **names) {
     uint64_t total = 0;
     for (int i = 0; i < count; i++) {
         struct stat is;
@@ -57,7 +57,7 @@ struct line_input *input_open(int count, char **names, bool counted,
                               .count = count ? count : 1,
                               .counted = counted,
                               .block_size = block_size};
-    in->total_size = size_of_all(in->count, in->names);
+    in->total_size = size_of_files(in->count, in->names);
     return in;
 }
 

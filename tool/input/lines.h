@@ -83,6 +83,9 @@ bool input_next(struct line_input *input, struct text_block *block);
 /* Share of the bytes that have been read, or -1 if unknown. Any thread. */
 double input_share(const struct line_input *input);
 
+/* Bytes of files, packed or not; 0 if one is not a regular file. */
+uint64_t size_of_files(int count, char **names);
+
 void input_close(struct line_input *input);
 void block_free(struct text_block *block);
 

@@ -165,13 +165,14 @@ static double share(void *input) {
 struct input_totals run_pipeline(const struct stages *stages, int count,
                                  char **files) {
     const size_t threads = thread_count();
-    struct pipeline s = {.stages = stages,
-                         .input = input_open(count, files, stages->numbered,
-                                             block_size(threads)),
-                         .reading = PTHREAD_MUTEX_INITIALIZER,
-                         .order = PTHREAD_MUTEX_INITIALIZER,
-                         .order_moved = PTHREAD_COND_INITIALIZER,
-                         .progress = {.share = share}};
+    struct pipeline s = {
+        .stages = stages,
+        .input =
+            input_open(count, files, stages->numbered, block_size(threads)),
+        .reading = PTHREAD_MUTEX_INITIALIZER,
+        .order = PTHREAD_MUTEX_INITIALIZER,
+        .order_moved = PTHREAD_COND_INITIALIZER,
+        .progress = {.share = share, .size = size_of_files(count, files)}};
     const double started = seconds_now();
     s.progress.context = s.input;
     progress_begin(&s.progress);

@@ -89,6 +89,8 @@ int exact_run(struct exact_run *run) {
     header_expect(run->rule.output, run->count, run->files, run->header);
     header_expect(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
     note_files(run->count, run->files);
+    progress_expect((uint64_t)run->plan.passes *
+                    size_of_files(run->count, run->files));
     struct figures f;
     if (!run->condition || !run_on_hashes(run, &f)) f = run->run(run);
     output_close(run->rule.output);

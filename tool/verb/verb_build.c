@@ -143,23 +143,6 @@ static bool guess_holds(uint64_t more_lines) {
     return !guess.wrong;
 }
 
-/* A small filter with the hash of those to be built. */
-static calyx_filter *new_hasher(const calyx_options *want) {
-    calyx_options small = {.kind = want->kind,
-                           .capacity = 1,
-                           .hash = want->hash,
-                           .seed = want->seed,
-                           .key = want->key};
-    calyx_info info;
-    calyx_error why;
-    if (calyx_plan(&small, &info, &why) != CALYX_OK) fail_with(&why);
-    small.kind = NULL; /* of any kind that keys can be added to */
-    small.hash = info.hash;
-    calyx_filter *made;
-    if (calyx_new(&small, &made, &why) != CALYX_OK) fail_with(&why);
-    return made;
-}
-
 /* ---- With --allow -------------------------------------------------------- */
 
 /*
