@@ -329,7 +329,7 @@ double keys_for_unset(const struct kind *kind, const struct shape *shape,
                       double unset) {
     const double bits = (double)kind_bits(kind, shape);
     const double one_key = fmin(0.5, bits_of_key(kind, shape) / bits);
-    return log(unset) / log1p(-one_key);
+    return unset < 1 ? log(unset) / log1p(-one_key) : 0;
 }
 
 double bits_of_key(const struct kind *kind, const struct shape *shape) {

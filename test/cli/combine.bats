@@ -189,3 +189,9 @@ make() {
     complains "counted twice"
     [ ! -e m ]
 }
+
+@test "compare of empty filters says 0, not -0" {
+    "$CALYX" build -n 100 -o a /dev/null
+    run_calyx compare --json a a
+    ! grep -q -- "-0" out || false
+}

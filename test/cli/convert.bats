@@ -192,3 +192,11 @@ broken() {
     complains "f: exists already; --force replaces it"
     [ ! -e no ]
 }
+
+@test "a whole Parquet file is refused with the option that helps" {
+    printf 'PAR1 and columns' >p.parquet
+    run_calyx convert --from parquet -o out.calyx p.parquet
+    is_status 2
+    complains "p.parquet: not the header of a Bloom filter in Parquet"
+    complains "--offset says where the filter is: the bloom_filter_offset of its column"
+}

@@ -272,3 +272,10 @@ END
     is_status 2
     complains "'more' is one operand too many"
 }
+
+@test "plan does not recommend a filter that says yes to nearly everything" {
+    run_calyx plan -n 10M --memory 1K
+    is_status 0
+    says "It says yes to 100 % of absent keys, and is of no use"
+    ! grep -q "BF.RESERVE\|calyx build" out || false
+}

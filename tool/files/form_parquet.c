@@ -80,7 +80,10 @@ static void write_parquet(const calyx_filter *f, const char *path,
 static _Noreturn void fail_header(const struct byte_source *from,
                                   const char *what) {
     fail_at(source_name(from), 0,
-            "not the header of a Bloom filter in Parquet: %s", what);
+            "not the header of a Bloom filter in Parquet: %s; in a whole "
+            "Parquet file, --offset says where the filter is: the "
+            "bloom_filter_offset of its column",
+            what);
 }
 
 static uint8_t get_byte(struct byte_source *from) {

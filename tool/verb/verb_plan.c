@@ -387,6 +387,12 @@ static uint64_t waiting_bytes(const struct planned *p) {
 
 static void print_commands(const struct planned *p) {
     char build[COMMAND_SIZE], reserve[COMMAND_SIZE], text[TEXT_SIZE];
+    if (p->is.fpr > 0.5) {
+        printf("\nIt says yes to %s of absent keys, and is of no use: give it "
+               "more memory, or fewer\nkeys.\n",
+               rate_text(p->is.fpr, text));
+        return;
+    }
     write_build(p, build);
     write_reserve(p, reserve);
     printf("\nTo make it, at the shell or in a server:\n\n  %s\n  %s\n", build,
