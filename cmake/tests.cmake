@@ -193,7 +193,8 @@ foreach(source IN LISTS fuzzers)
     add_executable(replay_${name}
         ${source} fuzz/replay.c ${fuzz_${name}_needs})
     target_include_directories(replay_${name} PRIVATE
-        module src ${XXHASH_INCLUDE})
+        module src tool ${XXHASH_INCLUDE})
+    target_compile_definitions(replay_${name} PRIVATE _GNU_SOURCE)
     target_link_libraries(replay_${name} PRIVATE calyx_objects Threads::Threads m)
     set_target_properties(replay_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY test)

@@ -315,6 +315,7 @@ enum key_result make_key(struct key_maker *m, const calyx_key *line,
                          const struct field_range *columns,
                          char error[FIELD_ERROR_ROOM]) {
     const size_t size = m->size;
+    room_for(m, 1); /* an empty key has a place, too */
     const enum key_result result = put_key(m, line, columns, error);
     if (result != KEY_MADE) m->size = size;
     return result;
@@ -393,6 +394,7 @@ static bool find_column(struct key_maker *m, const calyx_key *header,
 struct field_range *find_columns(struct key_maker *m, const calyx_key *header,
                                  char error[FIELD_ERROR_ROOM]) {
     size_t count;
+    room_for(m, 1);
     if (!split(m, header, &count, error)) return NULL;
     struct field_range *const columns =
         alloc_memory((key_form.ranges_count + 1) * sizeof *columns);
