@@ -17,7 +17,7 @@ struct calyx_layout {
     struct description d;
     struct state state; /* generation 0: no slot was sound */
     const uint8_t *tables;
-    bool lacks_key; /* the hash needs a secret key, which was not given */
+    bool lacks_key;      /* the hash needs a secret key, which was not given */
     const uint8_t *list; /* the allow list, once it was checked */
 };
 

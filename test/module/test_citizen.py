@@ -424,9 +424,24 @@ def test_deny_oom(start):
 
 # ---- Time ------------------------------------------------------------------
 
+def wait_for_pages(r, key, empty):
+    """Clear a filter until its pages are there: a client waits for them for a second
+    at most. `empty`: resident() without the filter."""
+    size = r("BF.INFO", key, "SIZE")[0]
+
+    def is_ready():
+        assert r("BF.CLEAR", key) == "OK"
+        until(lambda: resident(r) < empty + 1.2 * size)  # the old ones are freed
+        return resident(r) > empty + 0.8 * size
+
+    until(is_ready)
+
+
 def all_that_could_take_long(r, turn):
     """Each command on a filter of 540 MB, and its work over that of reading all of
     the filter, at about the same time."""
+    empty = resident(r)
+
     def fresh(n):
         return [f"{turn}:{n}:{i}" for i in range(10000)]
 
@@ -436,6 +451,7 @@ def all_that_could_take_long(r, turn):
         work.append((words[0], work_of(r, *words)))
 
     do("BF.RESERVE", "big", 0.01, 400000000)
+    wait_for_pages(r, "big", empty)
     for n in range(3):
         do("BF.MADD", "big", *fresh(n))
         do("BF.MEXISTS", "big", *fresh(n))
@@ -521,14 +537,7 @@ def test_clearing_waits_for_pages_too(start):
     r = start().client()
     empty = resident(r)
     r("BF.RESERVE", "k", 0.01, 100000000)
-    size = r("BF.INFO", "k", "SIZE")[0]
-
-    def is_ready():  # a client waits for a second at most: repeat if it was too short
-        assert r("BF.CLEAR", "k") == "OK"
-        until(lambda: resident(r) < empty + 1.2 * size)  # the old ones freed
-        return resident(r) > empty + 0.8 * size
-
-    until(is_ready)
+    wait_for_pages(r, "k", empty)
 
 
 def test_commands_that_cannot_wait_for_pages_do_not(start):

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,11 +46,12 @@ static void *keep_asking(void *context) {
         for (uint64_t i = 0; i < KEYS; i++)
             reader->missed += !calyx_has_u64(f, i);
         calyx_live_release(reader->live, f);
-        reader->asked++;
+        __atomic_add_fetch(&reader->asked, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
+/* Returns when each has asked at least once, however busy the machine is. */
 static void start(struct reader *readers, calyx_live *live, uint64_t *stop) {
     for (int i = 0; i < READERS; i++) {
         readers[i] = (struct reader){.live = live, .stop = stop};
@@ -57,6 +59,9 @@ static void start(struct reader *readers, calyx_live *live, uint64_t *stop) {
             pthread_create(&readers[i].thread, NULL, keep_asking, &readers[i]),
             0);
     }
+    for (int i = 0; i < READERS; i++)
+        while (!__atomic_load_n(&readers[i].asked, __ATOMIC_RELAXED))
+            sched_yield();
 }
 
 static void finish(struct reader *readers, uint64_t *stop) {
@@ -64,7 +69,6 @@ static void finish(struct reader *readers, uint64_t *stop) {
     for (int i = 0; i < READERS; i++) {
         pthread_join(readers[i].thread, NULL);
         assert_int_equal(readers[i].missed, 0);
-        assert_true(readers[i].asked > 0);
     }
 }
 
