@@ -103,7 +103,8 @@ typedef struct calyx_options {
     bool strict;        /* refuse new keys at capacity, or with many threads up
                            to 256 keys per thread before it; default: the rate
                            rises, see calyx_describe                         */
-    bool concurrent;    /* many threads may add at once, without locks       */
+    bool concurrent;    /* many threads may add at once. They may have to wait
+                           for each other, for microseconds; lookups do not */
     const char *hash;   /* one of calyx_hashes(); default that of the kind   */
     uint64_t seed;      /* of the hash; filters to be merged must share it.
                            Whoever knows it can make keys that pass or that

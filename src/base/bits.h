@@ -86,6 +86,15 @@ static inline uint64_t peek64(const void *p) {
     return little64(__atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED));
 }
 
+/* Where only one thread writes at a time. */
+static inline void poke32(void *p, uint32_t x) {
+    __atomic_store_n((uint32_t *)p, little32(x), __ATOMIC_RELAXED);
+}
+
+static inline void poke64(void *p, uint64_t x) {
+    __atomic_store_n((uint64_t *)p, little64(x), __ATOMIC_RELAXED);
+}
+
 /* Copy such words; the size is a multiple of 8. */
 static inline void peek_bytes(void *to, const void *from, uint64_t size) {
     for (uint64_t i = 0; i < size; i += 8)

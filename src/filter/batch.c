@@ -14,6 +14,7 @@
 #include "filter/allow_list.h"
 #include "filter/segments.h"
 #include "filter/single.h"
+#include "filter/stripes.h"
 #include "hash/xxh3.h"
 #include "kind/batch_loops.h"
 
@@ -30,6 +31,7 @@ struct key_list {
  * of the next, which the kernel prefetches. */
 struct hash_window {
     struct batch batch;
+    size_t most;        /* hashes in a batch                                */
     size_t done;        /* keys that have left the window                   */
     bool kernel_hashes; /* the kernel hashes numbers as it prefetches lines */
     uint64_t
@@ -60,7 +62,7 @@ static void fill_window(const calyx_filter *f, const struct key_list *keys,
     const size_t left = keys->n - w->done, here = w->batch.more;
     const size_t all =
         keys->hashes ? left : at_most(left, BATCH_MAX + PREFETCH_DISTANCE);
-    w->batch.n = at_most(all, BATCH_MAX);
+    w->batch.n = at_most(all, w->most);
     w->batch.more = all - w->batch.n;
     if (all == 0) return; /* the arrays may be NULL */
     if (keys->hashes) {
@@ -76,7 +78,9 @@ static void fill_window(const calyx_filter *f, const struct key_list *keys,
 }
 
 static void open_window(const calyx_filter *f, const struct key_list *keys,
-                        struct hash_window *w, bool kernel_hashes) {
+                        struct hash_window *w, size_t most,
+                        bool kernel_hashes) {
+    w->most = most;
     w->done = 0;
     w->kernel_hashes = kernel_hashes;
     w->batch =
@@ -330,7 +334,7 @@ static __attribute__((noinline)) size_t has_in_batches(
     bool here[BATCH_MAX];
     size_t total = 0;
     struct hash_window w;
-    open_window(f, keys, &w, should_kernel_hash(f, p, keys));
+    open_window(f, keys, &w, BATCH_MAX, should_kernel_hash(f, p, keys));
     while (w.batch.n > 0) {
         const size_t n = w.batch.n;
         const uint64_t *const hashes = w.batch.hashes;
@@ -408,6 +412,12 @@ static size_t has_keys(const calyx_filter *f, const struct key_list *keys,
 
 /* ---- Add many ------------------------------------------------------------ */
 
+static size_t add_batch(calyx_filter *f, struct part *p, struct batch batch,
+                        bool *fresh) {
+    return f->stripes ? add_batch_to_stripes(f, p, batch, fresh)
+                      : f->kernel->add_batch(p->body, &p->shape, batch, fresh);
+}
+
 /* Add hashes to a filter that has grown, except those that an older part has.
  * Returns the number of fresh ones. */
 static size_t add_to_grown(calyx_filter *f, struct part *p,
@@ -420,8 +430,7 @@ static size_t add_to_grown(calyx_filter *f, struct part *p,
         new[news] = hashes[i];
         news += !here[i];
     }
-    const size_t total =
-        f->kernel->add_batch(p->body, &p->shape, batch_of(new, news), answers);
+    const size_t total = add_batch(f, p, batch_of(new, news), answers);
     if (fresh)
         for (size_t i = 0, j = 0; i < n; i++)
             fresh[i] = !here[i] && answers[j++];
@@ -435,7 +444,7 @@ static size_t add_to_only(calyx_filter *f, struct part *p, struct batch *batch,
     first.n = n;
     first.more += batch->n - n;
     note_prefetched(batch, n);
-    return f->kernel->add_batch(p->body, &p->shape, first, fresh);
+    return add_batch(f, p, first, fresh);
 }
 
 /* Add the first hashes of a batch: as many as there is room for in the newest
@@ -478,6 +487,16 @@ static __attribute__((noinline)) calyx_status add_some_listed(
     return status;
 }
 
+/* Stripes take longer batches than kernels do, where nothing else is made of
+ * them. */
+static size_t largest_batch(const calyx_filter *f,
+                            const struct key_list *keys) {
+    return f->stripes && keys->hashes && !f->ranges && !f->allowed &&
+                   !(f->growth > 0)
+               ? STRIPE_BATCH_MAX
+               : BATCH_MAX;
+}
+
 static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
                              bool *fresh, size_t *done) {
     if (done) *done = 0;
@@ -486,7 +505,7 @@ static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
     if (f->ranges && uses_most(keys->n, &f->ranges->unmarked))
         f->ranges->mark_all(f, true); /* add_some returns its errors */
     struct hash_window w;
-    open_window(f, keys, &w, false);
+    open_window(f, keys, &w, largest_batch(f, keys), false);
     while (w.batch.n > 0) {
         size_t some;
         bool *const answers = fresh ? fresh + w.done : NULL;
@@ -549,7 +568,7 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
         return CALYX_OK;
     }
     struct hash_window w;
-    open_window(f, keys, &w, false);
+    open_window(f, keys, &w, BATCH_MAX, false);
     while (w.batch.n > 0) {
         const size_t n = w.batch.n;
         total += remove_batch(f, p, w.batch, found);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "filter/allow_list.h"
 #include "filter/segments.h"
+#include "filter/stripes.h"
 
 /* ---- Memory -------------------------------------------------------------- */
 
@@ -122,6 +123,10 @@ calyx_status allocate_head(const calyx_filter *head, calyx_filter **out) {
     if (!f) return CALYX_NO_MEMORY;
     *f = *head;
     f->read_only = is_static(f);
+    if (allocate_stripes(f) != CALYX_OK) {
+        give(&head->memory, f, sizeof *f);
+        return CALYX_NO_MEMORY;
+    }
     *out = f;
     return CALYX_OK;
 }
@@ -179,6 +184,7 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     while (f->newest) free_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
     if (f->table) give(&memory, f->table, sizeof *f->table);
+    if (f->stripes) give(&memory, f->stripes, sizeof *f->stripes);
     drop_properties(f);
     drop_list(f);
     give(&memory, f, sizeof *f);
@@ -212,6 +218,7 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
         f->table = move(context, f->table, sizeof *f->table);
         renew_segments(f);
     }
+    if (f->stripes) f->stripes = move(context, f->stripes, sizeof *f->stripes);
     return move(context, f, sizeof *f);
 }
 
@@ -219,6 +226,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
     uint64_t bytes = sizeof *f;
     for (const struct part *p = newest_of(f); p; p = p->older)
         bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
+    if (f->stripes) bytes += sizeof *f->stripes;
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
     return bytes + list_memory_bytes(f);

@@ -58,6 +58,8 @@ struct calyx_filter {
     struct part *newest;      /* published whole: readers may be on their way */
     struct part *first_layer; /* of a static filter; else NULL */
     struct filter_table *table; /* of kinds with `is_segment`; else NULL */
+    struct stripes *stripes; /* of a concurrent filter whose keys have one block
+                                each; else NULL */
     double fpr, growth;
     bool strict, concurrent;
     bool read_only;    /* a view, mapped for reading, or static */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/spin_lock.h"
 #include "filter/single.h"
 
 /* ---- Segments ------------------------------------------------------------ */
@@ -52,13 +52,12 @@ void renew_segments(calyx_filter *f) {
 
 void lock_table(const calyx_filter *f) {
     if (!f->table || !f->concurrent) return;
-    while (__atomic_exchange_n(&f->table->locked, 1, __ATOMIC_ACQUIRE))
-        yield_to_others();
+    spin_lock(&f->table->locked);
 }
 
 void unlock_table(const calyx_filter *f) {
     if (!f->table || !f->concurrent) return;
-    __atomic_store_n(&f->table->locked, 0, __ATOMIC_RELEASE);
+    spin_unlock(&f->table->locked);
 }
 
 /* ---- Growth -------------------------------------------------------------- */

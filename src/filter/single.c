@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "filter/allow_list.h"
 #include "filter/segments.h"
+#include "filter/stripes.h"
 #include "hash/xxh3.h"
 
 /* ---- One hash ------------------------------------------------------------ */
@@ -86,7 +87,8 @@ __attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
         const calyx_status grown = f->growth > 0 ? grow(f, p) : CALYX_FULL;
         if (grown != CALYX_OK) return grown;
     }
-    *fresh = f->kernel->add(p->body, &p->shape, hash);
+    *fresh = f->stripes ? add_to_stripe(f, p, hash)
+                        : f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 1, *fresh || is_counting(f));
     return CALYX_OK;
 }
@@ -95,7 +97,7 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
                                     bool *fresh) {
     struct part *p = newest_of(f);
     if (f->read_only) return refuse_change(f);
-    if (p->older || is_bounded(f) || f->image || f->table)
+    if (p->older || is_bounded(f) || f->image || f->table || f->stripes)
         return add_hash_general(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 0, *fresh | is_counting(f));

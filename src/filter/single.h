@@ -54,16 +54,18 @@ static inline bool is_bounded(const calyx_filter *f) {
  *
  * count_items() returns the room that was claimed for duplicates. Until then
  * other threads may see the part as full, so a concurrent filter claims at most
- * 256 keys at a time.
+ * 1/64 of the room at a time, or 256 keys.
  */
 static inline uint64_t claim_room(const calyx_filter *f, struct part *p,
                                   uint64_t n) {
-    enum { CLAIM_MAX = 256 };
+    enum { CLAIM_MAX = 256, CLAIM_SHARE = 64 };
     if (!is_bounded(f)) return n;
-    if (f->concurrent && n > CLAIM_MAX) n = CLAIM_MAX;
     uint64_t items = items_of(p), room;
     do {
         room = items < p->capacity ? p->capacity - items : 0;
+        const uint64_t share = room / CLAIM_SHARE;
+        const uint64_t most = share > CLAIM_MAX ? share : CLAIM_MAX;
+        if (f->concurrent && room > most) room = most;
         if (room > n) room = n;
         CALYX_BEFORE_CLAIM();
     } while (room &&

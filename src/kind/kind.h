@@ -142,9 +142,10 @@ struct kind {
      * however large the filter; else NULL: as many as probes. */
     double (*bits_of_key)(uint32_t probes);
 
-    const struct kernel *const *kernels;        /* best first, scalar last */
-    const struct kernel *const *atomic_kernels; /* for many adding threads; NULL
-                                                   if one must add alone */
+    const struct kernel *const *kernels; /* best first, scalar last */
+    /* For many adding threads; NULL if one must add alone. Kinds with one_block
+     * and tables need not add atomically: filter/stripes.h has locks. */
+    const struct kernel *const *atomic_kernels;
 
     /* Only for kinds that count; else NULL. `count` returns how often a hash
      * was added, at most. `join` makes the counters of a block, and its bits,

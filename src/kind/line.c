@@ -130,27 +130,41 @@ ALWAYS_INLINE bool in_line(const uint8_t *line, const uint64_t *hash,
            in_columns(line, *hash, set, SECOND_SPOT);
 }
 
+/* How the words of a line are read and written. */
+struct word_access {
+    uint32_t (*load)(const void *);
+    void (*store)(void *, uint32_t);
+};
+
 ALWAYS_INLINE bool add_to_columns(uint8_t *line, uint64_t hash,
-                                  uint32_t columns, int start) {
+                                  uint32_t columns, int start,
+                                  struct word_access words) {
     uint32_t missing = 0;
     for (; columns; columns &= columns - 1) {
         const int column = __builtin_ctz(columns);
         const uint32_t spot = line_spot(hash, column, start);
         uint8_t *const word = line + line_word(column, spot);
-        const uint32_t old = load32(word);
+        const uint32_t old = words.load(word);
         missing |= line_bit(spot) & ~old;
-        store32(word, old | line_bit(spot));
+        words.store(word, old | line_bit(spot));
     }
     return missing != 0;
 }
 
+ALWAYS_INLINE bool add_by(struct word_access words, uint8_t *line,
+                          uint64_t hash, struct line_choice choice) {
+    const uint32_t set = line_set(hash, choice);
+    if (!choice.twice)
+        return add_to_columns(line, hash, set, FIRST_SPOT, words);
+    const bool first = add_to_columns(line, hash, LINE_ALL, FIRST_SPOT, words);
+    const bool second = add_to_columns(line, hash, set, SECOND_SPOT, words);
+    return first | second;
+}
+
+/* Other threads may be reading. */
 ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
                                struct line_choice choice) {
-    const uint32_t set = line_set(*hash, choice);
-    if (!choice.twice) return add_to_columns(line, *hash, set, FIRST_SPOT);
-    const bool first = add_to_columns(line, *hash, LINE_ALL, FIRST_SPOT);
-    const bool second = add_to_columns(line, *hash, set, SECOND_SPOT);
-    return first | second;
+    return add_by((struct word_access){peek32, poke32}, line, *hash, choice);
 }
 
 ALWAYS_INLINE bool add_to_line_atomic(uint8_t *line, const uint64_t *hash,
@@ -174,14 +188,6 @@ const struct kernel line_scalar = {
     .add = line_add,
     .has_batch = line_has_batch,
     .add_batch = line_add_batch,
-};
-
-const struct kernel line_scalar_atomic = {
-    .level = CPU_SCALAR,
-    .has = line_has,
-    .add = line_add_atomic,
-    .has_batch = line_has_batch,
-    .add_batch = line_add_batch_atomic,
 };
 
 const struct kernel line2_scalar = {
@@ -271,7 +277,11 @@ static bool has_in_copies_of_two(const struct shape *shape, uint64_t hash,
 
 /* ---- Bits at any address ------------------------------------------------- */
 
-/* Lookups want a line that is aligned; adding does not. */
+static void add_to_unaligned_line(uint8_t *line, uint64_t hash,
+                                  struct line_choice choice) {
+    add_by((struct word_access){load32, store32}, line, hash, choice);
+}
+
 static bool in_unaligned_line(const uint8_t *line, uint64_t hash,
                               struct line_choice choice) {
     struct line_mask copy;
@@ -287,7 +297,8 @@ static bool line_has_in_bits(const uint8_t *bits, const struct shape *shape,
 
 static void line_add_to_bits(uint8_t *bits, const struct shape *shape,
                              uint64_t hash) {
-    line_add_one(bits, shape, &hash);
+    add_to_unaligned_line(bits + line_offset(hash, shape), hash,
+                          line_choices[shape->probes]);
 }
 
 static bool line2_has_in_bits(const uint8_t *bits, const struct shape *shape,
@@ -300,7 +311,10 @@ static bool line2_has_in_bits(const uint8_t *bits, const struct shape *shape,
 
 static void line2_add_to_bits(uint8_t *bits, const struct shape *shape,
                               uint64_t hash) {
-    line2_add_one(bits, shape, &hash);
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    add_to_unaligned_line(bits + line_offset(hash, shape), hash, choice);
+    add_to_unaligned_line(bits + line_offset(second, shape), second, choice);
 }
 
 /* ---- The kinds' tables --------------------------------------------------- */
@@ -314,16 +328,6 @@ static const struct kernel *const line_kernels[] = {
     &line_neon,
 #endif
     &line_scalar};
-
-static const struct kernel *const line_atomic_kernels[] = {
-#if ON_X86
-    &line_avx512_atomic, &line_avx2_atomic,
-#elif ON_SIMD128
-    &line_simd128_atomic,
-#elif ON_NEON
-    &line_neon_atomic,
-#endif
-    &line_scalar_atomic};
 
 static const struct kernel *const line2_kernels[] = {
 #if ON_X86
@@ -362,7 +366,7 @@ const struct kind kind_line = {
     .quick_fpr = quick_fpr_of_one,
     .bits_of_key = line_bits_of_key,
     .kernels = line_kernels,
-    .atomic_kernels = line_atomic_kernels,
+    .atomic_kernels = line_kernels,
 };
 
 const struct kind kind_line2 = {

@@ -120,19 +120,19 @@ ALWAYS_INLINE void line2_prefetch(const uint8_t *body,
     line_prefetch(body, shape, line_second(hash));
 }
 
-extern const struct kernel line_scalar, line_scalar_atomic;
+extern const struct kernel line_scalar;
 extern const struct kernel line2_scalar, line2_scalar_atomic, counting_scalar;
 #if ON_X86
-extern const struct kernel line_avx2, line_avx2_atomic;
+extern const struct kernel line_avx2;
 extern const struct kernel line2_avx2, line2_avx2_atomic, counting_avx2;
-extern const struct kernel line_avx512, line_avx512_atomic;
+extern const struct kernel line_avx512;
 extern const struct kernel line2_avx512, line2_avx512_atomic, counting_avx512;
 #elif ON_SIMD128
-extern const struct kernel line_simd128, line_simd128_atomic;
+extern const struct kernel line_simd128;
 extern const struct kernel line2_simd128, line2_simd128_atomic;
 extern const struct kernel counting_simd128;
 #elif ON_NEON
-extern const struct kernel line_neon, line_neon_atomic;
+extern const struct kernel line_neon;
 extern const struct kernel line2_neon, line2_neon_atomic, counting_neon;
 #endif
 

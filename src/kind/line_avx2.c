@@ -373,16 +373,6 @@ const struct kernel line_avx2 = {
     .hashes_numbers = true,
 };
 
-const struct kernel line_avx2_atomic = {
-    .level = CPU_AVX2,
-    .has = line_has,
-    .add = line_add_atomic,
-    .has_batch = line_has_batch,
-    .add_batch = line_add_batch_atomic,
-    .has_in_any = line_has_in_any,
-    .hashes_numbers = true,
-};
-
 const struct kernel line2_avx2 = {
     .level = CPU_AVX2,
     .has = line2_has,

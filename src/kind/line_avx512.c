@@ -167,16 +167,6 @@ const struct kernel line_avx512 = {
     .hashes_numbers = true,
 };
 
-const struct kernel line_avx512_atomic = {
-    .level = CPU_AVX512,
-    .has = line_has,
-    .add = line_add_atomic,
-    .has_batch = line_has_batch,
-    .add_batch = line_add_batch_atomic,
-    .has_in_any = line_has_in_any,
-    .hashes_numbers = true,
-};
-
 const struct kernel line2_avx512 = {
     .level = CPU_AVX512,
     .has = line2_has,

@@ -169,73 +169,6 @@ TARGET ALWAYS_INLINE size_t choose_variant(const uint8_t *body,
     return process_batch(body, shape, batch, answers, choice, close, steps);
 }
 
-/* ---- Eight additions while other threads add ----------------------------- */
-
-/* May two of eight keys share a line? Compares the low half of each address
- * with those one to four places on, all around. */
-TARGET ALWAYS_INLINE bool any_line_twice(uint8_t *const *lines) {
-    enum { TWO_ON = 0x39, FOUR_ON = 0x4E };
-    const __m256 first = _mm256_loadu_ps((const float *)lines);
-    const __m256 last = _mm256_loadu_ps((const float *)(lines + 4));
-    const __m256i all =
-        _mm256_castps_si256(_mm256_shuffle_ps(first, last, 0x88));
-    const __m256i one_on = _mm256_permutevar8x32_epi32(
-        all, _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 0));
-    const __m256i two_on = _mm256_permute4x64_epi64(all, TWO_ON);
-    const __m256i three_on = _mm256_permute4x64_epi64(one_on, TWO_ON);
-    const __m256i four_on = _mm256_permute4x64_epi64(all, FOUR_ON);
-    const __m256i same =
-        _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi32(all, one_on),
-                                        _mm256_cmpeq_epi32(all, two_on)),
-                        _mm256_or_si256(_mm256_cmpeq_epi32(all, three_on),
-                                        _mm256_cmpeq_epi32(all, four_on)));
-    return !_mm256_testz_si256(same, same);
-}
-
-/* The locked instructions for eight keys come last, in one loop: each waits for
- * the stores before it, and a loop a key would end where no branch predictor
- * foresees it. Only a key that shares a line with an earlier one has to see
- * what that one set. Returns the words that lacked a bit, 8 bits a key. */
-TARGET ALWAYS_INLINE uint64_t add_words_8_atomic(const struct part_view *part,
-                                                 const uint64_t *hashes,
-                                                 struct line_choice choice,
-                                                 struct prefetch_8 ahead) {
-    struct line_mask missing[8];
-    uint8_t *lines[8];
-    uint64_t words = 0;
-    for (size_t j = 0; j < 8; j++) lines[j] = line_of(part, hashes[j]);
-    const bool shared = any_line_twice(lines);
-    for (size_t j = 0; j < 8; j++) {
-        prefetch_at(part, ahead, j);
-        if (__builtin_expect(shared, false))
-            words |= (uint64_t)add_words_atomic(lines[j], &hashes[j], choice)
-                     << 8 * j;
-        else
-            words |= (uint64_t)find_missing(lines[j], &hashes[j], choice,
-                                            &missing[j])
-                     << 8 * j;
-    }
-    if (shared) return words;
-    for (uint64_t left = words; left; left &= left - 1) {
-        const size_t at = (size_t)__builtin_ctzll(left);
-        set64(lines[at / 8] + at % 8 * 8, missing[at / 8].word[at % 8]);
-    }
-    return words;
-}
-
-TARGET ALWAYS_INLINE void add_8_atomic(const struct part_view *part,
-                                       const uint64_t *hashes,
-                                       struct line_choice choice,
-                                       struct prefetch_8 ahead,
-                                       uint8_t *hit_masks) {
-    store64(hit_masks, ~add_words_8_atomic(part, hashes, choice, ahead));
-}
-
-/* For hit masks of one byte a key. */
-TARGET ALWAYS_INLINE __m256i all_hit_bytes(__m256i hit_masks) {
-    return _mm256_cmpeq_epi8(hit_masks, _mm256_set1_epi8(-1));
-}
-
 /* ---- The functions of the kernel ----------------------------------------- */
 
 TARGET ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
@@ -253,13 +186,5 @@ TARGET static size_t line_has_batch(const uint8_t *body,
 TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
                                     struct batch batch, bool *fresh) {
     const struct batch_steps steps = {add_to_line, add_8, all_hit};
-    return choose_variant(body, shape, batch, fresh, false, true, steps);
-}
-
-TARGET static size_t line_add_batch_atomic(uint8_t *body,
-                                           const struct shape *shape,
-                                           struct batch batch, bool *fresh) {
-    const struct batch_steps steps = {add_to_line_atomic, add_8_atomic,
-                                      all_hit_bytes};
     return choose_variant(body, shape, batch, fresh, false, true, steps);
 }

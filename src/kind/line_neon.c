@@ -172,14 +172,6 @@ const struct kernel line_neon = {
     .add_batch = line_add_batch,
 };
 
-const struct kernel line_neon_atomic = {
-    .level = CPU_NEON,
-    .has = line_has,
-    .add = line_add_atomic,
-    .has_batch = line_has_batch,
-    .add_batch = line_add_batch_atomic,
-};
-
 const struct kernel line2_neon = {
     .level = CPU_NEON,
     .has = line2_has,

@@ -138,14 +138,6 @@ const struct kernel line_simd128 = {
     .add_batch = line_add_batch,
 };
 
-const struct kernel line_simd128_atomic = {
-    .level = CPU_SIMD128,
-    .has = line_has,
-    .add = line_add_atomic,
-    .has_batch = line_has_batch,
-    .add_batch = line_add_batch_atomic,
-};
-
 const struct kernel line2_simd128 = {
     .level = CPU_SIMD128,
     .has = line2_has,

@@ -6,12 +6,13 @@
  *     TARGET                 the attribute that enables its instructions
  *     in_line                is this key in this line?
  *     add_to_line            add it; returns whether any bit was missing
- *     add_to_line_atomic     the same while other threads add
+ *     add_to_line_atomic     the same while other threads add to the line
  *     LINE_VECTOR_BATCHES    1 if line_batch_template.h follows, whose batches
  *                            of line replace those here
  *
  * All three functions take (line, hash, choice), with the hash by address.
- * `_atomic` functions are for filters that many threads add to.
+ * `_atomic` functions are for line2 filters that many threads add to. Those of
+ * kind line have one block a key, and so locks (filter/stripes.h).
  */
 
 /* ---- line: one line a key ------------------------------------------------ */
@@ -29,13 +30,6 @@ TARGET ALWAYS_INLINE bool line_add_one(uint8_t *body, const struct shape *shape,
                        line_choices[shape->probes]);
 }
 
-TARGET ALWAYS_INLINE bool line_add_one_atomic(uint8_t *body,
-                                              const struct shape *shape,
-                                              const uint64_t *hash) {
-    return add_to_line_atomic(body + line_offset(*hash, shape), hash,
-                              line_choices[shape->probes]);
-}
-
 TARGET NO_CANARY static bool line_has(const uint8_t *body,
                                       const struct shape *shape,
                                       uint64_t hash) {
@@ -45,12 +39,6 @@ TARGET NO_CANARY static bool line_has(const uint8_t *body,
 TARGET NO_CANARY static bool line_add(uint8_t *body, const struct shape *shape,
                                       uint64_t hash) {
     return line_add_one(body, shape, &hash);
-}
-
-TARGET NO_CANARY static bool line_add_atomic(uint8_t *body,
-                                             const struct shape *shape,
-                                             uint64_t hash) {
-    return line_add_one_atomic(body, shape, &hash);
 }
 
 #if !LINE_VECTOR_BATCHES
@@ -67,12 +55,6 @@ TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
                              line_prefetch, NULL);
 }
 
-TARGET static size_t line_add_batch_atomic(uint8_t *body,
-                                           const struct shape *shape,
-                                           struct batch batch, bool *fresh) {
-    return add_batch_generic(body, shape, batch, fresh, line_add_one_atomic,
-                             line_prefetch, NULL);
-}
 #endif
 
 /* ---- line2: two lines a key, with half the probes in each ---------------- */

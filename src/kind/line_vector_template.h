@@ -8,34 +8,19 @@
  *     vand vor vxor          bit by bit; vandnot(a, b) is a & ~b
  *     vany                   is any bit set?
  *     vwords                 which words of 64 bits have a bit set, one bit
- * each vmask                  the bits of a key in its line
+ *                            each
+ *     vmask                  the bits of a key in its line
  *
  * It leaves add_to_line_atomic for line_template.h.
  */
 
-/* Store the bits of a key that its line lacks; returns the words that have
- * any. */
-TARGET ALWAYS_INLINE uint32_t find_missing(const uint8_t *line,
-                                           const uint64_t *hash,
-                                           struct line_choice choice,
-                                           struct line_mask *missing) {
-    const vline bits = vandnot(vmask(hash, choice), vload(line));
-    vstore(missing, bits);
-    return vwords(bits);
-}
-
-/* Returns the words that lacked a bit. */
-TARGET ALWAYS_INLINE uint32_t add_words_atomic(uint8_t *line,
-                                               const uint64_t *hash,
-                                               struct line_choice choice) {
-    struct line_mask missing;
-    const uint32_t words = find_missing(line, hash, choice, &missing);
-    line_set_atomic(line, &missing, words);
-    return words;
-}
-
 TARGET ALWAYS_INLINE bool add_to_line_atomic(uint8_t *line,
                                              const uint64_t *hash,
                                              struct line_choice choice) {
-    return add_words_atomic(line, hash, choice) != 0;
+    struct line_mask missing;
+    const vline bits = vandnot(vmask(hash, choice), vload(line));
+    const uint32_t words = vwords(bits);
+    vstore(&missing, bits);
+    line_set_atomic(line, &missing, words);
+    return words != 0;
 }

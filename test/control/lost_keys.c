@@ -1,7 +1,8 @@
 /*
  * The negative control of test/unit/thread_add.c. This program is linked with a
- * library that sets bits by a plain |= (CALYX_PLAIN_OR): a thread that loads a
- * word, adds its bits and stores it undoes what another stored in between. So
+ * library that sets bits by a plain |= and without locks (CALYX_PLAIN_OR): a
+ * thread that loads a word, adds its bits and stores it undoes what another
+ * stored in between. So
  * the test there, done here, must lose keys. It does what the test does, until
  * it has seen that, and succeeds if it has.
  */

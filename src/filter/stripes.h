@@ -1,0 +1,42 @@
+/*
+ * Adding from many threads to a kind whose keys lie in one block each (lock
+ * striping).
+ *
+ * The blocks of a part are divided into stripes, ranges of equal size. A thread
+ * adds to a stripe by plain loads and stores while it holds the lock of the
+ * stripe. A locked instruction takes 2.4 ns, and a new key would need three of
+ * them to set its bits; a lock takes one, for all keys of a batch that lie in
+ * one stripe. Lookups take no locks: bits are only ever set.
+ *
+ * A thread that meets no other takes all locks for a batch. If it meets one,
+ * the batch is grouped by stripe first, which takes 1.4 ns a key, and a group
+ * whose lock is taken has to wait until the others are done.
+ */
+#ifndef CALYX_STRIPES_H
+#define CALYX_STRIPES_H
+
+#include "filter/filter.h"
+
+enum {
+    STRIPE_COUNT = 32,
+    STRIPE_BATCH_MAX = 2048 /* hashes in a batch at most */
+};
+
+struct stripe {
+    _Alignas(64) uint32_t locked; /* a cache line each */
+};
+
+struct stripes {
+    struct stripe stripe[STRIPE_COUNT];
+    uint32_t crowded; /* batches to group before trying all locks again */
+};
+
+/* Give a new filter its stripes, if it needs them. */
+calyx_status allocate_stripes(calyx_filter *f);
+
+/* As the kernel's add and add_batch, of a filter with stripes. */
+bool add_to_stripe(calyx_filter *f, struct part *p, uint64_t hash);
+size_t add_batch_to_stripes(calyx_filter *f, struct part *p, struct batch batch,
+                            bool *fresh);
+
+#endif
