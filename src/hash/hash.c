@@ -55,7 +55,7 @@ ALWAYS_INLINE void hash_numbers(hash_function *hash, const void *state,
 
 /* ---- xxh3: the default --------------------------------------------------- */
 
-static inline uint64_t xxh3_hash(const void *words, const void *key,
+ALWAYS_INLINE uint64_t xxh3_hash(const void *words, const void *key,
                                  size_t size) {
     return xxh3_of_bytes(words, key, size);
 }
