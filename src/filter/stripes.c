@@ -100,8 +100,8 @@ static bool expects_crowd(struct stripes *s) {
 enum {
     GROUP_BITS = 3, /* of a hash, its highest */
     GROUPS = 1 << GROUP_BITS,
-    /* Twice what a group of a batch has on average. */
-    GROUP_ROOM = 2 * STRIPE_BATCH_MAX / GROUPS
+    /* A quarter more than a group of an even batch has. */
+    GROUP_ROOM = STRIPE_BATCH_MAX / GROUPS * 5 / 4
 };
 
 /* Hashes of a batch, grouped by their highest bits; within a group they are in

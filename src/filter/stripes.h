@@ -9,8 +9,9 @@
  * one stripe. Lookups take no locks: bits are only ever set.
  *
  * A thread that meets no other takes all locks for a batch. If it meets one,
- * the batch is grouped by stripe first, which takes 1.4 ns a key, and a group
- * whose lock is taken has to wait until the others are done.
+ * the batch is grouped first, by the high bits of its hashes, which takes 1 ns
+ * a key; a group is added while its stripes are locked, and if one of them is
+ * taken, after the other groups.
  */
 #ifndef CALYX_STRIPES_H
 #define CALYX_STRIPES_H
@@ -18,8 +19,8 @@
 #include "filter/filter.h"
 
 enum {
-    STRIPE_COUNT = 32,
-    STRIPE_BATCH_MAX = 2048 /* hashes in a batch at most */
+    STRIPE_COUNT = 16,
+    STRIPE_BATCH_MAX = 4096 /* hashes in a batch at most */
 };
 
 struct stripe {
