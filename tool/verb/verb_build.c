@@ -2,10 +2,11 @@
  * calyx build: lines in, filter out.
  *
  * Hashing is what threads share; the hashes are then added in the order of the
- * input, by one thread at a time. Adding from all threads at once would take
- * atomic operations, at three times the cost of plain ones; and so the file is
- * the same whatever their number. If the number of keys is not known, or the
- * filter needs all of them at once, they are added to a builder instead.
+ * input, by one thread at a time, so the file is the same whatever their
+ * number. Adding takes a fifth of the time; what it would take to do that at
+ * once, by grouping the hashes, is more than it saves. If the number of keys is
+ * not known, or the filter needs all of them at once, they are added to a
+ * builder instead.
  *
  * With --shards there are several filters, and each key is for one of them.
  * They are made together, of as much memory as one filter would take.
