@@ -109,6 +109,8 @@ set(fuzz_module_needs test/module/mock_server.c $<TARGET_OBJECTS:module_objects>
 set(fuzz_keys_needs tool/input/fields.c tool/input/json_field.c
     tool/input/records.c)
 set(fuzz_keys_options --mutate=2000)
+set(fuzz_parts_needs ${wire})
+set(fuzz_parts_options --mutate=300)
 set(fuzz_module_options --mutate=500)
 set(fuzz_pieces_options --mutate=100)
 set(fuzz_redisbloom_options --mutate=2000)

@@ -236,6 +236,8 @@ def read_list(data):
 
 
 def open_filter(data, key=b""):
+    check(data[:8] != b"\x89CLP\r\n\x1a\n", "a part file: join all parts first")
+    check(data[:8] != b"\x89CLH\r\n\x1a\n", "a file of hashes, no filter")
     check(len(data) >= 128 and data[:8] == b"\x89CLX\r\n\x1a\n", "no filter")
     (version, order, must, may, file_size, header_size, align, kind, hash_code,
      flags, seed, hash_check, fpr, growth, count, comment_size,

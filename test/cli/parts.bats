@@ -448,3 +448,21 @@ build_parts() { # PARTS [OPTION]...
     "$CALYX" join -o joined 1.part
     [ "$("$CALYX" check -c -f joined a.txt)" -eq 5000 ]
 }
+
+@test "the reader that was written from doc/FORMAT.md refuses parts, and reads what is joined" {
+    seq 2000 >a.txt
+    "$CALYX" hash --parts 1 -o hashes a.txt
+    for i in 1 2; do
+        "$CALYX" build --kind ribbon --part $i/2 -n 2000 -o $i.part a.txt
+    done
+    "$CALYX" join -o joined [12].part
+    run python3 "$root/examples/read_filter.py" joined 7 1999
+    [ "$status" -eq 0 ]
+    [ "$output" = $'7\n1999' ]
+    run python3 "$root/examples/read_filter.py" 1.part 7
+    [ "$status" -ne 0 ]
+    [[ $output == *"a part file: join all parts first"* ]]
+    run python3 "$root/examples/read_filter.py" hashes/1-of-1.hashes 7
+    [ "$status" -ne 0 ]
+    [[ $output == *"a file of hashes"* ]]
+}

@@ -4,6 +4,7 @@
  */
 #include "files/part_build.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "files/filter_file.h"
@@ -82,6 +83,7 @@ static void expect_heads(const struct hash_job *job, int count, char **files) {
              "late",
              files[0], in_words(text));
     key_options_set(job->hasher, text);
+    free(text);
 }
 
 struct input_totals read_hash_files(const struct hash_job *job, int count,
