@@ -196,3 +196,16 @@ setup() {
     is_status 2
     complains "filters of kind bucket cannot be combined"
 }
+
+@test "add to a full filter of fingerprints says what to do" {
+    seq 1000 | "$CALYX" build --kind bucket -n 1000 -o full.calyx
+    seq 1001 9000 >more
+    run_calyx add full.calyx more
+    is_status 2
+    complains "the filter is full: it has 1 "
+    complains "was made for 1 000, and kind bucket has no room for more in a fixed size"
+    complains "with --growth"
+    run_calyx add full.calyx --new more
+    is_status 2
+    complains "kind bucket has no room for more"
+}

@@ -22,8 +22,19 @@ static void in_parallel(struct text_block *block, struct key_batch *batch) {
     hash_block(block, batch, filter, new_only);
 }
 
+/* A strict filter goes by its capacity, one of fingerprints by its slots. */
 static _Noreturn void fail_full(void) {
-    fail("the filter is full, and was made to let no more in");
+    calyx_info info;
+    char items[TEXT_SIZE], capacity[TEXT_SIZE];
+    begin_change();
+    calyx_info_of(filter, &info);
+    end_change();
+    if (info.strict) fail("the filter is full, and was made to let no more in");
+    fail("the filter is full: it has %s keys, was made for %s, and kind %s has "
+         "no room for more in a fixed size; build it with a larger --keys, or "
+         "with --growth",
+         count_text(info.items, items), count_text(info.capacity, capacity),
+         info.kind);
 }
 
 static void add(const struct text_block *block, size_t from, size_t to,
