@@ -27,6 +27,7 @@ enum cpu_level cpu_best(void) {
     if (__builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512cd"))
         return CPU_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))

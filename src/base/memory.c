@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 static const size_t LARGE = (size_t)1 << 20;
-static const size_t HUGE = (size_t)4 << 20; /* below, pages are few anyway */
+static const size_t HUGE = (size_t)2 << 20; /* below there are none */
 static const size_t HUGE_PAGE = (size_t)2 << 20;
 
 /* A page may be as large as this, on some processors. */

@@ -117,6 +117,11 @@ static enum insertion scalar_add(struct bucket_table *t, uint64_t hash,
     return add_to_table(t, hash, fresh, scan);
 }
 
+static size_t scalar_add_batch(struct bucket_table *t, struct batch batch,
+                               bool *fresh, size_t *added) {
+    return add_batch_to_table(t, batch, fresh, added, scan, prepare_one_by_one);
+}
+
 static enum removal scalar_remove(struct bucket_table *t, uint64_t hash) {
     return remove_from_table(t, hash, scan);
 }
@@ -129,6 +134,7 @@ static const struct table_kernel bucket_table_scalar = {
     .has = scalar_has,
     .has_batch = scalar_has_batch,
     .add = scalar_add,
+    .add_batch = scalar_add_batch,
     .remove = scalar_remove,
     .count = scalar_count,
 };
@@ -151,7 +157,8 @@ static size_t bucket_has_batch(const uint8_t *body, const struct shape *shape,
 
 static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,
                                struct batch batch, bool *fresh) {
-    return add_batch_to_body(body, shape, batch, fresh, scan);
+    return add_batch_to_body(body, shape, batch, fresh, scan,
+                             prepare_one_by_one);
 }
 
 static enum removal bucket_remove(uint8_t *body, const struct shape *shape,

@@ -93,8 +93,8 @@ static inline void set_segment(struct bucket_table *t, uint32_t number,
     }
 }
 
-/* Where position c of group y at this level is: bucket.c says why. No branches:
- * none could be foreseen. */
+/* Where position c of group y at this level is: bucket.c says why. A branch on
+ * c could not be foreseen: `old` is all ones, or 0. */
 struct bucket_line {
     uint32_t place; /* in the lists of a table */
     uint64_t number;
@@ -103,8 +103,9 @@ struct bucket_line {
 ALWAYS_INLINE struct bucket_line find_line(uint32_t level, uint64_t y,
                                            uint32_t c) {
     const uint32_t even = (uint32_t)__builtin_ctzll(y | UINT64_C(1) << level);
-    const uint32_t shift = c >= POSITIONS ? 0 : even + (even < level);
-    const uint32_t back = c >= POSITIONS ? level + 1 : level - even;
+    const uint32_t is_new = c / POSITIONS, old = is_new - 1;
+    const uint32_t shift = (even + (even < level)) & old;
+    const uint32_t back = level + is_new - (even & old);
     return (struct bucket_line){
         .place = (POSITIONS * back + c % POSITIONS) % SEGMENT_PLACES,
         .number = y >> shift,
@@ -215,6 +216,10 @@ struct table_kernel {
                         bool *found);
     /* A key of which there are COPIES_MOST is not added again. */
     enum insertion (*add)(struct bucket_table *t, uint64_t hash, bool *fresh);
+    /* Until a hash finds no room. Returns the number of those before it, and of
+     * these that were added. No group may be moving from level 0 to 1. */
+    size_t (*add_batch)(struct bucket_table *t, struct batch batch, bool *fresh,
+                        size_t *added);
     enum removal (*remove)(struct bucket_table *t, uint64_t hash);
     uint32_t (*count)(const struct bucket_table *t, uint64_t hash);
 };

@@ -121,6 +121,11 @@ AVX2 static enum insertion table_add(struct bucket_table *t, uint64_t hash,
     return add_to_table(t, hash, fresh, scan);
 }
 
+AVX2 static size_t table_add_batch(struct bucket_table *t, struct batch batch,
+                                   bool *fresh, size_t *added) {
+    return add_batch_to_table(t, batch, fresh, added, scan, prepare_one_by_one);
+}
+
 AVX2 static enum removal table_remove(struct bucket_table *t, uint64_t hash) {
     return remove_from_table(t, hash, scan);
 }
@@ -133,6 +138,7 @@ static const struct table_kernel bucket_table_avx2 = {
     .has = table_has,
     .has_batch = table_has_batch,
     .add = table_add,
+    .add_batch = table_add_batch,
     .remove = table_remove,
     .count = table_count,
 };
@@ -156,7 +162,8 @@ AVX2 static size_t bucket_has_batch(const uint8_t *body,
 
 AVX2 static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,
                                     struct batch batch, bool *fresh) {
-    return add_batch_to_body(body, shape, batch, fresh, scan);
+    return add_batch_to_body(body, shape, batch, fresh, scan,
+                             prepare_one_by_one);
 }
 
 AVX2 static enum removal bucket_remove(uint8_t *body, const struct shape *shape,

@@ -58,22 +58,60 @@ ALWAYS_INLINE bool has_spilled_hash(const struct bucket_table *t, uint64_t hash,
     return false;
 }
 
+ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
+                                uint32_t width, scan_bucket *scan,
+                                find_spilled *find) {
+    const struct bucket_query q = query_of(t, t->stage, hash, width);
+    const bool hit = scan_like(q.line, width, q.want, q.varies, scan).hits != 0;
+    const bool spilled = may_be_spilled(q.line, width, q.want);
+    /* One branch that is rarely taken. */
+    return __builtin_expect(!hit & spilled, false)
+               ? has_spilled_hash(t, hash, find)
+               : hit;
+}
+
+/* The widths of filters at 1 %, fixed and growing, are constants. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
                                 scan_bucket *scan, find_spilled *find) {
     if (__builtin_expect(t->shared, false))
         return has_while_written(t, hash, scan);
-    const struct bucket_query q = query_of(t, t->stage, hash, t->width);
-    if (scan_like(q.line, t->width, q.want, q.varies, scan).hits) return true;
-    return __builtin_expect(may_be_spilled(q.line, t->width, q.want), false) &&
-           has_spilled_hash(t, hash, find);
+    return t->width == WIDTH_GROWING
+               ? has_unshared(t, hash, WIDTH_GROWING, scan, find)
+           : t->width == WIDTH_FIXED
+               ? has_unshared(t, hash, WIDTH_FIXED, scan, find)
+               : has_unshared(t, hash, t->width, scan, find);
+}
+
+/* ---- Borders ------------------------------------------------------------- */
+
+/* The position on the other side, if the range of a new code goes over a border
+ * between two; else its own. */
+ALWAYS_INLINE uint32_t other_position(const struct bucket_table *t,
+                                      const struct bucket_address *a) {
+    const uint64_t f = a->fraction >> 32;
+    const uint64_t rest = (UINT64_C(1) << (31 - t->width)) - 1;
+    const uint32_t low = (uint32_t)((f & ~rest) * a->positions >> 32);
+    const uint32_t high = (uint32_t)((f | rest) * a->positions >> 32);
+    return position_of(a->fraction, a->positions) == low ? high : low;
+}
+
+ALWAYS_INLINE bool is_at_border(const struct bucket_table *t, uint64_t hash) {
+    const struct bucket_address a = address_of(t, t->stage, hash);
+    return other_position(t, &a) != position_of(a.fraction, a.positions);
 }
 
 /* ---- Many ---------------------------------------------------------------- */
 
 enum {
     EIGHT = 8, /* hashes that are processed together */
-    RING = 2 * PREFETCH_DISTANCE
+    /* Addresses are written as a vector. To read one of them at once, and not
+     * eight hashes later, would wait until it is written. */
+    PREPARE_DISTANCE = PREFETCH_DISTANCE + EIGHT,
+    RING = 2 * PREFETCH_DISTANCE,
+    QUEUE_TURN = PREFETCH_DISTANCE / 2
 };
+_Static_assert(PREPARE_DISTANCE + EIGHT + QUEUE_TURN <= RING,
+               "queries stay in the ring until they are queued");
 
 /* Queries that are prepared, by arrays: `bit` is that of the class in the
  * header of the bucket. */
@@ -83,34 +121,45 @@ struct bucket_ring {
     uint32_t want[RING];
     uint64_t flip[RING];
     uint32_t bit[RING];
+    uint8_t
+        borders[RING / EIGHT]; /* hashes that are at a border of positions */
 };
 
-/* Prepare the queries of eight hashes from place i of the ring on. `varies`: is
- * their level 1 or more? It is the same for all. */
+/* What the hashes of a batch have in common. */
+struct batch_form {
+    uint32_t width;
+    uint32_t varies; /* is their level 1 or more? */
+    bool adds;       /* then `borders` are wanted */
+};
+
+/* Prepare the queries of eight hashes from place i of the ring on. */
 typedef void prepare_8(const struct bucket_table *t, const uint64_t *hashes,
-                       uint32_t width, uint32_t varies,
-                       struct bucket_ring *ring, size_t i);
+                       struct batch_form form, struct bucket_ring *ring,
+                       size_t i);
 
 ALWAYS_INLINE void prepare_one_by_one(const struct bucket_table *t,
-                                      const uint64_t *hashes, uint32_t width,
-                                      uint32_t varies, struct bucket_ring *ring,
-                                      size_t i) {
-    (void)varies;
+                                      const uint64_t *hashes,
+                                      struct batch_form form,
+                                      struct bucket_ring *ring, size_t i) {
+    uint32_t borders = 0;
     for (size_t j = 0; j < EIGHT; j++) {
-        const struct bucket_query q = query_of(t, t->stage, hashes[j], width);
+        const struct bucket_query q =
+            query_of(t, t->stage, hashes[j], form.width);
         ring->line[i + j] = q.line;
         ring->place[i + j] = q.place;
         ring->want[i + j] = q.want;
-        ring->flip[i + j] = flip_of(q.want, width);
-        ring->bit[i + j] = class_bit(q.want, width);
+        ring->flip[i + j] = flip_of(q.want, form.width);
+        ring->bit[i + j] = class_bit(q.want, form.width);
+        if (form.adds) borders |= (uint32_t)is_at_border(t, hashes[j]) << j;
     }
+    ring->borders[i / EIGHT] = (uint8_t)borders;
 }
 
 /* Prepare the queries of the hashes from i on. Behind the last hash, the lines
  * are those of some hash. */
 ALWAYS_INLINE void prepare_queries(const struct bucket_table *t,
                                    const uint64_t *hashes, size_t n, size_t i,
-                                   uint32_t width, uint32_t varies,
+                                   struct batch_form form,
                                    struct bucket_ring *ring,
                                    prepare_8 *prepare) {
     uint64_t last[EIGHT] = {0};
@@ -119,7 +168,7 @@ ALWAYS_INLINE void prepare_queries(const struct bucket_table *t,
         memcpy(last, from, (n - i) * sizeof *from);
         from = last;
     }
-    prepare(t, from, width, varies, ring, i % RING);
+    prepare(t, from, form, ring, i % RING);
 }
 
 /* Hashes of a batch that were not found in their bucket, but may be among the
@@ -166,22 +215,34 @@ ALWAYS_INLINE void has_queued(const struct bucket_table *t,
 /* Whether to look among spilled entries would be a branch that none could
  * foresee: it is postponed. */
 ALWAYS_INLINE void has_prepared(const struct bucket_ring *ring, size_t i,
-                                uint32_t width, uint32_t varies, bool *found,
+                                struct batch_form form, bool *found,
                                 struct spill_queue *queue, scan_bucket *scan) {
     const size_t at = i % RING;
     const uint8_t *const line = ring->line[at];
     const uint32_t header = get_header(line);
-    const bool hit = (scan(line, width, ring->want[at], varies).hits &
-                      slots_like(header, ring->flip[at])) != 0;
+    const uint64_t hits =
+        scan(line, form.width, ring->want[at], form.varies).hits;
+    const bool hit = (hits & slots_like(header, ring->flip[at])) != 0;
     found[i] = hit;
     queue->number[queue->n] = (uint16_t)i;
     queue->n += header >> ring->bit[at] & !hit;
 }
 
+/* Prepare the first queries of a batch, and prefetch their lines. */
+ALWAYS_INLINE void fill_ring(const struct bucket_table *t,
+                             const struct batch *batch, struct batch_form form,
+                             struct bucket_ring *ring, prepare_8 *prepare) {
+    const size_t all = batch->n + batch->more;
+    for (size_t i = 0; i < all && i < PREPARE_DISTANCE; i += EIGHT)
+        prepare_queries(t, batch->hashes, all, i, form, ring, prepare);
+    for (size_t i = 0; i < all && i < PREFETCH_DISTANCE; i++)
+        prefetch_l2(ring->line[i]);
+}
+
 /* Queries are prepared when their line is prefetched. */
 ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
                                         struct batch batch, bool *found,
-                                        uint32_t width, uint32_t varies,
+                                        struct batch_form form,
                                         scan_bucket *scan, find_spilled *find,
                                         prepare_8 *prepare) {
     /* A copy, so that the compiler sees that no store changes it. */
@@ -190,36 +251,40 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
     struct bucket_ring ring;
     struct spill_queue queue;
     queue.n = queue.prefetched = 0;
-    for (size_t j = 0; j < all && j < PREFETCH_DISTANCE; j++) {
-        if (j % EIGHT == 0)
-            prepare_queries(&t, batch.hashes, all, j, width, varies, &ring,
-                            prepare);
-        prefetch_l2(ring.line[j]);
-    }
+    fill_ring(&t, &batch, form, &ring, prepare);
     for (size_t i = 0; i < batch.n; i += EIGHT) {
         const size_t ahead = i + PREFETCH_DISTANCE;
-        if (ahead < all)
-            prepare_queries(&t, batch.hashes, all, ahead, width, varies, &ring,
+        if (ahead + EIGHT < all)
+            prepare_queries(&t, batch.hashes, all, ahead + EIGHT, form, &ring,
                             prepare);
         if (ahead < all && batch.n - i >= EIGHT) {
             UNROLL
             for (size_t j = 0; j < EIGHT; j++) {
                 prefetch_l2(ring.line[ahead % RING + j]);
-                has_prepared(&ring, i + j, width, varies, found, &queue, scan);
+                has_prepared(&ring, i + j, form, found, &queue, scan);
             }
         } else {
             for (size_t j = i; j < batch.n && j < i + EIGHT; j++)
-                has_prepared(&ring, j, width, varies, found, &queue, scan);
+                has_prepared(&ring, j, form, found, &queue, scan);
         }
-        if ((i + EIGHT) % PREFETCH_DISTANCE == 0)
-            prefetch_queued(&t, &ring, width, &queue);
+        if ((i + EIGHT) % QUEUE_TURN == 0)
+            prefetch_queued(&t, &ring, form.width, &queue);
     }
-    prefetch_queued(&t, &ring, width, &queue);
-    has_queued(given, batch.hashes, varies, &queue, found, find);
+    prefetch_queued(&t, &ring, form.width, &queue);
+    has_queued(given, batch.hashes, form.varies, &queue, found, find);
     return count_true(found, batch.n);
 }
 
-/* Hashes are at two levels, of which one is 0, or another thread writes. */
+/* Are hashes at two levels, of which one is 0? */
+static inline bool is_mixed(const struct bucket_table *t) {
+    return stage_number(t->stage) == POSITIONS - 1 && t->stage & MOVED_MASK;
+}
+
+static inline uint32_t varies_now(const struct bucket_table *t) {
+    return stage_number(t->stage) < POSITIONS ? 0 : UINT32_MAX;
+}
+
+/* The hashes of a batch have nothing in common, or another thread writes. */
 ALWAYS_INLINE void has_each(const struct bucket_table *t, struct batch batch,
                             bool *found, scan_bucket *scan,
                             find_spilled *find) {
@@ -235,29 +300,24 @@ ALWAYS_INLINE void has_each(const struct bucket_table *t, struct batch batch,
     }
 }
 
-/* The widths of filters at 1 %, fixed and growing, are constants. */
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
                                         scan_bucket *scan, find_spilled *find,
                                         prepare_8 *prepare) {
     bool answers[BATCH_MAX];
     bool *const to = found ? found : answers;
-    const uint32_t number = stage_number(t->stage), width = t->width;
-    if (t->shared || (number == POSITIONS - 1 && t->stage & MOVED_MASK)) {
+    const struct batch_form fixed = {.width = WIDTH_FIXED};
+    const struct batch_form grown = {WIDTH_GROWING, UINT32_MAX, false};
+    const struct batch_form form = {t->width, varies_now(t), false};
+    if (t->shared || is_mixed(t)) {
         has_each(t, batch, to, scan, find);
         return count_true(to, batch.n);
     }
-    if (number < POSITIONS)
-        return width == WIDTH_FIXED
-                   ? has_batch_unshared(t, batch, to, WIDTH_FIXED, 0, scan,
-                                        find, prepare)
-                   : has_batch_unshared(t, batch, to, width, 0, scan, find,
-                                        prepare);
-    return width == WIDTH_GROWING
-               ? has_batch_unshared(t, batch, to, WIDTH_GROWING, UINT32_MAX,
-                                    scan, find, prepare)
-               : has_batch_unshared(t, batch, to, width, UINT32_MAX, scan, find,
-                                    prepare);
+    if (form.width == grown.width && form.varies)
+        return has_batch_unshared(t, batch, to, grown, scan, find, prepare);
+    if (form.width == fixed.width && !form.varies)
+        return has_batch_unshared(t, batch, to, fixed, scan, find, prepare);
+    return has_batch_unshared(t, batch, to, form, scan, find, prepare);
 }
 
 /* ---- Add ----------------------------------------------------------------- */
@@ -303,19 +363,30 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
     return KEY_ADDED;
 }
 
+/* Add to a bucket that is not full, and has few copies of the code; else false.
+ */
+ALWAYS_INLINE bool add_to_line(uint8_t *line, uint32_t width, uint32_t want,
+                               uint32_t varies, bool *fresh,
+                               scan_bucket *scan) {
+    const struct bucket_scan here = scan_like(line, width, want, varies, scan);
+    if (__builtin_expect(here.used == all_slots(width) ||
+                             __builtin_popcountll(here.hits) >= COPIES_MOST,
+                         false))
+        return false;
+    put_code(line, width, here.used, want | (varies & 1));
+    *fresh = here.hits == 0;
+    return true;
+}
+
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_place *at, bool *fresh,
                                     scan_bucket *scan) {
     uint8_t *const line = bucket_line(at);
+    if (add_to_line(line, t->width, at->want, at->varies, fresh, scan))
+        return KEY_ADDED;
     const struct bucket_scan here =
         scan_like(line, t->width, at->want, at->varies, scan);
-    if (__builtin_expect(here.used == all_slots(t->width) ||
-                             __builtin_popcountll(here.hits) >= COPIES_MOST,
-                         false))
-        return add_to_full(t, at, &here, fresh);
-    put_code(line, t->width, here.used, new_code(at));
-    *fresh = here.hits == 0;
-    return KEY_ADDED;
+    return add_to_full(t, at, &here, fresh);
 }
 
 /* Number of entries with the code of a new key, up to COPIES_MOST or more. */
@@ -328,17 +399,6 @@ static inline uint32_t copies_at(const struct bucket_table *t,
     if (!may_be_spilled(bucket_line(at), t->width, code)) return copies;
     const struct spill_scan there = scan_spilled(t, at);
     return copies + (there.longest.code == code ? there.copies : 0);
-}
-
-/* The position on the other side, if the range of a new code goes over a border
- * between two; else its own. */
-ALWAYS_INLINE uint32_t other_position(const struct bucket_table *t,
-                                      const struct bucket_address *a) {
-    const uint64_t f = a->fraction >> 32;
-    const uint64_t rest = (UINT64_C(1) << (31 - t->width)) - 1;
-    const uint32_t low = (uint32_t)((f & ~rest) * a->positions >> 32);
-    const uint32_t high = (uint32_t)((f | rest) * a->positions >> 32);
-    return position_of(a->fraction, a->positions) == low ? high : low;
 }
 
 /*
@@ -366,11 +426,61 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
                                           bool *fresh, scan_bucket *scan) {
     const struct bucket_address a = address_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, t->stage, hash);
-    if (__builtin_expect(other_position(t, &a) !=
-                             position_of(a.fraction, a.positions),
-                         false))
+    if (__builtin_expect(is_at_border(t, hash), false))
         return add_at_border(t, &a, &at, fresh, scan);
     return add_at(t, &at, fresh, scan);
+}
+
+/* Add the hashes of a batch until one finds no room. Returns the number of
+ * those before it, and of these that were added. The stage does not change. */
+ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
+                                  bool *fresh, size_t *added,
+                                  struct batch_form form, scan_bucket *scan,
+                                  prepare_8 *prepare) {
+    const struct bucket_table copy = *t;
+    const size_t all = batch.n + batch.more;
+    struct bucket_ring ring;
+    size_t i = 0;
+    *added = 0;
+    fill_ring(&copy, &batch, form, &ring, prepare);
+    for (; i < batch.n; i++) {
+        const size_t ahead = i + PREFETCH_DISTANCE;
+        if (ahead < all) {
+            if (i % EIGHT == 0 && ahead + EIGHT < all)
+                prepare_queries(&copy, batch.hashes, all, ahead + EIGHT, form,
+                                &ring, prepare);
+            prefetch_l2(ring.line[ahead % RING]);
+        }
+        const size_t at = i % RING;
+        bool is = false;
+        if (__builtin_expect(ring.borders[at / EIGHT] >> at % EIGHT & 1 ||
+                                 !add_to_line((uint8_t *)ring.line[at],
+                                              form.width, ring.want[at],
+                                              form.varies, &is, scan),
+                             false)) {
+            const enum insertion became =
+                add_to_table(t, batch.hashes[i], &is, scan);
+            if (became == NO_ROOM) break;
+            *added -= became == KEY_AT_MOST;
+        }
+        ++*added;
+        if (fresh) fresh[i] = is;
+    }
+    return i;
+}
+
+ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
+                                        struct batch batch, bool *fresh,
+                                        size_t *added, scan_bucket *scan,
+                                        prepare_8 *prepare) {
+    const struct batch_form fixed = {.width = WIDTH_FIXED, .adds = true};
+    const struct batch_form grown = {WIDTH_GROWING, UINT32_MAX, true};
+    const struct batch_form form = {t->width, varies_now(t), true};
+    if (form.width == grown.width && form.varies)
+        return add_batch_of(t, batch, fresh, added, grown, scan, prepare);
+    if (form.width == fixed.width && !form.varies)
+        return add_batch_of(t, batch, fresh, added, fixed, scan, prepare);
+    return add_batch_of(t, batch, fresh, added, form, scan, prepare);
 }
 
 /* ---- Remove -------------------------------------------------------------- */
@@ -477,19 +587,25 @@ ALWAYS_INLINE size_t has_batch_in_body(const uint8_t *body,
     return has_batch_in_table(&t, batch, found, scan, find, prepare);
 }
 
+/* A hash that finds no room is left out. */
 ALWAYS_INLINE size_t add_batch_to_body(uint8_t *body, const struct shape *shape,
                                        struct batch batch, bool *fresh,
-                                       scan_bucket *scan) {
+                                       scan_bucket *scan, prepare_8 *prepare) {
+    bool answers[BATCH_MAX];
+    bool *const to = fresh ? fresh : answers;
     struct bucket_table t;
-    size_t total = 0;
     table_of(&t, body, shape);
     for (size_t i = 0; i < batch.n; i++) {
-        bool is = false;
-        add_to_table(&t, batch.hashes[i], &is, scan);
-        if (fresh) fresh[i] = is;
-        total += is;
+        const struct batch rest = {
+            .hashes = batch.hashes + i,
+            .n = batch.n - i,
+            .more = batch.more,
+        };
+        size_t added;
+        i += add_batch_to_table(&t, rest, to + i, &added, scan, prepare);
+        if (i < batch.n) to[i] = false;
     }
-    return total;
+    return count_true(to, batch.n);
 }
 
 ALWAYS_INLINE enum removal remove_from_body(uint8_t *body,

@@ -206,6 +206,34 @@ ALWAYS_INLINE void prefetch_bucket(const struct bucket_table *t,
     prefetch_l2(query_of(t, t->stage, hash, t->width).line);
 }
 
+/* Keys that may be added to a table as it is, up to n. */
+static size_t room_for(const calyx_filter *f, size_t n) {
+    const struct filter_table *const table = f->table;
+    const uint64_t items = items_of(f->newest);
+    if (is_moving(table)) return 0;
+    if (f->growth <= 0 && !f->strict) return n;
+    const uint64_t room = items < table->capacity ? table->capacity - items : 0;
+    return room < n ? (size_t)room : n;
+}
+
+/* Add the first hashes of a batch, without growth. Returns their number. */
+static size_t add_in_place(calyx_filter *f, const struct batch *batch,
+                           bool *fresh) {
+    const size_t n = room_for(f, batch->n);
+    if (n == 0) return 0;
+    const struct batch these = {
+        .hashes = batch->hashes,
+        .n = n,
+        .more = batch->n - n + batch->more,
+    };
+    size_t added;
+    const size_t done =
+        f->kernel->table->add_batch(&f->table->t, these, fresh, &added);
+    count_keys(f, (int)added);
+    return done;
+}
+
+/* Beyond those, one is added by itself, as the table grows with it. */
 calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
                                    bool *fresh, size_t *done) {
     enum { TURN = 256 };
@@ -214,14 +242,17 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
     calyx_status status = CALYX_OK;
     size_t i = 0;
     lock_table(f);
-    for (; i < all && i < DISTANCE; i++)
-        prefetch_bucket(&f->table->t, batch->hashes[i]);
-    for (i = 0; i < n; i++) {
+    while (i < n) {
+        const struct batch rest = {
+            .hashes = batch->hashes + i, .n = n - i, .more = all - n};
         bool ignored;
+        i += add_in_place(f, &rest, fresh ? fresh + i : NULL);
+        if (i == n) break;
         if (i + DISTANCE < all)
             prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
         status = add_locked(f, batch->hashes[i], fresh ? &fresh[i] : &ignored);
         if (status != CALYX_OK) break;
+        i++;
     }
     unlock_table(f);
     *done = i;

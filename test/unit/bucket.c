@@ -149,6 +149,43 @@ static void a_growing_table_has_every_key_at_any_time(void **state) {
     }
 }
 
+/* Batches add, and find, what single calls do, with all vector kernels, while
+ * the table goes through many levels; some levels are in the first vectors of
+ * addresses, some are not. */
+static void batches_do_what_single_calls_do(void **state) {
+    (void)state;
+    enum { KEYS = 300000, SOME = 3001 };
+    uint64_t *const hashes = malloc(KEYS * sizeof *hashes);
+    bool found[SOME];
+    assert_non_null(hashes);
+    for (uint64_t i = 0; i < KEYS; i++) hashes[i] = mixed(i);
+    for (int fixed = 0; fixed <= 1; fixed++) {
+        calyx_filter *f =
+            fixed ? make_fixed(KEYS, 0.01) : make_growing(40, 0.01);
+        calyx_filter *one =
+            fixed ? make_fixed(KEYS, 0.01) : make_growing(40, 0.01);
+        for (size_t i = 0, n; i < KEYS; i += n) {
+            n = KEYS - i < SOME ? KEYS - i : SOME;
+            assert_ok(calyx_add_hashes(f, hashes + i, n, NULL, NULL));
+            for (size_t k = i; k < i + n; k++)
+                assert_ok(add_hash(one, hashes[k]));
+            const size_t begin = i / 2;
+            assert_int_equal(calyx_has_hashes(f, hashes + begin, n, NULL), n);
+            for (size_t k = 0; k < SOME; k++) found[k] = false;
+            if (i + n + SOME > KEYS) continue;
+            calyx_has_hashes(f, hashes + i + n, SOME, found);
+            for (size_t k = 0; k < SOME; k += 7)
+                assert_int_equal(found[k],
+                                 calyx_has_hash(f, hashes[i + n + k]));
+        }
+        assert_int_equal(calyx_has_hashes(f, hashes, KEYS, NULL), KEYS);
+        assert_true(same_bodies(f, one));
+        calyx_free(f);
+        calyx_free(one);
+    }
+    free(hashes);
+}
+
 /* An addition moves one group at most: 8 lines, and what they spilled. */
 static void an_addition_moves_at_most_one_group(void **state) {
     (void)state;
@@ -505,6 +542,7 @@ int main(void) {
         cmocka_unit_test(every_width_has_its_keys_and_keeps_its_rate),
         cmocka_unit_test(all_kernels_leave_the_same_bytes),
         cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
+        cmocka_unit_test(batches_do_what_single_calls_do),
         cmocka_unit_test(an_addition_moves_at_most_one_group),
         cmocka_unit_test(the_rate_of_a_grown_table_is_as_described),
         cmocka_unit_test(keys_stay_when_their_codes_run_out_of_bits),

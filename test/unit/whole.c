@@ -795,7 +795,7 @@ static void give_plain(void *context, void *block, size_t size) {
 
 static void large_bodies_request_huge_pages(void **state) {
     (void)state;
-    const uint64_t bits = UINT64_C(8) * (4 << 20);
+    const uint64_t bits = UINT64_C(8) * (2 << 20);
     const calyx_memory plain = {take_plain, give_plain, NULL};
     calyx_filter *small = make_filter((calyx_options){.bits = bits - 512});
     calyx_filter *large = make_filter((calyx_options){.bits = bits});
