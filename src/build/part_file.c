@@ -169,7 +169,7 @@ static bool is_whole_header(const struct description *d,
                             const struct part_head *head) {
     return d->head.kind->can & CALYX_CAN_PARTS && d->parts == 1 &&
            d->part[0].items == 0 && d->head.growth == 0 && !d->head.strict &&
-           d->layout.alignment == PAGE_ALIGNED &&
+           d->layout.alignment == PAGE_ALIGNED && d->list_bytes == 0 &&
            (head->bumped == 0 || d->head.kind->construction);
 }
 

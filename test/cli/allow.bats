@@ -122,6 +122,15 @@ setup() {
     prints 6 8
 }
 
+@test "build --allow wants a whole filter of calyx" {
+    run_calyx build --part 1/2 -n 300 --allow wrong -o p flowers
+    is_status 2
+    complains "use 'calyx allow' when the parts are joined"
+    run_calyx build --layout redisbloom -n 300 --allow wrong -o p flowers
+    is_status 2
+    complains "their files have no room for a list"
+}
+
 @test "allow obeys the key options of the filter" {
     printf '%s\n' a:rose b:iris | "$CALYX" build -k 2 -t : -p 1e-6 -o k.calyx
     echo x:iris | "$CALYX" allow k.calyx

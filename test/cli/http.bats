@@ -142,6 +142,22 @@ log_of() { grep "^/$1 " "$BATS_FILE_TMPDIR/access.log"; }
     answers "$tls/grown.calyx" one
 }
 
+@test "a filter by URL obeys its allow list, and a damaged list is an error" {
+    seq 1 3000 | "$CALYX" build -p 50% -o "$www/listed.calyx"
+    seq 3001 6000 | "$CALYX" check -f "$www/listed.calyx" >wrong
+    "$CALYX" allow "$www/listed.calyx" wrong
+    answers "$plain/listed.calyx" -c wrong
+    prints 0
+    seq 2900 6000 >ask
+    answers "$plain/listed.calyx" ask
+    answers "$plain/listed.calyx" --verify -v ask
+    printf X | dd of="$www/listed.calyx" bs=1 seek=5000 conv=notrunc status=none
+    run_calyx check -f "$plain/listed.calyx" ask
+    is_status 2
+    complains "the allow list does not match its checksum"
+    prints
+}
+
 @test "filters by URL and from files mix, and lines keep their order" {
     seq 20001 20010 | "$CALYX" build -p 1e-6 -o more.calyx
     run_calyx check -H -f more.calyx -f "$plain/line.calyx" -f "$tls/line.calyx" lines

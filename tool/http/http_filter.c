@@ -19,6 +19,7 @@ struct http_filter {
     bool verify;
     uint8_t *slots;
     uint8_t *tables; /* NULL: not read yet */
+    uint8_t *list;   /* the allow list; NULL: there is none */
     struct unit_cache *cache;
     pthread_mutex_t lock; /* of all above */
 };
@@ -100,6 +101,16 @@ static void expect_check(struct http_filter *f, uint32_t index, uint64_t from,
     const calyx_status status =
         calyx_layout_check(f->layout, index, from, bytes, size, &why);
     if (status != CALYX_OK && status != CALYX_UNSEALED) fail_here(f, &why);
+}
+
+/* The allow list is short, and the answer depends on all of it. */
+static void read_list(struct http_filter *f) {
+    calyx_section s;
+    uint32_t index = 0;
+    if (!find_section(f, CALYX_SECTION_ALLOW, &index, &s)) return;
+    f->list = read_bytes(f, s.at, s.bytes);
+    expect_same_file(f);
+    expect_check(f, index, 0, f->list, (size_t)s.bytes);
 }
 
 static void read_tables(struct http_filter *f) {
@@ -320,6 +331,18 @@ void http_filter_has(struct http_filter *f, const uint64_t *hashes, size_t n,
     pthread_mutex_unlock(&f->lock);
 }
 
+bool http_filter_has_list(const struct http_filter *f) {
+    return f->list;
+}
+
+void http_filter_take_back(const struct http_filter *f, const calyx_key *keys,
+                           size_t n, bool *found) {
+    for (size_t i = 0; i < n; i++)
+        if (found[i] &&
+            calyx_layout_allows(f->layout, keys[i].data, keys[i].size))
+            found[i] = false;
+}
+
 /* ---- Opening and closing ---------------------------------------------------
  */
 
@@ -367,6 +390,7 @@ struct http_filter *http_filter_open(const char *url, const uint8_t *key,
     if (calyx_layout_set_key(f->layout, key, &why) != CALYX_OK)
         fail_here(f, &why);
     check_end(f);
+    read_list(f);
     calyx_layout_describe(f->layout, NULL, &f->info);
     expect_known_places(f);
     f->cache = unit_cache_new(unit_bytes(f));
@@ -378,6 +402,7 @@ void http_filter_close(struct http_filter *f) {
     calyx_layout_free(f->layout);
     unit_cache_free(f->cache);
     free(f->tables);
+    free(f->list);
     free(f->slots);
     free(f);
 }

@@ -30,6 +30,11 @@ calyx_filter *http_filter_stand_in(const struct http_filter *filter,
 void http_filter_has(struct http_filter *filter, const uint64_t *hashes,
                      size_t n, bool *found);
 
+/* Has it an allow list? Then take back what was found of the keys on it. */
+bool http_filter_has_list(const struct http_filter *filter);
+void http_filter_take_back(const struct http_filter *filter,
+                           const calyx_key *keys, size_t n, bool *found);
+
 struct http_traffic http_filter_traffic(const struct http_filter *filter);
 
 #endif

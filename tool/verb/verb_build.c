@@ -171,10 +171,8 @@ static void read_lists(const calyx_options *want) {
     run_pipeline(&reading, (int)allow_lists.count, (char **)allow_lists.text);
 }
 
-static void leave_list(const struct text_block *block) {
-    const size_t n = shards ? block->ends[shards - 1] : block->lines;
-    const calyx_status status =
-        calyx_add_hashes(listed, block->hashes, n, NULL, NULL);
+static void leave_list(const uint64_t *hashes, size_t n) {
+    const calyx_status status = calyx_add_hashes(listed, hashes, n, NULL, NULL);
     if (status != CALYX_OK) fail("%s", calyx_status_text(status));
 }
 
@@ -195,6 +193,7 @@ static void set_lists(void) {
 
 static void put(uint64_t number, const uint64_t *hashes, size_t n) {
     calyx_error why;
+    if (listed) leave_list(hashes, n);
     if (!builders[number])
         add(number, hashes, n);
     else if (calyx_builder_add_hashes(builders[number], hashes, n, &why) !=
@@ -204,7 +203,6 @@ static void put(uint64_t number, const uint64_t *hashes, size_t n) {
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
     (void)batch;
-    if (listed) leave_list(block);
     if (!shards) put(0, block->hashes, block->lines);
     for (uint64_t i = first_filter(); shards && i < end_filter(); i++) {
         const size_t from = i ? block->ends[i - 1] : 0;
@@ -429,6 +427,11 @@ static void expect_one_shard(const calyx_options *want) {
 }
 
 static int run(int count, char **files) {
+    if (allow_lists.count && (part.count || wants_foreign()))
+        fail("--allow goes with a whole filter of calyx, not with --part or "
+             "--layout: %s",
+             part.count ? "use 'calyx allow' when the parts are joined"
+                        : "their files have no room for a list");
     if (part.count && !shards) return run_part(count, files);
     if (shards && (!out || strcmp(out, "-") == 0))
         fail("--shards makes several files; name them by -o NAME.calyx");

@@ -177,6 +177,13 @@ static bool *query_http(struct text_block *block, struct key_batch *batch,
     *count = block->lines;
     bool *const found = alloc_memory(*count + 1);
     http_filter_has(queried[f].http, block->hashes, *count, found);
+    if (!http_filter_has_list(queried[f].http)) return found;
+    block->ended = 0; /* once more, for the keys */
+    size_t at = 0;
+    batch_start(batch, block);
+    for (; batch_next(batch, block); at += batch->count)
+        http_filter_take_back(queried[f].http, batch->keys, batch->count,
+                              found + at);
     return found;
 }
 
