@@ -237,6 +237,10 @@ else()
     file(APPEND ${PROJECT_BINARY_DIR}/not-run
         "not run here: examples/distributed (it needs parallel, sshd and rsync)\n")
 endif()
+story(browser ${stories}/browser/run 100000 300)
+set_tests_properties(example.browser PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_REQUIRED web)
+set_property(TEST example.browser APPEND PROPERTY ENVIRONMENT
+    "CALYX_PACKAGE=${PROJECT_BINARY_DIR}/web/modules/calyx")
 if(TARGET calyx_sqlite)
     story(semi-join ${stories}/semi-join/run 50000)
     add_test(NAME integration.sqlite COMMAND

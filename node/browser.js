@@ -2,4 +2,4 @@
 import { setup } from "./filter.js";
 
 await setup(await WebAssembly.compileStreaming(fetch(new URL("calyx.wasm", import.meta.url))));
-export { Builder, CalyxError, Filter, abilities, hashes, kinds, plan, version } from "./filter.js";
+export { Builder, CalyxError, Filter, RemoteError, RemoteFilter, abilities, hashes, kinds, plan, version } from "./filter.js";

@@ -307,16 +307,22 @@ class Layout {
     return this.checkAt(section, 0, this.tables, bytes.length);
   }
 
-  // `set`: the number of bits set in each part.
+  // `set`: the number of bits set in each part, or nothing if that is not known.
   describe(set) {
+    if (!set) {
+      this.wasm.layout_describe(this.at, 0);
+      const { rate, fill, distinct, ...known } = this.calyx.fields();
+      return known;
+    }
     const words = new Uint8Array(BigUint64Array.from(set, BigInt).buffer);
     this.calyx.lend(words, (at) => this.wasm.layout_describe(this.at, at));
     return this.calyx.fields();
   }
 
+  // Of a text, or of bytes.
   hash(word) {
-    return this.calyx.lend(utf8.encode(word), (at, size) =>
-      this.wasm.layout_hash(this.at, at, size));
+    const bytes = typeof word === "string" ? utf8.encode(word) : word;
+    return this.calyx.lend(bytes, (at, size) => this.wasm.layout_hash(this.at, at, size));
   }
 
   // The places in the file that a lookup in this part reads.

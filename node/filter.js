@@ -3,8 +3,9 @@
 // from it.
 
 import { CalyxError, Filter as Held, start } from "./calyx.js";
+import { RemoteError, hasMany, openRemote } from "./remote.js";
 
-export { CalyxError };
+export { CalyxError, RemoteError };
 
 let calyx, wasm;
 let packed; // where batch.c takes packed keys from
@@ -292,6 +293,55 @@ export class Builder {
     if (!this.#held.at) return;
     unusedBuilders.unregister(this);
     this.#held.free();
+  }
+}
+
+// ---- A file on a web server, of which only what lookups need is read ----
+
+const unusedLayouts = new FinalizationRegistry((layout) => layout.free());
+
+export class RemoteFilter {
+  #held;
+
+  constructor(held) {
+    this.#held = held;
+    unusedLayouts.register(this, held.layout, this);
+  }
+
+  static async open(url) {
+    const held = await openRemote(calyx, url);
+    const filter = new RemoteFilter(held), { asks, secret, kind } = held.layout.describe();
+    if (asks) return filter;
+    filter.free();
+    throw new CalyxError(-1, secret ? "it was made with a secret key, which is not for web pages"
+      : `a lookup in a ${kind} filter learns what to read only while it reads; read the file whole`);
+  }
+
+  async hasMany(keys) {
+    if (!this.#held) throw new Error("the filter was freed");
+    return Uint8Array.from(await hasMany(calyx, this.#held, Array.from(keys, bytesOf)));
+  }
+
+  async has(key) {
+    return (await this.hasMany([key]))[0] === 1;
+  }
+
+  get info() {
+    if (!this.#held) throw new Error("the filter was freed");
+    const { asks, secret, ...info } = this.#held.layout.describe();
+    return { ...info, strict: info.strict === 1, seed: BigInt(info.seed) };
+  }
+
+  get traffic() {
+    const { requests, bytes } = this.#held.remote.file;
+    return { requests, bytes };
+  }
+
+  free() {
+    if (!this.#held) return;
+    unusedLayouts.unregister(this);
+    this.#held.layout.free();
+    this.#held = null;
   }
 }
 

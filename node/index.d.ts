@@ -92,6 +92,27 @@ export class Builder {
   free(): void;
 }
 
+/** A request failed, or its answer is not what was requested; the text says which. */
+export class RemoteError extends Error {
+  what: "reach" | "ranges" | "status" | "range" | "version" | "changed" | "size" | "slots";
+}
+
+/**
+ * A filter in a file on a web server that sends byte ranges: only its header and
+ * what lookups need are read. A file that changes meanwhile is an error.
+ */
+export class RemoteFilter {
+  static open(url: string | URL): Promise<RemoteFilter>;
+  has(key: Key): Promise<boolean>;
+  /** 1 or 0 for each key. */
+  hasMany(keys: Iterable<Key>): Promise<Uint8Array>;
+  /** What the header says; what needs all bits is not there. */
+  get info(): Omit<Info, "rate" | "fill" | "distinct"> & { comment: string };
+  /** What was read so far. */
+  get traffic(): { requests: number; bytes: number };
+  free(): void;
+}
+
 /** What a filter would take. */
 export function plan(n: number, p?: number, options?: { kind?: string }): Plan;
 export function kinds(): string[];

@@ -3,4 +3,4 @@ import { readFile } from "node:fs/promises";
 import { setup } from "./filter.js";
 
 await setup(await WebAssembly.compile(await readFile(new URL("calyx.wasm", import.meta.url))));
-export { Builder, CalyxError, Filter, abilities, hashes, kinds, plan, version } from "./filter.js";
+export { Builder, CalyxError, Filter, RemoteError, RemoteFilter, abilities, hashes, kinds, plan, version } from "./filter.js";

@@ -1,6 +1,8 @@
 // Reads a .calyx file in slices, whatever its size, and finds what is damaged,
-// and where. The library says what the sections are, checks them, and answers
-// lookups from the few lines that they need; only the reading is done here.
+// and where. The library says what the sections are and checks them; only the
+// reading is done here.
+
+import { openRemote } from "calyx/remote";
 
 const SLICE = 8 << 20; // bytes read at a time: a multiple of every `step`
 const CELLS = 1024; // of the map of the fill
@@ -11,6 +13,30 @@ const roundUp = (n, to) => Math.ceil(n / to) * to;
 async function readBytes(file, from, to) {
   return new Uint8Array(await file.slice(from, to).arrayBuffer());
 }
+
+// A file by its URL: only the header and the slots are read. What needs all bits
+// stays unknown.
+export async function openUrl(calyx, { url }) {
+  let held;
+  try {
+    held = await openRemote(calyx, url);
+  } catch (error) {
+    const { what, values, status, message } = error;
+    if (!what && status === undefined) throw error;
+    const damage = !what ? { what: "head", values: { x: message } }
+      : { what: ["size", "slots"].includes(what) ? what : "remote." + what, values };
+    return { result: { damage: [damage] } };
+  }
+  const { layout } = held, { parts } = layout, sections = layout.sections.slice(0, -1);
+  for (const section of sections)
+    if (section.name === "header") section.sum = "good";
+    else if (section.name !== "slot") section.sum = "unread";
+    else if (section.sum === "bad") section.sum = "unused";
+  return { ...held, result: { ...layout.describe(), parts, sections, damage: [], remote: traffic(held) } };
+}
+
+// What was read of it so far.
+export const traffic = ({ remote }) => remote && { requests: remote.file.requests, bytes: remote.file.bytes };
 
 const readSection = (file, { at, bytes }) => readBytes(file, at, at + bytes);
 
@@ -126,18 +152,4 @@ async function readBodies(file, calyx, { layout, bodies, blame }, task) {
     done += body.bytes;
   }
   return set.map((n, i) => ({ fill: n / (8 * Math.min(cell, bits - i * cell)), bad: bad.has(i) }));
-}
-
-// A lookup goes through the parts until one answers. Reads the lines that it needs.
-export async function has(calyx, { file, layout }, word) {
-  const hash = layout.hash(word), size = calyx.lineBytes;
-  for (const part of layout.parts.keys()) {
-    const places = layout.lines(part, hash);
-    const lines = await Promise.all(places.map((at) => readBytes(file, at, at + size)));
-    const bytes = new Uint8Array(await new Blob(lines).arrayBuffer());
-    if (bytes.length < places.length * size) throw new Error("the file is shorter now");
-    const answer = layout.answer(part, hash, bytes);
-    if (answer !== "next") return answer === "yes";
-  }
-  return false;
 }

@@ -12,12 +12,13 @@ addEventListener("install", (event) => {
 addEventListener("activate", (event) => event.waitUntil(clients.claim()));
 
 addEventListener("fetch", (event) => {
-  if (event.request.method !== "GET") return;
+  const { method, url, headers } = event.request;
+  if (method !== "GET" || headers.has("range") || new URL(url).origin !== location.origin) return;
   event.respondWith((async () => {
     const cache = await caches.open(CACHE);
     try {
       const answer = await fetch(event.request);
-      const { origin, pathname } = new URL(event.request.url);
+      const { origin, pathname } = new URL(url);
       if (answer.ok) await cache.put(origin + pathname, answer.clone());
       return answer;
     } catch (error) {

@@ -3,6 +3,7 @@
 // sort is the one that counts; one that goes on for long looks after each step
 // whether it still is.
 import { start } from "calyx/library";
+import { hasMany } from "calyx/remote";
 import * as files from "./file.js";
 
 let library = null;
@@ -96,7 +97,7 @@ let held = null;
 async function open(calyx, values, task) {
   held?.layout?.free();
   held = null;
-  const opened = await files.open(calyx, values, task);
+  const opened = await (values.url ? files.openUrl : files.open)(calyx, values, task);
   if (!opened) return null;
   if (!task.current()) opened.layout?.free();
   else held = opened;
@@ -104,9 +105,8 @@ async function open(calyx, values, task) {
 }
 
 async function lookup(calyx, { words }) {
-  const of = held, found = [];
-  for (const word of words) found.push(await files.has(calyx, of, word));
-  return found;
+  const of = held;
+  return { found: await hasMany(calyx, of, words), remote: files.traffic(of) };
 }
 
 // Whatever goes on of this sort is no longer the latest.
@@ -129,6 +129,7 @@ onmessage = async ({ data: { id, what, values, module } }) => {
     const answer = await tasks[what](calyx, values, task);
     postMessage({ id, answer });
   } catch (error) {
-    postMessage({ id, error: { text: error.message, status: error.status } });
+    const { message: text, status, what, values: about } = error;
+    postMessage({ id, error: { text, status, what, about } });
   }
 };

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import * as calyx from "calyx";
-import { Builder, CalyxError, Filter, abilities, kinds, plan, version } from "calyx";
+import { Builder, CalyxError, Filter, RemoteError, RemoteFilter, abilities, kinds, plan, version } from "calyx";
 import { start } from "calyx/library";
 
 const N = 5000;
@@ -182,4 +183,59 @@ test("the types declare what there is", () => {
   const info = types.match(/^export interface Info {(.*?)^}/ms)[1];
   const fields = [...info.matchAll(/^  (\w+):/gm)].map((m) => m[1]);
   assert.deepEqual(fields.sort(), Object.keys(new Filter(10).info).sort());
+});
+
+// A web server with ranges of one file: `file.bytes`, of the version `file.tag`.
+async function serveRanges(file, use) {
+  const server = createServer(({ headers }, answer) => {
+    const [from, last] = headers.range.slice(6).split("-").map(Number);
+    const part = file.bytes.subarray(from, last + 1);
+    answer.writeHead(206, { etag: file.tag,
+      "content-range": `bytes ${from}-${from + part.length - 1}/${file.bytes.length}` }).end(part);
+  });
+  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
+  try {
+    await use(`http://127.0.0.1:${server.address().port}/`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test("a filter on a web server answers as one in memory, and reads little", async () => {
+  for (const kind of addable()) {
+    const f = new Filter(200_000, 0.01, { kind, growth: abilities(kind).includes("grow") ? 2 : 0 });
+    f.addMany([...texts("in"), 7, 8n]);
+    const file = { bytes: f.toBytes(), tag: '"a"' };
+    await serveRanges(file, async (url) => {
+      let remote;
+      try {
+        remote = await RemoteFilter.open(url);
+      } catch (error) {
+        assert.match(error.message, /learns what to read only while it reads/);
+        return;
+      }
+      const keys = [...texts("in", 300), ...texts("out", 300), 7, 8n, 9];
+      assert.deepEqual(await remote.hasMany(keys), f.hasMany(keys), kind);
+      assert.equal(await remote.has("in/1"), true);
+      assert.ok(remote.traffic.bytes < file.bytes.length / 2 || kind === "flat", kind);
+      assert.equal(remote.info.keys, f.size);
+      file.tag = '"b"';
+      await assert.rejects(remote.has("in/2"), (error) => error instanceof RemoteError && error.what === "changed");
+      remote.free();
+      assert.throws(() => remote.info, /was freed/);
+    });
+  }
+});
+
+test("a file on a web server that is damaged or cut is refused", async () => {
+  const bytes = new Filter(100_000).toBytes();
+  const cut = bytes.subarray(0, bytes.length - 64), slots = bytes.slice(), header = bytes.slice();
+  slots.fill(0, slots.length - 128);
+  header[100] ^= 1;
+  for (const [bad, reason] of [[cut, /its header says/], [slots, /neither of its slots/], [header, /damaged/]])
+    await serveRanges({ bytes: bad, tag: '"a"' }, async (url) => {
+      await assert.rejects(RemoteFilter.open(url), reason);
+    });
+  await assert.rejects(RemoteFilter.open("http://127.0.0.1:1/"), (error) => error.what === "reach");
 });

@@ -6,7 +6,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { calyxJson, folder, same, serve } from "./support.mjs";
+import { serveRanges } from "./range_server.mjs";
+import { calyx, calyxJson, folder, same, serve } from "./support.mjs";
 
 const WAIT = 120000; // ms; so a test that hangs fails
 
@@ -132,6 +133,21 @@ test("Firefox plans, shows bits, runs keys and inspects as Chromium does", async
     await click("tab-inspect");
     await click("example");
     await firefox.wait(() => document.getElementById("inspect-say").dataset.verdict === "good");
+
+    writeFileSync(join(folder, "flowers"), "rose\niris\n");
+    calyx("build", "-n", "1M", "-p", "1e-6", "-o", join(folder, "flowers.calyx"), "flowers");
+    await firefox.run((url) => {
+      document.getElementById("url").value = url;
+      document.getElementById("ask").value = "rose\ntulip";
+      document.querySelector("#url-form button").click();
+    }, await serveRanges() + "plain/flowers.calyx");
+    await firefox.wait(() => document.getElementById("inspect-say").dataset.verdict !== "good" &&
+      document.getElementById("inspect-say").dataset.verdict);
+    assert.equal(await firefox.run(() => document.getElementById("inspect-say").dataset.verdict), "remote");
+    await firefox.run(() => document.querySelector("#ask-form button").click());
+    await firefox.wait(() => document.querySelectorAll("#answers [data-found]").length === 2);
+    assert.deepEqual(await firefox.run(() => [...document.querySelectorAll("#answers [data-found]")]
+      .map((each) => each.dataset.found)), ["true", "false"]);
     await firefox.run(() => history.back());
     await firefox.wait(() => !document.getElementById("try").hidden);
   } finally {

@@ -86,7 +86,7 @@ export async function go(address, options) {
   const page = await inside.newPage();
   page.on("pageerror", (error) => trouble.push(String(error)));
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()) &&
+    if (["error", "warning"].includes(message.type()) && !page.mayComplain &&
       !message.text().includes("blocked by Playwright")) trouble.push(message.text());
   });
   await page.goto(new URL(address, at).href, { waitUntil: "domcontentloaded" });

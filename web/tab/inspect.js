@@ -15,6 +15,10 @@ export function start() {
     if ($("file").files[0]) read($("file").files[0]);
     $("file").value = ""; // the same file may be chosen again
   };
+  $("url-form").onsubmit = (event) => {
+    event.preventDefault();
+    readUrl($("url").value.trim());
+  };
   $("ask-form").onsubmit = (event) => {
     event.preventDefault();
     lookUp();
@@ -61,15 +65,26 @@ export function ready(library) {
   calyx = library;
 }
 
-async function read(file) {
-  name = file.name;
+const read = (file) => open(file.name, { file });
+
+function readUrl(text) {
+  let url = null;
+  try {
+    url = new URL(text);
+  } catch { /* said below */ }
+  if (/^https?:$/.test(url?.protocol)) return open(url.pathname.split("/").pop() || url.host, { url: url.href });
+  say($("inspect-say"), t("inspect.url.want"));
+}
+
+async function open(its, values) {
+  name = its;
   result = answers = null;
   update();
   say($("inspect-say"), t("inspect.reading", { x: quoted(name) }));
   $("inspect-progress").value = 0;
   $("inspect-progress").hidden = false;
   try {
-    result = await request("open", { file }, ({ share }) => {
+    result = await request("open", values, ({ share }) => {
       $("inspect-progress").value = share;
     });
   } catch (error) {
@@ -87,10 +102,14 @@ async function lookUp() {
     : lines.length > MOST_LOOKUPS ? t("inspect.many", { x: MOST_LOOKUPS }) : "");
   if (!words.length) return;
   try {
-    const found = await request("lookup", { words });
+    const { found, remote } = await request("lookup", { words });
     answers = words.map((word, i) => [word, found[i]]);
+    result.remote = remote;
+    sayVerdict();
   } catch (error) {
-    say($("ask-say"), t("not.so", { x: error.message }));
+    answers = null;
+    say($("ask-say"), error.what ? t("damage.remote." + error.what, counts(error.about))
+      : t("not.so", { x: error.message }));
   }
   drawAnswers();
 }
@@ -104,37 +123,48 @@ export function update() {
     return say($("inspect-say"), "");
   }
   const good = !result.damage.length, known = !!result.kind;
-  const verdict = good ? (result.sealed ? "good" : "open") : "damaged";
-  $("inspect-say").dataset.verdict = verdict;
-  say($("inspect-say"), t(good || known ? "inspect." + verdict : "inspect.foreign", { x: quoted(name) }));
+  sayVerdict();
   $("damage").replaceChildren(...result.damage.map(({ what, values }) =>
-    make("li", { "data-damage": what }, t("damage." + what,
-      Object.fromEntries(Object.entries(values).map(([key, value]) =>
-        [key, typeof value === "number" ? countText(value) : value]))))));
+    make("li", { "data-damage": what }, t("damage." + what, counts(values)))));
   for (const part of $("inspect-result").children)
     if (part.id !== "damage") part.hidden = !known;
   $("ask-box").hidden = !good || !result.asks;
   $("secret").hidden = !result.secret;
   if (!known) return;
+  $("map-box").hidden = !result.map;
   drawFacts();
   drawTables();
-  drawMap();
+  if (result.map) drawMap();
   drawAnswers();
+}
+
+// Numbers as people write them.
+const counts = (values) => Object.fromEntries(Object.entries(values).map(([key, value]) =>
+  [key, typeof value === "number" ? countText(value) : value]));
+
+function sayVerdict() {
+  const good = !result.damage.length, { remote } = result;
+  const verdict = !good ? "damaged" : remote ? "remote" : result.sealed ? "good" : "open";
+  const unreached = result.damage[0]?.what.startsWith("remote.");
+  $("inspect-say").dataset.verdict = verdict;
+  say($("inspect-say"), t("inspect." + (good || result.kind ? verdict : unreached ? "unreached" : "foreign"),
+    { x: quoted(name), ...(remote && { y: sizeText(remote.bytes), z: countText(remote.requests) }) }));
 }
 
 function drawFacts() {
   const r = result;
   const fact = (key, ...value) =>
     [make("dt", {}, t("fact." + key)), make("dd", { "data-fact": key }, ...value)];
+  const byBits = (key, value, text) => (value === undefined ? [] : fact(key, data(value, text())));
   const groups = {
     holds: [fact("kind", r.kind), fact("keys", data(r.keys, countText(r.keys))),
       fact("capacity", data(r.capacity, countText(r.capacity))),
-      fact("distinct", data(r.distinct, t("fact.about", { x: countText(r.distinct) }))),
-      fact("rate", data(r.rate, rateText(r.rate))),
+      byBits("distinct", r.distinct, () => t("fact.about", { x: countText(r.distinct) })),
+      byBits("rate", r.rate, () => rateText(r.rate)),
       fact("rate_promised", data(r.ratePromised, rateText(r.ratePromised)))],
     size: [fact("bytes", data(r.bytes, sizeText(r.bytes))),
       fact("bits", data(r.bits, countText(r.bits))),
-      fact("fill", data(r.fill, rateText(r.fill))),
+      byBits("fill", r.fill, () => rateText(r.fill)),
       fact("probes", data(r.probes, String(r.probes))),
       fact("parts", data(r.parts.length, String(r.parts.length))),
       fact("growth", data(r.growth, r.growth ? t("fact.times", { x: general(r.growth) }) : t("fact.fixed")))],
@@ -149,7 +179,7 @@ function drawTables() {
   const cell = (...children) => make("td", {}, ...children);
   $("file-parts").tBodies[0].replaceChildren(...result.parts.map((p, i) =>
     make("tr", {}, cell(String(i)), cell(countText(p.items)), cell(countText(p.capacity)),
-      cell(sizeText(p.bytes)), cell(String(p.probes)), cell(rateText(p.set / p.bits)))));
+      cell(sizeText(p.bytes)), cell(String(p.probes)), cell(p.set === undefined ? "" : rateText(p.set / p.bits)))));
   const style = { good: "v-maybe", bad: "v-lost", missing: "v-lost" };
   $("sections").tBodies[0].replaceChildren(...result.sections.map((s) =>
     make("tr", { "data-section": s.name + (s.number ?? "") },
