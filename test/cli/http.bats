@@ -214,6 +214,60 @@ log_of() { grep "^/$1 " "$BATS_FILE_TMPDIR/access.log"; }
     complains "it was made with a secret key; give the key to open it"
 }
 
+@test "info by URL shows what the header says, from a few kB" {
+    "$CALYX" build -p 1% -k 1 -t : --comment "a note" -o "$www/noted.calyx" <(seq 100000)
+    : >"$BATS_FILE_TMPDIR/access.log"
+    run_calyx info --json "$tls/noted.calyx"
+    is_status 0
+    log_of noted.calyx | awk '{ bytes += $5 } END { exit !(NR == 2 && bytes < 6000) }'
+    "$CALYX" info --json "$www/noted.calyx" >whole
+    for file in whole out; do
+        jq '.[0] | del(.file, .distinct, .rate, .fill)' $file >$file.known
+    done
+    cmp whole.known out.known
+    jq -e '.[0] | has("rate") or has("fill") or has("distinct") | not' out
+    run_calyx info "$tls/noted.calyx" "$www/noted.calyx" "$plain/noted.calyx"
+    is_status 0
+    says "comment   a note"
+    [ "$(grep -c '^  rate      1 % promised$' out)" = 2 ]
+}
+
+@test "verify by URL reads all of it, and finds damage wherever verify does" {
+    seq 1 300000 | "$CALYX" build -n 1000 --growth 2 -p 1% -o good.calyx
+    size=$(stat -c %s good.calyx)
+    for at in none 4096 200000 $((size / 2)) $((size - 2000)) $((size - 1)); do
+        cp good.calyx "$www/flipped.calyx"
+        [ $at = none ] || flip "$www/flipped.calyx" $at
+        run_calyx verify "$www/flipped.calyx"
+        wanted=$status
+        run_calyx verify "$plain/flipped.calyx"
+        is_status $wanted
+        [ $wanted = 0 ] || complains "damaged"
+    done
+    [ $wanted = 2 ]
+    run_calyx verify "$plain/flipped.calyx" --against lines
+    is_status 2
+    complains "--against wants a file"
+    cp "$root/test/golden/line-open.calyx" "$www"
+    for place in "$www" "$plain"; do
+        run_calyx verify "$place/line-open.calyx"
+        is_status 2
+        complains "line-open.calyx: "
+    done
+}
+
+# flip FILE AT: one bit of the byte there
+flip() {
+    python3 - "$1" "$2" <<'EOF'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(int(sys.argv[2]))
+    byte = f.read(1)[0]
+    f.seek(int(sys.argv[2]))
+    f.write(bytes([byte ^ 4]))
+EOF
+}
+
 # ---- How much is read ---------------------------------------------------------
 
 @test "1,000 keys by HTTP/2 and a link of 20 ms take 1,002 requests and 200 kB of the file" {

@@ -15,8 +15,7 @@
 
 struct http_filter;
 
-/* Fails if its kind does not say which bytes a lookup reads. `key`: the secret
- * key, or NULL. */
+/* Header and slots are read. `key`: the secret key, or NULL. */
 struct http_filter *http_filter_open(const char *url, const uint8_t *key,
                                      bool verify);
 void http_filter_close(struct http_filter *filter);
@@ -25,6 +24,20 @@ void http_filter_close(struct http_filter *filter);
  * caller. */
 calyx_filter *http_filter_stand_in(const struct http_filter *filter,
                                    const uint8_t *key);
+
+/* What header and slots say: all but fpr_now, fill and distinct. Texts are
+ * valid until it is closed; key_options is NULL if unknown. */
+struct http_facts {
+    calyx_info info;
+    const char *comment, *key_options;
+};
+struct http_facts http_filter_facts(const struct http_filter *filter);
+
+/* Read all of it, and compare it with its checksums. */
+void http_filter_verify(struct http_filter *filter);
+
+/* Fail if its kind does not say which bytes a lookup reads. */
+void http_filter_expect_lookups(const struct http_filter *filter);
 
 /* Which of these hashes may it have? Any thread. */
 void http_filter_has(struct http_filter *filter, const uint64_t *hashes,

@@ -112,6 +112,7 @@ static void open_filter(const char *name, struct queried *q) {
         return;
     }
     q->http = http_filter_open(name, secret_key(), verify);
+    http_filter_expect_lookups(q->http);
     q->filter = http_filter_stand_in(q->http, secret_key());
 }
 

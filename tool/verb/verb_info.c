@@ -9,6 +9,7 @@
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
 #include "frame/json.h"
+#include "http/http_filter.h"
 #include "input/key_options.h"
 #include "tool.h"
 
@@ -32,10 +33,15 @@ static bool is_overfull(const calyx_info *is) {
             is->distinct > capacity + 4 * sqrt(capacity));
 }
 
-static void print_info(const char *name, const calyx_filter *f,
-                       const calyx_info *is) {
-    const char *const comment = calyx_comment(f);
-    const char *const keyed_by = key_options_of(f);
+/* What is known of a filter. Of one by URL the bits are not read. */
+struct shown_filter {
+    calyx_info info;
+    const char *comment, *keyed_by;
+    bool lacks_bits;
+};
+
+static void print_info(const char *name, const struct shown_filter *shown) {
+    const calyx_info *const is = &shown->info;
     char a[TEXT_SIZE], b[TEXT_SIZE];
     printf("%s\n", name);
     printf("  kind      %s", is->kind);
@@ -45,15 +51,20 @@ static void print_info(const char *name, const calyx_filter *f,
     printf("%s\n", is->strict ? ", strict: no key past its capacity" : "");
     printf("  keys      %s of %s\n", count_text(is->items, a),
            count_text(is->capacity, b));
-    printf("  distinct  about %s, judged by the bits\n",
-           count_text((uint64_t)is->distinct, a));
-    printf("  rate      %s now, %s promised\n", rate_text(is->fpr_now, a),
-           rate_text(is->fpr, b));
+    if (shown->lacks_bits) {
+        printf("  rate      %s promised\n", rate_text(is->fpr, b));
+    } else {
+        printf("  distinct  about %s, judged by the bits\n",
+               count_text((uint64_t)is->distinct, a));
+        printf("  rate      %s now, %s promised\n", rate_text(is->fpr_now, a),
+               rate_text(is->fpr, b));
+    }
     printf("  size      %s, %.2f bits a key at capacity\n",
            size_text(is->bytes, a),
            8 * (double)is->bytes / (double)is->capacity);
-    printf("  bits      %s, %s set; %u probes a key\n", count_text(is->bits, a),
-           rate_text(is->fill, b), is->probes);
+    printf("  bits      %s", count_text(is->bits, a));
+    if (!shown->lacks_bits) printf(", %s set", rate_text(is->fill, b));
+    printf("; %u probes a key\n", is->probes);
     if (strcmp(is->hash, "siphash") == 0)
         printf("  hash      siphash, with a secret key\n");
     else
@@ -62,8 +73,9 @@ static void print_info(const char *name, const calyx_filter *f,
     if (is->allowed)
         printf("  allowed   %s keys are known not to be in it\n",
                count_text(is->allowed, a));
-    if (keyed_by && *keyed_by) print_text("keyed by", keyed_by);
-    if (*comment) print_text("comment", comment);
+    if (shown->keyed_by && *shown->keyed_by)
+        print_text("keyed by", shown->keyed_by);
+    if (*shown->comment) print_text("comment", shown->comment);
     if (is_overfull(is))
         printf("  note      it holds more keys than it was made for, so its "
                "rate is over the promised one\n");
@@ -94,20 +106,19 @@ static void print_foreign(const char *name, const struct foreign_file *f) {
 
 /* ---- For programs ------------------------------------------------------- */
 
-static void write_info(const char *name, const calyx_filter *f,
-                       const calyx_info *is) {
-    const char *const keyed_by = key_options_of(f);
+static void write_info(const char *name, const struct shown_filter *shown) {
+    const calyx_info *const is = &shown->info;
     json_open(NULL, '{');
     json_text("file", name);
     json_text("kind", is->kind);
     json_count("keys", is->items);
     json_count("capacity", is->capacity);
-    json_number("distinct", is->distinct);
-    json_number("rate", is->fpr_now);
+    if (!shown->lacks_bits) json_number("distinct", is->distinct);
+    if (!shown->lacks_bits) json_number("rate", is->fpr_now);
     json_number("rate_promised", is->fpr);
     json_count("bytes", is->bytes);
     json_count("bits", is->bits);
-    json_number("fill", is->fill);
+    if (!shown->lacks_bits) json_number("fill", is->fill);
     json_count("probes", is->probes);
     json_count("parts", is->parts);
     json_number("growth", is->growth);
@@ -115,8 +126,8 @@ static void write_info(const char *name, const calyx_filter *f,
     json_text("hash", is->hash);
     json_count("seed", is->seed);
     json_count("allowed", is->allowed);
-    json_text("comment", calyx_comment(f));
-    if (keyed_by) json_text("key_options", keyed_by);
+    json_text("comment", shown->comment);
+    if (shown->keyed_by) json_text("key_options", shown->keyed_by);
     json_close();
 }
 
@@ -142,26 +153,38 @@ static void write_foreign(const char *name, const struct foreign_file *f) {
 
 /* ---- The verb ----------------------------------------------------------- */
 
-static void show(const char *path) {
+static void show_file(const char *path) {
     struct foreign_file *foreign;
     calyx_filter *const f = filter_open_any(path, &foreign);
-    calyx_info is;
     if (foreign) {
         (as_json ? write_foreign : print_foreign)(path, foreign);
         foreign_file_free(foreign);
         return;
     }
     filter_expect_whole(f, path);
-    calyx_describe(f, &is);
-    (as_json ? write_info : print_info)(path, f, &is);
+    struct shown_filter shown = {.comment = calyx_comment(f),
+                                 .keyed_by = key_options_of(f)};
+    calyx_describe(f, &shown.info);
+    (as_json ? write_info : print_info)(path, &shown);
     calyx_free(f);
+}
+
+static void show_url(const char *url) {
+    struct http_filter *const f = http_filter_open(url, secret_key(), false);
+    const struct http_facts facts = http_filter_facts(f);
+    const struct shown_filter shown = {.info = facts.info,
+                                       .comment = facts.comment,
+                                       .keyed_by = facts.key_options,
+                                       .lacks_bits = true};
+    (as_json ? write_info : print_info)(url, &shown);
+    http_filter_close(f);
 }
 
 static int run(int count, char **operands) {
     if (as_json) json_open(NULL, '[');
     for (int i = 0; i < count; i++) {
         if (i > 0 && !as_json) printf("\n");
-        show(operands[i]);
+        (is_http_url(operands[i]) ? show_url : show_file)(operands[i]);
     }
     if (as_json) json_close();
     return EXIT_YES;
@@ -191,6 +214,9 @@ const struct verb verb_info = {
             "counted. The number of distinct keys is an independent estimate "
             "from the bits. For it the whole filter is read and compared with "
             "its checksums: a damaged filter is an error.",
+            "FILE may be a URL, http:// or https://. Then only the header and "
+            "the state are read, a few kB, and what needs all bits is left "
+            "out.",
             "Of a filter of another program, which 'calyx convert' or 'calyx "
             "pull --as' has made, it shows what its layout says: most have "
             "neither the number of keys nor the rate.",

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "http/http_filter.h"
 #include "input/pipeline.h"
 #include "input/source.h"
 
@@ -164,9 +165,24 @@ static bool query_absent_keys(const calyx_info *is) {
 
 /* ---- The verb ----------------------------------------------------------- */
 
+/* The bytes alone: a lookup of every key of a list would read most of them once
+ * more. */
+static int verify_url(const char *url) {
+    if (lists.count)
+        fail_at(url, 0,
+                "--against wants a file: download it, or query the list by "
+                "'calyx check -v -f URL'");
+    struct http_filter *const f = http_filter_open(url, secret_key(), true);
+    http_filter_verify(f);
+    http_filter_close(f);
+    printf("%s\n  checksums   right\n", url);
+    return EXIT_YES;
+}
+
 static int run(int count, char **operands) {
     (void)count;
     const char *const path = operands[0];
+    if (is_http_url(path)) return verify_url(path);
     calyx_filter *const f = open_with_sums(path);
     calyx_error why;
     if (calyx_verify(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
@@ -222,7 +238,8 @@ const struct verb verb_verify = {
     .synopsis = "[--against LIST]... [OPTION]... FILE",
     .prose =
         (const char *const[]){
-            "Checks every byte of the filter against its checksum. With "
+            "Checks every byte of the filter against its checksum. FILE may be "
+            "a URL, http:// or https://, which is read whole. With "
             "--against it also looks up every key of the list, none of which "
             "may be missing, and queries keys that were never added, of which "
             "no more may pass than the filter's rate allows. Up to ten lines "
