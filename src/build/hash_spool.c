@@ -184,9 +184,16 @@ calyx_status spool_add(struct hash_spool *s, const uint64_t *hashes, size_t n,
 /* If this fails, each hash is in one of the two. */
 calyx_status spool_merge(struct hash_spool *s, struct hash_spool *other,
                          calyx_error *why) {
+    const uint64_t before = s->added;
     const calyx_status status = spool_add(s, other->hashes, other->used, why);
-    if (status != CALYX_OK) return status;
-    other->added -= other->used;
+    const size_t moved = (size_t)(s->added - before);
+    other->added -= moved;
+    other->used -= moved;
+    if (status != CALYX_OK) { /* some may have moved */
+        memmove(other->hashes, other->hashes + moved,
+                other->used * sizeof *other->hashes);
+        return status;
+    }
     drop_buffer(other);
     if (!reserve_files(s, s->file_count + other->file_count) ||
         !reserve_runs(s, s->run_count + other->run_count))

@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "build/hash_spool.h"
 #include "support.h"
 #include "support_files.h"
 
@@ -187,6 +189,31 @@ static void a_temporary_file_that_lost_its_end_is_an_error(void **state) {
     calyx_builder_free(b);
 }
 
+/* A merge that fails half-way has moved some hashes: none is in both. */
+static void a_merge_that_fails_leaves_each_hash_in_one_spool(void **state) {
+    (void)state;
+    enum { N = SPOOL_LEAST - 100, ALL = 2 * N };
+    static uint64_t hashes[ALL];
+    for (size_t i = 0; i < ALL; i++) hashes[i] = i;
+    struct hash_spool a, b;
+    spool_init(&a, &memory_default, SPOOL_LEAST, folder, 1);
+    spool_init(&b, &memory_default, SPOOL_LEAST, folder, 1);
+    assert_ok(spool_add(&a, hashes, N, NULL));
+    assert_ok(spool_add(&b, hashes + N, N, NULL));
+    expect(PWRITE, 1, ENOSPC, true);
+    assert_int_equal(spool_merge(&a, &b, NULL), CALYX_IO);
+    expect(NO_CALL, 0, 0, false);
+    assert_int_equal(a.added, SPOOL_LEAST);
+    assert_int_equal(a.added + b.added, ALL);
+    assert_int_equal(b.used, b.added);
+    assert_int_equal(b.hashes[0], SPOOL_LEAST);
+    assert_ok(spool_merge(&a, &b, NULL));
+    assert_int_equal(a.added, ALL);
+    assert_int_equal(b.added, 0);
+    spool_end(&a);
+    spool_end(&b);
+}
+
 #define IN_FOLDER(test) \
     cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
 
@@ -195,6 +222,7 @@ int main(void) {
         IN_FOLDER(every_call_that_fails_is_reported_and_no_key_is_lost),
         IN_FOLDER(interrupted_and_partial_calls_go_on),
         IN_FOLDER(a_temporary_file_that_lost_its_end_is_an_error),
+        IN_FOLDER(a_merge_that_fails_leaves_each_hash_in_one_spool),
     };
     return RUN_TESTS(tests);
 }
