@@ -19,7 +19,8 @@ build/build.ninja:
 # The tour of the command; with RUN=urls, that example instead.
 run: build/build.ninja
 	@cmake --build build -j $(JOBS) \
-	    --target $(if $(RUN),example_$(RUN),calyx-command)
+	    --target $(if $(RUN),example_$(RUN),calyx-command) \
+	    $$([ -t 1 ] || echo -- --quiet)
 	@$(if $(RUN),build/examples/$(RUN),dev/tour build/calyx)
 
 test:
