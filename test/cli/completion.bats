@@ -29,7 +29,7 @@ offers() {
 @test "bash completes every option of every verb" {
     source <("$CALYX" completion bash)
     for verb in $(verbs); do
-        "$CALYX" help "$verb" | grep -oE '^ +(-[a-zA-Z0], )?--[a-z0-9-]+' |
+        "$CALYX" help "$verb" | grep -oE '^ {2,6}(-[a-zA-Z0], )?--[a-z0-9-]+' |
             grep -oE -- '--?[a-zA-Z0-9-]+' | sort -u >wanted
         offers calyx "$verb" - | tr ' ' '\n' | grep -vx -- --help >offered ||
             true

@@ -252,15 +252,16 @@ const struct group key_group = {
          "null is a missing value. Given several times, the key is all of "
          "these fields.",
          parse_json_field, NULL},
-        {0, "missing", "skip|empty|error",
-         "What a line is that lacks a field of its key: an error, the default; "
-         "or left out, with skip; or one with an empty field.",
-         parse_missing, NULL},
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
          "in the filter apply; any of them on the command line replaces all.",
          parse_flag, &whole_line},
+        {0, "missing", "skip|empty|error",
+         "What a line is that lacks a field of its key: an error, the default; "
+         "or left out, with skip; or one with an empty field. It is not stored "
+         "with a filter, and replaces no other option.",
+         parse_missing, NULL},
         {0, "text", NULL,
          "Read every file as lines, after gzip and zstd, even if it looks like "
          "a filter, a compressed file, UTF-16 or UTF-32, which are refused "
