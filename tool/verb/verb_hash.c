@@ -12,6 +12,7 @@
 #include "files/hash_reader.h"
 #include "files/hash_writer.h"
 #include "files/new_filter.h"
+#include "frame/file_list.h"
 #include "server/shards.h"
 
 enum { MOST_HASH_PARTS = 1024 }; /* files that are open at once */
@@ -180,6 +181,7 @@ static const struct group options = {
         {'T', "temporary", "FOLDER",
          "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp.",
          parse_spill_folder, NULL},
+        FILE_LIST_OPTION,
         {0},
     },
 };
