@@ -197,13 +197,12 @@ def resident(r):
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def work_of(client, *words):
+def work_of(client, *words, where=("user", "sys")):
     """Processor seconds that the server's main thread spends on a command. Unlike
     the time that passes, they hardly depend on what else runs."""
     def spent():
         facts = info(client, "cpu")
-        return (float(facts["used_cpu_user_main_thread"]) +
-                float(facts["used_cpu_sys_main_thread"]))
+        return sum(float(facts[f"used_cpu_{part}_main_thread"]) for part in where)
 
     before = spent()
     answer = client(*words)
