@@ -466,3 +466,14 @@ build_parts() { # PARTS [OPTION]...
     [ "$status" -ne 0 ]
     [[ $output == *"a file of hashes"* ]]
 }
+
+@test "lines that lack their key are left out of parts, and numbers of lines stay" {
+    (seq 3000 | sed 's/$/,x/'; echo short; seq 3001 6000 | sed 's/$/,y/') >a.csv
+    for i in 1 2 3; do
+        "$CALYX" dedup --missing=skip --part $i/3 -t , -k 1-2 a.csv
+    done | sort -n >all
+    grep -v short a.csv | cmp - all
+    run_calyx dedup --part 2/3 -t , -k 1-2 a.csv
+    is_status 2
+    complains "a.csv:3001: field 2 is wanted"
+}

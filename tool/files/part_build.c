@@ -52,7 +52,7 @@ static const char *in_words(const char *text) {
     return *text ? text : "no options for keys";
 }
 
-static void expect_part(const struct hash_job *job, const char *file,
+static void expect_part(const struct hash_files_job *job, const char *file,
                         const struct hash_head *head) {
     if (head->by_shard != job->by_shard)
         fail_at(file, 0,
@@ -66,7 +66,8 @@ static void expect_part(const struct hash_job *job, const char *file,
 }
 
 /* Before anything large is read. */
-static void expect_heads(const struct hash_job *job, int count, char **files) {
+static void expect_heads(const struct hash_files_job *job, int count,
+                         char **files) {
     char *text = NULL;
     for (int i = 0; i < count; i++) {
         struct hash_reader *const r = hash_reader_open(files[i]);
@@ -86,7 +87,7 @@ static void expect_heads(const struct hash_job *job, int count, char **files) {
     free(text);
 }
 
-struct input_totals read_hash_files(const struct hash_job *job, int count,
+struct input_totals read_hash_files(const struct hash_files_job *job, int count,
                                     char **files) {
     struct input_totals totals = {0};
     const double started = seconds_now();
@@ -126,7 +127,7 @@ struct input_totals build_part(const struct part_job *job, int count,
     if (calyx_builder_new(&how, &builder, &why) != CALYX_OK) fail_with(&why);
     hasher = new_hasher(&how.filter);
     label_new(hasher);
-    const struct hash_job hashes = {
+    const struct hash_files_job hashes = {
         .part = job->part, .hasher = hasher, .take = add_hashes};
     const bool from_hashes = are_hash_files(count, files);
     if (from_hashes) expect_range_in_files(&job->part);

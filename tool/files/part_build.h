@@ -21,13 +21,13 @@ struct input_totals build_part(const struct part_job *job, int count,
 
 /* Read files of hashes: of this part, and cut by shard or by range; hashed as
  * `hasher` does, which gets their options for keys. `take` gets the hashes. */
-struct hash_job {
+struct hash_files_job {
     struct part_choice part;
     bool by_shard;
     calyx_filter *hasher;
     void (*take)(const uint64_t *hashes, size_t n);
 };
-struct input_totals read_hash_files(const struct hash_job *job, int count,
+struct input_totals read_hash_files(const struct hash_files_job *job, int count,
                                     char **files);
 
 #endif

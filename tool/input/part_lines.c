@@ -1,6 +1,7 @@
 #include "input/part_lines.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct part_choice lines_part;
@@ -51,38 +52,70 @@ uint32_t part_of_hash(uint64_t hash, uint32_t count) {
     return (uint32_t)((high * count + (low * count >> 32)) >> 32);
 }
 
-/* Move the lines of our part together. They keep their ends. */
-static size_t keep_lines(struct text_block *block,
-                         const struct key_batch *batch, size_t size,
-                         const char *behind) {
+/* A block whose lines move together. Gaps that it has had are noted again, at
+ * their new places. */
+struct selection {
+    struct text_block *block;
+    size_t size; /* of the lines that stay */
+    struct line_gap *gaps;
+    size_t gap, gap_count;
+};
+
+static void move_gaps(struct selection *s, size_t offset) {
+    for (; s->gap < s->gap_count && s->gaps[s->gap].offset <= offset; s->gap++)
+        put_gap(s->block, s->size, s->gaps[s->gap].ends);
+}
+
+static size_t offset_of(const struct selection *s, const calyx_key *line) {
+    return (size_t)((const char *)line->data - s->block->text);
+}
+
+static void keep_text(struct selection *s, size_t from, size_t to) {
+    memmove(s->block->text + s->size, s->block->text + from, to - from);
+    s->size += to - from;
+}
+
+/* Lines keep their ends. `behind` is where the first line behind these begins.
+ */
+static void keep_our_lines(struct selection *s, const struct key_batch *batch,
+                           size_t behind) {
     uint64_t hashes[BATCH_ROOM];
     calyx_hash_many(part_hasher, batch->keys, batch->count, hashes);
     for (size_t i = 0; i < batch->count; i++) {
         const calyx_key *const line = &batch->lines[i];
-        const char *const from = line->data;
-        const char *const to =
-            i + 1 < batch->count ? batch->lines[i + 1].data : behind;
-        if (part_of_hash(hashes[i], lines_part.count) + 1 !=
-            lines_part.number) {
-            block->ended += ends_of(line);
-            continue;
-        }
-        memmove(block->text + size, from, (size_t)(to - from));
-        size += (size_t)(to - from);
+        const size_t from = offset_of(s, line);
+        move_gaps(s, from);
+        if (part_of_hash(hashes[i], lines_part.count) + 1 == lines_part.number)
+            keep_text(s, from,
+                      i + 1 < batch->count ? offset_of(s, line + 1) : behind);
+        else
+            put_gap(s->block, s->size, ends_of(line));
     }
-    return size;
 }
 
+/* A line that lacks its key stays, with all behind it, and is an error later.
+ */
 void select_part_lines(struct text_block *block, struct key_batch *batch) {
-    size_t size = 0;
-    if (!lines_part.count) return;
+    if (!lines_part.count || block->error[0]) return;
+    struct selection s = {
+        .block = block, .gaps = block->gaps, .gap_count = block->gap_count};
+    const size_t end = block->size;
+    block->gaps = NULL;
+    block->gap_count = block->gap_room = 0;
     batch_start(batch, block);
-    for (;;) {
-        const uint64_t before = block->ended;
-        if (!batch_next(batch, block) || block->error[0]) break;
-        block->ended = before; /* lines that stay are counted when they are
-                                  cut again */
-        size = keep_lines(block, batch, size, batch->next);
+    while (batch_next(batch, block))
+        keep_our_lines(&s, batch,
+                       block->error[0]
+                           ? offset_of(&s, &batch->lines[batch->count])
+                           : (size_t)(batch->next - block->text));
+    if (block->error[0]) {
+        const size_t wrong = offset_of(&s, &batch->lines[batch->count]);
+        move_gaps(&s, wrong);
+        keep_text(&s, wrong, end);
+        block->error[0] = '\0';
     }
-    block->size = size;
+    move_gaps(&s, end);
+    block->size = s.size;
+    block->text[s.size] = record_end();
+    free(s.gaps);
 }

@@ -266,7 +266,7 @@ bool batch_next(struct key_batch *batch, struct text_block *block) {
 /* ---- Lines without a key --------------------------------------------------
  */
 
-static void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
+void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
     if (block->gap_count &&
         block->gaps[block->gap_count - 1].offset == offset) {
         block->gaps[block->gap_count - 1].ends += ends;

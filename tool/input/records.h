@@ -58,6 +58,10 @@ bool batch_next(struct key_batch *batch, struct text_block *block);
  * else is done with it. Their numbers are not given to others. */
 void drop_lines_without_key(struct key_batch *batch, struct text_block *block);
 
+/* Note that lines with this number of ends were removed from a block at an
+ * offset, which is not below that of the last gap. */
+void put_gap(struct text_block *block, size_t offset, uint64_t ends);
+
 /* Line ends within a line and at its end: 1, or more in CSV. */
 uint64_t ends_of(const calyx_key *line);
 

@@ -220,7 +220,7 @@ static void put_in_shard(const uint64_t *hashes, size_t n) {
 }
 
 static struct input_totals read_keys(int count, char **files) {
-    const struct hash_job job = {
+    const struct hash_files_job job = {
         .part = part, .by_shard = true, .hasher = hasher, .take = put_in_shard};
     return part.count && are_hash_files(count, files)
                ? read_hash_files(&job, count, files)
