@@ -477,3 +477,30 @@ build_parts() { # PARTS [OPTION]...
     is_status 2
     complains "a.csv:3001: field 2 is wanted"
 }
+
+@test "plan says what a part takes, and that is what it takes" {
+    run_calyx plan -n 1e12 -p 1% --parts 1024
+    is_status 0
+    says "each takes 1.21 GB of memory"
+    says "8.25 TB of hashes move in all"
+    seq 200000 >a.txt
+    "$CALYX" hash --parts 4 -o h a.txt
+    "$CALYX" build --part 2/4 -n 200000 -o 2.part h/2-of-4.hashes
+    "$CALYX" plan -n 200000 --parts 4 --json >plan
+    memory=$(jq .parts.memory_bytes plan)
+    part=$(stat -c %s 2.part)
+    [ "$part" -ge "$memory" ]
+    [ "$part" -lt $((memory + 5000)) ] # and two heads
+    planned=$(jq .parts.hash_bytes plan)
+    hashes=$(stat -c %s h/2-of-4.hashes)
+    [ "$hashes" -gt $((planned * 98 / 100)) ]
+    [ "$hashes" -lt $((planned * 102 / 100)) ]
+    run_calyx plan -n 1e6 --kind flat --parts 3
+    is_status 2
+    complains "filters of kind flat cannot be made of parts"
+    for parts in 0 65537 x; do
+        run_calyx plan -n 1e6 --parts $parts
+        is_status 2
+        complains "from 1 to 65536"
+    done
+}
