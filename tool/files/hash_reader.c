@@ -35,9 +35,8 @@ static _Noreturn void fail_in(const struct hash_reader *r, const char *what) {
     fail_at(source_name(r->source), 0, "%s", what);
 }
 
-/* False if the file ends here. */
-static bool read_some(struct hash_reader *r, uint8_t *to, size_t size) {
-    const bool first = size > 0;
+/* All these bytes; false if the file ends before the first of them. */
+static bool read_or_end(struct hash_reader *r, uint8_t *to, size_t size) {
     for (size_t done = 0; done < size;) {
         const ssize_t n = source_read(r->source, to + done, size - done);
         if (n < 0) fail_in(r, source_trouble(r->source));
@@ -45,11 +44,11 @@ static bool read_some(struct hash_reader *r, uint8_t *to, size_t size) {
         if (n == 0) fail_in(r, "damaged: it ends in its middle");
         done += (size_t)n;
     }
-    return first;
+    return true;
 }
 
 static void read_all(struct hash_reader *r, uint8_t *to, size_t size) {
-    if (size && !read_some(r, to, size))
+    if (!read_or_end(r, to, size))
         fail_in(r, "damaged: it ends in its middle");
 }
 
@@ -80,7 +79,7 @@ const char *hash_reader_text(const struct hash_reader *r) {
 static size_t end_of_hashes(struct hash_reader *r) {
     if (hash_end_total(r->chunk) != r->total)
         fail_in(r, "damaged: it has another number of hashes than it says");
-    if (read_some(r, r->chunk, 1))
+    if (read_or_end(r, r->chunk, 1))
         fail_in(r, "damaged: there are bytes behind its end");
     return 0;
 }

@@ -5,7 +5,6 @@
 
 #include "exact/spill.h"
 #include "files/filter_file.h"
-#include "frame/lock.h"
 #include "input/pipeline.h"
 #include "input/source.h"
 
