@@ -6,7 +6,9 @@
 http://127.0.0.1:PORT/MODE/FILE serves FOLDER/FILE. Prints its port, and writes
 one line for each request to LOG: its path and its Range. A mode that begins
 with "later-" holds for all requests but the first for a file, which have an
-If-Match. The modes are the methods of Odd below.
+If-Match. The modes are the methods of Odd below; those that begin with
+"several" hold for requests of several ranges, to which all others send the whole
+file, as many servers do.
 """
 import http.server
 import os
@@ -35,14 +37,80 @@ class Odd(http.server.BaseHTTPRequestHandler):
             self.number = seen[self.path] = seen.get(self.path, 0) + 1
         if mode.startswith("later-"):
             mode = mode[6:] if self.headers.get("If-Match") else "right"
-        path = os.path.join(FOLDER, name.split("?")[0])
-        self.total = os.path.getsize(path)
-        first, last = self.headers["Range"].removeprefix("bytes=").split("-")
-        self.first, self.last = int(first), min(int(last), self.total - 1)
-        with open(path, "rb") as file:
-            file.seek(self.first)
-            self.body = file.read(self.last - self.first + 1)
+        self.file = os.path.join(FOLDER, name.split("?")[0])
+        self.total = os.path.getsize(self.file)
+        self.ranges = [tuple(map(int, each.split("-"))) for each in
+                       self.headers["Range"].removeprefix("bytes=").split(",")]
+        if len(self.ranges) > 1 and not mode.startswith("several"):
+            mode = "whole"
+        elif len(self.ranges) == 1 and mode.startswith("several"):
+            mode = "right"
+        self.first, last = self.ranges[0]
+        self.last = min(last, self.total - 1)
+        self.body = self.bytes_of(self.first, self.last)
         getattr(self, mode.replace("-", "_"))()
+
+    def bytes_of(self, first, last):
+        with open(self.file, "rb") as file:
+            file.seek(first)
+            return file.read(last - first + 1)
+
+    def parts(self, ranges, shift=0, total=None):
+        """A body of several ranges."""
+        body = b""
+        for first, last in ranges:
+            body += (f"\r\n--limit\r\nContent-Type: text/plain\r\nContent-Range: bytes "
+                     f"{first + shift}-{last + shift}/{total or self.total}\r\n\r\n"
+                     ).encode() + self.bytes_of(first, last)
+        return body + b"\r\n--limit--\r\n"
+
+    def answer_several(self, body=None, **headers):
+        body = self.parts(self.ranges) if body is None else body
+        self.answer(body=body, **({"Content_Range": None, "Content_Type":
+                    "multipart/byteranges; boundary=limit"} | headers))
+
+    def several(self):
+        self.answer_several(Content_Type='Multipart/Byteranges; boundary="limit"')
+
+    def several_joined(self):
+        self.answer_several(self.parts([(self.ranges[0][0], self.ranges[-1][1])])
+                            if self.ranges[-1][1] - self.ranges[0][0] < 20000 else None)
+
+    def several_backwards(self):
+        self.answer_several(self.parts(self.ranges[::-1]))
+
+    def several_missing(self):
+        self.answer_several(self.parts(self.ranges[:-1]))
+
+    def several_cut(self):
+        self.answer_several(self.parts(self.ranges)[:-50])
+
+    def several_shifted(self):
+        self.answer_several(self.parts(self.ranges, shift=64))
+
+    def several_garbage(self):
+        self.answer_several(b"\r\n--limit\r\nContent-Range: bytes 9-1/x\r\n" + 900 * b"-")
+
+    def several_endless(self):
+        self.answer_several(self.parts(self.ranges) * 1000)
+
+    def several_as_one(self):
+        self.answer()
+
+    def several_gzip(self):
+        self.answer_several(Content_Encoding="gzip")
+
+    def several_forbidden(self):
+        self.answer(403, b"no")
+
+    def several_other_size(self):
+        self.answer_several(self.parts(self.ranges, total=self.total + 64))
+
+    def several_other_etag(self):
+        self.answer_several(ETag='"two"')
+
+    def several_503(self):
+        self.answer(503, b"no")
 
     def answer(self, status=206, body=None, length=None, **headers):
         """What is wrong is given; a header of None is left out."""
@@ -151,9 +219,9 @@ class Odd(http.server.BaseHTTPRequestHandler):
             lock.wait(600)
 
     def together(self):
-        """FILE?N-M: M requests follow the first two; answers only when N of them
+        """FILE?N-M: M requests are for bits; answers them only when N of them
         wait at the same time, or all that are left."""
-        if self.number <= 2:
+        if self.first == 0 or self.first >= self.total - 1024:
             self.answer()
             return
         at_once, left = map(int, self.path.split("?")[1].split("-"))

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "frame/passwords.h"
+#include "http/byteranges.h"
 
 bool is_http_url(const char *word) {
     return strncasecmp(word, "http://", 7) == 0 ||
@@ -22,6 +23,8 @@ enum {
     MOST_IN_FLIGHT = 256,  /* requests                                     */
     MOST_CONNECTIONS = 64, /* to a server that has only HTTP/1.1           */
     HTTP2_CONNECTIONS = 2, /* nginx takes 128 requests at a time on each   */
+    MOST_TOGETHER = 32,    /* ranges in a request, if the server takes it  */
+    SMALL_RANGE = 4096,    /* bytes; larger ones are requested alone       */
     MOST_TRIES = 4,        /* of a request                                 */
     MOST_REDIRECTS = 5,
     TAG_BYTES = 512 /* of an ETag, with its end; servers send under 100 */
@@ -30,7 +33,8 @@ enum {
 /* What the header of an answer says. */
 struct range_answer {
     bool has_range, is_encoded, has_long_tag;
-    uint64_t first, last, total;
+    struct content_range range;
+    char boundary[100]; /* of several ranges; "" for one */
     char tag[TAG_BYTES], modified[TAG_BYTES], date[64];
 };
 
@@ -40,6 +44,7 @@ struct range_client {
     CURLM *multi;
     struct transfer *transfers; /* MOST_IN_FLIGHT */
     struct curl_slist *headers; /* of requests */
+    bool takes_several;         /* ranges in a request, as far as is known */
     bool is_open;               /* the first answer is there: */
     uint64_t file_bytes;
     bool is_young;
@@ -52,8 +57,12 @@ struct range_client {
 struct transfer {
     struct range_client *client;
     CURL *easy;
-    const struct http_range *range;
-    size_t got;
+    const struct http_range *ranges[MOST_TOGETHER];
+    size_t count;
+    size_t got;      /* bytes of the one range, or of `body`: */
+    char *body;      /* an answer with several ranges          */
+    size_t room;     /* of it                                  */
+    bool is_refused; /* several ranges are; then request one at a time */
     struct range_answer answer;
     char why[CURL_ERROR_SIZE];
     /* What is wrong with the answer; the transfer was stopped then. */
@@ -68,33 +77,6 @@ static _Noreturn void fail_client(const struct range_client *c,
 /* ---- The header of an answer ----------------------------------------------
  */
 
-/* The value of this header, if the line is one of that name; its end is cut. */
-static const char *value_of(const char *line, const char *name) {
-    const size_t size = strlen(name);
-    if (strncasecmp(line, name, size) != 0 || line[size] != ':') return NULL;
-    return line + size + 1 + strspn(line + size + 1, " \t");
-}
-
-static bool digits(const char **at, uint64_t *number) {
-    if (**at < '0' || **at > '9') return false;
-    *number = 0;
-    for (; **at >= '0' && **at <= '9'; ++*at) {
-        if (*number > INT64_MAX / 10 - 1) return false;
-        *number = 10 * *number + (uint64_t)(**at - '0');
-    }
-    return true;
-}
-
-/* bytes 0-63/4096 */
-static bool parse_content_range(const char *at, struct range_answer *answer) {
-    if (strncasecmp(at, "bytes ", 6) != 0) return false;
-    at += 6;
-    return digits(&at, &answer->first) && *at++ == '-' &&
-           digits(&at, &answer->last) && *at++ == '/' &&
-           digits(&at, &answer->total) && !*at &&
-           answer->first <= answer->last && answer->last < answer->total;
-}
-
 static void copy_tag(struct range_answer *answer, char to[TAG_BYTES],
                      const char *value) {
     if (strlen(value) >= TAG_BYTES)
@@ -103,19 +85,34 @@ static void copy_tag(struct range_answer *answer, char to[TAG_BYTES],
         strcpy(to, value);
 }
 
+/* multipart/byteranges; boundary=00000000000000000001 */
+static void parse_boundary(struct range_answer *answer, const char *value) {
+    const char *const type = "multipart/byteranges", *const name = "boundary=";
+    const char *at = strcasestr(value, name);
+    if (strncasecmp(value, type, strlen(type)) != 0 || !at) return;
+    at += strlen(name);
+    at += *at == '"';
+    const size_t size = strcspn(at, "\"; \t");
+    if (size < sizeof answer->boundary)
+        snprintf(answer->boundary, sizeof answer->boundary, "%.*s", (int)size,
+                 at);
+}
+
 static void parse_header(struct range_answer *answer, const char *line) {
     const char *value;
     if (strncmp(line, "HTTP/", 5) == 0) /* after a redirect, another answer */
         *answer = (struct range_answer){0};
-    else if ((value = value_of(line, "Content-Range")))
-        answer->has_range = parse_content_range(value, answer);
-    else if ((value = value_of(line, "ETag")))
+    else if ((value = header_value(line, "Content-Range")))
+        answer->has_range = content_range_from(value, &answer->range);
+    else if ((value = header_value(line, "ETag")))
         copy_tag(answer, answer->tag, value);
-    else if ((value = value_of(line, "Last-Modified")))
+    else if ((value = header_value(line, "Last-Modified")))
         copy_tag(answer, answer->modified, value);
-    else if ((value = value_of(line, "Date")))
+    else if ((value = header_value(line, "Content-Type")))
+        parse_boundary(answer, value);
+    else if ((value = header_value(line, "Date")))
         snprintf(answer->date, sizeof answer->date, "%s", value);
-    else if ((value = value_of(line, "Content-Encoding")))
+    else if ((value = header_value(line, "Content-Encoding")))
         answer->is_encoded = strcasecmp(value, "identity") != 0;
 }
 
@@ -144,10 +141,11 @@ static const char CHANGED[] =
  * file has. */
 static bool is_wanted_range(const struct transfer *t) {
     const struct range_answer *const a = &t->answer;
-    uint64_t last = t->range->at + t->range->size - 1;
-    if (!t->client->is_open && a->total && last >= a->total)
-        last = a->total - 1;
-    return a->first == t->range->at && a->last == last;
+    const struct http_range *const want = t->ranges[0];
+    uint64_t last = want->at + want->size - 1;
+    if (!t->client->is_open && a->range.total && last >= a->range.total)
+        last = a->range.total - 1;
+    return a->range.first == want->at && a->range.last == last;
 }
 
 static void judge_validators(struct transfer *t) {
@@ -160,7 +158,7 @@ static void judge_validators(struct transfer *t) {
                  "change of the file could not be noticed; download the file "
                  "and query that");
     else if (c->is_open &&
-             (a->total != c->file_bytes || strcmp(a->tag, c->tag) != 0 ||
+             (strcmp(a->tag, c->tag) != 0 ||
               (!*c->tag && strcmp(a->modified, c->modified) != 0)))
         WRONG(t, "%s", CHANGED);
 }
@@ -176,12 +174,24 @@ static void judge_partial_content(struct transfer *t) {
         WRONG(t,
               "the server sent another range than bytes %" PRIu64 "-%" PRIu64
               ", which were requested",
-              t->range->at, t->range->at + t->range->size - 1);
+              t->ranges[0]->at, t->ranges[0]->at + t->ranges[0]->size - 1);
+    else if (t->client->is_open && a->range.total != t->client->file_bytes)
+        WRONG(t, "%s", CHANGED);
     else
         judge_validators(t);
 }
 
+/* Many servers send one range, or the whole file, for a request of several. */
+static void judge_several(struct transfer *t, long status) {
+    if (status == 206 && *t->answer.boundary && !t->answer.is_encoded)
+        judge_validators(t);
+    else
+        t->is_refused = status < 500 && status != 412 && status != 429;
+}
+
 static void judge_status(struct transfer *t, long status) {
+    if (t->count > 1) judge_several(t, status);
+    if (t->is_refused || (t->count > 1 && status == 206)) return;
     switch (status) {
         case 206: judge_partial_content(t); return;
         case 200:
@@ -220,21 +230,38 @@ static long status_of(const struct transfer *t) {
     return status;
 }
 
+/* Each range has a header of its own, of 100 to 200 bytes. */
+static size_t take_several(struct transfer *t, const char *bytes, size_t size) {
+    const size_t most = MOST_TOGETHER * (SMALL_RANGE + 512);
+    if (size > most - t->got) {
+        t->is_refused = true; /* it sends more than was wanted */
+        return 0;
+    }
+    if (t->got + size > t->room) {
+        t->room = 2 * (t->got + size);
+        t->body = resize_memory(t->body, t->room);
+    }
+    memcpy(t->body + t->got, bytes, size);
+    t->got += size;
+    return size;
+}
+
 /* Stops the transfer, by returning 0, if its bytes are not those wanted. */
 static size_t take_bytes(char *bytes, size_t one, size_t n, void *context) {
     struct transfer *const t = context;
     const size_t size = one * n;
     if (t->got == 0 && !*t->wrong) judge_status(t, status_of(t));
-    if (*t->wrong) return 0;
-    size_t wanted = t->range->size;
-    if (!t->client->is_open && wanted > t->answer.total)
-        wanted = (size_t)t->answer.total;
+    if (*t->wrong || t->is_refused) return 0;
+    if (t->count > 1) return take_several(t, bytes, size);
+    size_t wanted = t->ranges[0]->size;
+    if (!t->client->is_open && wanted > t->answer.range.total)
+        wanted = (size_t)t->answer.range.total;
     if (size > wanted - t->got) {
         WRONG(t, "the server sent more than the %zu bytes that were requested",
               wanted);
         return 0;
     }
-    memcpy(t->range->bytes + t->got, bytes, size);
+    memcpy(t->ranges[0]->bytes + t->got, bytes, size);
     t->got += size;
     return size;
 }
@@ -286,16 +313,32 @@ static void set_up(struct transfer *t) {
     set_authorities(easy);
 }
 
-static void start(struct transfer *t, const struct http_range *range) {
+/* Take the next ranges of a list: small ones together, others alone. */
+static size_t take_ranges(struct transfer *t, const struct http_range **list,
+                          size_t n) {
+    for (t->count = 0; t->count < n;) {
+        t->ranges[t->count] = list[t->count];
+        if (list[t->count++]->size > SMALL_RANGE) break;
+        if (!t->client->takes_several || t->count == MOST_TOGETHER) break;
+        if (t->count < n && list[t->count]->size > SMALL_RANGE) break;
+    }
+    return t->count;
+}
+
+static void start(struct transfer *t) {
     struct range_client *const c = t->client;
-    char text[64];
+    char text[MOST_TOGETHER * 42];
+    size_t size = 0;
     if (!t->easy) set_up(t);
-    t->range = range;
     t->got = 0;
+    t->is_refused = false;
     t->answer = (struct range_answer){0};
     t->why[0] = t->wrong[0] = '\0';
-    snprintf(text, sizeof text, "%" PRIu64 "-%" PRIu64, range->at,
-             range->at + range->size - 1);
+    for (size_t i = 0; i < t->count; i++)
+        size += (size_t)snprintf(text + size, sizeof text - size,
+                                 "%s%" PRIu64 "-%" PRIu64, i ? "," : "",
+                                 t->ranges[i]->at,
+                                 t->ranges[i]->at + t->ranges[i]->size - 1);
     curl_easy_setopt(t->easy, CURLOPT_URL, c->url);
     curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, c->headers);
     curl_easy_setopt(t->easy, CURLOPT_RANGE, text);
@@ -322,10 +365,18 @@ static bool is_passing(CURLcode code, long status) {
     }
 }
 
+static void read_several(struct transfer *t) {
+    const enum byteranges outcome =
+        byteranges_copy(t->answer.boundary, t->body, t->got,
+                        t->client->file_bytes, t->ranges, t->count);
+    t->is_refused = outcome == BYTERANGES_INCOMPLETE;
+    if (outcome == BYTERANGES_OTHER_FILE) WRONG(t, "%s", CHANGED);
+}
+
 /* What to say of a request that failed. */
 static void explain(struct transfer *t, CURLcode code) {
     const char *const text = *t->why ? t->why : curl_easy_strerror(code);
-    if (*t->wrong) return;
+    if (*t->wrong || t->is_refused) return;
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         WRONG(t,
               "%s; CALYX_TLS_CA names a file or folder of the authorities "
@@ -335,17 +386,28 @@ static void explain(struct transfer *t, CURLcode code) {
         WRONG(t, "%s", text);
     else if (t->got == 0)
         judge_status(t, status_of(t)); /* an answer without a body */
-    if (!*t->wrong && t->got != t->answer.last - t->answer.first + 1)
+    if (*t->wrong || t->is_refused) return;
+    if (t->count > 1)
+        read_several(t);
+    else if (t->got != t->answer.range.last - t->answer.range.first + 1)
         WRONG(t,
               "the server sent %zu of the %" PRIu64 " bytes that it announced",
-              t->got, t->answer.last - t->answer.first + 1);
+              t->got, t->answer.range.last - t->answer.range.first + 1);
 }
 
-/* True if the range is there; false if it is to be requested again. */
+/* True if the ranges are there; false if they are to be requested again. */
 static bool finish_transfer(struct transfer *t, CURLcode code, int tries) {
     explain(t, code);
-    t->client->traffic.bytes += t->got;
-    if (!*t->wrong) return true;
+    if (t->is_refused) {
+        t->client->takes_several = false;
+        return false;
+    }
+    if (!*t->wrong) {
+        for (size_t i = 0; i < t->count; i++)
+            t->client->traffic.bytes +=
+                t->count > 1 ? t->ranges[i]->size : t->got;
+        return true;
+    }
     if (!is_passing(code, status_of(t))) fail_client(t->client, t->wrong);
     if (tries == MOST_TRIES)
         fail_at(t->client->name, 0, "%s; tried %d times", t->wrong, tries);
@@ -361,8 +423,11 @@ static size_t read_once(struct range_client *c, const struct http_range **list,
     for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
         idle[idle_count++] = &c->transfers[i];
     while (done < n) {
-        while (next < n && idle_count > 0)
-            start(idle[--idle_count], list[next++]);
+        while (next < n && idle_count > 0) {
+            struct transfer *const t = idle[--idle_count];
+            next += take_ranges(t, list + next, n - next);
+            start(t);
+        }
         int running, left;
         if (curl_multi_perform(c->multi, &running) != CURLM_OK)
             fail_client(c, "libcurl cannot go on");
@@ -372,10 +437,12 @@ static size_t read_once(struct range_client *c, const struct http_range **list,
             const CURLcode code = m->data.result;
             struct transfer *t = NULL;
             curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-            if (!finish_transfer(t, code, tries)) list[again++] = t->range;
+            done += t->count;
+            if (!finish_transfer(t, code, tries))
+                for (size_t i = 0; i < t->count; i++)
+                    list[again++] = t->ranges[i];
             curl_multi_remove_handle(c->multi, t->easy);
             idle[idle_count++] = t;
-            done++;
             any = true;
         }
         if (!any) curl_multi_poll(c->multi, NULL, 0, 1000, NULL);
@@ -388,12 +455,15 @@ void range_client_read(struct range_client *c, const struct http_range *ranges,
     const struct http_range **const list =
         alloc_memory((n + 1) * sizeof(struct http_range *));
     for (size_t i = 0; i < n; i++) list[i] = &ranges[i];
-    for (int tries = 1; n > 0; tries++) {
+    for (int tries = 1; n > 0;) {
+        const bool together = c->takes_several;
         n = read_once(c, list, n, tries);
+        if (together && !c->takes_several) continue; /* at once, one by one */
         /* 0.1, 0.4 and 1.6 seconds: a server that restarts needs a moment */
         const long ms = 100L << 2 * (tries - 1);
         const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
         if (n > 0) nanosleep(&pause, NULL);
+        tries++;
     }
     free(list);
 }
@@ -444,7 +514,7 @@ static void set_connections(struct range_client *c, long number) {
 static void keep_answer(struct range_client *c, const struct transfer *t) {
     long redirects = 0, version = 0;
     const char *url = NULL;
-    c->file_bytes = t->answer.total;
+    c->file_bytes = t->answer.range.total;
     strcpy(c->tag, t->answer.tag);
     strcpy(c->modified, t->answer.modified);
     c->is_young = is_young(&t->answer);
@@ -469,6 +539,7 @@ struct range_client *range_client_open(const char *url, void *first,
     *c = (struct range_client){.name = url,
                                .url = copy_text(as_given(url)),
                                .multi = curl_multi_init(),
+                               .takes_several = true,
                                .timeout = timeout_seconds()};
     if (!c->multi) fail_client(c, "no memory for requests");
     set_connections(c, MOST_CONNECTIONS);
@@ -487,8 +558,10 @@ struct range_client *range_client_open(const char *url, void *first,
 }
 
 void range_client_close(struct range_client *c) {
-    for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
+    for (size_t i = 0; i < MOST_IN_FLIGHT; i++) {
         if (c->transfers[i].easy) curl_easy_cleanup(c->transfers[i].easy);
+        free(c->transfers[i].body);
+    }
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->headers);
     free(c->transfers);

@@ -1,6 +1,7 @@
 /*
  * Byte ranges of one file on a web server, by libcurl: up to 256 requests in
- * flight, over HTTP/2 where the server has it. Built without libcurl, opening
+ * flight, over HTTP/2 where the server has it; and up to 32 small ranges in a
+ * request, where the server takes that. Built without libcurl, opening
  * fails and says how to get it, and all else here is then never called.
  *
  * No byte is returned that may not be the file's. An answer must be 206 with

@@ -681,8 +681,9 @@ const struct verb verb_check = {
             "are still read. The exit status is then 2, unless -q found a "
             "match.",
             "A filter by URL is not downloaded: for each line its place in the "
-            "file is read, about 64 bytes for most kinds, up to 256 places at "
-            "a time. The server must send byte ranges and an ETag or "
+            "file is read, about 64 bytes for most kinds, by up to 256 "
+            "requests "
+            "at a time. The server must send byte ranges and an ETag or "
             "Last-Modified. The header is checked by its checksum, and a "
             "change of the file on the server is an error; so are answers that "
             "are not the bytes requested. Without --verify, damage within the "
