@@ -57,8 +57,10 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
 }
 
 static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    const bool moves_slots = server_valkey_major(ctx) >= 9;
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
-                                 RM_SIGNALS_MODIFIED_KEYS);
+                                 RM_SIGNALS_MODIFIED_KEYS |
+                                 (moves_slots ? RM_HANDLES_SLOT_MIGRATION : 0));
     if (type_register(ctx) != RM_OK || cuckoo_type_register(ctx) != RM_OK ||
         commands_register(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)

@@ -378,12 +378,9 @@ static int set_arguments(RedisModuleCtx *ctx, RedisModuleString **argv,
 /* Redis 8 takes names as they are; Redis 7 and Valkey put "bf." before them. */
 static unsigned name_flags(RedisModuleCtx *ctx) {
     const int redis_8 = 8 << 16;
-    RedisModuleServerInfoData *info = RM_GetServerInfo(ctx, "server");
-    const bool valkey =
-        info && RM_ServerInfoGetFieldC(info, "valkey_version") != NULL;
-    if (info) RM_FreeServerInfo(ctx, info);
-    return !valkey && RM_GetServerVersion() >= redis_8 ? RM_CONFIG_UNPREFIXED
-                                                       : RM_CONFIG_DEFAULT;
+    return !server_valkey_major(ctx) && RM_GetServerVersion() >= redis_8
+               ? RM_CONFIG_UNPREFIXED
+               : RM_CONFIG_DEFAULT;
 }
 
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {

@@ -31,7 +31,7 @@ static void rotate(RedisModuleCtx *ctx, RedisModuleString *name,
 void rotation_run(RedisModuleCtx *ctx, RedisModuleString *name,
                   struct filter *f) {
     if (!is_window(f) || filter_is_partial(f)) return;
-    if (RM_GetContextFlags(ctx) & RM_CTX_REPLICATED) return;
+    if (is_replayed(ctx)) return;
     const uint64_t due = rotation_due(f->window);
     if (due == 0) return;
     const uint64_t began = f->window->began + due * window_span(f->window);
@@ -109,9 +109,7 @@ void rotation_listen(RedisModuleCtx *ctx) {
  * much longer. */
 bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
     const uint64_t now = (uint64_t)RM_Milliseconds();
-    if (began <= now + span ||
-        RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING))
-        return true;
+    if (began <= now + span || is_replayed(ctx)) return true;
     reply_text(ctx,
                "ERR bad time: %llu is %llu milliseconds after this server's "
                "clock; a generation of this window may begin at most %llu "
@@ -119,6 +117,14 @@ bool rotation_may_begin(RedisModuleCtx *ctx, uint64_t began, uint64_t span) {
                (unsigned long long)began, (unsigned long long)(began - now),
                (unsigned long long)span);
     return false;
+}
+
+/* While a slot moves, its windows are here and on the node that it comes from,
+ * and both have a timer. What that node says comes a second time then: to
+ * rotate again would lose a generation too early. */
+static bool has_rotated(RedisModuleCtx *ctx, const struct filter *f,
+                        uint64_t began) {
+    return is_slot_import(ctx) && began <= f->window->began;
 }
 
 static int run_rotate(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
@@ -140,7 +146,8 @@ static int run_rotate(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (filter_is_partial(f)) return reply_partial(ctx, f);
     if (!rotation_may_begin(ctx, (uint64_t)began, window_span(f->window)))
         return RM_OK;
-    rotate(ctx, argv[1], f, (uint64_t)rotations, (uint64_t)began);
+    if (!has_rotated(ctx, f, (uint64_t)began))
+        rotate(ctx, argv[1], f, (uint64_t)rotations, (uint64_t)began);
     return RM_ReplyWithSimpleString(ctx, "OK");
 }
 

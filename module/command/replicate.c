@@ -23,10 +23,6 @@
 
 #include "settings.h"
 
-bool is_replayed(RedisModuleCtx *ctx) {
-    return RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING);
-}
-
 /* ---- Reading ------------------------------------------------------------- */
 
 /* The options of a command; 0 for those that it does not have. */

@@ -17,10 +17,6 @@
 #include "layout/layout.h"
 #include "server/api.h"
 
-/* Does the command come from the primary or the AOF? Then it has been accepted
- * there, and is obeyed here. */
-bool is_replayed(RedisModuleCtx *ctx);
-
 /* Read BF.RESERVE or BF.INSERT by RedisBloom's grammar, as all its versions
  * together accept it. False if that is not possible: then it is one of ours. */
 bool redisbloom_parse_reserve(RedisModuleString **argv, int argc,

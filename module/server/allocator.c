@@ -74,12 +74,11 @@ static uint64_t headroom(RedisModuleCtx *ctx) {
     return used < most ? most - used : 0;
 }
 
-/* Does the command come from the primary or a file? Without a context: is this
+/* Is the command one to obey? Without a context: is this
  * server a replica? Then only the primary writes here. */
 static bool must_obey(RedisModuleCtx *ctx) {
-    const int flags = RM_GetContextFlags(ctx);
-    return flags & (RM_CTX_REPLICATED | RM_CTX_LOADING) ||
-           (!ctx && flags & RM_CTX_REPLICA);
+    return is_replayed(ctx) ||
+           (!ctx && RM_GetContextFlags(ctx) & RM_CTX_REPLICA);
 }
 
 /* Small amounts are left to the server, which checks before each command. */

@@ -41,14 +41,17 @@ enum {
     RM_CTX_REPLICATED = 1 << 12, /* from the primary        */
     RM_CTX_LOADING = 1 << 13,    /* from the AOF or the RDB */
     RM_CTX_DENY_BLOCKING = 1 << 21,
-    RM_CTX_RESP3 = 1 << 22
+    RM_CTX_RESP3 = 1 << 22,
+    RM_CTX_SLOT_IMPORT = 1 << 25 /* Valkey 9: from the node that a slot comes
+                                    from; Redis has another flag there */
 };
 
 /* RM_SetModuleOptions */
 enum {
     RM_HANDLES_IO_ERRORS = 1 << 0,
     RM_SIGNALS_MODIFIED_KEYS = 1 << 1, /* itself, and only when they were */
-    RM_HANDLES_ASYNC_LOAD = 1 << 2
+    RM_HANDLES_ASYNC_LOAD = 1 << 2,
+    RM_HANDLES_SLOT_MIGRATION = 1 << 5 /* Valkey 9: CLUSTER MIGRATESLOTS */
 };
 
 /* RM_Register*Config */
@@ -321,5 +324,15 @@ OPTIONAL(DECLARE)
 /* Fill in the functions above. Returns the name of one that is REQUIRED and
  * that this server does not have, or NULL if all is well. */
 const char *server_find(RedisModuleCtx *ctx);
+
+/* The major version of Valkey; 0 in Redis. */
+int server_valkey_major(RedisModuleCtx *ctx);
+
+/* Does the command come from the primary, the AOF, or the node that a slot
+ * comes from? Then it has been accepted there, and is obeyed here. NULL: does
+ * the server load? */
+bool is_replayed(RedisModuleCtx *ctx);
+/* From the node that a slot comes from? */
+bool is_slot_import(RedisModuleCtx *ctx);
 
 #endif

@@ -58,9 +58,8 @@ static void unblock(void *client) {
 /* Without a time limit of the server's: one that ends while the client is being
  * unblocked would cost it the reply. */
 int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun) {
-    const int cannot_wait =
-        RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING;
-    if (prefault_last() == begun || RM_GetContextFlags(ctx) & cannot_wait)
+    if (prefault_last() == begun || is_replayed(ctx) ||
+        RM_GetContextFlags(ctx) & RM_CTX_DENY_BLOCKING)
         return reply_ok(ctx, NULL, 0);
     RedisModuleBlockedClient *client =
         RM_BlockClient(ctx, reply_ok, NULL, NULL, 0);

@@ -70,8 +70,8 @@ static void run_step(RedisModuleCtx *ctx, void *unused) {
 }
 
 bool steps_can_wait(RedisModuleCtx *ctx) {
-    return !(RM_GetContextFlags(ctx) &
-             (RM_CTX_REPLICATED | RM_CTX_LOADING | RM_CTX_DENY_BLOCKING));
+    return !is_replayed(ctx) &&
+           !(RM_GetContextFlags(ctx) & RM_CTX_DENY_BLOCKING);
 }
 
 void steps_keep_arguments(RedisModuleCtx *ctx, struct job *job,

@@ -233,7 +233,7 @@ int copy_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 static int run_copypart(RedisModuleCtx *ctx, RedisModuleString **argv,
                         int argc) {
     if (argc != 5) return RM_WrongArity(ctx);
-    if (!(RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING)))
+    if (!is_replayed(ctx))
         return RM_ReplyWithError(ctx, "ERR BF.COPYPART is how replicas hear "
                                       "of a merge; use BF.MERGE");
     const struct filter *source = find_mergeable(ctx, argv[2], "source");

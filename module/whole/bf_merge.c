@@ -304,7 +304,7 @@ static int run_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
 static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
                          int argc) {
     if (argc != 7) return RM_WrongArity(ctx);
-    if (!(RM_GetContextFlags(ctx) & (RM_CTX_REPLICATED | RM_CTX_LOADING)))
+    if (!is_replayed(ctx))
         return RM_ReplyWithError(ctx, "ERR BF.MERGEPART is how replicas hear "
                                       "of a merge; use BF.MERGE");
     long long at, bits, bytes;
