@@ -162,6 +162,7 @@ bool drop_listed(const calyx_filter *f, uint64_t hash, const void *key,
 static void replace(calyx_filter *f, struct allow_list *list) {
     release_block(&f->memory, f->allowed);
     f->allowed = list;
+    note_special(f);
 }
 
 void drop_list(calyx_filter *f) {

@@ -63,6 +63,8 @@ struct calyx_filter {
     double fpr, growth;
     bool strict, concurrent;
     bool read_only;    /* a view, mapped for reading, or static */
+    bool special;      /* has an image, a table or an allow list: one branch on
+                          the path of single keys; see note_special */
     bool open_small;   /* by calyx_open_small: it can have no other memory */
     uint8_t live_slot; /* in a calyx_live, if it is in one */
     char *comment;     /* COMMENT_BYTES of memory, or NULL */
@@ -188,6 +190,11 @@ static inline bool may_be_damaged(const struct calyx_filter *f) {
 /* May other threads, or another process, set bits while these are read? */
 static inline bool is_shared(const struct calyx_filter *f) {
     return f->concurrent || f->image;
+}
+
+/* After one of the three was set, or dropped. */
+static inline void note_special(struct calyx_filter *f) {
+    f->special = f->image || f->table || f->allowed;
 }
 
 static inline bool is_static(const struct calyx_filter *f) {

@@ -28,6 +28,7 @@ calyx_status add_segment(calyx_filter *f) {
                                       sizeof(uint64_t));
         if (!f->table) return CALYX_NO_MEMORY;
         *f->table = (struct filter_table){0};
+        note_special(f);
         table_of(&f->table->t, p->body, &p->shape);
         f->table->t.shared = f->concurrent;
     }

@@ -40,10 +40,14 @@ static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
     return is_truncated(f); /* then no "no" is certain */
 }
 
-static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
+/* In a filter that is not special. */
+static inline bool has_plainly(const calyx_filter *f, uint64_t hash) {
     const struct part *p = newest_of(f);
-    if (p->older || f->image || f->table) return in_any_part(f, hash);
-    return in_part(f, p, hash);
+    return p->older ? in_any_part(f, hash) : in_part(f, p, hash);
+}
+
+static inline bool has_hash(const calyx_filter *f, uint64_t hash) {
+    return f->special ? in_any_part(f, hash) : has_plainly(f, hash);
 }
 
 /*
@@ -97,7 +101,7 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
                                     bool *fresh) {
     struct part *p = newest_of(f);
     if (f->read_only) return refuse_change(f);
-    if (p->older || is_bounded(f) || f->image || f->table || f->stripes)
+    if (p->older || is_bounded(f) || f->special || f->stripes)
         return add_hash_general(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
     count_items(f, p, 0, *fresh | is_counting(f));
@@ -118,12 +122,14 @@ enum removal remove_hash(calyx_filter *f, uint64_t hash) {
 
 /* ---- With an allow list -------------------------------------------------- */
 
-/* noinline: filters without a list, nearly all, need no stack frame. */
-static __attribute__((noinline)) bool has_unlisted(const calyx_filter *f,
-                                                   uint64_t hash,
-                                                   const void *key,
-                                                   size_t size) {
-    return has_hash(f, hash) && !is_listed(f, hash, key, size);
+/* noinline, and called before the key is hashed: other filters, nearly all,
+ * need not keep the key in registers. */
+static __attribute__((noinline)) bool has_special(const calyx_filter *f,
+                                                  const void *key,
+                                                  size_t size) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    return in_any_part(f, hash) &&
+           !(f->allowed && is_listed(f, hash, key, size));
 }
 
 /* A key that was on the list was not in the filter, whatever its bits say. */
@@ -134,11 +140,19 @@ bool leave_list(calyx_filter *f, uint64_t hash, const void *key, size_t size,
     return true;
 }
 
-static __attribute__((noinline)) calyx_status add_listed(
-    calyx_filter *f, uint64_t hash, const void *key, size_t size, bool *fresh) {
+static calyx_status add_and_leave(calyx_filter *f, uint64_t hash,
+                                  const void *key, size_t size, bool *fresh) {
     const calyx_status status = add_hash(f, hash, fresh);
-    if (status == CALYX_OK) *fresh = leave_list(f, hash, key, size, *fresh);
+    if (status == CALYX_OK && f->allowed)
+        *fresh = leave_list(f, hash, key, size, *fresh);
     return status;
+}
+
+static __attribute__((noinline)) calyx_status add_special(calyx_filter *f,
+                                                          const void *key,
+                                                          size_t size,
+                                                          bool *fresh) {
+    return add_and_leave(f, calyx_hash(f, key, size), key, size, fresh);
 }
 
 /* The bytes of a number, as a key. */
@@ -152,19 +166,10 @@ static struct number_key key_of_number(uint64_t number) {
     return key;
 }
 
-static __attribute__((noinline)) bool has_unlisted_number(const calyx_filter *f,
-                                                          uint64_t hash,
-                                                          uint64_t number) {
+static __attribute__((noinline)) calyx_status add_special_number(
+    calyx_filter *f, uint64_t number, bool *fresh) {
     const struct number_key key = key_of_number(number);
-    return has_unlisted(f, hash, key.bytes, sizeof key.bytes);
-}
-
-static __attribute__((noinline)) calyx_status add_listed_number(calyx_filter *f,
-                                                                uint64_t hash,
-                                                                uint64_t number,
-                                                                bool *fresh) {
-    const struct number_key key = key_of_number(number);
-    return add_listed(f, hash, key.bytes, sizeof key.bytes, fresh);
+    return add_special(f, key.bytes, sizeof key.bytes, fresh);
 }
 
 /* ---- The public calls ---------------------------------------------------- */
@@ -186,38 +191,35 @@ static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
 /* noinline: the path of xxh3 needs no stack frame without it. */
 static __attribute__((noinline)) bool has_number(const calyx_filter *f,
                                                  uint64_t number) {
-    const uint64_t hash = f->hash->number(&f->secret, number);
-    if (f->allowed) return has_unlisted_number(f, hash, number);
-    return has_hash(f, hash);
+    const struct number_key key = key_of_number(number);
+    if (f->special) return has_special(f, key.bytes, sizeof key.bytes);
+    return has_plainly(f, f->hash->number(&f->secret, number));
 }
 
 bool calyx_has(const calyx_filter *f, const void *key, size_t size) {
-    const uint64_t hash = calyx_hash(f, key, size);
-    if (f->allowed) return has_unlisted(f, hash, key, size);
-    return has_hash(f, hash);
+    if (f->special) return has_special(f, key, size);
+    return has_plainly(f, calyx_hash(f, key, size));
 }
 
 bool calyx_has_u64(const calyx_filter *f, uint64_t number) {
-    if (!is_xxh3(f) || f->allowed) return has_number(f, number);
-    return has_hash(f, xxh3_of_number(number, f->secret.seed));
+    if (!is_xxh3(f) || f->special) return has_number(f, number);
+    return has_plainly(f, xxh3_of_number(number, f->secret.seed));
 }
 
 NO_CANARY calyx_status calyx_add(calyx_filter *f, const void *key, size_t size,
                                  bool *fresh) {
     bool ignored;
-    const uint64_t hash = calyx_hash(f, key, size);
     if (!fresh) fresh = &ignored;
-    if (f->allowed) return add_listed(f, hash, key, size, fresh);
-    return add_hash(f, hash, fresh);
+    if (f->special) return add_special(f, key, size, fresh);
+    return add_hash(f, calyx_hash(f, key, size), fresh);
 }
 
 NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
                                      bool *fresh) {
     bool ignored;
-    const uint64_t hash = hash_number(f, number);
     if (!fresh) fresh = &ignored;
-    if (f->allowed) return add_listed_number(f, hash, number, fresh);
-    return add_hash(f, hash, fresh);
+    if (f->special) return add_special_number(f, number, fresh);
+    return add_hash(f, hash_number(f, number), fresh);
 }
 
 calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash, bool *found) {
@@ -256,7 +258,7 @@ NO_CANARY calyx_status calyx_add_hash(calyx_filter *f, uint64_t hash,
                                       bool *fresh) {
     bool ignored;
     if (!fresh) fresh = &ignored;
-    if (f->allowed) return add_listed(f, hash, NULL, 0, fresh);
+    if (f->special) return add_and_leave(f, hash, NULL, 0, fresh);
     return add_hash(f, hash, fresh);
 }
 
