@@ -376,27 +376,107 @@ PYTHON
     seq 1000000 >a
     run_calyx dedup --dry-run -S 16M -o new a
     is_status 0
-    says "input          about 1 "
-    says "passes         2 to 7"
-    says "spills         none"
-    says "expected time  about "
+    says "input          about 1 000 000 lines, 6.89 MB"
+    says "               likely         worst"
+    says "passes         2              "
+    says "spilled        none           "
+    says "time, about    "
+    says "free space     "
     [ ! -e new ]
     run_calyx dedup --dry-run -S 16M -c a
-    says "passes         1"
-    says "spills         up to "
-    says "temporary      up to "
-    run_calyx common --dry-run -S 1G a a
-    says "passes         2"
-    says "spills         none"
+    says "passes         1              1"
+    says "temporary      "
     run_calyx dedup --dry-run - </dev/null
     says "a pipe, of unknown size"
-    run_calyx common --dry-run -S 16M a a
-    says "passes         2 to 7"
-    "$CALYX" common -S 16M --json-stats figures a <(seq 900001 1900000) >out
-    [ "$(wc -l <out)" = 100000 ]
-    seq 900001 1900000 >b
-    "$CALYX" common -S 16M --json-stats figures a b >out
-    jq -e '.spilled_bytes < 10000000' figures
+    run_calyx dedup --dry-run --approx a
+    is_status 0
+    says "passes         1"
+    says "filter         about "
+    run_calyx common --dry-run --approx a <(echo)
+    says "a pipe, of unknown size"
+    run_calyx minus --dry-run --approx=0.1% a a
+    says "input          about 2 "
+}
+
+@test "--dry-run --assume plans for files that do not exist" {
+    run_calyx common -S 4G --dry-run --assume 5G,64 first second
+    is_status 0
+    says "input          about 10 000 000 000 lines, 640 GB"
+    says "candidates     1 000 000 000  10 000 000 000"
+    says "read           1."
+    says "temporary      7"
+    run_calyx dedup --dry-run --assume 1000 first
+    says "input          about 1 000 lines, 64.0 kB"
+    run_calyx dedup --assume 1000 first
+    is_status 2
+    complains "option --assume goes with --dry-run only"
+    for wrong in 0 5,0 x 5, 1e19,1e6; do
+        run_calyx dedup --dry-run --assume $wrong first
+        is_status 2
+        complains "option --assume wants a number of lines, or LINES,BYTES, such as 5G,64; not '$wrong'"
+    done
+}
+
+# keeps_plan WORDS...: passes, bytes read, bytes spilled and the temporary files
+# at once are within 20 % of the plan
+keeps_plan() {
+    "$CALYX" "$@" --dry-run --json-stats plan >/dev/null
+    "$CALYX" "$@" --force --json-stats figures >out || [ $? -eq 1 ]
+    jq -n --slurpfile plan plan --slurpfile ran figures --arg words "$*" '
+        ["passes", "read_bytes", "spilled_bytes", "temporary_bytes"] |
+        map({name: ., plan: $plan[0][.], ran: $ran[0][.]}) |
+        map(select((.plan - .ran | fabs) > .ran / 5)) |
+        if . == [] then empty else error("\($words): \(.)") end'
+}
+
+@test "the plan is within 20 % of the run: spilling or not, hot keys, long lines, few or many duplicates" {
+    needs gzip
+    ! is_sanitized || skip "not with a sanitizer"
+    seq -f 'https://www.example.org/some/list/%.0f' 300000 >unique
+    seq -f 'https://www.example.org/some/list/%.0f' 270001 570000 >next
+    awk 'BEGIN { srand(1); for (i = 0; i < 300000; i++)
+        print "https://www.example.org/some/list/" int(rand() * 200000) }' >many
+    awk 'BEGIN { srand(2); for (i = 0; i < 300000; i++)
+        print rand() < .7 ? "hot" int(rand() * 20) : "https://www.example.org/cold/" i }' >hot
+    awk 'BEGIN { srand(3); for (i = 0; i < 7000; i++)
+        printf "%01500d%d\n", 0, int(rand() * 5000) }' >long
+    gzip -k unique
+    export CALYX_TEST_BUDGET=5000000
+    for file in unique many hot long; do
+        keeps_plan dedup $file
+        keeps_plan dedup -c $file
+    done
+    keeps_plan dedup -d many
+    keeps_plan dedup --dups again many
+    keeps_plan dedup unique.gz
+    keeps_plan dedup -t / -k 3 unique
+    keeps_plan common unique next
+    keeps_plan common many unique
+    keeps_plan common unique unique
+    keeps_plan common --at-least 1 unique next
+    keeps_plan minus unique next
+    keeps_plan minus -u many next
+    export CALYX_TEST_BUDGET=100000000
+    keeps_plan dedup many
+    keeps_plan common unique next
+    keeps_plan minus unique many
+}
+
+@test "too little space for the likely temporary files is refused, unless forced" {
+    seq 300000 >a
+    export CALYX_TEST_BUDGET=1000000 CALYX_TEST_SPACE=100000
+    run_calyx dedup -c a
+    is_status 2
+    complains "of temporary files are likely, and"
+    complains "has 100 kB left; -T names another folder, -S gives more memory, --force begins all the same"
+    run_calyx dedup -c --dry-run a
+    is_status 0
+    says ": too little, even for the likely case"
+    run_calyx dedup -c --force a
+    is_status 0
+    [ "$(wc -l <out)" = 300000 ]
+    CALYX_TEST_SPACE=100000000 run_calyx dedup -c a
+    is_status 0
 }
 
 @test "--stats prints lines, candidates and what was spilled" {

@@ -1,5 +1,6 @@
 #include "exact/approx.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "exact/budget.h"
@@ -16,6 +17,47 @@ double approx_rate(void) {
     return rate;
 }
 
+static const char *approx_kind(void) {
+    return rate < 1e-3 ? "line2" : "line";
+}
+
+static uint64_t planned_filter_bytes(uint64_t lines) {
+    const calyx_options want = {
+        .kind = approx_kind(), .capacity = lines + 1, .fpr = rate};
+    calyx_info info;
+    calyx_error why;
+    if (calyx_plan(&want, &info, &why) != CALYX_OK) fail_with(&why);
+    return info.bytes;
+}
+
+void approx_plan(int count, char **files) {
+    char text[TEXT_SIZE], more[TEXT_SIZE];
+    const struct sample sum = sample_files(count, files);
+    const bool known = sum.rereadable && count > 0;
+    const uint64_t filter = known ? planned_filter_bytes(sum.lines) : 0;
+    printf("memory         %s\n", size_text(budget(), text));
+    if (known)
+        printf("input          about %s lines, %s\n",
+               count_text(sum.lines, text), size_text(sum.bytes, more));
+    else
+        printf("input          a pipe, of unknown size\n");
+    printf("passes         1\n"
+           "spilled        none\n");
+    if (known)
+        printf("filter         about %s%s\n", size_text(filter, text),
+               filter > budget() ? ": more than --memory allows, unless many "
+                                   "lines are equal"
+                                 : "");
+    if (!wants_report()) return;
+    const struct figure figures[] = {{"passes", 1, true},
+                                     {"read_bytes", (double)sum.bytes, true},
+                                     {"spilled_bytes", 0, true},
+                                     {"temporary_bytes", 0, true},
+                                     {"filter_bytes", (double)filter, true}};
+    const struct input_totals totals = {sum.lines, sum.bytes, sum.seconds, 0};
+    report(&totals, figures, sizeof figures / sizeof *figures);
+}
+
 struct approx_job {
     calyx_filter *filter;
     const calyx_filter *before;
@@ -24,10 +66,8 @@ struct approx_job {
 };
 
 calyx_filter *approx_filter(void) {
-    const calyx_options want = {.kind = rate < 1e-3 ? "line2" : "line",
-                                .capacity = 100000,
-                                .fpr = rate,
-                                .growth = 2};
+    const calyx_options want = {
+        .kind = approx_kind(), .capacity = 100000, .fpr = rate, .growth = 2};
     calyx_error why;
     calyx_filter *f;
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);

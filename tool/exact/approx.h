@@ -13,6 +13,9 @@ double approx_rate(void); /* 0: without --approx */
 #define APPROX_OPTION(text) \
     { 0, "approx", "[=RATE]", text, parse_approx, NULL }
 
+/* --dry-run: print what files take. */
+void approx_plan(int count, char **files);
+
 /* An empty filter at that rate, which grows. */
 calyx_filter *approx_filter(void);
 

@@ -15,6 +15,25 @@ enum { LEAST = 16000000 };
 
 static uint64_t given;
 static bool dry;
+static uint64_t assumed_lines, assumed_size; /* of each file, of a line */
+
+static void parse_assumed(const struct verb_option *o, const char *value) {
+    char text[TEXT_SIZE];
+    const char *const comma = strchr(value, ',');
+    const size_t size = comma ? (size_t)(comma - value) : strlen(value);
+    assumed_size = 64;
+    if (size < sizeof text) {
+        memcpy(text, value, size);
+        text[size] = '\0';
+        if (count_from(text, &assumed_lines) && assumed_lines &&
+            (!comma || (size_from(comma + 1, &assumed_size) && assumed_size)) &&
+            assumed_lines <= UINT64_MAX / 65536 / assumed_size)
+            return;
+    }
+    fail("option --%s wants a number of lines, or LINES,BYTES, such as 5G,64; "
+         "not '%s'",
+         o->name, value);
+}
 
 const struct group budget_group = {
     "Memory and temporary files",
@@ -30,15 +49,28 @@ const struct group budget_group = {
          "process.",
          parse_spill_folder, NULL},
         {0, "dry-run", NULL,
-         "Print what would be done, in how many passes, and what it would "
-         "take; do nothing.",
+         "Print a plan and do nothing else: passes, bytes to be read, bytes of "
+         "temporary files, and the space that there is; in the case that a "
+         "look at the files makes likely, and in the worst. Of files of more "
+         "than 4 GB together, pieces are looked at. With --json-stats, the "
+         "same as numbers.",
          parse_flag, &dry},
+        {0, "assume", "LINES[,BYTES]",
+         "With --dry-run, plan for files of LINES lines of BYTES bytes each, "
+         "by default 64, of which one of ten occurs twice. The files need not "
+         "exist.",
+         parse_assumed, NULL},
         {0},
     },
 };
 
 bool only_plans(void) {
+    if (assumed_lines && !dry) fail("option --assume goes with --dry-run only");
     return dry;
+}
+
+bool assumes_lines(void) {
+    return assumed_lines > 0;
 }
 
 /* ---- What there is ------------------------------------------------------ */
@@ -97,6 +129,11 @@ struct sample sample_file(const char *path) {
     enum { SIZE = 1 << 20 };
     struct stat is;
     struct sample sample = {0};
+    if (assumed_lines) {
+        const uint64_t bytes = assumed_lines * assumed_size;
+        return (struct sample){true, true, bytes, assumed_lines,
+                               1e-9 * (double)bytes};
+    }
     if (strcmp(path, "-") == 0 || stat(path, &is) != 0 || !S_ISREG(is.st_mode))
         return sample;
     sample.rereadable = true;

@@ -18,6 +18,9 @@ uint64_t budget_without(uint64_t taken);
 
 bool only_plans(void); /* --dry-run */
 
+/* --assume: files are not looked at, nor need they exist. */
+bool assumes_lines(void);
+
 /* What is known of the lines of a file before it is read. */
 struct sample {
     bool rereadable; /* a regular file */

@@ -34,9 +34,14 @@ static uint64_t memory_of_hashes(uint64_t lines, uint64_t memory) {
     return memory / 4 * 3 - marks_bytes(most_lines(lines, memory));
 }
 
+uint64_t hashes_spilled(uint64_t estimated, uint64_t lines, uint64_t memory) {
+    return scatter_spills(estimated, lines, memory_of_hashes(estimated, memory),
+                          thread_count());
+}
+
 /* ---- The first pass ------------------------------------------------------ */
 
-struct hash_job {
+struct hash_pass {
     struct candidates *found;
     struct scatter *scatter;
     calyx_filter *hasher;
@@ -45,7 +50,7 @@ struct hash_job {
 };
 
 static void hash_lines(struct text_block *block, struct key_batch *batch) {
-    const struct hash_job *const job = block->context;
+    const struct hash_pass *const job = block->context;
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         uint64_t *const hashes =
@@ -58,7 +63,7 @@ static void hash_lines(struct text_block *block, struct key_batch *batch) {
 
 static bool number_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
-    struct hash_job *const job = block->context;
+    struct hash_pass *const job = block->context;
     struct candidates *const found = job->found;
     if (job->blocks == job->block_room) {
         job->block_room = job->block_room ? 2 * job->block_room : 64;
@@ -74,7 +79,7 @@ static bool number_lines(struct text_block *block, struct key_batch *batch) {
 }
 
 static void scatter_hashes(struct text_block *block) {
-    struct hash_job *const job = block->context;
+    struct hash_pass *const job = block->context;
     struct scatter_writer *const writer = scatter_take(job->scatter);
     if (block->line + block->lines <= job->most_lines)
         scatter_add(writer, block->hashes, block->lines, block->line);
@@ -82,7 +87,7 @@ static void scatter_hashes(struct text_block *block) {
 }
 
 /* False if there are too many lines. */
-static bool hash_files(struct hash_job *job, const struct reading *readings,
+static bool hash_files(struct hash_pass *job, const struct reading *readings,
                        size_t count) {
     struct candidates *const found = job->found;
     const struct stages stages = {.in_parallel = hash_lines,
@@ -192,11 +197,6 @@ static bool note_tags(void *context, const uint64_t *records, size_t n) {
     return true;
 }
 
-static bool meets(const struct hash_condition *condition, uint64_t slot) {
-    return ((slot & condition->either) == condition->either) |
-           ((slot & condition->or_else) == condition->or_else);
-}
-
 /* Without branches, as which line meets the condition cannot be predicted. */
 static bool mark_lines(void *context, const uint64_t *records, size_t n) {
     enum { AT_ONCE = 256 };
@@ -211,7 +211,7 @@ static bool mark_lines(void *context, const uint64_t *records, size_t n) {
             const uint32_t tag = scatter_tag(s, records[i]);
             lines[count] = scatter_line(s, records[i]);
             count += is_of_part(w, tag) &
-                     meets(&condition, *slot_of(&w->table, tag));
+                     meets_condition(&condition, *slot_of(&w->table, tag));
         }
         for (size_t k = 0; k < count; k++) marks_set_alone(w->marks, lines[k]);
         w->marked += count;
@@ -224,7 +224,7 @@ static uint64_t empty_table(struct range_work *w) {
     uint64_t keys = 0;
     const struct hash_condition condition = *w->job->condition;
     for (uint64_t i = 0; i <= w->table.mask; i++) {
-        keys += meets(&condition, w->table.slots[i]);
+        keys += meets_condition(&condition, w->table.slots[i]);
         w->table.slots[i] = 0;
     }
     w->table.used = 0;
@@ -313,7 +313,7 @@ bool candidates_find(struct candidates *found, const struct reading *readings,
         .starts = alloc_memory((count + 1) * sizeof *found->starts),
         .first_blocks = alloc_memory((count + 1) * sizeof *found->starts)};
     const uint64_t most = most_lines(lines, memory);
-    struct hash_job hashing = {
+    struct hash_pass hashing = {
         .found = found,
         .hasher = key_hasher(0),
         .scatter = scatter_new(lines, most, memory_of_hashes(lines, memory),

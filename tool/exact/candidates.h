@@ -29,6 +29,12 @@ struct hash_condition {
 #define SEEN_IN(class)       (UINT32_C(1) << (class))
 #define SEEN_TWICE_IN(class) (SEEN_IN(class) << CLASSES)
 
+static inline bool meets_condition(const struct hash_condition *condition,
+                                   uint64_t seen) {
+    return ((seen & condition->either) == condition->either) |
+           ((seen & condition->or_else) == condition->or_else);
+}
+
 struct candidates {
     struct line_marks *marks;
     uint64_t lines, bytes;  /* read */
@@ -46,6 +52,10 @@ bool candidates_find(struct candidates *found, const struct reading *readings,
                      size_t count, const struct hash_condition *condition,
                      uint64_t lines, uint64_t memory);
 void candidates_free(struct candidates *found);
+
+/* Bytes of hashes that go to a temporary file, if `estimated` lines turn out to
+ * be `lines`. */
+uint64_t hashes_spilled(uint64_t estimated, uint64_t lines, uint64_t memory);
 
 /* Is a pass for hashes worth it? If few lines would be stored without, that is
  * faster; and very many do not fit, even as marks. `sum` is of all lines. */

@@ -58,7 +58,7 @@ static bool is_of_pass(const struct engine *e, uint64_t hash) {
 }
 
 /* Keys of a batch that are looked up, and what is found. */
-struct lookups {
+struct batch_lookups {
     size_t count;
     size_t index[BATCH_ROOM]; /* in the batch */
     calyx_key keys[BATCH_ROOM];
@@ -70,7 +70,7 @@ struct lookups {
  */
 static void choose_marked(const struct engine *e, const struct key_batch *batch,
                           uint64_t line, const bool *dropped,
-                          struct lookups *l) {
+                          struct batch_lookups *l) {
     size_t marked = 0, n = 0;
     for (size_t i = 0; i < batch->count; i++) {
         l->index[marked] = i;
@@ -88,7 +88,8 @@ static void choose_marked(const struct engine *e, const struct key_batch *batch,
 }
 
 /* Forget the keys that are stored, after visiting them. */
-static void visit_stored(struct engine *e, uint64_t line, struct lookups *l) {
+static void visit_stored(struct engine *e, uint64_t line,
+                         struct batch_lookups *l) {
     size_t n = 0;
     for (size_t i = 0; i < l->count; i++) {
         if (l->stored[i])
@@ -109,7 +110,7 @@ static void visit_stored(struct engine *e, uint64_t line, struct lookups *l) {
 static void look_up(struct text_block *block, const struct key_batch *batch,
                     uint64_t line, const bool *dropped) {
     struct engine *const e = block->context;
-    struct lookups l;
+    struct batch_lookups l;
     l.keys[0] = (calyx_key){0};
     bool is_copy[BATCH_ROOM];
     choose_marked(e, batch, line, dropped, &l);
@@ -255,6 +256,7 @@ void engine_read(struct engine *e, int count, char **files) {
     const struct input_totals totals = run_pipeline(&stages, count, files);
     e->figures.lines += totals.lines;
     e->figures.bytes += totals.bytes;
+    e->figures.read += totals.bytes;
 }
 
 /* Print a block in the last pass, unless lines before it are not known yet. */
@@ -264,24 +266,6 @@ static bool visit_and_print(struct text_block *block, struct key_batch *batch) {
     if (!e->input.full && !e->pending_count && !block->trouble[0])
         marks_print_block(e->rule->marks, block);
     return true;
-}
-
-/* A pass costs as much as its bytes. A spilled record costs about four times
- * its bytes: it is written, read and hashed again. Then the files are read to
- * print them. */
-static unsigned passes_for(const struct engine *e, const struct sample *keys) {
-    const struct candidates *const found = e->found;
-    const uint64_t stored =
-        key_table_bytes(keys->lines, keys->bytes, tally_size(e->rule));
-    const uint64_t passes = stored / memory_of_keys(e->rule, e->memory) + 1;
-    if (passes > MOST_PASSES) return 1;
-    const double size = (double)found->bytes / (double)(found->lines + 1) + 6;
-    const double left = 1 - 1 / (double)passes;
-    const double spilling =
-        4 * left * size * (double)found->marked + (double)found->bytes;
-    return (double)(passes - 1) * (double)found->bytes < spilling
-               ? (unsigned)passes
-               : 1;
 }
 
 static void read_pass(struct engine *e, const struct reading *readings,
@@ -297,7 +281,7 @@ static void read_pass(struct engine *e, const struct reading *readings,
                                       .output = e->rule->output,
                                       .context = e};
         e->file++;
-        run_pipeline(&stages, r->count, r->files);
+        e->figures.read += run_pipeline(&stages, r->count, r->files).bytes;
         if (e->sequence != e->found->starts[e->file])
             fail_at(r->files[0], 0, "changed while it was read");
     }
@@ -307,21 +291,24 @@ unsigned engine_read_candidates(struct engine *e,
                                 const struct reading *readings, size_t count,
                                 const struct candidates *found) {
     const double size = (double)found->bytes / (double)(found->lines + 1);
-    const struct sample keys = {
-        .lines = found->keys, .bytes = (uint64_t)(size * (double)found->keys)};
+    const uint64_t bytes = (uint64_t)(size * (double)found->keys);
+    const struct line_counts counts = {.lines = found->lines,
+                                       .bytes = found->bytes,
+                                       .marked = found->marked,
+                                       .keys = found->keys};
     e->found = found;
     e->starts = alloc_memory((count + 1) * sizeof *e->starts);
     memcpy(e->starts, found->starts, (count + 1) * sizeof *e->starts);
-    e->passes = passes_for(e, &keys);
+    e->passes = passes_for(e->rule, e->memory, &counts);
     e->input.table =
-        key_table_new(keys.lines / e->passes + keys.lines / 64,
+        key_table_new(found->keys / e->passes + found->keys / 64,
                       memory_of_keys(e->rule, e->memory), tally_size(e->rule));
     for (e->pass = 0;; e->pass++) {
         read_pass(e, readings, count);
         if (e->pass + 1 == e->passes) return e->passes;
         partition_end(&e->input);
         key_table_clear(e->input.table);
-        partition_start(&e->input, 0, keys.bytes / e->passes);
+        partition_start(&e->input, 0, bytes / e->passes);
     }
 }
 
@@ -336,6 +323,7 @@ struct figures engine_end(struct engine *e) {
     figures.printed = e->lanes[0].printed;
     figures.second = e->lanes[1].printed;
     figures.spilled = spill_written();
+    figures.temporary = spill_peak();
     free(e->starts);
     free(e->pending);
     free(e);

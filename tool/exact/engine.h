@@ -70,6 +70,8 @@ struct figures {
     uint64_t keys;                /* distinct keys stored */
     uint64_t printed, second;     /* lines */
     uint64_t partitions, spilled; /* spilled: bytes */
+    uint64_t temporary;           /* bytes of temporary files at once */
+    uint64_t read;                /* bytes of the files, in all passes */
     uint64_t passes;              /* over the files; set by the verb */
 };
 
@@ -94,14 +96,25 @@ unsigned engine_read_candidates(struct engine *engine,
 /* Process the remaining partitions, merge the runs, free the engine. */
 struct figures engine_end(struct engine *engine);
 
-/* ---- --dry-run (dry_run.c) ----------------------------------------------- */
+/* ---- What it will take (forecast.c) ---------------------------------------
+ */
 
 struct engine_plan {
     struct sample sum; /* of all files */
-    int passes;        /* over the files */
-    bool more_passes;  /* if needed, as engine_read_candidates does */
+    size_t storing;    /* readings whose new keys are stored: the first ones */
+    size_t printing;   /* and those that may print: the last ones */
     bool known;        /* no file is a pipe */
+    bool second;       /* there is a second output */
+    enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
+    const struct hash_condition *condition; /* NULL: one pass, without hashes */
+    const struct reading *readings;
+    size_t reading_count;
 };
+
+/* --dry-run: print the likely and the worst case. */
 void print_plan(const struct rule *rule, const struct engine_plan *plan);
+
+/* Fail if the folder for temporary files cannot hold the likely case. */
+void expect_space(const struct rule *rule, const struct engine_plan *plan);
 
 #endif

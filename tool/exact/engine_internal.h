@@ -123,7 +123,7 @@ void partition_end(struct partition *partition);
 /* Process all spills, and the spills that they leave. */
 void run_pending(struct engine *engine);
 
-/* ---- Shares of the memory (shares.c) ------------------------------------- */
+/* ---- Shares of the memory, and what follows from them (forecast.c) ------- */
 
 uint64_t memory_of_keys(const struct rule *rule, uint64_t memory);
 uint64_t memory_of_spilled_keys(uint64_t memory);
@@ -132,10 +132,31 @@ size_t memory_of_spill(uint64_t memory, unsigned spills);
 /* Of the payload of a key. */
 size_t tally_size(const struct rule *rule);
 
-/* Bytes that the exact set takes for a sample. */
-uint64_t set_bytes(const struct rule *rule, const struct sample *sample);
-
 /* Number of spills for a partition of this many bytes; 0: unknown. */
 unsigned spills_for(const struct rule *rule, uint64_t memory, uint64_t bytes);
+
+/* An input, counted or guessed. */
+struct line_counts {
+    uint64_t lines, bytes;
+    uint64_t marked;   /* candidates */
+    uint64_t keys;     /* different keys of these */
+    uint64_t distinct; /* different keys of all lines */
+    uint64_t hot;      /* lines that repeat a frequent key */
+    double distinct_size, distinct_key_size; /* of a line, of a key, on average
+                                                over different keys */
+    double stored, printed; /* shares of the bytes: of storing and of printing
+                               readings */
+    bool made_keys;         /* keys are not there as they are in the line */
+};
+
+/* Passes over candidates: if their keys do not fit, one for each share of them,
+ * or a single one that spills, whichever costs less. */
+unsigned passes_for(const struct rule *rule, uint64_t memory,
+                    const struct line_counts *counts);
+
+/* ---- A look at the input (guess.c) ----------------------------------------
+ */
+
+void guess_counts(const struct engine_plan *plan, struct line_counts *counts);
 
 #endif

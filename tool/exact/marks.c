@@ -124,12 +124,11 @@ void marks_start(struct line_marks *m, uint64_t first, bool marked) {
     m->marked = marked;
 }
 
-bool marks_print(struct line_marks *m, int count, char **files,
-                 struct output *output) {
-    if (m->next == m->lines) return false;
+uint64_t marks_print(struct line_marks *m, int count, char **files,
+                     struct output *output) {
+    if (m->next == m->lines) return 0;
     m->read = m->first;
     const struct stages stages = {
         .in_parallel = cut, .in_order = print, .output = output, .context = m};
-    run_pipeline(&stages, count, files);
-    return true;
+    return run_pipeline(&stages, count, files).bytes;
 }

@@ -39,9 +39,9 @@ void marks_start(struct line_marks *marks, uint64_t first, bool marked);
  * blocks. To be called in order. */
 void marks_print_block(struct line_marks *marks, struct text_block *block);
 
-/* Print all lines of these files that have not been considered yet; false if
- * there are none, and nothing had to be read. */
-bool marks_print(struct line_marks *marks, int count, char **files,
-                 struct output *output);
+/* Print all lines of these files that have not been considered yet. Returns the
+ * bytes that were read: 0 if there are none. */
+uint64_t marks_print(struct line_marks *marks, int count, char **files,
+                     struct output *output);
 
 #endif

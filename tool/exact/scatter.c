@@ -77,9 +77,9 @@ static size_t ranges_of(const struct scatter *s) {
     return (size_t)1 << s->range_bits;
 }
 
-/* A quarter of the memory is for open chunks. */
+/* An eighth of the memory is for open chunks. */
 static size_t chunk_for(uint64_t memory, size_t writers, unsigned range_bits) {
-    const uint64_t share = memory / 4 / writers >> range_bits;
+    const uint64_t share = memory / 8 / writers >> range_bits;
     size_t chunk = MOST_CHUNK;
     while (chunk > LEAST_CHUNK && chunk > share) chunk /= 2;
     return chunk;
@@ -94,6 +94,18 @@ static unsigned range_bits_for(uint64_t lines, uint64_t memory,
            chunk_for(memory, writers, bits) < GOOD_CHUNK)
         bits--;
     return bits;
+}
+
+/* What writers leave in open chunks is not written: half of each, or all. */
+uint64_t scatter_spills(uint64_t estimated, uint64_t lines, uint64_t memory,
+                        size_t writers) {
+    const unsigned bits = range_bits_for(estimated, memory, writers);
+    const uint64_t chunk = chunk_for(memory, writers, bits);
+    const uint64_t open = (uint64_t)writers << bits;
+    const uint64_t most = memory / chunk < open ? open : memory / chunk;
+    const uint64_t full = sizeof(uint64_t) * lines / chunk;
+    const uint64_t used = most - open + open / 2;
+    return full > used ? (full - used) * chunk : 0;
 }
 
 /* ---- Start and end ------------------------------------------------------- */
@@ -153,6 +165,7 @@ void scatter_free(struct scatter *s) {
     free(s->writers);
     munmap(s->mapped, s->mapped_size);
     if (s->fd >= 0) close(s->fd);
+    spill_released(s->file_size);
     free(s);
 }
 

@@ -57,4 +57,9 @@ bool scatter_read(const struct scatter *scatter, unsigned range,
                   void *context);
 size_t scatter_chunk(const struct scatter *scatter); /* bytes */
 
+/* Bytes of the temporary file, if a scatter for `estimated` lines gets `lines`.
+ */
+uint64_t scatter_spills(uint64_t estimated, uint64_t lines, uint64_t memory,
+                        size_t writers);
+
 #endif

@@ -189,6 +189,16 @@ static bool room_in_slots(struct key_set *set, uint64_t used) {
     return true;
 }
 
+uint64_t set_capacity(uint64_t budget, uint64_t entry_size) {
+    uint64_t slots = FIRST_SLOTS;
+    while (2 * slots * sizeof(uint64_t) + slots / 3 * 2 * entry_size <= budget)
+        slots *= 2;
+    const uint64_t left = budget - slots * sizeof(uint64_t);
+    const uint64_t most = slots / 10 * 9;
+    if (budget < slots * sizeof(uint64_t)) return 1;
+    return left / entry_size < most ? left / entry_size : most;
+}
+
 /* Slots beyond an eighth of the budget must be earned: the guess may be far too
  * high, if many keys are equal. */
 void set_expect(struct key_set *set, uint64_t keys) {

@@ -55,6 +55,10 @@ uint64_t set_count(const struct key_set *set);
 /* All entries in the order in which they were put: start with NULL. */
 struct entry *set_next(const struct key_set *set, const struct entry *entry);
 
+/* Number of keys that fit into a budget, if an entry with all that is behind it
+ * takes this many bytes. */
+uint64_t set_capacity(uint64_t budget, uint64_t entry_size);
+
 /* Parts of an entry: what the caller keeps beside it, and the line, which is
  * the key if none was given. */
 void *set_payload(const struct key_set *set, const struct entry *entry);

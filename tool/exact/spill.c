@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ struct spill {
 };
 
 static const char *folder;
-static _Atomic uint64_t written;
+static _Atomic uint64_t written, held, peak;
 
 void parse_spill_folder(const struct verb_option *o, const char *value) {
     (void)o;
@@ -43,6 +44,14 @@ void expect_spill(void) {
 
 uint64_t spill_written(void) {
     return written;
+}
+
+uint64_t spill_peak(void) {
+    return peak;
+}
+
+void spill_released(uint64_t bytes) {
+    held -= bytes;
 }
 
 uint64_t spill_size(const struct spill *s) {
@@ -94,6 +103,10 @@ void spill_write_at(int fd, const void *bytes, size_t size, uint64_t place) {
         done += (size_t)n;
     }
     written += size;
+    const uint64_t now = held += size;
+    uint64_t most = peak;
+    while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
+        ;
 }
 
 static void write_out(struct spill *s) {
@@ -260,7 +273,10 @@ size_t spill_read(struct spill *s, struct record *records, size_t most) {
 
 void spill_close(struct spill *s) {
     if (!s) return;
-    if (s->fd >= 0) close(s->fd);
+    if (s->fd >= 0) {
+        close(s->fd);
+        spill_released(s->put);
+    }
     free(s->bytes);
     free(s);
 }

@@ -51,7 +51,12 @@ uint64_t spill_size(const struct spill *spill);    /* bytes put into it */
 uint64_t spill_records(const struct spill *spill); /* and records */
 void spill_close(struct spill *spill);             /* NULL is fine */
 
-/* Bytes written to files by all spills. */
+/* Bytes written to files by all spills, and the most that there were at once.
+ */
 uint64_t spill_written(void);
+uint64_t spill_peak(void);
+
+/* This many of them have gone with their file. */
+void spill_released(uint64_t bytes);
 
 #endif

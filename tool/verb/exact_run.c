@@ -10,11 +10,14 @@ static void report_figures(const struct exact_run *run,
                                         .bytes = f->bytes,
                                         .seconds =
                                             seconds_now() - run->started};
-    struct figure figures[MOST_OWN_FIGURES + 5] = {
+    struct figure figures[MOST_OWN_FIGURES + 7] = {
         {"distinct", (double)f->keys, true}};
     size_t n = 1 + run->own_figures(f, figures + 1);
     figures[n++] = (struct figure){"candidates", (double)f->candidates, true};
     figures[n++] = (struct figure){"spilled_bytes", (double)f->spilled, true};
+    figures[n++] =
+        (struct figure){"temporary_bytes", (double)f->temporary, true};
+    figures[n++] = (struct figure){"read_bytes", (double)f->read, true};
     figures[n++] = (struct figure){"passes", (double)f->passes, true};
     figures[n++] = (struct figure){"partitions", (double)f->partitions, true};
     report(&totals, figures, n);
@@ -29,16 +32,20 @@ static size_t first_printed(const struct exact_run *run) {
     return reading;
 }
 
-/* Print what the engine has not printed. Returns the number of passes. */
-static unsigned print_rest(const struct exact_run *run, uint64_t first) {
+/* Print what the engine has not printed. */
+static void print_rest(const struct exact_run *run, uint64_t first,
+                       struct figures *f) {
     const struct rule *const rule = &run->rule;
-    const struct reading *const last = &run->readings[run->reading_count - 1];
-    unsigned passes =
-        marks_print(rule->marks, last->count, last->files, rule->output);
-    if (!rule->second) return passes;
-    marks_start(rule->marks, first, !rule->prints_marked);
-    return passes +
-           marks_print(rule->marks, last->count, last->files, rule->second);
+    const struct reading *const last =
+        &run->plan.readings[run->plan.reading_count - 1];
+    for (int i = 0; i < 1 + (rule->second != NULL); i++) {
+        if (i) marks_start(rule->marks, first, !rule->prints_marked);
+        const uint64_t bytes =
+            marks_print(rule->marks, last->count, last->files,
+                        i ? rule->second : rule->output);
+        f->read += bytes;
+        f->passes += bytes > 0;
+    }
 }
 
 /* False if there are too many lines for it. */
@@ -47,8 +54,8 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
     struct candidates found;
     expect_spill();
     const bool fits =
-        candidates_find(&found, run->readings, run->reading_count,
-                        run->condition, run->plan.sum.lines, budget());
+        candidates_find(&found, run->plan.readings, run->plan.reading_count,
+                        run->plan.condition, run->plan.sum.lines, budget());
     if (fits) {
         const uint64_t first = found.starts[first_printed(run)];
         const uint64_t taken = marks_bytes(found.lines);
@@ -59,13 +66,15 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
             &(struct sample){.bytes = found.bytes / (found.lines + 1) *
                                       found.marked});
         const unsigned passes = engine_read_candidates(
-            engine, run->readings, run->reading_count, &found);
+            engine, run->plan.readings, run->plan.reading_count, &found);
         *f = engine_end(engine);
-        f->passes = 1 + passes + print_rest(run, first);
+        f->passes = 1 + passes;
+        print_rest(run, first, f);
         expect_same_files(true);
         const uint64_t marked = marks_count(rule->marks, first);
         f->lines = found.lines;
         f->bytes = found.bytes;
+        f->read += found.bytes;
         f->candidates = found.marked;
         /* lines that were never marked have a key of their own */
         if (first == 0) f->keys += found.lines - found.marked;
@@ -82,6 +91,7 @@ int exact_run(struct exact_run *run) {
         print_plan(&run->rule, &run->plan);
         return EXIT_YES;
     }
+    if (!result_replaces()) expect_space(&run->rule, &run->plan);
     expect_output(run->second, result_replaces());
     run->rule.output = output_open(result_path_of_lines(), result_replaces());
     if (run->second)
@@ -92,7 +102,7 @@ int exact_run(struct exact_run *run) {
     progress_expect((uint64_t)run->plan.passes *
                     size_of_files(run->count, run->files));
     struct figures f;
-    if (!run->condition || !run_on_hashes(run, &f)) f = run->run(run);
+    if (!run->plan.condition || !run_on_hashes(run, &f)) f = run->run(run);
     output_close(run->rule.output);
     output_close(run->rule.second);
     if (wants_report()) report_figures(run, &f);

@@ -16,16 +16,10 @@ struct exact_run {
     unsigned header;    /* of enum header_use */
     double started;
 
-    /* If set, hashes find the candidates first. Then these readings are all
-     * files, those that may print last; and the rule marks lines. */
-    const struct hash_condition *condition;
-    const struct reading *readings;
-    size_t reading_count;
-
-    /* Otherwise, and if there are more lines than estimated: run the engine
-     * from its start to its end. */
+    /* Run the engine from its start to its end, if the plan has no condition
+     * for hashes, or if there are many more lines than estimated. With hashes,
+     * the readings that may print come last, and the rule marks lines. */
     struct figures (*run)(struct exact_run *run);
-    void *context;
 
     /* Figures of this verb alone; their number is returned. */
     size_t (*own_figures)(const struct figures *f, struct figure *own);

@@ -115,8 +115,8 @@ static struct figures find_common(struct exact_run *run) {
     const struct sample nothing = {0};
     struct engine *const engine = engine_start(
         &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
-    for (size_t i = 0; i < run->reading_count; i++)
-        engine_read(engine, 1, run->readings[i].files);
+    for (size_t i = 0; i < run->plan.reading_count; i++)
+        engine_read(engine, 1, run->plan.readings[i].files);
     expect_same_files(false);
     struct figures f = engine_end(engine);
     f.passes = 1;
@@ -137,6 +137,10 @@ static int run_approx(int n, char **files) {
     if (count || at_least)
         fail("--approx does not go with --count and --at-least: filters know "
              "only of all files");
+    if (only_plans()) {
+        approx_plan(n, files);
+        return EXIT_YES;
+    }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the lines that are not common are printed, "
          "and a line that %s repeats is printed again",
@@ -205,15 +209,15 @@ static int run_verb(int n, char **files) {
                  .counts = count,
                  .prints_marked = true},
         .plan = {.sum = sum,
-                 .passes = 1 + on_hashes,
-                 .more_passes = on_hashes,
-                 .known = sum.rereadable},
+                 .storing = of_all ? 1 : (size_t)n,
+                 .printing = of_all ? 1 : (size_t)n,
+                 .known = sum.rereadable,
+                 .condition = on_hashes ? &condition : NULL,
+                 .readings = readings,
+                 .reading_count = (size_t)n},
         .count = n,
         .files = files,
         .started = started,
-        .condition = on_hashes ? &condition : NULL,
-        .readings = readings,
-        .reading_count = (size_t)n,
         .header = (of_all ? LINES_OF_FIRST_FILE : LINES_OF_ALL_FILES) |
                   (count ? COUNT_BEFORE_LINES : 0),
         .run = find_common,

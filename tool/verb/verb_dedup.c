@@ -51,6 +51,10 @@ static int run_approx(int files_count, char **files) {
              "and --dups: a filter does not count, and cannot distinguish a "
              "first "
              "line from a false positive");
+    if (only_plans()) {
+        approx_plan(files_count, files);
+        return EXIT_YES;
+    }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the distinct lines are mistaken for "
          "duplicates, and lost",
@@ -124,17 +128,21 @@ static int run_verb(int n, char **files) {
                  .selects = tallies() ? selects : NULL,
                  .counts = count},
         .plan = {.sum = sum,
-                 .passes = 1 + on_hashes,
-                 .more_passes = on_hashes,
-                 .known = known},
+                 .storing = 1,
+                 .printing = 1,
+                 .known = known,
+                 .second = dups != NULL,
+                 .selected = only_dups     ? SELECT_REPEATED
+                             : only_unique ? SELECT_SINGLE
+                                           : SELECT_ALL,
+                 .condition = on_hashes ? &repeated : NULL,
+                 .readings = &all,
+                 .reading_count = 1},
         .count = n,
         .files = files,
         .second = dups,
         .header = LINES_OF_ALL_FILES | (count ? COUNT_BEFORE_LINES : 0),
         .started = started,
-        .condition = on_hashes ? &repeated : NULL,
-        .readings = &all,
-        .reading_count = 1,
         .run = deduplicate,
         .own_figures = own_figures,
     };

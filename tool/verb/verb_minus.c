@@ -97,10 +97,15 @@ static void drop(const calyx_key *keys, size_t n, bool *dropped) {
 /* ---- With a filter alone ---------------------------------------------------
  */
 
-static int run_approx(char *file) {
+static int run_approx(int n, char **files) {
+    char *const file = files[0];
     if (unique || filter_count)
         fail("--approx does not go with --unique, nor with filters; use 'calyx "
              "check -v' to query a filter");
+    if (only_plans()) {
+        approx_plan(n, files);
+        return EXIT_YES;
+    }
     char text[TEXT_SIZE];
     warn("approximate: up to %s of the lines of %s that no other file has are "
          "lost",
@@ -112,7 +117,7 @@ static int run_approx(char *file) {
     approx_add(f, list_count, lists, NULL);
     struct input_totals totals;
     const uint64_t printed =
-        approx_print(f, 1, &file, PRINT_ABSENT, output, &totals);
+        approx_print(f, 1, files, PRINT_ABSENT, output, &totals);
     output_close(output);
     calyx_info info;
     calyx_describe(f, &info);
@@ -133,12 +138,11 @@ static int run_approx(char *file) {
 /* ---- The verb ------------------------------------------------------------ */
 
 static struct figures subtract(struct exact_run *run) {
-    const struct sample *const of_others = run->context;
     const struct sample nothing = {0};
     struct engine *const engine = engine_start(
-        &run->rule, budget(), run->plan.known ? of_others : &nothing);
-    for (size_t i = 0; i < run->reading_count; i++)
-        engine_read(engine, 1, run->readings[i].files);
+        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
+    for (size_t i = 0; i < run->plan.reading_count; i++)
+        engine_read(engine, 1, run->plan.readings[i].files);
     expect_same_files(false);
     struct figures f = engine_end(engine);
     f.passes = 1;
@@ -171,7 +175,7 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
 static int run_verb(int n, char **files) {
     expect_one_standard_input(n, files);
     sort_operands(n, files);
-    if (approx_rate() > 0) return run_approx(files[0]);
+    if (approx_rate() > 0) return run_approx(n, files);
     first = (uint64_t)list_count;
 
     const double started = seconds_now();
@@ -189,17 +193,16 @@ static int run_verb(int n, char **files) {
                  .absent = unique ? NULL : absent,
                  .drop = filter_count ? drop : NULL},
         .plan = {.sum = sum,
-                 .passes = 1 + on_hashes,
-                 .more_passes = on_hashes,
-                 .known = sum.rereadable},
+                 .storing = (size_t)list_count + unique,
+                 .printing = 1,
+                 .known = sum.rereadable,
+                 .condition = on_hashes ? &condition : NULL,
+                 .readings = readings,
+                 .reading_count = (size_t)list_count + 1},
         .count = n,
         .files = files,
         .started = started,
-        .condition = on_hashes ? &condition : NULL,
-        .readings = readings,
-        .reading_count = (size_t)list_count + 1,
         .run = subtract,
-        .context = &of_others,
         .own_figures = own_figures,
     };
     const int status = exact_run(&run);
