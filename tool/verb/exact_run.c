@@ -99,7 +99,7 @@ int exact_run(struct exact_run *run) {
     header_expect(run->rule.output, run->count, run->files, run->header);
     header_expect(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
     note_files(run->count, run->files);
-    progress_expect((uint64_t)run->plan.passes *
+    progress_expect((run->plan.condition ? 2 : 1) *
                     size_of_files(run->count, run->files));
     struct figures f;
     if (!run->plan.condition || !run_on_hashes(run, &f)) f = run->run(run);
