@@ -27,9 +27,8 @@ calyx_status allocate_stripes(calyx_filter *f) {
 /* A stripe has 2^shift blocks, so that all blocks are in at most STRIPE_COUNT.
  */
 static int stripe_shift(const struct shape *shape) {
-    int shift = 0;
-    while ((shape->blocks - 1) >> shift >= STRIPE_COUNT) shift++;
-    return shift;
+    const int bits = 64 - __builtin_clzll((shape->blocks - 1) | 1);
+    return bits > STRIPE_BITS ? bits - STRIPE_BITS : 0;
 }
 
 /* The stripes that have the blocks of some range of hashes. */

@@ -19,7 +19,8 @@
 #include "filter/filter.h"
 
 enum {
-    STRIPE_COUNT = 16,
+    STRIPE_BITS = 4,
+    STRIPE_COUNT = 1 << STRIPE_BITS,
     STRIPE_BATCH_MAX = 4096 /* hashes in a batch at most */
 };
 
