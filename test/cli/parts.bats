@@ -504,3 +504,23 @@ build_parts() { # PARTS [OPTION]...
         complains "from 1 to 65536"
     done
 }
+
+@test "the golden part files and hashes are written and read as ever" {
+    golden=$root/test/golden/parts
+    seq 500 >a.txt
+    for kind in line ribbon; do
+        options=(--kind $kind --comment golden -i -n 500)
+        for i in 1 2; do
+            "$CALYX" build "${options[@]}" --part $i/2 -o $kind.$i a.txt
+            cmp $kind.$i "$golden/$kind.$i.part"
+        done
+        "$CALYX" join -o $kind.joined "$golden/$kind".?.part
+        "$CALYX" build "${options[@]}" -o $kind.whole a.txt
+        cmp $kind.joined $kind.whole
+    done
+    "$CALYX" hash --parts 1 -i -o . a.txt
+    cmp 1-of-1.hashes "$golden/1-of-1.hashes"
+    "$CALYX" build --part 1/1 -n 500 --comment golden -o 1.part "$golden/1-of-1.hashes"
+    "$CALYX" join -o joined 1.part
+    cmp joined line.whole
+}

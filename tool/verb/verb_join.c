@@ -1,8 +1,6 @@
 /*
  * calyx join: one filter of its parts.
  */
-#include <string.h>
-
 #include "exact/spill.h"
 #include "files/filter_file.h"
 #include "input/pipeline.h"
