@@ -48,8 +48,7 @@ static bool read_or_end(struct hash_reader *r, uint8_t *to, size_t size) {
 }
 
 static void read_all(struct hash_reader *r, uint8_t *to, size_t size) {
-    if (!read_or_end(r, to, size))
-        fail_in(r, "damaged: it ends in its middle");
+    if (!read_or_end(r, to, size)) fail_in(r, "damaged: it ends in its middle");
 }
 
 struct hash_reader *hash_reader_open(const char *path) {
