@@ -8,8 +8,6 @@
  * Strategy 1 is MURMUR128_MITZ_64, the default since Guava 12; 0 is
  * MURMUR128_MITZ_32, which uses only the first half of the hash.
  */
-#include <math.h>
-
 #include "foreign/foreign_filter.h"
 #include "hash/murmur3.h"
 
@@ -44,22 +42,20 @@ static const struct word_rule rules[] = {
 
 static calyx_status make(uint64_t capacity, double rate,
                          struct foreign_filter *f, calyx_error *why) {
-    double bits;
+    uint64_t words;
+    uint32_t probes;
     const calyx_status status =
-        foreign_size(capacity, rate, 64. * INT32_MAX, &bits, why);
+        word_size_as_guava(capacity, rate, &words, &probes, why);
     if (status != CALYX_OK) return status;
-    const double probes =
-        fmax(1, floor(floor(bits) / (double)capacity * M_LN2 + 0.5));
-    const uint64_t words = (uint64_t)fmax(1, ceil(floor(bits) / 64));
     if (probes > UINT8_MAX)
         return layout_fail(why, CALYX_CANNOT,
                            "Guava has room for at most 255 bits of a key, and "
-                           "this rate takes %g",
+                           "this rate takes %u",
                            probes);
     const struct word_filter like = {.rule = &rules[MITZ_64],
                                      .head = HEAD,
                                      .modulus = 64 * words,
-                                     .probes = (uint32_t)probes,
+                                     .probes = probes,
                                      .is_big_endian = true};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     f->words.file[0] = MITZ_64;
@@ -82,13 +78,8 @@ static calyx_status read_file(uint8_t *bytes, size_t size,
                            "its first byte, the strategy, is %u; 0 and 1 are "
                            "known",
                            bytes[0]);
-    const uint64_t words = big_endian(bytes + 2, 4);
-    if (words < 1 || words > INT32_MAX)
-        return layout_fail(why, CALYX_DAMAGED,
-                           "its head says that it has %d words of bits",
-                           (int)(uint32_t)words);
-    calyx_status status = word_check(&w, 64 * words, bytes[1], why);
-    if (status == CALYX_OK) status = word_expect_size(&w, words, why);
+    const calyx_status status =
+        word_check_words(&w, big_endian(bytes + 2, 4), bytes[1], why);
     if (status != CALYX_OK) return status;
     w.rule = &rules[bytes[0]];
     word_take(&w, f);

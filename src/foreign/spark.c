@@ -9,8 +9,6 @@
  * of Spark 4.1, adds in 64 bits. Spark hashes an integer of any type as 8
  * bytes, little-endian.
  */
-#include <math.h>
-
 #include "foreign/foreign_filter.h"
 #include "wire/bytes.h"
 
@@ -76,23 +74,21 @@ static const struct word_rule rules[] = {
 /* Version 1, which every Spark reads, for as many bits as it can use. */
 static calyx_status make(uint64_t capacity, double rate,
                          struct foreign_filter *f, calyx_error *why) {
-    double bits;
+    uint64_t words;
+    uint32_t probes;
     const calyx_status status =
-        foreign_size(capacity, rate, 64. * INT32_MAX, &bits, why);
+        word_size_as_guava(capacity, rate, &words, &probes, why);
     if (status != CALYX_OK) return status;
-    const double probes =
-        fmax(1, floor(floor(bits) / (double)capacity * M_LN2 + 0.5));
-    const uint64_t words = (uint64_t)fmax(1, ceil(floor(bits) / 64));
     const uint32_t version = 64 * words <= UINT64_C(1) << 31 ? 1 : 2;
     const struct word_filter like = {.rule = &rules[version],
                                      .head = version == 1 ? HEAD_1 : HEAD_2,
                                      .modulus = 64 * words,
-                                     .probes = (uint32_t)probes,
+                                     .probes = probes,
                                      .is_big_endian = true};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     uint8_t *const head = f->words.file;
     put_big_endian(head, version, 4);
-    put_big_endian(head + 4, (uint64_t)probes, 4);
+    put_big_endian(head + 4, probes, 4);
     put_big_endian(head + like.head - 4, words, 4); /* the seed is 0 */
     return CALYX_OK;
 }
@@ -109,14 +105,8 @@ static calyx_status read_file(uint8_t *bytes, size_t size,
                            (unsigned long long)version);
     w.head = version == 1 ? HEAD_1 : HEAD_2;
     if (word_expect_head(size, w.head, why) != CALYX_OK) return CALYX_DAMAGED;
-    const uint64_t words = big_endian(bytes + w.head - 4, 4);
-    if (words < 1 || words > INT32_MAX)
-        return layout_fail(why, CALYX_DAMAGED,
-                           "its head says that it has %d words of bits",
-                           (int)(uint32_t)words);
-    calyx_status status =
-        word_check(&w, 64 * words, big_endian(bytes + 4, 4), why);
-    if (status == CALYX_OK) status = word_expect_size(&w, words, why);
+    const calyx_status status = word_check_words(
+        &w, big_endian(bytes + w.head - 4, 4), big_endian(bytes + 4, 4), why);
     if (status != CALYX_OK) return status;
     w.rule = &rules[version];
     w.seed = version == 2 ? (uint32_t)big_endian(bytes + 8, 4) : 0;

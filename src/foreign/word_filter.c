@@ -115,6 +115,28 @@ calyx_status word_check(struct word_filter *w, uint64_t modulus,
     return CALYX_OK;
 }
 
+calyx_status word_check_words(struct word_filter *w, uint64_t words,
+                              uint64_t probes, calyx_error *why) {
+    if (words < 1 || words > INT32_MAX)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "its head says that it has %d words of bits",
+                           (int)(uint32_t)words);
+    const calyx_status status = word_check(w, 64 * words, probes, why);
+    return status == CALYX_OK ? word_expect_size(w, words, why) : status;
+}
+
+calyx_status word_size_as_guava(uint64_t capacity, double rate, uint64_t *words,
+                                uint32_t *probes, calyx_error *why) {
+    double bits;
+    const calyx_status status =
+        foreign_size(capacity, rate, 64. * INT32_MAX, &bits, why);
+    if (status != CALYX_OK) return status;
+    bits = floor(bits);
+    *words = (uint64_t)fmax(1, ceil(bits / 64));
+    *probes = (uint32_t)fmax(1, floor(bits / (double)capacity * M_LN2 + 0.5));
+    return CALYX_OK;
+}
+
 calyx_status word_expect_size(const struct word_filter *w, uint64_t words,
                               calyx_error *why) {
     const uint64_t wanted = w->head + 8 * words;

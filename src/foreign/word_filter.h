@@ -64,6 +64,12 @@ void word_take(const struct word_filter *w, struct foreign_filter *f);
  * succeeds. */
 calyx_status word_check(struct word_filter *w, uint64_t modulus,
                         uint64_t probes, calyx_error *why);
+/* The same of a file whose head counts words, in 32 bits with a sign. */
+calyx_status word_check_words(struct word_filter *w, uint64_t words,
+                              uint64_t probes, calyx_error *why);
+/* How large Guava makes a filter, and Spark, which has its formulas. */
+calyx_status word_size_as_guava(uint64_t capacity, double rate, uint64_t *words,
+                                uint32_t *probes, calyx_error *why);
 /* The file must have a head of this size. */
 calyx_status word_expect_head(uint64_t size, uint64_t head, calyx_error *why);
 /* The file ends behind its words. */
