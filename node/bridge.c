@@ -324,6 +324,7 @@ static void put_info(const calyx_info *is) {
     put("rate", is->fpr_now);
     put("fill", is->fill);
     put("distinct", is->distinct);
+    put("allowed", (double)is->allowed);
 }
 
 EXPORT(void, describe)(const calyx_filter *f) {
@@ -420,11 +421,10 @@ EXPORT(int, layout_part)(const calyx_layout *layout, int number) {
 
 /* 0 if there is no such section. */
 EXPORT(int, layout_section)(const calyx_layout *layout, int index) {
-    static const char *const names[] = {[CALYX_SECTION_HEADER] = "header",
-                                        [CALYX_SECTION_BODY] = "body",
-                                        [CALYX_SECTION_TABLES] = "tables",
-                                        [CALYX_SECTION_SLOT] = "slot",
-                                        [CALYX_SECTION_END] = "end"};
+    static const char *const names[] = {
+        [CALYX_SECTION_HEADER] = "header", [CALYX_SECTION_BODY] = "body",
+        [CALYX_SECTION_TABLES] = "tables", [CALYX_SECTION_SLOT] = "slot",
+        [CALYX_SECTION_END] = "end",       [CALYX_SECTION_ALLOW] = "allow"};
     calyx_section section;
     if (!calyx_layout_section(layout, (uint32_t)index, &section)) return 0;
     put_text("name", names[section.type]);
@@ -444,6 +444,12 @@ EXPORT(const char *, layout_check)
         case CALYX_UNSEALED: return "open";
         default: return "bad";
     }
+}
+
+/* Is the key on the allow list, which was checked? */
+EXPORT(int, layout_allows)
+(const calyx_layout *layout, const void *key, size_t size) {
+    return calyx_layout_allows(layout, key, size);
 }
 
 EXPORT(uint64_t, layout_hash)

@@ -274,7 +274,7 @@ class Layout {
     this.calyx = calyx;
     this.wasm = calyx.wasm;
     this.at = at;
-    this.tables = 0;
+    this.kept = [];
     this.parts = this.all(this.wasm.layout_part);
     this.sections = this.all(this.wasm.layout_section);
   }
@@ -287,8 +287,9 @@ class Layout {
 
   free() {
     this.wasm.layout_free(this.at);
-    this.wasm.give(this.tables);
-    this.at = this.tables = 0;
+    for (const at of this.kept) this.wasm.give(at);
+    this.at = 0;
+    this.kept = [];
   }
 
   // "good", "open" or "bad": bytes at an address in the library's memory.
@@ -301,10 +302,17 @@ class Layout {
     return this.calyx.lend(bytes, (at, size) => this.checkAt(section, 0, at, size));
   }
 
-  // The library keeps the tables until the layout is freed.
-  checkTables(section, bytes) {
-    this.tables = this.calyx.put(bytes);
-    return this.checkAt(section, 0, this.tables, bytes.length);
+  // The library keeps the tables and the allow list until the layout is freed.
+  checkKept(section, bytes) {
+    const at = this.calyx.put(bytes);
+    this.kept.push(at);
+    return this.checkAt(section, 0, at, bytes.length);
+  }
+
+  // Is the word on the allow list, and so not in the filter?
+  allows(word) {
+    return !!this.calyx.lend(utf8.encode(word), (at, size) =>
+      this.wasm.layout_allows(this.at, at, size));
   }
 
   // `set`: the number of bits set in each part, or nothing if that is not known.

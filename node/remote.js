@@ -25,6 +25,7 @@ const reasons = {
   changed: () => "the file has changed on the server",
   size: ({ x, y }) => `damaged: its header says ${x} bytes, and it has ${y}`,
   slots: () => "damaged: neither of its slots is sound",
+  list: () => "damaged: the allow list does not match its checksum",
 };
 
 // `what` is a key of `reasons`, for those who have words of their own.
@@ -139,7 +140,7 @@ export class RemoteFile {
   }
 }
 
-// Header and slots are read and checked. Free the layout.
+// Header, allow list and slots are read and checked. Free the layout.
 export async function openRemote(calyx, url) {
   const file = new RemoteFile(url);
   const first = await file.read(0, calyx.headerMost, true);
@@ -152,6 +153,9 @@ export async function openRemote(calyx, url) {
     for (const slot of slots)
       slot.sum = layout.check(slot, bytes.subarray(slot.at - at, slot.at - at + slot.bytes));
     if (!slots.some(({ sum }) => sum === "good")) file.fail("slots");
+    const list = layout.sections.find(({ name }) => name === "allow");
+    if (list) list.sum = layout.checkKept(list, await file.read(list.at, list.at + list.bytes));
+    if (list && list.sum !== "good") file.fail("list");
     return { file: end <= WHOLE ? new Blob([await file.read(0, end)]) : file, layout,
       remote: { file, at, end, slots: bytes } };
   } catch (error) {
@@ -166,6 +170,7 @@ async function readBytes(file, from, to) {
 
 // A lookup goes through the parts until one answers. Reads the lines that it needs.
 async function has(calyx, { file, layout }, word) {
+  if (layout.allows(word)) return false;
   const hash = layout.hash(word), size = calyx.lineBytes;
   for (const part of layout.parts.keys()) {
     const places = layout.lines(part, hash);

@@ -24,13 +24,13 @@ export async function openUrl(calyx, { url }) {
     const { what, values, status, message } = error;
     if (!what && status === undefined) throw error;
     const damage = !what ? { what: "head", values: { x: message } }
-      : { what: ["size", "slots"].includes(what) ? what : "remote." + what, values };
+      : { what: ["size", "slots", "list"].includes(what) ? what : "remote." + what, values };
     return { result: { damage: [damage] } };
   }
   const { layout } = held, { parts } = layout, sections = layout.sections.slice(0, -1);
   for (const section of sections)
     if (section.name === "header") section.sum = "good";
-    else if (section.name !== "slot") section.sum = "unread";
+    else if (!["slot", "allow"].includes(section.name)) section.sum = "unread";
     else if (section.sum === "bad") section.sum = "unused";
   return { ...held, result: { ...layout.describe(), parts, sections, damage: [], remote: traffic(held) } };
 }
@@ -60,7 +60,8 @@ export async function open(calyx, { file }, task) {
   const whole = file.size >= end;
   named("header")[0].sum = "good";
   if (whole) await checkEnd(file, layout, named, blame);
-  else for (const section of [...named("slot"), ...named("tables")]) section.sum = "missing";
+  else for (const section of sections)
+    if (!["header", "body"].includes(section.name)) section.sum = "missing";
 
   const map = await readBodies(file, calyx, { layout, bodies: named("body"), blame }, task);
   if (!map) {
@@ -81,8 +82,12 @@ async function checkEnd(file, layout, named, blame) {
   const counts = slots.findLast((slot) => slot.sum === "good");
   if (counts) for (const slot of slots) if (slot !== counts) slot.sum = "unused";
   if (!counts) blame("slots");
-  tables.sum = layout.checkTables(tables, await readSection(file, tables));
+  tables.sum = layout.checkKept(tables, await readSection(file, tables));
   if (tables.sum === "bad") blame("tables");
+  for (const list of named("allow")) { // one, or none
+    list.sum = layout.checkKept(list, await readSection(file, list));
+    if (list.sum !== "good") blame("list");
+  }
 }
 
 async function checkGaps(file, sections, blame) {

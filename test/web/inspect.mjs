@@ -31,6 +31,7 @@ function compare(found, wanted) {
   for (const key of ["kind", "hash", "comment"])
     assert.equal(found[key] ?? "", wanted[key], what(key));
   assert.equal(found.strict, wanted.strict ? "yes" : "no");
+  assert.equal(found.allowed ?? 0, wanted.allowed, what("allowed"));
   if (wanted.seed < 2 ** 53) assert.equal(Number(found.seed), wanted.seed);
   for (const key of ["keys", "capacity", "bytes", "bits", "fill", "probes", "parts",
     "growth", "rate_promised", "distinct"])
@@ -57,6 +58,31 @@ const good = readdirSync(golden).filter((name) =>
   name.endsWith(".calyx") && !name.includes("siphash"));
 
 const infos = calyxJson("info", ...good.map((name) => golden + name));
+
+test("a key on the allow list is not found, and a damaged list is noticed", async () => {
+  const page = await open("?part=inspect");
+  const path = place("allow.calyx");
+  writeFileSync(place("few"), Array.from({ length: 100 }, (_, i) => i + "\n").join(""));
+  calyx("build", "-n", "100", "-p", "50%", "-o", path, "few");
+  const absent = Array.from({ length: 500 }, (_, i) => String(1000 + i));
+  await inspect(page, path);
+  const wrong = await lookUp(page, absent);
+  assert.ok(wrong.length > 5);
+  const words = wrong.map((text) => text.replace(/\D/g, ""));
+  writeFileSync(place("list"), words.join("\n") + "\n");
+  calyx("allow", path, place("list"));
+  const { verdict, facts } = await inspect(page, path);
+  assert.equal(verdict, "good");
+  assert.equal(facts.allowed, words.length);
+  assert.equal(await page.locator('[data-section="allow0"] [data-sum]').getAttribute("data-sum"), "good");
+  assert.deepEqual(await lookUp(page, absent), []);
+  assert.equal((await lookUp(page, ["1", "99"])).length, 2);
+  const bytes = readFileSync(path);
+  bytes[4100] ^= 1; // behind the header
+  writeFileSync(path, bytes);
+  assert.deepEqual((await inspect(page, path)).damage, ["list"]);
+  await close(page);
+});
 
 test("every file of test/golden shows the numbers of calyx info --json", async () => {
   const page = await open("?part=inspect");

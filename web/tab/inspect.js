@@ -169,6 +169,7 @@ function drawFacts() {
       fact("parts", data(r.parts.length, String(r.parts.length))),
       fact("growth", data(r.growth, r.growth ? t("fact.times", { x: general(r.growth) }) : t("fact.fixed")))],
     made: [fact("hash", r.hash), fact("seed", r.seed), fact("strict", t(r.strict ? "fact.yes" : "fact.no")),
+      ...(r.allowed ? [fact("allowed", data(r.allowed, countText(r.allowed)))] : []),
       ...(r.comment ? [fact("comment", r.comment)] : [])],
   };
   $("facts").replaceChildren(...Object.entries(groups).map(([key, all]) =>
