@@ -28,6 +28,8 @@
  *   Fork       A child may query its parent's filters, and free its copies. A
  *              file mapped with CALYX_WRITE stays its parent's: the child
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
+ *              Nor may it change a concurrent filter that other threads were
+ *              adding to: they may have held its locks.
  *   Signals    No call may be made from a signal handler, but for lookups of
  *              single keys in filters in memory.
  *   Zero       A zero in an options struct means "the default". Initialise all
