@@ -6,6 +6,7 @@
  *   calyx-lines keys COUNT SEED     lines of 20 bytes
  *   calyx-lines mails COUNT SEED    lines like e-mail addresses
  *   calyx-lines wide COUNT SEED     lines like URLs, of 64 bytes with the end
+ *   calyx-lines paths COUNT SEED    lines of 40 bytes with the end
  *
  * The same, but not all different, and all that is equal well spread:
  *
@@ -97,6 +98,11 @@ static char *put_wide(char *to, uint64_t number) {
     return put(to, filler);
 }
 
+static char *put_path(char *to, uint64_t number) {
+    to = put_hex(put(to, "example.org/"), number, 16);
+    return put(to, "/item/index");
+}
+
 /* ---- Which number stands in a line --------------------------------------- */
 
 static uint64_t count, seed;
@@ -184,7 +190,8 @@ static put_line *kind_named(const char *name) {
     } kinds[] = {{"make", put_url},
                  {"keys", put_key},
                  {"mails", put_mail},
-                 {"wide", put_wide}};
+                 {"wide", put_wide},
+                 {"paths", put_path}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(name, kinds[i].name) == 0) return kinds[i].put_one;
     return NULL;
@@ -209,8 +216,8 @@ int main(int words_count, char **words) {
     }
     put_line *const put_one = words_count == 4 ? kind_named(words[1]) : NULL;
     if (!put_one || !number) {
-        fputs("usage: calyx-lines [overlap|repeat] make|keys|mails|wide COUNT "
-              "SEED | sum | floor FILE\n",
+        fputs("usage: calyx-lines [overlap|repeat] make|keys|mails|wide|paths "
+              "COUNT SEED | sum | floor FILE\n",
               stderr);
         return 2;
     }

@@ -136,6 +136,7 @@ struct range_work {
     struct records_buffer buffer;
     /* tags are split into this many parts, if a table for all is too large */
     unsigned part, part_bits;
+    unsigned line_bits;
     size_t reading; /* of the last record */
     uint64_t marked, keys;
 };
@@ -168,6 +169,7 @@ static bool table_has_room(struct tag_table *t) {
 
 static uint32_t class_of(struct range_work *w, uint64_t line) {
     const uint64_t *const starts = w->job->found->starts;
+    if (w->job->count == 1) return w->job->readings[0].class;
     while (line < starts[w->reading]) w->reading--;
     while (line >= starts[w->reading + 1]) w->reading++;
     return w->job->readings[w->reading].class;
@@ -175,14 +177,14 @@ static uint32_t class_of(struct range_work *w, uint64_t line) {
 
 static bool is_of_part(const struct range_work *w, uint32_t tag) {
     return !w->part_bits ||
-           tag >> (scatter_tag_bits(w->job->scatter) - w->part_bits) == w->part;
+           tag >> (64 - w->line_bits - w->part_bits) == w->part;
 }
 
 static bool note_tags(void *context, const uint64_t *records, size_t n) {
     struct range_work *const w = context;
-    const struct scatter *const s = w->job->scatter;
+    const unsigned line_bits = w->line_bits;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t tag = scatter_tag(s, records[i]);
+        const uint32_t tag = record_tag(records[i], line_bits);
         if (!is_of_part(w, tag)) continue;
         uint64_t *slot = slot_of(&w->table, tag);
         if (!*slot) {
@@ -191,7 +193,7 @@ static bool note_tags(void *context, const uint64_t *records, size_t n) {
             *slot = (uint64_t)tag << 32;
             w->table.used++;
         }
-        const uint32_t class = class_of(w, scatter_line(s, records[i]));
+        const uint32_t class = class_of(w, record_line(records[i], line_bits));
         *slot |= *slot & SEEN_IN(class) ? SEEN_TWICE_IN(class) : SEEN_IN(class);
     }
     return true;
@@ -201,15 +203,15 @@ static bool note_tags(void *context, const uint64_t *records, size_t n) {
 static bool mark_lines(void *context, const uint64_t *records, size_t n) {
     enum { AT_ONCE = 256 };
     struct range_work *const w = context;
-    const struct scatter *const s = w->job->scatter;
+    const unsigned line_bits = w->line_bits;
     const struct hash_condition condition = *w->job->condition;
     uint64_t lines[AT_ONCE];
     for (size_t i = 0; i < n;) {
         const size_t end = n - i < AT_ONCE ? n : i + AT_ONCE;
         size_t count = 0;
         for (; i < end; i++) {
-            const uint32_t tag = scatter_tag(s, records[i]);
-            lines[count] = scatter_line(s, records[i]);
+            const uint32_t tag = record_tag(records[i], line_bits);
+            lines[count] = record_line(records[i], line_bits);
             count += is_of_part(w, tag) &
                      meets_condition(&condition, *slot_of(&w->table, tag));
         }
@@ -297,7 +299,10 @@ static void mark_candidates(struct range_job *job, uint64_t memory) {
     struct range_work work[MOST_WORKERS];
     job->memory = memory / 2 / workers;
     for (size_t i = 0; i < workers; i++) {
-        work[i] = (struct range_work){.job = job, .marks = found->marks};
+        work[i] =
+            (struct range_work){.job = job,
+                                .marks = found->marks,
+                                .line_bits = scatter_line_bits(job->scatter)};
         if (i) start_worker(&work[i]);
     }
     work_on_ranges(&work[0]);

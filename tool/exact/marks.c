@@ -1,22 +1,10 @@
 #include "exact/marks.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 64 };
-
-struct line_marks {
-    uint64_t lines;
-    uint64_t next;  /* the first line that was not considered yet */
-    uint64_t first; /* of those to print */
-    uint64_t read;  /* lines before the current block */
-    bool marked;    /* print the marked lines, not the others */
-    _Atomic uint64_t bits[];
-};
-
 static uint64_t words_for(uint64_t lines) {
-    return lines / BITS + 1;
+    return lines / MARKS_IN_WORD + 1;
 }
 
 uint64_t marks_bytes(uint64_t lines) {
@@ -40,25 +28,17 @@ uint64_t marks_lines(const struct line_marks *m) {
 }
 
 static uint64_t bit_of(uint64_t line) {
-    return UINT64_C(1) << line % BITS;
+    return UINT64_C(1) << line % MARKS_IN_WORD;
 }
 
 void marks_set(struct line_marks *m, uint64_t line) {
-    atomic_fetch_or_explicit(&m->bits[line / BITS], bit_of(line),
+    atomic_fetch_or_explicit(&m->bits[line / MARKS_IN_WORD], bit_of(line),
                              memory_order_relaxed);
 }
 
 void marks_clear(struct line_marks *m, uint64_t line) {
-    atomic_fetch_and_explicit(&m->bits[line / BITS], ~bit_of(line),
+    atomic_fetch_and_explicit(&m->bits[line / MARKS_IN_WORD], ~bit_of(line),
                               memory_order_relaxed);
-}
-
-/* Without a lock on the cache line, several of them overlap. */
-void marks_set_alone(struct line_marks *m, uint64_t line) {
-    _Atomic uint64_t *const word = &m->bits[line / BITS];
-    atomic_store_explicit(
-        word, atomic_load_explicit(word, memory_order_relaxed) | bit_of(line),
-        memory_order_relaxed);
 }
 
 void marks_join(struct line_marks *m, const struct line_marks *more) {
@@ -70,17 +50,13 @@ void marks_join(struct line_marks *m, const struct line_marks *more) {
     }
 }
 
-bool marks_has(const struct line_marks *m, uint64_t line) {
-    return atomic_load_explicit(&m->bits[line / BITS], memory_order_relaxed) &
-           bit_of(line);
-}
-
 uint64_t marks_count(const struct line_marks *m, uint64_t first) {
     uint64_t count = 0;
-    for (uint64_t word = first / BITS; word < words_for(m->lines); word++) {
+    for (uint64_t word = first / MARKS_IN_WORD; word < words_for(m->lines);
+         word++) {
         const uint64_t bits = m->bits[word];
         const uint64_t from =
-            word == first / BITS ? ~(bit_of(first) - 1) : ~UINT64_C(0);
+            word == first / MARKS_IN_WORD ? ~(bit_of(first) - 1) : ~UINT64_C(0);
         count += (uint64_t)__builtin_popcountll(bits & from);
     }
     return count;

@@ -8,9 +8,19 @@
 #ifndef CALYX_TOOL_MARKS_H
 #define CALYX_TOOL_MARKS_H
 
+#include <stdatomic.h>
+
 #include "input/pipeline.h"
 
-struct line_marks;
+enum { MARKS_IN_WORD = 64 };
+struct line_marks {
+    uint64_t lines;
+    uint64_t next;  /* the first line that was not considered yet */
+    uint64_t first; /* of those to print */
+    uint64_t read;  /* lines before the current block */
+    bool marked;    /* print the marked lines, not the others */
+    _Atomic uint64_t bits[];
+};
 
 struct line_marks *marks_new(uint64_t lines);
 void marks_free(struct line_marks *marks); /* NULL is fine */
@@ -20,10 +30,22 @@ uint64_t marks_lines(const struct line_marks *marks);
 /* Any thread. */
 void marks_set(struct line_marks *marks, uint64_t line);
 void marks_clear(struct line_marks *marks, uint64_t line);
-bool marks_has(const struct line_marks *marks, uint64_t line);
+static inline bool marks_has(const struct line_marks *marks, uint64_t line) {
+    return atomic_load_explicit(&marks->bits[line / MARKS_IN_WORD],
+                                memory_order_relaxed) >>
+               line % MARKS_IN_WORD &
+           1;
+}
 
-/* The same for marks that no other thread uses now: faster. */
-void marks_set_alone(struct line_marks *marks, uint64_t line);
+/* Set a mark, for marks that no other thread uses now. Without a lock on the
+ * cache line, several of them overlap. */
+static inline void marks_set_alone(struct line_marks *marks, uint64_t line) {
+    _Atomic uint64_t *const word = &marks->bits[line / MARKS_IN_WORD];
+    atomic_store_explicit(word,
+                          atomic_load_explicit(word, memory_order_relaxed) |
+                              UINT64_C(1) << line % MARKS_IN_WORD,
+                          memory_order_relaxed);
+}
 
 /* Mark what `more` marks, too. */
 void marks_join(struct line_marks *marks, const struct line_marks *more);

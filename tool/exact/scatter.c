@@ -286,16 +286,8 @@ unsigned scatter_ranges(const struct scatter *s) {
     return (unsigned)ranges_of(s);
 }
 
-uint64_t scatter_line(const struct scatter *s, uint64_t record) {
-    return record & ((UINT64_C(1) << s->line_bits) - 1);
-}
-
-uint32_t scatter_tag(const struct scatter *s, uint64_t record) {
-    return (uint32_t)(record >> s->line_bits);
-}
-
-unsigned scatter_tag_bits(const struct scatter *s) {
-    return 64 - s->line_bits;
+unsigned scatter_line_bits(const struct scatter *s) {
+    return s->line_bits;
 }
 
 size_t scatter_chunk(const struct scatter *s) {

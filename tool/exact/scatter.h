@@ -36,10 +36,17 @@ void scatter_end(struct scatter *scatter);
 
 unsigned scatter_ranges(const struct scatter *scatter);
 
-/* What a record is made of. */
-uint64_t scatter_line(const struct scatter *scatter, uint64_t record);
-uint32_t scatter_tag(const struct scatter *scatter, uint64_t record);
-unsigned scatter_tag_bits(const struct scatter *scatter);
+/* What a record is made of: below a tag of the hash, the number of the line, in
+ * this many bits. */
+unsigned scatter_line_bits(const struct scatter *scatter);
+
+static inline uint64_t record_line(uint64_t record, unsigned line_bits) {
+    return record & ((UINT64_C(1) << line_bits) - 1);
+}
+
+static inline uint32_t record_tag(uint64_t record, unsigned line_bits) {
+    return (uint32_t)(record >> line_bits);
+}
 
 /* Pass the records of a range to `visit`, some at a time, in no order; until it
  * returns false. Returns whether it never did. Several threads may read
