@@ -412,12 +412,10 @@ replaced() {
     mkfifo feed
     "$CALYX" check -f "$server/$file" feed >out 2>err 3>&- &
     pid=$!
-    exec 9<>feed # does not wait for a reader
     # its header and slots are read before any line
     await was_read "$file" 2
     mv next.calyx "$www/$file"
-    seq 1 1000 >&9
-    exec 9>&-
+    timeout 300 sh -c 'seq 1 1000 >feed' # waits until it is opened to be read
     status=0
     wait $pid || status=$?
     is_status 2
