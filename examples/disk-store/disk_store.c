@@ -180,7 +180,7 @@ static void draw_savings(const char *folder, uint64_t keys) {
         const struct figures f = measure(policy, folder, keys);
         leveldb_filterpolicy_destroy(policy);
         print_bar(widths[i], &f, none.absent);
-        /* Each width has half the reads of the one before, or fewer. */
+        /* Each width has about half the reads of the one before, or fewer. */
         demand(f.absent < 0.8 * before || f.absent < 0.001 * none.absent,
                "more bits save no reads");
         before = f.absent;
