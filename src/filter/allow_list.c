@@ -451,3 +451,12 @@ calyx_status check_lists(const calyx_filter *f, const calyx_filter *other,
     release_block(&f->memory, both);
     return status;
 }
+
+void drop_listed_of(const calyx_filter *f, const calyx_filter *other) {
+    for (uint32_t i = 0; f->allowed && i < f->allowed->slots; i++) {
+        struct allow_slot *const slot = &slots_of(f->allowed)[i];
+        if (!is_on(slot)) continue;
+        const calyx_key key = key_in(f->allowed, slot);
+        if (calyx_has(other, key.data, key.size)) drop(f->allowed, slot);
+    }
+}

@@ -56,6 +56,9 @@ uint64_t list_memory_bytes(const calyx_filter *f);
 calyx_status unite_lists(calyx_filter *f, const calyx_filter *other,
                          calyx_error *why);
 
+/* Take the keys off the list that another filter has. */
+void drop_listed_of(const calyx_filter *f, const calyx_filter *other);
+
 /* What unite_lists would return. */
 calyx_status check_lists(const calyx_filter *f, const calyx_filter *other,
                          calyx_error *why);

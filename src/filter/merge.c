@@ -267,6 +267,8 @@ calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
             counts ? a + b
                    : items_between(f, s.p, at->bits[0], a > b ? a : b, a + b);
         at->bits[0] = 0;
+        /* A key of the other may have come on the list since the first step. */
+        drop_listed_of(f, other);
     }
     return check_whole(other, why);
 }

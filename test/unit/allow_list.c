@@ -637,6 +637,28 @@ static void a_union_allows_what_neither_filter_has(void **state) {
     }
 }
 
+static void a_key_allowed_between_the_steps_of_a_union_is_found(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        if (!(calyx_kind_can(*kind) & CALYX_CAN_MERGE)) continue;
+        const calyx_options want = {.kind = *kind, .capacity = 1000};
+        calyx_filter *f = make_filter(want), *g = make_filter(want);
+        const uint64_t end = calyx_row_bytes(g);
+        calyx_progress at = {0};
+        add(g, "in the other");
+        assert_ok(calyx_merge_some(f, g, 64, &at, NULL));
+        assert_true(at.at < end);
+        assert_true(allow(f, "in the other"));
+        assert_true(allow(f, "in neither"));
+        while (at.at < end)
+            assert_ok(calyx_merge_some(f, g, 640, &at, NULL));
+        assert_true(has(f, "in the other"));
+        assert_true(is_allowed(f, "in neither"));
+        calyx_free(f);
+        calyx_free(g);
+    }
+}
+
 static void a_union_of_lists_that_are_too_long_changes_nothing(void **state) {
     (void)state;
     calyx_filter *f = make_filter((calyx_options){0});
@@ -776,6 +798,7 @@ int main(void) {
         cmocka_unit_test(a_layout_knows_the_list),
         cmocka_unit_test(lists_are_copied_with_the_filter),
         cmocka_unit_test(a_union_allows_what_neither_filter_has),
+        cmocka_unit_test(a_key_allowed_between_the_steps_of_a_union_is_found),
         cmocka_unit_test(a_union_of_lists_that_are_too_long_changes_nothing),
         cmocka_unit_test(an_intersection_allows_what_either_did),
         IN_FOLDER(a_file_in_place_takes_keys_of_a_filter_with_a_list),
