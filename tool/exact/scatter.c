@@ -15,7 +15,7 @@ enum {
     LEAST_RANGE_BITS = 4,
     MOST_RANGE_BITS = 13,
     LEAST_CHUNK = 512,
-    GOOD_CHUNK = 4096, /* fewer ranges rather than smaller chunks */
+    GOOD_CHUNK = 1024, /* fewer ranges rather than smaller chunks */
     MOST_CHUNK = 1 << 15,
     RANGE_RECORDS = 1 << 15, /* the table of a range is then in L2 */
     LEAST_LINE_BITS = 32,    /* so that a tag has at most 32 bits */
