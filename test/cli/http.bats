@@ -513,6 +513,7 @@ replaced() {
     answers "$odd/redirect/line.calyx" lines
     [ "$(grep -c '^/redirect/' "$BATS_FILE_TMPDIR/requests")" = 1 ]
     refuses loop "redirects"
+    refuses endless_redirect "beside those requested"
     run_calyx check -f "$tls/downgrade" lines
     is_status 2
     complains "http"

@@ -214,6 +214,14 @@ class Odd(http.server.BaseHTTPRequestHandler):
     def loop(self):
         self.answer(302, b"", Location=self.path)
 
+    def endless_redirect(self):
+        try:
+            self.answer(302, b"", length=1 << 60, Location=self.path)
+            while True:
+                self.wfile.write(bytes(1 << 16))
+        except OSError:  # the client has had enough
+            self.close_connection = True
+
     def silent(self):
         with lock:
             lock.wait(600)

@@ -27,6 +27,7 @@ enum {
     SMALL_RANGE = 4096,    /* bytes; larger ones are requested alone       */
     MOST_TRIES = 4,        /* of a request                                 */
     MOST_REDIRECTS = 5,
+    MOST_BESIDE = 1 << 20, /* bytes of the texts that redirects have */
     TAG_BYTES = 512 /* of an ETag, with its end; servers send under 100 */
 };
 
@@ -266,6 +267,21 @@ static size_t take_bytes(char *bytes, size_t one, size_t n, void *context) {
     return size;
 }
 
+/* libcurl skips the text of a redirect, which take_bytes never sees: without
+ * this one that has no end would be read for ever. */
+static int refuse_endless(void *context, curl_off_t all, curl_off_t now,
+                          curl_off_t up_all, curl_off_t up_now) {
+    struct transfer *const t = context;
+    (void)all, (void)up_all, (void)up_now;
+    curl_off_t most = MOST_BESIDE;
+    for (size_t i = 0; i < t->count; i++)
+        most += (curl_off_t)t->ranges[i]->size;
+    if (now <= most) return 0;
+    WRONG(t, "the server sent more than %d bytes beside those requested",
+          MOST_BESIDE);
+    return 1;
+}
+
 /* ---- Requests --------------------------------------------------------------
  */
 
@@ -309,6 +325,9 @@ static void set_up(struct transfer *t) {
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, refuse_endless);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     set_authorities(easy);
 }
