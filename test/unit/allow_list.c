@@ -650,8 +650,7 @@ static void a_key_allowed_between_the_steps_of_a_union_is_found(void **state) {
         assert_true(at.at < end);
         assert_true(allow(f, "in the other"));
         assert_true(allow(f, "in neither"));
-        while (at.at < end)
-            assert_ok(calyx_merge_some(f, g, 640, &at, NULL));
+        while (at.at < end) assert_ok(calyx_merge_some(f, g, 640, &at, NULL));
         assert_true(has(f, "in the other"));
         assert_true(is_allowed(f, "in neither"));
         calyx_free(f);
