@@ -130,7 +130,6 @@ KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17)),
          BUCKET: (None, 512, 32, 2**36, range(1, 17))}
-SPILL_MORE = 3  # lines for spilled entries, beyond one for 16 buckets
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 
@@ -155,6 +154,10 @@ def find_bucket(hash, parts):
     if z == level:
         return 0, c * groups + (y >> level), level, f
     return 1 + 4 * (level - 1 - z) + c, y >> z + 1, level, f
+
+
+def spill_lines(blocks):
+    return -(-blocks // 16) + 3 + min(blocks // 32, 7)
 
 
 def matches(stored, code, level):
@@ -184,9 +187,9 @@ def has_in_table(data, parts, hash):
     if not classes >> (code >> width - 6) % 8 & 1:
         return False
     code = first << size | want
-    lines, line = -(-blocks // 16) + SPILL_MORE, bucket // 16
+    lines, line = spill_lines(blocks), bucket // 16
     for n in range(min(32, 2**(28 - width))):
-        line = (line + n) % lines
+        line = (line + (n if lines > 32 else min(n, 1))) % lines
         *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
         for entry in entries:
             if (entry >> width == bucket % 16 + 16 * n and
@@ -263,7 +266,6 @@ def open_filter(data, key=b""):
     check_records(data[used + comment_size:behind])
     check(kind != RIBBON or count <= 24 and growth == flags == 0, "layers")
 
-    more = 512 * SPILL_MORE if kind == BUCKET else 0
     list_end = header_size + list_size
     allowed = read_list(data[header_size:list_end])
     check(not must or xxh3(data[header_size:list_end]) == list_sum,
@@ -282,8 +284,10 @@ def open_filter(data, key=b""):
             check(1 <= blocks <= most and probes in some
                   and rest <= (blocks if kind == BUCKET else 0)
                   and capacity >= 1
-                  and size == (up(blocks * block_bits, 512) + more +
-                               up(blocks * counter_bits, 512)) // 8, "part")
+                  and size == (up(blocks * block_bits, 512) +
+                               (512 * spill_lines(blocks) if kind == BUCKET
+                                else up(blocks * counter_bits, 512))) // 8,
+                  "part")
             parts.append((at, blocks, probes, rest))
         check(zero == 0 and capacity <= 2**44 and 0 <= rate <= 1
               and body_at == at, "part")

@@ -198,6 +198,12 @@ double bucket_room(uint64_t blocks, uint32_t width) {
     return floor(0.866 * (double)blocks * slots_of(width));
 }
 
+/* 88.5 % of the slots: a bucket that has no room is no error here, but lets its
+ * group move early. */
+double bucket_growing_room(uint64_t blocks, uint32_t width) {
+    return floor(0.885 * (double)blocks * slots_of(width));
+}
+
 /* Of the keys in its bucket, each agrees with an absent key in all bits of the
  * code with odds 2^-width, and a little more, as a slot of 0 is stored as 1;
  * their number has a Poisson distribution. */
@@ -207,6 +213,10 @@ static double fpr(const struct shape *shape, double items) {
     if (blocks == 0 || items > bucket_room(blocks, width)) return 1;
     const double odds = ldexp(1 + ldexp(4, -(int)width), -(int)width);
     return -expm1(-odds * items / (double)blocks);
+}
+
+static uint64_t counter_lines(const struct shape *shape) {
+    return spill_lines(shape->blocks);
 }
 
 static bool is_shape(const struct shape *shape) {
@@ -239,7 +249,7 @@ const struct kind kind_bucket = {
            CALYX_CAN_SHARE,
     .block_bits = 8 * BUCKET_BYTES,
     .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,
-    .counter_lines = SPILL_MORE,
+    .counter_lines = counter_lines,
     .is_shape = is_shape,
     .is_segment = is_segment,
     .most_blocks = UINT64_C(1) << 36,

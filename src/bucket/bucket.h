@@ -19,7 +19,7 @@ enum {
     COPIES_MOST = 15, /* of one code in a bucket: then it stays           */
 
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
-    SPILL_MORE = 3,     /* lines, so that small segments have enough        */
+    SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */
     SPILL_ENTRIES = 15, /* of 32 bits, in such a line                       */
     PROBES_MOST = 32,   /* for an entry; with 24 bits a slot, 16            */
     SPILL_MOST = 48     /* entries that additions may spill from one bucket */
@@ -70,9 +70,15 @@ static inline uint64_t segment_blocks(const struct bucket_table *t,
     return number == 0 ? t->base_blocks : t->groups << (number - 1) / POSITIONS;
 }
 
-/* Lines for spilled entries, behind the buckets. */
+/*
+ * Lines for spilled entries, behind the buckets. When a growing table is full,
+ * 0.77 entries of each bucket are spilled, with a deviation of 1.7, and there
+ * is room for 15 / 16. The lines beyond that are for 6 deviations of the sum,
+ * which are most of it in a segment of a few hundred buckets.
+ */
 static inline uint64_t spill_lines(uint64_t blocks) {
-    return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE;
+    const uint64_t more = blocks / 32 < 7 ? blocks / 32 : 7;
+    return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE + more;
 }
 
 static inline uint8_t *segment_at(const struct bucket_table *t,
@@ -233,6 +239,8 @@ void table_of(struct bucket_table *t, const uint8_t *body,
 /* Keys that `blocks` buckets hold without running out of room, except once in
  * 10^9 fillings. */
 double bucket_room(uint64_t blocks, uint32_t width);
+/* Keys that they hold in a table that grows, before it does. */
+double bucket_growing_room(uint64_t blocks, uint32_t width);
 
 /* The same line, that another thread may be writing to. */
 void copy_line(uint8_t *to, const uint8_t *line);

@@ -6,7 +6,8 @@
  *
  * A line has 15 entries of 32 bits: the code, then 4 bits that say which of the
  * 16 buckets it belongs to, then the number of the probe that found room. Probe
- * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end. The
+ * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end; to
+ * line index / 16 + n if there are 32 lines or less, so that it finds all. The
  * last word of a line is the number of entries that found it full and went on;
  * where it is 0, a lookup ends.
  *

@@ -24,7 +24,8 @@ static inline struct probing first_probe(const struct bucket_table *t,
 
 static inline bool next_probe(struct probing *p) {
     if (++p->number >= p->most) return false;
-    p->line = (p->line + p->number) % p->count;
+    p->line += p->count > PROBES_MOST ? p->number : 1;
+    if (p->line >= p->count) p->line %= p->count;
     return true;
 }
 

@@ -85,7 +85,7 @@ static uint64_t blocks_of(const struct filter_table *table) {
 static uint64_t more_capacity(const struct filter_table *table,
                               const struct part *first, uint64_t more) {
     const uint64_t blocks = blocks_of(table) + more;
-    const double room = bucket_room(blocks, table->t.width);
+    const double room = bucket_growing_room(blocks, table->t.width);
     const double most = ldexp(first->fpr * (double)blocks, (int)table->t.width);
     const double capacity = floor(fmin(room, most));
     return capacity > (double)table->capacity

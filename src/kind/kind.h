@@ -97,7 +97,9 @@ struct kind {
      */
     uint32_t block_bits;
     uint32_t counter_bits;
-    uint32_t counter_lines; /* of 64 bytes, more; then counters are in lines */
+    /* Lines of 64 bytes for counters, if they are not a multiple of blocks;
+     * then counter_bits is their share of a large body. Else NULL. */
+    uint64_t (*counter_lines)(const struct shape *shape);
     bool one_block; /* a key has all its bits in one, which scale64 picks */
     /* Bits that lookups read, if blocks differ in size; then block_bits is 0.
      * Else NULL. */

@@ -61,9 +61,8 @@ uint64_t kind_bits(const struct kind *kind, const struct shape *shape) {
 }
 
 uint64_t kind_counter_bits(const struct kind *kind, const struct shape *shape) {
-    const uint64_t bits = shape->blocks * kind->counter_bits, line = 8 * 64;
-    if (!kind->counter_lines) return bits;
-    return ((bits + line - 1) / line + kind->counter_lines) * line;
+    return kind->counter_lines ? kind->counter_lines(shape) * 8 * 64
+                               : shape->blocks * kind->counter_bits;
 }
 
 size_t kind_offsets(const struct kind *kind, const struct shape *shape,
