@@ -385,7 +385,9 @@ CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
 
 /* The same bytes as a stream. `put` gets them in order, at most 1 MiB at a
  * time; `get` fills the buffer with the next `size` bytes. Both return false to
- * stop; then the call returns CALYX_IO. */
+ * stop; then the call returns CALYX_IO. While `put` runs, the filter can be
+ * queried; a concurrent bucket filter returns CALYX_CANNOT if it adds or
+ * removes. */
 typedef bool calyx_put(void *context, const void *bytes, size_t size);
 typedef bool calyx_get(void *context, void *buffer, size_t size);
 

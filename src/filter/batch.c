@@ -558,7 +558,7 @@ static __attribute__((noinline)) size_t remove_many_unlisted(
 static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
                                 bool *found, size_t *removed) {
     if (removed) *removed = 0;
-    if (!is_counting(f)) return CALYX_CANNOT;
+    if (!is_counting(f) || is_table_locked_here(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
     struct part *p = newest_of(f);
     size_t total = 0;

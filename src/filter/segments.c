@@ -51,13 +51,26 @@ void renew_segments(calyx_filter *f) {
 
 /* ---- One writer ---------------------------------------------------------- */
 
+/* Its address is another one in each thread. */
+static _Thread_local char this_thread;
+
+bool is_table_locked_here(const calyx_filter *f) {
+    return f->table && f->concurrent &&
+           __atomic_load_n(&f->table->by, __ATOMIC_RELAXED) == &this_thread;
+}
+
 void lock_table(const calyx_filter *f) {
     if (!f->table || !f->concurrent) return;
-    spin_lock(&f->table->locked);
+    if (!is_table_locked_here(f)) {
+        spin_lock(&f->table->locked);
+        __atomic_store_n(&f->table->by, &this_thread, __ATOMIC_RELAXED);
+    }
+    f->table->times++;
 }
 
 void unlock_table(const calyx_filter *f) {
-    if (!f->table || !f->concurrent) return;
+    if (!f->table || !f->concurrent || --f->table->times > 0) return;
+    __atomic_store_n(&f->table->by, NULL, __ATOMIC_RELAXED);
     spin_unlock(&f->table->locked);
 }
 
@@ -192,6 +205,7 @@ static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
 }
 
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
+    if (is_table_locked_here(f)) return CALYX_CANNOT;
     lock_table(f);
     const calyx_status status = add_locked(f, hash, fresh);
     unlock_table(f);
@@ -242,6 +256,8 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
     const size_t n = f->concurrent && batch->n > TURN ? TURN : batch->n;
     calyx_status status = CALYX_OK;
     size_t i = 0;
+    *done = 0;
+    if (is_table_locked_here(f)) return CALYX_CANNOT;
     lock_table(f);
     while (i < n) {
         const struct batch rest = {

@@ -17,7 +17,9 @@
 struct filter_table {
     struct bucket_table t;
     uint32_t segments;
-    uint32_t locked;   /* by a writer, if concurrent          */
+    uint32_t locked;   /* by a thread, if concurrent          */
+    uint32_t times;    /* that this thread has locked it      */
+    const void *by;    /* the thread                          */
     uint64_t capacity; /* of all segments                     */
 };
 
@@ -42,8 +44,11 @@ uint32_t count_in_segments(const calyx_filter *f, uint64_t hash);
 /* The members of a description that need the bits. */
 void describe_segments(const calyx_filter *f, calyx_info *info);
 
-/* Around what reads all of a table that other threads may be adding to. */
+/* Around what reads all of a table that other threads may be adding to. The
+ * function that gets its bytes may call such a function again; it cannot change
+ * the filter. */
 void lock_table(const calyx_filter *f);
 void unlock_table(const calyx_filter *f);
+bool is_table_locked_here(const calyx_filter *f);
 
 #endif

@@ -223,7 +223,7 @@ NO_CANARY calyx_status calyx_add_u64(calyx_filter *f, uint64_t number,
 }
 
 calyx_status calyx_remove_hash(calyx_filter *f, uint64_t hash, bool *found) {
-    if (!is_counting(f)) return CALYX_CANNOT;
+    if (!is_counting(f) || is_table_locked_here(f)) return CALYX_CANNOT;
     if (f->read_only) return CALYX_READ_ONLY;
     const enum removal became = remove_hash(f, hash);
     if (found) *found = became != KEY_ABSENT;

@@ -100,10 +100,40 @@ static void writers_take_turns_and_lose_nothing(void **state) {
     calyx_free(s.f);
 }
 
+/* The function that gets the bytes has the table for itself. */
+static bool put_and_change(void *context, const void *bytes, size_t size) {
+    calyx_filter *const f = context;
+    const uint64_t key = 12345678;
+    bool found = true;
+    calyx_info info;
+    (void)bytes, (void)size;
+    assert_int_equal(calyx_add_u64(f, key, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_add_many_u64(f, &key, 1, NULL, NULL), CALYX_CANNOT);
+    assert_int_equal(calyx_remove_u64(f, 1, &found), CALYX_CANNOT);
+    assert_int_equal(calyx_remove_many_u64(f, &key, 1, NULL, NULL),
+                     CALYX_CANNOT);
+    assert_true(calyx_has_u64(f, 1));
+    calyx_describe(f, &info);
+    assert_int_equal(info.items, 1000);
+    return true;
+}
+
+static void a_table_cannot_change_while_its_own_thread_writes_it(void **state) {
+    (void)state;
+    calyx_filter *f = make_filter((calyx_options){
+        .kind = "bucket", .capacity = 100, .growth = 2, .concurrent = true});
+    add_numbers(f, 0, 1000);
+    assert_ok(calyx_write(f, put_and_change, f, NULL));
+    add_numbers(f, 1000, 1100);
+    assert_has_numbers(f, 0, 1100);
+    calyx_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_miss_no_key_while_the_table_grows),
         cmocka_unit_test(writers_take_turns_and_lose_nothing),
+        cmocka_unit_test(a_table_cannot_change_while_its_own_thread_writes_it),
     };
     return RUN_TESTS(tests);
 }
