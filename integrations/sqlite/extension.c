@@ -359,7 +359,7 @@ static const char info_query[] =
     " 'rate', ?5, 'rate_promised', ?6, 'bytes', ?7, 'bits', ?8, 'fill', ?9,"
     " 'probes', ?10, 'parts', ?11, 'growth', ?12,"
     " 'strict', json(iif(?13, 'true', 'false')), 'hash', ?14,"
-    " 'seed', json(printf('%llu', ?15)), 'comment', ?16)";
+    " 'seed', json(printf('%llu', ?15)), 'allowed', ?17, 'comment', ?16)";
 
 static int bind_info(sqlite3_stmt *query, const calyx_filter *filter) {
     calyx_info info;
@@ -371,7 +371,8 @@ static int bind_info(sqlite3_stmt *query, const calyx_filter *filter) {
                                          {10, info.probes},
                                          {11, info.parts},
                                          {13, info.strict},
-                                         {15, (sqlite3_int64)info.seed}};
+                                         {15, (sqlite3_int64)info.seed},
+                                         {17, (sqlite3_int64)info.allowed}};
     const struct {
         int at;
         double is;
