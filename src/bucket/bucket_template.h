@@ -308,11 +308,12 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
     bool *const to = found ? found : answers;
     const struct batch_form fixed = {.width = WIDTH_FIXED};
     const struct batch_form grown = {WIDTH_GROWING, UINT32_MAX, false};
-    const struct batch_form form = {t->width, varies_now(t), false};
+    /* The stage of a shared table is not for plain reads. */
     if (t->shared || is_mixed(t)) {
         has_each(t, batch, to, scan, find);
         return count_true(to, batch.n);
     }
+    const struct batch_form form = {t->width, varies_now(t), false};
     if (form.width == grown.width && form.varies)
         return has_batch_unshared(t, batch, to, grown, scan, find, prepare);
     if (form.width == fixed.width && !form.varies)
