@@ -436,10 +436,11 @@ CALYX_API const char *calyx_property(const calyx_filter *f, const char *name);
  *   Emptying   calyx_clear and calyx_new_like keep the list.
  *   Threads    may look up and, if the filter is concurrent, add, beside each
  *              other. Changing the list itself wants the filter alone; to
- * change it under readers, swap in a copy (calyx_live). Files      A file with
- * a list is not opened with CALYX_WRITE: the list could not change with it
- * (CALYX_CANNOT). Filters in place refuse changes of it (CALYX_READ_ONLY).
- * Versions before the list say that such a file is too new.
+ *              change it under readers, swap in a copy (calyx_live).
+ *   Files      A file with a list is not opened with CALYX_WRITE: the list
+ *              could not change with it (CALYX_CANNOT). Filters in place refuse
+ *              changes of it (CALYX_READ_ONLY). Versions before the list say
+ *              that such a file is too new.
  *
  * A lookup that returns no costs nothing more, one that is found looks into a
  * hash table. The keys, and 4 bytes for each, have at most CALYX_ALLOW_MOST
