@@ -251,16 +251,17 @@ static calyx_status disallow(struct filter *f, const calyx_key *item,
 static calyx_status allow(struct filter *f, const calyx_key *item, bool *done,
                           calyx_error *why) {
     struct time_window *const w = f->window;
+    bool put[MOST_GENERATIONS + 1] = {false};
     calyx_status status = CALYX_OK;
-    bool ignored;
     *done = false;
     for (uint32_t i = 0; i < w->panes && status == CALYX_OK; i++) {
-        bool here = false;
-        status = native_layout.allow(&w->pane[i], item, &here, why);
-        *done |= here;
+        status = native_layout.allow(&w->pane[i], item, &put[i], why);
+        *done |= put[i];
     }
     if (status == CALYX_OK) return CALYX_OK;
-    disallow(f, item, &ignored, NULL); /* not on some lists only */
+    /* As before: what fails is not replicated. */
+    for (uint32_t i = 0; i < w->panes; i++)
+        if (put[i]) native_layout.disallow(&w->pane[i], item, &put[i], NULL);
     *done = false;
     return status;
 }

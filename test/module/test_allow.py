@@ -70,6 +70,20 @@ def test_a_window_remembers_which_generation_lacks_an_item(r):
     assert r("BF.EXISTS", "k", wrong[0]) == 0
 
 
+def test_a_window_keeps_its_lists_if_one_of_them_is_full(r):
+    items = [letter * 80000 for letter in "abc"]
+    r("BF.RESERVE", "k", 0.01, 100, "WINDOW", 10**6, "GENERATIONS", 2)
+    assert r("BF.ALLOW", "k", *items) == [1, 1, 1]
+    for item in items:  # leaves the list of one generation each
+        assert r("BF.ADD", "k", item) == 1
+        r("BF.ROTATE", "k")
+    assert r("BF.ALLOW", "k", "d" * 90000) == [1]
+    before = dump(r, "k")
+    for item in items:
+        assert isinstance(r("BF.ALLOW", "k", item)[-1], Error)
+        assert dump(r, "k") == before
+
+
 def test_an_allowed_item_is_not_deleted(r):
     wrong = crowd(r, "k", "COUNTING")
     r("BF.ALLOW", "k", *wrong)
