@@ -34,6 +34,8 @@ export interface Info {
   fill: number;
   /** Number of keys, estimated from the fill. */
   distinct: number;
+  /** Keys on its allow list: known not to be in it. */
+  allowed: number;
 }
 
 export interface Plan {

@@ -272,6 +272,8 @@ static void end_writer(struct scatter *s, struct scatter_writer *w) {
                   &(struct hash_piece){.records = w->next[i] - count,
                                        .count = count});
     }
+    free(w->next);
+    free(w->lines);
     free(w);
 }
 
