@@ -31,7 +31,8 @@ static struct candidate *add_candidate(struct text_block *block, uint64_t hash,
         .hash = hash, .number = number & INT64_MAX, .key = *key};
     if (line) c->line = *line;
     if (is_in_text(block, key->data)) return c;
-    if (key->size > block->key_room - block->key_size) {
+    /* an empty key has a place, too */
+    if (key->size >= block->key_room - block->key_size) {
         block->key_room = 2 * block->key_room + key->size + 4096;
         block->key_bytes = resize_memory(block->key_bytes, block->key_room);
     }
