@@ -13,11 +13,12 @@ setup() {
 # Start 'calyx add --new FILTER', which then holds the lock, until finish.
 hold() {
     mkfifo lines
+    rm -f fresh # of an earlier one
     "$CALYX" add --new "$1" <lines >fresh 2>held 3>&- 5>&- &
     holder=$!
     exec 5>lines
     echo held-first >&5
-    until_true grep -qx held-first fresh
+    until_true grep -qsx held-first fresh
 }
 
 # The status that it ended with.
