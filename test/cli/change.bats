@@ -41,6 +41,7 @@ setup() {
 
 @test "a stream that is ended by a signal leaves a sound, sealed file" {
     for signal in INT TERM HUP; do
+        rm -f fresh
         mkfifo lines
         # a shell's job in the background ignores SIGINT, and so does what it
         # starts; env undoes that
@@ -84,6 +85,7 @@ setup() {
 @test "one process at a time changes a filter" {
     "$CALYX" build -n 1000 --kind counting -o counts.calyx /dev/null
     for filter in flowers.calyx counts.calyx; do
+        rm -f fresh
         mkfifo lines
         "$CALYX" add $filter --new <lines >fresh 3>&- 5>&- &
         exec 5>lines

@@ -9,6 +9,7 @@ setup() {
 # killed FILTER FROM TO: add the numbers from FROM to TO, and die by SIGKILL. What
 # is printed at most once was added before.
 killed() {
+    rm -f fresh
     mkfifo lines
     "$CALYX" add --new --at-most-once $1 <lines >fresh 2>/dev/null 3>&- 5>&- &
     local pid=$!
