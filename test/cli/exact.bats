@@ -407,6 +407,9 @@ PYTHON
     says "temporary      7"
     run_calyx dedup --dry-run --assume 1000 first
     says "input          about 1 000 lines, 64.0 kB"
+    run_calyx dedup --dry-run --assume 1000 </dev/null
+    is_status 2
+    complains "option --assume is about files: name one"
     run_calyx dedup --assume 1000 first
     is_status 2
     complains "option --assume goes with --dry-run only"

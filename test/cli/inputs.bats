@@ -345,6 +345,10 @@ goes_on() {
     run_calyx dedup --files0-from none <<<x
     is_status 2
     complains "none: names of files are wanted, found none"
+    printf 'a\nb\n' >lines
+    run_calyx dedup --files0-from lines
+    is_status 2
+    complains "lines: names that end in a byte 0 are wanted"
     printf 'a\0\0b\0' >gap
     run_calyx dedup --files0-from gap
     is_status 2

@@ -322,6 +322,8 @@ static void print_space(uint64_t likely) {
 
 void print_plan(const struct rule *rule, const struct engine_plan *p) {
     char text[TEXT_SIZE], more[TEXT_SIZE];
+    if (assumes_lines() && !p->known)
+        fail("option --assume is about files: name one, which need not exist");
     printf("memory         %s\n", size_text(budget(), text));
     if (!p->known) {
         printf("input          a pipe, of unknown size\n"
