@@ -4,10 +4,18 @@
  *
  * The road of calyx_add_many, for the kind "line" on AVX2:
  *
- *     add_keys          batch.c
- *       fill_window       hashes the next keys: hash/hash.c, hash/xxh3.h
- *       add_some          claims room: single.h
- *         add_batch         kind/line_avx2.c, its loop line_batch_template.h
+ *     add_keys                     here
+ *       fill_window                here: hash the next keys
+ *         xxh3_many                hash/hash.c
+ *           xxh3_of_bytes          hash/xxh3.h
+ *       add_some                   here
+ *         claim_room               single.h
+ *         line_add_batch           kind/line_avx2.c
+ *           process_batch          kind/line_batch_template.h: the loop
+ *             line_of              where a key's line is: line.h, base/bits.h
+ *             add_8                kind/line_avx2.c: the bits of 8 keys
+ *             convert_hits         kind/line_batch_template.h: which were new
+ *         count_items              single.h
  */
 #include <string.h>
 

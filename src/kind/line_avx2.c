@@ -6,10 +6,11 @@
 #if ON_X86
 
 #include "kind/counting.h"
-#include "kind/line_batch.h"
 
 #define TARGET              AVX2
 #define LINE_VECTOR_BATCHES 1
+
+#include "kind/line_batch_template.h"
 
 /* ---- The vocabulary (line_vector_template.h) ----------------------------- */
 
@@ -227,7 +228,23 @@ AVX2 ALWAYS_INLINE __m256i all_hit(__m256i hit_masks) {
     return _mm256_cmpeq_epi8(_mm256_and_si256(by_twos, own), own);
 }
 
-#include "kind/line_batch_template.h"
+AVX2 ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
+                                  struct line_choice choice) {
+    return in_line(line, hash, choice);
+}
+
+AVX2 static size_t line_has_batch(const uint8_t *body,
+                                  const struct shape *shape, struct batch batch,
+                                  bool *found) {
+    const struct batch_steps steps = {in_line_1, has_8, all_hit};
+    return process_batch(body, shape, batch, found, true, false, steps);
+}
+
+AVX2 static size_t line_add_batch(uint8_t *body, const struct shape *shape,
+                                  struct batch batch, bool *fresh) {
+    const struct batch_steps steps = {add_to_line, add_8, all_hit};
+    return process_batch(body, shape, batch, fresh, false, true, steps);
+}
 
 /* ---- Four keys in many parts --------------------------------------------- */
 

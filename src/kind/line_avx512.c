@@ -3,11 +3,12 @@
 #if ON_X86
 
 #include "kind/counting.h"
-#include "kind/line_batch.h"
 
 #define TARGET \
     __attribute__((target("avx512f,avx512vl,bmi2"), no_sanitize("thread")))
 #define LINE_VECTOR_BATCHES 1
+
+#include "kind/line_batch_template.h"
 
 /* ---- The vocabulary (line_vector_template.h) ----------------------------- */
 
@@ -151,7 +152,23 @@ TARGET ALWAYS_INLINE __m256i all_hit(__m256i hit_masks) {
     return _mm256_cmpeq_epi8(hit_masks, _mm256_set1_epi8(-1));
 }
 
-#include "kind/line_batch_template.h"
+TARGET ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
+                                    struct line_choice choice) {
+    return in_line(line, hash, choice);
+}
+
+TARGET static size_t line_has_batch(const uint8_t *body,
+                                    const struct shape *shape,
+                                    struct batch batch, bool *found) {
+    const struct batch_steps steps = {in_line_1, has_8, all_hit};
+    return process_batch(body, shape, batch, found, true, false, steps);
+}
+
+TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
+                                    struct batch batch, bool *fresh) {
+    const struct batch_steps steps = {add_to_line, add_8, all_hit};
+    return process_batch(body, shape, batch, fresh, false, true, steps);
+}
 
 #include "kind/counting_template.h"
 

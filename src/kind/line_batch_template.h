@@ -1,9 +1,11 @@
 /*
  * Template: batches of the line kind with vectors of x86, unrolled by 8.
- * Included once a level, after line_template.h, and after the level defined
+ * Included once a level, after the level defined TARGET, the attribute that
+ * enables its instructions. The level passes process_batch, below, its steps:
  *
- *     has_8, add_8     process 8 keys and store their hit masks, 8 bytes
- *     all_hit          hit masks of 32 keys to 0xFF (every bit was set) or 0
+ *     process_1     one key, for the last few of a batch
+ *     process_8     8 keys; stores their hit masks, 8 bytes
+ *     all_hit       hit masks of 32 keys to 0xFF (every bit was set) or 0
  *
  * The format of the hit masks is the level's own, whatever is cheapest to
  * store; they become booleans after the loop. A set bit always means a hit.
@@ -13,6 +15,29 @@
  * set a second bit in a column and for others, for filters within the caches
  * and beyond, and for hashes or numbers.
  */
+#include <string.h>
+
+#include "hash/xxh3_avx2.h"
+#include "kind/avx2.h"
+#include "kind/line.h"
+
+/* ---- Lines, and which of them to prefetch -------------------------------- */
+
+ALWAYS_INLINE uint8_t *line_of(const struct part_view *part, uint64_t hash) {
+    return (uint8_t *)part->body + line_offset(hash, &part->shape);
+}
+
+/* Eight hashes to prefetch into L2, and eight into L1, if wanted. */
+struct prefetch_8 {
+    bool into_l2, into_l1;
+    const uint64_t *far, *near;
+};
+
+ALWAYS_INLINE void prefetch_at(const struct part_view *part,
+                               struct prefetch_8 ahead, size_t i) {
+    if (ahead.into_l2) prefetch_l2(line_of(part, ahead.far[i]));
+    if (ahead.into_l1) prefetch_l1(line_of(part, ahead.near[i]));
+}
 
 /* ---- Numbers, hashed on the way ------------------------------------------ */
 
@@ -99,12 +124,12 @@ TARGET ALWAYS_INLINE size_t convert_hits(const uint8_t *hit_masks, size_t n,
     return total;
 }
 
-TARGET ALWAYS_INLINE size_t process_batch(const uint8_t *body,
-                                          const struct shape *shape,
-                                          struct batch batch, bool *answers,
-                                          struct line_choice choice,
-                                          struct batch_variant variant,
-                                          struct batch_steps steps) {
+TARGET ALWAYS_INLINE size_t process_variant(const uint8_t *body,
+                                            const struct shape *shape,
+                                            struct batch batch, bool *answers,
+                                            struct line_choice choice,
+                                            struct batch_variant variant,
+                                            struct batch_steps steps) {
     const struct part_view part = {body, *shape};
     const size_t prologue = prologue_length(&batch);
     const size_t steady = steady_length(&batch);
@@ -142,13 +167,13 @@ TARGET ALWAYS_INLINE size_t process_batch(const uint8_t *body,
  * 10 %. */
 enum { BEYOND_L3 = (32 << 20) / LINE_BYTES };
 
-/* Choose the variant. Assigning `twice` its known value lets the compiler
- * specialise the call below. */
-TARGET ALWAYS_INLINE size_t choose_variant(const uint8_t *body,
-                                           const struct shape *shape,
-                                           struct batch batch, bool *answers,
-                                           bool takes_numbers, bool fresh,
-                                           struct batch_steps steps) {
+/* What line_has_batch and line_add_batch do. Assigning `twice` its known value
+ * lets the compiler specialise the call below. */
+TARGET ALWAYS_INLINE size_t process_batch(const uint8_t *body,
+                                          const struct shape *shape,
+                                          struct batch batch, bool *answers,
+                                          bool takes_numbers, bool fresh,
+                                          struct batch_steps steps) {
     const struct batch_variant numbers = {true, true, fresh};
     const struct batch_variant far = {false, true, fresh};
     const struct batch_variant close = {false, false, fresh};
@@ -156,35 +181,15 @@ TARGET ALWAYS_INLINE size_t choose_variant(const uint8_t *body,
     if (choice.twice) {
         choice.twice = true;
         if (takes_numbers && batch.numbers)
-            return process_batch(body, shape, batch, answers, choice, numbers,
-                                 steps);
-        return process_batch(body, shape, batch, answers, choice, far, steps);
+            return process_variant(body, shape, batch, answers, choice, numbers,
+                                   steps);
+        return process_variant(body, shape, batch, answers, choice, far, steps);
     }
     choice.twice = false;
     if (takes_numbers && batch.numbers)
-        return process_batch(body, shape, batch, answers, choice, numbers,
-                             steps);
+        return process_variant(body, shape, batch, answers, choice, numbers,
+                               steps);
     if (shape->blocks >= BEYOND_L3)
-        return process_batch(body, shape, batch, answers, choice, far, steps);
-    return process_batch(body, shape, batch, answers, choice, close, steps);
-}
-
-/* ---- The functions of the kernel ----------------------------------------- */
-
-TARGET ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
-                                    struct line_choice choice) {
-    return in_line(line, hash, choice);
-}
-
-TARGET static size_t line_has_batch(const uint8_t *body,
-                                    const struct shape *shape,
-                                    struct batch batch, bool *found) {
-    const struct batch_steps steps = {in_line_1, has_8, all_hit};
-    return choose_variant(body, shape, batch, found, true, false, steps);
-}
-
-TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
-                                    struct batch batch, bool *fresh) {
-    const struct batch_steps steps = {add_to_line, add_8, all_hit};
-    return choose_variant(body, shape, batch, fresh, false, true, steps);
+        return process_variant(body, shape, batch, answers, choice, far, steps);
+    return process_variant(body, shape, batch, answers, choice, close, steps);
 }

@@ -7,8 +7,8 @@
  *     in_line                is this key in this line?
  *     add_to_line            add it; returns whether any bit was missing
  *     add_to_line_atomic     the same while other threads add to the line
- *     LINE_VECTOR_BATCHES    1 if line_batch_template.h follows, whose batches
- *                            of line replace those here
+ *     LINE_VECTOR_BATCHES    1 if the level has batches of line of its own, by
+ *                            line_batch_template.h
  *
  * All three functions take (line, hash, choice), with the hash by address.
  * `_atomic` functions are for line2 filters that many threads add to. Those of
