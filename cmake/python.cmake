@@ -15,7 +15,8 @@ if(NOT CALYX_PYTHON OR NOT EXISTS ${PYTHON_INCLUDE}/Python.h)
     return()
 endif()
 
-add_library(calyx_python MODULE python/calyx/_calyx.c)
+file(GLOB python_sources CONFIGURE_DEPENDS python/calyx/*.c)
+add_library(calyx_python MODULE ${python_sources})
 target_include_directories(calyx_python SYSTEM PRIVATE ${PYTHON_INCLUDE})
 target_link_libraries(calyx_python PRIVATE calyx_static Threads::Threads)
 set_target_properties(calyx_python PROPERTIES

@@ -21,6 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 MODULE = "calyx/_calyx.abi3.so"
+SOURCES = sorted((HERE / "calyx").glob("*.[ch]"))
 PACKAGE = ["calyx/__init__.py", "calyx/__init__.pyi", "calyx/py.typed"]
 
 
@@ -47,7 +48,8 @@ def compile_module(folder, to):
                "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden",
                *os.environ.get("CFLAGS", "").split(),
                "-I", folder, "-I", sysconfig.get_path("include"),
-               HERE / "calyx" / "_calyx.c", Path(folder) / "calyx" / "calyx.c",
+               *(file for file in SOURCES if file.suffix == ".c"),
+               Path(folder) / "calyx" / "calyx.c",
                "-o", to, "-lm", "-pthread",
                *os.environ.get("LDFLAGS", "").split()]
     if sys.platform == "darwin":
@@ -98,7 +100,8 @@ def build_sdist(sdist_directory, config_settings=None):
         path = Path(sdist_directory) / f"{name}.tar.gz"
         with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
             for file in ["pyproject.toml", "backend.py", "README.md",
-                         "calyx/_calyx.c", *PACKAGE]:
+                         *(f"calyx/{file.name}" for file in SOURCES),
+                         *PACKAGE]:
                 archive.add(HERE / file, f"{name}/{file}")
             for file in ("calyx.c", "calyx.h"):
                 archive.add(source / file, f"{name}/library/{file}")

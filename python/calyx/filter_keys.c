@@ -1,0 +1,134 @@
+/* The methods of calyx.Filter that add, look up and remove keys. */
+#include "binding.h"
+
+/* ---- One key ------------------------------------------------------------- */
+
+int Filter_contains(PyObject *object, PyObject *key) {
+    FilterObject *const self = (FilterObject *)object;
+    struct one_key k;
+    if (!key_of(key, &k)) return -1;
+    int found = -1;
+    if (lock_filter(self, SHARED)) {
+        found = calyx_has(self->filter, k.key.data, k.key.size);
+        unlock_filter(self);
+    }
+    release_key(&k);
+    return found;
+}
+
+typedef calyx_status change_one(calyx_filter *f, const void *key, size_t size,
+                                bool *changed);
+
+static PyObject *change(FilterObject *self, PyObject *key, enum sharing how,
+                        change_one *call) {
+    struct one_key k;
+    if (!key_of(key, &k)) return NULL;
+    PyObject *answer = NULL;
+    if (lock_filter(self, how)) {
+        bool changed = false;
+        const calyx_status status =
+            call(self->filter, k.key.data, k.key.size, &changed);
+        unlock_filter(self);
+        answer = status == CALYX_OK ? PyBool_FromLong(changed)
+                                    : raise_status(status);
+    }
+    release_key(&k);
+    return answer;
+}
+
+PyObject *Filter_add(PyObject *object, PyObject *key) {
+    FilterObject *const self = (FilterObject *)object;
+    return change(self, key, lock_to_add(self), calyx_add);
+}
+
+PyObject *Filter_remove(PyObject *object, PyObject *key) {
+    return change((FilterObject *)object, key, ALONE, calyx_remove);
+}
+
+PyObject *Filter_count(PyObject *object, PyObject *key) {
+    FilterObject *const self = (FilterObject *)object;
+    struct one_key k;
+    if (!key_of(key, &k)) return NULL;
+    PyObject *answer = NULL;
+    if (lock_filter(self, SHARED)) {
+        answer = PyLong_FromUnsignedLong(
+            calyx_count(self->filter, k.key.data, k.key.size));
+        unlock_filter(self);
+    }
+    release_key(&k);
+    return answer;
+}
+
+/* ---- Many keys ----------------------------------------------------------- */
+
+/* The two calls of the library for keys and for numbers, and the lock that
+ * they need. */
+struct many {
+    FilterObject *self;
+    enum sharing how;
+    calyx_status (*keys)(calyx_filter *f, const calyx_key *keys, size_t n,
+                         bool *results, size_t *done);
+    calyx_status (*numbers)(calyx_filter *f, const uint64_t *numbers, size_t n,
+                            bool *results, size_t *done);
+};
+
+static calyx_status act_on_keys(void *of, const calyx_key *keys, size_t n,
+                                bool *results, calyx_error *why) {
+    const struct many *const many = of;
+    FilterObject *const self = many->self;
+    wait_for_filter(self, many->how);
+    const calyx_status status =
+        self->filter ? many->keys(self->filter, keys, n, results, NULL)
+                     : CALYX_OK;
+    return end_call(self, status, why);
+}
+
+static calyx_status act_on_numbers(void *of, const uint64_t *numbers, size_t n,
+                                   bool *results, calyx_error *why) {
+    const struct many *const many = of;
+    FilterObject *const self = many->self;
+    wait_for_filter(self, many->how);
+    const calyx_status status =
+        self->filter ? many->numbers(self->filter, numbers, n, results, NULL)
+                     : CALYX_OK;
+    return end_call(self, status, why);
+}
+
+static PyObject *run_many(struct many many, PyObject *keys,
+                          PyObject *(*result)(const struct results *)) {
+    return run_action((struct action){act_on_keys, act_on_numbers, &many}, keys,
+                      result);
+}
+
+PyObject *Filter_add_many(PyObject *object, PyObject *keys) {
+    FilterObject *const self = (FilterObject *)object;
+    return run_many((struct many){self, lock_to_add(self), calyx_add_many,
+                                  calyx_add_many_u64},
+                    keys, count_results);
+}
+
+PyObject *Filter_remove_many(PyObject *object, PyObject *keys) {
+    return run_many((struct many){(FilterObject *)object, ALONE,
+                                  calyx_remove_many, calyx_remove_many_u64},
+                    keys, count_results);
+}
+
+static calyx_status has_keys(calyx_filter *f, const calyx_key *keys, size_t n,
+                             bool *found, size_t *unused) {
+    (void)unused;
+    calyx_has_many(f, keys, n, found);
+    return CALYX_OK;
+}
+
+static calyx_status has_numbers(calyx_filter *f, const uint64_t *numbers,
+                                size_t n, bool *found, size_t *unused) {
+    (void)unused;
+    calyx_has_many_u64(f, numbers, n, found);
+    return CALYX_OK;
+}
+
+PyObject *Filter_has_many(PyObject *object, PyObject *keys) {
+    return run_many(
+        (struct many){(FilterObject *)object, SHARED, has_keys, has_numbers},
+        keys, view_results);
+}

@@ -1,0 +1,378 @@
+/* calyx.Filter: the type, its lock, and its methods for the whole filter. */
+#include "binding.h"
+
+PyTypeObject *filter_type;
+
+/* ---- The object ---------------------------------------------------------- */
+
+PyObject *wrap_filter(PyTypeObject *type, calyx_filter *filter) {
+    FilterObject *const self = (FilterObject *)PyType_GenericAlloc(type, 0);
+    if (!self) {
+        calyx_free(filter);
+        return NULL;
+    }
+    calyx_info info;
+    calyx_info_of(filter, &info);
+    self->shares_adding = info.concurrent;
+    self->filter = filter;
+    pthread_rwlock_init(&self->lock, NULL);
+    return (PyObject *)self;
+}
+
+static PyObject *Filter_new(PyTypeObject *type, PyObject *positional,
+                            PyObject *named) {
+    struct wanted w;
+    if (!read_options(positional, named, "Filter", &w, NULL)) return NULL;
+    calyx_filter *filter;
+    calyx_error why;
+    PyThreadState *const gil = PyEval_SaveThread();
+    const calyx_status status = calyx_new(&w.options, &filter, &why);
+    PyEval_RestoreThread(gil);
+    return status == CALYX_OK ? wrap_filter(type, filter) : raise_error(&why);
+}
+
+static void Filter_dealloc(PyObject *object) {
+    FilterObject *const self = (FilterObject *)object;
+    PyTypeObject *const type = Py_TYPE(object);
+    if (self->filter) { /* a mapped writer seals its file here */
+        PyThreadState *const gil = PyEval_SaveThread();
+        calyx_free(self->filter);
+        PyEval_RestoreThread(gil);
+    }
+    pthread_rwlock_destroy(&self->lock);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* ---- Its lock ------------------------------------------------------------ */
+
+void wait_for_filter(FilterObject *self, enum sharing how) {
+    if (how == SHARED)
+        pthread_rwlock_rdlock(&self->lock);
+    else
+        pthread_rwlock_wrlock(&self->lock);
+}
+
+void unlock_filter(FilterObject *self) {
+    pthread_rwlock_unlock(&self->lock);
+}
+
+bool lock_filter(FilterObject *self, enum sharing how) {
+    const int busy = how == SHARED ? pthread_rwlock_tryrdlock(&self->lock)
+                                   : pthread_rwlock_trywrlock(&self->lock);
+    if (busy) {
+        PyThreadState *const gil = PyEval_SaveThread();
+        wait_for_filter(self, how);
+        PyEval_RestoreThread(gil);
+    }
+    if (self->filter) return true;
+    unlock_filter(self);
+    PyErr_SetString(PyExc_ValueError, "the filter is closed");
+    return false;
+}
+
+enum sharing lock_to_add(const FilterObject *self) {
+    return self->shares_adding ? SHARED : ALONE;
+}
+
+static calyx_status explain(const FilterObject *self, calyx_status status,
+                            calyx_error *why) {
+    if (!self->filter) {
+        why->status = CALYX_BAD_ARGUMENT;
+        strcpy(why->text, "the filter is closed");
+        return why->status;
+    }
+    if (status != CALYX_OK) {
+        why->status = status;
+        strncpy(why->text, calyx_status_text(status), sizeof why->text - 1);
+    }
+    return status;
+}
+
+calyx_status end_call(FilterObject *self, calyx_status status,
+                      calyx_error *why) {
+    const calyx_status result = explain(self, status, why);
+    unlock_filter(self);
+    return result;
+}
+
+bool call_filter(PyObject *object, enum sharing how, filter_call *call,
+                 void *with) {
+    FilterObject *const self = (FilterObject *)object;
+    if (!lock_filter(self, how)) return false;
+    calyx_error why;
+    PyThreadState *const gil = PyEval_SaveThread();
+    const calyx_status status = call(self->filter, with, &why);
+    unlock_filter(self);
+    PyEval_RestoreThread(gil);
+    if (status != CALYX_OK) raise_error(&why);
+    return status == CALYX_OK;
+}
+
+/* ---- What it is ---------------------------------------------------------- */
+
+static calyx_status describe(calyx_filter *f, void *info, calyx_error *why) {
+    (void)why;
+    calyx_describe(f, info);
+    return CALYX_OK;
+}
+
+static PyObject *Filter_info(PyObject *object, void *unused) {
+    (void)unused;
+    calyx_info info;
+    if (!call_filter(object, SHARED, describe, &info)) return NULL;
+    return info_object(&info);
+}
+
+static bool short_info(FilterObject *self, calyx_info *info) {
+    if (!lock_filter(self, SHARED)) return false;
+    calyx_info_of(self->filter, info);
+    unlock_filter(self);
+    return true;
+}
+
+static Py_ssize_t Filter_length(PyObject *self) {
+    calyx_info info;
+    if (!short_info((FilterObject *)self, &info)) return -1;
+    return (Py_ssize_t)info.items;
+}
+
+/* A filter is true even when it is empty: `if f:` asks whether there is one. */
+static int Filter_bool(PyObject *self) {
+    (void)self;
+    return 1;
+}
+
+static PyObject *Filter_repr(PyObject *object) {
+    FilterObject *const self = (FilterObject *)object;
+    calyx_info info;
+    if (!short_info(self, &info)) {
+        PyErr_Clear();
+        return PyUnicode_FromString("<calyx.Filter, closed>");
+    }
+    PyObject *const rate = PyFloat_FromDouble(info.fpr);
+    if (!rate) return NULL;
+    PyObject *const text = PyUnicode_FromFormat(
+        "<calyx.Filter of kind %s: %llu of %llu keys at %R, %llu bytes>",
+        info.kind, (unsigned long long)info.items,
+        (unsigned long long)info.capacity, rate,
+        (unsigned long long)info.bytes);
+    Py_DECREF(rate);
+    return text;
+}
+
+static PyObject *Filter_comment(PyObject *object, void *unused) {
+    (void)unused;
+    FilterObject *const self = (FilterObject *)object;
+    if (!lock_filter(self, SHARED)) return NULL;
+    PyObject *const text = PyUnicode_FromString(calyx_comment(self->filter));
+    unlock_filter(self);
+    return text;
+}
+
+static int Filter_set_comment(PyObject *object, PyObject *value, void *unused) {
+    (void)unused;
+    FilterObject *const self = (FilterObject *)object;
+    Py_ssize_t size = 0;
+    const char *const text = value ? PyUnicode_AsUTF8AndSize(value, &size) : "";
+    if (!text) return -1;
+    if (strlen(text) != (size_t)size) {
+        PyErr_SetString(PyExc_ValueError, "a comment has no zero byte");
+        return -1;
+    }
+    if (!lock_filter(self, ALONE)) return -1;
+    const calyx_status status = calyx_set_comment(self->filter, text);
+    unlock_filter(self);
+    if (status == CALYX_OK) return 0;
+    raise_status(status);
+    return -1;
+}
+
+/* ---- Whole filters ------------------------------------------------------- */
+
+static calyx_status copy_filter(calyx_filter *f, void *out, calyx_error *why) {
+    return calyx_copy(f, out, why);
+}
+
+static PyObject *Filter_copy(PyObject *object, PyObject *unused) {
+    (void)unused;
+    calyx_filter *copy;
+    if (!call_filter(object, SHARED, copy_filter, &copy)) return NULL;
+    return wrap_filter(Py_TYPE(object), copy);
+}
+
+static calyx_status clear_filter(calyx_filter *f, void *unused,
+                                 calyx_error *why) {
+    (void)unused;
+    const calyx_status status = calyx_clear(f);
+    *why = (calyx_error){.status = status};
+    strncpy(why->text, calyx_status_text(status), sizeof why->text - 1);
+    return status;
+}
+
+static PyObject *Filter_clear(PyObject *object, PyObject *unused) {
+    (void)unused;
+    if (!call_filter(object, ALONE, clear_filter, NULL)) return NULL;
+    Py_RETURN_NONE;
+}
+
+typedef calyx_status join(calyx_filter *f, const calyx_filter *other,
+                          calyx_error *why);
+
+/* Locks are taken in the order of addresses, so that a |= b beside b |= a
+ * cannot block each other. */
+static void lock_both(FilterObject *changed, FilterObject *read) {
+    if (changed < read) {
+        wait_for_filter(changed, ALONE);
+        wait_for_filter(read, ALONE);
+    } else {
+        if (read != changed) wait_for_filter(read, ALONE);
+        wait_for_filter(changed, ALONE);
+    }
+}
+
+static PyObject *join_in_place(PyObject *left, PyObject *right, join *call) {
+    if (!PyObject_TypeCheck(right, filter_type)) Py_RETURN_NOTIMPLEMENTED;
+    FilterObject *const self = (FilterObject *)left;
+    FilterObject *const other = (FilterObject *)right;
+    calyx_error why;
+    calyx_status status = CALYX_OK;
+    PyThreadState *const gil = PyEval_SaveThread();
+    lock_both(self, other);
+    const bool open = self->filter && other->filter;
+    if (!open)
+        status = explain(self->filter ? other : self, CALYX_OK, &why);
+    else if (self != other) /* a set joined with itself is itself */
+        status = call(self->filter, other->filter, &why);
+    unlock_filter(self);
+    if (other != self) unlock_filter(other);
+    PyEval_RestoreThread(gil);
+    return status == CALYX_OK ? Py_NewRef(left) : raise_error(&why);
+}
+
+static PyObject *Filter_ior(PyObject *self, PyObject *other) {
+    return join_in_place(self, other, calyx_merge);
+}
+
+static PyObject *Filter_iand(PyObject *self, PyObject *other) {
+    return join_in_place(self, other, calyx_intersect);
+}
+
+/* ---- The type ------------------------------------------------------------ */
+
+static PyObject *Filter_enter(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyMethodDef filter_methods[] = {
+    {"add", Filter_add, METH_O,
+     "add(key)\n--\n\n"
+     "Add a key: str, bytes, or an int from 0 to 2**64 - 1. Return "
+     "whether it was\nnot in the filter: True is certain, False may "
+     "be a false positive."},
+    {"add_many", Filter_add_many, METH_O,
+     "add_many(keys)\n--\n\n"
+     "Add every key of a list, an iterable, an array of 64-bit "
+     "integers (numpy,\narray) or an Arrow array. Return how many "
+     "were not in the filter before."},
+    {"has_many", Filter_has_many, METH_O,
+     "has_many(keys)\n--\n\n"
+     "Look up every key. Return a memoryview of bools, in their "
+     "order: index it,\nmake a list of it, or give it to "
+     "numpy.asarray, which does not copy it."},
+    {"remove", Filter_remove, METH_O,
+     "remove(key)\n--\n\n"
+     "Remove a key that was added. Return whether it was there. Only "
+     "kinds that can\n'remove'. Removing a key that was never added "
+     "may cause false negatives."},
+    {"remove_many", Filter_remove_many, METH_O,
+     "remove_many(keys)\n--\n\n"
+     "Remove every key, each of which must have been added. Return "
+     "how many were\nfound. Only kinds that can 'remove'."},
+    {"count", Filter_count, METH_O,
+     "count(key)\n--\n\n"
+     "How often a key was added, at most: 0 is certain. Kinds that "
+     "cannot 'count'\nreturn 0 or 1."},
+    {"open", (PyCFunction)(void (*)(void))Filter_open,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "open(path, *, write=False, key=None, verify='lazy')\n--\n\n"
+     "Use a file in place, without reading it: processes that open "
+     "it share one\ncopy. With write=True keys can be added, by one "
+     "process at a time; then call\nclose(), or use `with`. verify "
+     "is 'lazy' (each range before its first use),\n'whole' or "
+     "'none'."},
+    {"load", (PyCFunction)(void (*)(void))Filter_load,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "load(path, *, key=None)\n--\n\n"
+     "Read a file into memory, and compare all of it with its "
+     "checksums."},
+    {"from_bytes", (PyCFunction)(void (*)(void))Filter_from_bytes,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_bytes(data, *, key=None)\n--\n\n"
+     "A copy of the filter that to_bytes() encoded."},
+    {"to_bytes", Filter_to_bytes, METH_NOARGS,
+     "to_bytes()\n--\n\n"
+     "The bytes of a file, which from_bytes() takes."},
+    {"save", Filter_save, METH_O,
+     "save(path)\n--\n\n"
+     "Write a file, and replace an old one in one step."},
+    {"sync", Filter_sync, METH_NOARGS,
+     "sync()\n--\n\n"
+     "Of a file that is open for writing: wait until its keys are on "
+     "the disk."},
+    {"close", Filter_close, METH_NOARGS,
+     "close()\n--\n\n"
+     "Free the filter. If it is a file open for writing, raise an "
+     "error unless its\nkeys are safe on the disk."},
+    {"verify", Filter_verify, METH_NOARGS,
+     "verify()\n--\n\n"
+     "Compare every byte of a file in place with its checksum; raise "
+     "calyx.Error if\nit is damaged."},
+    {"copy", Filter_copy, METH_NOARGS,
+     "copy()\n--\n\nA separate filter with the same keys."},
+    {"clear", Filter_clear, METH_NOARGS, "clear()\n--\n\nRemove all keys."},
+    {"__enter__", Filter_enter, METH_NOARGS, NULL},
+    {"__exit__", Filter_exit, METH_VARARGS, NULL},
+    {"__reduce__", Filter_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef filter_properties[] = {
+    {"info", Filter_info, NULL, "What the filter is: a calyx.Info.", NULL},
+    {"comment", Filter_comment, Filter_set_comment,
+     "A note of at most 1000 bytes, saved with the filter.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(
+    filter_doc,
+    "Filter(n=None, p=None, *, kind=None, bits=None, probes=None, hash=None,\n"
+    "       seed=0, key=None, growth=0, strict=False, concurrent=False)\n--\n\n"
+    "A set of n keys that says 'certainly not' or 'maybe': for a key that was\n"
+    "never added, `key in f` is true with probability p.\n\n"
+    "A key is str, bytes, or an int from 0 to 2**64 - 1. Of n, p and bits, "
+    "two\n"
+    "give the third. len(f) is the number of keys; f |= g and f &= g join\n"
+    "filters of one shape.");
+
+static PyType_Slot filter_slots[] = {
+    {Py_tp_doc, (void *)filter_doc},   {Py_tp_new, Filter_new},
+    {Py_tp_dealloc, Filter_dealloc},   {Py_tp_repr, Filter_repr},
+    {Py_tp_methods, filter_methods},   {Py_tp_getset, filter_properties},
+    {Py_sq_contains, Filter_contains}, {Py_sq_length, Filter_length},
+    {Py_nb_bool, Filter_bool},         {Py_nb_inplace_or, Filter_ior},
+    {Py_nb_inplace_and, Filter_iand},  {0, NULL},
+};
+
+static PyType_Spec filter_spec = {
+    .name = "calyx.Filter",
+    .basicsize = sizeof(FilterObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = filter_slots,
+};
+
+PyTypeObject *make_filter_type(void) {
+    return filter_type = (PyTypeObject *)PyType_FromSpec(&filter_spec);
+}
