@@ -1,25 +1,39 @@
 /* Finding the functions of the server. */
 #include "server/api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type needs none */
-#define DEFINE(type, name, parameters) type(*RM_##name) parameters;
-REQUIRED(DEFINE)
-OPTIONAL(DEFINE)
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type needs none */
+#define REQUIRED(type, name, parameters) type(*name) parameters;
+#define OPTIONAL(type, name, parameters) type(*name) parameters;
+/* NOLINTEND(bugprone-macro-parentheses) */
+#include "server/api_calls.h"
+
+static const struct {
+    const char *name; /* "RM_OpenKey" */
+    void *function;   /* its variable */
+    bool required;
+} calls[] = {
+#define REQUIRED(type, name, parameters) {#name, &name, true},
+#define OPTIONAL(type, name, parameters) {#name, &name, false},
+#include "server/api_calls.h"
+};
 
 typedef int get_api(const char *name, void *function);
 
 const char *server_find(RedisModuleCtx *ctx) {
     get_api *find;
     memcpy(&find, ctx, sizeof find);
-#define FIND_REQUIRED(type, name, parameters) \
-    if (find("RedisModule_" #name, &RM_##name) != RM_OK) return #name;
-#define FIND_OPTIONAL(type, name, parameters) \
-    if (find("RedisModule_" #name, &RM_##name) != RM_OK) RM_##name = NULL;
-    REQUIRED(FIND_REQUIRED)
-    OPTIONAL(FIND_OPTIONAL)
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const char *const name = calls[i].name + strlen("RM_");
+        char full[64];
+        snprintf(full, sizeof full, "RedisModule_%s", name);
+        if (find(full, calls[i].function) == RM_OK) continue;
+        if (calls[i].required) return name;
+        memset(calls[i].function, 0, sizeof(void (*)(void)));
+    }
     return NULL;
 }
 

@@ -5,9 +5,9 @@
  * is being loaded; so a function is a variable here, filled in by server_find.
  *
  * Names follow the documentation of the API (RM_OpenKey is RedisModule_OpenKey
- * there), which is where to read what they do. Servers from Redis 7.0 and
- * Valkey 7.2 on have all that is REQUIRED; what is OPTIONAL came later, and is
- * NULL in older ones.
+ * there), which is where to read what they do. api_calls.h lists them. Servers
+ * from Redis 7.0 and Valkey 7.2 on have all that is REQUIRED; what is OPTIONAL
+ * came later, and is NULL in older ones.
  */
 #ifndef CALYX_MODULE_API_H
 #define CALYX_MODULE_API_H
@@ -181,145 +181,9 @@ typedef struct RedisModuleCommandInfo {
     RedisModuleCommandArg *args;
 } RedisModuleCommandInfo;
 
-#define REQUIRED(F)                                                            \
-    F(int, IsModuleNameBusy, (const char *name))                               \
-    F(void, SetModuleAttribs,                                                  \
-      (RedisModuleCtx *, const char *name, int version, int api))              \
-    F(void, SetModuleOptions, (RedisModuleCtx *, int options))                 \
-    F(int, CreateCommand,                                                      \
-      (RedisModuleCtx *, const char *name, command_function *,                 \
-       const char *flags, int first_key, int last_key, int step))              \
-    F(RedisModuleCommand *, GetCommand, (RedisModuleCtx *, const char *name))  \
-    F(int, SetCommandInfo,                                                     \
-      (RedisModuleCommand *, const RedisModuleCommandInfo *))                  \
-    F(RedisModuleType *, CreateDataType,                                       \
-      (RedisModuleCtx *, const char *name, int encoding,                       \
-       RedisModuleTypeMethods *))                                              \
-    F(void, Log, (RedisModuleCtx *, const char *level, const char *, ...))     \
-    F(void, LogIOError,                                                        \
-      (RedisModuleIO *, const char *level, const char *, ...))                 \
-    /* memory */                                                               \
-    F(void *, Alloc, (size_t))                                                 \
-    F(void *, Calloc, (size_t n, size_t size))                                 \
-    F(void *, Realloc, (void *block, size_t size))                             \
-    F(void *, TryAlloc, (size_t))                                              \
-    F(size_t, MallocSize, (void *))                                            \
-    F(void, Free, (void *))                                                    \
-    /* keys and strings */                                                     \
-    F(RedisModuleKey *, OpenKey,                                               \
-      (RedisModuleCtx *, RedisModuleString *, int mode))                       \
-    F(int, SelectDb, (RedisModuleCtx *, int))                                  \
-    F(int, GetSelectedDb, (RedisModuleCtx *))                                  \
-    F(void, CloseKey, (RedisModuleKey *))                                      \
-    F(const RedisModuleString *, GetKeyNameFromModuleKey, (RedisModuleKey *))  \
-    F(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))          \
-    F(int, KeyType, (RedisModuleKey *))                                        \
-    F(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey *))                \
-    F(void *, ModuleTypeGetValue, (RedisModuleKey *))                          \
-    F(int, ModuleTypeSetValue, (RedisModuleKey *, RedisModuleType *, void *))  \
-    F(int, ModuleTypeReplaceValue,                                             \
-      (RedisModuleKey *, RedisModuleType *, void *value, void **old))          \
-    F(int, UnlinkKey, (RedisModuleKey *))                                      \
-    F(long long, GetAbsExpire, (RedisModuleKey *))                             \
-    F(int, SetAbsExpire, (RedisModuleKey *, long long milliseconds))           \
-    F(int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))         \
-    F(int, NotifyKeyspaceEvent,                                                \
-      (RedisModuleCtx *, int type, const char *event, RedisModuleString *))    \
-    F(const char *, StringPtrLen, (const RedisModuleString *, size_t *))       \
-    F(int, StringToLongLong, (const RedisModuleString *, long long *))         \
-    F(int, StringToDouble, (const RedisModuleString *, double *))              \
-    F(RedisModuleString *, CreateString,                                       \
-      (RedisModuleCtx *, const char *, size_t))                                \
-    F(RedisModuleString *, HoldString,                                         \
-      (RedisModuleCtx *, RedisModuleString *))                                 \
-    F(void, FreeString, (RedisModuleCtx *, RedisModuleString *))               \
-    F(int, StringCompare,                                                      \
-      (const RedisModuleString *, const RedisModuleString *))                  \
-    /* other commands */                                                       \
-    F(RedisModuleCallReply *, Call,                                            \
-      (RedisModuleCtx *, const char *name, const char *, ...))                 \
-    F(int, CallReplyType, (RedisModuleCallReply *))                            \
-    F(int, ReplyWithCallReply, (RedisModuleCtx *, RedisModuleCallReply *))     \
-    F(void, FreeCallReply, (RedisModuleCallReply *))                           \
-    /* replies */                                                              \
-    F(int, WrongArity, (RedisModuleCtx *))                                     \
-    F(int, ReplyWithError, (RedisModuleCtx *, const char *))                   \
-    F(int, ReplyWithSimpleString, (RedisModuleCtx *, const char *))            \
-    F(int, ReplyWithLongLong, (RedisModuleCtx *, long long))                   \
-    F(int, ReplyWithBool, (RedisModuleCtx *, int))                             \
-    F(int, ReplyWithDouble, (RedisModuleCtx *, double))                        \
-    F(int, ReplyWithNull, (RedisModuleCtx *))                                  \
-    F(int, ReplyWithArray, (RedisModuleCtx *, long))                           \
-    F(int, ReplyWithMap, (RedisModuleCtx *, long))                             \
-    F(int, ReplyWithStringBuffer, (RedisModuleCtx *, const char *, size_t))    \
-    F(RedisModuleBlockedClient *, BlockClient,                                 \
-      (RedisModuleCtx *, command_function * reply, command_function * timeout, \
-       void (*free)(RedisModuleCtx *, void *), long long milliseconds))        \
-    F(int, UnblockClient, (RedisModuleBlockedClient *, void *))                \
-    F(void *, GetBlockedClientPrivateData, (RedisModuleCtx *))                 \
-    /* replication */                                                          \
-    F(int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))     \
-    F(int, ReplicateVerbatim, (RedisModuleCtx *))                              \
-    F(int, GetContextFlags, (RedisModuleCtx *))                                \
-    F(int, AvoidReplicaTraffic, (void))                                        \
-    /* time and events */                                                      \
-    F(long long, Milliseconds, (void))                                         \
-    F(uint64_t, CreateTimer,                                                   \
-      (RedisModuleCtx *, long long milliseconds, timer_function *, void *))    \
-    F(int, SubscribeToKeyspaceEvents,                                          \
-      (RedisModuleCtx *, int types, event_function *))                         \
-    /* saving and loading */                                                   \
-    F(void, SaveUnsigned, (RedisModuleIO *, uint64_t))                         \
-    F(uint64_t, LoadUnsigned, (RedisModuleIO *))                               \
-    F(void, SaveDouble, (RedisModuleIO *, double))                             \
-    F(double, LoadDouble, (RedisModuleIO *))                                   \
-    F(void, SaveStringBuffer, (RedisModuleIO *, const char *, size_t))         \
-    F(char *, LoadStringBuffer, (RedisModuleIO *, size_t *))                   \
-    F(int, IsIOError, (RedisModuleIO *))                                       \
-    F(void, EmitAOF, (RedisModuleIO *, const char *, const char *, ...))       \
-    F(void, DigestAddStringBuffer,                                             \
-      (RedisModuleDigest *, const char *, size_t))                             \
-    F(void, DigestAddLongLong, (RedisModuleDigest *, long long))               \
-    F(void, DigestEndSequence, (RedisModuleDigest *))                          \
-    F(void *, DefragAlloc, (RedisModuleDefragCtx *, void *))                   \
-    /* configuration and statistics */                                         \
-    F(int, RegisterStringConfig,                                               \
-      (RedisModuleCtx *, const char *name, const char *value,                  \
-       unsigned int flags, get_string_config *, set_string_config *,           \
-       apply_config *, void *))                                                \
-    F(int, RegisterNumericConfig,                                              \
-      (RedisModuleCtx *, const char *name, long long value,                    \
-       unsigned int flags, long long min, long long max, get_numeric_config *, \
-       set_numeric_config *, apply_config *, void *))                          \
-    F(int, RegisterEnumConfig,                                                 \
-      (RedisModuleCtx *, const char *name, int value, unsigned int flags,      \
-       const char **names, const int *values, int n, get_choice_config *,      \
-       set_choice_config *, apply_config *, void *))                           \
-    F(int, LoadConfigs, (RedisModuleCtx *))                                    \
-    F(int, RegisterInfoFunc, (RedisModuleCtx *, info_function *))              \
-    F(int, InfoAddSection, (RedisModuleInfoCtx *, const char *))               \
-    F(int, InfoAddFieldULongLong,                                              \
-      (RedisModuleInfoCtx *, const char *, unsigned long long))                \
-    F(int, InfoAddFieldCString,                                                \
-      (RedisModuleInfoCtx *, const char *, const char *))                      \
-    F(RedisModuleServerInfoData *, GetServerInfo,                              \
-      (RedisModuleCtx *, const char *section))                                 \
-    F(void, FreeServerInfo, (RedisModuleCtx *, RedisModuleServerInfoData *))   \
-    F(unsigned long long, ServerInfoGetFieldUnsigned,                          \
-      (RedisModuleServerInfoData *, const char *, int *why))                   \
-    F(const char *, ServerInfoGetFieldC,                                       \
-      (RedisModuleServerInfoData *, const char *))                             \
-    F(int, GetServerVersion, (void))                                           \
-    F(void, GetRandomBytes, (unsigned char *, size_t))
-
-#define OPTIONAL(F)                                          \
-    F(int, AddACLCategory, (RedisModuleCtx *, const char *)) \
-    F(int, SetCommandACLCategories, (RedisModuleCommand *, const char *))
-
-#define DECLARE(type, name, parameters) extern type(*RM_##name) parameters;
-REQUIRED(DECLARE)
-OPTIONAL(DECLARE)
-#undef DECLARE
+#define REQUIRED(type, name, parameters) extern type(*name) parameters;
+#define OPTIONAL(type, name, parameters) extern type(*name) parameters;
+#include "server/api_calls.h"
 
 /* Fill in the functions above. Returns the name of one that is REQUIRED and
  * that this server does not have, or NULL if all is well. */
