@@ -210,6 +210,9 @@ struct output *output_open(const char *path, bool replace);
 void output_write(struct output *output, const void *bytes, size_t size);
 void output_close(struct output *output); /* the file appears; NULL is fine */
 
+/* Drop the next bytes: they are those that were written so far. */
+void output_skip(struct output *output, uint64_t bytes);
+
 /* Write this text first: before anything else is written, or when it is closed.
  * It is not needed before. */
 void output_begin_with(struct output *output, calyx_key (*text)(void));

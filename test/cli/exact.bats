@@ -244,6 +244,73 @@ spills() {
     /usr/bin/python3 "$BATS_TEST_DIRNAME/exact_model.py" "$CALYX" 1 $cases
 }
 
+@test "one pass: of equal lines in neighbouring blocks the first is printed" {
+    # a line is there again some thousand lines later, which is a few blocks
+    awk 'BEGIN { srand(5); for (i = 0; i < 300000; i++)
+        print "https://example.org/" int(i / 3) + int(rand() * 40000) }' >a
+    awk 'BEGIN { srand(6); for (i = 0; i < 200000; i++)
+        print "https://example.org/" int(i / 2) + int(rand() * 30000) }' >b
+    awk '!seen[$0]++' a >first
+    awk 'NR == FNR { b[$0] = 1; next } b[$0] && !seen[$0]++' b a >both
+    awk 'NR == FNR { b[$0] = 1; next } !b[$0] && !seen[$0]++' b a >rest
+    export CALYX_TEST_BUDGET=100000000
+    for threads in 1 4 8; do
+        "$CALYX" dedup -j $threads --json-stats figures a | cmp - first
+        jq -e '.passes == 1' figures
+        "$CALYX" common -j $threads a b | cmp - both
+        "$CALYX" minus -u -j $threads a b | cmp - rest
+    done
+}
+
+@test "one pass: a mark of UTF-8, empty files and a last line without its end" {
+    export CALYX_TEST_BUDGET=10000000
+    printf '\357\273\277one\ntwo\nno end' >a
+    printf 'no end\none\n\nno' >b
+    : >none
+    printf '\n' >newline
+    "$CALYX" dedup --json-stats figures a none b newline a >out
+    printf 'one\ntwo\nno end\n\nno\n' | cmp - out
+    jq -e '.passes == 1' figures
+    "$CALYX" common b a >out
+    printf 'no end\none\n' | cmp - out
+    "$CALYX" minus b newline a >out
+    printf 'no\n' | cmp - out
+    printf 'one\0two\0one' >a
+    printf 'two\0one\0' >b
+    "$CALYX" dedup -z a b | cmp - <(printf 'one\0two\0')
+}
+
+@test "one pass: many more lines than estimated are printed once, all the same" {
+    seq -f '%01000.0f' 1200 >start
+    { cat start; seq 600000; seq 1000; } >many
+    { cat start; seq 100000; } >few # and so without hashes
+    export CALYX_TEST_BUDGET=100000000
+    "$CALYX" dedup --json-stats figures many | cmp - <(cat start; seq 600000)
+    jq -e '.passes == 3' figures
+    "$CALYX" dedup --json-stats figures few | cmp - few
+    jq -e '.passes == 2' figures
+    "$CALYX" minus -u many start | cmp - <(seq 600000)
+    "$CALYX" common many many | cmp - <(cat start; seq 600000)
+    "$CALYX" dedup -o new many
+    cmp new <(cat start; seq 600000)
+}
+
+@test "one pass: a file that is cut meanwhile is trouble" {
+    seq 1000000 >a
+    mkfifo lines
+    status=0
+    CALYX_TEST_BUDGET=100000000 "$CALYX" dedup a >lines 2>err 3>&- 5>&- &
+    pid=$!
+    exec 5<lines
+    head -c 100 <&5 >/dev/null # it prints, and waits for a reader
+    truncate -s 1000 a
+    cat <&5 >/dev/null
+    exec 5<&-
+    wait $pid || status=$?
+    is_status 2
+    [[ $(<err) == *"a: "*"shrank from"* || $(<err) == *"a: "*"its bytes are gone"* ]]
+}
+
 @test "pipes are read once, and give what files give" {
     lists 20000 9000 a b
     export CALYX_TEST_BUDGET=300000

@@ -55,7 +55,8 @@ struct rule {
     /* Marks lines that are never printed, among those of files that may print.
      * Called from many threads. NULL: none. */
     void (*drop)(const calyx_key *keys, size_t n, bool *dropped);
-    bool counts; /* print tally->count before lines of the first output */
+    bool of_all_files; /* print keys that every file has */
+    bool counts;       /* print tally->count before lines of the first output */
     struct output *output, *second;
     /* If set, no line is printed or stored. Instead, of the lines that may be
      * printed and are marked, those for the first output keep their mark, if
@@ -103,10 +104,12 @@ struct engine_plan {
     struct sample sum; /* of all files */
     size_t storing;    /* readings whose new keys are stored: the first ones */
     size_t printing;   /* and those that may print: the last ones */
-    bool known;        /* no file is a pipe */
-    bool second;       /* there is a second output */
+    uint64_t stored_lines; /* of the readings whose keys are stored */
+    bool known;            /* no file is a pipe */
+    bool second;           /* there is a second output */
     enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
     const struct hash_condition *condition; /* NULL: one pass, without hashes */
+    bool one_pass; /* with a table of all lines; else with the condition */
     const struct reading *readings;
     size_t reading_count;
 };

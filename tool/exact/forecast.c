@@ -211,6 +211,8 @@ static struct forecast forecast_directly(const struct rule *rule,
 static struct forecast forecast(const struct rule *rule,
                                 const struct engine_plan *p,
                                 const struct line_counts *counts) {
+    if (p->one_pass)
+        return (struct forecast){.passes = 1, .read = counts->bytes};
     return p->condition ? forecast_on_hashes(rule, p, counts)
                         : forecast_directly(rule, p, counts);
 }
@@ -340,7 +342,8 @@ void print_plan(const struct rule *rule, const struct engine_plan *p) {
     printf("input          about %s lines, %s\n",
            count_text(likely.lines, text), size_text(likely.bytes, more));
     printf("               likely         worst\n");
-    if (p->condition) print_counts("candidates", likely.marked, worst.marked);
+    if (p->condition && !p->one_pass)
+        print_counts("candidates", likely.marked, worst.marked);
     print_counts("passes", f.passes, w.passes);
     print_sizes("read", f.read, w.read);
     print_sizes("spilled", f.spilled, w.spilled);

@@ -28,6 +28,7 @@ struct output {
     const char *name;         /* for messages           */
     struct draft_file *draft; /* NULL: written directly */
     int fd;
+    uint64_t skipped;         /* bytes that are not to be written again */
     calyx_key (*first)(void); /* text to begin with; NULL: none, or written */
     enum output_packing packing;
     uint8_t *packed;
@@ -227,7 +228,13 @@ static void begin(struct output *o) {
 
 void output_write(struct output *o, const void *bytes, size_t size) {
     begin(o);
-    pack(o, bytes, size, GO_ON);
+    const size_t skipped = size < o->skipped ? size : (size_t)o->skipped;
+    o->skipped -= skipped;
+    pack(o, (const char *)bytes + skipped, size - skipped, GO_ON);
+}
+
+void output_skip(struct output *o, uint64_t bytes) {
+    o->skipped = bytes;
 }
 
 void output_close(struct output *o) {

@@ -176,7 +176,7 @@ static void start(struct line_input *in, struct text_block *b) {
     b->size = in->carried;
     in->carried = 0;
     b->lines = b->out_size = b->stretch_size = 0;
-    b->ended = b->selected = 0;
+    b->offset = b->ended = b->selected = 0;
     b->candidate_count = b->key_size = b->gap_count = 0;
     b->error[0] = b->trouble[0] = '\0';
 }
@@ -212,6 +212,7 @@ bool input_next(struct line_input *in, struct text_block *b) {
                 return hand_out_trouble(in, b, 0, source_trouble(in->source));
         }
         b->file = source_name(in->source);
+        b->offset = source_offset(in->source) - b->size;
         const ssize_t n =
             source_read(in->source, b->text + b->size, b->room - b->size);
         in->done = in->size_before + source_done(in->source);

@@ -20,6 +20,7 @@ struct text_block {
     const char *file;      /* its name, for messages                      */
     uint64_t file_number;  /* from 1                                      */
     bool starts_file;      /* the first of its file                       */
+    uint64_t offset;       /* of its text in a file that is read as it is */
     uint64_t number;       /* blocks before it in this run of the pipeline */
     uint64_t line;         /* number of its first line; 0 if not numbered */
     uint64_t header_lines; /* line ends of the header before it */

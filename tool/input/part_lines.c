@@ -46,6 +46,10 @@ const struct group part_lines_group = {
     },
 };
 
+bool selects_part(void) {
+    return lines_part.count > 0;
+}
+
 /* hash * count / 2^64, without integers of 128 bits. */
 uint32_t part_of_hash(uint64_t hash, uint32_t count) {
     const uint64_t high = hash >> 32, low = (uint32_t)hash;

@@ -24,6 +24,9 @@ extern const struct group part_lines_group;
 /* The part of a hash, from 0 to count - 1, by its high bits. */
 uint32_t part_of_hash(uint64_t hash, uint32_t count);
 
+/* Is there a --part? */
+bool selects_part(void);
+
 /* Take the lines of other parts out of a block. Nothing if there is no --part.
  */
 void select_part_lines(struct text_block *block, struct key_batch *batch);

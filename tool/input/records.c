@@ -15,6 +15,10 @@ bool record_ends_are_plain(void) {
     return !key_form.csv;
 }
 
+bool keys_are_whole_lines(void) {
+    return !keys_are_made() && !key_form.crlf && !key_form.header;
+}
+
 /* Of CSV: it is one byte. */
 static char csv_separator(void) {
     return separator_of(&key_form)->bytes[0];

@@ -17,6 +17,10 @@ char record_end(void);
 /* Does that byte always end a line? Not in CSV. */
 bool record_ends_are_plain(void);
 
+/* Is a key the line as it is in the file, up to the end that record_end says?
+ */
+bool keys_are_whole_lines(void);
+
 /* State of the CSV parser: a quoted newline does not end a line. */
 struct record_state {
     enum { FIELD_START, IN_FIELD, IN_QUOTES, QUOTE_IN_QUOTES } place;

@@ -394,6 +394,11 @@ uint64_t source_size(const struct byte_source *s) {
     return s->regular ? (uint64_t)s->was.st_size : 0;
 }
 
+uint64_t source_offset(const struct byte_source *s) {
+    return s->start + s->done - (s->packed_size - s->at) -
+           (s->head_size - s->head_at);
+}
+
 bool source_is_plain_file(struct byte_source *s) {
     return s->regular && find_packing(s) && s->packing == PLAIN;
 }

@@ -55,6 +55,9 @@ bool source_ready(const struct byte_source *source);
 uint64_t source_done(const struct byte_source *source);
 uint64_t source_size(const struct byte_source *source);
 
+/* Of a file that is read as it is: the offset of the next byte. */
+uint64_t source_offset(const struct byte_source *source);
+
 /* A regular file that is read as it is: it can be mapped, or read twice. */
 bool source_is_plain_file(struct byte_source *source);
 

@@ -3,6 +3,7 @@
 #include "exact/spill.h"
 #include "files/result.h"
 #include "input/header.h"
+#include "mapped/one_pass.h"
 
 static void report_figures(const struct exact_run *run,
                            const struct figures *f) {
@@ -86,7 +87,21 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
     return fits;
 }
 
+static struct figures run_engine(struct exact_run *run) {
+    struct figures f, in_vain = {0};
+    if (run->plan.one_pass) {
+        expect_spill(); /* it may be needed after all */
+        if (one_pass(&run->rule, &run->plan, &f)) return f;
+        in_vain = f;
+    }
+    if (!run->plan.condition || !run_on_hashes(run, &f)) f = run->run(run);
+    f.read += in_vain.read;
+    f.passes += in_vain.read > 0;
+    return f;
+}
+
 int exact_run(struct exact_run *run) {
+    run->plan.one_pass &= one_pass_fits(&run->rule, &run->plan, budget());
     if (only_plans()) {
         print_plan(&run->rule, &run->plan);
         return EXIT_YES;
@@ -99,10 +114,9 @@ int exact_run(struct exact_run *run) {
     header_expect(run->rule.output, run->count, run->files, run->header);
     header_expect(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
     note_files(run->count, run->files);
-    progress_expect((run->plan.condition ? 2 : 1) *
-                    size_of_files(run->count, run->files));
-    struct figures f;
-    if (!run->plan.condition || !run_on_hashes(run, &f)) f = run->run(run);
+    const bool twice = run->plan.condition && !run->plan.one_pass;
+    progress_expect((twice ? 2 : 1) * size_of_files(run->count, run->files));
+    const struct figures f = run_engine(run);
     output_close(run->rule.output);
     output_close(run->rule.second);
     if (wants_report()) report_figures(run, &f);

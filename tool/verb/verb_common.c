@@ -3,8 +3,9 @@
  * it is given.
  *
  * The first file is read last, and its lines are printed as they are read: they
- * were in all others, or not. If all files can be read twice, their hashes come
- * first: a line whose hash is not in all files is dropped at once.
+ * were in all others, or not. mapped/one_pass.h says what happens if all fits
+ * into memory. Else, if all files can be read twice, their hashes come first: a
+ * line whose hash is not in all files is dropped at once.
  *
  * With --at-least, files are read in their order, and keys are judged in the
  * end.
@@ -195,8 +196,9 @@ static int run_verb(int n, char **files) {
     struct sample sum;
     const bool of_all = at_least == files_count;
     struct operand *const operands = sample_operands(n, files, of_all, &sum);
-    const bool on_hashes = of_all && !count && sum.plain &&
-                           hashes_pay(&operands[0].is, &sum, budget());
+    const bool by_place = of_all && !count && sum.plain;
+    const bool on_hashes =
+        by_place && hashes_pay(&operands[0].is, &sum, budget());
     const struct hash_condition condition = seen_in_all(n);
     struct reading *const readings = readings_of(operands, n);
     struct exact_run run = {
@@ -206,12 +208,15 @@ static int run_verb(int n, char **files) {
                  .visit = of_all ? visit_in_all : visit_in_some,
                  .absent = at_least > 1 ? absent : NULL,
                  .selects = of_all ? NULL : selects,
+                 .of_all_files = of_all,
                  .counts = count,
                  .prints_marked = true},
         .plan = {.sum = sum,
                  .storing = of_all ? 1 : (size_t)n,
                  .printing = of_all ? 1 : (size_t)n,
+                 .stored_lines = operands[0].is.lines,
                  .known = sum.rereadable,
+                 .one_pass = by_place,
                  .condition = on_hashes ? &condition : NULL,
                  .readings = readings,
                  .reading_count = (size_t)n},
@@ -258,7 +263,10 @@ const struct verb verb_common = {
             "be sorted, and may be larger than memory. Lines are compared by "
             "all bytes of the key.",
             "The first file is read last. Files that are not compressed are "
-            "read twice: first for the hashes of all lines, which find those "
+            "read once if they fit into the memory with 12 bytes more for each "
+            "line of the smallest, and if whole lines are compared. Else they "
+            "are read twice: first for the hashes of all lines, which find "
+            "those "
             "that may be common, then to compare these byte by byte, in more "
             "passes if the memory requires it. Pipes and compressed files are "
             "read once. What does not fit into memory goes to temporary files.",

@@ -1,6 +1,7 @@
 /*
  * calyx dedup: the first line of each key, in the order of the input, exactly
- * and in the memory that it is given. exact/engine.h explains how.
+ * and in the memory that it is given. mapped/one_pass.h and exact/engine.h
+ * explain how.
  */
 #include <stdio.h>
 #include <string.h>
@@ -117,8 +118,8 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const struct sample sum = sample_files(n, files);
     const bool known = sum.rereadable && n > 0;
-    const bool on_hashes =
-        known && sum.plain && !tallies() && hashes_pay(&sum, &sum, budget());
+    const bool by_place = known && sum.plain && !tallies();
+    const bool on_hashes = by_place && hashes_pay(&sum, &sum, budget());
     const struct reading all = {n, files, 0};
     struct exact_run run = {
         .rule = {.tallies = tallies(),
@@ -130,11 +131,13 @@ static int run_verb(int n, char **files) {
         .plan = {.sum = sum,
                  .storing = 1,
                  .printing = 1,
+                 .stored_lines = sum.lines,
                  .known = known,
                  .second = dups != NULL,
                  .selected = only_dups     ? SELECT_REPEATED
                              : only_unique ? SELECT_SINGLE
                                            : SELECT_ALL,
+                 .one_pass = by_place,
                  .condition = on_hashes ? &repeated : NULL,
                  .readings = &all,
                  .reading_count = 1},
@@ -183,7 +186,9 @@ const struct verb verb_dedup = {
             "'sort -u' it keeps the order; unlike 'awk !seen[$0]++' it works "
             "in the memory that you give it. Lines are compared by all bytes "
             "of the key.",
-            "Files that are not compressed are read two to seven times: first "
+            "Files that are not compressed are read once if they fit into the "
+            "memory with 12 bytes more for each line, and if whole lines are "
+            "compared. Else they are read two to seven times: first "
             "for the hashes of all lines, which find the keys that may occur "
             "again, then to compare those byte by byte, in as many passes as "
             "the memory requires. "

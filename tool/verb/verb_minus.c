@@ -3,8 +3,9 @@
  * memory that it is given.
  *
  * The other files are read first. Then the lines of the first file are printed
- * as they are read, unless keys of the others were spilled. If all files can be
- * read twice, their hashes come first: only lines of the first file whose hash
+ * as they are read, unless keys of the others were spilled. mapped/one_pass.h
+ * says what happens if all fits into memory. Else, if all files can be read
+ * twice, their hashes come first: only lines of the first file whose hash
  * another file has are compared.
  */
 #include <stdlib.h>
@@ -195,7 +196,9 @@ static int run_verb(int n, char **files) {
         .plan = {.sum = sum,
                  .storing = (size_t)list_count + unique,
                  .printing = 1,
+                 .stored_lines = unique ? sum.lines : of_others.lines,
                  .known = sum.rereadable,
+                 .one_pass = sum.plain,
                  .condition = on_hashes ? &condition : NULL,
                  .readings = readings,
                  .reading_count = (size_t)list_count + 1},
@@ -241,8 +244,11 @@ const struct verb verb_minus = {
             "the list that the filter was built from. Then a few lines that "
             "are not in that list are missing in the result; a warning says "
             "so.",
-            "Files that are not compressed are read twice: first for the "
-            "hashes of all lines, which find the lines that other files may "
+            "Files that are not compressed are read once if they fit into the "
+            "memory with 12 bytes more for each line of the other files, and "
+            "if whole lines are compared. Else they are read twice: first for "
+            "the hashes of all lines, which find the lines that other files "
+            "may "
             "have, then to compare these byte by byte, in more passes if the "
             "memory requires it. Pipes and compressed files are read once. "
             "What does not fit into memory goes to temporary files.",

@@ -1,0 +1,97 @@
+#include "mapped/mapped_text.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "input/records.h"
+
+static uint64_t page_size(void) {
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t whole_pages(uint64_t bytes) {
+    return (bytes + page_size() - 1) / page_size() * page_size();
+}
+
+/* A page before the first, and less than one behind each. */
+uint64_t mapped_text_size(size_t files, uint64_t bytes) {
+    return bytes + (files + 1) * page_size();
+}
+
+/* Map a file at a place, or only note where it would be if `bytes` is NULL.
+ * Returns the place behind it, 0 if it cannot be mapped. */
+static uint64_t map_file(char *bytes, uint64_t place, const char *path,
+                         struct mapped_file *file) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail_os(path, "open it");
+    struct stat is;
+    bool mapped = fstat(fd, &is) == 0 && S_ISREG(is.st_mode);
+    const uint64_t size = mapped ? (uint64_t)is.st_size : 0;
+    file->start = place;
+    file->end = place + size;
+    if (mapped && bytes && size)
+        mapped = mmap(bytes + place, size, PROT_READ, MAP_SHARED | MAP_FIXED,
+                      fd, 0) != MAP_FAILED;
+    close(fd);
+    return mapped ? place + whole_pages(size + 1) : 0;
+}
+
+/* The same for all. */
+static uint64_t map_files(struct mapped_text *text,
+                          const struct reading *readings, size_t count) {
+    uint64_t place = page_size();
+    struct mapped_file *file = text->files;
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < readings[i].count; k++, file++) {
+            place = map_file(text->bytes, place, readings[i].files[k], file);
+            if (!place || (text->bytes && place > text->size)) return 0;
+            file->reading = i;
+        }
+    return place;
+}
+
+bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
+                      size_t count) {
+    *text = (struct mapped_text){0};
+    for (size_t i = 0; i < count; i++) text->count += (size_t)readings[i].count;
+    text->files = alloc_memory((text->count + 1) * sizeof *text->files);
+    text->size = map_files(text, readings, count);
+    if (!text->size) return false;
+    void *const room = mmap(NULL, text->size, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return false;
+    text->bytes = room;
+    guard_mappings();
+    return map_files(text, readings, count) != 0;
+}
+
+void mapped_text_close(struct mapped_text *text) {
+    if (text->bytes) munmap(text->bytes, text->size);
+    free(text->files);
+}
+
+const struct mapped_file *mapped_file_of(const struct mapped_text *text,
+                                         uint64_t place) {
+    size_t low = 0, high = text->count;
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        if (text->files[middle].start <= place)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &text->files[low];
+}
+
+bool mapped_line_is(const struct mapped_text *text, uint64_t place,
+                    const calyx_key *line) {
+    const uint64_t left = mapped_file_of(text, place)->end - place;
+    const char *const there = text->bytes + place;
+    return line->size <= left &&
+           (line->size == left || there[line->size] == record_end()) &&
+           memcmp(there, line->data, line->size) == 0;
+}
