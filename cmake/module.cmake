@@ -30,12 +30,15 @@ set(pytest /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider)
 set(module_environment
     CALYX_MODULE=$<TARGET_FILE:calyx_module> CALYX=$<TARGET_FILE:calyx-command>
     PYTHONDONTWRITEBYTECODE=1)
+# What reads bytes and arguments from outside runs with the sanitizer watching. In
+# some, it runs less (SANITIZED); the others are then `repeated`: see tests.cmake.
+set(module_sanitized fuzz replies server guard steps swap counting whole window
+    transfer push push_as convert stream tls valkey cf cf_replies cf_steps)
+set(module_less_sanitized push transfer whole window)
 if(CALYX_SANITIZE)
-    # What reads bytes and arguments from outside, with the sanitizer watching.
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so
         OUTPUT_VARIABLE libasan OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set(module_tests fuzz replies server guard steps swap counting whole window
-        transfer push push_as convert stream tls valkey cf cf_replies cf_steps)
+    set(module_tests ${module_sanitized})
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
         "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
@@ -50,6 +53,10 @@ foreach(name IN LISTS module_tests)
         COMMAND ${pytest} ${PROJECT_SOURCE_DIR}/test/module/test_${name}.py)
     set_tests_properties(module.${name}${module_suffix} PROPERTIES
         ENVIRONMENT "${module_environment}")
+    if(NOT CALYX_SANITIZE AND name IN_LIST module_sanitized AND
+            NOT name IN_LIST module_less_sanitized)
+        set_tests_properties(module.${name} PROPERTIES LABELS repeated)
+    endif()
 endforeach()
 
 # The types, on a server that is made up.
