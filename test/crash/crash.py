@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Saving is atomic, and what was synced is not lost: shown by breaking it.
 
-    crash.py SAVER SHIM [--more N]
+    crash.py SAVER SHIM
 
-SAVER and SHIM are what saver.c and shim.c were built to. It takes strace, and
-with --more N, N times as many random trials.
+SAVER and SHIM are what saver.c and shim.c were built to. It takes strace. With
+CALYX_LONG it tries every system call with every error, and four times as many
+random trials; else, of a save, the first and last two calls of a name, each with
+its usual error, with EINTR and with EEXIST.
 
   save    Every system call of a save, one by one: killed there, failing there
           with each error it may have, failing from there on. Short writes.
@@ -33,16 +35,18 @@ import sys
 import tempfile
 import time
 
+LONG = bool(os.environ.get("CALYX_LONG"))
+MORE = 4 if LONG else 1
 SMALL, LARGE = 1000, 2000000  # keys: a body of one page, and of 2.5 MB
 WIDE = 500000  # of ten ranges
 OLDS, NEWS = 500, 700  # as in saver.c
 REFUSED, KILLED = 3, -9
 SECTOR, WORD = 512, 8
 
-# What each system call may answer. Not EINTR for ever: a caller that gets EINTR
-# tries again.
+# What each system call may answer, the usual error first. Not EINTR for ever: a
+# caller that gets EINTR tries again.
 ERRORS = {
-    "openat": "EACCES EMFILE ENOSPC EROFS EIO EINTR EEXIST ENOMEM",
+    "openat": "ENOSPC EACCES EMFILE EROFS EIO EINTR EEXIST ENOMEM",
     "write": "ENOSPC EIO EDQUOT EFBIG EINTR EPERM",
     "fsync": "EIO ENOSPC EDQUOT EINTR",
     "msync": "EIO ENOMEM EINTR",
@@ -65,6 +69,14 @@ ERRORS = {
 REPORTED = {"fsync", "msync", "close", "newfstatat"}
 AFTER_RENAME = {"openat", "fsync", "close"}
 CLEANED_UP_AFTER = {"write", "fchmod", "fsync", "close", "rename", "linkat"}
+
+
+
+def errors_of(name):
+    errors = ERRORS.get(name, "").split()
+    return [error for error in errors
+            if LONG or error in (errors[0], "EINTR", "EEXIST")]
+
 
 counts = {}
 violations = []
@@ -134,6 +146,14 @@ class Calls:
                     for i, name in enumerate(names)
                     if marks[0] < i <= marks[1] + 1]
         self.names = [name for name, _ in self.all]
+
+    def tried(self):
+        """Those to kill and to fail: where they are among all, name, and which
+        of that name."""
+        for i, (name, which) in enumerate(self.all):
+            if LONG or min(self.names[:i].count(name),
+                           self.names[i + 1:].count(name)) < 2:
+                yield i, name, which
 
 
 def environment(shim):
@@ -238,7 +258,7 @@ def walk_save(saving, exists, mode, shim=None):
           "nameless files are not used, or where there are none")
     renamed = calls.names.index("rename" if renames else "linkat")
     count("system calls of saves", len(calls.all))
-    for i, (name, which) in enumerate(calls.all):
+    for i, name, which in calls.tried():
         case = f"{saving.keys} keys, {name} #{which}"
         status, left = saving.one(
             f"{case}, killed", [f"{name}:signal=KILL:when={which}"],
@@ -250,7 +270,7 @@ def walk_save(saving, exists, mode, shim=None):
             check(status == KILLED, case, "was not killed")
         expected = "new" if i > renamed else "old" if exists else "none"
         check(left == expected, case, f"killed there, {left} is left")
-        for error in ERRORS.get(name, "").split():
+        for error in errors_of(name):
             may_be_new = i > renamed and name in AFTER_RENAME
             for when in (f"{which}", f"{which}+"):
                 if when.endswith("+") and error in ("EINTR", "EEXIST"):
@@ -395,7 +415,7 @@ def walk_add(adding, keys, errors=True):
             halfway = contents(adding.path)
         adding.look(f"{case}, killed", n)
         count("additions killed at a system call")
-        for error in ERRORS.get(name, "").split() if errors else ():
+        for error in errors_of(name) if errors else ():
             if name == "write":
                 continue  # that is only how it reports
             for when in (f"{which}", f"{which}+"):
@@ -581,7 +601,7 @@ def lose_power_saving(saving, shim, folder, times, dice, sync=True,
 
 
 def main():
-    if len(sys.argv) not in (3, 5):
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     for program in ("strace", "prlimit"):
         if not shutil.which(program):
@@ -589,7 +609,6 @@ def main():
     saver, shim = (os.path.abspath(word) for word in sys.argv[1:3])
     # LD_PRELOAD takes a space in a path for its end.
     shim = f"/proc/{os.getpid()}/fd/{os.open(shim, os.O_RDONLY)}"
-    more = int(sys.argv[4]) if len(sys.argv) == 5 else 1
     dice = random.Random(1)
     os.umask(0o022)
     # A file system in memory takes the same calls, and no waiting for a disk.
@@ -605,7 +624,7 @@ def main():
         large = Saving(saver, judge, place, LARGE)
         walk_save(large, True, 0o640)
         short_writes(large, shim)
-        random_kills(large, 100 * more, dice)
+        random_kills(large, 50 * MORE, dice)
         small = Saving(saver, judge, place, SMALL)
         walk_save(small, True, 0o640)
         walk_save(small, False, 0o644)
@@ -614,20 +633,20 @@ def main():
         short_writes(small, shim)
         full_disks(small)
         links_and_modes(small)
-        random_kills(small, 400 * more, dice)
+        random_kills(small, 100 * MORE, dice)
 
         left_open = Adding(saver, judge, folder)
         left_open.bytes = walk_add(adding, 4)
         left_open.least = 2
         walk_add(left_open, 1, errors=False)  # a crash upon a crash
-        random_adding(adding, 300 * more, dice)
+        random_adding(adding, 100 * MORE, dice)
 
-        lose_power_saving(small, shim, folder, 200 * more, dice)
-        lose_power_saving(small, shim, folder, 200 * more, dice, exists=False)
-        lose_power_adding(adding, shim, folder, 150, 10 * more, dice)
+        lose_power_saving(small, shim, folder, 100 * MORE, dice)
+        lose_power_saving(small, shim, folder, 100 * MORE, dice, exists=False)
+        lose_power_adding(adding, shim, folder, 100, 5 * MORE, dice)
         # Ten ranges with checksums of their own, marked one by one.
         wide = Adding(saver, judge, folder, WIDE)
-        lose_power_adding(wide, shim, folder, 20, 2 * more, dice)
+        lose_power_adding(wide, shim, folder, 20, 2 * MORE, dice)
         check(lose_power_saving(small, shim, folder, 20, dice, sync=False) > 0,
               "control", "a save without syncs looks safe")
         check(lose_power_adding(adding, shim, folder, 20, 2, dice,

@@ -16,8 +16,7 @@ def used_after(server, commands):
     """used_memory after commands of a client that is gone, with its buffers."""
     client = server.client()
     for at in range(0, len(commands), 1000):
-        for reply in client.pipeline(commands[at:at + 1000]):
-            assert reply in ("OK", 0, 1), reply
+        assert set(client.pipeline(commands[at:at + 1000])) <= {"OK", 0, 1}
     client.close()
     r = server.client()
     while len(r("CLIENT", "LIST").splitlines()) > 1:
@@ -118,10 +117,10 @@ def grown(options, items):
     (grown((1000, "LAYOUT", "redisbloom"), 1), 1000),
     (grown((1000, "COUNTING"), 3), 1000),
     (grown((1000, "WINDOW", 100), 3), 2000),
-    (grown((10, ), 300), 300),
-    (grown((10, "LAYOUT", "redisbloom"), 300), 300),
-    (grown((10, "COUNTING"), 300), 100),
-    (grown((10, "WINDOW", 100), 300), 200),
+    (grown((10, ), 300), 100),
+    (grown((10, "LAYOUT", "redisbloom"), 300), 100),
+    (grown((10, "COUNTING"), 300), 50),
+    (grown((10, "WINDOW", 100), 300), 100),
     (grown((100000,), 1), 30),
     (grown((100000, "LAYOUT", "redisbloom"), 1), 30),
     (grown((100000, "COUNTING"), 1), 10),
