@@ -188,7 +188,7 @@ def has_in_table(data, parts, hash):
         return False
     code = first << size | want
     lines, line = spill_lines(blocks), bucket // 16
-    for n in range(min(32, 2**(28 - width))):
+    for n in range(min(256, 2**(28 - width))):
         line = (line + (n if lines > 32 else min(n, 1))) % lines
         *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
         for entry in entries:

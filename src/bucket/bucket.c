@@ -61,6 +61,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->base_blocks = shape->blocks;
     t->stage = 0;
     t->width = width_of(shape);
+    t->adds = SPILL_FAR;
     t->shared = false;
     set_segment(t, 0, (uint8_t *)body);
 }

@@ -21,9 +21,18 @@ enum {
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
     SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */
     SPILL_ENTRIES = 15, /* of 32 bits, in such a line                       */
-    PROBES_MOST = 32,   /* for an entry; with 24 bits a slot, 16            */
+    FEW_LINES = 32,     /* probes look at all of so few lines, in order     */
+    PROBES_MOST = 256,  /* for an entry; with 24 bits a slot, 16            */
     SPILL_MOST = 48     /* entries that additions may spill from one bucket */
 };
+
+/*
+ * How far from its bucket an entry may be spilled: as far as probes go; or less
+ * in a table that grows. There moves go as far, and additions leave them room,
+ * as a table with a group that cannot move is full for ever. Additions that
+ * would have to go far let the table grow.
+ */
+enum spilling { SPILL_FAR, SPILL_HALF, SPILL_NEAR };
 
 static const uint64_t MOVED_MASK = (UINT64_C(1) << 56) - 1;
 
@@ -37,6 +46,7 @@ struct bucket_table {
     uint64_t base_blocks; /* buckets of segment 0: 4 a group, or up to 3 more */
     uint64_t stage;
     uint32_t width;
+    enum spilling adds; /* how far an entry may go that is added          */
     bool shared; /* other threads read while one writes                   */
     uint32_t versions[STRIPES];     /* odd while entries move, if shared      */
     uint8_t *start[SEGMENT_PLACES]; /* of each position, by stage       */

@@ -76,10 +76,27 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
     return scan;
 }
 
-/* The lines before are counted first: no lookup may end before the entry. */
+static uint32_t lesser(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* Probes for an entry that is added. Of few lines, additions leave some. */
+static uint32_t add_probes(enum spilling how, const struct probing *p) {
+    enum { FAR = 32 };
+    if (how == SPILL_FAR) return lesser(p->most, FAR);
+    if (p->most < p->count)
+        return how == SPILL_HALF ? lesser(p->most / 2, FAR)
+                                 : lesser(p->most / 4, FAR / 2);
+    const uint32_t left = (1 + p->most / 8) * (how == SPILL_HALF ? 1 : 2);
+    return p->most > left ? p->most - left : 1;
+}
+
+/* The lines before are counted first: no lookup may end before the entry. What
+ * has a log is a move. */
 bool spill(const struct bucket_table *t, const struct bucket_place *at,
            uint32_t code, struct spill_log *log) {
     struct probing p = first_probe(t, at);
+    if (!log) p.most = add_probes(t->adds, &p);
     do {
         const uint32_t entry = code | tag_of(at, p.number) << t->width;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++)

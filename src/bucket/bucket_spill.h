@@ -13,18 +13,20 @@ struct probing {
 
 static inline struct probing first_probe(const struct bucket_table *t,
                                          const struct bucket_place *at) {
+    const uint64_t count = spill_lines(at->blocks);
+    const uint64_t wanted = count <= FEW_LINES ? count : PROBES_MOST;
     const uint32_t most = UINT32_C(1) << (28 - t->width);
     return (struct probing){
         .lines = at->segment + at->blocks * BUCKET_BYTES,
-        .count = spill_lines(at->blocks),
+        .count = count,
         .line = at->index / SPILL_BUCKETS,
-        .most = most < PROBES_MOST ? most : PROBES_MOST,
+        .most = most < wanted ? most : (uint32_t)wanted,
     };
 }
 
 static inline bool next_probe(struct probing *p) {
     if (++p->number >= p->most) return false;
-    p->line += p->count > PROBES_MOST ? p->number : 1;
+    p->line += p->count > FEW_LINES ? p->number : 1;
     if (p->line >= p->count) p->line %= p->count;
     return true;
 }

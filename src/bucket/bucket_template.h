@@ -343,6 +343,11 @@ static inline bool spill_from(const struct bucket_table *t,
     return true;
 }
 
+/* Entries that additions may spill from one bucket. */
+static inline uint32_t spill_most(const struct bucket_table *t) {
+    return t->adds == SPILL_NEAR ? SPILL_MOST / 2 : SPILL_MOST;
+}
+
 /* A bucket that is full, or has many copies of a code. */
 static inline enum insertion add_to_full(const struct bucket_table *t,
                                          const struct bucket_place *at,
@@ -359,7 +364,7 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
     if (copies >= COPIES_MOST) return KEY_AT_MOST;
     if (!full)
         put_code(bucket_line(at), t->width, here->used, code);
-    else if (there.entries >= SPILL_MOST || !spill_from(t, at, code))
+    else if (there.entries >= spill_most(t) || !spill_from(t, at, code))
         return NO_ROOM;
     return KEY_ADDED;
 }

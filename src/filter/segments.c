@@ -31,6 +31,7 @@ calyx_status add_segment(calyx_filter *f) {
         note_special(f);
         table_of(&f->table->t, p->body, &p->shape);
         f->table->t.shared = f->concurrent;
+        if (f->growth > 0) f->table->t.adds = SPILL_NEAR;
     }
     take_segment(f->table, p);
     return CALYX_OK;
@@ -143,21 +144,24 @@ static bool move_groups(calyx_filter *f, uint64_t end) {
     return true;
 }
 
+/* Not beyond 8 times what the keys need, so that hashes that are not mixed
+ * cannot use up all memory. */
+static bool may_grow_early(const calyx_filter *f) {
+    const uint64_t items = items_of(f->newest);
+    const uint64_t least = first_part(f)->capacity;
+    return f->table->capacity / 8 <= (items > least ? items : least);
+}
+
 /* A bucket has no room before the table is full: grow until its group has
- * moved. Not beyond 8 times what the keys need, so that hashes that are not
- * mixed cannot use up all memory. */
+ * moved. */
 static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
     struct filter_table *const table = f->table;
     const uint64_t *const stage = &table->t.stage;
-    const uint64_t items = items_of(f->newest);
-    const uint64_t least = first_part(f)->capacity;
-    if (f->growth <= 0) return CALYX_FULL;
     const uint64_t now = scale64(hash, groups_now(&table->t, *stage));
     const bool has_moved = now < (*stage & MOVED_MASK);
     if (has_moved && !move_groups(f, UINT64_MAX)) return CALYX_FULL;
     if (!is_moving(table)) {
-        if (table->capacity / 8 > (items > least ? items : least))
-            return CALYX_FULL;
+        if (!may_grow_early(f)) return CALYX_FULL;
         const calyx_status status = start_stage(f);
         if (status != CALYX_OK) return status;
     }
@@ -190,18 +194,41 @@ static void count_keys(calyx_filter *f, int change) {
                      __ATOMIC_RELAXED);
 }
 
-static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
+/*
+ * A key would have to be spilled far from its bucket: there are many copies of
+ * keys, which fill buckets unevenly, so that the table is full before it has
+ * the keys that it was planned for. Let it grow while moves still find room.
+ */
+static calyx_status grow_crowded(calyx_filter *f) {
+    if (is_moving(f->table) || !may_grow_early(f)) return CALYX_OK;
+    return start_stage(f);
+}
+
+static enum insertion add_crowded(calyx_filter *f, uint64_t hash, bool *fresh) {
     struct bucket_table *const t = &f->table->t;
-    const calyx_status status = check_capacity(f, hash);
+    t->adds = SPILL_HALF;
+    const enum insertion became = f->kernel->table->add(t, hash, fresh);
+    t->adds = SPILL_NEAR;
+    return became;
+}
+
+static calyx_status add_to_crowded(calyx_filter *f, uint64_t hash, bool *fresh,
+                                   enum insertion *became) {
+    calyx_status status = f->growth > 0 ? grow_crowded(f) : CALYX_FULL;
+    while (status == CALYX_OK &&
+           (*became = add_crowded(f, hash, fresh)) == NO_ROOM)
+        status = grow_early(f, hash);
+    return status;
+}
+
+static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
+    calyx_status status = check_capacity(f, hash);
     if (status != CALYX_OK) return status;
     if (is_moving(f->table)) move_group(f);
-    enum insertion became;
-    while ((became = f->kernel->table->add(t, hash, fresh)) == NO_ROOM) {
-        const calyx_status grown = grow_early(f, hash);
-        if (grown != CALYX_OK) return grown;
-    }
-    if (became == KEY_ADDED) count_keys(f, 1);
-    return CALYX_OK;
+    enum insertion became = f->kernel->table->add(&f->table->t, hash, fresh);
+    if (became == NO_ROOM) status = add_to_crowded(f, hash, fresh, &became);
+    if (status == CALYX_OK && became == KEY_ADDED) count_keys(f, 1);
+    return status;
 }
 
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
