@@ -133,10 +133,11 @@ amalgamation:
 	@dev/install-packages build amalgamation
 	@dev/amalgamate build/amalgamation
 
-# The page, into build/web/site; then on http://localhost:8000, or PORT.
+# The page, into build/web/site; then on http://localhost:8000, or PORT. SITE is
+# where it will be, for link previews.
 web:
 	@dev/install-packages web
-	@web/build build/web
+	@web/build build/web $(SITE)
 
 web-serve: web
 	@python3 -m http.server --directory build/web/site --bind localhost $(PORT)

@@ -107,7 +107,15 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copy]");
   if (button) copy(button, $(button.dataset.copy).textContent, $(button.dataset.copy));
 });
-$("link").onclick = () => copy($("link"), link({ theme: "" }));
+$("link").onclick = () => copy($("link"), shared());
+
+// A link with a preview of its own: share.mjs makes the page that it goes to.
+function shared() {
+  const part = current(), url = new URL(link({ theme: "" }));
+  const name = (part === "learn" ? `learn-${learn.number()}` : part) + (language === "zh" ? "-zh" : "");
+  url.pathname = url.pathname.replace(/[^/]*$/, `share/${name}.html`);
+  return url.href;
+}
 $("card-embed").onclick = () => copy($("card-embed"), learn.embedCode());
 
 inspect.onDrop(() => change("inspect"));

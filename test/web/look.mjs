@@ -190,7 +190,7 @@ test("the theme can be switched, stays, and is not in a link", async () => {
   await page.fill("#keys", "7M");
   await page.click("#link");
   const link = await page.evaluate(() => navigator.clipboard.readText());
-  assert.match(link, /n=7M/);
+  assert.match(link, /\/share\/plan\.html\?n=7M/);
   assert.doesNotMatch(link, /theme/);
   await visit(page, "?");
   assert.equal(await page.getAttribute("html", "data-theme"), "dark");
@@ -234,7 +234,39 @@ test("all of it can be reached by keys", async () => {
   await close(page);
 });
 
-test("a shared link has a picture and words; nothing is loaded from elsewhere; all of it is small", async () => {
+test("a link of any part or card has a preview of its own, and leads to what it shows", async () => {
+  const page = await open("", { permissions: ["clipboard-read", "clipboard-write"] });
+  const seen = { image: new Set(), title: new Set() };
+  for (const lang of ["en", "zh"])
+    for (const part of [...Object.keys(parts).map((name) => [name]), ["learn", 5], ["learn", 11]]) {
+      const query = { lang, part: part[0], ...(part[1] && { card: part[1] }), theme: "dark" };
+      await visit(page, "/?" + new URLSearchParams(query));
+      const title = await page.title();
+      await page.click("#link");
+      const link = await page.evaluate(() => navigator.clipboard.readText());
+      assert.doesNotMatch(link, /theme/);
+      const html = await (await page.request.get(link)).text();
+      const meta = (name) => html.match(new RegExp(`property="og:${name}" content="([^"]+)"`))[1];
+      assert.equal(meta("title"), title);
+      assert.ok(meta("description").length > 10);
+      const picture = await (await page.request.get(new URL(meta("image"), link).href)).body();
+      assert.deepEqual([picture.readUInt32BE(16), picture.readUInt32BE(20)], [1200, 630], link);
+      seen.image.add(meta("image"));
+      seen.title.add(title);
+      await page.goto(link);
+      await page.waitForURL((url) => !url.pathname.includes("share"));
+      await ready(page);
+      assert.equal(await page.title(), title);
+    }
+  assert.equal(seen.image.size, 2 * (Object.keys(parts).length + 2));
+  assert.equal(seen.title.size, seen.image.size);
+  await page.goto(new URL("/share/learn-7-zh.html", page.url()).href); // without a query, too
+  await page.waitForSelector("#learn:not([hidden])");
+  assert.equal(await page.textContent("#card-list [aria-current]"), "7");
+  await close(page);
+});
+
+test("a shared link has words; nothing is loaded from elsewhere; all of it is small", async () => {
   const page = await go("");
   const foreign = [];
   page.on("request", (request) => {
@@ -246,7 +278,7 @@ test("a shared link has a picture and words; nothing is loaded from elsewhere; a
   const meta = (name) => page.getAttribute(`meta[property="og:${name}"]`, "content");
   assert.match(await meta("title"), /Bloom filter/);
   assert.match(await page.textContent("h1"), /Bloom filter/);
-  for (const path of [await meta("image"), await page.getAttribute("link[rel=apple-touch-icon]", "href"),
+  for (const path of [await page.getAttribute("link[rel=apple-touch-icon]", "href"),
     await page.getAttribute("link[rel=manifest]", "href")]) {
     const answer = await page.request.get(new URL(path, page.url()).href);
     assert.ok(answer.ok() && (await answer.body()).length > 200, path);
@@ -255,7 +287,8 @@ test("a shared link has a picture and words; nothing is loaded from elsewhere; a
   assert.match(policy, /default-src 'none'/);
   assert.doesNotMatch(policy, /unsafe-inline|'unsafe-eval'|https?:|\*/);
   const site = join(built, "site");
-  const bytes = readdirSync(site).reduce((n, name) => n + statSync(join(site, name)).size, 0);
+  const bytes = readdirSync(site).filter((name) => name !== "share") // what link previews read
+    .reduce((n, name) => n + statSync(join(site, name)).size, 0);
   assert.ok(bytes <= 300000, `${bytes} bytes`);
   await close(page);
 });

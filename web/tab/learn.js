@@ -73,6 +73,8 @@ function go(to) {
   update();
 }
 
+export const number = () => card + 1; // of the card that is shown
+
 export const embedCode = () => {
   const url = new URL(link({ part: "learn", card: String(card + 1), embed: "1", theme: "" }));
   return `<iframe src="${url.href.replaceAll("&", "&amp;")}" title="${t("learn." + cards[card].name)}" ` +
@@ -88,7 +90,7 @@ function storyOf(shape) {
     for (const kind of calyx.addable()) {
       if (!calyx.can(kind, "count") || !calyx.can(kind, "remove")) continue;
       const story = new Story(calyx, { kind, bits: calyx.leastBits(kind), probes: 3 });
-      if (story.tests) return story;
+      if (story.counts) return story;
       story.free();
     }
   }
@@ -166,6 +168,7 @@ function drawFilled({ story, deeds }) {
   say($("card-k-out"), String(story.probes));
   const best = n ? Math.max(1, Math.round(story.bits / n * Math.LN2)) : 0;
   const p = n ? (1 - Math.exp(-story.probes * n / story.bits)) ** story.probes : 0;
+  $("card-board").classList.add("ended");
   $("card-say").dataset.verdict = "";
   $("card-say").replaceChildren(
     t("learn.filled", { x: rateText(count / story.bits), k: story.probes }),
@@ -218,6 +221,7 @@ export async function update() {
   $("card-see").hidden = true; // until there is something to open
   $("card-flow").hidden = !flows;
   $("card-board").hidden = !!flows || name === "use";
+  $("card-board").classList.remove("ended");
   $("card-say").hidden = name === "use";
   $("card-list").replaceChildren(...cards.map((each, i) => make("li", {}, make("a", {
     href: `?part=learn&card=${i + 1}`, "aria-label": `${i + 1}: ${t("learn." + each.name)}`, title: t("learn." + each.name),
@@ -251,8 +255,9 @@ function draw() {
   $("card-see").href = "?" + new URLSearchParams({ part: "see", see: story.shape.kind,
     sm: story.bits, sk: story.probes, do: write(deeds) });
   if (cards[card].sliders) return drawFilled(scene);
-  const view = story.look(deeds, shown);
-  step = Math.min(step, stepsOf(view).last);
+  const view = story.look(deeds, shown), { last } = stepsOf(view);
+  step = Math.min(step, last);
+  $("card-board").classList.toggle("ended", shown === deeds.length - 1 && step === last);
   const count = view.after.filter(Boolean).length;
   board.draw(story, view, step, t("see.bits", { x: count, y: story.bits }));
   caption($("card-say"), story, view, step);
