@@ -64,6 +64,10 @@ enum layer_answer { LAYER_NO = 0, LAYER_YES = 1, LAYER_BUMPED = 2 };
 struct kernel {
     enum cpu_level level;
 
+    /* Does this processor have what the kernel needs beyond its level? NULL if
+     * that is nothing. */
+    bool (*runs)(void);
+
     /* One hash. `add` returns whether any bit was missing; it is NULL for
      * static kinds. */
     bool (*has)(const uint8_t *body, const struct shape *shape, uint64_t hash);
@@ -111,11 +115,17 @@ struct kernel {
 
 enum { PARTS_AT_ONCE = 16 }; /* the most parts that has_in_any takes */
 
-/* From a list that is ordered best level first and ends with CPU_SCALAR, the
- * first that is no better than `level`. Called once a filter. */
+/* On this processor, if it goes up to `level`. */
+static inline bool kernel_runs(const struct kernel *kernel,
+                               enum cpu_level level) {
+    return kernel->level <= level && (!kernel->runs || kernel->runs());
+}
+
+/* The first that runs of a list that is ordered best level first and ends with
+ * CPU_SCALAR. Called once a filter. */
 static inline const struct kernel *kernel_up_to(
     const struct kernel *const *list, enum cpu_level level) {
-    while ((*list)->level > level) list++;
+    while (!kernel_runs(*list, level)) list++;
     return *list;
 }
 

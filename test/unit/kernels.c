@@ -39,7 +39,7 @@ typedef void look(const struct kind *kind, const struct shape *shape,
 static void on_list(const struct kind *kind, const struct shape *shape,
                     const struct kernel *const *list, look *test) {
     for (; list; list++) {
-        if ((*list)->level <= cpu_best()) test(kind, shape, *list);
+        if (kernel_runs(*list, cpu_best())) test(kind, shape, *list);
         if ((*list)->level == CPU_SCALAR) break;
     }
 }
@@ -394,7 +394,7 @@ static void every_kernel_counts_as_a_plain_array_does(void **state) {
     const struct kind *kind = kind_named("counting");
     const struct kernel *const *list = kind->kernels;
     for (;; list++) {
-        if ((*list)->level <= cpu_best()) count_and_compare(kind, *list);
+        if (kernel_runs(*list, cpu_best())) count_and_compare(kind, *list);
         if ((*list)->level == CPU_SCALAR) break;
     }
 }
@@ -447,6 +447,29 @@ static void every_kind_has_a_scalar_kernel_last(void **state) {
     }
 }
 
+static bool never(void) {
+    return false;
+}
+
+static bool always(void) {
+    return true;
+}
+
+static void a_kernel_that_this_processor_lacks_instructions_for_is_skipped(
+    void **state) {
+    (void)state;
+    const enum cpu_level best = cpu_best();
+    const struct kernel missing = {.level = best, .runs = never};
+    const struct kernel there = {.level = best, .runs = always};
+    const struct kernel plain = {.level = CPU_SCALAR};
+    const struct kernel *const first[] = {&there, &plain};
+    const struct kernel *const second[] = {&missing, &plain};
+    const struct kernel *const third[] = {&missing, &there, &plain};
+    assert_ptr_equal(kernel_up_to(first, best), &there);
+    assert_ptr_equal(kernel_up_to(second, best), &plain);
+    assert_ptr_equal(kernel_up_to(third, best), &there);
+}
+
 /* A key sets `probes` bits, or fewer where two of its own coincide. */
 static void one_key_sets_its_probes(void **state) {
     (void)state;
@@ -471,6 +494,8 @@ static void one_key_sets_its_probes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_scalar_kernel_last),
+        cmocka_unit_test(
+            a_kernel_that_this_processor_lacks_instructions_for_is_skipped),
         cmocka_unit_test(one_key_sets_its_probes),
         cmocka_unit_test(every_kernel_leaves_the_bits_of_the_scalar_one),
         cmocka_unit_test(runs_leave_the_bits_that_singles_do),

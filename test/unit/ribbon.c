@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "filter/filter.h"
 #include "ribbon/ribbon.h"
@@ -380,7 +381,8 @@ static void every_kernel_answers_as_the_scalar_one(void **state) {
     for (uint32_t words = 1; words <= MOST_WORDS; words++)
         for (size_t b = 0; b < 10; b++) {
             struct shape shape = {.blocks = blocks[b % 5], .probes = words};
-            if (b >= 5 && words < MOST_WORDS) shape.wide = 32;
+            if (b >= 5 && words < MOST_WORDS)
+                shape.wide = b == 9 ? 1056 : 32; /* in the third lot, or not */
             if (!kind->is_shape(&shape)) continue;
             const size_t bytes = (size_t)ribbon_bytes(&shape);
             uint8_t *const body = aligned_alloc(64, bytes);
@@ -390,7 +392,8 @@ static void every_kernel_answers_as_the_scalar_one(void **state) {
                 bool found[BATCH_MAX];
                 uint16_t bumped[BATCH_MAX + 1];
                 size_t at = 0;
-                for (size_t n = 0; (*k)->level <= cpu_best() && n < 40; n++) {
+                const bool runs = kernel_runs(*k, cpu_best());
+                for (size_t n = 0; runs && n < 40; n++) {
                     const size_t some = n < 39 ? n : BATCH_MAX;
                     const struct batch batch = {.hashes = hashes + at,
                                                 .n = some,
@@ -418,6 +421,60 @@ static void every_kernel_answers_as_the_scalar_one(void **state) {
                 if ((*k)->level == CPU_SCALAR) break;
             }
             free(body);
+        }
+    free(hashes);
+}
+
+/* Random bytes in all lines that these hashes read. */
+static void fill_lines(const struct kind *kind, const struct shape *shape,
+                       const uint64_t *hashes, size_t n, uint8_t *body) {
+    struct generator from = {12};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at[CALYX_LINES_MOST];
+        const size_t lines = kind->offsets(shape, hashes[i], at);
+        for (size_t j = 0; j < lines; j++)
+            for (size_t k = 0; k < 64; k += 8)
+                store64(body + at[j] + k,
+                        random_word(&from) & random_word(&from));
+    }
+}
+
+/* On both sides of 2^31 bytes, where places no longer fit lanes of 32 bits. The
+ * body is mapped, and its pages come when they are written. */
+static void every_kernel_finds_places_beyond_2_gigabytes(void **state) {
+    (void)state;
+    enum { HASHES = 300 };
+    const struct kind *const kind = kind_named("ribbon");
+    uint64_t *const hashes = random_hashes(11, HASHES);
+    hashes[0] = UINT64_MAX;
+    for (uint32_t words = 6; words < 30; words += 8)
+        for (int beyond = 0; beyond < 2; beyond++) {
+            const uint64_t lots =
+                INT32_MAX / (2 * LOT_GROUPS * words + FLAG_BYTES) + 2;
+            struct shape shape = {.probes = words,
+                                  .blocks = lots * LOT_GROUPS + 7};
+            while (!beyond && ribbon_bytes(&shape) > INT32_MAX)
+                shape.blocks -= LOT_GROUPS;
+            assert_int_equal(ribbon_bytes(&shape) > INT32_MAX, beyond);
+            const size_t bytes = (size_t)ribbon_bytes(&shape);
+            uint8_t *const body =
+                mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            assert_true(body != MAP_FAILED);
+            fill_lines(kind, &shape, hashes, HASHES, body);
+            for (const struct kernel *const *k = kind->kernels;; k++) {
+                bool found[HASHES];
+                uint16_t bumped[HASHES + 1];
+                if (kernel_runs(*k, cpu_best()))
+                    (*k)->has_batch_in_layer(
+                        body, &shape, batch_of(hashes, HASHES), found, bumped);
+                for (size_t i = 0; kernel_runs(*k, cpu_best()) && i < HASHES;
+                     i++)
+                    assert_int_equal(
+                        found[i], ribbon_scalar.has(body, &shape, hashes[i]));
+                if ((*k)->level == CPU_SCALAR) break;
+            }
+            munmap(body, bytes);
         }
     free(hashes);
 }
@@ -753,6 +810,7 @@ int main(void) {
         cmocka_unit_test(a_group_with_too_many_keys_is_bumped_whole),
         cmocka_unit_test(flags_are_those_of_textbook_elimination),
         cmocka_unit_test(every_kernel_answers_as_the_scalar_one),
+        cmocka_unit_test(every_kernel_finds_places_beyond_2_gigabytes),
         cmocka_unit_test(places_beyond_32_bits_are_within_the_body),
         cmocka_unit_test(no_shape_that_passes_reads_outside),
         cmocka_unit_test(the_builder_makes_the_same_bytes),
