@@ -82,6 +82,8 @@ const (
 	CanStatic    Ability = C.CALYX_CAN_STATIC // made by a Builder only
 	CanRange     Ability = C.CALYX_CAN_RANGE
 	CanParts     Ability = C.CALYX_CAN_PARTS // files made of parts: calyx build --part
+	// CanGrowInPlace: a lookup takes as long however often the filter grew.
+	CanGrowInPlace Ability = C.CALYX_CAN_GROW_IN_PLACE
 )
 
 // KindCan returns what a kind can do; 0 if there is no such kind.

@@ -829,8 +829,10 @@ typedef enum calyx_abilities {
     CALYX_CAN_STATIC = 1 << 8,    /* built once, from all keys                */
     CALYX_CAN_RANGE = 1 << 9,     /* the high bits of a hash choose the place:
                                      hashes in order read the bits in order   */
-    CALYX_CAN_PARTS = 1 << 10     /* calyx_join: a key has one place, so that a
+    CALYX_CAN_PARTS = 1 << 10,    /* calyx_join: a key has one place, so that a
                                      range of the hashes is one of the bytes  */
+    CALYX_CAN_GROW_IN_PLACE = 1 << 11 /* its parts are one table, and a lookup
+                                     reads one of them, however often it grew */
 } calyx_abilities;
 
 /* A set of calyx_abilities; 0 if there is no kind of this name. calyx_info.can

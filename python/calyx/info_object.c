@@ -52,6 +52,7 @@ static PyObject *abilities(uint32_t can) {
         {CALYX_CAN_SHARE, "share"},
         {CALYX_CAN_STATIC, "static"},
         {CALYX_CAN_PARTS, "parts"},
+        {CALYX_CAN_GROW_IN_PLACE, "grow in place"},
     };
     const char *names[sizeof all / sizeof *all + 1];
     size_t count = 0;

@@ -4,7 +4,7 @@
 #include "filter/filter.h"
 #include "support.h"
 
-static const uint32_t ALL = 2 * CALYX_CAN_PARTS - 1;
+static const uint32_t ALL = 2 * CALYX_CAN_GROW_IN_PLACE - 1;
 
 static bool plans(calyx_options want) {
     calyx_info info;
@@ -18,6 +18,19 @@ static bool builds_parts(const char *kind) {
     const bool builds = calyx_builder_new(&want, &b, NULL) == CALYX_OK;
     calyx_builder_free(b);
     return builds;
+}
+
+/* In a table the newest part counts the keys of all. */
+static bool grows_in_place(const char *kind) {
+    calyx_filter *f = make_filter(
+        (calyx_options){.kind = kind, .capacity = 100, .growth = 2});
+    calyx_part newest;
+    for (uint64_t i = 0; i < 10000; i++) assert_ok(calyx_add_u64(f, i, NULL));
+    const calyx_info info = info_of(f);
+    assert_true(info.parts > 1);
+    assert_true(calyx_part_of(f, info.parts - 1, &newest));
+    calyx_free(f);
+    return newest.items == info.items;
 }
 
 /* The abilities of a kind, by trying. */
@@ -37,6 +50,7 @@ static uint32_t tried(const char *kind) {
     if (plans((calyx_options){.kind = kind, .capacity = 9, .concurrent = true}))
         can |= CALYX_CAN_SHARE;
     if (builds_parts(kind)) can |= CALYX_CAN_PARTS;
+    if (grows_in_place(kind)) can |= CALYX_CAN_GROW_IN_PLACE;
     calyx_free(a);
     calyx_free(b);
     calyx_free(c);
