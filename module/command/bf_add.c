@@ -172,7 +172,7 @@ static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     struct items items;
     struct added added;
     items_open(&items, argv + first_item, argc - first_item);
-    if (!single && items_need_steps(&items, f) && steps_can_wait(ctx)) {
+    if (!single && items_need_steps(&items, f, true) && steps_can_wait(ctx)) {
         add_in_steps(ctx, argv, argc, first_item, f, made);
     } else {
         if (f->repeats_matter) rotation_run(ctx, argv[1], f);

@@ -130,7 +130,7 @@ static int change_list(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     struct items items;
     struct list_result result;
     items_open(&items, argv + 2, argc - 2);
-    if (items_need_steps(&items, f) && steps_can_wait(ctx)) {
+    if (items_need_steps(&items, f, true) && steps_can_wait(ctx)) {
         change_in_steps(ctx, f, how, argv, argc);
     } else {
         change_items(ctx, argv[1], f, how, &items, &result);

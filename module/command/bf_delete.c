@@ -48,9 +48,11 @@ static bool find_removable(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- Deleting ------------------------------------------------------------ */
 
-/* Delete items, `all` of the command or some, and replicate them. */
-static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                         struct filter *f, struct items *items, bool all) {
+static const char DELETED[] = "bloom.del"; /* the event */
+
+void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
+                  struct filter *f, struct items *items, bool all,
+                  const char *event) {
     items_before_change(ctx, f, items);
     const size_t deleted =
         filter_remove(f, items->keys, items->n, items->answers);
@@ -61,7 +63,7 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
     else
         items_replicate(ctx, "BF.MDEL", name, NULL, items, items->answers,
                         items->n);
-    note_change(ctx, name, "bloom.del");
+    note_change(ctx, name, event);
 }
 
 static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
@@ -70,7 +72,7 @@ static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
     j->gone = !f;
     if (!f) return true;
     struct items some = items_next(j, f);
-    delete_items(ctx, job->argv[1], f, &some, false);
+    delete_items(ctx, job->argv[1], f, &some, false, DELETED);
     j->at += some.n;
     return j->at == j->items.n;
 }
@@ -98,7 +100,7 @@ static int delete_in_steps(RedisModuleCtx *ctx, const struct filter *f,
 static void delete_now(RedisModuleCtx *ctx, RedisModuleString *name,
                        struct filter *f, struct items *items, bool single) {
     memset(items->answers, false, items->n);
-    if (f) delete_items(ctx, name, f, items, true);
+    if (f) delete_items(ctx, name, f, items, true, DELETED);
     if (!single) RM_ReplyWithArray(ctx, (long)items->n);
     reply_bools(ctx, items->answers, items->n);
 }
@@ -110,7 +112,8 @@ static int delete (RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     struct items items;
     if (!find_removable(ctx, argv[1], FOR_WRITING, &f)) return RM_OK;
     items_open(&items, argv + 2, argc - 2);
-    if (f && !single && items_need_steps(&items, f) && steps_can_wait(ctx))
+    if (f && !single && items_need_steps(&items, f, true) &&
+        steps_can_wait(ctx))
         delete_in_steps(ctx, f, argv, argc);
     else
         delete_now(ctx, argv[1], f, &items, single);

@@ -52,11 +52,11 @@ static int look_up_in_steps(RedisModuleCtx *ctx, const struct filter *f,
     return steps_start(ctx, &j->job);
 }
 
-static void look_up_items(RedisModuleCtx *ctx, const struct filter *f,
-                          RedisModuleString **argv, int argc) {
+void look_up_items(RedisModuleCtx *ctx, const struct filter *f,
+                   RedisModuleString **argv, int argc) {
     struct items items;
     items_open(&items, argv + 2, argc - 2);
-    if (f && items_need_steps(&items, f) && steps_can_wait(ctx)) {
+    if (f && items_need_steps(&items, f, false) && steps_can_wait(ctx)) {
         look_up_in_steps(ctx, f, argv, argc);
     } else {
         if (f)

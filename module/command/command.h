@@ -87,6 +87,20 @@ extern RedisModuleCommandArg key_args[], item_args[], items_args[];
 extern RedisModuleCommandKeySpec key_read[], key_updated[],
     key_read_and_updated[];
 
+/* ---- Of BF commands, for CF commands on native filters ------------------- */
+
+/* BF.MEXISTS of the items from argv[2] on, in steps if they are too many for
+ * one; `f` NULL: none is there. */
+void look_up_items(RedisModuleCtx *ctx, const struct filter *f,
+                   RedisModuleString **argv, int argc);
+
+/* Delete items, `all` of the command or some, and replicate them as BF.MDEL, or
+ * as the command if it is all that was wanted. */
+struct items;
+void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
+                  struct filter *f, struct items *items, bool all,
+                  const char *event);
+
 /* ---- bf_rotate.c --------------------------------------------------------- */
 
 /* Start the timer; hear of keys that are renamed, from the first window on.

@@ -65,11 +65,17 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
  * it, if they are copied before they change. */
 enum { COPIED_LINES = 12 };
 
+/* The lines of an item in a table that grows in place: its bucket, and where
+ * that has spilled to. An addition also moves a group of up to 8 buckets, and
+ * rarely more: 11 lines on average while the table grows. */
+enum { TABLE_LINES = 2, TABLE_CHANGE_LINES = 16 };
+
 /* One in each part; more where an item has many bits all over a part. */
-static uint64_t item_lines(const struct filter *f) {
+static uint64_t item_lines(const struct filter *f, bool changes) {
     struct filter_facts facts;
     struct part_facts newest;
     f->layout->describe(f, &facts);
+    if (facts.in_place) return changes ? TABLE_CHANGE_LINES : TABLE_LINES;
     if (steps_await_change(rare_of(f)->life))
         return facts.parts * (1 + COPIED_LINES);
     if (!f->layout->is_foreign ||
@@ -91,8 +97,9 @@ bool items_exceed_step(const struct items *items, uint64_t lines) {
     return items_in_step(items->keys, items->n, lines) < items->n;
 }
 
-bool items_need_steps(const struct items *items, const struct filter *f) {
-    return items_exceed_step(items, item_lines(f));
+bool items_need_steps(const struct items *items, const struct filter *f,
+                      bool changes) {
+    return items_exceed_step(items, item_lines(f, changes));
 }
 
 static void end_items(struct job *job) {
@@ -111,7 +118,7 @@ struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
 }
 
 struct items items_next(struct items_job *j, const struct filter *f) {
-    return items_next_by(j, item_lines(f));
+    return items_next_by(j, item_lines(f, j->job.writes));
 }
 
 struct items items_next_by(struct items_job *j, uint64_t lines) {

@@ -51,9 +51,10 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
 /* Bytes of an item that take as long to hash as a line of a filter to read. */
 enum { BYTES_HASHED_AS_LINE = 8 * LINE_BYTES };
 
-/* Are they more than one step may process? The second is for items that touch
- * `lines` cache lines each. */
-bool items_need_steps(const struct items *items, const struct filter *f);
+/* Are they more than one step may process: to look them up, or to change the
+ * filter? The second is for items that touch `lines` cache lines each. */
+bool items_need_steps(const struct items *items, const struct filter *f,
+                      bool changes);
 bool items_exceed_step(const struct items *items, uint64_t lines);
 
 /* A job over the items of a command. */

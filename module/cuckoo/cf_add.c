@@ -6,6 +6,8 @@
  * parameter, and gets the items that were added here, by commands that
  * RedisBloom knows. An item that was refused has changed nothing.
  */
+#include <string.h>
+
 #include "command/command.h"
 #include "command/items.h"
 #include "command/replicate.h"
@@ -19,9 +21,9 @@
 
 /* How items are added. */
 struct cuckoo_adding {
-    bool only_new;                    /* CF.ADDNX, CF.INSERTNX         */
-    bool single;                      /* CF.ADD, CF.ADDNX              */
-    const struct cuckoo_params *made; /* NULL: the filter existed      */
+    bool only_new;                /* CF.ADDNX, CF.INSERTNX    */
+    bool single;                  /* CF.ADD, CF.ADDNX         */
+    const struct cf_params *made; /* NULL: the filter existed */
 };
 
 /* What it took, and why the last item that was refused was. */
@@ -90,17 +92,64 @@ static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
     return done;
 }
 
+/* ---- To native filters --------------------------------------------------- */
+
+/* Add items, each in its turn, as many as the library adds at once. */
+static void add_all_native(struct filter *f, struct items *items,
+                           struct cuckoo_result *result) {
+    for (size_t i = 0; i < items->n;) {
+        size_t done = 0;
+        const calyx_status status =
+            filter_add(f, items->keys + i, items->n - i, items->answers + i,
+                       items->changed + i, &done, &result->why);
+        memset(items->answers + i, true, done);
+        memset(items->changed + i, false, done);
+        i += done;
+        if (status == CALYX_OK || i == items->n) continue;
+        result->status = status;
+        items->answers[i] = false;
+        items->changed[i++] = true;
+    }
+}
+
+/* One by one: an item may be there because of one before. */
+static void add_new_native(struct filter *f, struct items *items,
+                           struct cuckoo_result *result) {
+    for (size_t i = 0; i < items->n; i++) {
+        struct items one = items_slice(items, i, 1);
+        *one.answers = *one.changed = false;
+        if (!f->layout->has(f, one.keys->data, one.keys->size))
+            add_all_native(f, &one, result);
+    }
+}
+
+static size_t add_native(RedisModuleCtx *ctx, struct filter *f,
+                         const struct cuckoo_adding *how, struct items *items,
+                         struct cuckoo_result *result) {
+    items_before_change(ctx, f, items);
+    if (how->only_new)
+        add_new_native(f, items, result);
+    else
+        add_all_native(f, items, result);
+    return items->n;
+}
+
+/* ---- To either ----------------------------------------------------------- */
+
 /* Add items, all or those of a step, count and replicate them. Nothing of
- * `c` may be used afterwards: a listener of the event may delete it. */
+ * `f` may be used afterwards: a listener of the event may delete it. */
 static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                        struct cuckoo *c, const struct cuckoo_adding *how,
+                        struct cf_filter f, const struct cuckoo_adding *how,
                         struct items *items, bool in_steps,
                         struct cuckoo_result *result) {
     struct memory_request request;
     result->status = CALYX_OK;
-    memory_begin(&request, ctx, c->bytes);
+    memory_begin(&request, ctx,
+                 f.native ? filter_bytes(f.native) : f.cuckoo->bytes);
     if (items->n > 1) prefault_pause(true);
-    const size_t done = add_some(ctx, c, how, items, in_steps, result);
+    const size_t done =
+        f.native ? add_native(ctx, f.native, how, items, result)
+                 : add_some(ctx, f.cuckoo, how, items, in_steps, result);
     if (items->n > 1) prefault_pause(false);
     memory_end(&result->why);
     size_t added = 0;
@@ -108,9 +157,9 @@ static size_t add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     stats.adds += done;
     stats.fresh += added;
     stats.refused += result->status == CALYX_NO_MEMORY;
-    cuckoo_note(c);
+    if (f.cuckoo) cuckoo_note(f.cuckoo);
 
-    if (how->made) cf_replicate_new(ctx, name, c, how->made);
+    if (how->made) cf_replicate_new(ctx, name, f, how->made);
     if (!how->made && added == items->n && !in_steps)
         RM_ReplicateVerbatim(ctx);
     else
@@ -155,21 +204,27 @@ static int reply_added(RedisModuleCtx *ctx, const struct cuckoo_adding *how,
 struct cuckoo_add_job {
     struct items_job items;
     struct cuckoo_adding how;
-    struct cuckoo_params made; /* `how` may point here */
+    struct cf_params made; /* `how` may point here */
+    bool native;
     struct cuckoo_result result;
 };
 
 static bool cuckoo_add_step(RedisModuleCtx *ctx, struct job *job) {
     struct cuckoo_add_job *const j = (struct cuckoo_add_job *)job;
-    struct cuckoo *const c = cf_find_again(ctx, job->argv[1], j->items.life);
-    j->items.gone = !c;
-    if (!c) return true;
-    if (!cf_compact_step(c)) return false;
-    struct items rest = items_slice(&j->items.items, j->items.at,
-                                    j->items.items.n - j->items.at);
+    struct cf_filter f = {NULL, NULL};
+    if (j->native)
+        f.native = find_again(ctx, job->argv[1], j->items.life);
+    else
+        f.cuckoo = cf_find_again(ctx, job->argv[1], j->items.life);
+    j->items.gone = cf_is_missing(f);
+    if (j->items.gone) return true;
+    if (f.cuckoo && !cf_compact_step(f.cuckoo)) return false;
+    struct items rest = f.native ? items_next(&j->items, f.native)
+                                 : items_slice(&j->items.items, j->items.at,
+                                               j->items.items.n - j->items.at);
     j->items.at +=
-        add_items(ctx, job->argv[1], c, &j->how, &rest, true, &j->result);
-    steps_count(j->result.lines);
+        add_items(ctx, job->argv[1], f, &j->how, &rest, true, &j->result);
+    if (!j->native) steps_count(j->result.lines);
     j->how.made = NULL;
     return j->items.at == j->items.items.n;
 }
@@ -187,10 +242,12 @@ static int reply_cuckoo_adds(RedisModuleCtx *ctx, struct job *job) {
 }
 
 static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                        int first_item, const struct cuckoo *c,
+                        int first_item, struct cf_filter f,
                         const struct cuckoo_adding *how) {
+    const uint64_t life = f.native ? filter_life(f.native) : f.cuckoo->life;
     struct cuckoo_add_job *const j = (struct cuckoo_add_job *)items_job_new(
-        ctx, c->life, argv, argc, first_item, sizeof *j);
+        ctx, life, argv, argc, first_item, sizeof *j);
+    j->native = f.native;
     j->items.job.step = cuckoo_add_step;
     j->items.job.reply = reply_cuckoo_adds;
     j->items.job.writes = true;
@@ -212,22 +269,29 @@ static bool may_exceed_step(const struct cuckoo *c, size_t items) {
     return items > FEW_ITEMS || items * of_one > STEP_LINES;
 }
 
+static bool need_steps(RedisModuleCtx *ctx, struct cf_filter f,
+                       const struct items *items, bool single) {
+    const bool many =
+        !single && (f.native ? items_need_steps(items, f.native, true)
+                             : may_exceed_step(f.cuckoo, items->n));
+    return (many && steps_can_wait(ctx)) ||
+           (f.cuckoo && !cf_may_change(ctx, f.cuckoo));
+}
+
 static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                    int first_item, struct cuckoo *c,
+                    int first_item, struct cf_filter f,
                     const struct cuckoo_adding *how) {
     struct items items;
     struct cuckoo_result result = {.why = {.text = ""}};
-    const bool many = !how->single &&
-                      may_exceed_step(c, (size_t)(argc - first_item)) &&
-                      steps_can_wait(ctx);
-    if (many || !cf_may_change(ctx, c)) {
-        add_in_steps(ctx, argv, argc, first_item, c, how);
-        return;
-    }
     items_open(&items, argv + first_item, argc - first_item);
-    const size_t done = add_items(ctx, argv[1], c, how, &items, false, &result);
-    if (!how->single) RM_ReplyWithArray(ctx, (long)done);
-    reply_added(ctx, how, &items, done, &result);
+    if (need_steps(ctx, f, &items, how->single)) {
+        add_in_steps(ctx, argv, argc, first_item, f, how);
+    } else {
+        const size_t done =
+            add_items(ctx, argv[1], f, how, &items, false, &result);
+        if (!how->single) RM_ReplyWithArray(ctx, (long)done);
+        reply_added(ctx, how, &items, done, &result);
+    }
     items_close(&items);
 }
 
@@ -244,26 +308,26 @@ static bool has_most_parts(RedisModuleCtx *ctx, uint64_t parts) {
 static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                const struct cf_options *options, int first_item,
                struct cuckoo_adding how) {
-    struct cuckoo *c = NULL;
-    struct cuckoo_params params;
+    struct cf_filter f;
+    struct cf_params params =
+        options ? options->params : cf_default_params(is_replayed(ctx));
     if (how.single) cf_hash(argv[first_item]); /* prefetch */
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = cuckoo_type_of(key, &c);
+    const enum key_type type = cf_type_of(key, &f);
     const unsigned flags = FOR_WRITING | MUST_BE_COMPLETE |
                            (options && options->no_create ? MUST_EXIST : 0);
-    if (!cf_accept(ctx, type, flags, c) ||
-        has_most_parts(ctx, c ? c->parts : 1)) {
-        c = NULL;
-    } else if (!c) {
-        params =
-            options ? options->params : cf_default_params(is_replayed(ctx));
+    const bool native = f.native || (!f.cuckoo && params.is_native);
+    bool there =
+        cf_accept(ctx, type, flags, f) &&
+        (native || !has_most_parts(ctx, f.cuckoo ? f.cuckoo->parts : 1));
+    if (there && cf_is_missing(f)) {
         how.made = &params;
-        c = cf_create(ctx, key, &params);
+        there = cf_create(ctx, key, &params, &f);
     }
     RM_CloseKey(key);
-    if (!c) return RM_OK;
-    cf_prefetch_next(c);
-    add_all(ctx, argv, argc, first_item, c, &how);
+    if (!there) return RM_OK;
+    cf_prefetch_next(f);
+    add_all(ctx, argv, argc, first_item, f, &how);
     return RM_OK;
 }
 
@@ -312,6 +376,7 @@ static RedisModuleCommandArg cf_insert_args[] = {
     KEY,
     OPTION(INTEGER, "CAPACITY", "capacity"),
     OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
+    CF_OPTIONS,
     {.name = "item",
      .type = RM_ARG_STRING,
      .key_spec_index = -1,

@@ -8,6 +8,7 @@
  * fingerprint is always in some part.
  */
 #include "command/command.h"
+#include "command/items.h"
 #include "command/replicate.h"
 #include "cuckoo/cf.h"
 #include "cuckoo/cuckoo_type.h"
@@ -104,12 +105,24 @@ static bool may_compact(const struct cuckoo *c) {
     return cuckoo_wants_compaction(&after);
 }
 
+/* A native filter has nothing to compact: it is one table. */
+static int change_native(RedisModuleCtx *ctx, RedisModuleString **argv,
+                         int argc, struct filter *f) {
+    struct items items;
+    if (argc == 2) return RM_ReplyWithSimpleString(ctx, "OK");
+    items_open(&items, argv + 2, 1);
+    delete_items(ctx, argv[1], f, &items, true, "cuckoo.del");
+    return reply_bools(ctx, items.answers, 1);
+}
+
 static int change(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    struct cuckoo *c;
+    struct cf_filter f;
     const bool deletes = argc > 2;
-    if (!cf_find(ctx, argv[1], FOR_WRITING | MUST_BE_COMPLETE, &c))
+    if (!cf_find(ctx, argv[1], FOR_WRITING | MUST_BE_COMPLETE, &f))
         return RM_OK;
-    if (!c) return reply_no_filter(ctx, deletes);
+    if (cf_is_missing(f)) return reply_no_filter(ctx, deletes);
+    if (f.native) return change_native(ctx, argv, argc, f.native);
+    struct cuckoo *c = f.cuckoo;
     const bool compacts = !deletes || may_compact(c);
     if ((compacts || cuckoo_is_compacting(c)) && steps_can_wait(ctx))
         return change_in_steps(ctx, argv, argc, c->life);

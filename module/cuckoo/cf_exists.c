@@ -7,14 +7,27 @@
 #include "server/reply.h"
 #include "server/steps.h"
 
+static bool native_has(const struct filter *f, RedisModuleString *item) {
+    size_t size;
+    const char *bytes = RM_StringPtrLen(item, &size);
+    return f->layout->has(f, bytes, size);
+}
+
+static uint32_t native_count(const struct filter *f, RedisModuleString *item) {
+    size_t size;
+    const char *bytes = RM_StringPtrLen(item, &size);
+    return calyx_count(f->native, bytes, size);
+}
+
 static int run_cf_exists(RedisModuleCtx *ctx, RedisModuleString **argv,
                          int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    struct cuckoo *c;
+    struct cf_filter f;
     const struct cuckoo_hash h = cf_hash(argv[2]);
-    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &c)) return RM_OK;
-    if (c) cf_prefetch_next(c);
-    const bool found = c && cuckoo_has(c, h);
+    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    if (!cf_is_missing(f)) cf_prefetch_next(f);
+    const bool found = f.native ? native_has(f.native, argv[2])
+                                : f.cuckoo && cuckoo_has(f.cuckoo, h);
     stats.lookups++;
     stats.positives += found;
     return RM_ReplyWithBool(ctx, found);
@@ -23,10 +36,12 @@ static int run_cf_exists(RedisModuleCtx *ctx, RedisModuleString **argv,
 static int run_cf_count(RedisModuleCtx *ctx, RedisModuleString **argv,
                         int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    struct cuckoo *c;
+    struct cf_filter f;
     const struct cuckoo_hash h = cf_hash(argv[2]);
-    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &c)) return RM_OK;
-    const uint64_t count = c ? cuckoo_count(c, h) : 0;
+    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    const uint64_t count = f.native   ? native_count(f.native, argv[2])
+                           : f.cuckoo ? cuckoo_count(f.cuckoo, h)
+                                      : 0;
     stats.lookups++;
     stats.positives += count > 0;
     return RM_ReplyWithLongLong(ctx, (long long)count);
@@ -80,9 +95,14 @@ static void look_up_in_steps(RedisModuleCtx *ctx, const struct cuckoo *c,
 static int run_cf_mexists(RedisModuleCtx *ctx, RedisModuleString **argv,
                           int argc) {
     if (argc < 3) return RM_WrongArity(ctx);
-    struct cuckoo *c;
+    struct cf_filter f;
     struct items items;
-    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &c)) return RM_OK;
+    if (!cf_find(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    if (f.native) {
+        look_up_items(ctx, f.native, argv, argc);
+        return RM_OK;
+    }
+    const struct cuckoo *const c = f.cuckoo;
     items_open(&items, argv + 2, argc - 2);
     if (c && items_exceed_step(&items, item_lines(c)) && steps_can_wait(ctx)) {
         look_up_in_steps(ctx, c, argv, argc);

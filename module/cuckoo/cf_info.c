@@ -3,13 +3,35 @@
 
 #include "command/command.h"
 #include "cuckoo/cf.h"
+#include "server/steps.h"
+
+/* Buckets of a native filter are lines. It never moves items to make room. */
+static struct cuckoo_facts describe_native(const struct filter *f) {
+    struct filter_facts facts;
+    calyx_info info;
+    f->layout->describe(f, &facts);
+    calyx_info_of(f->native, &info);
+    const uint64_t buckets = info.bits / (8 * LINE_BYTES);
+    return (struct cuckoo_facts){
+        .size = facts.size,
+        .buckets = buckets,
+        .parts = facts.parts,
+        .items = facts.items,
+        .bucket_size = buckets ? facts.capacity / buckets : 0,
+        .expansion = facts.expansion,
+    };
+}
+
+static struct cuckoo_facts describe(struct cf_filter f) {
+    return f.native ? describe_native(f.native) : cuckoo_describe(f.cuckoo);
+}
 
 static int run_cf_info(RedisModuleCtx *ctx, RedisModuleString **argv,
                        int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
-    struct cuckoo *c;
-    if (!cf_find(ctx, argv[1], MUST_EXIST, &c)) return RM_OK;
-    const struct cuckoo_facts facts = cuckoo_describe(c);
+    struct cf_filter f;
+    if (!cf_find(ctx, argv[1], MUST_EXIST, &f)) return RM_OK;
+    const struct cuckoo_facts facts = describe(f);
     const struct {
         const char *title;
         uint64_t value;
@@ -35,10 +57,10 @@ static int run_cf_info(RedisModuleCtx *ctx, RedisModuleString **argv,
 static int run_cf_debug(RedisModuleCtx *ctx, RedisModuleString **argv,
                         int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
-    struct cuckoo *c;
+    struct cf_filter f;
     char text[240];
-    if (!cf_find(ctx, argv[1], MUST_EXIST, &c)) return RM_OK;
-    const struct cuckoo_facts facts = cuckoo_describe(c);
+    if (!cf_find(ctx, argv[1], MUST_EXIST, &f)) return RM_OK;
+    const struct cuckoo_facts facts = describe(f);
     const int size = snprintf(
         text, sizeof text,
         "bktsize:%llu buckets:%llu items:%llu deletes:%llu filters:%llu "

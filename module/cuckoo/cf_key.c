@@ -15,14 +15,30 @@ static int reply_loading(RedisModuleCtx *ctx, const struct cuckoo *c) {
                       (unsigned long long)c->bytes);
 }
 
+enum key_type cf_type_of(RedisModuleKey *key, struct cf_filter *f) {
+    struct filter *native = NULL;
+    *f = (struct cf_filter){NULL, NULL};
+    const enum key_type type = cuckoo_type_of(key, &f->cuckoo);
+    if (type != KEY_OTHER || type_of(key, &native) != KEY_FILTER ||
+        !native->can_remove)
+        return type;
+    f->native = native;
+    return KEY_FILTER;
+}
+
 bool cf_accept(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
-               struct cuckoo *c) {
+               struct cf_filter f) {
+    struct cuckoo *const c = f.cuckoo;
     if (type == KEY_OTHER) {
         reply_wrong_type(ctx);
         return false;
     }
     if (type == KEY_MISSING && flags & MUST_EXIST) {
         reply_not_found(ctx);
+        return false;
+    }
+    if (f.native && flags & MUST_BE_COMPLETE && filter_is_partial(f.native)) {
+        reply_partial(ctx, f.native);
         return false;
     }
     if (!c || !(flags & MUST_BE_COMPLETE) || !cuckoo_is_partial(c)) return true;
@@ -36,13 +52,12 @@ bool cf_accept(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
 }
 
 bool cf_find(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
-             struct cuckoo **c) {
-    *c = NULL;
+             struct cf_filter *f) {
     RedisModuleKey *key = RM_OpenKey(
         ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
-    const enum key_type type = cuckoo_type_of(key, c);
+    const enum key_type type = cf_type_of(key, f);
     if (key) RM_CloseKey(key);
-    return cf_accept(ctx, type, flags, *c);
+    return cf_accept(ctx, type, flags, *f);
 }
 
 struct cuckoo *cf_find_again(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -54,8 +69,8 @@ struct cuckoo *cf_find_again(RedisModuleCtx *ctx, RedisModuleString *name,
     return c && c->life == life ? c : NULL;
 }
 
-struct cuckoo *cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
-                         const struct cuckoo_params *params) {
+static struct cuckoo *create_cuckoo(RedisModuleCtx *ctx, RedisModuleKey *key,
+                                    const struct cuckoo_params *params) {
     struct cuckoo *c = NULL;
     calyx_error why = {.text = ""};
     struct memory_request request;
@@ -69,6 +84,15 @@ struct cuckoo *cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
     stats.refused += status == CALYX_NO_MEMORY;
     reply_not_made(ctx, status, &why);
     return NULL;
+}
+
+bool cf_create(RedisModuleCtx *ctx, RedisModuleKey *key,
+               struct cf_params *params, struct cf_filter *f) {
+    if (params->is_native)
+        f->native = create_filter(ctx, key, &params->native);
+    else
+        f->cuckoo = create_cuckoo(ctx, key, &params->cuckoo);
+    return !cf_is_missing(*f);
 }
 
 bool cf_may_change(RedisModuleCtx *ctx, struct cuckoo *c) {
@@ -98,14 +122,21 @@ bool cf_compact_step(struct cuckoo *c) {
 static uint8_t no_slots[1];
 static struct cuckoo_hint hint = {no_slots, 0, 0};
 
+static bool last_was_native;
+
 struct cuckoo_hash cf_hash(RedisModuleString *item) {
     size_t size;
     const char *bytes = RM_StringPtrLen(item, &size);
+    if (last_was_native) filter_prefetch(bytes, size);
     const struct cuckoo_hash h = cuckoo_hash_of(bytes, size);
     cuckoo_prefetch(&hint, h);
     return h;
 }
 
-void cf_prefetch_next(const struct cuckoo *c) {
-    hint = cuckoo_hint_of(c);
+void cf_prefetch_next(struct cf_filter f) {
+    last_was_native = f.native;
+    if (f.native)
+        filter_prefetch_next(f.native);
+    else
+        hint = cuckoo_hint_of(f.cuckoo);
 }

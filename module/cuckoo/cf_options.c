@@ -1,5 +1,9 @@
 /*
- * Options of CF.RESERVE and CF.INSERT.
+ * Options of CF.RESERVE and CF.INSERT: RedisBloom's, and ours (ERROR, SEED,
+ * LAYOUT). A filter that is made with ERROR or SEED is native; one with words
+ * of RedisBloom's layout alone (BUCKETSIZE, MAXITERATIONS) is of that; else a
+ * setting says. Streams and AOFs make native ones by BF.RESERVE: so a
+ * CF.RESERVE there without LAYOUT is one of RedisBloom's, whatever it says.
  *
  * RedisBloom looks for those of CF.RESERVE in all words, the key among them,
  * and ignores what it does not know; of those of CF.INSERT it reads the first
@@ -15,6 +19,7 @@
 #include <string.h>
 
 #include "command/options.h"
+#include "command/replicate.h"
 #include "cuckoo/cf.h"
 #include "settings.h"
 
@@ -25,15 +30,89 @@ static long long most_capacity(bool replayed) {
     return replayed ? INT64_MAX : MOST_CF_CAPACITY;
 }
 
-struct cuckoo_params cf_default_params(bool replayed) {
-    return (struct cuckoo_params){
-        .capacity = (uint64_t)settings.cf_capacity,
-        .bucket_size = (uint32_t)settings.cf_bucket_size,
-        .iterations = (uint32_t)settings.cf_iterations,
-        .expansion = replayed && settings.cf_expansion == 0
-                         ? 1
-                         : (uint32_t)settings.cf_expansion,
+static struct filter_params native_params(void) {
+    struct filter_params params = default_params();
+    params.layout = &native_layout;
+    params.removable = true;
+    params.capacity = (uint64_t)settings.cf_capacity;
+    params.expansion = params.unused_growth = (uint32_t)settings.cf_expansion;
+    return params;
+}
+
+struct cf_params cf_default_params(bool replayed) {
+    return (struct cf_params){
+        .is_native = settings.cf_native && !replayed,
+        .native = native_params(),
+        .cuckoo = {.capacity = (uint64_t)settings.cf_capacity,
+                   .bucket_size = (uint32_t)settings.cf_bucket_size,
+                   .iterations = (uint32_t)settings.cf_iterations,
+                   .expansion = replayed && settings.cf_expansion == 0
+                                    ? 1
+                                    : (uint32_t)settings.cf_expansion},
     };
+}
+
+/* ---- Our words ----------------------------------------------------------- */
+
+enum { ERROR_RATE, SEED, LAYOUT, OUR_OPTIONS };
+static const char *const our_options[OUR_OPTIONS] = {"ERROR", "SEED", "LAYOUT"};
+
+static int our_option(RedisModuleString *word) {
+    for (int i = 0; i < OUR_OPTIONS; i++)
+        if (is_word(word, our_options[i])) return i;
+    return OUR_OPTIONS;
+}
+
+/* What was said of the layout. */
+struct cf_words {
+    bool has_layout, is_native; /* LAYOUT, and which        */
+    bool native;                /* ERROR or SEED            */
+    bool cuckoo;                /* BUCKETSIZE, MAXITERATIONS */
+};
+
+static const char *parse_our_option(int option, RedisModuleString *value,
+                                    struct filter_params *params,
+                                    struct cf_words *said) {
+    size_t size;
+    const char *text = RM_StringPtrLen(value, &size);
+    if (option == LAYOUT) {
+        said->has_layout = true;
+        said->is_native = is_word(value, native_layout.name);
+        return said->is_native || is_word(value, redisbloom_layout.name)
+                   ? NULL
+                   : "ERR bad layout: there are native and redisbloom";
+    }
+    said->native = true;
+    if (option == SEED) {
+        params->random_seed = false;
+        return parse_seed(text, size, &params->seed)
+                   ? NULL
+                   : "ERR bad seed: it is a whole number from 0 to "
+                     "18446744073709551615";
+    }
+    switch (parse_error_rate(value, &params->error)) {
+        case NO_NUMBER: return "ERR bad error rate";
+        case OUT_OF_RANGE:
+            return "ERR error rate must be in the range (0.000000, 1.000000)";
+        case NUMBER: break;
+    }
+    return NULL;
+}
+
+static const char *choose_layout(const struct cf_words *said,
+                                 struct cf_params *params) {
+    if (said->has_layout)
+        params->is_native = said->is_native;
+    else if (said->native || said->cuckoo)
+        params->is_native = said->native;
+    if (params->is_native && said->cuckoo)
+        return "ERR the native layout has neither BUCKETSIZE nor "
+               "MAXITERATIONS; leave them out, or say LAYOUT redisbloom "
+               "without ERROR and SEED";
+    if (!params->is_native && said->native)
+        return "ERR the redisbloom layout has neither rates nor seeds; leave "
+               "out ERROR and SEED, or say LAYOUT native";
+    return NULL;
 }
 
 /* ---- CF.RESERVE ---------------------------------------------------------- */
@@ -66,12 +145,14 @@ static const char *unknown_option(RedisModuleString **argv, int argc,
                                   int from) {
     static char text[160];
     for (int at = from; at < argc; at += 2) {
-        if (reserve_option(argv[at]) < RESERVE_OPTIONS) continue;
+        if (reserve_option(argv[at]) < RESERVE_OPTIONS ||
+            our_option(argv[at]) < OUR_OPTIONS)
+            continue;
         size_t size;
         const char *word = RM_StringPtrLen(argv[at], &size);
         snprintf(text, sizeof text,
                  "ERR unknown argument '%.*s'; there are BUCKETSIZE, "
-                 "MAXITERATIONS and EXPANSION",
+                 "MAXITERATIONS, EXPANSION, ERROR, SEED and LAYOUT",
                  size < 32 ? (int)size : 32, word);
         return text;
     }
@@ -96,23 +177,42 @@ static const char *parse_option(RedisModuleString **argv, int argc, int from,
     return NULL;
 }
 
-const char *cf_parse_reserve(RedisModuleString **argv, int argc, bool replayed,
-                             struct cf_options *out) {
-    static char text[80];
-    long long capacity;
-    *out = (struct cf_options){.params = cf_default_params(replayed)};
-    struct cuckoo_params *const params = &out->params;
-    if (argc < 3 || argc % 2 == 0) return WRONG_ARITY;
-    if (RM_StringToLongLong(argv[2], &capacity) != RM_OK) return "Bad capacity";
-    const char *wrong = replayed ? NULL : unknown_option(argv, argc, 3);
-    if (wrong) return wrong;
-    uint32_t *const values[RESERVE_OPTIONS] = {
-        &params->iterations, &params->bucket_size, &params->expansion};
-    for (int i = 0; i < RESERVE_OPTIONS; i++) {
-        wrong = parse_option(argv, argc, replayed ? 1 : 3, replayed ? 1 : 2, i,
-                             values[i]);
+static bool says_layout(RedisModuleString **argv, int argc) {
+    for (int at = 3; at + 1 < argc; at += 2)
+        if (our_option(argv[at]) == LAYOUT) return true;
+    return false;
+}
+
+static const char *parse_our_options(RedisModuleString **argv, int argc,
+                                     struct cf_params *params) {
+    struct cf_words said = {0};
+    for (int at = 3; at + 1 < argc; at += 2) {
+        const int ours = our_option(argv[at]),
+                  theirs = reserve_option(argv[at]);
+        said.cuckoo |= theirs == ITERATIONS || theirs == BUCKET_SIZE;
+        if (ours == OUR_OPTIONS) continue;
+        const char *wrong =
+            parse_our_option(ours, argv[at + 1], &params->native, &said);
         if (wrong) return wrong;
     }
+    return choose_layout(&said, params);
+}
+
+static const char *set_native_capacity(long long capacity,
+                                       struct cf_params *params) {
+    static char text[80];
+    if (capacity < 1 || capacity > MOST_CAPACITY) {
+        snprintf(text, sizeof text, "Capacity must be in the range [1, %lld]",
+                 (long long)MOST_CAPACITY);
+        return text;
+    }
+    params->native.capacity = (uint64_t)capacity;
+    return NULL;
+}
+
+static const char *set_cuckoo_capacity(long long capacity, bool replayed,
+                                       struct cuckoo_params *params) {
+    static char text[80];
     if (capacity < 2 * (long long)params->bucket_size ||
         capacity > most_capacity(replayed)) {
         snprintf(text, sizeof text,
@@ -122,6 +222,31 @@ const char *cf_parse_reserve(RedisModuleString **argv, int argc, bool replayed,
     }
     params->capacity = (uint64_t)capacity;
     return NULL;
+}
+
+const char *cf_parse_reserve(RedisModuleString **argv, int argc, bool replayed,
+                             struct cf_options *out) {
+    long long capacity;
+    if (argc < 3 || argc % 2 == 0) return WRONG_ARITY;
+    if (RM_StringToLongLong(argv[2], &capacity) != RM_OK) return "Bad capacity";
+    replayed = replayed && !says_layout(argv, argc);
+    *out = (struct cf_options){.params = cf_default_params(replayed)};
+    struct cuckoo_params *const cuckoo = &out->params.cuckoo;
+    const char *wrong = replayed ? NULL : unknown_option(argv, argc, 3);
+    if (wrong) return wrong;
+    uint32_t *const values[RESERVE_OPTIONS] = {
+        &cuckoo->iterations, &cuckoo->bucket_size, &cuckoo->expansion};
+    for (int i = 0; i < RESERVE_OPTIONS; i++) {
+        wrong = parse_option(argv, argc, replayed ? 1 : 3, replayed ? 1 : 2, i,
+                             values[i]);
+        if (wrong) return wrong;
+    }
+    if (!replayed) wrong = parse_our_options(argv, argc, &out->params);
+    if (wrong) return wrong;
+    if (!out->params.is_native)
+        return set_cuckoo_capacity(capacity, replayed, cuckoo);
+    out->params.native.expansion = cuckoo->expansion;
+    return set_native_capacity(capacity, &out->params);
 }
 
 /* ---- CF.INSERT ----------------------------------------------------------- */
@@ -135,10 +260,15 @@ static bool is_option(RedisModuleString *text, bool replayed,
 }
 
 static const char *parse_capacity(RedisModuleString *value, bool replayed,
-                                  struct cuckoo_params *params) {
+                                  struct cf_params *params) {
     static char text[80];
+    struct cuckoo_params *const cuckoo = &params->cuckoo;
     long long n;
-    switch (parse_whole(value, 2 * (long long)params->bucket_size,
+    if (params->is_native)
+        return RM_StringToLongLong(value, &n) == RM_OK
+                   ? set_native_capacity(n, params)
+                   : "Bad capacity";
+    switch (parse_whole(value, 2 * (long long)cuckoo->bucket_size,
                         most_capacity(replayed), &n)) {
         case NO_NUMBER: return "Bad capacity";
         case OUT_OF_RANGE:
@@ -148,29 +278,47 @@ static const char *parse_capacity(RedisModuleString *value, bool replayed,
             return text;
         case NUMBER: break;
     }
-    params->capacity = (uint64_t)n;
+    cuckoo->capacity = (uint64_t)n;
     return NULL;
+}
+
+/* The layout comes first: capacities have other limits in each. */
+static const char *parse_insert_layout(RedisModuleString **argv, int argc,
+                                       struct cf_params *params) {
+    struct cf_words said = {0};
+    for (int at = 2; at + 1 < argc && !is_word(argv[at], "ITEMS");
+         at += is_word(argv[at], "NOCREATE") ? 1 : 2) {
+        const int ours = our_option(argv[at]);
+        if (ours == OUR_OPTIONS) continue;
+        const char *wrong =
+            parse_our_option(ours, argv[at + 1], &params->native, &said);
+        if (wrong) return wrong;
+    }
+    return choose_layout(&said, params);
 }
 
 const char *cf_parse_insert(RedisModuleString **argv, int argc, bool replayed,
                             struct cf_options *out) {
     *out = (struct cf_options){.params = cf_default_params(replayed)};
     if (argc < 4) return WRONG_ARITY;
+    const char *wrong =
+        replayed ? NULL : parse_insert_layout(argv, argc, &out->params);
+    if (wrong) return wrong;
     int at = 2;
     while (at < argc && !is_option(argv[at], replayed, "ITEMS")) {
+        const bool ours = !replayed && our_option(argv[at]) < OUR_OPTIONS;
+        const bool capacity = is_option(argv[at], replayed, "CAPACITY");
         if (is_option(argv[at], replayed, "NOCREATE")) {
             out->no_create = true;
             at++;
-        } else if (!is_option(argv[at], replayed, "CAPACITY")) {
-            return "Unknown argument received";
-        } else if (at + 1 == argc) {
-            return WRONG_ARITY;
-        } else {
-            const char *wrong =
-                parse_capacity(argv[at + 1], replayed, &out->params);
-            if (wrong) return wrong;
-            at += 2;
+            continue;
         }
+        if (!ours && !capacity) return "Unknown argument received";
+        if (at + 1 == argc) return WRONG_ARITY;
+        if (capacity)
+            wrong = parse_capacity(argv[at + 1], replayed, &out->params);
+        if (wrong) return wrong;
+        at += 2;
     }
     out->items = at + 1;
     return out->items < argc ? NULL : WRONG_ARITY;
@@ -193,15 +341,22 @@ static void replicate_header(RedisModuleCtx *ctx, RedisModuleString *name,
                  sizeof header);
 }
 
-void cf_replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                      const struct cuckoo *c,
-                      const struct cuckoo_params *params) {
+static void replicate_cuckoo(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct cuckoo *c, uint64_t capacity) {
     if (reserve_option(name) < RESERVE_OPTIONS) {
         replicate_header(ctx, name, c);
         return;
     }
-    RM_Replicate(
-        ctx, "CF.RESERVE", "slclclcl", name, (long long)params->capacity,
-        "BUCKETSIZE", (long long)c->bucket_size, "MAXITERATIONS",
-        (long long)c->iterations, "EXPANSION", (long long)c->expansion);
+    RM_Replicate(ctx, "CF.RESERVE", "slclclcl", name, (long long)capacity,
+                 "BUCKETSIZE", (long long)c->bucket_size, "MAXITERATIONS",
+                 (long long)c->iterations, "EXPANSION",
+                 (long long)c->expansion);
+}
+
+void cf_replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
+                      struct cf_filter f, const struct cf_params *params) {
+    if (f.native)
+        replicate_new(ctx, name, f.native, &params->native, NULL, 0);
+    else
+        replicate_cuckoo(ctx, name, f.cuckoo, params->cuckoo.capacity);
 }

@@ -2,7 +2,6 @@
 #include "command/command.h"
 #include "command/replicate.h"
 #include "cuckoo/cf.h"
-#include "cuckoo/cuckoo_type.h"
 #include "server/prefault.h"
 #include "server/reply.h"
 
@@ -14,19 +13,19 @@ static int run_cf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
 
-    struct cuckoo *c = NULL;
+    struct cf_filter f;
     const uint64_t begun = prefault_last();
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = cuckoo_type_of(key, &c);
+    const enum key_type type = cf_type_of(key, &f);
     if (type == KEY_OTHER)
         reply_wrong_type(ctx);
     else if (type == KEY_FILTER)
         RM_ReplyWithError(ctx, "ERR item exists");
     else
-        c = cf_create(ctx, key, &options.params);
+        cf_create(ctx, key, &options.params, &f);
     RM_CloseKey(key); /* a listener of the event may delete it */
-    if (type != KEY_MISSING || !c) return RM_OK;
-    cf_replicate_new(ctx, argv[1], c, &options.params);
+    if (type != KEY_MISSING || cf_is_missing(f)) return RM_OK;
+    cf_replicate_new(ctx, argv[1], f, &options.params);
     note_change(ctx, argv[1], "cuckoo.reserve");
     return reply_ok_when_prefaulted(ctx, begun);
 }
@@ -37,6 +36,7 @@ static RedisModuleCommandArg cf_reserve_args[] = {
     OPTION(INTEGER, "BUCKETSIZE", "bucketsize"),
     OPTION(INTEGER, "MAXITERATIONS", "maxiterations"),
     OPTION(INTEGER, "EXPANSION", "expansion"),
+    CF_OPTIONS,
     END};
 
 const struct command cf_reserve = {

@@ -41,25 +41,37 @@ static int dump_from(RedisModuleCtx *ctx, const struct cuckoo *c,
     return reply_chunk(ctx, at, bytes, size);
 }
 
+/* The pieces of BF.SCANDUMP. */
+static int dump_native(RedisModuleCtx *ctx, const struct filter *f,
+                       long long position) {
+    const struct piece piece = position == 0
+                                   ? f->layout->dump_head(f)
+                                   : f->layout->dump_from(f, position);
+    reply_chunk(ctx, piece.at, piece.bytes, piece.size);
+    RM_Free(piece.owned);
+    return RM_OK;
+}
+
 static int run_cf_scandump(RedisModuleCtx *ctx, RedisModuleString **argv,
                            int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    struct cuckoo *c;
+    struct cf_filter f;
     long long position;
     if (RM_StringToLongLong(argv[2], &position) != RM_OK || position < 0)
         return RM_ReplyWithError(ctx, "Invalid position");
-    if (!cf_find(ctx, argv[1], MUST_EXIST | MUST_BE_COMPLETE, &c) ||
-        !is_compacted(ctx, c))
-        return RM_OK;
-    return dump_from(ctx, c, position);
+    if (!cf_find(ctx, argv[1], MUST_EXIST | MUST_BE_COMPLETE, &f)) return RM_OK;
+    if (f.native) return dump_native(ctx, f.native, position);
+    return is_compacted(ctx, f.cuckoo) ? dump_from(ctx, f.cuckoo, position)
+                                       : RM_OK;
 }
 
 /* ---- Loading ------------------------------------------------------------- */
 
 static int reply_loaded(RedisModuleCtx *ctx, RedisModuleString *name,
-                        struct cuckoo *c) {
-    const bool complete = !cuckoo_is_partial(c);
-    cuckoo_note(c);
+                        struct cf_filter f) {
+    const bool complete =
+        f.native ? !filter_is_partial(f.native) : !cuckoo_is_partial(f.cuckoo);
+    if (f.cuckoo) cuckoo_note(f.cuckoo);
     RM_ReplicateVerbatim(ctx);
     RM_SignalModifiedKey(ctx, name);
     if (complete)
@@ -82,8 +94,19 @@ static calyx_status make_of(RedisModuleCtx *ctx, const uint8_t *header,
     return status;
 }
 
-static void load_header(RedisModuleCtx *ctx, RedisModuleKey *key,
-                        const char *bytes, size_t size, struct cuckoo **c) {
+static int refuse_header(RedisModuleCtx *ctx, calyx_status status,
+                         const calyx_error *why) {
+    if (status == CALYX_NO_MEMORY) {
+        stats.refused++;
+        return reply_not_made(ctx, status, why);
+    }
+    loads_refused++;
+    return reply_text(ctx, "Couldn't create filter! (%s)", why->text);
+}
+
+static void load_cuckoo_header(RedisModuleCtx *ctx, RedisModuleKey *key,
+                               const char *bytes, size_t size,
+                               struct cuckoo **c) {
     calyx_error why = {.text = ""};
     if (size != CUCKOO_HEADER) {
         loads_refused++;
@@ -92,60 +115,99 @@ static void load_header(RedisModuleCtx *ctx, RedisModuleKey *key,
         return;
     }
     const calyx_status status = make_of(ctx, (const uint8_t *)bytes, c, &why);
-    if (status == CALYX_OK) {
+    if (status == CALYX_OK)
         cuckoo_attach(key, *c);
-    } else if (status == CALYX_NO_MEMORY) {
-        stats.refused++;
-        reply_not_made(ctx, status, &why);
-    } else {
-        loads_refused++;
-        reply_text(ctx, "Couldn't create filter! (%s)", why.text);
+    else
+        refuse_header(ctx, status, &why);
+}
+
+/* A filter from which nothing can be deleted is not for CF commands. */
+static void load_native_head(RedisModuleCtx *ctx, RedisModuleKey *key,
+                             const char *bytes, size_t size,
+                             struct filter **f) {
+    calyx_error why = {.text = ""};
+    struct memory_request request;
+    memory_begin(&request, ctx, 0);
+    calyx_status status = filter_load_head(bytes, size, f, &why);
+    memory_end(&why);
+    if (status == CALYX_OK && (*f)->can_remove) {
+        type_attach(key, *f);
+        return;
     }
+    if (status == CALYX_OK) {
+        filter_free(*f);
+        *f = NULL;
+        status = cuckoo_fail(&why, CALYX_DAMAGED,
+                             "it is the head of a filter from which items "
+                             "cannot be deleted: load it by BF.LOADCHUNK");
+    }
+    refuse_header(ctx, status, &why);
+}
+
+static void load_header(RedisModuleCtx *ctx, RedisModuleKey *key,
+                        const char *bytes, size_t size, struct cf_filter *f) {
+    if (native_layout.is_head(bytes, size))
+        load_native_head(ctx, key, bytes, size, &f->native);
+    else
+        load_cuckoo_header(ctx, key, bytes, size, &f->cuckoo);
 }
 
 /* Chunks of a replayed stream may come in any order. */
+static calyx_status load_cuckoo_chunk(RedisModuleCtx *ctx, struct cuckoo *c,
+                                      long long at, const char *bytes,
+                                      size_t size, bool *changed,
+                                      calyx_error *why) {
+    calyx_status status = cuckoo_load_chunk(c, at, bytes, size, changed, why);
+    if (status == CALYX_OK || !is_replayed(ctx) || !cuckoo_is_partial(c))
+        return status;
+    cuckoo_accept(c);
+    return cuckoo_load_chunk(c, at, bytes, size, changed, why);
+}
+
 static int load_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
-                      struct cuckoo *c, long long at, const char *bytes,
+                      struct cf_filter f, long long at, const char *bytes,
                       size_t size) {
     calyx_error why = {.text = ""};
-    bool changed;
-    if (!is_compacted(ctx, c)) return RM_OK;
-    calyx_status status = cuckoo_load_chunk(c, at, bytes, size, &changed, &why);
-    if (status != CALYX_OK && is_replayed(ctx) && cuckoo_is_partial(c)) {
-        cuckoo_accept(c);
-        status = cuckoo_load_chunk(c, at, bytes, size, &changed, &why);
-    }
+    bool changed = false;
+    if (f.native && f.native->uncommitted) return reply_partial(ctx, f.native);
+    if (f.native && !filter_is_partial(f.native))
+        steps_note_change(rare_of(f.native)->life);
+    if (f.cuckoo && !is_compacted(ctx, f.cuckoo)) return RM_OK;
+    const calyx_status status =
+        f.native
+            ? filter_load_piece(f.native, at, bytes, size, &changed, &why)
+            : load_cuckoo_chunk(ctx, f.cuckoo, at, bytes, size, &changed, &why);
     if (status != CALYX_OK) {
         loads_refused++;
         return reply_text(ctx, "Couldn't load chunk! (%s)", why.text);
     }
-    return changed ? reply_loaded(ctx, name, c)
+    return changed ? reply_loaded(ctx, name, f)
                    : RM_ReplyWithSimpleString(ctx, "OK");
 }
 
 static int run_cf_loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv,
                             int argc) {
     if (argc != 4) return RM_WrongArity(ctx);
-    struct cuckoo *c = NULL;
+    struct cf_filter f;
     long long at;
     size_t size;
     const char *bytes = RM_StringPtrLen(argv[3], &size);
     if (RM_StringToLongLong(argv[2], &at) != RM_OK || at == 0)
         return RM_ReplyWithError(ctx, "Invalid position");
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = cuckoo_type_of(key, &c);
+    const enum key_type type = cf_type_of(key, &f);
     if (type == KEY_OTHER)
         reply_wrong_type(ctx);
     else if (type == KEY_FILTER && at == 1)
         RM_ReplyWithError(ctx, "ERR item exists");
     else if (type == KEY_MISSING && at == 1)
-        load_header(ctx, key, bytes, size, &c);
+        load_header(ctx, key, bytes, size, &f);
     else if (type == KEY_MISSING)
         reply_not_found(ctx);
     RM_CloseKey(key); /* a listener of the event may delete it */
-    if (type == KEY_MISSING && c) reply_loaded(ctx, argv[1], c);
+    if (type == KEY_MISSING && !cf_is_missing(f)) reply_loaded(ctx, argv[1], f);
     if (type == KEY_FILTER && at != 1)
-        load_chunk(ctx, argv[1], c, at, bytes, size);
+        load_chunk(ctx, argv[1], f, at, bytes, size);
     return RM_OK;
 }
 

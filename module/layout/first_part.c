@@ -2,9 +2,22 @@
 
 #include <string.h>
 
+#include "wire/dump.h"
+
+/* The smallest kind that items can be removed from, if it can keep the rate. */
+static const char *removable_kind(const struct filter_params *params) {
+    const calyx_options want = {.kind = "bucket",
+                                .capacity = params->capacity,
+                                .fpr = params->error,
+                                .growth = dump_growth(params->expansion)};
+    calyx_info info;
+    return calyx_plan(&want, &info, NULL) == CALYX_OK ? "bucket" : "counting";
+}
+
 /* One cache line per key while that costs little memory; see README.md. */
 static const char *usual_kind(const struct filter_params *params) {
     const double least_line2 = params->expansion ? 1e-10 : 1e-14;
+    if (params->removable) return removable_kind(params);
     if (params->error >= 1e-3) return "line";
     return params->error >= least_line2 ? "line2" : "flat";
 }
@@ -73,11 +86,13 @@ double first_part_rate(struct filter_params *params) {
         double error, rate;
         uint64_t capacity;
         uint32_t expansion;
+        bool removable;
         const char *kind;
     } last;
     if (!params->kind && last.kind && params->error == last.error &&
         params->capacity == last.capacity &&
-        params->expansion == last.expansion) {
+        params->expansion == last.expansion &&
+        params->removable == last.removable) {
         params->kind = last.kind;
         return last.rate;
     }
@@ -88,6 +103,7 @@ double first_part_rate(struct filter_params *params) {
         last.rate = rate;
         last.capacity = params->capacity;
         last.expansion = params->expansion;
+        last.removable = params->removable;
         last.kind = params->kind;
     }
     return rate;

@@ -19,7 +19,8 @@ const struct filter_layout *layout_named(const char *name, size_t size) {
 }
 
 bool params_can_remove(const struct filter_params *params) {
-    return params->kind && calyx_kind_can(params->kind) & CALYX_CAN_REMOVE;
+    if (!params->kind) return params->removable;
+    return calyx_kind_can(params->kind) & CALYX_CAN_REMOVE;
 }
 
 /* ---- Totals -------------------------------------------------------------- */

@@ -30,6 +30,7 @@ struct filter_params {
     bool random_seed;       /* a new one, or                */
     uint64_t seed;          /*   this; native only, as is   */
     const char *kind;       /* NULL for what suits the rate */
+    bool removable;         /*   and items can be deleted   */
     uint64_t window;        /* milliseconds; 0: no window   */
     uint32_t generations;
     uint64_t began;                         /* Unix time in milliseconds    */
@@ -112,7 +113,8 @@ void filter_compact(struct filter *f);
 /* For BF.INFO. */
 struct filter_facts {
     uint64_t capacity, size, parts, items;
-    uint32_t expansion; /* 0: it does not grow */
+    uint32_t expansion; /* 0: it does not grow                            */
+    bool in_place;      /* its parts are one table: an item is in one     */
 };
 
 /* For BF.DEBUG: one part. */

@@ -230,6 +230,7 @@ static void describe(const struct filter *f, struct filter_facts *facts) {
         .parts = info.parts,
         .items = info.items,
         .expansion = f->expansion,
+        .in_place = (info.can & CALYX_CAN_GROW_IN_PLACE) != 0,
     };
 }
 

@@ -41,6 +41,7 @@ def server(shared):
     client = shared.client()
     client("FLUSHALL")
     client("CONFIG", "SET", PREFIX + "calyx-layout", "native")
+    client("CONFIG", "SET", PREFIX + "calyx-cf-layout", "redisbloom")
     yield shared
     assert shared.alive(), shared.text()[-3000:]
     client.close()

@@ -227,7 +227,7 @@ def test_every_command_and_setting_is_documented(r):
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert f"`{name.decode().removeprefix(PREFIX)}`" in text
 

@@ -34,7 +34,7 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "VALIDATESCALETO", "s" * 32, "MAXSCALEDCAPACITY", "line", "counting", "flat",
           "BEGIN", "CHUNK", "COMMIT", "STATUS", "0" * 16,
           "BUCKETSIZE", "MAXITERATIONS", "255", "65536"]
-KEYS = ["", "k", "c", "cpart", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
+KEYS = ["", "k", "c", "cpart", "cnative", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
         "NONSCALING", "EXPANSION", "ITEMS", "\0"]
 COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
             "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
@@ -68,6 +68,7 @@ def test_random_arguments(quiet):
         r("BF.RESTORE", "begun", "BEGIN", *r("BF.DUMP", "k", 0)[1:])
         r("CF.INSERT", "c", "CAPACITY", 8, "ITEMS", *VALUES)
         r("CF.LOADCHUNK", "cpart", *r("CF.SCANDUMP", "c", 0))
+        r("CF.INSERT", "cnative", "ERROR", 0.1, "CAPACITY", 8, "ITEMS", *VALUES)
         batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
                   for _ in range(generator.randrange(9))]
@@ -110,7 +111,7 @@ def native_samples(r):
     and checksum."""
     r("CONFIG", "SET", "rdbcompression", "no")
     out = []
-    for kind in ("line", "line2", "split", "flat", "counting"):
+    for kind in ("line", "line2", "split", "flat", "counting", "bucket"):
         for capacity, n, how in ((10, 5, ()), (10, 200, ()),
                                  (20, 20, ("NONSCALING",))):
             r("DEL", "k")
@@ -187,7 +188,8 @@ def mutated(generator, data):
 
 
 PROBES = [("BF.MEXISTS", "k", "a", "1", "2"), ("BF.GUARD", "k", "a", "c"),
-          ("BF.MDEL", "k", "1", "2"), ("BF.ROTATE", "k", 1, 9 * 10**12),
+          ("BF.MDEL", "k", "1", "2"), ("CF.INFO", "k"), ("CF.COUNT", "k", "1"),
+          ("CF.INSERT", "k", "ITEMS", *range(40)), ("CF.DEL", "k", "1"), ("BF.ROTATE", "k", 1, 9 * 10**12),
           ("BF.INFO", "k"),
           ("BF.DEBUG", "k"), ("BF.CARD", "k"), ("BF.MADD", "k", "x", "y"),
           ("BF.SCANDUMP", "k", 0), ("BF.SCANDUMP", "k", 1),

@@ -22,7 +22,7 @@ def fill(r):
           "ITEMS", *range(1000))
         half_load(r, f"{layout}:large", f"{layout}:half", 1)
         half_load(r, f"{layout}:large", f"{layout}:head", 0)
-    for kind in ("line2", "split", "flat", "counting"):
+    for kind in ("line2", "split", "flat", "counting", "bucket"):
         r("BF.INSERT", f"kind:{kind}", "KIND", kind, "CAPACITY", 100, "SEED", 3,
           "LAYOUT", "native", "ITEMS", *range(1000))
     return digests(r)

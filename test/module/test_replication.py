@@ -17,6 +17,10 @@ def random_cuckoo_command(random):
     key = f"c{random.randrange(20)}"
     items = [f"i{random.randrange(300)}" for _ in range(random.randrange(1, 9))]
     draw = random.random()
+    if draw < 0.02:
+        return ("CF.RESERVE", key, random.randrange(1, 200), "ERROR",
+                random.choice([0.3, 0.01, 0.001]), "EXPANSION",
+                random.choice([0, 1, 2]))
     if draw < 0.25:
         return ("CF.ADD", key, items[0])
     if draw < 0.35:
