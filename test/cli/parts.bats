@@ -343,6 +343,15 @@ build_parts() { # PARTS [OPTION]...
     is_status 2
     run_calyx hash --parts 2 -o /dev/full a.txt
     is_status 2
+    # a file may have at most 1 kB here
+    mkdir old
+    for folder in new old; do
+        run bash -c "ulimit -f 1; '$CALYX' hash --parts 2 -o $folder a.txt"
+        [ "$status" -eq 2 ]
+        [[ $output == *"cannot write it: File too large"* ]]
+    done
+    [ ! -e new ]
+    [ -z "$(ls -A old)" ]
 }
 
 # ---- Exact verbs ------------------------------------------------------------

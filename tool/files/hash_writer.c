@@ -18,6 +18,7 @@ struct hash_output {
 };
 
 struct hash_writer {
+    const char *folder;
     uint32_t parts;
     size_t most;      /* hashes of a chunk */
     uint64_t *starts; /* lowest hash of each part */
@@ -61,9 +62,13 @@ static char *file_name(const char *folder, uint32_t part, uint32_t parts) {
     return name;
 }
 
+/* One that is made does not stay if nothing comes into it. */
 static void make_folder(const char *folder) {
     struct stat is;
-    if (mkdir(folder, 0777) == 0) return;
+    if (mkdir(folder, 0777) == 0) {
+        remember_file(folder);
+        return;
+    }
     if (errno != EEXIST) fail_os(folder, "make this folder");
     if (stat(folder, &is) != 0 || !S_ISDIR(is.st_mode))
         fail_at(folder, 0, "a folder is wanted for the files of hashes");
@@ -73,7 +78,8 @@ struct hash_writer *hash_writer_open(const char *folder, uint32_t parts,
                                      bool by_shard, const calyx_filter *hasher,
                                      bool replace) {
     struct hash_writer *const w = alloc_memory(sizeof *w);
-    *w = (struct hash_writer){.parts = parts,
+    *w = (struct hash_writer){.folder = folder,
+                              .parts = parts,
                               .most = chunk_hashes(parts),
                               .margin = hash_part_margin(parts)};
     w->starts = alloc_memory(parts * sizeof *w->starts);
@@ -134,6 +140,7 @@ uint64_t hash_writer_close(struct hash_writer *w) {
         free(w->outputs[i].chunk);
         free(w->names[i]);
     }
+    forget_file(w->folder);
     const uint64_t bytes = w->bytes;
     free(w->starts);
     free(w->outputs);

@@ -42,6 +42,10 @@ void remove_files(void) {
         const char *const path = atomic_load(&files[i]);
         if (path) unlink(path);
     }
+    for (int i = 0; i < MOST_FILES; i++) { /* folders that are empty now */
+        const char *const path = atomic_load(&files[i]);
+        if (path) rmdir(path);
+    }
 }
 
 /* ---- Ends --------------------------------------------------------------- */
