@@ -127,6 +127,18 @@ list_of() {
     run_calyx check -f g <(echo 2147483648)
     is_status 2
     complains "is not a whole number from -2147483648 to 2147483647"
+    (seq 5000; echo; seq 9; echo rose) >lines
+    run_calyx check -f g lines
+    is_status 2
+    complains "lines:5001: the items of the filter are int32, and '' is not"
+    printf 'a,7\n"b\nc",8\n"d",rose\n' >lines # the third begins in line 4
+    run_calyx check -f g --csv -k 2 lines
+    is_status 2
+    complains "lines:4: the items of the filter are int32, and 'rose' is not"
+    run_calyx build --layout guava --items int32 -n 10 -o made lines
+    is_status 2
+    complains "lines:1: the items of the filter are int32, and 'a,7' is not"
+    [ ! -e made ]
     "$CALYX" convert --from guava --items utf16 -o h "$owned/guava-utf16.filter"
     for bytes in '\xff' '\xc0\x80' '\xed\xa0\x80' '\xf4\x90\x80\x80' '\xe2\x82'; do
         printf "$bytes\n" >lines

@@ -36,6 +36,7 @@ struct foreign_file *foreign_file_load(struct byte_source *source) {
         fail_at(source_name(source), 0,
                 "its items are '%s', which this calyx does not know",
                 r.head.items);
+    expect_items(f->items);
     source_close(source);
     free(r.bytes);
     return f;
@@ -67,6 +68,7 @@ struct foreign_file *foreign_file_new(const struct foreign_layout *layout,
     calyx_error why;
     if (foreign_make(layout, keys, rate, &f->filter, &why) != CALYX_OK)
         fail_with(&why);
+    expect_items(f->items);
     return f;
 }
 

@@ -1,8 +1,11 @@
 #include "files/item_type.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "input/records.h"
 
 /* ---- Numbers ------------------------------------------------------------- */
 
@@ -104,6 +107,38 @@ void parse_items(const struct verb_option *option, const char *value) {
     *(const struct item_type **)option->into = type;
 }
 
+/* ---- Keys ---------------------------------------------------------------- */
+
+/* Of all filters that are queried. */
+static const struct item_type *expected[TYPES];
+
+static bool is_item(const struct item_type *type, const calyx_key *key,
+                    char *error) {
+    const size_t room = type->least + type->room * key->size;
+    uint8_t small[256], *const to =
+                            room > sizeof small ? alloc_memory(room) : small;
+    const bool yes = type->encode(key, to) != SIZE_MAX;
+    if (to != small) free(to);
+    if (!yes)
+        snprintf(error, FIELD_ERROR_ROOM,
+                 "the items of the filter are %s, and '%.*s' is not %s",
+                 type->name, key->size < 60 ? (int)key->size : 60,
+                 (const char *)key->data, type->wanted);
+    return yes;
+}
+
+static bool is_expected(const calyx_key *key, char *error) {
+    for (int i = 0; i < TYPES; i++)
+        if (expected[i] && !is_item(expected[i], key, error)) return false;
+    return true;
+}
+
+void expect_items(const struct item_type *type) {
+    if (!type->encode) return; /* any bytes are text */
+    expected[type - types] = type;
+    key_is_usable = is_expected;
+}
+
 struct item_keys items_of(const struct item_type *type, const calyx_key *keys,
                           size_t n) {
     size_t room = 0;
@@ -115,10 +150,6 @@ struct item_keys items_of(const struct item_type *type, const calyx_key *keys,
     uint8_t *to = items.bytes;
     for (size_t i = 0; i < n; i++) {
         const size_t size = type->encode(&keys[i], to);
-        if (size == SIZE_MAX)
-            fail("the items of the filter are %s, and '%.*s' is not %s",
-                 type->name, keys[i].size < 60 ? (int)keys[i].size : 60,
-                 (const char *)keys[i].data, type->wanted);
         items.keys[i] = (calyx_key){to, size};
         to += size;
     }

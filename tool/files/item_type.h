@@ -22,8 +22,11 @@ void parse_items(const struct verb_option *option, const char *value);
 /* "" is text. NULL if there is none of this name. */
 const struct item_type *item_type_named(const char *name);
 
-/* The same keys in this type, which live until item_keys_free. `n` is at most
- * BATCH_ROOM of input/records.h. Fails if one is no such item. */
+/* From now on, lines whose keys are no items of this type are errors. */
+void expect_items(const struct item_type *type);
+
+/* The same keys in this type, which is expected; they live until
+ * item_keys_free. `n` is at most BATCH_ROOM of input/records.h. */
 struct item_keys {
     calyx_key *keys;
     uint8_t *bytes;

@@ -162,6 +162,8 @@ calyx_key first_record(const char *text, size_t size) {
 
 /* ---- Batches ------------------------------------------------------------ */
 
+bool (*key_is_usable)(const calyx_key *key, char *error);
+
 void batch_start(struct key_batch *batch, struct text_block *block) {
     batch->next = block->text;
     batch->gap = 0;
@@ -221,6 +223,8 @@ static void set_keys(struct key_batch *batch, struct text_block *block) {
         batch->count = find_keys(batch, block);
     else
         batch->count = make_keys(batch, block);
+    for (size_t i = 0; key_is_usable && i < batch->count; i++)
+        if (!key_is_usable(&batch->keys[i], block->error)) batch->count = i;
 }
 
 /* Ends of the lines that were dropped up to this place, from the last one on.

@@ -52,6 +52,10 @@ struct key_batch {
     struct key_maker maker;
 };
 
+/* Is this a key that can be used? If not, why, in FIELD_ERROR_ROOM bytes. NULL:
+ * any is. Set it before lines are read. */
+extern bool (*key_is_usable)(const calyx_key *key, char *error);
+
 void batch_start(struct key_batch *batch, struct text_block *block);
 
 /* The next lines and keys. False at the end. A line that lacks its key ends the
