@@ -35,6 +35,11 @@
  *   Zero       A zero in an options struct means "the default". Initialise all
  *              of it: `= {0}`, or with designated initialisers as above.
  *   Keys       are bytes, of any number and value; a key of 0 bytes is a key.
+ *              The `key` of options is something else: the secret of a hash.
+ *   Names      x takes the bytes of a key, x_u64 a number, x_hash a hash;
+ *              x_many, x_many_u64 and x_hashes take arrays of them.
+ *   Sizes      of buffers that the caller has are size_t; of filters and
+ *              files, which may be larger than its memory, uint64_t.
  *   Stability  "Stable" is what most programs need; "Advanced" is for those
  *              that manage memory, bits or files themselves. "Compatibility"
  *              says what each promises.
@@ -219,6 +224,13 @@ CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
                                              const uint64_t *numbers, size_t n,
                                              bool *found, size_t *removed);
 
+/* As calyx_count on each key in turn; `counts` is an array of n. */
+CALYX_API void calyx_count_many(const calyx_filter *f, const calyx_key *keys,
+                                size_t n, uint32_t *counts);
+CALYX_API void calyx_count_many_u64(const calyx_filter *f,
+                                    const uint64_t *numbers, size_t n,
+                                    uint32_t *counts);
+
 /* ---- Hashes -------------------------------------------------------------- */
 
 /* The hash of a key in this filter. Filters with the same hash and the same
@@ -253,6 +265,8 @@ CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
 CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
                                            const uint64_t *hashes, size_t n,
                                            bool *found, size_t *removed);
+CALYX_API void calyx_count_hashes(const calyx_filter *f, const uint64_t *hashes,
+                                  size_t n, uint32_t *counts);
 
 /*
  * Fill a buffer with random bytes of the operating system, for a seed or a key.
@@ -273,7 +287,8 @@ CALYX_API calyx_status calyx_random(void *buffer, size_t size,
 
 /*
  * A library that was built with CALYX_NO_FILES returns CALYX_CANNOT from calls
- * that take a path.
+ * that take a path. One without a kind (CALYX_NO_RIBBON) returns CALYX_CANNOT
+ * for options that name it, and CALYX_TOO_NEW for its files.
  *
  * One format for files, mappings, streams and buffers: little-endian,
  * versioned, checksummed, the same on every machine; doc/FORMAT.md specifies
@@ -388,12 +403,13 @@ CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
  * stop; then the call returns CALYX_IO. While `put` runs, the filter can be
  * queried; a concurrent bucket filter returns CALYX_CANNOT if it adds or
  * removes. */
-typedef bool calyx_put(void *context, const void *bytes, size_t size);
-typedef bool calyx_get(void *context, void *buffer, size_t size);
+typedef bool calyx_put_function(void *context, const void *bytes, size_t size);
+typedef bool calyx_get_function(void *context, void *buffer, size_t size);
 
-CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put *put,
-                                   void *context, calyx_error *why);
-CALYX_API calyx_status calyx_read(calyx_get *get, void *context,
+CALYX_API calyx_status calyx_write(const calyx_filter *f,
+                                   calyx_put_function *put, void *context,
+                                   calyx_error *why);
+CALYX_API calyx_status calyx_read(calyx_get_function *get, void *context,
                                   const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);
 
@@ -860,16 +876,17 @@ struct calyx_memory {
  * size, and returns its new address, which may be the old one; alignment as in
  * calyx_memory. Returns the new address of the filter. Nobody else may use the
  * filter meanwhile. */
-typedef void *calyx_move(void *context, void *block, size_t size);
-CALYX_API calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move,
+typedef void *calyx_move_function(void *context, void *block, size_t size);
+CALYX_API calyx_filter *calyx_relocate(calyx_filter *f,
+                                       calyx_move_function *move,
                                        void *context);
 
 /* calyx_clear, with `zero` instead of memset: it must leave `size` bytes of
  * zeros at `block`. An allocator can replace whole pages instead of writing
  * them. */
-typedef void calyx_zero(void *context, void *block, size_t size);
-CALYX_API calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero,
-                                      void *context);
+typedef void calyx_zero_function(void *context, void *block, size_t size);
+CALYX_API calyx_status calyx_clear_by(calyx_filter *f,
+                                      calyx_zero_function *zero, void *context);
 
 /* ---- Many small filters -------------------------------------------------- */
 
@@ -924,8 +941,8 @@ CALYX_API size_t calyx_small_bytes(const calyx_small *small);
 
 /* The bits of a filter without a header, for exchange with other programs, such
  * as Parquet readers. doc/FORMAT.md specifies their order in each kind. Eight
- * per byte, lowest first; the filter owns them. NULL if the filter has grown,
- * or is damaged (calyx_health). */
+ * per byte, lowest first; the filter owns them. `*size` is their number of
+ * bytes. NULL if the filter has grown, or is damaged (calyx_health). */
 CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
 
 /* Make a filter of raw bits, which are copied. `want` must describe them: kind,

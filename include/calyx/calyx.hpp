@@ -176,12 +176,11 @@ inline bool has_room(span<bool> answers, std::size_t n) noexcept {
     return answers.data() == nullptr || answers.size() >= n;
 }
 
-inline calyx_error no_room(span<bool> answers, std::size_t n) noexcept {
+inline calyx_error no_room(std::size_t room, std::size_t n) noexcept {
     calyx_error why{};
     why.status = CALYX_BAD_ARGUMENT;
     std::snprintf(why.text, sizeof why.text,
-                  "room for %zu answers, where there are %zu keys",
-                  answers.size(), n);
+                  "room for %zu answers, where there are %zu keys", room, n);
     return why;
 }
 
@@ -206,25 +205,33 @@ template <class Holder> class const_calls {
     result<std::size_t> has_many(span<const calyx_key> keys,
                                  span<bool> found = {}) const noexcept {
         if (!detail::has_room(found, keys.size()))
-            return detail::no_room(found, keys.size());
+            return detail::no_room(found.size(), keys.size());
         return calyx_has_many(it(), keys.data(), keys.size(), found.data());
     }
     result<std::size_t> has_many_u64(span<const std::uint64_t> numbers,
                                      span<bool> found = {}) const noexcept {
         if (!detail::has_room(found, numbers.size()))
-            return detail::no_room(found, numbers.size());
+            return detail::no_room(found.size(), numbers.size());
         return calyx_has_many_u64(it(), numbers.data(), numbers.size(),
                                   found.data());
     }
     result<std::size_t> has_hashes(span<const std::uint64_t> hashes,
                                    span<bool> found = {}) const noexcept {
         if (!detail::has_room(found, hashes.size()))
-            return detail::no_room(found, hashes.size());
+            return detail::no_room(found.size(), hashes.size());
         return calyx_has_hashes(it(), hashes.data(), hashes.size(),
                                 found.data());
     }
     std::uint32_t count(std::string_view k) const noexcept {
         return calyx_count(it(), k.data(), k.size());
+    }
+    /* `counts` must have room for all keys (CALYX_BAD_ARGUMENT). */
+    result<void> count_many(span<const calyx_key> keys,
+                            span<std::uint32_t> counts) const noexcept {
+        if (counts.size() < keys.size())
+            return detail::no_room(counts.size(), keys.size());
+        calyx_count_many(it(), keys.data(), keys.size(), counts.data());
+        return {};
     }
     std::uint64_t hash(std::string_view k) const noexcept {
         return calyx_hash(it(), k.data(), k.size());
@@ -367,7 +374,7 @@ class filter : public const_calls<filter> {
                           std::size_t *done = nullptr) noexcept {
         if (done != nullptr) *done = 0;
         if (!detail::has_room(fresh, keys.size()))
-            return detail::no_room(fresh, keys.size());
+            return detail::no_room(fresh.size(), keys.size());
         return detail::done(calyx_add_many(get(), keys.data(), keys.size(),
                                            fresh.data(), done));
     }
@@ -376,7 +383,7 @@ class filter : public const_calls<filter> {
                               std::size_t *done = nullptr) noexcept {
         if (done != nullptr) *done = 0;
         if (!detail::has_room(fresh, numbers.size()))
-            return detail::no_room(fresh, numbers.size());
+            return detail::no_room(fresh.size(), numbers.size());
         return detail::done(calyx_add_many_u64(
             get(), numbers.data(), numbers.size(), fresh.data(), done));
     }
@@ -385,7 +392,7 @@ class filter : public const_calls<filter> {
                             std::size_t *done = nullptr) noexcept {
         if (done != nullptr) *done = 0;
         if (!detail::has_room(fresh, hashes.size()))
-            return detail::no_room(fresh, hashes.size());
+            return detail::no_room(fresh.size(), hashes.size());
         return detail::done(calyx_add_hashes(
             get(), hashes.data(), hashes.size(), fresh.data(), done));
     }

@@ -207,7 +207,7 @@ static void *sum_allocated(void *sum, void *block, size_t size) {
     return block;
 }
 
-static uint64_t sum_blocks(const struct filter *f, calyx_move *add) {
+static uint64_t sum_blocks(const struct filter *f, calyx_move_function *add) {
     uint64_t sum = sizeof *f;
     if (f->is_small)
         add(&sum, f->bits, (size_t)filter_bytes(f));

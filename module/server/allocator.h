@@ -56,8 +56,8 @@ void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
  * NULL. */
 void memory_end(calyx_error *why);
 
-/* Make a block of aligned memory zeros where it lies: a calyx_zero. At any size
- * it takes neither memory nor time. */
+/* Make a block of aligned memory zeros where it lies: a calyx_zero_function. At
+ * any size it takes neither memory nor time. */
 void memory_renew(void *context, void *block, size_t size);
 
 /* Can blocks of this size together be allocated? If not, the refusal is noted,
@@ -67,8 +67,8 @@ bool memory_fits(uint64_t size);
 /* Number of allocations so far: unchanged means that no filter grew. */
 uint64_t memory_allocations(void);
 
-/* Move a block of aligned memory, for defragmentation: a calyx_move, whose
- * context is the RedisModuleDefragCtx. */
+/* Move a block of aligned memory, for defragmentation: a calyx_move_function,
+ * whose context is the RedisModuleDefragCtx. */
 void *memory_move(void *context, void *block, size_t size);
 
 /* The same for a block of plain memory, or of RM_Alloc. `pointer` is the

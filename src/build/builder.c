@@ -312,7 +312,8 @@ calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
     calyx_status status = CALYX_OK;
     for (size_t some; n > 0 && status == CALYX_OK; keys += some, n -= some) {
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
-        b->head.hash->many(&b->head.secret, keys, some, n - some, hashes);
+        b->head.hash->many(b->head.hash, &b->head.secret, keys, some, n - some,
+                           hashes);
         status = take_hashes(b, hashes, some, why);
     }
     return status;
@@ -325,8 +326,8 @@ calyx_status calyx_builder_add_many_u64(calyx_builder *b,
     calyx_status status = CALYX_OK;
     for (size_t some; n > 0 && status == CALYX_OK; numbers += some, n -= some) {
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
-        b->head.hash->numbers(&b->head.secret, b->head.kernel->level, numbers,
-                              some, hashes);
+        b->head.hash->numbers(b->head.hash, &b->head.secret,
+                              b->head.kernel->level, numbers, some, hashes);
         status = take_hashes(b, hashes, some, why);
     }
     return status;
@@ -661,7 +662,7 @@ calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,
 
 calyx_status calyx_builder_save(calyx_builder *b, const char *path,
                                 calyx_error *why) {
-    calyx_filter *f;
+    calyx_filter *f = NULL;
     if (b->parts) return save_part(b, path, why);
     calyx_status status = finish(b, !b->want.memory, &f, why);
     if (status != CALYX_OK) return status;

@@ -207,7 +207,7 @@ calyx_status check_part_head(const uint8_t *bytes, size_t size,
 /* ---- Writing ------------------------------------------------------------- */
 
 struct part_writer {
-    calyx_put *put;
+    calyx_put_function *put;
     void *context;
     bool broken; /* `put` returned false */
     uint8_t *sums;
@@ -299,7 +299,7 @@ static calyx_status put_part(struct part_writer *w,
     return w->broken ? fail(why, CALYX_IO, "writing was stopped") : CALYX_OK;
 }
 
-calyx_status write_part(void *content, calyx_put *put, void *context,
+calyx_status write_part(void *content, calyx_put_function *put, void *context,
                         calyx_error *why) {
     const struct part_content *const c = content;
     const calyx_memory *const memory = &c->f->memory;

@@ -60,7 +60,7 @@ struct part_content {
     const uint8_t *body;
     const struct hash_spool *bumped;
 };
-calyx_status write_part(void *content, calyx_put *put, void *context,
+calyx_status write_part(void *content, calyx_put_function *put, void *context,
                         calyx_error *why);
 
 /* Bytes under one sum: they end where a range of 64 KiB of the whole body does,

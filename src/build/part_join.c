@@ -57,7 +57,7 @@ static calyx_status open_part_file(const char *path, int *fd, uint64_t *size,
 static calyx_status read_at(const char *path, int fd, void *buffer, size_t size,
                             uint64_t at, calyx_error *why) {
     if (temp_file_read(fd, buffer, size, at)) return CALYX_OK;
-    if (errno == ENODATA)
+    if (errno == END_OF_FILE)
         return fail(why, CALYX_DAMAGED,
                     "%.150s: damaged: it ends before its last byte", path);
     return fail_os(why, path, "read it");
@@ -370,8 +370,8 @@ static void free_filter(calyx_filter *f) {
     calyx_free(f);
 }
 
-static calyx_status write_joined(void *context, calyx_put *put, void *to,
-                                 calyx_error *why) {
+static calyx_status write_joined(void *context, calyx_put_function *put,
+                                 void *to, calyx_error *why) {
     struct join *const j = context;
     const struct body_source source = {read_body, j};
     struct description d;

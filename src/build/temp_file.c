@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* O_TMPFILE, mkostemp, pread, posix_fallocate */
 #include "build/temp_file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/compiler.h"
@@ -83,7 +82,7 @@ bool temp_file_read(int fd, void *buffer, size_t size, uint64_t at) {
     for (char *to = buffer; size > 0;) {
         const ssize_t n = pread(fd, to, at_most(size), (off_t)at);
         if (n < 0 && errno == EINTR) continue;
-        if (n == 0) errno = ENODATA;
+        if (n == 0) errno = END_OF_FILE;
         if (n <= 0) return false;
         to += n;
         at += (uint64_t)n;

@@ -2,14 +2,21 @@
  * Temporary files without a name: they disappear with the process, however it
  * ends, so nothing is left to clean up. They are read and written at offsets,
  * by any number of threads. Calls return false, or -1, with errno; an
- * interrupted one is tried again.
+ * interrupted one is tried again. At the end of a file, errno is END_OF_FILE.
  */
 #ifndef CALYX_TEMP_FILE_H
 #define CALYX_TEMP_FILE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef ENODATA
+enum { END_OF_FILE = ENODATA };
+#else
+enum { END_OF_FILE = EFTYPE }; /* BSD */
+#endif
 
 /* $TMPDIR, or /tmp. */
 const char *temp_folder(void);

@@ -169,7 +169,7 @@ void drop_list(calyx_filter *f) {
     replace(f, NULL);
 }
 
-void move_list(calyx_filter *f, calyx_move *move, void *context) {
+void move_list(calyx_filter *f, calyx_move_function *move, void *context) {
     if (f->allowed)
         f->allowed = move(context, f->allowed,
                           block_bytes(f->allowed->slots, f->allowed->room));

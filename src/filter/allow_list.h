@@ -48,7 +48,7 @@ calyx_status decode_list(calyx_filter *f, const uint8_t *bytes, uint32_t size);
 
 calyx_status copy_list(calyx_filter *to, const calyx_filter *from);
 void drop_list(calyx_filter *f);
-void move_list(calyx_filter *f, calyx_move *move, void *context);
+void move_list(calyx_filter *f, calyx_move_function *move, void *context);
 uint64_t list_memory_bytes(const calyx_filter *f);
 
 /* Before a filter is united with another: keep the keys of both lists that

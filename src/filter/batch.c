@@ -56,11 +56,11 @@ static const uint64_t *hash_keys(const calyx_filter *f,
                                  size_t n, uint64_t *buffer) {
     if (keys->hashes) return keys->hashes + from;
     if (keys->bytes)
-        f->hash->many(&f->secret, keys->bytes + from, n, keys->n - from - n,
-                      buffer);
+        f->hash->many(f->hash, &f->secret, keys->bytes + from, n,
+                      keys->n - from - n, buffer);
     else
-        f->hash->numbers(&f->secret, f->kernel->level, keys->numbers + from, n,
-                         buffer);
+        f->hash->numbers(f->hash, &f->secret, f->kernel->level,
+                         keys->numbers + from, n, buffer);
     return buffer;
 }
 
@@ -588,16 +588,49 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
     return CALYX_OK;
 }
 
+/* ---- Count many ---------------------------------------------------------- */
+
+/* Prefetch the counters of a hash; its bits were just looked up. */
+static void prefetch_counters(const calyx_filter *f, const struct part *p,
+                              uint64_t hash) {
+    uint64_t at[MOST_COUNTER_OFFSETS];
+    const size_t n = f->kind->counter_offsets(&p->shape, hash, at);
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(p->body + at[i]);
+}
+
+/* Lookups first: absent keys, mostly the larger share, need no counters. A part
+ * of a grown filter is known only when its bits were read. */
+static void count_each_key(const calyx_filter *f, const struct key_list *keys,
+                           uint32_t *counts) {
+    enum { AHEAD = 8 };
+    const bool prefetches = f->kind->counter_offsets && !newest_of(f)->older;
+    uint64_t buffer[BATCH_MAX];
+    bool found[BATCH_MAX];
+    for (size_t from = 0, n; from < keys->n; from += n) {
+        n = at_most(keys->n - from, BATCH_MAX);
+        const uint64_t *const hashes = hash_keys(f, keys, from, n, buffer);
+        query_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found);
+        for (size_t i = 0; i < n; i++) {
+            if (prefetches && i + AHEAD < n && found[i + AHEAD])
+                prefetch_counters(f, newest_of(f), hashes[i + AHEAD]);
+            const bool is_in =
+                found[i] && !(f->allowed && !keys->hashes &&
+                              is_key_listed(f, keys, from + i, hashes[i]));
+            counts[from + i] = is_in ? calyx_count_hash(f, hashes[i]) : 0;
+        }
+    }
+}
+
 /* ---- The public calls ---------------------------------------------------- */
 
 void calyx_hash_many(const calyx_filter *f, const calyx_key *keys, size_t n,
                      uint64_t *hashes) {
-    f->hash->many(&f->secret, keys, n, 0, hashes);
+    f->hash->many(f->hash, &f->secret, keys, n, 0, hashes);
 }
 
 void calyx_hash_many_u64(const calyx_filter *f, const uint64_t *numbers,
                          size_t n, uint64_t *hashes) {
-    f->hash->numbers(&f->secret, f->kernel->level, numbers, n, hashes);
+    f->hash->numbers(f->hash, &f->secret, f->kernel->level, numbers, n, hashes);
 }
 
 calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys, size_t n,
@@ -648,4 +681,19 @@ calyx_status calyx_remove_hashes(calyx_filter *f, const uint64_t *hashes,
                                  size_t n, bool *found, size_t *removed) {
     return remove_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found,
                        removed);
+}
+
+void calyx_count_many(const calyx_filter *f, const calyx_key *keys, size_t n,
+                      uint32_t *counts) {
+    count_each_key(f, &(struct key_list){.bytes = keys, .n = n}, counts);
+}
+
+void calyx_count_many_u64(const calyx_filter *f, const uint64_t *numbers,
+                          size_t n, uint32_t *counts) {
+    count_each_key(f, &(struct key_list){.numbers = numbers, .n = n}, counts);
+}
+
+void calyx_count_hashes(const calyx_filter *f, const uint64_t *hashes, size_t n,
+                        uint32_t *counts) {
+    count_each_key(f, &(struct key_list){.hashes = hashes, .n = n}, counts);
 }

@@ -204,7 +204,8 @@ void give_structs(calyx_filter *f) {
     give(&memory, f, sizeof *f);
 }
 
-calyx_filter *calyx_relocate(calyx_filter *f, calyx_move *move, void *context) {
+calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
+                             void *context) {
     if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
     move_properties(f, move, context);
     move_list(f, move, context);
@@ -234,7 +235,8 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
 
 /* The bits of an image only ever come to be set; that is what makes them safe
  * in a crash. */
-calyx_status calyx_clear_by(calyx_filter *f, calyx_zero *zero, void *context) {
+calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
+                            void *context) {
     if (is_static(f)) return CALYX_CANNOT;
     if (f->image || f->open_small) return CALYX_READ_ONLY;
     while (f->newest->older) free_newest(f);

@@ -103,7 +103,8 @@ void drop_properties(struct calyx_filter *f);
 /* Comment and properties. */
 calyx_status copy_texts(struct calyx_filter *to,
                         const struct calyx_filter *from);
-void move_properties(struct calyx_filter *f, calyx_move *move, void *context);
+void move_properties(struct calyx_filter *f, calyx_move_function *move,
+                     void *context);
 
 /* What options come to: the head of a filter, without parts, and the first. */
 calyx_status plan_filter(const calyx_options *want, struct calyx_filter *head,

@@ -57,7 +57,8 @@ void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
 void calyx_prefetch_u64(const calyx_prefetch_hint *hint, uint64_t number) {
     const struct prefetch_hint inner = inner_of(hint);
     if (inner.kernel)
-        prefetch_hash(&inner, inner.hash->number(&inner.secret, number));
+        prefetch_hash(&inner,
+                      inner.hash->number(inner.hash, &inner.secret, number));
 }
 
 void calyx_prefetch_hash(const calyx_prefetch_hint *hint, uint64_t hash) {

@@ -88,7 +88,8 @@ void drop_properties(calyx_filter *f) {
     f->properties = NULL;
 }
 
-void move_properties(calyx_filter *f, calyx_move *move, void *context) {
+void move_properties(calyx_filter *f, calyx_move_function *move,
+                     void *context) {
     if (!f->properties) return;
     f->properties =
         move(context, f->properties, block_bytes(f->properties->bytes));

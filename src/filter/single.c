@@ -185,7 +185,7 @@ static inline bool is_xxh3(const calyx_filter *f) {
 
 static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
     if (is_xxh3(f)) return xxh3_of_number(number, f->secret.seed);
-    return f->hash->number(&f->secret, number);
+    return f->hash->number(f->hash, &f->secret, number);
 }
 
 /* noinline: the path of xxh3 needs no stack frame without it. */
@@ -193,7 +193,7 @@ static __attribute__((noinline)) bool has_number(const calyx_filter *f,
                                                  uint64_t number) {
     const struct number_key key = key_of_number(number);
     if (f->special) return has_special(f, key.bytes, sizeof key.bytes);
-    return has_plainly(f, f->hash->number(&f->secret, number));
+    return has_plainly(f, f->hash->number(f->hash, &f->secret, number));
 }
 
 bool calyx_has(const calyx_filter *f, const void *key, size_t size) {

@@ -66,18 +66,24 @@ static uint64_t xxh3_one(const struct secret *secret, const void *key,
     return xxh3_hash(&words, key, size);
 }
 
-static void xxh3_many(const struct secret *secret, const calyx_key *keys,
-                      size_t n, size_t more, uint64_t *hashes) {
+static void xxh3_many(const struct hash *hash, const struct secret *secret,
+                      const calyx_key *keys, size_t n, size_t more,
+                      uint64_t *hashes) {
+    (void)hash;
     const struct xxh3_words words = xxh3_words_of(secret->seed);
     hash_many(xxh3_hash, &words, keys, n, more, hashes);
 }
 
-static uint64_t xxh3_number(const struct secret *secret, uint64_t number) {
+static uint64_t xxh3_number(const struct hash *hash,
+                            const struct secret *secret, uint64_t number) {
+    (void)hash;
     return xxh3_of_number(number, secret->seed);
 }
 
-static void xxh3_numbers(const struct secret *secret, enum cpu_level level,
-                         const uint64_t *numbers, size_t n, uint64_t *hashes) {
+static void xxh3_numbers(const struct hash *hash, const struct secret *secret,
+                         enum cpu_level level, const uint64_t *numbers,
+                         size_t n, uint64_t *hashes) {
+    (void)hash;
 #if ON_X86
     if (level >= CPU_AVX2) {
         xxh3_numbers_avx2(secret->seed, numbers, n, hashes);
@@ -102,100 +108,75 @@ static uint64_t xxh64_one(const struct secret *secret, const void *key,
     return xxh64_hash(secret, key, size);
 }
 
-static void xxh64_many(const struct secret *secret, const calyx_key *keys,
-                       size_t n, size_t more, uint64_t *hashes) {
+static void xxh64_many(const struct hash *hash, const struct secret *secret,
+                       const calyx_key *keys, size_t n, size_t more,
+                       uint64_t *hashes) {
+    (void)hash;
     hash_many(xxh64_hash, secret, keys, n, more, hashes);
 }
 
-static uint64_t xxh64_number(const struct secret *secret, uint64_t number) {
+static uint64_t xxh64_number(const struct hash *hash,
+                             const struct secret *secret, uint64_t number) {
+    (void)hash;
     return hash_number(xxh64_hash, secret, number);
 }
 
-static void xxh64_numbers(const struct secret *secret, enum cpu_level level,
-                          const uint64_t *numbers, size_t n, uint64_t *hashes) {
-    (void)level;
+static void xxh64_numbers(const struct hash *hash, const struct secret *secret,
+                          enum cpu_level level, const uint64_t *numbers,
+                          size_t n, uint64_t *hashes) {
+    (void)hash, (void)level;
     hash_numbers(xxh64_hash, secret, numbers, n, hashes);
 }
 
-/* ---- siphash: SipHash-2-4, for keys that an adversary may choose --------- */
-
-static uint64_t siphash_hash(const void *secret, const void *key, size_t size) {
-    return siphash(((const struct secret *)secret)->key, key, size);
-}
-
-static uint64_t siphash_one(const struct secret *secret, const void *key,
-                            size_t size) {
-    return siphash_hash(secret, key, size);
-}
-
-static void siphash_many(const struct secret *secret, const calyx_key *keys,
-                         size_t n, size_t more, uint64_t *hashes) {
-    hash_many(siphash_hash, secret, keys, n, more, hashes);
-}
-
-static uint64_t siphash_number(const struct secret *secret, uint64_t number) {
-    return hash_number(siphash_hash, secret, number);
-}
-
-static void siphash_numbers(const struct secret *secret, enum cpu_level level,
-                            const uint64_t *numbers, size_t n,
-                            uint64_t *hashes) {
-    (void)level;
-    hash_numbers(siphash_hash, secret, numbers, n, hashes);
-}
-
-/* ---- murmur3: what filters of other makers use ----------------------------
+/* ---- Hashes that take 10 ns and more for a key -----------------------------
  */
 
-static uint64_t murmur3_hash(const void *secret, const void *key, size_t size) {
-    return murmur3(((const struct secret *)secret)->seed, key, size);
+/* For keys that an adversary may choose: SipHash-2-4. */
+static uint64_t siphash_one(const struct secret *secret, const void *key,
+                            size_t size) {
+    return siphash(secret->key, key, size);
 }
 
+/* What filters of other makers use. */
 static uint64_t murmur3_one(const struct secret *secret, const void *key,
                             size_t size) {
-    return murmur3_hash(secret, key, size);
+    return murmur3(secret->seed, key, size);
 }
 
-static void murmur3_many(const struct secret *secret, const calyx_key *keys,
-                         size_t n, size_t more, uint64_t *hashes) {
-    hash_many(murmur3_hash, secret, keys, n, more, hashes);
-}
-
-static uint64_t murmur3_number(const struct secret *secret, uint64_t number) {
-    return hash_number(murmur3_hash, secret, number);
-}
-
-static void murmur3_numbers(const struct secret *secret, enum cpu_level level,
-                            const uint64_t *numbers, size_t n,
-                            uint64_t *hashes) {
-    (void)level;
-    hash_numbers(murmur3_hash, secret, numbers, n, hashes);
-}
-
-/* ---- fnv1a: the hash of many lectures ------------------------------------ */
-
-static uint64_t fnv1a_hash(const void *secret, const void *key, size_t size) {
-    return fnv1a(((const struct secret *)secret)->seed, key, size);
-}
-
+/* The hash of many lectures. */
 static uint64_t fnv1a_one(const struct secret *secret, const void *key,
                           size_t size) {
-    return fnv1a_hash(secret, key, size);
+    return fnv1a(secret->seed, key, size);
 }
 
-static void fnv1a_many(const struct secret *secret, const calyx_key *keys,
-                       size_t n, size_t more, uint64_t *hashes) {
-    hash_many(fnv1a_hash, secret, keys, n, more, hashes);
+/* A call for each key is a small part of their time. */
+struct called {
+    const struct hash *hash;
+    const struct secret *secret;
+};
+
+static inline uint64_t call_one(const void *state, const void *key,
+                                size_t size) {
+    const struct called *const called = state;
+    return called->hash->one(called->secret, key, size);
 }
 
-static uint64_t fnv1a_number(const struct secret *secret, uint64_t number) {
-    return hash_number(fnv1a_hash, secret, number);
+static void many_by_one(const struct hash *hash, const struct secret *secret,
+                        const calyx_key *keys, size_t n, size_t more,
+                        uint64_t *hashes) {
+    hash_many(call_one, &(struct called){hash, secret}, keys, n, more, hashes);
 }
 
-static void fnv1a_numbers(const struct secret *secret, enum cpu_level level,
-                          const uint64_t *numbers, size_t n, uint64_t *hashes) {
+static uint64_t number_by_one(const struct hash *hash,
+                              const struct secret *secret, uint64_t number) {
+    return hash_number(call_one, &(struct called){hash, secret}, number);
+}
+
+static void numbers_by_one(const struct hash *hash, const struct secret *secret,
+                           enum cpu_level level, const uint64_t *numbers,
+                           size_t n, uint64_t *hashes) {
     (void)level;
-    hash_numbers(fnv1a_hash, secret, numbers, n, hashes);
+    hash_numbers(call_one, &(struct called){hash, secret}, numbers, n, hashes);
 }
 
 /* ---- The table ----------------------------------------------------------- */
@@ -223,25 +204,25 @@ static const struct hash table[] = {
         .code = 3,
         .keyed = true,
         .one = siphash_one,
-        .many = siphash_many,
-        .number = siphash_number,
-        .numbers = siphash_numbers,
+        .many = many_by_one,
+        .number = number_by_one,
+        .numbers = numbers_by_one,
     },
     {
         .name = "murmur3",
         .code = 4,
         .one = murmur3_one,
-        .many = murmur3_many,
-        .number = murmur3_number,
-        .numbers = murmur3_numbers,
+        .many = many_by_one,
+        .number = number_by_one,
+        .numbers = numbers_by_one,
     },
     {
         .name = "fnv1a",
         .code = 5,
         .one = fnv1a_one,
-        .many = fnv1a_many,
-        .number = fnv1a_number,
-        .numbers = fnv1a_numbers,
+        .many = many_by_one,
+        .number = number_by_one,
+        .numbers = numbers_by_one,
     },
 };
 enum { COUNT = sizeof table / sizeof table[0] };

@@ -22,13 +22,16 @@ struct hash {
     bool keyed;       /* wants the key; others use the seed             */
     bool is_xxh3;     /* xxh3.h does the same                           */
     uint64_t (*one)(const struct secret *secret, const void *key, size_t size);
-    /* Of n keys, which `more` will follow in the array. */
-    void (*many)(const struct secret *secret, const calyx_key *keys, size_t n,
-                 size_t more, uint64_t *hashes);
+    /* Of n keys, which `more` will follow in the array. `hash` is this one. */
+    void (*many)(const struct hash *hash, const struct secret *secret,
+                 const calyx_key *keys, size_t n, size_t more,
+                 uint64_t *hashes);
     /* The same as the 8 little-endian bytes of each number. */
-    uint64_t (*number)(const struct secret *secret, uint64_t number);
-    void (*numbers)(const struct secret *secret, enum cpu_level level,
-                    const uint64_t *numbers, size_t n, uint64_t *hashes);
+    uint64_t (*number)(const struct hash *hash, const struct secret *secret,
+                       uint64_t number);
+    void (*numbers)(const struct hash *hash, const struct secret *secret,
+                    enum cpu_level level, const uint64_t *numbers, size_t n,
+                    uint64_t *hashes);
 };
 
 const struct hash *hash_named(const char *name); /* NULL if there is none */

@@ -15,16 +15,18 @@ struct body_source {
 /* Write a filter as it is described: parts without a body come from the source,
  * NULL if there are none. */
 calyx_status write_described(const calyx_filter *f, struct description *d,
-                             const struct body_source *source, calyx_put *put,
-                             void *context, calyx_error *why);
+                             const struct body_source *source,
+                             calyx_put_function *put, void *context,
+                             calyx_error *why);
 
 calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
-                          calyx_put *put, void *context, calyx_error *why);
+                          calyx_put_function *put, void *context,
+                          calyx_error *why);
 
 /* `size` is the number of bytes there are, or 0 if unknown. If it is known and
  * wrong, no memory is allocated. `state` becomes the state of the current slot;
  * it is unchanged if reading did not get that far. */
-calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
+calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
                          const calyx_open_options *how, calyx_filter **out,
                          struct state *state, calyx_error *why);
 

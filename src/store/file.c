@@ -38,8 +38,17 @@ bool was_interrupted(int tries) {
     return errno == EINTR && tries < 1000;
 }
 
+/* fsync of macOS leaves the bytes in the cache of the drive. Network drives
+ * have no F_FULLFSYNC. */
+static int flush(int fd) {
+#ifdef F_FULLFSYNC
+    if (fcntl(fd, F_FULLFSYNC) == 0) return 0;
+#endif
+    return fsync(fd);
+}
+
 bool sync_file(int fd) {
-    for (int tries = 0; fsync(fd) != 0; tries++)
+    for (int tries = 0; flush(fd) != 0; tries++)
         if (!was_interrupted(tries)) return false;
     return true;
 }
@@ -359,8 +368,8 @@ struct saved_filter {
     const char *path;
 };
 
-static calyx_status write_filter_file(void *what, calyx_put *put, void *context,
-                                      calyx_error *why) {
+static calyx_status write_filter_file(void *what, calyx_put_function *put,
+                                      void *context, calyx_error *why) {
     const struct saved_filter *const saved = what;
     const calyx_status status =
         write_filter(saved->f, PAGE_ALIGNED, put, context, why);

@@ -12,8 +12,8 @@ calyx_status open_regular(const char *path, int flags, int *fd, uint64_t *size,
                           calyx_error *why);
 
 /* Write a file as calyx_save does: beside the old one, synced, then renamed. */
-typedef calyx_status write_bytes(void *what, calyx_put *put, void *context,
-                                 calyx_error *why);
+typedef calyx_status write_bytes(void *what, calyx_put_function *put,
+                                 void *context, calyx_error *why);
 calyx_status save_by(write_bytes *write, void *what, const char *path,
                      calyx_error *why);
 

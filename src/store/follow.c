@@ -11,6 +11,10 @@
 #include "filter/live.h"
 #include "store/file.h"
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#endif
+
 /* Identifies a version of the file under a name. */
 struct file_version {
     dev_t device;

@@ -35,10 +35,24 @@ static uint64_t map_size(const struct image *image) {
     return image->d.layout.file_bytes;
 }
 
-static bool sync_memory(uint8_t *from, uint64_t size) {
+/* On Linux, msync and fsync each bring what a mapping has to the disk.
+ * Elsewhere that takes both: msync alone may leave it in the cache of the
+ * drive, fsync alone in the pages. */
+#ifdef __linux__
+enum { SYNC_TAKES_BOTH = false };
+#else
+enum { SYNC_TAKES_BOTH = true };
+#endif
+
+static bool write_pages(uint8_t *from, uint64_t size) {
     for (int tries = 0; msync(from, (size_t)size, MS_SYNC) != 0; tries++)
         if (!was_interrupted(tries)) return false;
     return true;
+}
+
+static bool sync_pages(const struct image *image, uint64_t from, uint64_t to) {
+    return write_pages(image->base + from, to - from) &&
+           (!SYNC_TAKES_BOTH || sync_file(image->fd));
 }
 
 /* Write a state into the slot that is not current, and sync it. */
@@ -50,7 +64,8 @@ static bool write_state(struct image *image, struct state state) {
     memcpy(image->base + image->d.layout.slot_at[state.slot], slot,
            sizeof slot);
     image->state = state;
-    return sync_file(image->fd);
+    return (!SYNC_TAKES_BOTH || write_pages(image->base, map_size(image))) &&
+           sync_file(image->fd);
 }
 
 /* Is the open file still the one of this name? Keys added to a file that was
@@ -76,7 +91,7 @@ static bool sync_bodies(const calyx_filter *f) {
         errno = EIO; /* truncated: keys are lost */
         return false;
     }
-    return sync_memory(image->base, map_size(image)) && sync_file(image->fd);
+    return write_pages(image->base, map_size(image)) && sync_file(image->fd);
 }
 
 static calyx_status fail_failed(const struct image *image, calyx_error *why) {
@@ -174,7 +189,7 @@ static calyx_status sync_marks(struct image *image,
     const uint64_t from =
         (tables + marks->first * sizeof(uint64_t)) / page * page;
     const uint64_t to = tables + marks->end * sizeof(uint64_t);
-    if (!sync_memory(image->base + from, to - from)) {
+    if (!sync_pages(image, from, to)) {
         image->failed = errno;
         return CALYX_IO;
     }

@@ -48,7 +48,7 @@ calyx_status check_tails(const calyx_filter *f, calyx_error *why) {
 /* ---- Reading ------------------------------------------------------------- */
 
 struct reader {
-    calyx_get *get;
+    calyx_get_function *get;
     void *context;
     uint64_t at;
 };
@@ -202,7 +202,7 @@ calyx_status set_texts(calyx_filter *f, const struct description *d,
     return fail(why, status, "no memory for the comment and properties");
 }
 
-calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
+calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
                          const calyx_open_options *how, calyx_filter **out,
                          struct state *state, calyx_error *why) {
     struct reader reader = {get, context, 0};
@@ -234,7 +234,7 @@ calyx_status read_filter(calyx_get *get, void *context, uint64_t size,
 
 /* ---- The public calls ---------------------------------------------------- */
 
-calyx_status calyx_read(calyx_get *get, void *context,
+calyx_status calyx_read(calyx_get_function *get, void *context,
                         const calyx_open_options *how, calyx_filter **out,
                         calyx_error *why) {
     struct state state;

@@ -10,7 +10,7 @@
 #include "store/encoding.h"
 
 struct writer {
-    calyx_put *put;
+    calyx_put_function *put;
     void *context;
     uint64_t at;
     bool broken; /* `put` returned false */
@@ -72,8 +72,9 @@ static void put_chunks(struct writer *writer, const uint8_t *bytes,
 }
 
 calyx_status write_described(const calyx_filter *f, struct description *d,
-                             const struct body_source *source, calyx_put *put,
-                             void *context, calyx_error *why) {
+                             const struct body_source *source,
+                             calyx_put_function *put, void *context,
+                             calyx_error *why) {
     const struct file_layout *l = &d->layout;
     const bool copies = is_shared(f) || source;
     const size_t scratch = (size_t)(l->tables_bytes + (copies ? CHUNK : 0));
@@ -140,7 +141,8 @@ static calyx_status describe(const calyx_filter *f, uint32_t alignment,
 }
 
 calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
-                          calyx_put *put, void *context, calyx_error *why) {
+                          calyx_put_function *put, void *context,
+                          calyx_error *why) {
     struct description d;
     struct encoded_list list;
     lock_table(f);
@@ -154,8 +156,8 @@ calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
 
 /* ---- The public calls ---------------------------------------------------- */
 
-calyx_status calyx_write(const calyx_filter *f, calyx_put *put, void *context,
-                         calyx_error *why) {
+calyx_status calyx_write(const calyx_filter *f, calyx_put_function *put,
+                         void *context, calyx_error *why) {
     return write_filter(f, LINE_ALIGNED, put, context, why);
 }
 

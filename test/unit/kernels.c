@@ -221,7 +221,7 @@ static void ask_for_numbers(const struct kind *kind, const struct shape *shape,
     const struct bed bed = make_bed(kind, shape);
     uint64_t hashes[HASHES];
     for (size_t i = 0; i < HASHES; i++)
-        hashes[i] = hash->number(&secret, numbers[i]);
+        hashes[i] = hash->number(hash, &secret, numbers[i]);
     for (size_t i = 0; i < (shape->blocks < 10 ? 12 : HASHES); i += 2)
         scalar->add(bed.body, shape, hashes[i]);
     const struct batch given = own_run(numbers, HASHES, 0);

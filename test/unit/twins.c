@@ -40,6 +40,52 @@ static void the_hash_of_a_number_is_that_of_its_bytes(void **state) {
     }
 }
 
+/* In one call, by bytes, numbers and hashes, as one by one. */
+static void assert_counts_agree(const calyx_filter *f, size_t n) {
+    static uint64_t numbers[4 * KEYS], hashes[4 * KEYS];
+    static uint8_t bytes[4 * KEYS][8];
+    static calyx_key keys[4 * KEYS];
+    static uint32_t by_key[4 * KEYS], by_number[4 * KEYS], by_hash[4 * KEYS];
+    for (size_t i = 0; i < n; i++) {
+        numbers[i] = i;
+        store64(bytes[i], i);
+        keys[i] = (calyx_key){bytes[i], 8};
+        hashes[i] = calyx_hash_u64(f, i);
+    }
+    calyx_count_many(f, keys, n, by_key);
+    calyx_count_many_u64(f, numbers, n, by_number);
+    calyx_count_hashes(f, hashes, n, by_hash);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(by_key[i], calyx_count(f, bytes[i], 8));
+        assert_int_equal(by_number[i], by_key[i]);
+        assert_int_equal(by_hash[i], calyx_count_hash(f, hashes[i]));
+    }
+}
+
+/* Key i is added i % 4 times; those on the list count 0. */
+static void keys_are_counted_at_once_as_one_by_one(void **state) {
+    (void)state;
+    for (int mode = 0; mode < 4; mode++) EACH_KIND(kind) {
+            calyx_options want = {.kind = *kind, .capacity = 4 * KEYS};
+            if (mode & 1) {
+                want.growth = 2;
+                want.capacity = KEYS;
+            }
+            calyx_info plan;
+            if (calyx_plan(&want, &plan, NULL) != CALYX_OK) continue;
+            calyx_filter *f = make_filter(want);
+            for (uint64_t i = 0; plan.can & CALYX_CAN_ADD && i < 8 * KEYS; i++)
+                if (i / 2 % 4 > i % 2) calyx_add_u64(f, i / 2, NULL);
+            if (mode & 2)
+                assert_ok(calyx_allow(f, "\1\0\0\0\0\0\0\0", 8, NULL, NULL));
+            assert_counts_agree(f, 4 * KEYS);
+            assert_counts_agree(f, 0);
+            assert_int_equal(calyx_count_u64(f, 1) == 0,
+                             mode & 2 || !(plan.can & CALYX_CAN_ADD));
+            calyx_free(f);
+        }
+}
+
 /* Add by number, by bytes and by hash in turn; look up by all three. */
 static void assert_twins_agree(calyx_options want) {
     calyx_filter *f = make_filter(want);
@@ -174,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hash_of_a_number_is_that_of_its_bytes),
         cmocka_unit_test(all_calls_of_every_kind_and_hash_agree),
+        cmocka_unit_test(keys_are_counted_at_once_as_one_by_one),
         cmocka_unit_test(what_is_added_by_one_twin_is_removed_by_another),
         cmocka_unit_test(filters_have_the_same_hash_if_they_agree_on_keys),
         cmocka_unit_test(a_reader_has_the_answers_of_a_const_filter),
