@@ -385,6 +385,8 @@ if(hardened)
 endif()
 add_test(NAME package.amalgamation
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/amalgamation)
+add_test(NAME package.switches
+    COMMAND ${PROJECT_SOURCE_DIR}/test/package/switches)
 add_test(NAME package.cplusplus
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/cplusplus ${PROJECT_BINARY_DIR})
 add_test(NAME package.abi COMMAND ${PYTHON3}

@@ -9,17 +9,27 @@
 #if defined(_WIN32) && !defined(CALYX_NO_VECTORS)
 #define CALYX_NO_VECTORS 1
 #endif
-
-/* A level can run whatever a lower level can. */
 #if CALYX_NO_VECTORS
-enum cpu_level { CPU_SCALAR };
-#elif defined(__x86_64__)
+#undef CALYX_NO_AVX2
+#undef CALYX_NO_SIMD128
+#undef CALYX_NO_NEON
+#define CALYX_NO_AVX2    1
+#define CALYX_NO_SIMD128 1
+#define CALYX_NO_NEON    1
+#endif
+
+/* A level can run whatever a lower level can, so AVX-512 goes with AVX2. */
+#if defined(__x86_64__) && !CALYX_NO_AVX2
 #define ON_X86 1
+#if !CALYX_NO_AVX512
+#define ON_AVX512 1
+#endif
 enum cpu_level { CPU_SCALAR, CPU_AVX2, CPU_AVX512 };
-#elif defined(__wasm_simd128__)
+#elif defined(__wasm_simd128__) && !CALYX_NO_SIMD128
 #define ON_SIMD128 1
 enum cpu_level { CPU_SCALAR, CPU_SIMD128 };
-#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && \
+    !CALYX_NO_NEON
 #define ON_NEON 1
 enum cpu_level { CPU_SCALAR, CPU_NEON };
 #else

@@ -235,8 +235,10 @@ static bool is_segment(const struct shape *first, uint32_t number,
 }
 
 static const struct kernel *const kernels[] = {
-#if ON_X86
+#if ON_AVX512
     &bucket_avx512,
+#endif
+#if ON_X86
     &bucket_avx2,
 #endif
     &bucket_scalar,

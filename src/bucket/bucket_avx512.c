@@ -4,7 +4,7 @@
  */
 #include "bucket/bucket.h"
 
-#if ON_X86
+#if ON_AVX512
 #include <immintrin.h>
 
 #include "bucket/bucket_template.h"

@@ -566,13 +566,21 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     return CALYX_OK;
 }
 
+static calyx_status fail_kind(const char *name, calyx_error *why) {
+    const struct left_out *const left_out = kind_left_out(name, 0);
+    if (!left_out) return fail_unknown(why, "kind", name, calyx_kinds());
+    return fail(why, CALYX_CANNOT,
+                "this library was built without the kind '%s' (%s)", name,
+                left_out->by);
+}
+
 calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
                          struct part *first, calyx_error *why) {
     *head = (calyx_filter){0};
     *first = (struct part){0};
     const char *name = want->kind ? want->kind : calyx_kinds()[0];
     head->kind = kind_named(name);
-    if (!head->kind) return fail_unknown(why, "kind", name, calyx_kinds());
+    if (!head->kind) return fail_kind(name, why);
     calyx_status status = head->kind->construction
                               ? check_static(want, head->kind, why)
                               : CALYX_OK;

@@ -1,5 +1,54 @@
 #include "filter/segments.h"
 
+#if CALYX_NO_BUCKET
+/* No filter has a table. */
+calyx_status add_segment(calyx_filter *f) {
+    (void)f;
+    return CALYX_CANNOT;
+}
+void renew_segments(calyx_filter *f) {
+    (void)f;
+}
+bool has_in_segments(const calyx_filter *f, uint64_t hash) {
+    (void)f, (void)hash;
+    return true;
+}
+calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
+    (void)f, (void)hash, (void)fresh;
+    return CALYX_CANNOT;
+}
+calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
+                                   bool *fresh, size_t *done) {
+    (void)f, (void)batch, (void)fresh, (void)done;
+    return CALYX_CANNOT;
+}
+enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
+    (void)f, (void)hash;
+    return KEY_ABSENT;
+}
+size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
+                                  bool *found) {
+    (void)f, (void)batch, (void)found;
+    return 0;
+}
+uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
+    (void)f, (void)hash;
+    return 0;
+}
+void describe_segments(const calyx_filter *f, calyx_info *info) {
+    (void)f, (void)info;
+}
+void lock_table(const calyx_filter *f) {
+    (void)f;
+}
+void unlock_table(const calyx_filter *f) {
+    (void)f;
+}
+bool is_table_locked_here(const calyx_filter *f) {
+    (void)f;
+    return false;
+}
+#else
 #include <math.h>
 #include <string.h>
 
@@ -357,3 +406,4 @@ void describe_segments(const calyx_filter *f, calyx_info *info) {
     info->fpr_now = sums.rate;
     info->fill = fmin(1, (double)sums.entries / slots);
 }
+#endif

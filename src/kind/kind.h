@@ -13,6 +13,26 @@
 
 #include "kind/kernel.h"
 
+/* A build can leave out all kinds but line: -DCALYX_NO_RIBBON=1. */
+#ifndef CALYX_NO_LINE2
+#define CALYX_NO_LINE2 0
+#endif
+#ifndef CALYX_NO_SPLIT
+#define CALYX_NO_SPLIT 0
+#endif
+#ifndef CALYX_NO_FLAT
+#define CALYX_NO_FLAT 0
+#endif
+#ifndef CALYX_NO_COUNTING
+#define CALYX_NO_COUNTING 0
+#endif
+#ifndef CALYX_NO_RIBBON
+#define CALYX_NO_RIBBON 0
+#endif
+#ifndef CALYX_NO_BUCKET
+#define CALYX_NO_BUCKET 0
+#endif
+
 /* One block of another body, to be joined with one of ours. */
 struct block_ref {
     const uint8_t *body;
@@ -181,5 +201,15 @@ bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
 const struct kind *kind_at(uint32_t number);     /* in calyx_kinds(); or NULL */
+
+/* A kind that this build does not have, and the macro that left it out. */
+struct left_out {
+    const char *name, *by;
+    uint32_t code;
+};
+
+/* Found by the name, unless it is NULL, or by the code. NULL if there is none.
+ */
+const struct left_out *kind_left_out(const char *name, uint32_t code);
 
 #endif

@@ -8,18 +8,48 @@
 #include "base/bits.h"
 #include "kind/kind.h"
 
+/* Text, or none: the condition is a macro, 0 or 1. */
+#define UNLESS_0(...) __VA_ARGS__
+#define UNLESS_1(...)
+#define PASTE(a, b)        a##b
+#define UNLESS_(cond, ...) PASTE(UNLESS_, cond)(__VA_ARGS__)
+#define UNLESS(cond, ...)  UNLESS_(cond, __VA_ARGS__)
+
 /* The kinds of filter there are. The first is the default. */
-#define KINDS(ROW) \
-    ROW(line)      \
-    ROW(line2)     \
-    ROW(split)     \
-    ROW(flat)      \
-    ROW(counting)  \
-    ROW(ribbon)
+#define KINDS(ROW)                           \
+    ROW(line)                                \
+    UNLESS(CALYX_NO_LINE2, ROW(line2))       \
+    UNLESS(CALYX_NO_SPLIT, ROW(split))       \
+    UNLESS(CALYX_NO_FLAT, ROW(flat))         \
+    UNLESS(CALYX_NO_COUNTING, ROW(counting)) \
+    UNLESS(CALYX_NO_RIBBON, ROW(ribbon))
 
 /* Kinds that calyx_kinds() does not list: whoever wants one names it. They do
  * not do all that listed kinds do. */
-#define UNLISTED_KINDS(ROW) ROW(bucket)
+#define UNLISTED_KINDS(ROW) UNLESS(CALYX_NO_BUCKET, ROW(bucket))
+
+/* The names and codes of kinds that are left out, for errors. */
+static const struct left_out left_out[] = {
+#if CALYX_NO_LINE2
+    {"line2", "CALYX_NO_LINE2", 7},
+#endif
+#if CALYX_NO_SPLIT
+    {"split", "CALYX_NO_SPLIT", 3},
+#endif
+#if CALYX_NO_FLAT
+    {"flat", "CALYX_NO_FLAT", 4},
+#endif
+#if CALYX_NO_COUNTING
+    {"counting", "CALYX_NO_COUNTING", 8},
+#endif
+#if CALYX_NO_RIBBON
+    {"ribbon", "CALYX_NO_RIBBON", 9},
+#endif
+#if CALYX_NO_BUCKET
+    {"bucket", "CALYX_NO_BUCKET", 10},
+#endif
+    {NULL, NULL, 0},
+};
 
 #define DECLARE(name) extern const struct kind kind_##name;
 KINDS(DECLARE)
@@ -43,6 +73,13 @@ const struct kind *kind_named(const char *name) {
 const struct kind *kind_coded(uint32_t code) {
     for (int i = 0; i < COUNT; i++)
         if (table[i]->code == code) return table[i];
+    return NULL;
+}
+
+const struct left_out *kind_left_out(const char *name, uint32_t code) {
+    for (const struct left_out *kind = left_out; kind->name; kind++)
+        if (kind->code == code || (name && strcmp(kind->name, name) == 0))
+            return kind;
     return NULL;
 }
 

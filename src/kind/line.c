@@ -190,6 +190,7 @@ const struct kernel line_scalar = {
     .add_batch = line_add_batch,
 };
 
+#if !CALYX_NO_LINE2
 const struct kernel line2_scalar = {
     .level = CPU_SCALAR,
     .has = line2_has,
@@ -205,7 +206,9 @@ const struct kernel line2_scalar_atomic = {
     .has_batch = line2_has_batch,
     .add_batch = line2_add_batch_atomic,
 };
+#endif
 
+#if !CALYX_NO_COUNTING
 /* The lookups of a counting filter are those of a line filter, so its kernel is
  * here. */
 
@@ -240,8 +243,9 @@ const struct kernel counting_scalar = {
     .remove = counting_remove,
     .remove_batch = counting_remove_batch,
 };
+#endif
 
-/* ---- The kinds ----------------------------------------------------------- */
+/* ---- Rates --------------------------------------------------------------- */
 
 static double fpr_of_one(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
@@ -249,30 +253,6 @@ static double fpr_of_one(const struct shape *shape, double items) {
 
 static double quick_fpr_of_one(const struct shape *shape, double items) {
     return line_quick_fpr(shape->blocks, shape->probes, items);
-}
-
-/* Every key adds to two lines of one body, and passes if it passes both. */
-static double fpr_of_two(const struct shape *shape, double items) {
-    return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
-}
-
-static double bits_in_two(uint32_t probes) {
-    return 2 * line_bits_of_key(probes / 2);
-}
-
-static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
-                             uint64_t *at) {
-    at[0] = line_offset(hash, shape);
-    at[1] = line_offset(line_second(hash), shape);
-    return 2;
-}
-
-static bool has_in_copies_of_two(const struct shape *shape, uint64_t hash,
-                                 const uint8_t *copies) {
-    const struct line_choice choice = line_choices[shape->probes / 2];
-    const uint64_t second = line_second(hash);
-    return in_line(copies, &hash, choice) &&
-           in_line(copies + LINE_BYTES, &second, choice);
 }
 
 /* ---- Bits at any address ------------------------------------------------- */
@@ -301,53 +281,20 @@ static void line_add_to_bits(uint8_t *bits, const struct shape *shape,
                           line_choices[shape->probes]);
 }
 
-static bool line2_has_in_bits(const uint8_t *bits, const struct shape *shape,
-                              uint64_t hash) {
-    const struct line_choice choice = line_choices[shape->probes / 2];
-    const uint64_t second = line_second(hash);
-    return in_unaligned_line(bits + line_offset(hash, shape), hash, choice) &&
-           in_unaligned_line(bits + line_offset(second, shape), second, choice);
-}
-
-static void line2_add_to_bits(uint8_t *bits, const struct shape *shape,
-                              uint64_t hash) {
-    const struct line_choice choice = line_choices[shape->probes / 2];
-    const uint64_t second = line_second(hash);
-    add_to_unaligned_line(bits + line_offset(hash, shape), hash, choice);
-    add_to_unaligned_line(bits + line_offset(second, shape), second, choice);
-}
-
-/* ---- The kinds' tables --------------------------------------------------- */
+/* ---- The table of line --------------------------------------------------- */
 
 static const struct kernel *const line_kernels[] = {
+#if ON_AVX512
+    &line_avx512,
+#endif
 #if ON_X86
-    &line_avx512, &line_avx2,
+    &line_avx2,
 #elif ON_SIMD128
     &line_simd128,
 #elif ON_NEON
     &line_neon,
 #endif
     &line_scalar};
-
-static const struct kernel *const line2_kernels[] = {
-#if ON_X86
-    &line2_avx512, &line2_avx2,
-#elif ON_SIMD128
-    &line2_simd128,
-#elif ON_NEON
-    &line2_neon,
-#endif
-    &line2_scalar};
-
-static const struct kernel *const line2_atomic_kernels[] = {
-#if ON_X86
-    &line2_avx512_atomic, &line2_avx2_atomic,
-#elif ON_SIMD128
-    &line2_simd128_atomic,
-#elif ON_NEON
-    &line2_neon_atomic,
-#endif
-    &line2_scalar_atomic};
 
 const struct kind kind_line = {
     .name = "line",
@@ -369,6 +316,75 @@ const struct kind kind_line = {
     .atomic_kernels = line_kernels,
 };
 
+/* ---- line2 --------------------------------------------------------------- */
+
+#if !CALYX_NO_LINE2
+/* Every key adds to two lines of one body, and passes if it passes both. */
+static double fpr_of_two(const struct shape *shape, double items) {
+    return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
+}
+
+static double bits_in_two(uint32_t probes) {
+    return 2 * line_bits_of_key(probes / 2);
+}
+
+static size_t offsets_of_two(const struct shape *shape, uint64_t hash,
+                             uint64_t *at) {
+    at[0] = line_offset(hash, shape);
+    at[1] = line_offset(line_second(hash), shape);
+    return 2;
+}
+
+static bool has_in_copies_of_two(const struct shape *shape, uint64_t hash,
+                                 const uint8_t *copies) {
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    return in_line(copies, &hash, choice) &&
+           in_line(copies + LINE_BYTES, &second, choice);
+}
+
+static bool line2_has_in_bits(const uint8_t *bits, const struct shape *shape,
+                              uint64_t hash) {
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    return in_unaligned_line(bits + line_offset(hash, shape), hash, choice) &&
+           in_unaligned_line(bits + line_offset(second, shape), second, choice);
+}
+
+static void line2_add_to_bits(uint8_t *bits, const struct shape *shape,
+                              uint64_t hash) {
+    const struct line_choice choice = line_choices[shape->probes / 2];
+    const uint64_t second = line_second(hash);
+    add_to_unaligned_line(bits + line_offset(hash, shape), hash, choice);
+    add_to_unaligned_line(bits + line_offset(second, shape), second, choice);
+}
+
+static const struct kernel *const line2_kernels[] = {
+#if ON_AVX512
+    &line2_avx512,
+#endif
+#if ON_X86
+    &line2_avx2,
+#elif ON_SIMD128
+    &line2_simd128,
+#elif ON_NEON
+    &line2_neon,
+#endif
+    &line2_scalar};
+
+static const struct kernel *const line2_atomic_kernels[] = {
+#if ON_AVX512
+    &line2_avx512_atomic,
+#endif
+#if ON_X86
+    &line2_avx2_atomic,
+#elif ON_SIMD128
+    &line2_simd128_atomic,
+#elif ON_NEON
+    &line2_neon_atomic,
+#endif
+    &line2_scalar_atomic};
+
 const struct kind kind_line2 = {
     .name = "line2",
     .code = 7,
@@ -388,3 +404,4 @@ const struct kind kind_line2 = {
     .kernels = line2_kernels,
     .atomic_kernels = line2_atomic_kernels,
 };
+#endif

@@ -376,7 +376,9 @@ AVX2 void line_has_in_any(const struct part_view *parts, size_t count,
                         &hashes[i], line_choices[parts[p].shape.probes]);
 }
 
+#if !CALYX_NO_COUNTING
 #include "kind/counting_template.h"
+#endif
 
 /* ---- The kernels --------------------------------------------------------- */
 
@@ -390,6 +392,7 @@ const struct kernel line_avx2 = {
     .hashes_numbers = true,
 };
 
+#if !CALYX_NO_LINE2
 const struct kernel line2_avx2 = {
     .level = CPU_AVX2,
     .has = line2_has,
@@ -405,7 +408,9 @@ const struct kernel line2_avx2_atomic = {
     .has_batch = line2_has_batch,
     .add_batch = line2_add_batch_atomic,
 };
+#endif
 
+#if !CALYX_NO_COUNTING
 const struct kernel counting_avx2 = {
     .level = CPU_AVX2,
     .has = line_has,
@@ -417,5 +422,6 @@ const struct kernel counting_avx2 = {
     .has_in_any = line_has_in_any,
     .hashes_numbers = true,
 };
+#endif
 
 #endif

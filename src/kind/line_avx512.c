@@ -1,6 +1,6 @@
 /* The kinds of lines on x86 with AVX-512: a line is one register. */
 #include "base/cpu.h"
-#if ON_X86
+#if ON_AVX512
 
 #include "kind/counting.h"
 
@@ -170,7 +170,9 @@ TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
     return process_batch(body, shape, batch, fresh, false, true, steps);
 }
 
+#if !CALYX_NO_COUNTING
 #include "kind/counting_template.h"
+#endif
 
 /* ---- The kernels --------------------------------------------------------- */
 
@@ -184,6 +186,7 @@ const struct kernel line_avx512 = {
     .hashes_numbers = true,
 };
 
+#if !CALYX_NO_LINE2
 const struct kernel line2_avx512 = {
     .level = CPU_AVX512,
     .has = line2_has,
@@ -199,7 +202,9 @@ const struct kernel line2_avx512_atomic = {
     .has_batch = line2_has_batch,
     .add_batch = line2_add_batch_atomic,
 };
+#endif
 
+#if !CALYX_NO_COUNTING
 const struct kernel counting_avx512 = {
     .level = CPU_AVX512,
     .has = line_has,
@@ -211,5 +216,6 @@ const struct kernel counting_avx512 = {
     .has_in_any = line_has_in_any,
     .hashes_numbers = true,
 };
+#endif
 
 #endif

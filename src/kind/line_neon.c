@@ -160,7 +160,9 @@ ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
 
 #include "kind/line_template.h"
 
+#if !CALYX_NO_COUNTING
 #include "kind/counting_template.h"
+#endif
 
 /* ---- The kernels --------------------------------------------------------- */
 
@@ -172,6 +174,7 @@ const struct kernel line_neon = {
     .add_batch = line_add_batch,
 };
 
+#if !CALYX_NO_LINE2
 const struct kernel line2_neon = {
     .level = CPU_NEON,
     .has = line2_has,
@@ -187,7 +190,9 @@ const struct kernel line2_neon_atomic = {
     .has_batch = line2_has_batch,
     .add_batch = line2_add_batch_atomic,
 };
+#endif
 
+#if !CALYX_NO_COUNTING
 const struct kernel counting_neon = {
     .level = CPU_NEON,
     .has = line_has,
@@ -197,5 +202,6 @@ const struct kernel counting_neon = {
     .remove = counting_remove,
     .remove_batch = counting_remove_batch,
 };
+#endif
 
 #endif

@@ -126,7 +126,9 @@ ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
 
 #include "kind/line_template.h"
 
+#if !CALYX_NO_COUNTING
 #include "kind/counting_template.h"
+#endif
 
 /* ---- The kernels --------------------------------------------------------- */
 
@@ -138,6 +140,7 @@ const struct kernel line_simd128 = {
     .add_batch = line_add_batch,
 };
 
+#if !CALYX_NO_LINE2
 const struct kernel line2_simd128 = {
     .level = CPU_SIMD128,
     .has = line2_has,
@@ -153,7 +156,9 @@ const struct kernel line2_simd128_atomic = {
     .has_batch = line2_has_batch,
     .add_batch = line2_add_batch_atomic,
 };
+#endif
 
+#if !CALYX_NO_COUNTING
 const struct kernel counting_simd128 = {
     .level = CPU_SIMD128,
     .has = line_has,
@@ -163,5 +168,6 @@ const struct kernel counting_simd128 = {
     .remove = counting_remove,
     .remove_batch = counting_remove_batch,
 };
+#endif
 
 #endif

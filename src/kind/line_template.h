@@ -57,6 +57,7 @@ TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
 
 #endif
 
+#if !CALYX_NO_LINE2
 /* ---- line2: two lines a key, with half the probes in each ---------------- */
 
 TARGET ALWAYS_INLINE bool line2_has_one(const uint8_t *body,
@@ -130,3 +131,4 @@ TARGET static size_t line2_add_batch_atomic(uint8_t *body,
     return add_batch_generic(body, shape, batch, fresh, line2_add_one_atomic,
                              line2_prefetch, NULL);
 }
+#endif

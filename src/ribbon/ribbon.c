@@ -154,8 +154,10 @@ static bool has_in_copies(const struct shape *shape, uint64_t hash,
 }
 
 static const struct kernel *const kernels[] = {
-#if ON_X86
+#if ON_AVX512
     &ribbon_avx512,
+#endif
+#if ON_X86
     &ribbon_avx2,
 #endif
 #if ON_NEON

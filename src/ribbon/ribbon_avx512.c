@@ -10,7 +10,7 @@
  * query does by itself is to load its words and its flag.
  */
 #include "base/cpu.h"
-#if ON_X86
+#if ON_AVX512
 
 #define TARGET                                                               \
     __attribute__((target("avx2,bmi2,popcnt,gfni,avx512f,avx512vl,avx512bw," \

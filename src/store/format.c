@@ -404,6 +404,12 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     const uint32_t kind = load16(h + AT_KIND), hash = load16(h + AT_HASH);
     d->head.kind = kind_coded(kind);
     d->head.hash = hash_coded(hash);
+    const struct left_out *const left_out = kind_left_out(NULL, kind);
+    if (left_out)
+        return fail(why, CALYX_TOO_NEW,
+                    "it is a %s filter, and this library was built without "
+                    "that kind (%s)",
+                    left_out->name, left_out->by);
     if (!d->head.kind || !d->head.hash)
         return fail(why, CALYX_TOO_NEW,
                     "it is of kind %u with hash %u; this library lacks %s",
