@@ -22,9 +22,11 @@ macro(harden means flag about)
     endif()
 endmacro()
 
+set(CMAKE_REQUIRED_FLAGS -Werror) # clang warns of flags that a system lacks
 harden(canary -fstack-protector-strong stack-protector)
 harden(clash -fstack-clash-protection stack-clash)
 harden(branch -fcf-protection cf-protection)
+unset(CMAKE_REQUIRED_FLAGS)
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(REMOVE_ITEM hardened clash branch) # other code, that it does not know
 endif()
