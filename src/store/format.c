@@ -390,17 +390,9 @@ calyx_status check_list(const struct description *d, const uint8_t *list,
     return CALYX_OK;
 }
 
-calyx_status check_header(const uint8_t *h, struct description *d,
-                          calyx_error *why) {
-    *d = (struct description){0};
-    uint32_t size = 0;
-    const calyx_status start = check_start(h, &size, why);
-    if (start != CALYX_OK) return start;
-    const uint32_t end = size - (uint32_t)sizeof(uint64_t);
-    d->header_sum = load64(h + end);
-    if (d->header_sum != checksum(h, end, 0))
-        return damaged(why, "the header does not match its checksum");
-
+/* Kind, hash and the numbers behind them. */
+static calyx_status check_numbers(const uint8_t *h, struct description *d,
+                                  calyx_error *why) {
     const uint32_t kind = load16(h + AT_KIND), hash = load16(h + AT_HASH);
     d->head.kind = kind_coded(kind);
     d->head.hash = hash_coded(hash);
@@ -416,7 +408,6 @@ calyx_status check_header(const uint8_t *h, struct description *d,
                     kind, hash, d->head.kind ? "that hash" : "that kind");
     const uint32_t alignment = load32(h + AT_ALIGNMENT);
     const uint32_t flags = load32(h + AT_FLAGS);
-    const uint32_t comment_bytes = load32(h + AT_COMMENT_BYTES);
     d->parts = load32(h + AT_PARTS);
     d->records_bytes = load32(h + AT_RECORDS_BYTES);
     d->list_bytes = load32(h + AT_LIST_BYTES);
@@ -429,7 +420,8 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     if ((alignment != PAGE_ALIGNED && alignment != LINE_ALIGNED) ||
         flags & ~(uint32_t)STRICT ||
         (d->head.hash->keyed && d->head.secret.seed) || !is_rate(d->head.fpr) ||
-        !is_growth(d->head.growth) || comment_bytes >= COMMENT_BYTES ||
+        !is_growth(d->head.growth) ||
+        load32(h + AT_COMMENT_BYTES) >= COMMENT_BYTES ||
         d->records_bytes > PROPERTIES_BYTES || !has_sound_list(h, d) ||
         !all_zero(h + AT_RESERVED, FIXED_BYTES - AT_RESERVED))
         return damaged(why, "the numbers of the header make no sense");
@@ -439,6 +431,14 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     if (d->parts < 1 || d->parts > (layers ? layers->most_layers : MOST_PARTS))
         return fail(why, CALYX_DAMAGED, "damaged: it claims %u parts",
                     d->parts);
+    return CALYX_OK;
+}
+
+/* Comment and properties, behind the records of the parts; only zeros follow,
+ * up to `end`. */
+static calyx_status check_texts(const uint8_t *h, uint32_t end,
+                                struct description *d, calyx_error *why) {
+    const uint32_t comment_bytes = load32(h + AT_COMMENT_BYTES);
     const uint32_t comment_at = FIXED_BYTES + d->parts * RECORD_BYTES;
     const uint32_t used = comment_at + comment_bytes + d->records_bytes;
     if (used > end || !all_zero(h + used, end - used))
@@ -449,15 +449,27 @@ calyx_status check_header(const uint8_t *h, struct description *d,
     memcpy(d->records, h + comment_at + comment_bytes, d->records_bytes);
     if (!are_records(d->records, d->records_bytes))
         return damaged(why, "the properties in its header make no sense");
+    return CALYX_OK;
+}
 
-    for (uint32_t i = 0; i < d->parts; i++) {
-        const calyx_status status =
-            check_record(h + FIXED_BYTES + i * RECORD_BYTES, d, i, why);
-        if (status != CALYX_OK) return status;
-    }
-    const calyx_status segments = check_segments(d, why);
-    if (segments != CALYX_OK) return segments;
-    lay_out(d, alignment);
+calyx_status check_header(const uint8_t *h, struct description *d,
+                          calyx_error *why) {
+    *d = (struct description){0};
+    uint32_t size = 0;
+    calyx_status status = check_start(h, &size, why);
+    if (status != CALYX_OK) return status;
+    const uint32_t end = size - (uint32_t)sizeof(uint64_t);
+    d->header_sum = load64(h + end);
+    if (d->header_sum != checksum(h, end, 0))
+        return damaged(why, "the header does not match its checksum");
+
+    status = check_numbers(h, d, why);
+    if (status == CALYX_OK) status = check_texts(h, end, d, why);
+    for (uint32_t i = 0; status == CALYX_OK && i < d->parts; i++)
+        status = check_record(h + FIXED_BYTES + i * RECORD_BYTES, d, i, why);
+    if (status == CALYX_OK) status = check_segments(d, why);
+    if (status != CALYX_OK) return status;
+    lay_out(d, load32(h + AT_ALIGNMENT));
     if (d->layout.header_bytes != size)
         return damaged(why, "the header is longer or shorter than its parts");
     return check_layout(h, d, why);
