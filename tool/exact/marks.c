@@ -23,10 +23,6 @@ void marks_free(struct line_marks *m) {
     free(m);
 }
 
-uint64_t marks_lines(const struct line_marks *m) {
-    return m->lines;
-}
-
 static uint64_t bit_of(uint64_t line) {
     return UINT64_C(1) << line % MARKS_IN_WORD;
 }

@@ -25,7 +25,6 @@ struct line_marks {
 struct line_marks *marks_new(uint64_t lines);
 void marks_free(struct line_marks *marks); /* NULL is fine */
 uint64_t marks_bytes(uint64_t lines);      /* of memory */
-uint64_t marks_lines(const struct line_marks *marks);
 
 /* Any thread. */
 void marks_set(struct line_marks *marks, uint64_t line);
