@@ -136,24 +136,21 @@ HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 # ---- Bucket: the parts are segments of one table -----------------------------
 
 def find_bucket(hash, parts):
-    """Part and number of the bucket of a hash, its level and fraction."""
+    """Part and number of the bucket of a hash, its level, and the bits behind."""
     groups, wide = parts[0][1] // 4, parts[-1][3]
     stage, moved = len(parts) - 2, wide
     if len(parts) == 1 or wide == parts[-1][1]:
         stage, moved = len(parts) - 1, 0
-    level, positions = stage // 4, 4 + stage % 4
-    y, f = divmod(hash * (groups << level), 2**64)
-    if y < moved:
-        positions += 1
-        if positions == 8:
-            y, f, level, positions = 2 * y + (f >> 63), 2 * f & M64, level + 1, 4
-    c = (f >> 32) * positions >> 32
-    z = next((i for i in range(level) if y >> i & 1), level)
-    if c >= 4:
-        return 1 + 4 * level + c - 4, y, level, f
-    if z == level:
-        return 0, c * groups + (y >> level), level, f
-    return 1 + 4 * (level - 1 - z) + c, y >> z + 1, level, f
+    now = groups << stage // 4
+    if hash * now >> 64 >= now - moved:
+        stage += 1
+    now = groups << stage // 4
+    bucket, part = hash * now * (4 + stage % 4) >> 64, 0
+    size = 4 * groups  # of part 0, without what is left over
+    while bucket >= size:
+        bucket, part = bucket - size, part + 1
+        size = parts[part][1]
+    return part, bucket, stage // 4, hash * now * 4 & M64
 
 
 def spill_lines(blocks):
@@ -162,37 +159,45 @@ def spill_lines(blocks):
 
 def matches(stored, code, level):
     stop = stored & -stored if level else 0  # the lowest 1
-    return stored and not (stored ^ code) & -max(2 * stop, 1)
+    return not (stored ^ code) & -max(2 * stop, 1)
 
 
 def has_in_table(data, parts, hash):
     part, bucket, level, f = find_bucket(hash, parts)
     at, blocks, probes, _ = parts[part]
-    width, size = probes + 8, probes + 7  # of a code, of a slot
-    lane, slots = 16 if size >= 16 else 8, 496 // size
-    code = (4 * f & M64) >> 64 - width
+    width, code = probes + 8, f >> 64 - probes - 8
+    place = 1 if probes > 8 else probes if probes < 5 else 3
+    size, lane = width - place, 16 if probes > 8 else 8
     first, want = code >> size, code % 2**size
-    if level == 0:
-        want = want or 1
-    bits = int.from_bytes(data[at + 64 * bucket:at + 64 * bucket + 64], "little")
-    low, classes = bits >> 496 & 255, bits >> 504
+    block = data[at + 64 * bucket:at + 64 * bucket + 64]
+    bits = int.from_bytes(block, "little")
+    if probes > 8:
+        slots, begin, end = 496 // size, 0, block[62]
+        if first:
+            begin, end = end, slots
+        spilled = block[63] >> (code >> width - 6) % 8 & 1
+        if level == 0:
+            want = want or 1
+    else:
+        slots = 8 * (63 - 2**place) // size
+        begin, end = (block[63 - 2**place + first + i] & 63 for i in (0, 1))
+        spilled = block[64 - 2**place + first] >> 7
 
     def slot(i):
         rest = sum((bits >> slots * (lane + j) + i & 1) << j
                    for j in range(size - lane))
         return (bits >> lane * i & 2**lane - 1) << size - lane | rest
-    if any(matches(slot(i), want, level)
-           for i in (range(low, slots) if first else range(low))):
+    if any((probes < 9 or slot(i)) and matches(slot(i), want, level)
+           for i in range(begin, end)):
         return True
-    if not classes >> (code >> width - 6) % 8 & 1:
-        return False
     code = first << size | want
     lines, line = spill_lines(blocks), bucket // 16
-    for n in range(min(256, 2**(28 - width))):
+    mark = 2**(31 - width) if probes < 9 else 0
+    for n in range(min(256, 2**(28 - width)) if spilled else 0):
         line = (line + (n if lines > 32 else min(n, 1))) % lines
         *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
         for entry in entries:
-            if (entry >> width == bucket % 16 + 16 * n and
+            if (entry and entry >> width == bucket % 16 + 16 * n + mark and
                     matches(entry & 2**width - 1, code, level)):
                 return True
         if not passed:

@@ -3,57 +3,42 @@
  *
  * A key goes to one bucket of 64 bytes, which has slots of 8 to 23 bits. What
  * is stored of the key is a code: the bits of its hash behind those that chose
- * the bucket. The first bit of the code says from which end of the bucket slots
- * are used, and is not stored (bucket_slots.h). A lookup compares all slots of
- * one bucket at once. Entries that found it full are spilled elsewhere
- * (bucket_spill.c); a byte of the bucket says which lookups may need these.
+ * the bucket. The first bits of the code say where in the bucket its slot is,
+ * and are not stored (bucket_slots.h). A lookup compares all slots of one
+ * bucket at once. Entries that found it full are spilled elsewhere
+ * (bucket_spill.c); a bit of the bucket says which lookups may need these.
  *
  * Growth needs no keys, for the hash bits that choose between more buckets are
  * the first bits of the code: the idea of InfiniFilter (Dayan, Bercea,
  * Reviriego, Pagh 2023) and Aleph filters (Dayan, Bercea, Pagh 2024), in
  * buckets of a cache line, which vectors compare, in place of a quotient table.
  *
- * Address. With G groups of buckets, hash * G / 2^64 is the group y and a
- * fraction f, of 64 bits. A group has 4 to 7 positions. Position c of p holds
- * the keys with f * p from c to c + 1. The table grows by a quarter at a time:
- * from 4 positions to 5, 6, 7, and at 8 it has twice the groups with 4
- * positions each: level + 1. Each such stage adds a segment of G buckets, one
- * for each group, and moves the groups one after the other, in small steps.
+ * Address. Buckets are in the order of hashes: with B of them, a key is in
+ * bucket hash * B / 2^64. A table has G groups of 4 to 7 buckets, its
+ * positions, and hash * G / 2^64 is the group y and a fraction f, of 64 bits.
+ * It grows by a quarter of a doubling at a time: from 4 positions to 5, 6, 7,
+ * and at 8 it has twice the groups with 4 positions each: level + 1. Each such
+ * stage adds a segment of G buckets behind the others, and moves the groups one
+ * after the other, in small steps, the last one first: what was bucket p * y
+ * and on is bucket (p + 1) * y and on then, which is new, or has been left by a
+ * group that moved before.
  *
  * Code. The bits of f behind the first two. Position and code together say
  * these two again: a position is at most a quarter of f wide. At level 0 a code
- * is `width` bits (a slot of 0 is stored as 1). Above, it is width - 1 bits and
- * a stop bit, the lowest 1: a doubling takes the first bit of a code away,
- * moves the others up, and the stop bit with them. So old codes are shorter,
- * and each doubling leaves the old keys twice as likely to be taken for another
- * key; but they are half as many among all. So each doubling adds the same to
- * the rate: doc/MATH.md. A code that has run out of bits goes to all buckets
- * that it may belong to.
- *
- * Segments. Position c of group y is found without a directory of groups. With
- * z the number of trailing zeros of y, at most `level`:
- *
- *     c >= 4       segment 1 + 4 level + c - 4          bucket y
- *     z == level   segment 0                   c * groups + y / 2^level
- *     else         segment 1 + 4 (level - 1 - z) + c      y / 2^(z + 1)
- *
- * for a group with an odd number was position 4 to 7 of half its number one
- * level ago, and the others were position 0 to 3.
+ * is `width` bits; in halves, a slot of 0 is stored as 1. Above, it is width -
+ * 1 bits and a stop bit, the lowest 1: a doubling takes the first bit of a code
+ * away, moves the others up, and the stop bit with them. So old codes are
+ * shorter, and each doubling leaves the old keys twice as likely to be taken
+ * for another key; but they are half as many among all. So each doubling adds
+ * the same to the rate: doc/MATH.md. A code that has run out of bits goes to
+ * all buckets that it may belong to. Only codes of 17 bits and more have a stop
+ * bit: narrower tables do not grow.
  */
 #include "bucket/bucket.h"
 
 #include <math.h>
 
 #include "bucket/bucket_template.h"
-
-static bool find(const uint8_t *line, uint32_t want, uint32_t varies) {
-    bool found = false;
-    for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
-        const uint32_t entry = load32(line + 4 * i);
-        found |= (entry != 0) & code_matches(entry, want, varies);
-    }
-    return found;
-}
 
 void table_of(struct bucket_table *t, const uint8_t *body,
               const struct shape *shape) {
@@ -63,7 +48,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->width = width_of(shape);
     t->adds = SPILL_FAR;
     t->shared = false;
-    set_segment(t, 0, (uint8_t *)body);
+    set_segment(t, 0, body);
 }
 
 /* ---- Shared tables --------------------------------------------------------
@@ -75,113 +60,60 @@ void copy_line(uint8_t *to, const uint8_t *line) {
                                                  __ATOMIC_ACQUIRE)));
 }
 
-static void change_version(struct bucket_table *t,
-                           const struct bucket_address *a) {
-    if (t->shared) __atomic_fetch_add(version_of(t, a), 1, __ATOMIC_ACQ_REL);
+static void change_version(struct bucket_table *t, uint64_t group) {
+    if (t->shared)
+        __atomic_fetch_add(version_of(t, group), 1, __ATOMIC_ACQ_REL);
 }
 
-void begin_move(struct bucket_table *t, const struct bucket_address *a) {
-    change_version(t, a);
+void begin_move(struct bucket_table *t, uint64_t group) {
+    change_version(t, group);
 }
 
-void end_move(struct bucket_table *t, const struct bucket_address *a) {
-    change_version(t, a);
+void end_move(struct bucket_table *t, uint64_t group) {
+    change_version(t, group);
 }
 
 /* ---- The scalar kernel --------------------------------------------------- */
 
-static struct bucket_scan scan(const uint8_t *line, uint32_t width,
-                               uint32_t want, uint32_t varies) {
-    const uint32_t slots = slots_of(width);
-    const uint32_t lane = (want & slot_mask(width)) >> planes_of(width);
+static uint64_t equal8(const uint8_t *line, uint32_t lane) {
+    uint64_t equal = 0;
+    for (uint32_t i = 0; i < BUCKET_BYTES; i++)
+        equal |= (uint64_t)(line[i] == lane) << i;
+    return equal;
+}
+
+static struct lane_masks compare16(const uint8_t *line, uint32_t lane,
+                                   uint32_t varies) {
     struct lane_masks masks = {0};
-    for (uint32_t i = 0; i < slots; i++) {
-        const uint32_t code = get_lane(line, i, width);
+    for (uint32_t i = 0; i < BUCKET_BYTES / 2; i++) {
+        const uint32_t code = load16(line + 2 * i);
         masks.equal |= (uint64_t)(code == lane) << i;
-        masks.begun |= (uint64_t)code_matches(code, lane, varies) << i;
+        masks.begun |= (uint64_t)(code != 0 && code_matches(code, lane, varies))
+                       << i;
         masks.zero |= (uint64_t)(code == 0) << i;
     }
-    return scan_planes(line, width, want, varies, masks);
+    return masks;
 }
 
-static bool scalar_has(const struct bucket_table *t, uint64_t hash) {
-    return has_in_table(t, hash, scan, find);
+static bool find(const uint8_t *line, uint32_t want, uint32_t varies) {
+    bool found = false;
+    for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
+        const uint32_t entry = load32(line + 4 * i);
+        found |= (entry != 0) & code_matches(entry, want, varies);
+    }
+    return found;
 }
 
-static size_t scalar_has_batch(const struct bucket_table *t, struct batch batch,
-                               bool *found) {
-    return has_batch_in_table(t, batch, found, scan, find, prepare_one_by_one);
-}
+#define TARGET
+#define STEPS                                                \
+    ((struct bucket_steps){                                  \
+        .scans = {.equal8 = equal8, .compare16 = compare16}, \
+        .find = find,                                        \
+        .put_in_run = put_in_run,                            \
+    })
+#include "bucket/bucket_kernel_template.h"
 
-static enum insertion scalar_add(struct bucket_table *t, uint64_t hash,
-                                 bool *fresh) {
-    return add_to_table(t, hash, fresh, scan);
-}
-
-static size_t scalar_add_batch(struct bucket_table *t, struct batch batch,
-                               bool *fresh, size_t *added) {
-    return add_batch_to_table(t, batch, fresh, added, scan, prepare_one_by_one);
-}
-
-static enum removal scalar_remove(struct bucket_table *t, uint64_t hash) {
-    return remove_from_table(t, hash, scan);
-}
-
-static uint32_t scalar_count(const struct bucket_table *t, uint64_t hash) {
-    return count_in_table(t, hash, scan, find);
-}
-
-static const struct table_kernel bucket_table_scalar = {
-    .has = scalar_has,
-    .has_batch = scalar_has_batch,
-    .add = scalar_add,
-    .add_batch = scalar_add_batch,
-    .remove = scalar_remove,
-    .count = scalar_count,
-};
-
-static bool bucket_has(const uint8_t *body, const struct shape *shape,
-                       uint64_t hash) {
-    return has_in_body(body, shape, hash, scan, find);
-}
-
-static bool bucket_add(uint8_t *body, const struct shape *shape,
-                       uint64_t hash) {
-    return add_to_body(body, shape, hash, scan);
-}
-
-static size_t bucket_has_batch(const uint8_t *body, const struct shape *shape,
-                               struct batch batch, bool *found) {
-    return has_batch_in_body(body, shape, batch, found, scan, find,
-                             prepare_one_by_one);
-}
-
-static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,
-                               struct batch batch, bool *fresh) {
-    return add_batch_to_body(body, shape, batch, fresh, scan,
-                             prepare_one_by_one);
-}
-
-static enum removal bucket_remove(uint8_t *body, const struct shape *shape,
-                                  uint64_t hash) {
-    return remove_from_body(body, shape, hash, scan);
-}
-
-static size_t bucket_remove_batch(uint8_t *body, const struct shape *shape,
-                                  struct batch batch, bool *found) {
-    return remove_batch_from_body(body, shape, batch, found, scan);
-}
-
-static const struct kernel bucket_scalar = {
-    .level = CPU_SCALAR,
-    .has = bucket_has,
-    .add = bucket_add,
-    .has_batch = bucket_has_batch,
-    .add_batch = bucket_add_batch,
-    .remove = bucket_remove,
-    .remove_batch = bucket_remove_batch,
-    .table = &bucket_table_scalar,
-};
+static const struct kernel bucket_scalar = BUCKET_KERNEL(CPU_SCALAR);
 
 /* ---- Count, room, rate --------------------------------------------------- */
 
@@ -189,14 +121,16 @@ static uint32_t count(const uint8_t *body, const struct shape *shape,
                       uint64_t hash) {
     struct bucket_table t;
     table_of(&t, body, shape);
-    return count_in_table(&t, hash, scan, find);
+    return table_count(&t, hash);
 }
 
 /* By simulations of 4 to 2^20 buckets with 21 to 64 slots: at 86.6 % of the
  * slots, the lines for spilled entries are half full, 6 deviations from full,
- * and beyond that the number of probes grows. */
+ * and beyond that the number of probes grows. Filters at 1 % and more have room
+ * to spare within 14 bits a key, which makes a second line rarer. */
 double bucket_room(uint64_t blocks, uint32_t width) {
-    return floor(0.866 * (double)blocks * slots_of(width));
+    const double load = width > WIDTH_FIXED ? 0.866 : 0.83;
+    return floor(load * (double)blocks * slots_of(width));
 }
 
 /* 88.5 % of the slots: a bucket that has no room is no error here, but lets its
@@ -206,13 +140,14 @@ double bucket_growing_room(uint64_t blocks, uint32_t width) {
 }
 
 /* Of the keys in its bucket, each agrees with an absent key in all bits of the
- * code with odds 2^-width, and a little more, as a slot of 0 is stored as 1;
- * their number has a Poisson distribution. */
+ * code with odds 2^-width, and in halves a little more, as a slot of 0 is
+ * stored as 1; their number has a Poisson distribution. */
 static double fpr(const struct shape *shape, double items) {
     const uint32_t width = width_of(shape);
     const uint64_t blocks = shape->blocks / POSITIONS * POSITIONS;
     if (blocks == 0 || items > bucket_room(blocks, width)) return 1;
-    const double odds = ldexp(1 + ldexp(4, -(int)width), -(int)width);
+    const double more = has_runs(width) ? 0 : ldexp(4, -(int)width);
+    const double odds = ldexp(1 + more, -(int)width);
     return -expm1(-odds * items / (double)blocks);
 }
 
@@ -230,6 +165,7 @@ static bool is_segment(const struct shape *first, uint32_t number,
     struct bucket_table t;
     table_of(&t, NULL, first);
     return t.groups >= 1 && shape->probes == first->probes &&
+           (number == 0 || !has_runs(t.width)) &&
            segment_blocks(&t, number) == shape->blocks &&
            (number > 0 || shape->wide == 0);
 }
@@ -255,6 +191,7 @@ const struct kind kind_bucket = {
     .counter_lines = counter_lines,
     .is_shape = is_shape,
     .is_segment = is_segment,
+    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
     .most_blocks = UINT64_C(1) << 36,
     .most_probes = WIDTH_MOST - WIDTH_LEAST + 1,
     .probe_step = 1,

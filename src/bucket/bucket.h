@@ -14,9 +14,8 @@
 enum {
     POSITIONS = 4,      /* buckets of a group, at the start of a level      */
     SEGMENTS_MOST = 96, /* as many as a file has parts                      */
-    SEGMENT_PLACES = 128,
-    STRIPES = 64,     /* of versions                                      */
-    COPIES_MOST = 15, /* of one code in a bucket: then it stays           */
+    STRIPES = 64,       /* of versions                                      */
+    COPIES_MOST = 15,   /* of one code in a bucket: then it stays           */
 
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
     SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */
@@ -34,6 +33,14 @@ enum {
  */
 enum spilling { SPILL_FAR, SPILL_HALF, SPILL_NEAR };
 
+/* Places in the list of segments: see segment_place. */
+enum {
+    PLACE_OF_4 = 4 * 61 + 4, /* of bucket 4 * groups, the first of segment 1 */
+    FIRST_PLACE = PLACE_OF_4 - (SEGMENTS_MOST - 1) / 4 * 4,
+    LAST_PLACE = 4 * 63 + 4,
+    SEGMENT_PLACES = LAST_PLACE - FIRST_PLACE + 1
+};
+
 static const uint64_t MOVED_MASK = (UINT64_C(1) << 56) - 1;
 
 /*
@@ -48,10 +55,10 @@ struct bucket_table {
     uint32_t width;
     enum spilling adds; /* how far an entry may go that is added          */
     bool shared; /* other threads read while one writes                   */
-    uint32_t versions[STRIPES];     /* odd while entries move, if shared      */
-    uint8_t *start[SEGMENT_PLACES]; /* of each position, by stage       */
-    uint8_t *segment[SEGMENT_PLACES]; /* that it is in                    */
-    uint8_t *spill[SEGMENT_PLACES];   /* lines for what it has spilled    */
+    uint32_t versions[STRIPES]; /* odd while entries move, if shared      */
+    /* By segment_place: where bucket 0 of the table would be, if all buckets
+     * were in this segment. */
+    uintptr_t start[SEGMENT_PLACES];
 };
 
 /* A bucket, and what to look for in it. */
@@ -74,10 +81,47 @@ static inline uint32_t stage_number(uint64_t stage) {
     return (uint32_t)(stage >> 56);
 }
 
+/* Groups of a table at its present stage. When all have moved it ends. */
+static inline uint64_t groups_now(const struct bucket_table *t,
+                                  uint64_t stage) {
+    return t->groups << stage_number(stage) / POSITIONS;
+}
+
+/* Groups that have not moved: the first ones. */
+static inline uint64_t groups_left(const struct bucket_table *t,
+                                   uint64_t stage) {
+    return groups_now(t, stage) - (stage & MOVED_MASK);
+}
+
+/* ---- Segments ------------------------------------------------------------ */
+
 /* Buckets of a segment. Segment 1 + n comes with stage n. */
 static inline uint64_t segment_blocks(const struct bucket_table *t,
                                       uint32_t number) {
     return number == 0 ? t->base_blocks : t->groups << (number - 1) / POSITIONS;
+}
+
+/* Its first bucket, counting through the table, / groups. */
+static inline uint64_t segment_begin(uint32_t number) {
+    if (number == 0) return 0;
+    return (uint64_t)(POSITIONS + (number - 1) % POSITIONS)
+           << (number - 1) / POSITIONS;
+}
+
+/* The segment of a bucket, from its number / groups. Segments begin at 0, 4, 5,
+ * 6, 7, 8, 10, 12, 14, 16, 20 and so on: at all numbers of 3 bits and some
+ * zeros. */
+static inline uint32_t segment_of(uint64_t unit) {
+    if (unit < POSITIONS) return 0;
+    const uint32_t level = 61 - (uint32_t)__builtin_clzll(unit);
+    return 1 + POSITIONS * level + (uint32_t)(unit >> level) - POSITIONS;
+}
+
+/* The same as a place in a list: the number of leading zeros, and the 3 bits
+ * behind them. Segment 0 has three places, as 0, 1, 2 and 3 have other bits. */
+ALWAYS_INLINE uint32_t segment_place(uint64_t unit) {
+    const uint32_t zeros = (uint32_t)__builtin_clzll(unit | 1);
+    return 4 * zeros + (uint32_t)(unit << zeros >> 61) - FIRST_PLACE;
 }
 
 /*
@@ -91,105 +135,99 @@ static inline uint64_t spill_lines(uint64_t blocks) {
     return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE + more;
 }
 
-static inline uint8_t *segment_at(const struct bucket_table *t,
-                                  uint32_t number) {
-    return t
-        ->start[(number == 0 ? 0 : number + POSITIONS - 1) % SEGMENT_PLACES];
-}
-
-/* Segment 0 has four positions, the others one each. */
 static inline void set_segment(struct bucket_table *t, uint32_t number,
-                               uint8_t *body) {
-    const uint32_t at = number ? number + POSITIONS - 1 : 0;
-    const uint64_t blocks = segment_blocks(t, number);
-    for (uint32_t c = 0; c < (number ? 1 : POSITIONS); c++) {
-        t->start[at + c] = body + c * t->groups * BUCKET_BYTES;
-        t->segment[at + c] = body;
-        t->spill[at + c] = body + blocks * BUCKET_BYTES;
-    }
+                               const uint8_t *body) {
+    const uint64_t unit = segment_begin(number);
+    const uintptr_t start =
+        (uintptr_t)body - (uintptr_t)(unit * t->groups) * BUCKET_BYTES;
+    t->start[segment_place(unit)] = start;
+    for (uint64_t i = 1; number == 0 && i < POSITIONS; i++)
+        t->start[segment_place(i)] = start;
 }
 
-/* Where position c of group y at this level is: bucket.c says why. A branch on
- * c could not be foreseen: `old` is all ones, or 0. */
-struct bucket_line {
-    uint32_t place; /* in the lists of a table */
-    uint64_t number;
-};
-
-ALWAYS_INLINE struct bucket_line find_line(uint32_t level, uint64_t y,
-                                           uint32_t c) {
-    const uint32_t even = (uint32_t)__builtin_ctzll(y | UINT64_C(1) << level);
-    const uint32_t is_new = c / POSITIONS, old = is_new - 1;
-    const uint32_t shift = (even + (even < level)) & old;
-    const uint32_t back = level + is_new - (even & old);
-    return (struct bucket_line){
-        .place = (POSITIONS * back + c % POSITIONS) % SEGMENT_PLACES,
-        .number = y >> shift,
-    };
+ALWAYS_INLINE uint8_t *line_at(const struct bucket_table *t, uint64_t unit,
+                               uint64_t bucket) {
+    return (uint8_t *)(t->start[segment_place(unit)] +
+                       (uintptr_t)bucket * BUCKET_BYTES);
 }
 
-/* The same, with what spilled entries need. */
-static inline void find_bucket(const struct bucket_table *t, uint32_t level,
-                               uint64_t y, uint32_t c,
+/* Fill in where a bucket of the table is. */
+static inline void find_bucket(const struct bucket_table *t, uint64_t bucket,
                                struct bucket_place *at) {
-    const uint32_t even = (uint32_t)__builtin_ctzll(y | UINT64_C(1) << level);
-    const uint32_t segment = c >= POSITIONS ? 1 + POSITIONS * level + c % 4
-                             : even == level
-                                 ? 0
-                                 : 1 + POSITIONS * (level - 1 - even) + c;
-    at->segment = segment_at(t, segment);
-    at->blocks = segment_blocks(t, segment);
-    const struct bucket_line line = find_line(level, y, c);
-    at->index = line.number + (segment == 0 ? c * t->groups : 0);
+    const uint64_t unit = bucket / t->groups;
+    const uint32_t number = segment_of(unit);
+    at->index = bucket - segment_begin(number) * t->groups;
+    at->segment = line_at(t, unit, bucket) - at->index * BUCKET_BYTES;
+    at->blocks = segment_blocks(t, number);
 }
 
-/* The code of the bits behind the first two of a fraction. */
-ALWAYS_INLINE uint32_t code_of(uint64_t fraction, uint32_t width,
-                               uint32_t level) {
-    const uint32_t bits = (uint32_t)(fraction << 2 >> (64 - width));
-    return level ? bits & ~UINT32_C(1)
-                 : bits | ((bits & slot_mask(width)) == 0);
-}
+/* ---- Addresses ----------------------------------------------------------- */
 
-/* Group, fraction and number of positions of a hash at a stage. */
-struct bucket_address {
-    uint64_t y, fraction;
+/* The numbers that hashes are scaled to at a stage. */
+struct bucket_scale {
+    uint64_t groups;
+    uint64_t quarters; /* of groups: codes are the bits behind those */
+    uint64_t buckets;  /* of all groups                              */
+    uint64_t units;    /* buckets / groups at level 0                */
     uint32_t level, positions;
 };
 
-ALWAYS_INLINE struct bucket_address address_of(const struct bucket_table *t,
-                                               uint64_t stage, uint64_t hash) {
-    const uint32_t number = stage_number(stage);
-    const uint32_t last = number % POSITIONS == POSITIONS - 1;
-    struct bucket_address a = {.level = number / POSITIONS};
-    const uint64_t groups = t->groups << a.level;
-    a.y = scale64(hash, groups);
-    a.fraction = hash * groups;
-    const uint32_t moved = a.y < (stage & MOVED_MASK), doubled = moved & last;
-    a.positions = POSITIONS + number % POSITIONS + moved - POSITIONS * doubled;
-    a.y = a.y << doubled | (a.fraction >> 63 & doubled);
-    a.fraction <<= doubled;
-    a.level += doubled;
-    return a;
+ALWAYS_INLINE struct bucket_scale scale_at(const struct bucket_table *t,
+                                           uint32_t number) {
+    const uint32_t level = number / POSITIONS;
+    const uint32_t positions = POSITIONS + number % POSITIONS;
+    const uint64_t groups = t->groups << level;
+    return (struct bucket_scale){
+        .groups = groups,
+        .quarters = groups * POSITIONS,
+        .buckets = groups * positions,
+        .units = (uint64_t)positions << level,
+        .level = level,
+        .positions = positions,
+    };
 }
 
-static inline uint32_t *version_of(const struct bucket_table *t,
-                                   const struct bucket_address *a) {
-    return (uint32_t *)&t->versions[a->y % STRIPES];
-}
-
-static inline uint32_t position_of(uint64_t fraction, uint32_t positions) {
-    return (uint32_t)((fraction >> 32) * positions >> 32);
-}
-
-ALWAYS_INLINE struct bucket_place place_of(const struct bucket_table *t,
+/* For a hash: its group may have moved on to the next stage. */
+ALWAYS_INLINE struct bucket_scale scale_of(const struct bucket_table *t,
                                            uint64_t stage, uint64_t hash) {
-    const struct bucket_address a = address_of(t, stage, hash);
+    const bool moved =
+        scale64(hash, groups_now(t, stage)) >= groups_left(t, stage);
+    return scale_at(t, stage_number(stage) + moved);
+}
+
+/* The code of a key: the bits of its hash behind those that choose the group
+ * and a quarter of it. If codes vary, the stop bit is not there yet, and its
+ * bit does not count. */
+ALWAYS_INLINE uint32_t code_of(uint64_t hash, struct bucket_scale scale,
+                               uint32_t width, uint32_t varies) {
+    const uint32_t bits = (uint32_t)(hash * scale.quarters >> (64 - width));
+    if (has_runs(width) || varies) return bits;
+    return bits | ((bits & slot_mask(width)) == 0);
+}
+
+static inline uint32_t varies_at(const struct bucket_scale *scale) {
+    return scale->level ? UINT32_MAX : 0;
+}
+
+ALWAYS_INLINE uint8_t *line_of_hash(const struct bucket_table *t, uint64_t hash,
+                                    struct bucket_scale scale) {
+    return line_at(t, scale64(hash, scale.units), scale64(hash, scale.buckets));
+}
+
+static inline struct bucket_place place_of(const struct bucket_table *t,
+                                           struct bucket_scale scale,
+                                           uint64_t hash) {
     struct bucket_place at;
-    find_bucket(t, a.level, a.y, position_of(a.fraction, a.positions), &at);
-    at.want = code_of(a.fraction, t->width, a.level);
-    at.varies = a.level ? UINT32_MAX : 0;
+    find_bucket(t, scale64(hash, scale.buckets), &at);
+    at.varies = varies_at(&scale);
+    at.want = code_of(hash, scale, t->width, at.varies);
     return at;
+}
+
+/* Of the group of a hash. */
+static inline uint32_t *version_of(const struct bucket_table *t,
+                                   uint64_t group) {
+    return (uint32_t *)&t->versions[group % STRIPES];
 }
 
 /* The code to store of a key. */
@@ -199,26 +237,6 @@ static inline uint32_t new_code(const struct bucket_place *at) {
 
 static inline uint8_t *bucket_line(const struct bucket_place *at) {
     return at->segment + at->index * BUCKET_BYTES;
-}
-
-/* A line, and what to look for in it. */
-struct bucket_query {
-    const uint8_t *line;
-    uint32_t place, want, varies;
-};
-
-ALWAYS_INLINE struct bucket_query query_of(const struct bucket_table *t,
-                                           uint64_t stage, uint64_t hash,
-                                           uint32_t width) {
-    const struct bucket_address a = address_of(t, stage, hash);
-    const struct bucket_line at =
-        find_line(a.level, a.y, position_of(a.fraction, a.positions));
-    return (struct bucket_query){
-        .line = t->start[at.place] + at.number * BUCKET_BYTES,
-        .place = at.place,
-        .want = code_of(a.fraction, width, a.level),
-        .varies = a.level ? UINT32_MAX : 0,
-    };
 }
 
 /* ---- bucket.c ------------------------------------------------------------ */
@@ -233,7 +251,7 @@ struct table_kernel {
     /* A key of which there are COPIES_MOST is not added again. */
     enum insertion (*add)(struct bucket_table *t, uint64_t hash, bool *fresh);
     /* Until a hash finds no room. Returns the number of those before it, and of
-     * these that were added. No group may be moving from level 0 to 1. */
+     * these that were added. */
     size_t (*add_batch)(struct bucket_table *t, struct batch batch, bool *fresh,
                         size_t *added);
     enum removal (*remove)(struct bucket_table *t, uint64_t hash);
@@ -257,16 +275,10 @@ void copy_line(uint8_t *to, const uint8_t *line);
 
 /* Around a change that moves entries of a group: readers that may have seen
  * the middle of it look again. */
-void begin_move(struct bucket_table *t, const struct bucket_address *a);
-void end_move(struct bucket_table *t, const struct bucket_address *a);
+void begin_move(struct bucket_table *t, uint64_t group);
+void end_move(struct bucket_table *t, uint64_t group);
 
 /* ---- bucket_grow.c ------------------------------------------------------- */
-
-/* Groups of a table at its present stage. When all have moved it ends. */
-static inline uint64_t groups_now(const struct bucket_table *t,
-                                  uint64_t stage) {
-    return t->groups << stage_number(stage) / POSITIONS;
-}
 
 /* Move the next group to the next stage, whose segment is there. False if its
  * entries have no room; then nothing has changed. */

@@ -2,8 +2,8 @@
  * A table grows: one group after the other goes from p positions to p + 1, or
  * from 7 positions to two groups of 4. bucket.c says what that means.
  *
- * What is stored of a key, its position and its code, is a range of the first
- * 32 bits of its fraction. In the next stage the entry stands in each position
+ * What is stored of a key, its position and its code, is a range of
+ * fractions. In the next stage the entry stands in each position
  * that this range touches: in two, if the border between them is within it.
  * That befalls one in 2^width new entries. The two are one entry again in the
  * stage after, else they would be 2^n after n levels: doubling f takes
@@ -42,8 +42,8 @@ struct straddlers {
 /* A group on its way. */
 struct move {
     struct bucket_table *t;
-    struct bucket_address from; /* y, level, positions */
-    struct bucket_place at[TARGETS];
+    struct bucket_scale from;
+    struct bucket_place at[TARGETS], to[TARGETS];
     struct entries before[TARGETS], after[TARGETS];
     struct straddlers straddlers, next_straddlers;
     struct spill_log log;
@@ -82,15 +82,22 @@ static uint32_t shorter_code(uint32_t code, uint32_t width, uint32_t level) {
     return (bits << 1 | 1) << (width - 1 - left);
 }
 
-/* The first 32 bits of a fraction, from `low` to `high`. */
+/* Fractions from `low` to `high`. */
 struct fraction_range {
     uint64_t low, high;
 };
 
+/* c * 2^64 / positions, rounded up; 0 in place of 2^64. */
+static uint64_t position_begin(uint64_t c, uint64_t positions) {
+    const uint64_t whole = UINT64_MAX / positions;
+    const uint64_t rest = UINT64_MAX % positions + 1;
+    return c * whole + (c * rest + positions - 1) / positions;
+}
+
 static struct fraction_range range_of_position(uint64_t c, uint64_t positions) {
     return (struct fraction_range){
-        .low = ((c << 32) + positions - 1) / positions,
-        .high = (((c + 1) << 32) + positions - 1) / positions - 1,
+        .low = position_begin(c, positions),
+        .high = position_begin(c + 1, positions) - 1,
     };
 }
 
@@ -111,9 +118,9 @@ static struct position_borders borders_of(uint64_t c, uint64_t positions) {
     const struct fraction_range here = range_of_position(c, positions);
     const uint64_t border = range_of_position(c, positions + 1).high + 1;
     return (struct position_borders){
-        .begin = (uint32_t)(here.low << 2),
-        .border = (uint32_t)((border - here.low) << 2),
-        .end = (uint32_t)((here.high + 1 - here.low) << 2),
+        .begin = (uint32_t)(here.low << 2 >> 32),
+        .border = (uint32_t)((border - here.low) << 2 >> 32),
+        .end = (uint32_t)((here.high + 1 - here.low) << 2 >> 32),
     };
 }
 
@@ -209,8 +216,8 @@ static bool place_entry(struct move *m, uint32_t position, uint32_t code) {
     const uint32_t n = code_bits(code, m->t->width, m->from.level, &bits);
     const bool is_short = n <= SHORT_BITS;
     for (uint64_t two = 0; two < 4; two++) {
-        const uint64_t low = two << 30 | (uint64_t)bits << (30 - n);
-        const uint64_t high = low + (UINT64_C(1) << (30 - n)) - 1;
+        const uint64_t low = two << 62 | (uint64_t)bits << (62 - n);
+        const uint64_t high = low + (UINT64_C(1) << (62 - n)) - 1;
         if (high < here.low || low > here.high) continue;
         struct straddlers *const next = &m->next_straddlers;
         const bool paired =
@@ -218,7 +225,8 @@ static bool place_entry(struct move *m, uint32_t position, uint32_t code) {
         if (!is_short && high > here.high && next->n < STRADDLERS_MOST)
             next->code[next->n++] = code;
         if (paired) continue;
-        for (uint64_t c = low * next_p >> 32; c <= high * next_p >> 32; c++) {
+        const uint64_t last = scale64(high, next_p);
+        for (uint64_t c = scale64(low, next_p); c <= last; c++) {
             struct entries *const to = &m->after[c];
             const bool done =
                 is_short ? append_short(m, to, code, n)
@@ -266,7 +274,7 @@ static bool take_group(struct move *m) {
             take_line(m->lines[c], WIDTH_GROWING, to);
         else
             take_line(m->lines[c], width, to);
-        if (!m->lines[c][CLASSES_AT]) continue;
+        if (!get_classes(m->lines[c], width)) continue;
         to->n += take_spilled(m->t, &m->at[c], to->code + to->n,
                               ENTRIES_MOST - to->n, &m->log);
         if (to->n > ENTRIES_MOST) return false;
@@ -274,117 +282,120 @@ static bool take_group(struct move *m) {
     return true;
 }
 
-static void put_line(uint8_t *line, const uint8_t *bytes) {
-    for (size_t i = 0; i < BUCKET_BYTES; i += 8)
-        __atomic_store_n((uint64_t *)(line + i), little64(load64(bytes + i)),
-                         __ATOMIC_RELEASE);
-}
-
 static bool put_entries(struct move *m, const struct bucket_place *at,
                         const struct entries *from) {
     const uint32_t width = m->t->width, slots = slots_of(width);
     const uint32_t level = m->from.level + doubles(m);
     const uint32_t here = from->n < slots ? from->n : slots;
+    uint32_t classes = 0;
     _Alignas(8) uint8_t line[BUCKET_BYTES];
     if (width == WIDTH_GROWING)
-        fill_line(line, WIDTH_GROWING, from->code, here);
+        fill_halves(line, WIDTH_GROWING, from->code, here);
     else
-        fill_line(line, width, from->code, here);
+        fill_halves(line, width, from->code, here);
     for (uint32_t i = here; i < from->n; i++) {
         if (!spill(m->t, at, from->code[i], &m->log)) return false;
-        line[CLASSES_AT] |=
-            (uint8_t)classes_of(from->code[i], width, level > 0);
+        classes |= classes_of(from->code[i], width, level > 0);
     }
+    line[CLASSES_AT] = (uint8_t)classes;
     put_line(bucket_line(at), line);
     return true;
 }
 
 static bool put_group(struct move *m) {
     for (uint32_t c = 0; c <= m->from.positions; c++)
-        if (!put_entries(m, &m->at[c], &m->after[c])) return false;
+        if (!put_entries(m, &m->to[c], &m->after[c])) return false;
     return true;
 }
 
+/* Lines that the group did not have are not in use. */
 static void undo(struct move *m) {
     undo_spills(&m->log);
-    for (uint32_t c = 0; c <= m->from.positions; c++)
+    for (uint32_t c = 0; c < m->from.positions; c++)
         put_line(bucket_line(&m->at[c]), m->lines[c]);
 }
 
+/* The last group that has not moved: so its lines in the next stage are new, or
+ * were left by groups behind it, or are its own. */
 bool bucket_move_group(struct bucket_table *t) {
-    const uint64_t stage = t->stage, y = stage & MOVED_MASK;
+    const uint64_t stage = t->stage, y = groups_left(t, stage) - 1;
     const uint32_t number = stage_number(stage);
     struct move m;
     m.t = t;
-    m.from = (struct bucket_address){
-        .y = y,
-        .level = number / POSITIONS,
-        .positions = POSITIONS + number % POSITIONS,
-    };
+    m.from = scale_at(t, number);
     m.log.n = 0;
-    for (uint32_t c = 0; c <= m.from.positions; c++) {
-        find_bucket(t, m.from.level, y, c, &m.at[c]);
+    for (uint32_t c = 0; c < m.from.positions; c++) {
+        find_bucket(t, y * m.from.positions + c, &m.at[c]);
         memcpy(m.lines[c], bucket_line(&m.at[c]), BUCKET_BYTES);
+        m.at[c].varies = varies_at(&m.from);
     }
-    begin_move(t, &m.from);
+    for (uint32_t c = 0; c <= m.from.positions; c++)
+        find_bucket(t, y * (m.from.positions + 1) + c, &m.to[c]);
+    begin_move(t, y);
     const bool moved =
         take_group(&m) && (split_group(&m) || place_group(&m)) && put_group(&m);
     if (!moved)
         undo(&m);
     else
         __atomic_store_n(&t->stage,
-                         y + 1 < groups_now(t, stage)
-                             ? stage + 1
-                             : (uint64_t)(number + 1) << 56,
+                         y > 0 ? stage + 1 : (uint64_t)(number + 1) << 56,
                          __ATOMIC_RELEASE);
-    end_move(t, &m.from);
+    end_move(t, y);
     return moved;
 }
 
 /* ---- Sums ---------------------------------------------------------------- */
 
-/* The group of a bucket: find_bucket the other way round. */
-static uint64_t group_of(const struct bucket_table *t, uint32_t level,
-                         uint32_t segment, uint64_t index) {
-    if (segment == 0) return index % t->groups << level;
-    const uint32_t born = (segment - 1) / POSITIONS;
-    return born >= level ? index : (2 * index + 1) << (level - 1 - born);
-}
-
 static void sum_code(const struct bucket_table *t, uint32_t level,
                      uint32_t code, struct bucket_sums *sums) {
     uint32_t bits;
-    const uint32_t n = code_bits(code, t->width, level, &bits);
+    const uint32_t n =
+        has_runs(t->width) ? t->width : code_bits(code, t->width, level, &bits);
     sums->entries++;
     sums->rate += ldexp(1. / (double)(t->groups << level), -(int)(n + 2));
+}
+
+/* The codes in the buckets from `begin` to `end`, at this stage. */
+static void sum_buckets(const struct bucket_table *t, uint32_t number,
+                        uint64_t begin, uint64_t end,
+                        struct bucket_sums *sums) {
+    for (uint64_t i = begin; i < end; i++) {
+        uint8_t line[BUCKET_BYTES];
+        copy_line(line, line_at(t, i / t->groups, i));
+        for (uint64_t used = used_slots(line, t->width); used;
+             used &= used - 1) {
+            const uint32_t slot = (uint32_t)__builtin_ctzll(used);
+            sum_code(t, number / POSITIONS, get_code(line, slot, t->width),
+                     sums);
+        }
+    }
+}
+
+static void sum_spilled(const struct bucket_table *t, uint32_t segment,
+                        struct bucket_sums *sums) {
+    const uint32_t level = stage_number(stage_of(t)) / POSITIONS;
+    const uint64_t blocks = segment_blocks(t, segment);
+    const uint64_t unit = segment_begin(segment);
+    const uint8_t *const lines =
+        line_at(t, unit, unit * t->groups) + blocks * BUCKET_BYTES;
+    const uint64_t words = spill_lines(blocks) * (SPILL_ENTRIES + 1);
+    for (uint64_t i = 0; i < words; i++) {
+        const uint32_t entry = get_spill_word(lines + 4 * i);
+        if (i % (SPILL_ENTRIES + 1) < SPILL_ENTRIES && entry != 0)
+            sum_code(t, level, entry & code_mask(t->width), sums);
+    }
 }
 
 struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments) {
     struct bucket_sums sums = {0};
     const uint64_t stage = stage_of(t);
-    const uint32_t number = stage_number(stage), level = number / POSITIONS;
-    const bool is_last = number % POSITIONS == POSITIONS - 1;
-    for (uint32_t s = 0; s < segments; s++) {
-        const uint64_t blocks = segment_blocks(t, s);
-        for (uint64_t i = 0; i < blocks; i++) {
-            const bool moved =
-                is_last && group_of(t, level, s, i) < (stage & MOVED_MASK);
-            uint8_t line[BUCKET_BYTES];
-            copy_line(line, segment_at(t, s) + i * BUCKET_BYTES);
-            for (uint32_t slot = 0; slot < slots_of(t->width); slot++) {
-                const uint32_t code = get_code(line, slot, t->width);
-                if (code) sum_code(t, level + moved, code, &sums);
-            }
-        }
-        const uint8_t *const lines = segment_at(t, s) + blocks * BUCKET_BYTES;
-        const uint64_t words = spill_lines(blocks) * (SPILL_ENTRIES + 1);
-        for (uint64_t i = 0; i < words; i++) {
-            const uint32_t entry = get_spill_word(lines + 4 * i);
-            const uint32_t code = entry & code_mask(t->width);
-            if (i % (SPILL_ENTRIES + 1) < SPILL_ENTRIES && code != 0)
-                sum_code(t, level, code, &sums);
-        }
-    }
+    const uint32_t number = stage_number(stage);
+    const uint64_t left = groups_left(t, stage);
+    const struct bucket_scale here = scale_at(t, number);
+    sum_buckets(t, number, 0, left * here.positions, &sums);
+    sum_buckets(t, number + 1, left * (here.positions + 1),
+                here.groups * (here.positions + 1), &sums);
+    for (uint32_t s = 0; s < segments; s++) sum_spilled(t, s, &sums);
     sums.rate = -expm1(-sums.rate);
     return sums;
 }

@@ -1,15 +1,34 @@
 /*
- * One bucket: a line of 64 bytes, with slots for codes.
+ * One bucket: a line of 64 bytes, with slots for codes of `width` bits. There
+ * are two layouts. Both leave out the first bits of a code, which say where in
+ * the line its slot is; so there is room for more slots.
  *
- *     [ lanes | planes | low slots | classes ]
+ * Runs, for widths up to 16: tables that never grow.
  *
- * A code has `width` bits. Its first bit is not stored: codes that begin with 0
- * are in the first slots, codes that begin with 1 in the last ones, empty slots
- * between them. A byte has the number of the first ones. That saves one bit for
- * each slot, 31 of 512, and leaves room for the classes.
+ *     [ lanes | planes | 0 | ends ]
+ *
+ * The first 1 to 4 bits of a code choose a run. The runs follow each other from
+ * slot 0 on, and a byte of each says where it ends: the low 6 bits. Bit 7 is
+ * set if a code of the run was spilled.
+ *
+ * Halves, for widths of 17 and more: codes may have a stop bit, their lowest 1,
+ * and then only the bits above it count.
+ *
+ *     [ lanes | planes | low | classes ]
+ *
+ * Codes that begin with 0 are in the first slots, codes that begin with 1 in
+ * the last ones, empty slots between them. A byte has the number of the first
+ * ones, and a byte the classes of the codes that were spilled.
+ *
+ * A slot is stored in two ways. Its high bits are a lane: 8 bits in runs, 16 in
+ * halves. The others are one bit in each of some planes, which follow the
+ * lanes, the plane of the lowest bit first; each has one bit for each slot. So
+ * vectors compare lanes without unpacking them, and words compare planes.
  */
 #ifndef CALYX_BUCKET_SLOTS_H
 #define CALYX_BUCKET_SLOTS_H
+
+#include <string.h>
 
 #include "base/bits.h"
 #include "base/compiler.h"
@@ -17,9 +36,14 @@
 enum {
     WIDTH_LEAST = 9, /* bits of a code; a shape's probes are 1 at this   */
     WIDTH_MOST = 24,
-    WIDTH_FIXED = 12, /* of filters at 1 %: these have their own kernels  */
-    WIDTH_GROWING = 17,
+    WIDTH_FIXED = 12,   /* of filters at 1 %: these have their own kernels  */
+    WIDTH_RUNS = 16,    /* at most                                          */
+    WIDTH_GROWING = 17, /* at least; the one of filters at 1 %              */
     BUCKET_BYTES = 64,
+    RUN_BITS_MOST = 4,
+    RUNS_MOST = 1 << RUN_BITS_MOST,
+    END_MASK = 63, /* in the byte of a run                             */
+    SPILLED_BIT = 7,
     LOW_AT = 62,     /* byte: number of codes that begin with 0          */
     CLASSES_AT = 63, /* byte: classes of the entries that were spilled   */
     CLASSES = 8,
@@ -32,8 +56,19 @@ static inline uint32_t code_mask(uint32_t width) {
     return (UINT32_C(1) << width) - 1;
 }
 
-static inline uint32_t slot_mask(uint32_t width) {
-    return code_mask(width - 1);
+ALWAYS_INLINE bool has_runs(uint32_t width) {
+    return width <= WIDTH_RUNS;
+}
+
+/* First bits of a code that its slot does not have. Where there are planes,
+ * fewer runs leave room for more slots. */
+ALWAYS_INLINE uint32_t place_bits(uint32_t width) {
+    if (!has_runs(width)) return 1;
+    return width - 8 <= RUN_BITS_MOST ? width - 8 : RUN_BITS_MOST - 1;
+}
+
+ALWAYS_INLINE uint32_t slot_mask(uint32_t width) {
+    return code_mask(width - place_bits(width));
 }
 
 /* Does a code that is stored, not 0, agree with the bits wanted? Those above
@@ -55,87 +90,308 @@ static inline bool is_short(uint32_t code, uint32_t width, uint32_t varies) {
 
 /* ---- Slots --------------------------------------------------------------- */
 
-static inline uint32_t slots_of(uint32_t width) {
-    return 8 * LOW_AT / (width - 1);
+ALWAYS_INLINE uint32_t runs_of(uint32_t width) {
+    return UINT32_C(1) << place_bits(width);
 }
 
-static inline uint64_t all_slots(uint32_t width) {
+/* The byte before those of the runs: it is 0, where the first one begins. */
+ALWAYS_INLINE uint32_t ends_at(uint32_t width) {
+    return BUCKET_BYTES - 1 - runs_of(width);
+}
+
+ALWAYS_INLINE uint32_t slots_of(uint32_t width) {
+    const uint32_t bytes = has_runs(width) ? ends_at(width) : LOW_AT;
+    return 8 * bytes / (width - place_bits(width));
+}
+
+ALWAYS_INLINE uint64_t all_slots(uint32_t width) {
     return UINT64_MAX >> (64 - slots_of(width));
 }
 
-/*
- * A slot is stored in two ways. Its high bits are a lane: 8 bits, or 16 if the
- * slot has 16 or more; lane i is at the bits from i * lane bits on. The others
- * are one bit in each of some planes, which follow the lanes, the plane of the
- * lowest bit first; each has one bit for each slot. So vectors compare lanes
- * without unpacking them, and words compare planes.
- */
-static inline uint32_t lane_bits(uint32_t width) {
-    return width - 1 < 16 ? 8 : 16;
+ALWAYS_INLINE uint32_t lane_bits(uint32_t width) {
+    return has_runs(width) ? 8 : 16;
 }
 
-static inline uint32_t planes_of(uint32_t width) {
-    return width - 1 - lane_bits(width);
+ALWAYS_INLINE uint32_t planes_of(uint32_t width) {
+    return width - place_bits(width) - lane_bits(width);
 }
 
-static inline uint64_t get_plane(const uint8_t *line, uint32_t j,
-                                 uint32_t width) {
+ALWAYS_INLINE uint32_t lane_of(uint32_t code, uint32_t width) {
+    return (code & slot_mask(width)) >> planes_of(width);
+}
+
+/* Where a plane is in a line: its first bit is bit `shift` of the word at this
+ * byte, which has all of it. */
+struct plane_place {
+    uint32_t byte, shift;
+};
+
+ALWAYS_INLINE struct plane_place plane_at(uint32_t j, uint32_t width) {
     const uint32_t bit = slots_of(width) * (lane_bits(width) + j);
     const uint32_t byte = bit / 8 < 56 ? bit / 8 : 56;
-    return load64(line + byte) >> (bit - 8 * byte);
+    return (struct plane_place){byte, bit - 8 * byte};
 }
 
-static inline uint32_t get_lane(const uint8_t *line, uint32_t i,
-                                uint32_t width) {
-    return lane_bits(width) == 8 ? line[i] : load16(line + 2 * i);
+ALWAYS_INLINE uint64_t get_plane(const uint8_t *line, uint32_t j,
+                                 uint32_t width) {
+    const struct plane_place at = plane_at(j, width);
+    return load64(line + at.byte) >> at.shift;
+}
+
+static inline void put_plane(uint8_t *line, uint32_t j, uint32_t width,
+                             uint64_t plane) {
+    const struct plane_place at = plane_at(j, width);
+    const uint64_t mask = all_slots(width) << at.shift;
+    store64(line + at.byte,
+            (load64(line + at.byte) & ~mask) | (plane << at.shift & mask));
 }
 
 static inline uint32_t get_slot(const uint8_t *line, uint32_t i,
                                 uint32_t width) {
-    uint32_t slot = get_lane(line, i, width) << planes_of(width);
+    const uint32_t lane = has_runs(width) ? line[i] : load16(line + 2 * i);
+    uint32_t slot = lane << planes_of(width);
     for (uint32_t j = 0; j < planes_of(width); j++)
         slot |= (uint32_t)(get_plane(line, j, width) >> i & 1) << j;
     return slot;
 }
 
-/* Number of slots of codes that begin with 0: the first ones. Those of codes
- * that begin with 1 are the last ones. Empty slots, which are 0, are between.
- * A byte from a damaged file may be anything. */
+/* ---- Runs ---------------------------------------------------------------- */
+
+ALWAYS_INLINE uint32_t run_of(uint32_t code, uint32_t width) {
+    return code >> (width - place_bits(width));
+}
+
+/* Beginning and end of a run, and whether a code of it was spilled. Numbers
+ * from a damaged file may be anything below 64. */
+struct run_bounds {
+    uint32_t begin, end;
+    bool spilled;
+};
+
+ALWAYS_INLINE struct run_bounds bounds_of(const uint8_t *line, uint32_t width,
+                                          uint32_t run) {
+    const uint32_t two = load16(line + ends_at(width) + run);
+    return (struct run_bounds){
+        .begin = two & END_MASK,
+        .end = two >> 8 & END_MASK,
+        .spilled = two >> (8 + SPILLED_BIT),
+    };
+}
+
+/* Those of a mask of slots that are in the run, moved to the lowest bits. */
+ALWAYS_INLINE uint64_t in_run(uint64_t slots, struct run_bounds run) {
+    return (slots & ((UINT64_C(1) << run.end) - 1)) >> run.begin;
+}
+
+/* Number of slots in use: those before this one. */
+ALWAYS_INLINE uint32_t run_slots(const uint8_t *line, uint32_t width) {
+    const uint32_t end = line[BUCKET_BYTES - 1] & END_MASK;
+    return end < slots_of(width) ? end : slots_of(width);
+}
+
+/* Add to the ends of this run and of those behind it. */
+static inline void move_ends(uint8_t *line, uint32_t width, uint32_t run,
+                             int by) {
+    for (uint32_t i = run; i < runs_of(width); i++) {
+        uint8_t *const end = line + ends_at(width) + 1 + i;
+        *end = (uint8_t)(*end + by);
+    }
+}
+
+/* Planes of which bit i was moved to i + 1, and so those behind it; or back. */
+static inline void open_planes(uint8_t *line, uint32_t width, uint32_t i,
+                               uint32_t slot) {
+    for (uint32_t j = 0; j < planes_of(width); j++) {
+        const uint64_t plane = get_plane(line, j, width);
+        const uint64_t below = (UINT64_C(1) << i) - 1;
+        put_plane(line, j, width,
+                  (plane & below) | (plane & ~below) << 1 |
+                      (uint64_t)(slot >> j & 1) << i);
+    }
+}
+
+static inline void close_planes(uint8_t *line, uint32_t width, uint32_t i) {
+    for (uint32_t j = 0; j < planes_of(width); j++) {
+        const uint64_t plane = get_plane(line, j, width) & all_slots(width);
+        const uint64_t below = (UINT64_C(1) << i) - 1;
+        put_plane(line, j, width, (plane & below) | (plane >> 1 & ~below));
+    }
+}
+
+/* Where a new code of a run goes, in a line with this number of slots in use:
+ * behind the others. */
+ALWAYS_INLINE uint32_t new_slot(const uint8_t *line, uint32_t width,
+                                uint32_t run, uint32_t used) {
+    const uint32_t end = line[ends_at(width) + 1 + run] & END_MASK;
+    return end < used ? end : used;
+}
+
+/* To a line that is not full. */
+static inline void put_in_run(uint8_t *line, uint32_t width, uint32_t code) {
+    const uint32_t used = run_slots(line, width), run = run_of(code, width);
+    const uint32_t i = new_slot(line, width, run, used);
+    memmove(line + i + 1, line + i, used - i);
+    line[i] = (uint8_t)lane_of(code, width);
+    open_planes(line, width, i, code & slot_mask(width));
+    move_ends(line, width, run, 1);
+}
+
+/* The run that slot i is in. */
+static inline uint32_t run_at(const uint8_t *line, uint32_t width, uint32_t i) {
+    uint32_t run = 0;
+    while (run + 1 < runs_of(width) && bounds_of(line, width, run).end <= i)
+        run++;
+    return run;
+}
+
+static inline void take_from_run(uint8_t *line, uint32_t width, uint32_t i) {
+    const uint32_t used = run_slots(line, width), run = run_at(line, width, i);
+    memmove(line + i, line + i + 1, used - i - 1);
+    line[used - 1] = 0;
+    close_planes(line, width, i);
+    move_ends(line, width, run, -1);
+}
+
+/* ---- Halves -------------------------------------------------------------- */
+
+/* Number of slots of codes that begin with 0. A byte from a damaged file may be
+ * anything. */
 static inline uint32_t low_slots(const uint8_t *line, uint32_t width) {
     const uint32_t slots = slots_of(width);
     return line[LOW_AT] < slots ? line[LOW_AT] : slots;
 }
 
-/* The code in a slot, 0 if there is none. */
+/* Slots of codes that begin as this one does; empty ones may be among them, and
+ * bits behind those of slots. */
+ALWAYS_INLINE uint64_t slots_like(const uint8_t *line, uint32_t code,
+                                  uint32_t width) {
+    const uint64_t flip = -(uint64_t)(code >> (width - 1) & 1);
+    return ((UINT64_C(1) << line[LOW_AT] % 64) - 1) ^ flip;
+}
+
+/* Readers may be reading the line. No lane, and no bit of a plane, is in two
+ * words. */
+ALWAYS_INLINE void put_slot(uint8_t *line, uint32_t i, uint32_t width,
+                            uint32_t slot) {
+    for (uint32_t j = 0; j < planes_of(width); j++) {
+        const uint32_t bit = slots_of(width) * (lane_bits(width) + j) + i;
+        uint64_t *const word = (uint64_t *)(line + bit / 64 * 8);
+        const uint64_t mask = UINT64_C(1) << bit % 64;
+        const uint64_t set = (uint64_t)(slot >> j & 1) << bit % 64;
+        const uint64_t old = little64(__atomic_load_n(word, __ATOMIC_RELAXED));
+        __atomic_store_n(word, little64((old & ~mask) | set), __ATOMIC_RELEASE);
+    }
+    __atomic_store_n((uint16_t *)(line + 2 * i),
+                     little16((uint16_t)(slot >> planes_of(width))),
+                     __ATOMIC_RELEASE);
+}
+
+static inline void put_byte(uint8_t *line, uint32_t at, uint32_t byte) {
+    __atomic_store_n(line + at, (uint8_t)byte, __ATOMIC_RELEASE);
+}
+
+ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
+                               uint32_t code) {
+    const uint64_t empty = ~used & all_slots(width);
+    const bool is_high = code >> (width - 1);
+    const uint32_t i = is_high ? 63 - (uint32_t)__builtin_clzll(empty)
+                               : (uint32_t)__builtin_ctzll(empty);
+    put_slot(line, i, width, code & slot_mask(width));
+    if (!is_high) put_byte(line, LOW_AT, i + 1);
+}
+
+/* Another code of the same half takes its place. */
+static inline void take_from_half(uint8_t *line, uint32_t width, uint64_t used,
+                                  uint32_t i) {
+    const uint32_t low = low_slots(line, width);
+    const uint32_t from =
+        i < low ? low - 1 : (uint32_t)__builtin_ctzll(used >> low) + low;
+    if (from != i) put_slot(line, i, width, get_slot(line, from, width));
+    put_slot(line, from, width, 0);
+    if (i < low) put_byte(line, LOW_AT, low - 1);
+}
+
+/* Write a line of `n` codes, as many as it has slots or fewer. Nobody else
+ * reads it yet. */
+static inline void fill_halves(uint8_t *line, uint32_t width,
+                               const uint32_t *codes, uint32_t n) {
+    const uint32_t planes = planes_of(width);
+    uint64_t plane[WIDTH_MOST - WIDTH_GROWING + 1] = {0};
+    uint32_t low = 0, high = slots_of(width);
+    memset(line, 0, BUCKET_BYTES);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t slot = codes[k] & slot_mask(width);
+        const uint32_t i = codes[k] >> (width - 1) ? --high : low++;
+        store16(line + 2 * i, slot >> planes);
+        for (uint32_t j = 0; j < planes; j++)
+            plane[j] |= (uint64_t)(slot >> j & 1) << i;
+    }
+    for (uint32_t j = 0; j < planes; j++) put_plane(line, j, width, plane[j]);
+    line[LOW_AT] = (uint8_t)low;
+}
+
+/* ---- Both ---------------------------------------------------------------- */
+
+static inline void put_line(uint8_t *line, const uint8_t *bytes) {
+    for (size_t i = 0; i < BUCKET_BYTES; i += 8)
+        __atomic_store_n((uint64_t *)(line + i), little64(load64(bytes + i)),
+                         __ATOMIC_RELEASE);
+}
+
+/* Slots in use. */
+static inline uint64_t used_slots(const uint8_t *line, uint32_t width) {
+    if (has_runs(width)) return (UINT64_C(1) << run_slots(line, width)) - 1;
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < slots_of(width); i++)
+        used |= (uint64_t)(get_slot(line, i, width) != 0) << i;
+    return used;
+}
+
+/* The code in a slot that is in use. */
 static inline uint32_t get_code(const uint8_t *line, uint32_t i,
                                 uint32_t width) {
-    const uint32_t slot = get_slot(line, i, width);
-    const bool is_high = slot != 0 && i >= low_slots(line, width);
-    return slot | (uint32_t)is_high << (width - 1);
+    const uint32_t place =
+        has_runs(width) ? run_at(line, width, i) : i >= low_slots(line, width);
+    return get_slot(line, i, width) | place << (width - place_bits(width));
 }
 
-/* The last two bytes as one number. */
-ALWAYS_INLINE uint32_t get_header(const uint8_t *line) {
-    return load16(line + LOW_AT);
+/* Store a code in a line where these slots are in use, at least one not. In
+ * runs others move for it: readers that may see that look again. */
+ALWAYS_INLINE void put_code(uint8_t *line, uint32_t width, uint64_t used,
+                            uint32_t code) {
+    if (has_runs(width)) {
+        _Alignas(8) uint8_t changed[BUCKET_BYTES];
+        memcpy(changed, line, sizeof changed);
+        put_in_run(changed, width, code);
+        put_line(line, changed);
+    } else {
+        put_in_half(line, width, used, code);
+    }
 }
 
-/* Slots of codes that begin with 0, or if `flip` is all slots, with 1; empty
- * ones may be among them. */
-ALWAYS_INLINE uint64_t slots_like(uint32_t header, uint64_t flip) {
-    return ((UINT64_C(1) << header % 64) - 1) ^ flip;
+/* Take the code in slot i out of a line where these slots are in use. */
+static inline void take_code(uint8_t *line, uint32_t width, uint64_t used,
+                             uint32_t i) {
+    if (has_runs(width)) {
+        _Alignas(8) uint8_t changed[BUCKET_BYTES];
+        memcpy(changed, line, sizeof changed);
+        take_from_run(changed, width, i);
+        put_line(line, changed);
+    } else {
+        take_from_half(line, width, used, i);
+    }
 }
 
-ALWAYS_INLINE uint64_t flip_of(uint32_t code, uint32_t width) {
-    return -(uint64_t)(code >> (width - 1) & 1) & all_slots(width);
-}
+/* ---- Classes of spilled entries ------------------------------------------ */
 
 /*
- * Spilled entries have 8 classes, by the fourth to sixth bit of the code: each
- * is a bit of a byte in the bucket that they come from. Only lookups of a class
- * that is there go on to look for them. A code that has run out of these bits
- * has all classes.
+ * Spilled entries have classes: each is a bit in the bucket that they come
+ * from. Only lookups of a class that is there go on to look for them. In runs
+ * the run is the class; in halves the fourth to sixth bit of the code, and a
+ * code that has run out of these bits has all classes.
  */
 ALWAYS_INLINE uint32_t class_of(uint32_t code, uint32_t width) {
+    if (has_runs(width)) return run_of(code, width);
     return code >> (width - 6) & (CLASSES - 1);
 }
 
@@ -145,119 +401,68 @@ static inline uint32_t classes_of(uint32_t code, uint32_t width,
     return UINT32_C(1) << class_of(code, width);
 }
 
-/* The bit of its class in the header. */
-ALWAYS_INLINE uint32_t class_bit(uint32_t code, uint32_t width) {
-    return 8 * (CLASSES_AT - LOW_AT) + class_of(code, width);
+static inline uint32_t get_classes(const uint8_t *line, uint32_t width) {
+    if (!has_runs(width)) return line[CLASSES_AT];
+    uint32_t classes = 0;
+    for (uint32_t i = 0; i < runs_of(width); i++)
+        classes |= (uint32_t)bounds_of(line, width, i).spilled << i;
+    return classes;
 }
 
-ALWAYS_INLINE bool may_be_spilled(const uint8_t *line, uint32_t width,
-                                  uint32_t code) {
-    return get_header(line) >> class_bit(code, width) & 1;
-}
-
-/* ---- Changes ------------------------------------------------------------- */
-
-/* Readers may be reading the line. No lane, and no bit of a plane, is in two
- * words. */
-ALWAYS_INLINE void put_slot(uint8_t *line, uint32_t i, uint32_t width,
-                            uint32_t slot) {
-    const uint32_t lane = slot >> planes_of(width);
-    for (uint32_t j = 0; j < planes_of(width); j++) {
-        const uint32_t bit = slots_of(width) * (lane_bits(width) + j) + i;
-        uint64_t *const word = (uint64_t *)(line + bit / 64 * 8);
-        const uint64_t mask = UINT64_C(1) << bit % 64;
-        const uint64_t set = (uint64_t)(slot >> j & 1) << bit % 64;
-        const uint64_t old = little64(__atomic_load_n(word, __ATOMIC_RELAXED));
-        __atomic_store_n(word, little64((old & ~mask) | set), __ATOMIC_RELEASE);
+static inline void put_classes(uint8_t *line, uint32_t width,
+                               uint32_t classes) {
+    if (!has_runs(width)) {
+        put_byte(line, CLASSES_AT, classes);
+        return;
     }
-    if (lane_bits(width) == 8)
-        __atomic_store_n(line + i, (uint8_t)lane, __ATOMIC_RELEASE);
-    else
-        __atomic_store_n((uint16_t *)(line + 2 * i), little16((uint16_t)lane),
-                         __ATOMIC_RELEASE);
-}
-
-static inline void put_header(uint8_t *line, uint32_t at, uint32_t byte) {
-    __atomic_store_n(line + at, (uint8_t)byte, __ATOMIC_RELEASE);
-}
-
-/* Store a code in a line where these slots are in use, at least one not. */
-ALWAYS_INLINE void put_code(uint8_t *line, uint32_t width, uint64_t used,
-                            uint32_t code) {
-    const uint64_t empty = ~used & all_slots(width);
-    const bool is_high = code >> (width - 1);
-    const uint32_t i = is_high ? 63 - (uint32_t)__builtin_clzll(empty)
-                               : (uint32_t)__builtin_ctzll(empty);
-    put_slot(line, i, width, code & slot_mask(width));
-    if (!is_high) put_header(line, LOW_AT, i + 1);
-}
-
-/* Write a line of `n` codes, as many as it has slots or fewer. Nobody else
- * reads it yet. */
-static inline void fill_line(uint8_t *line, uint32_t width,
-                             const uint32_t *codes, uint32_t n) {
-    const uint32_t planes = planes_of(width), slots = slots_of(width);
-    uint64_t plane[WIDTH_MOST] = {0};
-    uint32_t low = 0, high = slots;
-    memset(line, 0, BUCKET_BYTES);
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t slot = codes[k] & slot_mask(width);
-        const uint32_t i = codes[k] >> (width - 1) ? --high : low++;
-        if (lane_bits(width) == 8)
-            line[i] = (uint8_t)(slot >> planes);
-        else
-            store16(line + 2 * i, slot >> planes);
-        for (uint32_t j = 0; j < planes; j++)
-            plane[j] |= (uint64_t)(slot >> j & 1) << i;
+    for (uint32_t i = 0; i < runs_of(width); i++) {
+        const uint32_t at = ends_at(width) + 1 + i;
+        put_byte(line, at,
+                 (line[at] & END_MASK) | (classes >> i & 1) << SPILLED_BIT);
     }
-    for (uint32_t j = 0; j < planes; j++) {
-        const uint32_t bit = slots * (lane_bits(width) + j);
-        const uint32_t byte = bit / 8 < 56 ? bit / 8 : 56;
-        store64(line + byte,
-                load64(line + byte) | plane[j] << (bit - 8 * byte));
-    }
-    line[LOW_AT] = (uint8_t)low;
-}
-
-/* Take the code in slot i out of a line where these slots are in use. Another
- * one of the same half takes its place. */
-static inline void take_code(uint8_t *line, uint32_t width, uint64_t used,
-                             uint32_t i) {
-    const uint32_t low = low_slots(line, width);
-    const uint32_t from =
-        i < low ? low - 1 : (uint32_t)__builtin_ctzll(used >> low) + low;
-    if (from != i) put_slot(line, i, width, get_slot(line, from, width));
-    put_slot(line, from, width, 0);
-    if (i < low) put_header(line, LOW_AT, low - 1);
 }
 
 /* ---- Scans --------------------------------------------------------------- */
 
-#define UNROLL _Pragma("GCC unroll 16")
-
-/* What a scan of a bucket finds: a bit for each slot that matches but for the
- * first bit of the code, and for each slot in use. Bits behind those of slots
- * may be set among the hits. */
-struct bucket_scan {
-    uint64_t hits, used;
-};
-
-/* What a scan finds in the lanes: a bit for each slot. */
+/* What a scan finds in the lanes of a line: a bit for each. */
 struct lane_masks {
-    uint64_t equal; /* to that of the key                               */
-    uint64_t begun; /* the same, as far as the stop bit, if it is there */
+    uint64_t equal; /* to that of the key                                */
+    uint64_t begun; /* the same, as far as the stop bit, which is there   */
     uint64_t zero;
 };
 
-/* The lanes and the planes together. Going up through the planes, those bits
- * of a slot count that are above its stop bit; codes without one all count. */
-ALWAYS_INLINE struct bucket_scan scan_planes(const uint8_t *line,
-                                             uint32_t width, uint32_t want,
-                                             uint32_t varies,
-                                             struct lane_masks lanes) {
+/* How a processor level compares: lanes of 8 bits that are equal to one; lanes
+ * of 16 bits, where `begun` is not needed unless codes vary. */
+struct lane_scans {
+    uint64_t (*equal8)(const uint8_t *line, uint32_t lane);
+    struct lane_masks (*compare16)(const uint8_t *line, uint32_t lane,
+                                   uint32_t varies);
+};
+
+/* What a scan of a bucket finds. */
+struct bucket_scan {
+    uint64_t hits, used; /* slots that match; that are in use */
+};
+
+/* Slots of all runs that match but for the first bits. */
+ALWAYS_INLINE uint64_t scan_slots8(const uint8_t *line, uint32_t width,
+                                   uint32_t want, struct lane_scans scans) {
+    uint64_t hits = scans.equal8(line, lane_of(want, width));
+    for (uint32_t j = 0; j < planes_of(width); j++)
+        hits &= ~(get_plane(line, j, width) ^ -(uint64_t)(want >> j & 1));
+    return hits;
+}
+
+/* Slots of both halves. Going up through the planes, those bits of a slot count
+ * that are above its stop bit; codes without one all count. */
+ALWAYS_INLINE struct bucket_scan scan_slots16(const uint8_t *line,
+                                              uint32_t width, uint32_t want,
+                                              uint32_t varies,
+                                              struct lane_scans scans) {
     const uint64_t all = all_slots(width);
+    const struct lane_masks lanes =
+        scans.compare16(line, lane_of(want, width), varies);
     uint64_t counts = varies ? 0 : all, used = ~lanes.zero, differ = 0;
-    UNROLL
     for (uint32_t j = 0; j < planes_of(width); j++) {
         const uint64_t plane = get_plane(line, j, width);
         differ |= counts & (plane ^ -(uint64_t)(want >> j & 1));
@@ -266,22 +471,55 @@ ALWAYS_INLINE struct bucket_scan scan_planes(const uint8_t *line,
     }
     const uint64_t agree = (counts & lanes.equal) | (~counts & lanes.begun);
     return (struct bucket_scan){
-        .hits = agree & ~differ & (varies ? used : UINT64_MAX),
+        .hits = agree & ~differ & all,
         .used = used & all,
     };
 }
 
-typedef struct bucket_scan scan_bucket(const uint8_t *line, uint32_t width,
-                                       uint32_t want, uint32_t varies);
-
-/* The same, and the first bit of the code matches. */
-ALWAYS_INLINE struct bucket_scan scan_like(const uint8_t *line, uint32_t width,
-                                           uint32_t want, uint32_t varies,
-                                           scan_bucket *scan) {
-    struct bucket_scan found = scan(line, width, want, varies);
-    found.hits &=
-        slots_like(get_header(line), flip_of(want, width)) & all_slots(width);
+ALWAYS_INLINE struct bucket_scan scan_bucket(const uint8_t *line,
+                                             uint32_t width, uint32_t want,
+                                             uint32_t varies,
+                                             struct lane_scans scans) {
+    struct bucket_scan found;
+    if (has_runs(width)) {
+        const struct run_bounds run =
+            bounds_of(line, width, run_of(want, width));
+        found.used = (UINT64_C(1) << run_slots(line, width)) - 1;
+        found.hits = in_run(scan_slots8(line, width, want, scans), run)
+                         << run.begin &
+                     found.used;
+    } else {
+        found = scan_slots16(line, width, want, varies, scans);
+        found.hits &= slots_like(line, want, width);
+    }
     return found;
+}
+
+/* What a line says of a key. */
+struct line_answer {
+    bool has;
+    uint8_t spilled; /* is the key's class among the spilled ones? bit 0 */
+};
+
+ALWAYS_INLINE struct line_answer ask_line(const uint8_t *line, uint32_t width,
+                                          uint32_t want, uint32_t varies,
+                                          struct lane_scans scans) {
+    if (has_runs(width)) {
+        const struct run_bounds run =
+            bounds_of(line, width, run_of(want, width));
+        const uint64_t hits = scan_slots8(line, width, want, scans);
+        return (struct line_answer){in_run(hits, run) != 0, run.spilled};
+    }
+    const uint64_t hits = scan_slots16(line, width, want, varies, scans).hits;
+    return (struct line_answer){
+        .has = (hits & slots_like(line, want, width)) != 0,
+        .spilled = (uint8_t)(line[CLASSES_AT] >> class_of(want, width)),
+    };
+}
+
+static inline bool may_be_spilled(const uint8_t *line, uint32_t width,
+                                  uint32_t code) {
+    return get_classes(line, width) >> class_of(code, width) & 1;
 }
 
 #endif

@@ -5,7 +5,8 @@
  *     [ bucket 0 | bucket 1 | ... | line 0 | line 1 | ... ]
  *
  * A line has 15 entries of 32 bits: the code, then 4 bits that say which of the
- * 16 buckets it belongs to, then the number of the probe that found room. Probe
+ * 16 buckets it belongs to, then the number of the probe that found room; in
+ * runs, where a code may be 0, the highest bit is 1. Probe
  * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end; to
  * line index / 16 + n if there are 32 lines or less, so that it finds all. The
  * last word of a line is the number of entries that found it full and went on;
@@ -55,11 +56,11 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
     struct spill_scan scan = {0};
     struct probing p = first_probe(t, at);
     do {
-        const uint32_t tag = tag_of(at, p.number);
+        const uint32_t tag = tag_of(t, at, p.number);
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(word_of(&p, i));
             const uint32_t code = entry & code_mask(t->width);
-            if (code == 0 || entry >> t->width != tag) continue;
+            if (entry == 0 || entry >> t->width != tag) continue;
             const struct spilled_entry here = {word_of(&p, i), p.number, code};
             scan.entries++;
             scan.classes |= classes_of(code, t->width, at->varies);
@@ -98,7 +99,7 @@ bool spill(const struct bucket_table *t, const struct bucket_place *at,
     struct probing p = first_probe(t, at);
     if (!log) p.most = add_probes(t->adds, &p);
     do {
-        const uint32_t entry = code | tag_of(at, p.number) << t->width;
+        const uint32_t entry = code | tag_of(t, at, p.number) << t->width;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++)
             if (get_spill_word(word_of(&p, i)) == 0)
                 return change_passing(t, at, p.number, 1, log) &&
@@ -119,11 +120,11 @@ uint32_t take_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     uint32_t n = 0;
     do {
-        const uint32_t tag = tag_of(at, p.number);
+        const uint32_t tag = tag_of(t, at, p.number);
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(word_of(&p, i));
             const uint32_t code = entry & code_mask(t->width);
-            if (code == 0 || entry >> t->width != tag) continue;
+            if (entry == 0 || entry >> t->width != tag) continue;
             const struct spilled_entry here = {word_of(&p, i), p.number, code};
             if (n == most || !drop_spilled(t, at, &here, log)) return most + 1;
             codes[n++] = code;

@@ -31,8 +31,13 @@ static inline bool next_probe(struct probing *p) {
     return true;
 }
 
-static inline uint32_t tag_of(const struct bucket_place *at, uint32_t probe) {
-    return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4;
+/* The bits of an entry above the code. In runs a code may be 0: the highest bit
+ * says that it is there. */
+static inline uint32_t tag_of(const struct bucket_table *t,
+                              const struct bucket_place *at, uint32_t probe) {
+    const uint32_t mark = UINT32_C(1) << (31 - t->width);
+    return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4 |
+           (has_runs(t->width) ? mark : 0);
 }
 
 static inline uint32_t get_spill_word(const void *word) {
@@ -52,7 +57,7 @@ static inline bool has_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     do {
         const uint8_t *const line = p.lines + p.line * BUCKET_BYTES;
-        const uint32_t want = at->want | tag_of(at, p.number) << t->width;
+        const uint32_t want = at->want | tag_of(t, at, p.number) << t->width;
         bool found = false;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(line + 4 * i);

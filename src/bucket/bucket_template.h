@@ -1,8 +1,7 @@
 /*
- * Template: the functions of the bucket kind, given one that scans a bucket at
- * a processor level. All are inlined into the kernel that names its scan.
- * Lookups take a second one, of the same level, that scans a line of spilled
- * entries.
+ * Template: the functions of the bucket kind, given those that compare lanes at
+ * a processor level. All are inlined into the kernel that has these
+ * (bucket_kernel.h).
  */
 #ifndef CALYX_BUCKET_TEMPLATE_H
 #define CALYX_BUCKET_TEMPLATE_H
@@ -10,10 +9,16 @@
 #include "bucket/bucket_spill.h"
 #include "kind/batch_loops.h"
 
-/* ---- Has ----------------------------------------------------------------- */
+/* What a processor level has of its own. */
+struct bucket_steps {
+    struct lane_scans scans;
+    /* Has a line of spilled entries one that matches? */
+    bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
+    /* put_in_run, for lines that nobody else reads. */
+    void (*put_in_run)(uint8_t *line, uint32_t width, uint32_t code);
+};
 
-/* Has a line of spilled entries one that matches? */
-typedef bool find_spilled(const uint8_t *line, uint32_t want, uint32_t varies);
+/* ---- Has ----------------------------------------------------------------- */
 
 struct line_copy {
     _Alignas(64) uint8_t bytes[BUCKET_BYTES];
@@ -25,254 +30,126 @@ struct line_copy {
  * in the stage, and one that begins later in the version.
  */
 ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
-                                     uint64_t hash, scan_bucket *scan) {
+                                     uint64_t hash, struct bucket_steps steps) {
     for (;;) {
         struct line_copy copy = {{0}};
         const uint64_t stage = stage_of(t);
-        const struct bucket_address a = address_of(t, stage, hash);
-        const uint32_t *const at_version = version_of(t, &a);
+        const struct bucket_scale scale = scale_of(t, stage, hash);
+        const uint32_t *const at_version =
+            version_of(t, scale64(hash, scale.groups));
         const uint32_t version = __atomic_load_n(at_version, __ATOMIC_ACQUIRE);
         if (version % 2 || stage_of(t) != stage) continue;
-        const struct bucket_place at = place_of(t, stage, hash);
+        const struct bucket_place at = place_of(t, scale, hash);
         copy_line(copy.bytes, bucket_line(&at));
-        if (scan_like(copy.bytes, t->width, at.want, at.varies, scan).hits)
-            return true;
-        if (may_be_spilled(copy.bytes, t->width, at.want) &&
-            has_spilled(t, &at))
-            return true;
+        const struct line_answer answer =
+            ask_line(copy.bytes, t->width, at.want, at.varies, steps.scans);
+        if (answer.has) return true;
+        if (answer.spilled & 1 && has_spilled(t, &at)) return true;
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
             return false;
     }
 }
 
-ALWAYS_INLINE bool has_spilled_hash(const struct bucket_table *t, uint64_t hash,
-                                    find_spilled *find) {
-    const struct bucket_place at = place_of(t, t->stage, hash);
-    struct probing p = first_probe(t, &at);
+ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
+                                const struct bucket_place *at,
+                                struct bucket_steps steps) {
+    struct probing p = first_probe(t, at);
     do {
-        if (find(p.lines + p.line * BUCKET_BYTES,
-                 at.want | tag_of(&at, p.number) << t->width, at.varies))
+        if (steps.find(p.lines + p.line * BUCKET_BYTES,
+                       at->want | tag_of(t, at, p.number) << t->width,
+                       at->varies))
             return true;
     } while (goes_on(&p) && next_probe(&p));
     return false;
 }
 
 ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
-                                uint32_t width, scan_bucket *scan,
-                                find_spilled *find) {
-    const struct bucket_query q = query_of(t, t->stage, hash, width);
-    const bool hit = scan_like(q.line, width, q.want, q.varies, scan).hits != 0;
-    const bool spilled = may_be_spilled(q.line, width, q.want);
+                                uint32_t width, struct bucket_scale scale,
+                                uint32_t varies, const uint8_t *line,
+                                struct bucket_steps steps) {
+    const uint32_t want = code_of(hash, scale, width, varies);
+    const struct line_answer answer =
+        ask_line(line, width, want, varies, steps.scans);
     /* One branch that is rarely taken. */
-    return __builtin_expect(!hit & spilled, false)
-               ? has_spilled_hash(t, hash, find)
-               : hit;
+    if (__builtin_expect(answer.spilled & !answer.has, false)) {
+        const struct bucket_place at = place_of(t, scale, hash);
+        return find_spilled(t, &at, steps);
+    }
+    return answer.has;
 }
 
 /* The widths of filters at 1 %, fixed and growing, are constants. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
-                                scan_bucket *scan, find_spilled *find) {
+                                struct bucket_steps steps) {
     if (__builtin_expect(t->shared, false))
-        return has_while_written(t, hash, scan);
-    return t->width == WIDTH_GROWING
-               ? has_unshared(t, hash, WIDTH_GROWING, scan, find)
-           : t->width == WIDTH_FIXED
-               ? has_unshared(t, hash, WIDTH_FIXED, scan, find)
-               : has_unshared(t, hash, t->width, scan, find);
-}
-
-/* ---- Borders ------------------------------------------------------------- */
-
-/* The position on the other side, if the range of a new code goes over a border
- * between two; else its own. */
-ALWAYS_INLINE uint32_t other_position(const struct bucket_table *t,
-                                      const struct bucket_address *a) {
-    const uint64_t f = a->fraction >> 32;
-    const uint64_t rest = (UINT64_C(1) << (31 - t->width)) - 1;
-    const uint32_t low = (uint32_t)((f & ~rest) * a->positions >> 32);
-    const uint32_t high = (uint32_t)((f | rest) * a->positions >> 32);
-    return position_of(a->fraction, a->positions) == low ? high : low;
-}
-
-ALWAYS_INLINE bool is_at_border(const struct bucket_table *t, uint64_t hash) {
-    const struct bucket_address a = address_of(t, t->stage, hash);
-    return other_position(t, &a) != position_of(a.fraction, a.positions);
+        return has_while_written(t, hash, steps);
+    if (t->stage == 0) {
+        const struct bucket_scale first = scale_at(t, 0);
+        const uint8_t *const line =
+            (const uint8_t *)t->start[segment_place(0)] +
+            scale64(hash, first.buckets) * BUCKET_BYTES;
+        return t->width == WIDTH_FIXED
+                   ? has_unshared(t, hash, WIDTH_FIXED, first, 0, line, steps)
+                   : has_unshared(t, hash, t->width, first, 0, line, steps);
+    }
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    const uint8_t *const line = line_of_hash(t, hash, scale);
+    return t->width == WIDTH_GROWING && scale.level
+               ? has_unshared(t, hash, WIDTH_GROWING, scale, UINT32_MAX, line,
+                              steps)
+               : has_unshared(t, hash, t->width, scale, varies_at(&scale), line,
+                              steps);
 }
 
 /* ---- Many ---------------------------------------------------------------- */
 
-enum {
-    EIGHT = 8, /* hashes that are processed together */
-    /* Addresses are written as a vector. To read one of them at once, and not
-     * eight hashes later, would wait until it is written. */
-    PREPARE_DISTANCE = PREFETCH_DISTANCE + EIGHT,
-    RING = 2 * PREFETCH_DISTANCE,
-    QUEUE_TURN = PREFETCH_DISTANCE / 2
-};
-_Static_assert(PREPARE_DISTANCE + EIGHT + QUEUE_TURN <= RING,
-               "queries stay in the ring until they are queued");
-
-/* Queries that are prepared, by arrays: `bit` is that of the class in the
- * header of the bucket. */
-struct bucket_ring {
-    const uint8_t *line[RING];
-    uint32_t place[RING];
-    uint32_t want[RING];
-    uint64_t flip[RING];
-    uint32_t bit[RING];
-    uint8_t
-        borders[RING / EIGHT]; /* hashes that are at a border of positions */
-};
-
-/* What the hashes of a batch have in common. */
+/* What the hashes of a batch have in common, and a copy of what decides where
+ * they are, which no store changes. */
 struct batch_form {
     uint32_t width;
-    uint32_t varies; /* is their level 1 or more? */
-    bool adds;       /* then `borders` are wanted */
+    uint32_t varies;    /* is their level 1 or more?                    */
+    bool is_one;        /* segment                                      */
+    bool is_moving;     /* are groups on their way to the next stage?   */
+    bool is_special;    /* set_fixed, set_grown: then loops are unrolled */
+    uint64_t last_here; /* hash whose group has not moved, if any has    */
+    struct bucket_scale scale, next;
 };
 
-/* Prepare the queries of eight hashes from place i of the ring on. */
-typedef void prepare_8(const struct bucket_table *t, const uint64_t *hashes,
-                       struct batch_form form, struct bucket_ring *ring,
-                       size_t i);
-
-ALWAYS_INLINE void prepare_one_by_one(const struct bucket_table *t,
-                                      const uint64_t *hashes,
-                                      struct batch_form form,
-                                      struct bucket_ring *ring, size_t i) {
-    uint32_t borders = 0;
-    for (size_t j = 0; j < EIGHT; j++) {
-        const struct bucket_query q =
-            query_of(t, t->stage, hashes[j], form.width);
-        ring->line[i + j] = q.line;
-        ring->place[i + j] = q.place;
-        ring->want[i + j] = q.want;
-        ring->flip[i + j] = flip_of(q.want, form.width);
-        ring->bit[i + j] = class_bit(q.want, form.width);
-        if (form.adds) borders |= (uint32_t)is_at_border(t, hashes[j]) << j;
+static inline struct batch_form form_of(const struct bucket_table *t) {
+    const uint32_t number = stage_number(t->stage);
+    struct batch_form form = {
+        .width = t->width,
+        .varies = number < POSITIONS ? 0 : UINT32_MAX,
+        .is_one = t->stage == 0,
+        .is_moving = (t->stage & MOVED_MASK) != 0,
+        .scale = scale_at(t, number),
+    };
+    if (form.is_moving) {
+        form.next = scale_at(t, number + 1);
+        form.last_here =
+            lowest_scaled64(groups_left(t, t->stage), form.scale.groups) - 1;
     }
-    ring->borders[i / EIGHT] = (uint8_t)borders;
+    return form;
 }
 
-/* Prepare the queries of the hashes from i on. Behind the last hash, the lines
- * are those of some hash. */
-ALWAYS_INLINE void prepare_queries(const struct bucket_table *t,
-                                   const uint64_t *hashes, size_t n, size_t i,
-                                   struct batch_form form,
-                                   struct bucket_ring *ring,
-                                   prepare_8 *prepare) {
-    uint64_t last[EIGHT] = {0};
-    const uint64_t *from = hashes + i;
-    if (__builtin_expect(n - i < EIGHT, false)) {
-        memcpy(last, from, (n - i) * sizeof *from);
-        from = last;
-    }
-    prepare(t, from, form, ring, i % RING);
+/* The forms of filters at 1 %, fixed and grown, are compiled for themselves:
+ * these turn members that have such values into constants. */
+ALWAYS_INLINE void set_fixed(struct batch_form *form) {
+    form->width = WIDTH_FIXED;
+    form->varies = 0;
+    form->is_one = true;
+    form->is_moving = false;
+    form->is_special = true;
+    form->scale.quarters = form->scale.buckets;
 }
 
-/* Hashes of a batch that were not found in their bucket, but may be among the
- * entries that it has spilled. */
-struct spill_queue {
-    size_t n, prefetched;
-    uint16_t number[BATCH_MAX + 1];
-    uint32_t want[BATCH_MAX]; /* with the tag */
-    const uint8_t *line[BATCH_MAX];
-};
-
-/* Prefetch the lines of spilled entries, before the ring goes round. */
-ALWAYS_INLINE void prefetch_queued(const struct bucket_table *t,
-                                   const struct bucket_ring *ring,
-                                   uint32_t width, struct spill_queue *queue) {
-    for (size_t i = queue->prefetched; i < queue->n; i++) {
-        const size_t at = queue->number[i] % RING;
-        const uint32_t place = ring->place[at];
-        const uint64_t index =
-            (uint64_t)(ring->line[at] - t->segment[place]) / BUCKET_BYTES;
-        queue->line[i] = t->spill[place] + index / SPILL_BUCKETS * BUCKET_BYTES;
-        queue->want[i] = ring->want[at] | (uint32_t)(index % SPILL_BUCKETS)
-                                              << width;
-        prefetch_l1(queue->line[i]);
-    }
-    queue->prefetched = queue->n;
-}
-
-/* Most spilled entries are in the first line. */
-ALWAYS_INLINE void has_queued(const struct bucket_table *t,
-                              const uint64_t *hashes, uint32_t varies,
-                              const struct spill_queue *queue, bool *found,
-                              find_spilled *find) {
-    for (size_t i = 0; i < queue->n; i++) {
-        const uint16_t number = queue->number[i];
-        const uint8_t *const line = queue->line[i];
-        const bool here = find(line, queue->want[i], varies);
-        found[number] = here;
-        if (__builtin_expect(!here & !!load32(line + 4 * SPILL_ENTRIES), false))
-            found[number] = has_spilled_hash(t, hashes[number], find);
-    }
-}
-
-/* Whether to look among spilled entries would be a branch that none could
- * foresee: it is postponed. */
-ALWAYS_INLINE void has_prepared(const struct bucket_ring *ring, size_t i,
-                                struct batch_form form, bool *found,
-                                struct spill_queue *queue, scan_bucket *scan) {
-    const size_t at = i % RING;
-    const uint8_t *const line = ring->line[at];
-    const uint32_t header = get_header(line);
-    const uint64_t hits =
-        scan(line, form.width, ring->want[at], form.varies).hits;
-    const bool hit = (hits & slots_like(header, ring->flip[at])) != 0;
-    found[i] = hit;
-    queue->number[queue->n] = (uint16_t)i;
-    queue->n += header >> ring->bit[at] & !hit;
-}
-
-/* Prepare the first queries of a batch, and prefetch their lines. */
-ALWAYS_INLINE void fill_ring(const struct bucket_table *t,
-                             const struct batch *batch, struct batch_form form,
-                             struct bucket_ring *ring, prepare_8 *prepare) {
-    const size_t all = batch->n + batch->more;
-    for (size_t i = 0; i < all && i < PREPARE_DISTANCE; i += EIGHT)
-        prepare_queries(t, batch->hashes, all, i, form, ring, prepare);
-    for (size_t i = 0; i < all && i < PREFETCH_DISTANCE; i++)
-        prefetch_l2(ring->line[i]);
-}
-
-/* Queries are prepared when their line is prefetched. */
-ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *given,
-                                        struct batch batch, bool *found,
-                                        struct batch_form form,
-                                        scan_bucket *scan, find_spilled *find,
-                                        prepare_8 *prepare) {
-    /* A copy, so that the compiler sees that no store changes it. */
-    const struct bucket_table t = *given;
-    const size_t all = batch.n + batch.more;
-    struct bucket_ring ring;
-    struct spill_queue queue;
-    queue.n = queue.prefetched = 0;
-    fill_ring(&t, &batch, form, &ring, prepare);
-    for (size_t i = 0; i < batch.n; i += EIGHT) {
-        const size_t ahead = i + PREFETCH_DISTANCE;
-        if (ahead + EIGHT < all)
-            prepare_queries(&t, batch.hashes, all, ahead + EIGHT, form, &ring,
-                            prepare);
-        if (ahead < all && batch.n - i >= EIGHT) {
-            UNROLL
-            for (size_t j = 0; j < EIGHT; j++) {
-                prefetch_l2(ring.line[ahead % RING + j]);
-                has_prepared(&ring, i + j, form, found, &queue, scan);
-            }
-        } else {
-            for (size_t j = i; j < batch.n && j < i + EIGHT; j++)
-                has_prepared(&ring, j, form, found, &queue, scan);
-        }
-        if ((i + EIGHT) % QUEUE_TURN == 0)
-            prefetch_queued(&t, &ring, form.width, &queue);
-    }
-    prefetch_queued(&t, &ring, form.width, &queue);
-    has_queued(given, batch.hashes, form.varies, &queue, found, find);
-    return count_true(found, batch.n);
+ALWAYS_INLINE void set_grown(struct batch_form *form) {
+    form->width = WIDTH_GROWING;
+    form->varies = UINT32_MAX;
+    form->is_one = false;
+    form->is_moving = false;
+    form->is_special = true;
 }
 
 /* Are hashes at two levels, of which one is 0? */
@@ -280,45 +157,177 @@ static inline bool is_mixed(const struct bucket_table *t) {
     return stage_number(t->stage) == POSITIONS - 1 && t->stage & MOVED_MASK;
 }
 
-static inline uint32_t varies_now(const struct bucket_table *t) {
-    return stage_number(t->stage) < POSITIONS ? 0 : UINT32_MAX;
+ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
+                                           uint64_t hash) {
+    return form->is_moving && hash > form->last_here ? form->next : form->scale;
+}
+
+ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
+                               const struct batch_form *form, uint64_t hash) {
+    const struct bucket_scale scale = scale_in(form, hash);
+    if (!form->is_one) return line_of_hash(t, hash, scale);
+    return (uint8_t *)t->start[segment_place(0)] +
+           scale64(hash, scale.buckets) * BUCKET_BYTES;
+}
+
+ALWAYS_INLINE uint32_t code_in(const struct batch_form *form, uint64_t hash) {
+    return code_of(hash, scale_in(form, hash), form->width, form->varies);
+}
+
+enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
+
+/* The lines of hashes that are prefetched. In a table of one segment it is
+ * faster to find them twice. */
+struct line_ring {
+    uint8_t *line[RING];
+};
+
+ALWAYS_INLINE void prefetch_line(const struct bucket_table *t,
+                                 const struct batch_form *form, uint64_t hash,
+                                 uint8_t **place) {
+    uint8_t *const line = line_in(t, form, hash);
+    if (!form->is_one) *place = line;
+    prefetch_l2(line);
+}
+
+ALWAYS_INLINE uint8_t *prefetched_line(const struct bucket_table *t,
+                                       const struct batch_form *form,
+                                       uint64_t hash, uint8_t *const *place) {
+    return form->is_one ? line_in(t, form, hash) : *place;
+}
+
+/* Fill the ring, and prefetch what the previous batch has not. */
+ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
+                                  const struct batch_form *form,
+                                  const struct batch *batch,
+                                  struct line_ring *ring) {
+    const size_t end = prologue_length(batch);
+    for (size_t i = form->is_one ? batch->prefetched : 0; i < end; i++)
+        prefetch_line(t, form, batch->hashes[i], &ring->line[i]);
+}
+
+/* What the lines of a batch say: bit 0 of each byte. */
+struct batch_answers {
+    uint8_t has[BATCH_MAX + EIGHT], spilled[BATCH_MAX + EIGHT];
+};
+
+/*
+ * Hashes of a batch that were not found in their bucket, but may be among the
+ * entries that it has spilled: to look for these at once would be a branch that
+ * none could foresee. Most are in the first line, which is prefetched.
+ */
+ALWAYS_INLINE void has_spilled_of_batch(const struct bucket_table *t,
+                                        const struct batch_form *form,
+                                        const struct batch *batch,
+                                        struct batch_answers *answers,
+                                        struct bucket_steps steps) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint16_t left[BATCH_MAX];
+    struct bucket_place at[EIGHT];
+    size_t n = 0;
+    for (size_t i = 0; i < batch->n; i += EIGHT) {
+        uint64_t maybe =
+            load64(answers->spilled + i) & ~load64(answers->has + i) & ones;
+        for (; maybe; maybe &= maybe - 1)
+            left[n++] = (uint16_t)(i + (size_t)__builtin_ctzll(maybe) / 8);
+    }
+    for (size_t i = 0; i < n; i += EIGHT) {
+        const size_t some = n - i < EIGHT ? n - i : EIGHT;
+        for (size_t j = 0; j < some; j++) {
+            const uint64_t hash = batch->hashes[left[i + j]];
+            at[j] = place_of(t, scale_in(form, hash), hash);
+            const struct probing p = first_probe(t, &at[j]);
+            prefetch_l1(p.lines + p.line * BUCKET_BYTES);
+        }
+        for (size_t j = 0; j < some; j++)
+            answers->has[left[i + j]] = find_spilled(t, &at[j], steps);
+    }
+}
+
+ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
+                                  const struct batch_form *form, uint64_t hash,
+                                  uint8_t *const *place, size_t i,
+                                  struct batch_answers *answers,
+                                  struct bucket_steps steps) {
+    const struct line_answer answer =
+        ask_line(prefetched_line(t, form, hash, place), form->width,
+                 code_in(form, hash), form->varies, steps.scans);
+    answers->has[i] = answer.has;
+    answers->spilled[i] = answer.spilled;
+}
+
+ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
+                                        struct batch batch, bool *found,
+                                        struct batch_form form,
+                                        struct bucket_steps steps) {
+    const size_t steady =
+        form.is_special ? steady_length(&batch) / EIGHT * EIGHT : 0;
+    const size_t all = batch.n + batch.more;
+    const uint64_t *const hashes = batch.hashes;
+    struct line_ring ring;
+    struct batch_answers answers;
+    size_t i = 0;
+    prefetch_first(t, &form, &batch, &ring);
+    for (; i < steady; i += EIGHT) {
+        const uint64_t *const ahead = hashes + i + PREFETCH_DISTANCE;
+        uint8_t **const here = ring.line + i % RING;
+        uint8_t **const there = ring.line + (i + PREFETCH_DISTANCE) % RING;
+#pragma GCC unroll 8
+        for (size_t j = 0; j < EIGHT; j++) {
+            prefetch_line(t, &form, ahead[j], there + j);
+            has_prefetched(t, &form, hashes[i + j], here + j, i + j, &answers,
+                           steps);
+        }
+    }
+    for (; i < batch.n; i++) {
+        const size_t ahead = i + PREFETCH_DISTANCE;
+        if (ahead < all)
+            prefetch_line(t, &form, hashes[ahead], &ring.line[ahead % RING]);
+        has_prefetched(t, &form, hashes[i], &ring.line[i % RING], i, &answers,
+                       steps);
+    }
+    memset(answers.spilled + batch.n, 0, EIGHT);
+    has_spilled_of_batch(t, &form, &batch, &answers, steps);
+    if (found) memcpy(found, answers.has, batch.n);
+    return count_true((const bool *)answers.has, batch.n);
 }
 
 /* The hashes of a batch have nothing in common, or another thread writes. */
-ALWAYS_INLINE void has_each(const struct bucket_table *t, struct batch batch,
-                            bool *found, scan_bucket *scan,
-                            find_spilled *find) {
+ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
+                              bool *found, struct bucket_steps steps) {
     const size_t all = batch.n + batch.more;
     const uint64_t stage = stage_of(t);
-    for (size_t i = 0; i < all && i < PREFETCH_DISTANCE; i++)
-        prefetch_l2(query_of(t, stage, batch.hashes[i], t->width).line);
+    size_t n = 0;
+    for (size_t i = batch.prefetched; i < prologue_length(&batch); i++)
+        prefetch_l2(line_of_hash(t, batch.hashes[i],
+                                 scale_of(t, stage, batch.hashes[i])));
     for (size_t i = 0; i < batch.n; i++) {
         const size_t j = i + PREFETCH_DISTANCE;
         if (j < all)
-            prefetch_l2(query_of(t, stage, batch.hashes[j], t->width).line);
-        found[i] = has_in_table(t, batch.hashes[i], scan, find);
+            prefetch_l2(line_of_hash(t, batch.hashes[j],
+                                     scale_of(t, stage, batch.hashes[j])));
+        const bool is = has_in_table(t, batch.hashes[i], steps);
+        if (found) found[i] = is;
+        n += is;
     }
+    return n;
 }
 
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        scan_bucket *scan, find_spilled *find,
-                                        prepare_8 *prepare) {
-    bool answers[BATCH_MAX];
-    bool *const to = found ? found : answers;
-    const struct batch_form fixed = {.width = WIDTH_FIXED};
-    const struct batch_form grown = {WIDTH_GROWING, UINT32_MAX, false};
+                                        struct bucket_steps steps) {
     /* The stage of a shared table is not for plain reads. */
-    if (t->shared || is_mixed(t)) {
-        has_each(t, batch, to, scan, find);
-        return count_true(to, batch.n);
+    if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
+    struct batch_form form = form_of(t);
+    if (form.width == WIDTH_FIXED) {
+        set_fixed(&form);
+        return has_batch_unshared(t, batch, found, form, steps);
     }
-    const struct batch_form form = {t->width, varies_now(t), false};
-    if (form.width == grown.width && form.varies)
-        return has_batch_unshared(t, batch, to, grown, scan, find, prepare);
-    if (form.width == fixed.width && !form.varies)
-        return has_batch_unshared(t, batch, to, fixed, scan, find, prepare);
-    return has_batch_unshared(t, batch, to, form, scan, find, prepare);
+    if (form.width == WIDTH_GROWING && form.varies && !form.is_moving) {
+        set_grown(&form);
+        return has_batch_unshared(t, batch, found, form, steps);
+    }
+    return has_batch_unshared(t, batch, found, form, steps);
 }
 
 /* ---- Add ----------------------------------------------------------------- */
@@ -333,13 +342,21 @@ static inline uint32_t copies_in(const uint8_t *line, uint32_t width,
     return copies;
 }
 
+/* The same, among the spilled entries that match. */
+static inline uint32_t copies_spilled(const struct spill_scan *there,
+                                      uint32_t code) {
+    return there->longest.word && there->longest.code == code ? there->copies
+                                                              : 0;
+}
+
 /* Spill a code from a full bucket. */
 static inline bool spill_from(const struct bucket_table *t,
                               const struct bucket_place *at, uint32_t code) {
     uint8_t *const line = bucket_line(at);
     if (!spill(t, at, code, NULL)) return false;
-    put_header(line, CLASSES_AT,
-               line[CLASSES_AT] | classes_of(code, t->width, at->varies));
+    put_classes(line, t->width,
+                get_classes(line, t->width) |
+                    classes_of(code, t->width, at->varies));
     return true;
 }
 
@@ -359,7 +376,7 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
         full ? scan_spilled(t, at) : (struct spill_scan){0};
     const uint32_t copies =
         copies_in(bucket_line(at), t->width, here->hits, code) +
-        (there.longest.code == code ? there.copies : 0);
+        copies_spilled(&there, code);
     *fresh = here->hits == 0 && there.hits == 0;
     if (copies >= COPIES_MOST) return KEY_AT_MOST;
     if (!full)
@@ -370,41 +387,71 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
 }
 
 /* Add to a bucket that is not full, and has few copies of the code; else false.
- */
+ * Nobody else reads it, or it has halves. */
 ALWAYS_INLINE bool add_to_line(uint8_t *line, uint32_t width, uint32_t want,
                                uint32_t varies, bool *fresh,
-                               scan_bucket *scan) {
-    const struct bucket_scan here = scan_like(line, width, want, varies, scan);
+                               struct bucket_steps steps) {
+    const struct bucket_scan here =
+        scan_bucket(line, width, want, varies, steps.scans);
     if (__builtin_expect(here.used == all_slots(width) ||
                              __builtin_popcountll(here.hits) >= COPIES_MOST,
                          false))
         return false;
-    put_code(line, width, here.used, want | (varies & 1));
+    if (has_runs(width))
+        steps.put_in_run(line, width, want);
+    else
+        put_in_half(line, width, here.used, want | (varies & 1));
     *fresh = here.hits == 0;
     return true;
 }
 
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_place *at, bool *fresh,
-                                    scan_bucket *scan) {
+                                    struct bucket_steps steps) {
     uint8_t *const line = bucket_line(at);
-    if (add_to_line(line, t->width, at->want, at->varies, fresh, scan))
+    if (!(t->shared && has_runs(t->width)) &&
+        add_to_line(line, t->width, at->want, at->varies, fresh, steps))
         return KEY_ADDED;
     const struct bucket_scan here =
-        scan_like(line, t->width, at->want, at->varies, scan);
+        scan_bucket(line, t->width, at->want, at->varies, steps.scans);
     return add_to_full(t, at, &here, fresh);
 }
 
 /* Number of entries with the code of a new key, up to COPIES_MOST or more. */
 static inline uint32_t copies_at(const struct bucket_table *t,
                                  const struct bucket_place *at) {
+    const uint8_t *const line = bucket_line(at);
     const uint32_t code = new_code(at);
-    uint32_t copies = 0;
-    for (uint32_t i = 0; i < slots_of(t->width); i++)
-        copies += get_code(bucket_line(at), i, t->width) == code;
-    if (!may_be_spilled(bucket_line(at), t->width, code)) return copies;
+    const uint32_t copies =
+        copies_in(line, t->width, used_slots(line, t->width), code);
+    if (!may_be_spilled(line, t->width, code)) return copies;
     const struct spill_scan there = scan_spilled(t, at);
-    return copies + (there.longest.code == code ? there.copies : 0);
+    return copies + copies_spilled(&there, code);
+}
+
+/* ---- Borders ------------------------------------------------------------- */
+
+/* The bucket on the other side, if the range of a new code goes over a border
+ * between two of its group; else its own. */
+static inline uint64_t other_bucket(const struct bucket_table *t,
+                                    const struct bucket_scale *scale,
+                                    uint64_t hash) {
+    const uint64_t group = scale64(hash, scale->groups);
+    const uint64_t fraction = hash * scale->groups;
+    const uint64_t rest = UINT64_MAX >> (t->width + 1);
+    const uint64_t low = scale64(fraction & ~rest, scale->positions);
+    const uint64_t high = scale64(fraction | rest, scale->positions);
+    const uint64_t here = scale64(fraction, scale->positions);
+    return group * scale->positions + (here == low ? high : low);
+}
+
+/* May the range go over a border? The fraction within the bucket says how far
+ * away that is. */
+ALWAYS_INLINE bool is_near_border(uint64_t hash, struct bucket_scale scale,
+                                  uint32_t width) {
+    const uint64_t length = (uint64_t)scale.positions << (63 - width);
+    return !has_runs(width) && scale.positions != POSITIONS &&
+           hash * scale.buckets + length < 2 * length;
 }
 
 /*
@@ -413,89 +460,108 @@ static inline uint32_t copies_at(const struct bucket_table *t,
  * So a new key there makes its side have one more than both had before.
  */
 ALWAYS_INLINE enum insertion add_at_border(struct bucket_table *t,
-                                           const struct bucket_address *a,
+                                           uint64_t other_number,
                                            const struct bucket_place *at,
-                                           bool *fresh, scan_bucket *scan) {
+                                           bool *fresh,
+                                           struct bucket_steps steps) {
     struct bucket_place other = *at;
-    find_bucket(t, a->level, a->y, other_position(t, a), &other);
+    find_bucket(t, other_number, &other);
     const uint32_t copies = copies_at(t, &other);
-    const enum insertion became = add_at(t, at, fresh, scan);
+    const enum insertion became = add_at(t, at, fresh, steps);
     enum insertion next = became;
     while (next == KEY_ADDED && copies_at(t, at) <= copies) {
         bool ignored;
-        next = add_at(t, at, &ignored, scan);
+        next = add_at(t, at, &ignored, steps);
     }
     return next == NO_ROOM ? NO_ROOM : became;
 }
 
 ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
-                                          bool *fresh, scan_bucket *scan) {
-    const struct bucket_address a = address_of(t, t->stage, hash);
-    const struct bucket_place at = place_of(t, t->stage, hash);
-    if (__builtin_expect(is_at_border(t, hash), false))
-        return add_at_border(t, &a, &at, fresh, scan);
-    return add_at(t, &at, fresh, scan);
+                                          bool *fresh,
+                                          struct bucket_steps steps) {
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    const struct bucket_place at = place_of(t, scale, hash);
+    if (__builtin_expect(is_near_border(hash, scale, t->width), false)) {
+        const uint64_t other = other_bucket(t, &scale, hash);
+        if (other != scale64(hash, scale.buckets))
+            return add_at_border(t, other, &at, fresh, steps);
+    }
+    if (has_runs(t->width)) begin_move(t, scale64(hash, scale.groups));
+    const enum insertion became = add_at(t, &at, fresh, steps);
+    if (has_runs(t->width)) end_move(t, scale64(hash, scale.groups));
+    return became;
 }
 
 /* Add the hashes of a batch until one finds no room. Returns the number of
  * those before it, and of these that were added. The stage does not change. */
 ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
                                   bool *fresh, size_t *added,
-                                  struct batch_form form, scan_bucket *scan,
-                                  prepare_8 *prepare) {
-    const struct bucket_table copy = *t;
+                                  struct batch_form form,
+                                  struct bucket_steps steps) {
     const size_t all = batch.n + batch.more;
-    struct bucket_ring ring;
-    size_t i = 0;
-    *added = 0;
-    fill_ring(&copy, &batch, form, &ring, prepare);
+    struct line_ring ring;
+    size_t i = 0, at_most = 0;
+    prefetch_first(t, &form, &batch, &ring);
     for (; i < batch.n; i++) {
+        const uint64_t hash = batch.hashes[i];
         const size_t ahead = i + PREFETCH_DISTANCE;
-        if (ahead < all) {
-            if (i % EIGHT == 0 && ahead + EIGHT < all)
-                prepare_queries(&copy, batch.hashes, all, ahead + EIGHT, form,
-                                &ring, prepare);
-            prefetch_l2(ring.line[ahead % RING]);
-        }
-        const size_t at = i % RING;
+        if (ahead < all)
+            prefetch_line(t, &form, batch.hashes[ahead],
+                          &ring.line[ahead % RING]);
+        uint8_t *const line =
+            prefetched_line(t, &form, hash, &ring.line[i % RING]);
         bool is = false;
-        if (__builtin_expect(ring.borders[at / EIGHT] >> at % EIGHT & 1 ||
-                                 !add_to_line((uint8_t *)ring.line[at],
-                                              form.width, ring.want[at],
-                                              form.varies, &is, scan),
-                             false)) {
-            const enum insertion became =
-                add_to_table(t, batch.hashes[i], &is, scan);
+        if (__builtin_expect(
+                is_near_border(hash, scale_in(&form, hash), form.width) ||
+                    !add_to_line(line, form.width, code_in(&form, hash),
+                                 form.varies, &is, steps),
+                false)) {
+            const enum insertion became = add_to_table(t, hash, &is, steps);
             if (became == NO_ROOM) break;
-            *added -= became == KEY_AT_MOST;
+            at_most += became == KEY_AT_MOST;
         }
-        ++*added;
         if (fresh) fresh[i] = is;
     }
+    *added = i - at_most;
+    return i;
+}
+
+/* In runs of a shared table readers must know. */
+ALWAYS_INLINE size_t add_each(struct bucket_table *t, struct batch batch,
+                              bool *fresh, size_t *added,
+                              struct bucket_steps steps) {
+    size_t i = 0, at_most = 0;
+    for (; i < batch.n; i++) {
+        bool is = false;
+        const enum insertion became =
+            add_to_table(t, batch.hashes[i], &is, steps);
+        if (became == NO_ROOM) break;
+        at_most += became == KEY_AT_MOST;
+        if (fresh) fresh[i] = is;
+    }
+    *added = i - at_most;
     return i;
 }
 
 ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         struct batch batch, bool *fresh,
-                                        size_t *added, scan_bucket *scan,
-                                        prepare_8 *prepare) {
-    const struct batch_form fixed = {.width = WIDTH_FIXED, .adds = true};
-    const struct batch_form grown = {WIDTH_GROWING, UINT32_MAX, true};
-    const struct batch_form form = {t->width, varies_now(t), true};
-    if (form.width == grown.width && form.varies)
-        return add_batch_of(t, batch, fresh, added, grown, scan, prepare);
-    if (form.width == fixed.width && !form.varies)
-        return add_batch_of(t, batch, fresh, added, fixed, scan, prepare);
-    return add_batch_of(t, batch, fresh, added, form, scan, prepare);
+                                        size_t *added,
+                                        struct bucket_steps steps) {
+    if (is_mixed(t) || (t->shared && has_runs(t->width)))
+        return add_each(t, batch, fresh, added, steps);
+    struct batch_form form = form_of(t);
+    if (form.width == WIDTH_FIXED) {
+        set_fixed(&form);
+        return add_batch_of(t, batch, fresh, added, form, steps);
+    }
+    if (form.width == WIDTH_GROWING && form.varies && !form.is_moving) {
+        set_grown(&form);
+        return add_batch_of(t, batch, fresh, added, form, steps);
+    }
+    return add_batch_of(t, batch, fresh, added, form, steps);
 }
 
 /* ---- Remove -------------------------------------------------------------- */
-
-/* Put the classes of the entries that are still spilled. */
-static inline void renew_classes(const struct bucket_table *t,
-                                 const struct bucket_place *at) {
-    put_header(bucket_line(at), CLASSES_AT, scan_spilled(t, at).classes);
-}
 
 /* Take a slot. If the bucket was full, an entry that it spilled comes back. */
 static inline void empty_slot(const struct bucket_table *t,
@@ -504,9 +570,7 @@ static inline void empty_slot(const struct bucket_table *t,
     uint8_t *const line = bucket_line(at);
     take_code(line, t->width, used, i);
     if (!there->any.word) return;
-    /* The only empty slot is between the two halves. */
-    const uint64_t empty = UINT64_C(1) << low_slots(line, t->width);
-    put_code(line, t->width, ~empty, there->any.code);
+    put_code(line, t->width, used_slots(line, t->width), there->any.code);
     drop_spilled(t, at, &there->any, NULL);
 }
 
@@ -516,126 +580,56 @@ static inline void empty_slot(const struct bucket_table *t,
  * others, too: every key that stays still has an entry of its own.
  */
 ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
-                                             uint64_t hash, scan_bucket *scan) {
-    const struct bucket_address a = address_of(t, t->stage, hash);
-    const struct bucket_place at = place_of(t, t->stage, hash);
-    const uint8_t *const line = bucket_line(&at);
+                                             uint64_t hash,
+                                             struct bucket_steps steps) {
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    const struct bucket_place at = place_of(t, scale, hash);
+    uint8_t *const line = bucket_line(&at);
     const struct bucket_scan here =
-        scan_like(line, t->width, at.want, at.varies, scan);
-    const struct spill_scan there =
-        line[CLASSES_AT] ? scan_spilled(t, &at) : (struct spill_scan){0};
+        scan_bucket(line, t->width, at.want, at.varies, steps.scans);
+    const struct spill_scan there = get_classes(line, t->width)
+                                        ? scan_spilled(t, &at)
+                                        : (struct spill_scan){0};
     uint32_t longest = 0, slot = 0;
     for (uint64_t hits = here.hits; hits; hits &= hits - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(hits);
         const uint32_t code = get_code(line, i, t->width);
         if (!longest || is_longer(code, longest)) longest = code, slot = i;
     }
-    if (!longest && !there.longest.word) return KEY_ABSENT;
+    if (!here.hits && !there.longest.word) return KEY_ABSENT;
     const bool spilled = there.longest.word &&
-                         (!longest || is_longer(there.longest.code, longest));
+                         (!here.hits || is_longer(there.longest.code, longest));
     const uint32_t code = spilled ? there.longest.code : longest;
     const uint32_t copies = copies_in(line, t->width, here.hits, code) +
-                            (there.longest.code == code ? there.copies : 0);
+                            copies_spilled(&there, code);
     if (copies >= COPIES_MOST || is_short(code, t->width, at.varies))
         return KEY_STUCK;
-    begin_move(t, &a);
+    begin_move(t, scale64(hash, scale.groups));
     if (spilled)
         drop_spilled(t, &at, &there.longest, NULL);
     else
         empty_slot(t, &at, slot, here.used, &there);
-    if (there.any.word) renew_classes(t, &at);
-    end_move(t, &a);
+    if (there.any.word)
+        put_classes(line, t->width, scan_spilled(t, &at).classes);
+    end_move(t, scale64(hash, scale.groups));
     return KEY_REMOVED;
 }
 
 ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
-                                      uint64_t hash, scan_bucket *scan,
-                                      find_spilled *find) {
-    if (!has_in_table(t, hash, scan, find)) return 0;
-    const struct bucket_place at = place_of(t, stage_of(t), hash);
+                                      uint64_t hash,
+                                      struct bucket_steps steps) {
+    if (!has_in_table(t, hash, steps)) return 0;
+    const struct bucket_place at =
+        place_of(t, scale_of(t, stage_of(t), hash), hash);
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
     const struct bucket_scan here =
-        scan_like(copy.bytes, t->width, at.want, at.varies, scan);
+        scan_bucket(copy.bytes, t->width, at.want, at.varies, steps.scans);
     uint32_t n = (uint32_t)__builtin_popcountll(here.hits);
     if (may_be_spilled(copy.bytes, t->width, at.want))
         n += scan_spilled(t, &at).hits;
     if (n == 0) return 1; /* it was moved, or removed, meanwhile */
     return n < COPIES_MOST ? n : COPIES_MOST;
-}
-
-/* ---- One segment alone --------------------------------------------------- */
-
-ALWAYS_INLINE bool has_in_body(const uint8_t *body, const struct shape *shape,
-                               uint64_t hash, scan_bucket *scan,
-                               find_spilled *find) {
-    struct bucket_table t;
-    table_of(&t, body, shape);
-    return has_in_table(&t, hash, scan, find);
-}
-
-ALWAYS_INLINE bool add_to_body(uint8_t *body, const struct shape *shape,
-                               uint64_t hash, scan_bucket *scan) {
-    struct bucket_table t;
-    bool fresh = false;
-    table_of(&t, body, shape);
-    add_to_table(&t, hash, &fresh, scan);
-    return fresh;
-}
-
-ALWAYS_INLINE size_t has_batch_in_body(const uint8_t *body,
-                                       const struct shape *shape,
-                                       struct batch batch, bool *found,
-                                       scan_bucket *scan, find_spilled *find,
-                                       prepare_8 *prepare) {
-    struct bucket_table t;
-    table_of(&t, body, shape);
-    return has_batch_in_table(&t, batch, found, scan, find, prepare);
-}
-
-/* A hash that finds no room is left out. */
-ALWAYS_INLINE size_t add_batch_to_body(uint8_t *body, const struct shape *shape,
-                                       struct batch batch, bool *fresh,
-                                       scan_bucket *scan, prepare_8 *prepare) {
-    bool answers[BATCH_MAX];
-    bool *const to = fresh ? fresh : answers;
-    struct bucket_table t;
-    table_of(&t, body, shape);
-    for (size_t i = 0; i < batch.n; i++) {
-        const struct batch rest = {
-            .hashes = batch.hashes + i,
-            .n = batch.n - i,
-            .more = batch.more,
-        };
-        size_t added;
-        i += add_batch_to_table(&t, rest, to + i, &added, scan, prepare);
-        if (i < batch.n) to[i] = false;
-    }
-    return count_true(to, batch.n);
-}
-
-ALWAYS_INLINE enum removal remove_from_body(uint8_t *body,
-                                            const struct shape *shape,
-                                            uint64_t hash, scan_bucket *scan) {
-    struct bucket_table t;
-    table_of(&t, body, shape);
-    return remove_from_table(&t, hash, scan);
-}
-
-ALWAYS_INLINE size_t remove_batch_from_body(uint8_t *body,
-                                            const struct shape *shape,
-                                            struct batch batch, bool *found,
-                                            scan_bucket *scan) {
-    struct bucket_table t;
-    size_t removed = 0;
-    table_of(&t, body, shape);
-    for (size_t i = 0; i < batch.n; i++) {
-        const enum removal became =
-            remove_from_table(&t, batch.hashes[i], scan);
-        if (found) found[i] = became != KEY_ABSENT;
-        removed += became == KEY_REMOVED;
-    }
-    return removed;
 }
 
 #endif

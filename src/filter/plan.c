@@ -521,7 +521,20 @@ static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
 static uint32_t growing_probes(const struct kind *kind, double fpr) {
     struct shape large = {0};
     if (!kind->is_segment) return 0;
-    return plan_shape(kind, 1 << 20, fpr, 0, &large) ? large.probes : 0;
+    if (!plan_shape(kind, 1 << 20, fpr, 0, &large)) return 0;
+    return large.probes > kind->growing_probes ? large.probes
+                                               : kind->growing_probes;
+}
+
+static calyx_status check_growing_probes(const calyx_options *want,
+                                         const struct kind *kind,
+                                         calyx_error *why) {
+    if (want->growth == 0 || !want->probes ||
+        want->probes >= kind->growing_probes)
+        return CALYX_OK;
+    return fail(why, CALYX_BAD_ARGUMENT,
+                "%s filters that grow have at least %u probes, not %u",
+                kind->name, kind->growing_probes, want->probes);
 }
 
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
@@ -561,6 +574,8 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     const double items = (double)first->capacity;
     shape->probes =
         want->probes ? want->probes : best_probes(kind, shape->blocks, items);
+    if (head->growth > 0 && shape->probes < kind->growing_probes)
+        shape->probes = kind->growing_probes;
     first->fpr = rounded(expected_rate(kind, shape, items));
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
@@ -607,6 +622,8 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     if (status == CALYX_OK && !want->bits)
         status = check_hash_rate(head, first->capacity, why);
     if (status == CALYX_OK) status = check_size(want, why);
+    if (status == CALYX_OK)
+        status = check_growing_probes(want, head->kind, why);
     if (status != CALYX_OK) return status;
     return head->kind->construction ? choose_layers(want, head, first, why)
                                     : choose_shape(want, head, first, why);

@@ -159,6 +159,7 @@ static uint64_t more_capacity(const struct filter_table *table,
 static calyx_status start_stage(calyx_filter *f) {
     struct filter_table *const table = f->table;
     if (table->segments == SEGMENTS_MOST || f->image) return CALYX_FULL;
+    if (has_runs(table->t.width)) return CALYX_FULL;
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
     const uint64_t blocks = segment_blocks(&table->t, table->segments);
@@ -184,11 +185,11 @@ static bool move_group(calyx_filter *f) {
     return true;
 }
 
-/* Move groups until this many have moved, or the stage ends. */
-static bool move_groups(calyx_filter *f, uint64_t end) {
-    const uint64_t *const stage = &f->table->t.stage;
-    const uint32_t number = stage_number(*stage);
-    while (stage_number(*stage) == number && (*stage & MOVED_MASK) < end)
+/* Move groups until this many are left, or the stage ends. */
+static bool move_groups(calyx_filter *f, uint64_t left) {
+    const struct bucket_table *const t = &f->table->t;
+    const uint32_t number = stage_number(t->stage);
+    while (stage_number(t->stage) == number && groups_left(t, t->stage) > left)
         if (!move_group(f)) return false;
     return true;
 }
@@ -207,15 +208,15 @@ static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
     struct filter_table *const table = f->table;
     const uint64_t *const stage = &table->t.stage;
     const uint64_t now = scale64(hash, groups_now(&table->t, *stage));
-    const bool has_moved = now < (*stage & MOVED_MASK);
-    if (has_moved && !move_groups(f, UINT64_MAX)) return CALYX_FULL;
+    const bool has_moved = now >= groups_left(&table->t, *stage);
+    if (has_moved && !move_groups(f, 0)) return CALYX_FULL;
     if (!is_moving(table)) {
         if (!may_grow_early(f)) return CALYX_FULL;
         const calyx_status status = start_stage(f);
         if (status != CALYX_OK) return status;
     }
     const uint64_t y = scale64(hash, groups_now(&table->t, *stage));
-    return move_groups(f, y + 1) ? CALYX_OK : CALYX_FULL;
+    return move_groups(f, y) ? CALYX_OK : CALYX_FULL;
 }
 
 static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
@@ -294,7 +295,7 @@ enum { DISTANCE = PREFETCH_DISTANCE / 2 };
  * drops it. */
 ALWAYS_INLINE void prefetch_bucket(const struct bucket_table *t,
                                    uint64_t hash) {
-    prefetch_l2(query_of(t, t->stage, hash, t->width).line);
+    prefetch_l2(line_of_hash(t, hash, scale_of(t, t->stage, hash)));
 }
 
 /* Keys that may be added to a table as it is, up to n. */
@@ -316,6 +317,7 @@ static size_t add_in_place(calyx_filter *f, const struct batch *batch,
         .hashes = batch->hashes,
         .n = n,
         .more = batch->n - n + batch->more,
+        .prefetched = batch->prefetched,
     };
     size_t added;
     const size_t done =
@@ -337,7 +339,11 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
     lock_table(f);
     while (i < n) {
         const struct batch rest = {
-            .hashes = batch->hashes + i, .n = n - i, .more = all - n};
+            .hashes = batch->hashes + i,
+            .n = n - i,
+            .more = all - n,
+            .prefetched = i == 0 ? batch->prefetched : 0,
+        };
         bool ignored;
         i += add_in_place(f, &rest, fresh ? fresh + i : NULL);
         if (i == n) break;

@@ -132,6 +132,7 @@ struct kind {
      * parts. */
     bool (*is_segment)(const struct shape *first, uint32_t number,
                        const struct shape *shape);
+    uint32_t growing_probes; /* the fewest of such a table that grows */
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,

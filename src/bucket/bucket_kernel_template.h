@@ -1,0 +1,117 @@
+/*
+ * Template: the kernel of a processor level, BUCKET_KERNEL. Included once a
+ * level, after it defined
+ *
+ *     TARGET      the attributes of its functions
+ *     STEPS       its struct bucket_steps (bucket_template.h)
+ */
+
+TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {
+    return has_in_table(t, hash, STEPS);
+}
+
+TARGET static size_t table_has_batch(const struct bucket_table *t,
+                                     struct batch batch, bool *found) {
+    return has_batch_in_table(t, batch, found, STEPS);
+}
+
+TARGET static enum insertion table_add(struct bucket_table *t, uint64_t hash,
+                                       bool *fresh) {
+    return add_to_table(t, hash, fresh, STEPS);
+}
+
+TARGET static size_t table_add_batch(struct bucket_table *t, struct batch batch,
+                                     bool *fresh, size_t *added) {
+    return add_batch_to_table(t, batch, fresh, added, STEPS);
+}
+
+TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {
+    return remove_from_table(t, hash, STEPS);
+}
+
+TARGET static uint32_t table_count(const struct bucket_table *t,
+                                   uint64_t hash) {
+    return count_in_table(t, hash, STEPS);
+}
+
+static const struct table_kernel bucket_table_kernel = {
+    .has = table_has,
+    .has_batch = table_has_batch,
+    .add = table_add,
+    .add_batch = table_add_batch,
+    .remove = table_remove,
+    .count = table_count,
+};
+
+/* ---- One segment alone --------------------------------------------------- */
+
+static bool bucket_has(const uint8_t *body, const struct shape *shape,
+                       uint64_t hash) {
+    struct bucket_table t;
+    table_of(&t, body, shape);
+    return table_has(&t, hash);
+}
+
+static bool bucket_add(uint8_t *body, const struct shape *shape,
+                       uint64_t hash) {
+    struct bucket_table t;
+    bool fresh = false;
+    table_of(&t, body, shape);
+    table_add(&t, hash, &fresh);
+    return fresh;
+}
+
+static size_t bucket_has_batch(const uint8_t *body, const struct shape *shape,
+                               struct batch batch, bool *found) {
+    struct bucket_table t;
+    table_of(&t, body, shape);
+    return table_has_batch(&t, batch, found);
+}
+
+/* A hash that finds no room is left out. */
+static size_t bucket_add_batch(uint8_t *body, const struct shape *shape,
+                               struct batch batch, bool *fresh) {
+    bool answers[BATCH_MAX];
+    bool *const to = fresh ? fresh : answers;
+    struct bucket_table t;
+    table_of(&t, body, shape);
+    for (size_t i = 0; i < batch.n; i++) {
+        const struct batch rest = {
+            .hashes = batch.hashes + i,
+            .n = batch.n - i,
+            .more = batch.more,
+        };
+        size_t added;
+        i += table_add_batch(&t, rest, to + i, &added);
+        if (i < batch.n) to[i] = false;
+    }
+    return count_true(to, batch.n);
+}
+
+static enum removal bucket_remove(uint8_t *body, const struct shape *shape,
+                                  uint64_t hash) {
+    struct bucket_table t;
+    table_of(&t, body, shape);
+    return table_remove(&t, hash);
+}
+
+static size_t bucket_remove_batch(uint8_t *body, const struct shape *shape,
+                                  struct batch batch, bool *found) {
+    struct bucket_table t;
+    size_t removed = 0;
+    table_of(&t, body, shape);
+    for (size_t i = 0; i < batch.n; i++) {
+        const enum removal became = table_remove(&t, batch.hashes[i]);
+        if (found) found[i] = became != KEY_ABSENT;
+        removed += became == KEY_REMOVED;
+    }
+    return removed;
+}
+
+#define BUCKET_KERNEL(cpu_level)                                      \
+    {                                                                 \
+        .level = cpu_level, .has = bucket_has, .add = bucket_add,     \
+        .has_batch = bucket_has_batch, .add_batch = bucket_add_batch, \
+        .remove = bucket_remove, .remove_batch = bucket_remove_batch, \
+        .table = &bucket_table_kernel,                                \
+    }
