@@ -223,6 +223,11 @@ EXPORT(int, forget)(calyx_filter *f, const void *key, size_t size) {
     return status == CALYX_OK ? found : (int)status;
 }
 
+/* Put a key on the allow list: lookups of it return no. */
+EXPORT(int, allow)(calyx_filter *f, const void *key, size_t size) {
+    return calyx_allow(f, key, size, NULL, &why);
+}
+
 EXPORT(double, count_of)(const calyx_filter *f, const void *key, size_t size) {
     return calyx_count(f, key, size);
 }
@@ -477,40 +482,6 @@ EXPORT(int, layout_has)
 EXPORT(int, layout_continues)
 (const calyx_layout *layout, int part, uint64_t hash, const void *lines) {
     return calyx_layout_continues(layout, (uint32_t)part, hash, lines);
-}
-
-/*
- * Sets `bits` to those of the body that a lookup of this hash tests, in its
- * order, and returns their number; at most CALYX_LINES_MOST. They are found by
- * asking: the answer is yes when all bits are set, and no when one of these is
- * not. 0 if the kind does not answer so, or does not say which lines it reads.
- */
-EXPORT(int, layout_probes)
-(const calyx_layout *layout, int part, uint64_t hash, double *bits) {
-    static uint8_t lines[CALYX_LINES_MOST * CALYX_LINE_BYTES];
-    uint64_t at[CALYX_LINES_MOST];
-    calyx_section body;
-    uint32_t index = 0;
-    while (calyx_layout_section(layout, index, &body) &&
-           (body.type != CALYX_SECTION_BODY || body.number != (uint32_t)part))
-        index++;
-    const size_t n = calyx_layout_lines(layout, (uint32_t)part, hash, at);
-    memset(lines, 0xff, sizeof lines);
-    if (!calyx_layout_has(layout, (uint32_t)part, hash, lines)) return 0;
-    int found = 0;
-    for (size_t bit = 0; bit < 8 * CALYX_LINE_BYTES * n; bit++) {
-        uint8_t *const byte = &lines[bit / 8];
-        const uint8_t mask = (uint8_t)(1 << bit % 8);
-        *byte ^= mask;
-        const bool needed =
-            !calyx_layout_has(layout, (uint32_t)part, hash, lines);
-        *byte ^= mask;
-        if (!needed || found == CALYX_LINES_MOST) continue;
-        const size_t line = bit / 8 / CALYX_LINE_BYTES;
-        bits[found++] =
-            (double)(8 * (at[line] - body.at) + bit % (8 * CALYX_LINE_BYTES));
-    }
-    return found;
 }
 
 /* How many bits are set? */

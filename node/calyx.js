@@ -185,6 +185,11 @@ export class Filter {
       this.wasm.forget(this.at, at, size)) === 1;
   }
 
+  // Lookups of the word return no from now on, until it is added.
+  allow(word) {
+    this.calyx.check(this.with(word, (at, size) => this.wasm.allow(this.at, at, size)));
+  }
+
   count(word) {
     return this.with(word, (at, size) => this.wasm.count_of(this.at, at, size));
   }
@@ -341,13 +346,22 @@ class Layout {
     });
   }
 
-  // The bits that a lookup in this part tests, in its order; none if the kind
-  // does not test single bits.
+  // What a lookup in this part tests, in its order: each time some bits, whose sum
+  // modulo 2 must be `sum`. None if the kind does not answer by such tests.
+  tests(part, hash) {
+    const from = this.wasm.lookup_tests(this.at, part, hash), all = [];
+    const numbers = new Float64Array(this.wasm.memory.buffer, from);
+    for (let i = 0; numbers[i] >= 0; i += 3) {
+      const test = all[numbers[i + 1]] ??= { bits: [], sum: numbers[i + 2] };
+      test.bits.push(numbers[i]);
+    }
+    return all;
+  }
+
+  // The bits that a lookup in this part tests, if it tests them one by one.
   probes(part, hash) {
-    return this.calyx.lend(new Uint8Array(512), (at) => {
-      const n = this.wasm.layout_probes(this.at, part, hash, at);
-      return [...new Float64Array(this.wasm.memory.buffer, at, n)];
-    });
+    const all = this.tests(part, hash);
+    return all.every(({ bits, sum }) => bits.length === 1 && sum === 1) ? all.flatMap(({ bits }) => bits) : [];
   }
 
   // "yes", "no", or "next": look into the next part.

@@ -1,7 +1,7 @@
-// The bits of a small filter as cells, with a hash above them and wires from it
-// to the bits of a word. Used by the first screen, See and Learn.
+// The cells of a small filter, with a hash above them and wires from it to the
+// bits of a word. Used by the first screen, See and Learn.
 import { make, quoted, svg } from "./dom.js";
-import { ADD, ASK, MANY, REMOVE, TIMES, stepsOf } from "./story.js";
+import { ASK, REMOVE, TIMES, adding, stepsOf } from "./story.js";
 
 export class Board {
   constructor(element) {
@@ -12,69 +12,73 @@ export class Board {
     element.classList.add("board");
     element.replaceChildren(this.hash, this.grid, this.wires);
     this.shape = "";
-    this.cells = [];
+    this.cells = []; // by number; not all are drawn
     this.blocks = [];
     new ResizeObserver(() => this.wire()).observe(element);
   }
 
   // Cells are made once for a shape, so that changes can be animated.
-  fit({ bits, block }) {
-    const shape = `${bits} ${block}`;
+  fit({ columns, blocks }, form = "bits") {
+    const shape = [form, columns, blocks.map((block) => block[0]), blocks[0].length].join();
     if (this.shape === shape) return;
     this.shape = shape;
     this.cells = [];
-    this.blocks = [];
-    const columns = Math.min(bits, block, bits <= 128 ? 16 : 32);
-    for (let from = 0; from < bits; from += block) {
-      const cells = [];
-      for (let bit = from; bit < Math.min(bits, from + block); bit++)
-        cells.push(make("span", { class: "bit", "data-bit": bit }));
-      this.cells.push(...cells);
-      this.blocks.push(make("div", { class: `block columns-${columns}` }, ...cells));
-    }
+    this.blocks = blocks.map((block) => {
+      const cells = block.map((at) => (this.cells[at] = make("span", { class: "bit", "data-bit": at })));
+      return make("div", { class: `block columns-${columns}` }, ...cells);
+    });
     this.grid.replaceChildren(...this.blocks);
-    this.grid.classList.toggle("counting", false);
+    this.grid.className = `cells ${form}`;
   }
 
-  // Draw a view of a story up to a step. `label` is read by screen readers.
+  // Draw a view of a story up to a step. `label` is read by screen readers; `lit`
+  // are cells to point out.
   draw(story, view, step, label, { lit = [] } = {}) {
-    this.fit(story.adds ? story : { bits: view.after.length, block: view.after.length });
+    this.fit(story.blocksOf(view), story.form);
     this.grid.classList.toggle("counting", story.counts);
-    const steps = stepsOf(view);
+    const steps = stepsOf(view), final = step >= steps.last;
     const probed = Math.max(0, Math.min(step - 1, steps.probes));
-    const final = step >= steps.last;
     const changes = view.now && view.now.deed !== ASK;
-    const probes = view.now ? view.bits.slice(0, probed) : [];
-    const removed = view.now?.deed === REMOVE;
-    this.cells.forEach((cell, bit) => {
-      const passed = changes && (final || probes.includes(bit));
-      const n = (passed ? view.after : view.before)[bit];
-      const fresh = passed && n > view.before[bit];
-      const gone = passed && removed && n < view.before[bit];
-      const zero = steps.zero >= 0 && probed > steps.zero && bit === view.bits[steps.zero];
-      const names = ["bit", n && "set", n === TIMES && "full", fresh && "new", gone && "gone",
-        probes.includes(bit) && "probe", zero && "zero", lit.includes(bit) && "lit"];
+    const probes = this.probesOf(story, view, step, probed);
+    const zero = steps.zero >= 0 && probed > steps.zero ? view.tests[steps.zero].bits : [];
+    this.cells.forEach((cell, at) => {
+      const passed = changes && (final || probes.includes(at) || (story.form === "sums" && step > 0));
+      const n = (passed ? view.after : view.before)[at];
+      const fresh = passed && n > view.before[at];
+      const gone = passed && view.now.deed === REMOVE && n < view.before[at];
+      const names = ["bit", n && "set", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
+        probes.includes(at) && "probe", zero.includes(at) && "zero", lit.includes(at) && "lit"];
       cell.className = names.filter(Boolean).join(" ");
-      const text = story.counts && n ? String(n) : "";
+      const text = !n ? "" : story.counts ? String(n) : story.form === "codes" ? hex(n, 2) : "";
       if (cell.textContent !== text) cell.textContent = text;
     });
     const here = view.now && step >= 1 && this.blocks.length > 1 ? story.blockOf(view.now.word) : -1;
     this.blocks.forEach((block, i) => block.classList.toggle("here", i === here));
     this.grid.setAttribute("aria-label", label);
     this.drawHash(story, view, step);
-    this.targets = view.now && step > 0 ? probes.map((bit) => ({ bit,
-      one: view.before[bit] > 0, adds: view.now.deed === ADD || view.now.deed === MANY })) : [];
+    this.targets = view.now && step > 0 && story.form === "bits" ? probes.map((bit) => ({ bit,
+      one: view.before[bit] > 0, adds: adding(view.now) })) : [];
     this.wire();
   }
 
-  // The word and its hash; of the hash, the digits that choose the first place.
+  // The cells that a step speaks of: all bits up to it, one equation, or the
+  // slots with the code of the word.
+  probesOf(story, view, step, probed) {
+    if (!view.now || step < 1) return [];
+    if (story.form === "bits") return view.bits.slice(0, probed);
+    if (story.form === "sums") return view.tests[Math.max(0, probed - 1)]?.bits ?? [];
+    return view.now.deed === REMOVE ? [] : story.cellsOf(view.now.word, view.cells);
+  }
+
+  // The word and its hash; of the hash, the digits that choose its place.
   drawHash(story, view, step) {
     if (!view.now) return this.hash.replaceChildren("\u00a0");
-    const hex = view.hash.toString(16).padStart(16, "0");
-    const chosen = step >= 1 ? leading(story, view) : 0;
-    this.hash.replaceChildren(
-      make("b", { class: "bubble" }, quoted(view.now.word)), " → ",
-      make("span", { class: "hash" }, "0x", make("mark", {}, hex.slice(0, chosen)), hex.slice(chosen)));
+    const digits = hex(view.hash, 16), chosen = step >= 1 ? leading(story, view) : 0;
+    const code = step >= 1 && codeIn(story, view);
+    this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)), " → ",
+      make("span", { class: "hash" }, "0x", make("mark", {}, digits.slice(0, chosen)), digits.slice(chosen),
+        ...(code ? [" = ", make("mark", {}, code.bucket), " ", code.half, " ",
+          make("mark", { class: "code" }, code.code), "…"] : [])));
   }
 
   wire() {
@@ -93,12 +97,25 @@ export class Board {
   }
 }
 
+export const hex = (n, digits) => n.toString(16).padStart(digits, "0");
+
 // How many hexadecimal digits of the hash choose the first bit, or the block,
 // if its high bits do: which is compared with what the library did. Else 0.
 export function leading(story, view) {
-  if (!story.tests) return 0;
+  if (story.form !== "bits") return 0;
   const places = story.open ? story.bits : story.bits / story.block;
   const chosen = Number(view.hash * BigInt(places) >> 64n);
   const is = story.open ? view.bits[0] : Math.floor(view.bits[0] / story.block);
   return places > 1 && chosen === is ? Math.max(1, Math.ceil(Math.log2(places) / 4)) : 0;
+}
+
+// The first bits of the hash that choose a bucket, the one that chooses a half of
+// it, and the code behind them: if that is what the library did. Else null.
+export function codeIn(story, view) {
+  if (story.form !== "codes") return null;
+  const { bucket, half, code } = story.codeOf(view.now.word);
+  const high = Math.log2(story.blocksOf(view).blocks.length), bits = view.hash.toString(2).padStart(64, "0");
+  const parts = { bucket: bits.slice(0, high), half: bits[high], code: bits.slice(high + 1, high + 9) };
+  const is = [parseInt(parts.bucket, 2), Number(parts.half), parseInt(parts.code, 2) || 1];
+  return is.join() === [bucket, half, code].join() ? parts : null;
 }

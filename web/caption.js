@@ -1,11 +1,11 @@
 // What is to be said about a step of a story, in words. Used by the first
 // screen, See and Learn.
 import { make, quoted } from "./dom.js";
-import { leading } from "./board.js";
-import { ADD, ASK, MANY, REMOVE, stepsOf, verdictOf } from "./story.js";
+import { codeIn, hex, leading } from "./board.js";
+import { ADD, ALLOW, ASK, MANY, REMOVE, adding, stepsOf, sumOf, verdictOf } from "./story.js";
 import { t } from "./text/text.js";
 
-const names = { [ADD]: "see.add", [MANY]: "see.many", [REMOVE]: "see.remove", [ASK]: "see.ask" };
+const names = { [ADD]: "see.add", [MANY]: "see.many", [REMOVE]: "see.remove", [ASK]: "see.ask", [ALLOW]: "see.allow" };
 
 // Writes into `out`; its data-verdict is the outcome, or empty before the end.
 export function caption(out, story, view, step) {
@@ -25,28 +25,47 @@ function captionOf(story, view, step) {
   }
   if (step === 0) return { text: t("see.hash"), verdict: "" };
   if (step === 1) return { text: place(story, view), verdict: "" };
-  return { text: probe(view, view.bits[step - 2]), verdict: "" };
+  return { text: probe(story, view, step - 2), verdict: "" };
 }
 
 function place(story, view) {
-  if (!story.tests) return t("see.other.place");
+  if (story.form === "sums") return sumsPlace(story, view);
+  if (story.form === "codes") {
+    const code = codeIn(story, view), { bucket, half, code: is } = story.codeOf(view.now.word);
+    return t(code ? "see.code.hash" : "see.code", { x: bucket, y: hex(is, 2), z: t(half ? "see.half.last" : "see.half.first"),
+      ...(code && { b: code.bucket, h: code.half, c: code.code }) });
+  }
   const digits = leading(story, view);
-  const hex = view.hash.toString(16).padStart(16, "0").slice(0, digits);
   if (story.open)
-    return digits ? t("see.place", { x: "0x" + hex, y: view.bits[0], m: story.bits })
+    return digits ? t("see.place", { x: "0x" + hex(view.hash, 16).slice(0, digits), y: view.bits[0], m: story.bits })
       : t("see.open");
   return t("see.block", { x: story.blockOf(view.now.word), y: story.block });
 }
 
-function probe(view, bit) {
-  const n = view.before[bit], then = view.after[bit];
+function sumsPlace(story, view) {
+  if (view.now.deed === REMOVE) return t("see.anew");
+  if (view.bumped) return t("see.bumped");
+  const n = view.tests[0].bits.length, { width } = story.groupsOf(view.part);
+  return t(adding(view.now) ? "see.sums.add" : "see.sums", { x: n, y: 3 * width, n: view.tests.length });
+}
+
+function probe(story, view, number) {
+  const test = view.tests[number];
+  if (story.form === "sums") {
+    const sum = sumOf(test, view.cells), ones = test.bits.filter((bit) => view.cells[bit]).length;
+    return t(sum === test.sum ? "see.sum.right" : "see.sum.wrong", { x: number + 1, y: ones, z: sum, n: test.sum });
+  }
+  const [bit] = test.bits, n = view.before[bit], then = view.after[bit];
   if (view.now.deed === ASK || n === then) return t(n ? "see.one" : "see.zero", { x: bit });
   return t("see.change", { x: bit, y: n, z: then });
 }
 
+// Outcomes that depend on how the kind answers.
+const own = ["no", "maybe", "false", "lost", "added", "again", "notthere", "listed"];
+
 function outcome(story, view, steps, verdict) {
   const lost = [...view.lost].filter((word) => !view.lostBefore.has(word)).map(quoted);
-  const own = !story.tests && ["no", "maybe", "false", "lost", "added", "again", "notthere"].includes(verdict);
-  return t((own ? "see.other." : "see.is.") + verdict, { x: view.bits[steps.zero] ?? "", k: view.bits.length,
-    y: lost.join(t("comma")) });
+  const from = story.form !== "bits" && own.includes(verdict) ? `see.${story.form}.` : "see.is.";
+  return t(from + verdict, { x: story.form === "bits" ? view.bits[steps.zero] ?? "" : steps.zero + 1, k: view.bits.length,
+    n: view.tests.length, y: lost.join(t("comma")) });
 }

@@ -102,6 +102,39 @@ test("a given number of hash functions is planned, built, and released again", a
   await close(page);
 });
 
+test("of keys, rate, memory and hash functions any is computed: hash functions, the fewest that will do", async () => {
+  const page = await open("?n=10M&p=1%25&m=16MB");
+  const solved = () => page.locator("#plan-form .solved").evaluateAll((all) => all.map((e) => e.id));
+  const rate = (kind, k) => calyxJson("plan", "-n", "10M", "--memory", "16M", "--probes", String(k))
+    .kinds.find((each) => each.kind === kind).rate;
+  assert.deepEqual(await solved(), ["probes"]);
+  for (const kind of ["line", "flat"]) {
+    await page.check(`#kinds input[value=${kind}]`);
+    const k = Number(await page.inputValue("#probes"));
+    assert.equal(await page.textContent("#answer-value"), `k = ${k}`);
+    assert.ok(rate(kind, k) <= 0.01 && rate(kind, k - 1) > 0.01, `${kind} ${k}`);
+    assert.match(await page.textContent("#run-build"), new RegExp(`^calyx build -n 10000000 --memory 16000000 --probes ${k} `));
+    const [, most] = (await page.textContent("#answer-text")).match(/Up to k = (\d+) will do/);
+    assert.ok(rate(kind, most) <= 0.01);
+  }
+  assert.match(await page.textContent("[data-kind=counting]"), /No number of hash functions gives 1\s%: the best, k = 2, gives/);
+  await page.fill("#rate", "0.5%"); // all three stay given
+  assert.deepEqual(await solved(), ["probes"]);
+  await page.fill("#probes", "5"); // and now the oldest is computed
+  assert.deepEqual(await solved(), ["memory"]);
+  await page.fill("#memory", "1MB");
+  assert.deepEqual(await solved(), ["keys"]);
+  for (const id of ["rate", "memory", "probes", "keys"]) { // what was computed is then given
+    await page.click(`[data-solve=${id}]`);
+    assert.equal(await page.textContent("#plan-error"), "");
+    assert.ok((await solved()).includes(id));
+    assert.equal(await page.getAttribute(`[data-solve=${id}]`, "aria-pressed"), "true");
+  }
+  await visit(page, "?n=10M&p=0.1%25&m=1MB");
+  assert.match(await page.textContent("#plan-error"), /^No number of hash functions gives 0.1\s%/);
+  await close(page);
+});
+
 test("the formulas give Bloom's numbers", async () => {
   const page = await open("?n=1000000&p=0.01");
   const result = (name) => page.textContent(`[data-formula=${name}] b`);

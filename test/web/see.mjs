@@ -14,15 +14,16 @@ const probes = (page) => page.locator("#probe-table tbody tr").evaluateAll((rows
   rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 const lit = (page) => page.locator("#bits .set").count();
 
-// Kinds whose lookups test single bits.
-async function bitKinds(page) {
+// Kinds whose lookups test bits, sums of bits, or codes.
+async function kindsOf(page, form) {
   const found = [];
   for (const each of await kinds(page)) {
     await page.selectOption("#see-kind", each.kind);
-    if (await page.isVisible("#probe-table")) found.push(each);
+    if (await page.getAttribute("#bits", "data-form") === form) found.push(each);
   }
   return found;
 }
+const bitKinds = (page) => kindsOf(page, "bits");
 
 test("every kind: what was added is found, and what was removed is gone", async () => {
   const page = await open("?part=see&do=%3F");
@@ -158,6 +159,118 @@ test("removing a false positive from a counting filter is reported as a loss of 
     await word(page, each, "#see-ask");
     assert.equal(await verdict(page), "lost");
   }
+  await close(page);
+});
+
+test("a filter of equations: all of a word that was added hold, and one of an absent word does not", async () => {
+  const page = await open("?part=see");
+  const equations = () => page.locator("#probe-table tbody tr").evaluateAll((rows) => rows.map((row) => ({
+    bits: row.cells[1].textContent.split("+").map(Number), sum: Number(row.cells[2].textContent),
+    wanted: Number.parseInt(row.cells[3].textContent), right: row.cells[3].dataset.right === "true" })));
+  const all = await kindsOf(page, "sums");
+  assert.ok(all.length > 0);
+  for (const { kind } of all) {
+    await page.selectOption("#see-kind", kind);
+    assert.ok(await page.locator("#words .word").count() >= 20, kind);
+    const answers = new Set();
+    for (const each of [...await page.locator("#words .word").allTextContents(), "a", "b", "c", "d", "e", "f"]) {
+      await word(page, each, "#see-ask");
+      const found = await equations();
+      assert.ok(found.length > 1);
+      for (const { bits, sum, wanted, right } of found) {
+        assert.equal(bits.reduce((a, b) => (a + b) % 2), sum);
+        assert.equal(sum === wanted, right);
+      }
+      const yes = ["maybe", "false"].includes(await verdict(page));
+      assert.equal(found.every(({ right }) => right), yes, each);
+      answers.add(await verdict(page));
+    }
+    assert.ok(answers.has("maybe") && answers.has("no") && !answers.has("lost"), [...answers].join());
+    await word(page, "nowhere", "#see-ask");
+    await page.click("#see-back");
+    assert.match(await page.textContent("#see-say"), /^Look up “nowhere”: equation \d+: \d+ of its bits are 1/);
+    const [{ bits }] = await equations();
+    assert.equal(await page.locator("#bits .probe").count(), bits.length);
+  }
+  await close(page);
+});
+
+test("a filter of many layers of equations finds every word", async () => {
+  const page = await open("?part=see&see=ribbon&do=%3F");
+  for (let i = 0; i < 13; i++) await page.click("#see-fill");
+  assert.equal(await page.locator("#words .word").count(), 260);
+  assert.equal(await page.locator("#words .lost").count(), 0);
+  for (const n of [0, 130, 259]) {
+    await word(page, await page.locator("#words .word").nth(n).textContent(), "#see-ask");
+    assert.equal(await verdict(page), "maybe");
+    assert.equal(await page.locator("#probe-table [data-right=false]").count(), 0);
+  }
+  await close(page);
+});
+
+test("a filter of codes: a word leaves its code in its bucket, and takes it away", async () => {
+  const page = await open("?part=see&do=%3F");
+  const codes = () => page.locator("#bits .set").evaluateAll((all) => all.map((e) => [Number(e.dataset.bit), e.textContent]));
+  for (const { kind } of await kindsOf(page, "codes")) {
+    await page.selectOption("#see-kind", kind);
+    await page.click("#see-clear");
+    await word(page, "rose", "#see-add"); // 0xd6ea...: bucket 11, half 0, then 10110111
+    assert.deepEqual((await codes())[0], [3 * 64, "b7"]);
+    await page.click("#see-first");
+    await page.click("#see-next");
+    assert.match(await page.textContent("#see-say"), /11, choose bucket 3; .* first half .* 10110111, which are b7/);
+    assert.equal(await page.locator("#bits .block.here").count(), 1);
+    await word(page, "iris", "#see-add");
+    await word(page, "rose", "#see-ask");
+    assert.equal(await page.locator("#bits .probe").textContent(), "b7");
+    for (const each of ["rose", "iris"]) await word(page, each, "#see-remove");
+    assert.deepEqual(await codes(), []);
+  }
+  await close(page);
+});
+
+test("every kind: a false positive that is put on the allow list is answered with no, until it is added", async () => {
+  const page = await open("?part=see");
+  for (const { kind } of await kinds(page)) {
+    await page.selectOption("#see-kind", kind);
+    for (const id of ["#see-size", "#see-probes"])
+      if (await page.isVisible(id)) await page.selectOption(id, { index: 0 });
+    await page.click("#see-clear");
+    for (let i = 0; i < 3; i++) await page.click("#see-fill");
+    await page.click("#see-find");
+    await page.waitForFunction(() => document.getElementById("see-say").dataset.verdict === "false");
+    const found = await page.textContent("#bits .bubble");
+    await word(page, found, "#see-allow");
+    assert.equal(await verdict(page), "allowed", kind);
+    await word(page, found, "#see-ask");
+    assert.equal(await verdict(page), "listed", kind);
+    assert.equal(await page.locator("#probe-table [data-right=false]").count(), 0);
+    assert.equal(await page.textContent("#allowed"), found);
+    await word(page, "neverseen", "#see-ask");
+    if (await verdict(page) === "no") {
+      await word(page, "neverseen", "#see-allow");
+      assert.equal(await verdict(page), "needless", kind);
+      await word(page, "neverseen", "#see-ask");
+      assert.equal(await verdict(page), "no", kind); // not by the list
+    }
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click("#see-save")]);
+    await file.saveAs(folder + "/allowed.calyx");
+    assert.equal(calyxJson("info", "allowed.calyx")[0].allowed, await page.locator("#allowed .word").count(), kind);
+    await word(page, found, "#see-add"); // and the list lets go of it
+    await word(page, found, "#see-ask");
+    assert.equal(await verdict(page), "maybe", kind);
+    assert.ok(!(await page.textContent("#allowed")).includes(found));
+    await word(page, found, "#see-allow");
+    assert.equal(await verdict(page), "kept", kind);
+  }
+  await close(page);
+});
+
+test("at first sight the last word is played, unless less motion is wanted", async () => {
+  const page = await open("?part=see&see=flat", { reducedMotion: "no-preference" });
+  assert.equal(await page.getAttribute("#see-play", "aria-label"), "Pause");
+  await page.waitForSelector('#see-say[data-verdict="no"]');
+  await page.waitForSelector('#see-play[aria-label="Play"]');
   await close(page);
 });
 

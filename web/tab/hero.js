@@ -15,7 +15,7 @@ let spoken = ""; // the flowers of which the words are
 
 export function start() {
   board ??= new Board($("hero-board"));
-  board.fit({ bits: BITS, block: BITS });
+  board.fit({ columns: 16, blocks: [[...Array(BITS).keys()]] });
   $("hero-play").onclick = () => (timer ? pause() : play());
   pause();
 }

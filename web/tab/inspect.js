@@ -145,9 +145,10 @@ const counts = (values) => Object.fromEntries(Object.entries(values).map(([key, 
 function sayVerdict() {
   const good = !result.damage.length, { remote } = result;
   const verdict = !good ? "damaged" : remote ? "remote" : result.sealed ? "good" : "open";
-  const unreached = result.damage[0]?.what.startsWith("remote.");
+  const [first] = result.damage, unreached = first?.what.startsWith("remote.");
+  const foreign = first?.values.x?.startsWith?.("not a calyx filter"); // the library says so
   $("inspect-say").dataset.verdict = verdict;
-  say($("inspect-say"), t("inspect." + (good || result.kind ? verdict : unreached ? "unreached" : "foreign"),
+  say($("inspect-say"), t("inspect." + (good || result.kind ? verdict : unreached ? "unreached" : foreign ? "foreign" : "damaged"),
     { x: quoted(name), ...(remote && { y: sizeText(remote.bytes), z: countText(remote.requests) }) }));
 }
 

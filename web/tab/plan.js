@@ -1,6 +1,6 @@
 // Plan: of keys, rate and memory, two decide the third, for every kind; the
-// number of hash functions is the best one, or is given. The numbers are those
-// of `calyx plan --json`.
+// number of hash functions is the best one, or is given. All three decide the
+// fewest hash functions. The numbers are those of `calyx plan --json`.
 import { $, data, make, quoted, say, svg } from "../dom.js";
 import { countFrom, countText, general, isBinary, rateFrom, rateText, shortText, sizeFrom,
   sizeText, timeFrom, timeText } from "../number.js";
@@ -16,6 +16,7 @@ let kind = ""; // chosen, or the first that is possible
 let order = ["memory", "rate", "keys"]; // edited longest ago first
 let solved = "memory"; // the field that is computed
 let fixed = false; // is the number of hash functions given?
+let last = null; // what was shown
 const facts = new Map(); // of kinds, which never change
 
 const goal = { keys: countFrom, rate: rateFrom, memory: sizeFrom };
@@ -41,15 +42,20 @@ export function start() {
   }
   const missing = () => order.filter((id) => !$(id).value);
   if (missing().length > 1 && !$("rate").value) $("rate").value = "1%"; // as the command does
-  solved = missing()[0] ?? "memory";
+  solved = missing()[0] ?? "probes";
   for (const id of Object.keys(usual)) $(id).value = get(names[id], usual[id]);
   $("probes").value = get("k");
   fixed = !!get("k");
+  if (fixed && solved === "probes") solved = "memory";
   kind = get("kind");
   for (const id of Object.keys(names)) {
     $(id).oninput = () => edited(id);
     $(id).onfocus = () => $(id).classList.contains("solved") && $(id).select();
   }
+  $("plan-form").onclick = (event) => {
+    const button = event.target.closest("[data-solve]");
+    if (button) solve(button.dataset.solve);
+  };
   for (const id of ["plan-form", "store-form"])
     $(id).onsubmit = (event) => event.preventDefault();
   $("growth").ontoggle = $("elsewhere").ontoggle = () => update();
@@ -69,10 +75,26 @@ function apply(preset) {
   update();
 }
 
+// From now on this field is computed, from what the others have; the one that was
+// computed so far is given, not as it was rounded.
+function solve(id) {
+  if (id !== solved && solved !== "probes" && last) $(solved).value = {
+    keys: String(last.keys), memory: `${last.bytes} ${t("bytes")}`,
+    rate: `${general(100 * last.rate * (1 + 1e-6), 6)}%`,
+  }[solved];
+  solved = id;
+  fixed &&= id !== "probes";
+  store();
+  update();
+}
+
 // What is typed is given. If it was computed, what was edited longest ago is
 // computed from now on.
 function edited(id) {
-  if (id === "probes") fixed = $(id).value.trim() !== "";
+  if (id === "probes") {
+    fixed = $(id).value.trim() !== "";
+    if (solved === id) solved = order[0];
+  }
   if (id in goal) {
     order = [...order.filter((other) => other !== id), id];
     if (id === solved) solved = order[0];
@@ -142,14 +164,33 @@ function planKind(name, want) {
   }
 }
 
+// The fewest hash functions with which a kind keeps the rate, of those that it can
+// have; `range` is the fewest, the most, and the best of them; `free` if there is
+// a choice.
+function fewest(name, want) {
+  const { keys, memory, rate } = want;
+  const best = planKind(name, { keys, memory });
+  if (best.whyNot) return best;
+  if (best.rate > rate)
+    return { kind: name, whyNot: t("probes.none", { p: rateText(rate), k: best.probes, x: rateText(best.rate) }) };
+  const fine = [];
+  for (let probes = 1; probes <= MOST_PROBES; probes++) {
+    const p = planKind(name, { keys, memory, probes });
+    if (!p.whyNot && p.probes === probes && p.rate <= rate) fine.push(p);
+    else if (fine.length && !p.whyNot) break; // the rate only rises from here
+  }
+  return { ...(fine[0] ?? best), free: fine.length > 1, range: [fine[0] ?? best, fine.at(-1) ?? best, best] };
+}
+
 export function update() {
   drawPresets();
   if (!calyx || $("plan").hidden) return; // it will be shown
   const want = read(), load = readStore();
-  const plans = want.bad ? [] : calyx.kinds.map((name) => planKind(name, want));
+  const planned = solved === "probes" ? fewest : planKind;
+  const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, want));
   const possible = plans.filter((p) => !p.whyNot);
   const chosen = possible.find((p) => p.kind === kind) ?? possible[0];
-  const bad = want.bad || (chosen ? "" : t("not.so", { x: plans[0].whyNot }));
+  const bad = want.bad || (chosen ? "" : notSo(plans[0].whyNot));
   say($("plan-error"), bad);
   say($("store-error"), load.bad);
   for (const id of ["answer", "plan-result"]) { // what is there is of other numbers
@@ -157,6 +198,7 @@ export function update() {
     $(id).classList.toggle("stale", !!bad);
   }
   showSolved(chosen);
+  last = chosen;
   if (bad) return;
   showAnswer(want, chosen, load.keyBytes || 8);
   showKinds(plans, chosen, exact(want, load.keyBytes || 8), load.keyBytes || 8);
@@ -169,26 +211,37 @@ export function update() {
 // Sizes in MiB for people who typed MiB.
 const sizeIn = (bytes) => sizeText(bytes, solved !== "memory" && isBinary($("memory").value));
 const texts = { keys: (p) => countText(p.keys), rate: (p) => rateText(p.rate),
-  memory: (p) => sizeIn(p.bytes) };
+  memory: (p) => sizeIn(p.bytes), probes: (p) => String(p.probes) };
 
 function showSolved(chosen) {
-  for (const id of Object.keys(goal)) {
-    $(id).classList.toggle("solved", id === solved);
-    if (id === solved) $(id).value = chosen ? texts[id](chosen) : "";
+  for (const id of Object.keys(texts)) {
+    const is = id === solved || (id === "probes" && !fixed);
+    $(id).classList.toggle("solved", is);
+    if (is) $(id).value = chosen ? texts[id](chosen) : "";
+    const button = document.querySelector(`[data-solve=${id}]`);
+    button.setAttribute("aria-pressed", id === solved);
+    button.setAttribute("aria-label", t("solve", { x: t(id) }));
+    button.title = t("solve", { x: t(id) });
   }
-  $("probes").classList.toggle("solved", !fixed);
-  if (!fixed) $("probes").value = chosen ? String(chosen.probes) : "";
 }
+
+// Why a kind cannot: the library says it in English, the page in its language.
+const notSo = (why) => (solved === "probes" && why.includes("k = ") ? why : t("not.so", { x: why }));
 
 function showAnswer(want, p, keyBytes) {
   say($("answer-name"), t("answer." + solved, { n: countText(p.keys), p: rateText(want.rate || p.rate),
     m: sizeIn(p.bytes) }));
-  say($("answer-value"), texts[solved](p));
+  say($("answer-value"), (solved === "probes" ? "k = " : "") + texts[solved](p));
   const [table] = exact(want, keyBytes);
   const lines = linesOf(p);
   say($("answer-text"), t(calyx.can(p.kind, "add") ? "answer.text" : "answer.static", { b: (8 * p.bytes / p.keys).toFixed(2), k: p.probes,
     l: lines ? t(lines === 1 ? "lines.one" : "lines.many", { x: lines }) : "", kind: p.kind }) +
-    (want.keys ? " " + t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
+    (p.range ? rangeText(p) : want.keys ? " " + t("answer.table", { x: general(table.bytes / p.bytes, 2) }) : ""));
+}
+
+function rangeText({ rate, free, range: [least, most, best] }) {
+  return " " + t(free ? "answer.range" : "answer.only", { x: least.probes, y: most.probes,
+    z: best.probes, p: rateText(best.rate), r: rateText(rate) });
 }
 
 function drawPresets() {
@@ -240,19 +293,26 @@ function built(name, bits) {
   }
 }
 
-// A picture of 1024 bits: where those of three words lie.
+// A picture of 1024 bits: where those of three words lie. Of sums of bits, those of
+// one sum; else the bits that change when the word is added.
 function thumbnail(p) {
   const BITS = 1024, COLUMNS = 64, words = ["rose", "iris", "lily"];
   const key = `picture ${p.kind} ${p.probes}`;
   if (!facts.has(key)) {
     const dots = [];
     sampled(p.kind, BITS, p.probes, (filter, layout) => {
+      const read = () => filter.getBits(0, BITS / 8);
       words.forEach((word, i) => {
-        for (const bit of layout.probes(0, filter.hash(word))) dots.push([bit, i]);
+        const all = layout.tests(0, filter.hash(word)), sum = all.find(({ bits }) => bits.length > 1);
+        for (const bit of sum?.bits ?? all.flatMap(({ bits }) => bits)) dots.push([bit, i]);
+        if (all.length) return;
+        const before = read();
+        filter.add(word);
+        read().forEach((byte, at) => {
+          for (let bit = 0; bit < 8; bit++)
+            if ((byte ^ before[at]) >> bit & 1) dots.push([8 * at + bit, i]);
+        });
       });
-      if (dots.length) return;
-      if (calyx.can(p.kind, "add")) for (const word of words) filter.add(word);
-      filter.counters().forEach((n, bit) => n && bit < BITS && dots.push([bit, 0]));
     });
     facts.set(key, dots);
   }
@@ -301,7 +361,7 @@ function showKinds(plans, chosen, others, keyBytes) {
     const card = make("label", { class: "kind" + (p === chosen ? " chosen" : "") + (p.whyNot ? " off" : ""),
       "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind)));
     if (p.whyNot) {
-      card.append(make("span", { class: "why" }, t("not.so", { x: p.whyNot })));
+      card.append(make("span", { class: "why" }, notSo(p.whyNot)));
       return card;
     }
     const bits = 8 * p.bytes / p.keys, can = calyx.abilities(p.kind), lines = linesOf(p);
@@ -356,8 +416,10 @@ function showFormulas(want, chosen) {
   const m = want.memory ? 8 * want.memory
     : fixed ? -want.probes * n / Math.log(1 - want.rate ** (1 / want.probes))
     : n * -Math.log(want.rate) / LN2 ** 2;
-  const k = fixed ? want.probes : Math.max(1, Math.round(m / n * LN2));
-  const p = (1 - Math.exp(-k * n / m)) ** k;
+  const rateOf = (k) => (1 - Math.exp(-k * n / m)) ** k, best = Math.max(1, Math.round(m / n * LN2));
+  let k = fixed ? want.probes : best;
+  if (solved === "probes") for (k = 1; k < best && rateOf(k) > want.rate; ) k++;
+  const p = rateOf(k);
   const [N, M, P] = [countText(Math.round(n)), countText(Math.round(m)), general(want.rate || p, 4)];
   const rows = {
     memory: fixed ? null : ["m", frac("− n · ln p", two()), frac(`− ${N} · ln ${P}`, "0.4805"), `${M} ${t("bits")}`],
@@ -367,7 +429,7 @@ function showFormulas(want, chosen) {
     probes: ["k", make("span", {}, frac("m", "n"), " · ln 2"),
       make("span", {}, shortText(m / n, 4), " · 0.6931"), `${shortText(m / n * LN2, 3)} ≈ ${Math.max(1, Math.round(m / n * LN2))}`],
   };
-  const shown = [solved, "probes", ...(solved === "rate" ? [] : ["rate"])].filter((id) => rows[id]);
+  const shown = [...new Set([solved, "probes", "rate"])].filter((id) => rows[id]);
   $("formulas").replaceChildren(...shown.map((id) => {
     const [name, general, filled, result] = rows[id];
     return make("p", { class: "formula", "data-formula": name }, make("i", {}, name), " = ", general,
@@ -375,13 +437,14 @@ function showFormulas(want, chosen) {
   }));
   const more = solved === "keys" ? chosen.keys / n : solved === "memory" ? 8 * chosen.bytes / m : chosen.rate / p;
   say($("formulas-note"), t("formulas.note", { x: chosen.kind,
-    y: `${more >= 1 ? "+" : "−"}${general(Math.abs(more - 1) * 100, 2)} %`, z: t("formulas." + solved) }));
+    y: `${more >= 1 ? "+" : "−"}${general(Math.abs(more - 1) * 100, 2)} %`,
+    z: t("formulas." + (solved === "probes" ? "rate" : solved)) }));
 }
 
 // ---- Code ----
 
 function showCode(want, p) {
-  const code = commands(calyx, want, p);
+  const code = commands(calyx, solved === "probes" ? { ...want, rate: 0, probes: p.free ? p.probes : 0 } : want, p);
   say($("run-build"), code.build);
   say($("run-reserve"), code.reserve);
   $("run-server").hidden = !code.reserve;

@@ -50,8 +50,14 @@ export class Charts {
     }, SOON);
   }
 
-  // Cuckoo, fuse and ribbon are drawn beside what the library has, unless it
-  // has a static kind itself.
+  // What others take, beside what the library has; a kind of its own stands for
+  // itself.
+  others() {
+    const own = this.calyx.kinds;
+    return Object.entries(others).filter(([name]) => !own.includes(name)).map(([name, bitsFor], i) =>
+      ({ bitsFor, line: { label: t("other." + name), color: 6, dash: dashes[1 + i] } }));
+  }
+
   bits(chosen, plans) {
     const keys = Math.max(1000, Math.min(chosen.keys, 1e9));
     const xs = span(1, MOST_BITS, 24);
@@ -65,10 +71,7 @@ export class Charts {
       const exponent = 1 + (bits - bitsFor(0.5)) / unit;
       return exponent > 0.5 ? 2 ** -exponent : null;
     });
-    const known = this.calyx.kinds.some((name) => this.calyx.can(name, "static"));
-    for (const [name, bitsFor] of Object.entries(others))
-      if (!known || name === "cuckoo")
-        lines.push({ label: t("other." + name), values: inverse(bitsFor), color: 6, dash: dashes[1 + lines.length % 5] });
+    for (const { bitsFor, line } of this.others()) lines.push({ ...line, values: inverse(bitsFor) });
     lines.push({ label: t("bound"), values: xs.map((bits) => 2 ** -bits), color: 7, dash: "3 6" });
     draw($("chart-bits"), {
       xs, lines,
@@ -125,8 +128,10 @@ export class Charts {
     const lines = plans.map((p) => this.line(p.kind, xs.map((rate) => bytes(p.kind, rate))));
     const most = Math.max(...lines.filter((line) => !this.calyx.can(line.label, "remove"))
       .flatMap((line) => line.values).filter(Boolean));
+    const beside = this.others().map(({ bitsFor, line }) =>
+      ({ ...line, values: xs.map((rate) => bitsFor(rate) * chosen.keys / 8) }));
     draw($("chart-size"), {
-      xs, lines,
+      xs, lines: [...lines, ...beside],
       x: { label: t("axis.rate"), text: "rate", log: true, range: [1e-7, 0.1] },
       y: { label: t("axis.memory"), text: (v) => sizeText(v), range: [0, 1.1 * most] },
       marks: [{ x: chosen.rate, label: rateText(chosen.rate) }],

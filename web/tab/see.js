@@ -1,17 +1,18 @@
 // See: a small filter, drawn bit by bit, that plays what is done to it.
-import { Board } from "../board.js";
+import { Board, hex } from "../board.js";
 import { caption } from "../caption.js";
 import { $, download, make, quoted, say, still } from "../dom.js";
 import { general, rateText } from "../number.js";
 import { LONGEST as LONGEST_LINK, get, set } from "../state.js";
-import { ADD, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf, stepsOf,
-  syllables, write } from "../story.js";
+import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf, stepsOf,
+  sumOf, syllables, write } from "../story.js";
 import { t } from "../text/text.js";
 
-const SIZES = [64, 128, 256, 512, 1024], PROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
+const SIZES = [64, 128, 256, 512, 1024, 2048], LARGEST = 1024, PROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 const USUAL = { bits: 256, probes: 4 };
 const PACE = 600; // ms a step
 const FILL = 20; // words that are added at once
+const EQUATIONS = 24; // words at first, in a filter of equations
 
 let calyx = null, story = null, board = null;
 let kind = "", bits = 0, probes = 0;
@@ -20,6 +21,7 @@ let shown = 0; // which of them is shown, and up to which of its steps
 let step = 0;
 let busy = false, timer = 0;
 let looked = ""; // a word whose bits are shown, because it was clicked
+let fresh = true; // nobody has seen it yet
 
 export function start() {
   board ??= new Board($("bits"));
@@ -33,6 +35,7 @@ export function start() {
   $("see-ask").onclick = () => act(ASK);
   $("see-remove").onclick = () => act(REMOVE);
   $("see-many").onclick = () => act(MANY);
+  $("see-allow").onclick = () => act(ALLOW);
   $("see-find").onclick = find;
   $("see-fill").onclick = fill;
   $("see-clear").onclick = () => {
@@ -57,8 +60,8 @@ export function start() {
     halt();
   };
   $("see-play").onclick = () => (timer ? halt() : play());
-  $("bits").onclick = $("bits").onpointerover = readBit;
-  $("words").onclick = (event) => {
+  $("bits").onclick = $("bits").onpointerover = readCell;
+  $("words").onclick = $("allowed").onclick = (event) => {
     const chip = event.target.closest("[data-word]");
     if (!chip) return;
     looked = looked === chip.dataset.word ? "" : chip.dataset.word;
@@ -87,29 +90,36 @@ function restore() {
 function shape(wantedBits, wantedProbes) {
   const near = (all, wanted) => all.reduce((a, b) =>
     (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a), all[0]);
-  const sizes = sizesOf(calyx, kind, SIZES);
-  const least = Math.min(2 * calyx.leastBits(kind), SIZES.at(-1));
+  let sizes = sizesOf(calyx, kind, SIZES);
+  if (sizes.length > 1) sizes = sizes.filter((each) => each <= LARGEST); // unless there is no other
+  const least = Math.min(2 * calyx.leastBits(kind), LARGEST);
   bits = !sizes.length || sizes.includes(wantedBits) ? wantedBits
     : near(sizes, calyx.can(kind, "count") ? calyx.leastBits(kind) : Math.max(USUAL.bits, least));
   const all = sizes.length ? probesOf(calyx, kind, bits, PROBES) : [];
   probes = all.includes(wantedProbes) ? wantedProbes : near(all, USUAL.probes) ?? 0;
-  $("see-size").closest("label").hidden = $("see-probes").closest("label").hidden = !all.length;
+  story?.free();
+  story = new Story(calyx, { kind, bits, probes });
+  if (story.form === "codes" && probes !== all[0]) { // whose codes are bytes
+    probes = all[0];
+    story.free();
+    story = new Story(calyx, { kind, bits, probes });
+  }
+  $("see-size").closest("label").hidden = !sizes.length;
+  $("see-probes").closest("label").hidden = !all.length || story.form === "codes";
   const options = (list) => list.map((n) => make("option", {}, String(n)));
   $("see-size").replaceChildren(...options(sizes));
   $("see-probes").replaceChildren(...options(all));
   $("see-kind").value = kind;
   $("see-size").value = bits;
   $("see-probes").value = probes;
-  story?.free();
-  story = new Story(calyx, { kind, bits, probes });
 }
 
-// Five flowers. Where bits are counted, two of them share one.
+// Five flowers. Where bits are counted, two of them share one; equations need
+// more, or most bits are 0.
 function usual() {
-  const flowers = t("flowers").split(" ");
-  let words = flowers.slice(0, 5);
-  if (story.counts) words = sharing(flowers);
-  return [...words.map((word) => ({ deed: ADD, word })), { deed: ASK, word: flowers[5] }];
+  const flowers = t("flowers").split(" "), last = story.form === "sums" ? EQUATIONS : 5;
+  const words = story.counts ? sharing(flowers) : flowers.slice(0, last);
+  return [...words.map((word) => ({ deed: ADD, word })), { deed: ASK, word: flowers[last] }];
 }
 
 function sharing(words) {
@@ -153,7 +163,7 @@ function act(deed, text = $("word").value) {
   if (bad || !calyx) return;
   deeds.push({ deed, word: text });
   finish();
-  if (deed === ADD) $("word").value = "";
+  if (deed === ADD || deed === ALLOW) $("word").value = "";
   $("word").focus({ preventScroll: true });
   if (still()) return;
   step = 0;
@@ -243,24 +253,35 @@ function fill() {
 
 export function update() {
   if (!story || $("see").hidden) return; // it will be shown
+  if (fresh) {
+    fresh = false;
+    if (!still() && deeds.length) {
+      step = 0; // play the last deed, once
+      return play();
+    }
+  }
+  $("bits").dataset.form = story.form;
   $("see-many").hidden = !story.counts;
-  $("see-probes-box").hidden = !story.tests;
   say($("see-remove"), t(story.removes ? "see.remove" : "see.force"));
-  say($("see-about"), t(!story.adds ? "see.about.static" : !story.tests ? "see.about.other"
-    : story.counts ? "see.about.count" : story.open ? "see.about.open"
-    : "see.about.block", { x: story.bits / story.block, y: story.block, k: story.probes }));
+  say($("see-about"), t("see.about." + (story.form !== "bits" ? story.form : story.counts ? "count" : story.open ? "open"
+    : "block"), { x: story.bits / story.block, y: story.block, k: story.probes }));
   const view = story.look(deeds, shown), steps = stepsOf(view);
   step = Math.min(step, steps.last);
   const final = step >= steps.last;
-  const set = view.after.filter(Boolean).length;
-  board.draw(story, view, step, t("see.bits", { x: set, y: view.after.length }),
-    { lit: looked ? story.bitsOf(looked) : [] });
+  const words = final ? view.wordsAfter : view.words;
+  const cells = story.blocksOf(view).blocks.flatMap((block) => (story.form === "sums" ? block.slice(0, -1) : block));
+  const set = cells.filter((at) => view.after[at]).length;
+  const lit = looked ? story.cellsOf(looked, view.after) : [];
+  board.draw(story, view, step, t(named("see.bits"), { x: set, y: cells.length }), { lit });
   caption($("see-say"), story, view, step);
-  drawGauge(set, view);
-  drawProbes(view, Math.max(0, Math.min(step - 1, steps.probes)));
-  drawWords(final ? view.wordsAfter : view.words, final ? view.lost : view.lostBefore);
-  say($("see-bit"), looked ? t("see.looked", { x: quoted(looked), y: story.bitsOf(looked).join(t("comma")) })
-    : t("see.hover"));
+  drawGauge(set, cells.length, view.rate);
+  drawTests(view, Math.max(0, Math.min(step - 1, steps.probes)));
+  drawWords($("words"), words, final ? view.lost : view.lostBefore);
+  const allowed = final ? view.allowed : view.allowedBefore;
+  $("allow-box").hidden = !allowed.size;
+  drawWords($("allowed"), new Map([...allowed].map((word) => [word, 1])), new Set());
+  say($("see-bit"), looked && story.form === "bits" ? t("see.looked", { x: quoted(looked), y: lit.join(t("comma")) })
+    : t(named("see.hover")));
   say($("see-where"), view.now
     ? t("see.where", { x: shown + 1, y: deeds.length, z: step, n: steps.last }) : "");
   const first = !view.now || (shown === 0 && step === 0);
@@ -272,48 +293,69 @@ export function update() {
   $("see-play").setAttribute("aria-label", t(timer ? "pause" : "play"));
 }
 
-function drawGauge(count, view) {
-  const all = view.after.length, fill = count / all;
+// Bytes of codes have other words than bits.
+const named = (key) => (story.form === "codes" ? key + ".codes" : key);
+
+function drawGauge(count, all, rate) {
+  const fill = count / all;
+  say($("see-filled-name"), t(named("see.filled")));
   $("see-filled").replaceChildren(
     make("b", {}, t("see.of", { x: count, y: all })), ` = ${rateText(fill)}`,
     make("meter", { min: 0, max: 1, low: 0.55, high: 0.75, optimum: 0.2, value: fill,
-      "aria-label": t("see.filled") }));
-  const parts = [make("b", {}, count ? rateText(view.rate) : "0 %")];
-  if (count && story.tests && story.open)
+      "aria-label": t(named("see.filled")) }));
+  const parts = [make("b", {}, count ? rateText(rate) : "0 %")];
+  if (count && story.form === "bits" && story.open)
     parts.push(" ≈ ", general(fill, 2), make("sup", {}, String(story.probes)), ` ${t("see.power")}`);
+  if (story.form === "sums")
+    parts.push(" = ½", make("sup", {}, String(story.probes)), ` ${t("see.power.sums", { x: story.probes })}`);
   $("see-rate").replaceChildren(...parts);
 }
 
-const setBy = (words, bit) => [...words.keys()].filter((word) => story.bitsOf(word).includes(bit));
+const owners = (words, at, cells) =>
+  [...words.keys()].filter((word) => story.cellsOf(word, cells).includes(at)).map(quoted).join(t("comma"));
 
-function drawProbes(view, probed) {
-  const rows = (view.bits ?? []).map((bit, i) => {
-    const [was, is] = [view.before[bit], view.after[bit]];
-    const changes = view.now.deed !== ASK && was !== is;
-    const by = setBy(view.words, bit).map(quoted).join(t("comma"));
-    return make("tr", { class: i < probed ? "" : "later", "data-bit": bit },
-      make("td", {}, String(i + 1)), make("td", {}, String(bit)),
-      make("td", {}, changes ? `${was} → ${is}` : String(was)),
-      make("td", {}, was ? by || t("see.nobody") : "–"));
-  });
-  $("probe-table").tBodies[0].replaceChildren(...rows);
+// The bits of the word, or its equations.
+function drawTests(view, probed) {
+  const { form } = story;
+  $("see-probes-box").hidden = form === "codes";
+  if (form === "codes") return;
+  say($("see-probes-name"), t("see.probes." + form));
+  const heads = ["#", ...["see.bit", "see.is", "see.lit"].map((key) => t(form === "sums" ? key + ".sums" : key))];
+  $("probe-table").tHead.rows[0].replaceChildren(...heads.map((text) => make("th", { scope: "col" }, text)));
+  $("probe-table").tBodies[0].replaceChildren(...view.tests.map((test, i) =>
+    make("tr", { class: i < probed ? "" : "later", "data-bit": test.bits[0] }, make("td", {}, String(i + 1)),
+      ...(form === "sums" ? equation(test, view) : bitCells(test.bits[0], view)))));
 }
 
-function drawWords(words, lost) {
+function bitCells(bit, view) {
+  const [was, is] = [view.before[bit], view.after[bit]];
+  const changes = view.now.deed !== ASK && was !== is;
+  return [make("td", {}, String(bit)), make("td", {}, changes ? `${was} → ${is}` : String(was)),
+    make("td", {}, was ? owners(view.words, bit, view.before) || t("see.nobody") : "–")];
+}
+
+function equation(test, { cells }) {
+  const sum = sumOf(test, cells), right = sum === test.sum;
+  return [make("td", { class: "sum" }, test.bits.map((bit) => cells[bit]).join("+")), make("td", {}, String(sum)),
+    make("td", { class: right ? "v-maybe" : "v-no", "data-right": String(right) }, `${test.sum} ${right ? "✓" : "✗"}`)];
+}
+
+function drawWords(box, words, lost) {
   const all = [...words].map(([word, n]) => make("button", { type: "button", "data-word": word,
     class: ["word", lost.has(word) && "lost", word === looked && "chosen"].filter(Boolean).join(" "),
     "aria-pressed": String(word === looked) },
     quoted(word) + (n > 1 ? ` ×${n}` : ""),
     ...(lost.has(word) ? [make("small", {}, " " + t("see.lost"))] : [])));
-  $("words").replaceChildren(...(all.length ? all : [t("see.nowords")]));
+  box.replaceChildren(...(all.length ? all : [t("see.nowords")]));
 }
 
-// A bit under the pointer, or touched.
-function readBit(event) {
+// A cell under the pointer, or touched.
+function readCell(event) {
   const cell = event.target.closest?.("[data-bit]");
   if (!cell || !story) return;
-  const bit = Number(cell.dataset.bit), view = story.look(deeds, shown);
-  const by = setBy(view.wordsAfter, bit).map(quoted).join(t("comma"));
-  say($("see-bit"), t(by ? "see.bit.by" : view.after[bit] ? "see.bit.nobody" : "see.bit.zero",
-    { x: bit, y: view.after[bit], z: by }));
+  const at = Number(cell.dataset.bit), view = story.look(deeds, shown), { form } = story;
+  const z = owners(view.wordsAfter, at, view.after), n = view.after[at];
+  const key = form === "sums" ? (z ? "see.bit.in" : "see.bit.is") : form === "codes" ? (z && n ? "see.bit.code" : "see.bit.byte")
+    : z ? "see.bit.by" : n ? "see.bit.nobody" : "see.bit.is";
+  say($("see-bit"), t(key, { x: at, y: form === "codes" ? hex(n, 2) : n, z }));
 }
