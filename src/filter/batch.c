@@ -180,31 +180,68 @@ static size_t has_in_parts(const calyx_filter *f, const struct part *p,
     return count_true(found, n);
 }
 
-/* Query a static filter: a batch in the first layer, then those that it has
- * bumped, about 3 %, in the next. */
+/* ---- Query a static filter ----------------------------------------------- */
+
+/* Hashes that a layer has bumped, for the next one, and whose they are. */
+struct bumped_list {
+    size_t n;
+    uint64_t hashes[BATCH_MAX];
+    size_t places[BATCH_MAX];
+};
+
+/* Answer all of a list by the layers behind the first, and empty it. `found`
+ * may be NULL; the places in it are false so far. Returns the number of "yes".
+ */
+static size_t has_in_next_layers(const calyx_filter *f,
+                                 struct bumped_list *list, bool *found) {
+    bool here[BATCH_MAX];
+    uint16_t bumped[BATCH_MAX + 1];
+    const struct part *p = f->first_layer;
+    size_t yes = 0;
+    while (list->n > 0 && (p = p->next_layer)) {
+        const size_t n = list->n;
+        list->n = f->kernel->has_batch_in_layer(
+            p->body, &p->shape, batch_of(list->hashes, n), here, bumped);
+        yes += count_true(here, n);
+        for (size_t i = 0; found && i < n; i++)
+            found[list->places[i]] = here[i];
+        for (size_t i = 0; i < list->n; i++) {
+            const size_t from = bumped[i];
+            list->hashes[i] =
+                f->kind->construction->next_hash(list->hashes[from]);
+            list->places[i] = list->places[from];
+        }
+    }
+    list->n = 0;
+    return yes;
+}
+
+/* Query the first layer, and list what it has bumped. The first hash of the
+ * batch has this place in `all_found`, which gets the answers of those that are
+ * on the list when that is full. Returns the number of "yes". */
+static size_t has_in_first_layer(const calyx_filter *f, struct batch batch,
+                                 bool *found, struct bumped_list *list,
+                                 size_t place, bool *all_found) {
+    uint16_t bumped[BATCH_MAX + 1];
+    const struct part *const p = f->first_layer;
+    const size_t n =
+        f->kernel->has_batch_in_layer(p->body, &p->shape, batch, found, bumped);
+    size_t yes = count_true(found, batch.n);
+    if (list->n + n > BATCH_MAX) yes += has_in_next_layers(f, list, all_found);
+    for (size_t i = 0; i < n; i++, list->n++) {
+        list->hashes[list->n] =
+            f->kind->construction->next_hash(batch.hashes[bumped[i]]);
+        list->places[list->n] = place + bumped[i];
+    }
+    return yes;
+}
+
 static size_t has_in_layers(const calyx_filter *f, struct batch batch,
                             bool *found) {
-    uint64_t left[BATCH_MAX];
-    uint16_t place[BATCH_MAX], bumped[BATCH_MAX + 1];
-    bool here[BATCH_MAX];
-    const struct part *p = f->first_layer;
-    size_t n =
-        f->kernel->has_batch_in_layer(p->body, &p->shape, batch, found, bumped);
-    for (size_t i = 0; i < n; i++) {
-        left[i] = f->kind->construction->next_hash(batch.hashes[bumped[i]]);
-        place[i] = bumped[i];
-    }
-    while (n > 0 && (p = p->next_layer)) {
-        const size_t bumps = f->kernel->has_batch_in_layer(
-            p->body, &p->shape, batch_of(left, n), here, bumped);
-        for (size_t i = 0; i < n; i++) found[place[i]] = here[i];
-        for (size_t i = 0; i < bumps; i++) {
-            left[i] = f->kind->construction->next_hash(left[bumped[i]]);
-            place[i] = place[bumped[i]];
-        }
-        n = bumps;
-    }
-    return count_true(found, batch.n);
+    struct bumped_list list;
+    list.n = 0;
+    const size_t yes = has_in_first_layer(f, batch, found, &list, 0, found);
+    return yes + has_in_next_layers(f, &list, found);
 }
 
 /* Query all parts. */
@@ -359,12 +396,35 @@ static __attribute__((noinline)) size_t has_in_batches(
     return total;
 }
 
-/* The two are noinline: otherwise one frame would hold the buffers of both. */
+/* What the first layer bumps, 4 % of the keys, waits until there is a batch of
+ * it: a few at a time would wait for memory, and take twice as long. */
+static __attribute__((noinline)) size_t has_in_layers_in_batches(
+    const calyx_filter *f, const struct key_list *keys, bool *found) {
+    bool here[BATCH_MAX];
+    struct bumped_list list;
+    struct hash_window w;
+    size_t yes = 0;
+    list.n = 0;
+    open_window(f, keys, &w, BATCH_MAX, false);
+    while (w.batch.n > 0) {
+        const size_t n = w.batch.n;
+        yes += has_in_first_layer(f, w.batch, found ? found + w.done : here,
+                                  &list, w.done, found);
+        note_prefetched(&w.batch, n);
+        advance_window(f, keys, &w, n);
+    }
+    yes += has_in_next_layers(f, &list, found);
+    return answer_yes_if_truncated(f, yes, found, keys->n);
+}
+
+/* All are noinline: otherwise one frame would hold the buffers of all. */
 static size_t query_keys(const calyx_filter *f, const struct key_list *keys,
                          bool *found) {
     const struct part *p = newest_of(f);
     if (f->ranges && uses_most(keys->n, &f->ranges->unverified))
         f->ranges->verify_rest(f);
+    if (f->first_layer && !may_be_damaged(f))
+        return has_in_layers_in_batches(f, keys, found);
     return is_sorting_faster(f, p, keys->n) ? has_sorted(f, p, keys, found)
                                             : has_in_batches(f, p, keys, found);
 }

@@ -25,7 +25,10 @@
 enum {
     HALF = 8,  /* queries whose sums are in one vector           */
     STEP = 16, /* queries that are prepared together             */
-    RING_STEPS = RIBBON_AHEAD / STEP
+    AHEAD = PREFETCH_DISTANCE, /* queries between prefetch and answer: 64
+                                  are 3 % faster in cache, and 3 to 15 %
+                                  slower at 10 million keys */
+    RING_STEPS = AHEAD / STEP
 };
 
 /* The bytes i, 8 + i, 16 + i ... of 64: byte i of each of 8 numbers. */
@@ -503,9 +506,9 @@ TARGET ALWAYS_INLINE size_t batch_of_width(const uint8_t *body,
     size_t i = 0;
     set_numbers(&numbers, shape, width);
     __asm__("" : "+r"(layer) : : "memory"); /* no literals: see layer_numbers */
-    for (size_t j = 0; j < RIBBON_AHEAD && j < all; j += STEP)
+    for (size_t j = 0; j < AHEAD && j < all; j += STEP)
         prepare_from(layer, &batch, j, width, &ring[j / STEP]);
-    for (size_t j = 0; j < RIBBON_AHEAD && j < all; j += STEP)
+    for (size_t j = 0; j < AHEAD && j < all; j += STEP)
         if (j >= batch.prefetched)
             prefetch_step(body, layer, &ring[j / STEP], width, flags);
     const struct query_step *ready = NULL; /* and not prefetched */
@@ -515,8 +518,8 @@ TARGET ALWAYS_INLINE size_t batch_of_width(const uint8_t *body,
         answer_half(body, layer, step, HALF, i + HALF, width, &answers);
         if (ready) prefetch_step(body, layer, ready, width, flags);
         ready = NULL;
-        if (i + RIBBON_AHEAD < all) {
-            prepare_from(layer, &batch, i + RIBBON_AHEAD, width, step);
+        if (i + AHEAD < all) {
+            prepare_from(layer, &batch, i + AHEAD, width, step);
             ready = step;
         }
     }

@@ -425,6 +425,32 @@ static void every_kernel_answers_as_the_scalar_one(void **state) {
     free(hashes);
 }
 
+/* Over 1024 of 60,000 are bumped, which is more than wait for the next layer at
+ * a time. */
+static void a_large_batch_answers_as_single_lookups_do(void **state) {
+    (void)state;
+    enum { KEYS = 30000, ALL = 60000 };
+    uint64_t *const hashes = random_hashes(13, ALL);
+    bool *const found = malloc(ALL);
+    calyx_filter *const f = build_hashes(0.01, hashes, KEYS);
+    const struct part *const first = f->first_layer;
+    size_t yes = 0, bumped = 0;
+    const size_t total = calyx_has_hashes(f, hashes, ALL, found);
+    for (size_t i = 0; i < ALL; i++) {
+        assert_int_equal(found[i], calyx_has_hash(f, hashes[i]));
+        assert_true(found[i] || i >= KEYS);
+        yes += found[i];
+        bumped += f->kernel->has_in_layer(first->body, &first->shape,
+                                          hashes[i]) == LAYER_BUMPED;
+    }
+    assert_true(bumped > BATCH_MAX);
+    assert_int_equal(total, yes);
+    assert_int_equal(calyx_has_hashes(f, hashes, ALL, NULL), yes);
+    calyx_free(f);
+    free(found);
+    free(hashes);
+}
+
 /* Random bytes in all lines that these hashes read. */
 static void fill_lines(const struct kind *kind, const struct shape *shape,
                        const uint64_t *hashes, size_t n, uint8_t *body) {
@@ -810,6 +836,7 @@ int main(void) {
         cmocka_unit_test(a_group_with_too_many_keys_is_bumped_whole),
         cmocka_unit_test(flags_are_those_of_textbook_elimination),
         cmocka_unit_test(every_kernel_answers_as_the_scalar_one),
+        cmocka_unit_test(a_large_batch_answers_as_single_lookups_do),
         cmocka_unit_test(every_kernel_finds_places_beyond_2_gigabytes),
         cmocka_unit_test(places_beyond_32_bits_are_within_the_body),
         cmocka_unit_test(no_shape_that_passes_reads_outside),
