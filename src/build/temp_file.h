@@ -14,8 +14,10 @@
 
 #ifdef ENODATA
 enum { END_OF_FILE = ENODATA };
-#else
-enum { END_OF_FILE = EFTYPE }; /* BSD */
+#elif defined EFTYPE /* BSD */
+enum { END_OF_FILE = EFTYPE };
+#else                /* WASI */
+enum { END_OF_FILE = EIO };
 #endif
 
 /* $TMPDIR, or /tmp. */
