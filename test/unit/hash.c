@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/compiler.h" /* before xxhash.h: -Og */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
