@@ -365,6 +365,8 @@ add_test(NAME docs.readme COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN.md)
 add_test(NAME docs.paths COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/paths.py ${PROJECT_SOURCE_DIR})
+add_test(NAME docs.plans COMMAND ${PYTHON3}
+    ${PROJECT_SOURCE_DIR}/test/docs/plans.py ${portable}/plans.txt)
 add_test(NAME docs.math COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/docs/math.py $<TARGET_FILE:calyx-command>
     ${PROJECT_SOURCE_DIR}/doc/MATH.md)

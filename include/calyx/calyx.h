@@ -977,8 +977,10 @@ typedef struct calyx_shape {
 } calyx_shape;
 
 /* The shape of what calyx_new would make of these options. CALYX_CANNOT for
- * kinds that count, static kinds and growth: these are more than bits. A static
- * filter is used where it lies by calyx_view. */
+ * kinds that count and for growth: these are more than bits. Also for static
+ * kinds: building one takes memory, and the sizes of its layers depend on the
+ * hashes that the first one bumps, so no shape is known before. Look up in such
+ * a filter where it lies by calyx_view. */
 CALYX_API calyx_status calyx_shape_plan(const calyx_options *want,
                                         calyx_shape *shape, calyx_error *why);
 
