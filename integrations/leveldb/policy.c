@@ -23,47 +23,47 @@ enum { MARK_BYTES = 2, PROBE_BITS = 4, MOST_PROBES = 1 << PROBE_BITS };
 
 struct policy {
     int bits_per_key;
-    calyx_filter *keys; /* nobody adds to it: it knows how to hash */
-    calyx_shape flat;   /* of any size */
+    calyx_filter *keys;            /* nobody adds to it: it knows how to hash */
+    calyx_shape flat[MOST_PROBES]; /* of 1 probe, and so on; of any size */
 };
 
 /* The blocks of this kind are bits. */
 static calyx_shape shape_of(const struct policy *policy, size_t size,
                             uint32_t probes) {
-    calyx_shape shape = policy->flat;
+    calyx_shape shape = policy->flat[probes - 1];
     shape.blocks = 8 * (uint64_t)size;
-    shape.probes = probes;
     return shape;
 }
 
 /* ---- Asking ---------------------------------------------------------------
  */
 
-/* Written out, compilers make one load of each. */
-static uint32_t half_word_at(const uint8_t *b) {
-    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
-           (uint32_t)b[3] << 24;
+static uint64_t word_at(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
 }
 
-static uint64_t word_at(const uint8_t *b) {
-    return half_word_at(b) | (uint64_t)half_word_at(b + 4) << 32;
-}
-
-/* Short, as it is computed for every lookup: a product for each 8 bytes. The
- * last word overlaps the one before. There are 7 bytes at least. */
+/* Short, as it is computed for every lookup: a product for each 8 bytes, none
+ * of which waits for another. The last word overlaps the one before. There are
+ * 7 bytes at least. */
 static uint64_t sum_of(const uint8_t *bits, size_t size) {
     const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
-    uint64_t sum = size;
+    const uint64_t step = UINT64_C(0x9E3779B97F4A7C16); /* even: all are odd */
+    uint64_t sum = size, factor = prime;
     uint8_t few[8] = {0};
-    if (size < 8) {
+    const uint8_t *last = few;
+    if (size < 8)
         memcpy(few, bits, size);
-        return (sum ^ word_at(few)) * prime;
-    }
-    for (size_t i = 0; i + 8 < size; i += 8) {
-        sum = (sum ^ word_at(bits + i)) * prime;
-        sum ^= sum >> 32;
-    }
-    return (sum ^ word_at(bits + size - 8)) * prime;
+    else
+        last = bits + size - 8;
+    for (size_t i = 0; i + 8 < size; i += 8, factor += step)
+        sum += word_at(bits + i) * factor;
+    sum += word_at(last) * factor;
+    return (sum ^ sum >> 32) * prime;
 }
 
 static unsigned mark_of(const uint8_t *bits, size_t size, uint32_t probes) {
@@ -71,23 +71,18 @@ static unsigned mark_of(const uint8_t *bits, size_t size, uint32_t probes) {
     return ((unsigned)(sum_of(bits, size) >> 52) ^ low) << PROBE_BITS | low;
 }
 
-/* The probes of a filter that is sound, or 0. */
-static uint32_t probes_of(const uint8_t *filter, size_t length) {
-    if (length <= MARK_BYTES) return 0;
-    const size_t size = length - MARK_BYTES;
-    const unsigned mark = filter[size] | (unsigned)filter[size + 1] << 8;
-    const uint32_t probes = mark % MOST_PROBES + 1;
-    return mark_of(filter, size, probes) == mark ? probes : 0;
-}
-
+/* Only a "no" needs a sound filter: a wrong "maybe" reads a block in vain. */
 static uint8_t may_match(void *state, const char *key, size_t key_size,
                          const char *stored, size_t length) {
     const struct policy *const policy = state;
     const uint8_t *const filter = (const uint8_t *)stored;
-    const uint32_t probes = probes_of(filter, length);
-    if (probes == 0) return 1;
-    return calyx_bits_has(shape_of(policy, length - MARK_BYTES, probes), filter,
-                          calyx_hash(policy->keys, key, key_size));
+    if (length <= MARK_BYTES) return 1;
+    const size_t size = length - MARK_BYTES;
+    const unsigned mark = filter[size] | (unsigned)filter[size + 1] << 8;
+    const uint32_t probes = mark % MOST_PROBES + 1;
+    return calyx_bits_has(shape_of(policy, size, probes), filter,
+                          calyx_hash(policy->keys, key, key_size)) ||
+           mark_of(filter, size, probes) != mark;
 }
 
 /* ---- Making ---------------------------------------------------------------
@@ -136,7 +131,7 @@ static char *create(void *state, const char *const *keys, const size_t *sizes,
  * what is stored changes the number. */
 static const char *name(void *state) {
     (void)state;
-    return "calyx.flat.2";
+    return "calyx.flat.3";
 }
 
 static void end(void *state) {
@@ -149,7 +144,11 @@ static calyx_status start(struct policy *policy, int bits_per_key,
                           calyx_error *why) {
     const calyx_options keys = {.kind = "flat", .capacity = 1, .seed = 1};
     policy->bits_per_key = bits_per_key;
-    calyx_status status = calyx_shape_plan(&keys, &policy->flat, why);
+    calyx_status status = calyx_shape_plan(&keys, &policy->flat[0], why);
+    for (uint32_t i = MOST_PROBES; i-- > 0;) {
+        policy->flat[i] = policy->flat[0];
+        policy->flat[i].probes = i + 1;
+    }
     if (status == CALYX_OK) status = calyx_new(&keys, &policy->keys, why);
     return status;
 }

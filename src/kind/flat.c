@@ -227,8 +227,23 @@ static double fpr(const struct shape *shape, double items) {
     return fmin(1, fmax(0, rate));
 }
 
+/* All bits of a few, which are in the cache: which one is the first that is not
+ * set cannot be predicted. */
+static bool has_in_few_bits(const uint8_t *bits, const struct shape *shape,
+                            uint64_t hash) {
+    const uint64_t blocks = shape->blocks;
+    unsigned all = 1;
+    for (uint32_t i = shape->probes; i > 0; i--, hash = step(hash)) {
+        const uint64_t bit = scale64(hash, blocks);
+        all &= (unsigned)bits[bit / 8] >> bit % 8;
+    }
+    return all;
+}
+
 static bool has_in_bits(const uint8_t *bits, const struct shape *shape,
                         uint64_t hash) {
+    enum { FEW = 8 * 4096 };
+    if (shape->blocks <= FEW) return has_in_few_bits(bits, shape, hash);
     for (uint32_t i = 0; i < shape->probes; i++, hash = step(hash)) {
         const uint64_t bit = scale64(hash, shape->blocks);
         if (!(bits[bit / 8] >> bit % 8 & 1)) return false;

@@ -201,7 +201,15 @@ bool kind_has_in_copies(const struct kind *kind, const struct shape *shape,
 
 const struct kind *kind_named(const char *name); /* NULL if there is none */
 const struct kind *kind_coded(uint32_t code);    /* NULL if there is none */
-const struct kind *kind_at(uint32_t number);     /* in calyx_kinds(); or NULL */
+
+/* All kinds, those of calyx_kinds() first. */
+extern const struct kind *const kind_table[];
+extern const uint32_t kind_count;
+
+/* NULL if there is none. */
+static inline const struct kind *kind_at(uint32_t number) {
+    return number < kind_count ? kind_table[number] : NULL;
+}
 
 /* A kind that this build does not have, and the macro that left it out. */
 struct left_out {

@@ -56,23 +56,24 @@ KINDS(DECLARE)
 UNLISTED_KINDS(DECLARE)
 
 #define ADDRESS(name) &kind_##name,
-static const struct kind *const table[] = {KINDS(ADDRESS)
-                                               UNLISTED_KINDS(ADDRESS)};
+const struct kind *const kind_table[] = {KINDS(ADDRESS) UNLISTED_KINDS(ADDRESS)
+                                             NULL};
 
 #define NAME(name) #name,
 static const char *const names[] = {KINDS(NAME) NULL};
 
-enum { COUNT = sizeof table / sizeof table[0] };
+enum { COUNT = sizeof kind_table / sizeof kind_table[0] - 1 };
+const uint32_t kind_count = COUNT;
 
 const struct kind *kind_named(const char *name) {
     for (int i = 0; i < COUNT; i++)
-        if (strcmp(table[i]->name, name) == 0) return table[i];
+        if (strcmp(kind_table[i]->name, name) == 0) return kind_table[i];
     return NULL;
 }
 
 const struct kind *kind_coded(uint32_t code) {
     for (int i = 0; i < COUNT; i++)
-        if (table[i]->code == code) return table[i];
+        if (kind_table[i]->code == code) return kind_table[i];
     return NULL;
 }
 
@@ -81,10 +82,6 @@ const struct left_out *kind_left_out(const char *name, uint32_t code) {
         if (kind->code == code || (name && strcmp(kind->name, name) == 0))
             return kind;
     return NULL;
-}
-
-const struct kind *kind_at(uint32_t number) {
-    return number < COUNT ? table[number] : NULL;
 }
 
 uint32_t calyx_kind_can(const char *name) {

@@ -314,7 +314,7 @@ static void threads_may_share_a_policy(void **state) {
         pthread_join(threads[i], &lost);
         assert_null(lost);
     }
-    assert_string_equal(policy->name(policy->state), "calyx.flat.2");
+    assert_string_equal(policy->name(policy->state), "calyx.flat.3");
     leveldb_filterpolicy_destroy(policy);
 }
 

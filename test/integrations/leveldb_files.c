@@ -167,7 +167,7 @@ static void damaged_filters_lose_no_key(void **state) {
     struct store store = open_store(calyx_leveldb_policy(10, NULL));
     write_keys(&store);
     close_store(&store);
-    assert_true(damage_tables("filter.calyx.flat.2") > 1000);
+    assert_true(damage_tables("filter.calyx.flat.3") > 1000);
     store = open_store(calyx_leveldb_policy(10, NULL));
     /* One filter in 4096 may pass for whole, with its block of keys. There are
      * some 400, and their bytes are always the same. */
