@@ -22,69 +22,61 @@ struct vector {
     const char *head; /* of a file with 16 words */
     size_t head_size;
     bool is_big_endian;
-    uint16_t bits[ITEMS][PROBES];
+    const uint16_t (*bits)[PROBES]; /* of each item */
 };
 
 #define HEAD(text) text, sizeof text - 1
 
+static const uint16_t guava_64_bits[ITEMS][PROBES] = {
+    {0, 0, 0, 0, 0},
+    {137, 483, 829, 151, 497},
+    {770, 27, 308, 589, 870},
+    {423, 641, 859, 53, 271},
+    {380, 410, 440, 470, 500}};
+static const uint16_t guava_32_bits[ITEMS][PROBES] = {
+    {0, 0, 0, 0, 0},
+    {494, 851, 839, 541, 125},
+    {693, 407, 484, 462, 385},
+    {827, 207, 412, 8, 395},
+    {922, 583, 41, 500, 1005}};
+static const uint16_t spark_1_bits[ITEMS][PROBES] = {{0, 0, 0, 0, 0},
+                                                     {593, 859, 759, 693, 925},
+                                                     {1017, 525, 1003, 539, 34},
+                                                     {436, 951, 732, 655, 4},
+                                                     {216, 18, 770, 488, 723}};
+static const uint16_t spark_2_bits[ITEMS][PROBES] = {{506, 696, 886, 52, 242},
+                                                     {647, 205, 787, 345, 927},
+                                                     {268, 755, 218, 705, 168},
+                                                     {698, 200, 726, 228, 754},
+                                                     {683, 123, 587, 27, 491}};
+static const uint16_t bits_and_blooms_bits[ITEMS][PROBES] = {
+    {0, 493, 986, 970, 832},
+    {801, 842, 105, 863, 365},
+    {306, 845, 898, 343, 570},
+    {583, 836, 675, 564, 615},
+    {492, 654, 796, 808, 156}};
+static const uint16_t dcso_bits[ITEMS][PROBES] = {{983, 213, 815, 549, 423},
+                                                  {394, 110, 34, 798, 154},
+                                                  {453, 423, 965, 479, 101},
+                                                  {243, 49, 27, 137, 379},
+                                                  {397, 455, 229, 591, 29}};
+
 static const struct vector vectors[] = {
-    {&foreign_guava,
-     HEAD("\1\5\0\0\0\x10"),
-     true,
-     {{0, 0, 0, 0, 0},
-      {137, 483, 829, 151, 497},
-      {770, 27, 308, 589, 870},
-      {423, 641, 859, 53, 271},
-      {380, 410, 440, 470, 500}}},
-    {&foreign_guava,
-     HEAD("\0\5\0\0\0\x10"),
-     true,
-     {{0, 0, 0, 0, 0},
-      {494, 851, 839, 541, 125},
-      {693, 407, 484, 462, 385},
-      {827, 207, 412, 8, 395},
-      {922, 583, 41, 500, 1005}}},
-    {&foreign_spark,
-     HEAD("\0\0\0\1\0\0\0\5\0\0\0\x10"),
-     true,
-     {{0, 0, 0, 0, 0},
-      {593, 859, 759, 693, 925},
-      {1017, 525, 1003, 539, 34},
-      {436, 951, 732, 655, 4},
-      {216, 18, 770, 488, 723}}},
-    {&foreign_spark,
-     HEAD("\0\0\0\2\0\0\0\5\0\0\0\7\0\0\0\x10"),
-     true,
-     {{506, 696, 886, 52, 242},
-      {647, 205, 787, 345, 927},
-      {268, 755, 218, 705, 168},
-      {698, 200, 726, 228, 754},
-      {683, 123, 587, 27, 491}}},
+    {&foreign_guava, HEAD("\1\5\0\0\0\x10"), true, guava_64_bits},
+    {&foreign_guava, HEAD("\0\5\0\0\0\x10"), true, guava_32_bits},
+    {&foreign_spark, HEAD("\0\0\0\1\0\0\0\5\0\0\0\x10"), true, spark_1_bits},
+    {&foreign_spark, HEAD("\0\0\0\2\0\0\0\5\0\0\0\7\0\0\0\x10"), true,
+     spark_2_bits},
     {&foreign_bits_and_blooms, /* 1000 bits in 16 words */
-     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\0\0\0\0\0\0\3\xE8"),
-     true,
-     {{0, 493, 986, 970, 832},
-      {801, 842, 105, 863, 365},
-      {306, 845, 898, 343, 570},
-      {583, 836, 675, 564, 615},
-      {492, 654, 796, 808, 156}}},
+     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\0\0\0\0\0\0\3\xE8"), true,
+     bits_and_blooms_bits},
     {&foreign_bits_and_blooms,
-     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\xE8\3\0\0\0\0\0\0"),
-     false,
-     {{0, 493, 986, 970, 832},
-      {801, 842, 105, 863, 365},
-      {306, 845, 898, 343, 570},
-      {583, 836, 675, 564, 615},
-      {492, 654, 796, 808, 156}}},
+     HEAD("\0\0\0\0\0\0\3\xE8\0\0\0\0\0\0\0\5\xE8\3\0\0\0\0\0\0"), false,
+     bits_and_blooms_bits},
     {&foreign_dcso,
      HEAD("\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0\0\0\0\0\0\0\xE0\x3F"
           "\5\0\0\0\0\0\0\0\xE8\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
-     false,
-     {{983, 213, 815, 549, 423},
-      {394, 110, 34, 798, 154},
-      {453, 423, 965, 479, 101},
-      {243, 49, 27, 137, 379},
-      {397, 455, 229, 591, 29}}},
+     false, dcso_bits},
 };
 enum { VECTORS = sizeof vectors / sizeof *vectors };
 
@@ -114,52 +106,54 @@ static bool foreign_has(const struct foreign_filter *f, const calyx_key *key) {
     return found;
 }
 
-static void make_last_item(void) {
+static void set_bits(struct foreign_filter *f, const struct vector *v,
+                     size_t item) {
+    for (int b = 0; b < PROBES; b++)
+        *byte_of(f, v, v->bits[item][b]) |=
+            (uint8_t)(1u << v->bits[item][b] % 8);
+}
+
+static void each_item(void (*check)(const struct vector *v, size_t item)) {
     for (size_t i = 0; i < sizeof last_item; i++)
         last_item[i] = (uint8_t)(200 + i);
+    for (size_t n = 0; n < VECTORS; n++)
+        for (size_t i = 0; i < ITEMS; i++) check(&vectors[n], i);
+}
+
+static void assert_found_by_bits(const struct vector *v, size_t item) {
+    struct foreign_filter f = empty(v);
+    set_bits(&f, v, item);
+    assert_true(foreign_has(&f, &items[item]));
+    for (int b = 0; b < PROBES; b++) {
+        uint8_t *const byte = byte_of(&f, v, v->bits[item][b]);
+        const uint8_t was = *byte;
+        *byte &= (uint8_t) ~(1u << v->bits[item][b] % 8);
+        assert_false(foreign_has(&f, &items[item]));
+        *byte = was;
+    }
+    v->layout->free(&f);
 }
 
 static void a_key_is_found_by_exactly_the_bits_that_its_owner_sets(
     void **state) {
     (void)state;
-    make_last_item();
-    for (size_t n = 0; n < VECTORS; n++)
-        for (size_t i = 0; i < ITEMS; i++) {
-            const struct vector *const v = &vectors[n];
-            struct foreign_filter f = empty(v);
-            for (int b = 0; b < PROBES; b++)
-                *byte_of(&f, v, v->bits[i][b]) |=
-                    (uint8_t)(1u << v->bits[i][b] % 8);
-            assert_true(foreign_has(&f, &items[i]));
-            for (int b = 0; b < PROBES; b++) {
-                uint8_t *const byte = byte_of(&f, v, v->bits[i][b]);
-                const uint8_t mask = (uint8_t)(1u << v->bits[i][b] % 8);
-                *byte &= (uint8_t)~mask;
-                assert_false(foreign_has(&f, &items[i]));
-                *byte |= mask;
-            }
-            v->layout->free(&f);
-        }
+    each_item(assert_found_by_bits);
+}
+
+static void assert_added_as_bits(const struct vector *v, size_t item) {
+    struct foreign_filter f = empty(v), wanted = empty(v);
+    set_bits(&wanted, v, item);
+    assert_int_equal(v->layout->add_many(&f, &items[item], 1, NULL), CALYX_OK);
+    assert_memory_equal(f.words.file + v->head_size,
+                        wanted.words.file + v->head_size, 8 * WORDS);
+    v->layout->free(&f);
+    v->layout->free(&wanted);
 }
 
 static void adding_a_key_sets_exactly_the_bits_that_its_owner_sets(
     void **state) {
     (void)state;
-    make_last_item();
-    for (size_t n = 0; n < VECTORS; n++)
-        for (size_t i = 0; i < ITEMS; i++) {
-            const struct vector *const v = &vectors[n];
-            struct foreign_filter f = empty(v), wanted = empty(v);
-            for (int b = 0; b < PROBES; b++)
-                *byte_of(&wanted, v, v->bits[i][b]) |=
-                    (uint8_t)(1u << v->bits[i][b] % 8);
-            assert_int_equal(v->layout->add_many(&f, &items[i], 1, NULL),
-                             CALYX_OK);
-            assert_memory_equal(f.words.file + v->head_size,
-                                wanted.words.file + v->head_size, 8 * WORDS);
-            v->layout->free(&f);
-            v->layout->free(&wanted);
-        }
+    each_item(assert_added_as_bits);
 }
 
 /* ---- Files and records --------------------------------------------------- */
