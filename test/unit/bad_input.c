@@ -25,7 +25,7 @@ struct refusal {
 };
 
 #define BAD   CALYX_BAD_ARGUMENT
-#define KINDS "line, line2, split, flat, counting"
+#define KINDS "there are: line, line2, "
 
 static const struct refusal refusals[] = {
     /* Capacity, and bits. */

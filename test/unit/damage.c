@@ -818,8 +818,8 @@ static void no_forged_header_brings_the_library_down(void **state) {
                                       (UINT64_C(1) << 53) + 1,
                                       UINT64_C(1) << 63,
                                       UINT64_MAX};
-    struct generator from = {3};
     for (const char *const *kind = adding_kinds(); *kind; kind++) {
+        struct generator from = {3};
         calyx_filter *f = make_small(*kind);
         const struct bytes bytes = encoded(f, LINE_ALIGNED);
         const struct bytes forged = cut(bytes, bytes.size);
@@ -837,8 +837,10 @@ static void no_forged_header_brings_the_library_down(void **state) {
                 CALYX_OK)
                 continue;
             info_of(g);
+            /* It may grow by more than there is memory for. */
             const calyx_status added = calyx_add(g, "rose", 4, NULL);
-            assert_true(added == CALYX_FULL || has(g, "rose"));
+            assert_true(added == CALYX_FULL || added == CALYX_NO_MEMORY ||
+                        has(g, "rose"));
             calyx_free(g);
         }
         free(forged.at);
