@@ -31,7 +31,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "module"))
 from servers import Server  # noqa: E402
 
 LONG = bool(os.environ.get("CALYX_LONG"))
-LAST = 1000 if LONG else 8
+LAST = 1000 if LONG else 5
 HANGS = 120  # seconds
 
 # The first error alone, unless CALYX_LONG is set; but always EINTR, if it is
