@@ -129,7 +129,7 @@ KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17)),
-         BUCKET: (None, 512, 32, 2**36, range(1, 17))}
+         BUCKET: (None, 512, 32, 2**35, range(1, 17))}
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 

@@ -24,7 +24,10 @@
  *              calyx_filter *`. A thread that changes a filter must be the only
  *              user, unless the filter is `concurrent`: then any number may
  *              also add, beside all const calls; what these read has every key
- *              that was added before. Different filters share nothing.
+ *              that was added before. Of a concurrent bucket filter they may
+ *              also remove: one thread writes at a time, the others wait for
+ *              it, and lookups do not, also while the table grows. Different
+ *              filters share nothing.
  *   Fork       A child may query its parent's filters, and free its copies. A
  *              file mapped with CALYX_WRITE stays its parent's: the child
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
@@ -151,7 +154,9 @@ CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
  * fewer bits of it are left. Only kinds with CALYX_CAN_REMOVE.
  *
  * Only remove keys that were added: removing a false positive causes false
- * negatives.
+ * negatives. An absent key is one at the rate of the filter, info.fpr_now: of
+ * 1000 removals of keys that were never added, a filter at 1 % finds 10, and
+ * loses as many other keys.
  */
 CALYX_API calyx_status calyx_remove(calyx_filter *f, const void *key,
                                     size_t size, bool *found);
@@ -201,7 +206,8 @@ typedef struct calyx_key {
  * queried in another order of the keys; only threads that add at the same time
  * can observe that.
  *
- * Stack: up to 40 KiB; lookups in a filter that has grown, up to 60 KiB.
+ * Stack: up to 40 KiB; lookups in a filter that has grown, and all calls for a
+ * bucket filter, up to 60 KiB.
  */
 CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
                                       size_t n, bool *fresh, size_t *done);
@@ -836,7 +842,7 @@ CALYX_API const char *const *calyx_kernels(void);
 typedef enum calyx_abilities {
     CALYX_CAN_ADD = 1 << 0,       /* calyx_add and kin                        */
     CALYX_CAN_REMOVE = 1 << 1,    /* calyx_remove and kin                     */
-    CALYX_CAN_COUNT = 1 << 2,     /* calyx_count beyond 1; calyx_freeze       */
+    CALYX_CAN_COUNT = 1 << 2,     /* calyx_count beyond 1: each add counts    */
     CALYX_CAN_MERGE = 1 << 3,     /* calyx_merge                              */
     CALYX_CAN_INTERSECT = 1 << 4, /* calyx_intersect                          */
     CALYX_CAN_FOLD = 1 << 5,      /* calyx_fold                               */

@@ -69,13 +69,21 @@ static bool is_size_decided(const calyx_options *want) {
     return want->capacity || (want->bits && want->fpr != 0);
 }
 
+/* The lowest rates need a fixed size. */
+static bool may_grow(calyx_options want) {
+    calyx_info info;
+    if (want.growth != 0 || want.strict || want.bits) return false;
+    want.growth = 2;
+    return calyx_plan(&want, &info, NULL) == CALYX_OK;
+}
+
 /* The options for this number of distinct keys. A kind of segments has a slot
  * for each copy of a key, and copies fill its buckets unevenly: it may grow. */
 static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
     calyx_options want = b->want;
     if (b->head.kind->is_segment && b->spool.added > keys) {
         keys = b->spool.added;
-        if (want.growth == 0 && !want.strict && !want.bits) want.growth = 2;
+        if (may_grow(want)) want.growth = 2;
     }
     if (b->head.kind->construction || !is_size_decided(&want))
         want.capacity = keys;

@@ -210,8 +210,11 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
     if (!is_counting(f) || f->kind->is_segment)
         return fail(why, CALYX_CANNOT,
                     "only counting filters can be frozen, and this one is of "
-                    "kind %s",
-                    f->kind->name);
+                    "kind %s%s",
+                    f->kind->name,
+                    f->table ? ", whose keys are no bits: build a filter of "
+                               "kind line from the keys"
+                             : "");
     calyx_filter head = head_of(f);
     head.kind = kind_named("line");
     head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);

@@ -142,6 +142,14 @@ static calyx_status no_memory(calyx_error *why, const struct kind *kind,
                 (unsigned long long)p->capacity, p->fpr);
 }
 
+/* The first kind that has this ability, and can remove keys if this one can. */
+static const char *other_kind(const struct kind *kind, uint32_t ability) {
+    const uint32_t wanted = ability | (kind->can & CALYX_CAN_REMOVE);
+    for (const char *const *name = calyx_kinds(); *name; name++)
+        if ((calyx_kind_can(*name) & wanted) == wanted) return *name;
+    return calyx_kinds()[0];
+}
+
 /* There are many ways to change a filter, and for a static one the same ways
  * out. */
 calyx_status check_can(const struct kind *kind, uint32_t ability,
@@ -151,7 +159,7 @@ calyx_status check_can(const struct kind *kind, uint32_t ability,
         return fail(why, CALYX_CANNOT,
                     "filters of kind %s cannot be %s: make one of all keys, or "
                     "use kind %s",
-                    kind->name, done, calyx_kinds()[0]);
+                    kind->name, done, other_kind(kind, ability));
     return fail(why, CALYX_CANNOT,
                 "%s filters are built once from all their keys, and cannot be "
                 "%s: build another, or use a second filter of kind %s beside "
@@ -227,6 +235,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
     uint64_t bytes = sizeof *f;
     for (const struct part *p = newest_of(f); p; p = p->older)
         bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
+    if (f->table) bytes += sizeof *f->table;
     if (f->stripes) bytes += sizeof *f->stripes;
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
@@ -369,6 +378,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         .can = f->kind->can,
         .allowed = listed_keys(f),
     };
+    lock_table(f); /* a new segment takes over the number of items */
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);
         info->parts++;
@@ -380,6 +390,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
                             f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);
     }
+    unlock_table(f);
 }
 
 void calyx_describe(const calyx_filter *f, calyx_info *info) {

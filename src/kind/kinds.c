@@ -21,12 +21,9 @@
     UNLESS(CALYX_NO_LINE2, ROW(line2))       \
     UNLESS(CALYX_NO_SPLIT, ROW(split))       \
     UNLESS(CALYX_NO_FLAT, ROW(flat))         \
+    UNLESS(CALYX_NO_BUCKET, ROW(bucket))     \
     UNLESS(CALYX_NO_COUNTING, ROW(counting)) \
     UNLESS(CALYX_NO_RIBBON, ROW(ribbon))
-
-/* Kinds that calyx_kinds() does not list: whoever wants one names it. They do
- * not do all that listed kinds do. */
-#define UNLISTED_KINDS(ROW) UNLESS(CALYX_NO_BUCKET, ROW(bucket))
 
 /* The names and codes of kinds that are left out, for errors. */
 static const struct left_out left_out[] = {
@@ -53,11 +50,9 @@ static const struct left_out left_out[] = {
 
 #define DECLARE(name) extern const struct kind kind_##name;
 KINDS(DECLARE)
-UNLISTED_KINDS(DECLARE)
 
 #define ADDRESS(name) &kind_##name,
-const struct kind *const kind_table[] = {KINDS(ADDRESS) UNLISTED_KINDS(ADDRESS)
-                                             NULL};
+const struct kind *const kind_table[] = {KINDS(ADDRESS) NULL};
 
 #define NAME(name) #name,
 static const char *const names[] = {KINDS(NAME) NULL};

@@ -79,7 +79,7 @@ static size_t place_of(calyx_filter *f, uint64_t hash) {
 static void a_kind_of_ranges_has_the_bits_of_higher_hashes_behind(
     void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND_OF_BITS(kind) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .bits = 1 << 16, .capacity = 100});
         bool in_order = true;

@@ -91,7 +91,8 @@ static void a_built_filter_has_the_bits_of_one_that_keys_were_added_to(
             make_builder((calyx_builder_options){.filter = {.kind = *kind}});
         give_numbers(b, SHUFFLED, 0, KEYS);
         calyx_filter *const built = finish_and_free(b);
-        assert_true(same_bodies(direct, built));
+        assert_has_numbers(built, 0, KEYS);
+        assert_true(same_bodies(direct, built) || is_table(*kind));
         assert_int_equal(info_of(built).capacity, KEYS);
         calyx_free(direct);
         calyx_free(built);

@@ -1,4 +1,5 @@
 /* A file that is read in pieces: calyx_layout. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static bool has_in_pieces(const struct file *file, uint64_t number) {
 
 static void lookups_in_pieces_answer_like_the_filter(void **unused) {
     (void)unused;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND_OF_BITS(kind) {
         struct file file = make_grown(*kind);
         for (uint64_t i = 0; i < 120000; i++)
             assert_int_equal(has_in_pieces(&file, i),
@@ -110,9 +111,15 @@ static void a_layout_describes_the_filter_as_calyx_describe_does(
         assert_int_equal(info.items, wanted.items);
         assert_int_equal(info.parts, wanted.parts);
         assert_int_equal(info.bytes, wanted.bytes);
-        assert_true(info.fill == wanted.fill);
-        assert_true(info.distinct == wanted.distinct);
-        assert_true(info.fpr_now == wanted.fpr_now);
+        if (is_table(*kind)) { /* what is in its slots, the bits do not say */
+            assert_true(info.distinct == (double)info.items);
+            assert_true(fabs(info.fill - wanted.fill) < 0.02);
+            assert_true(info.fpr_now >= wanted.fpr_now);
+        } else {
+            assert_true(info.fill == wanted.fill);
+            assert_true(info.distinct == wanted.distinct);
+            assert_true(info.fpr_now == wanted.fpr_now);
+        }
         calyx_layout_describe(file.layout, NULL, &info);
         assert_true(info.fill == 0);
         free_file(&file);

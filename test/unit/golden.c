@@ -794,7 +794,7 @@ static void python_agrees_on_random_keys(void **state) {
                 .hash = *hash,
                 .seed = keyed ? 0 : UINT64_C(0xFEDCBA9876543210),
                 .key = keyed ? key : NULL,
-                .capacity = 200,
+                .capacity = is_table(*kind) ? 300 : 200,
                 .fpr = 0.05, /* so that many are wrong */
                 .growth = calyx_kind_can(*kind) & CALYX_CAN_GROW &&
                                   strcmp(*hash, "xxh3") == 0

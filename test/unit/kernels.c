@@ -45,10 +45,11 @@ static void on_list(const struct kind *kind, const struct shape *shape,
 }
 
 /* Run a test on every kernel that this machine runs, plain and shared, of every
- * kind, with every number of probes and various numbers of blocks. */
+ * kind, with every number of probes and various numbers of blocks. Those of
+ * tables are compared in bucket.c. */
 static void on_every_kernel(look *test) {
     static const uint64_t blocks[] = {1, 2, 3, 7, 1000, 2003};
-    for (const char *const *name = adding_kinds(); *name; name++) {
+    EACH_KIND_OF_BITS(name) {
         const struct kind *kind = kind_named(*name);
         for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++)
             for (uint32_t k = kind->probe_step; k <= kind->most_probes;
@@ -473,7 +474,7 @@ static void a_kernel_that_this_processor_lacks_instructions_for_is_skipped(
 /* A key sets `probes` bits, or fewer where two of its own coincide. */
 static void one_key_sets_its_probes(void **state) {
     (void)state;
-    for (const char *const *name = adding_kinds(); *name; name++) {
+    EACH_KIND_OF_BITS(name) {
         const struct kind *kind = kind_named(*name);
         for (uint32_t k = kind->probe_step; k <= kind->most_probes;
              k += kind->probe_step) {

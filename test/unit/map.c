@@ -100,7 +100,8 @@ static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
         assert_true(pages_in_memory(image->base, size) < size / 4096 / 32);
         assert_true(after - before < 256);
         assert_true(books.most < (32 << 10) + size / RANGE_BYTES);
-        assert_false(has(f, "rose"));
+        /* A table is compared as a whole, ranges without a checksum, too. */
+        assert_int_equal(has(f, "rose"), is_table(*kind));
         calyx_free(f);
         assert_int_equal(books.blocks, 0);
     }

@@ -72,6 +72,9 @@ static bool is_fine_grained(const calyx_info *info) {
     return info->bits > 10000 * 512;
 }
 
+/* A bit more in each slot halves the rate of a table. */
+static const double TABLE_STEP = 0.3;
+
 static void look_at_rate(const calyx_options *want, const calyx_info *info) {
     const calyx_info back = plan_of((calyx_options){
         .kind = want->kind, .capacity = want->capacity, .bits = info->bits});
@@ -80,7 +83,9 @@ static void look_at_rate(const calyx_options *want, const calyx_info *info) {
     assert_true(back.fpr <= want->fpr * (1 + 1e-9));
     /* A 4096th more blocks than needed, so that it folds: 1 % in rate, at
      * rates whose bits are worth 25 steps of the logarithm. */
-    if (is_fine_grained(info)) assert_true(back.fpr >= 0.98 * want->fpr);
+    if (is_fine_grained(info))
+        assert_true(back.fpr >=
+                    (is_table(want->kind) ? TABLE_STEP : 0.98) * want->fpr);
 }
 
 static void the_rate_follows_from_the_memory(void **state) {
@@ -183,11 +188,13 @@ static void sizes_up_to_the_limits_are_exact(void **state) {
         const uint64_t most = k->most_blocks < MOST_BITS / k->block_bits
                                   ? k->most_blocks * k->block_bits
                                   : MOST_BITS;
-        for (uint64_t bits = 512; bits <= most; bits *= 2) {
+        for (uint64_t bits = is_table(*kind) ? 4 * 512 : 512; bits <= most;
+             bits *= 2) {
             const calyx_info info =
                 plan_of((calyx_options){.kind = *kind, .bits = bits});
             assert_int_equal(info.bits, bits);
-            const uint64_t counters = k->counter_bits * (bits / k->block_bits);
+            const struct shape shape = {.blocks = bits / k->block_bits};
+            const uint64_t counters = kind_counter_bits(k, &shape);
             assert_int_equal(info.bytes, (bits + 511) / 512 * 64 +
                                              (counters + 511) / 512 * 64);
         }
@@ -292,7 +299,8 @@ static void lower_rates_take_more_memory(void **state) {
                 .kind = *kind, .capacity = 1000000, .fpr = fpr};
             calyx_info info;
             if (calyx_plan(&want, &info, NULL) != CALYX_OK) break;
-            assert_true(info.bits > bits);
+            assert_true(info.bits > bits ||
+                        (is_table(*kind) && info.bits == bits));
             bits = info.bits;
         }
     }

@@ -140,7 +140,7 @@ static void small_filters_keep_the_rate(void **state) {
 
 static void the_described_rate_past_capacity_is_true(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND_OF_BITS(kind) {
         calyx_filter *f =
             make_filter((calyx_options){.kind = *kind, .capacity = KEYS / 2});
         fill(f, sequential, KEYS);

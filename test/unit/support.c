@@ -33,6 +33,14 @@ const char *const *adding_kinds(void) {
     return names;
 }
 
+bool counts_additions(const char *kind) {
+    return calyx_kind_can(kind) & CALYX_CAN_COUNT;
+}
+
+bool is_table(const char *kind) {
+    return kind_named(kind)->is_segment != NULL;
+}
+
 bool add(calyx_filter *f, const char *text) {
     bool fresh;
     assert_ok(calyx_add(f, text, strlen(text), &fresh));

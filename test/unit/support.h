@@ -43,6 +43,19 @@ const char *const *adding_kinds(void);
 #define EACH_KIND(kind) \
     for (const char *const *kind = adding_kinds(); *kind; kind++)
 
+#define EACH_KIND_THAT_CAN(kind, ability) \
+    EACH_KIND(kind) if (calyx_kind_can(*kind) & (ability))
+
+/* Does every addition count, also of a key that is there? */
+bool counts_additions(const char *kind);
+
+/* Does a filter of this kind have slots for its keys, and not only bits that
+ * they set? Then it is full at last, each addition takes room, and the bytes
+ * depend on the order of the keys. */
+bool is_table(const char *kind);
+
+#define EACH_KIND_OF_BITS(kind) EACH_KIND(kind) if (!is_table(*kind))
+
 /* Add and look up text. `add` returns whether it was fresh. */
 bool add(calyx_filter *f, const char *text);
 bool has(const calyx_filter *f, const char *text);

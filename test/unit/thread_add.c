@@ -153,7 +153,8 @@ static void threads_with_keys_of_their_own_lose_none(void **state) {
             assert_int_equal(count_missing(f, 0, keys), 0);
             uint64_t fresh = 0;
             for (int i = 0; i < adders; i++) fresh += workers[i].fresh;
-            assert_int_equal(info_of(f).items, fresh);
+            assert_int_equal(info_of(f).items,
+                             counts_additions(*kind) ? keys : fresh);
             assert_true(fresh <= keys);
             /* All but the false positives were fresh: 1 % at the end. */
             assert_true(odds_at_least(keys - fresh, keys, 0.01) > UNLIKELY);
@@ -168,8 +169,13 @@ static void threads_with_the_same_keys_lose_none(void **state) {
     (void)state;
     enum { KEYS = 200000 / SHARE };
     EACH_SHARED_KIND(kind) {
-        calyx_filter *f = make_filter((calyx_options){
-            .kind = *kind, .capacity = KEYS, .concurrent = true});
+        const uint64_t copies = counts_additions(*kind) ? 4 : 1;
+        /* Copies fill slots unevenly: a table has to grow. */
+        calyx_filter *f =
+            make_filter((calyx_options){.kind = *kind,
+                                        .capacity = copies * KEYS,
+                                        .growth = is_table(*kind) ? 2 : 0,
+                                        .concurrent = true});
         struct worker workers[4];
         for (int i = 0; i < 4; i++)
             workers[i] = (struct worker){.f = f, .to = KEYS, .batched = i % 2};
@@ -181,7 +187,8 @@ static void threads_with_the_same_keys_lose_none(void **state) {
         assert_true(odds_at_most(info.items, KEYS, 0.99) > UNLIKELY ||
                     info.items > KEYS * 99 / 100);
         assert_true(info.items <= 4 * KEYS);
-        assert_true(info.distinct > 0.97 * KEYS && info.distinct < 1.03 * KEYS);
+        const double distinct = info.distinct / (double)copies;
+        assert_true(distinct > 0.97 * KEYS && distinct < 1.03 * KEYS);
         calyx_free(f);
     }
 }
@@ -212,6 +219,7 @@ static void many_threads_leave_the_bits_of_one(void **state) {
     (void)state;
     enum { EACH = 50000 / SHARE };
     EACH_SHARED_KIND(kind) {
+        if (is_table(*kind)) continue; /* by the order of the keys */
         const calyx_options shared = {
             .kind = *kind, .capacity = 2 * EACH, .concurrent = true};
         const calyx_options alone = {.kind = *kind, .capacity = 2 * EACH};
@@ -292,7 +300,7 @@ static void a_filter_grows_while_threads_add(void **state) {
         run(workers, 3, 1);
 
         assert_int_equal(count_missing(f, 0, 2 * EACH), 0);
-        assert_true(info_of(f).items < 3 * EACH);
+        assert_true(info_of(f).items <= 3 * EACH);
         calyx_free(f);
     }
 }
@@ -380,23 +388,33 @@ static uint64_t lost_keys(const calyx_filter *copy, uint64_t keys) {
     return keys - count_found(copy, 0, keys);
 }
 
+/* Those that combine filters: see read_whole. */
+static uint64_t combine_whole(const calyx_filter *f, const calyx_filter *copy,
+                              const calyx_filter *empty, uint64_t keys) {
+    calyx_filter *half = NULL, *merged = NULL;
+    calyx_overlap overlap;
+    uint64_t wrong = calyx_fold(f, 2, &half, NULL) != CALYX_OK;
+    wrong += calyx_copy(empty, &merged, NULL) != CALYX_OK;
+    wrong += calyx_merge(merged, f, NULL) != CALYX_OK;
+    if (wrong) return wrong;
+    wrong += lost_keys(half, keys) + lost_keys(merged, keys);
+    wrong += calyx_intersect(merged, f, NULL) != CALYX_OK;
+    wrong += lost_keys(merged, keys);
+    wrong += calyx_compare(f, copy, &overlap, NULL) != CALYX_OK;
+    calyx_free(half);
+    calyx_free(merged);
+    return wrong;
+}
+
 /* Every call that takes a filter as const and reads all of it. Returns the
  * number of keys that a result lacks, and of errors. */
 static uint64_t read_whole(const calyx_filter *f, const calyx_filter *empty,
                            uint64_t keys) {
-    calyx_filter *copy = NULL, *half = NULL, *merged = NULL, *decoded = NULL;
+    calyx_filter *copy = NULL, *decoded = NULL;
     uint64_t wrong = calyx_copy(f, &copy, NULL) != CALYX_OK;
-    wrong += calyx_fold(f, 2, &half, NULL) != CALYX_OK;
-    wrong += calyx_copy(empty, &merged, NULL) != CALYX_OK;
-    wrong += calyx_merge(merged, f, NULL) != CALYX_OK;
-    if (wrong) return wrong;
-    wrong += lost_keys(copy, keys) + lost_keys(half, keys);
-    wrong += lost_keys(merged, keys);
-    wrong += calyx_intersect(merged, f, NULL) != CALYX_OK;
-    wrong += lost_keys(merged, keys);
-
-    calyx_overlap overlap;
-    wrong += calyx_compare(f, copy, &overlap, NULL) != CALYX_OK;
+    if (copy) wrong += lost_keys(copy, keys);
+    if (copy && info_of(f).can & CALYX_CAN_MERGE)
+        wrong += combine_whole(f, copy, empty, keys);
     const size_t size = (size_t)calyx_encoded_size(f);
     void *const bytes = malloc(size);
     wrong += calyx_encode(f, bytes, size, NULL) != CALYX_OK;
@@ -404,8 +422,6 @@ static uint64_t read_whole(const calyx_filter *f, const calyx_filter *empty,
     if (decoded) wrong += lost_keys(decoded, keys);
     free(bytes);
     calyx_free(copy);
-    calyx_free(half);
-    calyx_free(merged);
     calyx_free(decoded);
     return wrong;
 }
@@ -414,8 +430,9 @@ static void whole_filters_can_be_read_while_a_thread_adds(void **state) {
     (void)state;
     enum { BEFORE = 2000, EACH = 200000 / SHARE, ROUNDS = 5 };
     EACH_SHARED_KIND(kind) {
-        const calyx_options want = {
-            .kind = *kind, .bits = 1 << 17, .concurrent = true};
+        const calyx_options want = {.kind = *kind,
+                                    .bits = is_table(*kind) ? 1 << 22 : 1 << 17,
+                                    .concurrent = true};
         calyx_filter *f = make_filter(want), *empty = make_filter(want);
         add_numbers(f, 0, BEFORE);
         pthread_barrier_t start;
@@ -506,7 +523,9 @@ static void a_strict_filter_fills_up_while_threads_add(void **state) {
             assert_int_equal(workers[i].lost + workers[i].failed, 0);
         }
 
-        assert_in_range(info_of(f).items, CAPACITY, CAPACITY + 1);
+        /* A table stores false positives, too: 1 %. */
+        const uint64_t more = is_table(*kind) ? CAPACITY / 25 : 1;
+        assert_in_range(info_of(f).items, CAPACITY, CAPACITY + more);
         pthread_barrier_destroy(&start);
         calyx_free(f);
     }

@@ -58,7 +58,10 @@ static void threads_that_add_listed_keys_find_them(void **state) {
     EACH_KIND(kind) {
         if (!(calyx_kind_can(*kind) & CALYX_CAN_SHARE)) continue;
         calyx_filter *const f = make_filter((calyx_options){
-            .kind = *kind, .capacity = ADDED, .fpr = 0.3, .concurrent = true});
+            .kind = *kind,
+            .capacity = is_table(*kind) ? ADDED + LISTED : ADDED,
+            .fpr = 0.3,
+            .concurrent = true});
         add_numbers(f, 0, ADDED);
         for (uint64_t i = ADDED; i < ADDED + LISTED; i++) {
             uint8_t key[8];
