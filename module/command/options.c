@@ -169,7 +169,8 @@ static enum number option_kind(struct parsing *p, RedisModuleString *value) {
 static enum number option_counting(struct parsing *p,
                                    RedisModuleString *value) {
     (void)value;
-    p->out->params.kind = "counting";
+    p->out->params.kind = NULL;
+    p->out->params.removable = true;
     return NUMBER;
 }
 
