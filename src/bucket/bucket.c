@@ -187,6 +187,7 @@ const struct kind kind_bucket = {
     .can = CALYX_CAN_ADD | CALYX_CAN_REMOVE | CALYX_CAN_COUNT | CALYX_CAN_GROW |
            CALYX_CAN_SHARE | CALYX_CAN_GROW_IN_PLACE,
     .block_bits = 8 * BUCKET_BYTES,
+    .least_blocks = POSITIONS,
     .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,
     .counter_lines = counter_lines,
     .is_shape = is_shape,

@@ -383,16 +383,17 @@ static bool lies_between(double x, double low, double high) {
 static calyx_status check_numbers(const calyx_options *want,
                                   const struct kind *kind, calyx_error *why) {
     const calyx_status bad = CALYX_BAD_ARGUMENT;
+    const uint32_t least =
+        kind->block_bits * (kind->least_blocks ? kind->least_blocks : 1);
     if (want->capacity > MOST_KEYS)
         return fail(why, bad, "capacity must be at most 2^40 keys, not %llu",
                     (unsigned long long)want->capacity);
     if (want->bits > MOST_BITS)
         return fail(why, bad, "bits must be at most 2^44, not %llu",
                     (unsigned long long)want->bits);
-    if (want->bits && want->bits < kind->block_bits)
+    if (want->bits && want->bits < least)
         return fail(why, bad, "%s filters have at least %u bits, not %llu",
-                    kind->name, kind->block_bits,
-                    (unsigned long long)want->bits);
+                    kind->name, least, (unsigned long long)want->bits);
     if (want->fpr != 0 && !(want->fpr > 0 && want->fpr < 1))
         return fail(why, bad, "fpr must lie between 0 and 1, not be %g",
                     want->fpr);

@@ -116,6 +116,7 @@ struct kind {
      * first the bits that lookups read, then, for kinds that count, counters.
      */
     uint32_t block_bits;
+    uint32_t least_blocks; /* 0 is 1 */
     uint32_t counter_bits;
     /* Lines of 64 bytes for counters, if they are not a multiple of blocks;
      * then counter_bits is their share of a large body. Else NULL. */
