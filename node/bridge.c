@@ -301,6 +301,21 @@ EXPORT(void, get_counters)
     }
 }
 
+/* Of a body of codes of 8 bits in two runs, which one byte i is in: 0 or 1; 2
+ * if it is not in use, 3 if it says where a run ends. doc/FORMAT.md, bucket
+ * with 1 probe: the last two bytes of 64 have the end of each run in 6 bits. */
+EXPORT(void, get_runs)(const uint8_t *body, size_t size, uint8_t *runs) {
+    enum { BUCKET = 64, FIRST_END = 62, UNUSED = 2, END = 3 };
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t *const ends = body + i / BUCKET * BUCKET + FIRST_END;
+        const size_t slot = i % BUCKET;
+        runs[i] = slot >= FIRST_END        ? END
+                  : slot < (ends[0] & 63U) ? 0
+                  : slot < (ends[1] & 63U) ? 1
+                                           : UNUSED;
+    }
+}
+
 EXPORT(double, encoded_size)(const calyx_filter *f) {
     return (double)calyx_encoded_size(f);
 }

@@ -144,6 +144,14 @@ class Calyx {
     return new Builder(this, at);
   }
 
+  // Of a body of codes, the run of each byte: 0 or 1; more if it is no slot in use.
+  runs(body) {
+    return this.lend(body, (from, size) => this.lend(new Uint8Array(size), (at) => {
+      this.wasm.get_runs(from, size, at);
+      return new Uint8Array(this.wasm.memory.buffer, at, size).slice();
+    }));
+  }
+
   // ---- Files ----
 
   // What the first bytes of a file say; throws if they are not sound.

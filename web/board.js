@@ -41,15 +41,16 @@ export class Board {
     const changes = view.now && view.now.deed !== ASK;
     const probes = this.probesOf(story, view, step, probed);
     const zero = steps.zero >= 0 && probed > steps.zero ? view.tests[steps.zero].bits : [];
+    const runs = story.form === "codes" ? story.calyx.runs(final && changes ? view.after : view.before) : null;
     this.cells.forEach((cell, at) => {
-      const passed = changes && (final || probes.includes(at) || (story.form === "sums" && step > 0));
+      const passed = changes && (final || (story.form === "bits" && probes.includes(at)) || (story.form === "sums" && step > 0));
       const n = (passed ? view.after : view.before)[at];
       const fresh = passed && n > view.before[at];
       const gone = passed && view.now.deed === REMOVE && n < view.before[at];
-      const names = ["bit", n && "set", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
+      const names = ["bit", (runs ? runs[at] < 2 : n) && "set", runs?.[at] === 1 && "last", story.counts && n === TIMES && "full", fresh && "new", gone && "gone",
         probes.includes(at) && "probe", zero.includes(at) && "zero", lit.includes(at) && "lit"];
       cell.className = names.filter(Boolean).join(" ");
-      const text = !n ? "" : story.counts ? String(n) : story.form === "codes" ? hex(n, 2) : "";
+      const text = runs ? (runs[at] === 2 ? "" : hex(n, 2)) : n && story.counts ? String(n) : "";
       if (cell.textContent !== text) cell.textContent = text;
     });
     const here = view.now && step >= 1 && this.blocks.length > 1 ? story.blockOf(view.now.word) : -1;
@@ -77,7 +78,7 @@ export class Board {
     const code = step >= 1 && codeIn(story, view);
     this.hash.replaceChildren(make("b", { class: "bubble" }, quoted(view.now.word)), " → ",
       make("span", { class: "hash" }, "0x", make("mark", {}, digits.slice(0, chosen)), digits.slice(chosen),
-        ...(code ? [" = ", make("mark", {}, code.bucket), " ", code.half, " ",
+        ...(code ? [" = ", make("mark", {}, code.bucket), " ", code.run, " ",
           make("mark", { class: "code" }, code.code), "…"] : [])));
   }
 
@@ -109,13 +110,13 @@ export function leading(story, view) {
   return places > 1 && chosen === is ? Math.max(1, Math.ceil(Math.log2(places) / 4)) : 0;
 }
 
-// The first bits of the hash that choose a bucket, the one that chooses a half of
+// The first bits of the hash that choose a bucket, the one that chooses a run in
 // it, and the code behind them: if that is what the library did. Else null.
 export function codeIn(story, view) {
   if (story.form !== "codes") return null;
-  const { bucket, half, code } = story.codeOf(view.now.word);
+  const { bucket, run, code } = story.codeOf(view.now.word);
   const high = Math.log2(story.blocksOf(view).blocks.length), bits = view.hash.toString(2).padStart(64, "0");
-  const parts = { bucket: bits.slice(0, high), half: bits[high], code: bits.slice(high + 1, high + 9) };
-  const is = [parseInt(parts.bucket, 2), Number(parts.half), parseInt(parts.code, 2) || 1];
-  return is.join() === [bucket, half, code].join() ? parts : null;
+  const parts = { bucket: bits.slice(0, high), run: bits[high], code: bits.slice(high + 1, high + 9) };
+  const is = [parseInt(parts.bucket, 2), Number(parts.run), parseInt(parts.code, 2)];
+  return is.join() === [bucket, run, code].join() ? parts : null;
 }

@@ -31,9 +31,9 @@ function captionOf(story, view, step) {
 function place(story, view) {
   if (story.form === "sums") return sumsPlace(story, view);
   if (story.form === "codes") {
-    const code = codeIn(story, view), { bucket, half, code: is } = story.codeOf(view.now.word);
-    return t(code ? "see.code.hash" : "see.code", { x: bucket, y: hex(is, 2), z: t(half ? "see.half.last" : "see.half.first"),
-      ...(code && { b: code.bucket, h: code.half, c: code.code }) });
+    const code = codeIn(story, view), { bucket, run, code: is } = story.codeOf(view.now.word);
+    return t(code ? "see.code.hash" : "see.code", { x: bucket, y: hex(is, 2), z: t(run ? "see.run.last" : "see.run.first"),
+      ...(code && { b: code.bucket, h: code.run, c: code.code }) });
   }
   const digits = leading(story, view);
   if (story.open)

@@ -131,9 +131,9 @@ export class Story {
   cellsOf(word, cells) {
     if (this.form === "bits") return this.bitsOf(word);
     if (this.form === "sums") return this.sumsOf(word, cells).tests.flatMap(({ bits }) => bits);
-    const { bucket, half, code } = this.codeOf(word);
-    const from = bucket * BUCKET + half * BUCKET / 2;
-    return [...cells.keys()].slice(from, from + BUCKET / 2 - (half ? 2 : 0)).filter((at) => cells[at] === code);
+    const { bucket, run, code } = this.codeOf(word), runs = this.calyx.runs(cells);
+    return [...cells.keys()].filter((at) =>
+      cells[at] === code && runs[at] === run && Math.floor(at / BUCKET) === bucket);
   }
 
   // The equations of a word: `tests` of bits among `cells`. They are in the first
@@ -173,8 +173,8 @@ export class Story {
   codeOf(word) {
     return this.memo(word, (filter) => {
       filter.add(word);
-      const cells = this.read(filter), at = cells.findIndex(Boolean);
-      return { bucket: Math.floor(at / BUCKET), half: at % BUCKET < BUCKET / 2 ? 0 : 1, code: cells[at] };
+      const cells = this.read(filter), runs = this.calyx.runs(cells), at = runs.findIndex((run) => run < 2);
+      return { bucket: Math.floor(at / BUCKET), run: runs[at], code: cells[at] };
     });
   }
 

@@ -214,11 +214,11 @@ test("a filter of codes: a word leaves its code in its bucket, and takes it away
   for (const { kind } of await kindsOf(page, "codes")) {
     await page.selectOption("#see-kind", kind);
     await page.click("#see-clear");
-    await word(page, "rose", "#see-add"); // 0xd6ea...: bucket 11, half 0, then 10110111
-    assert.deepEqual((await codes())[0], [3 * 64, "b7"]);
+    await word(page, "rose", "#see-add"); // 0xd6ea...: bucket 11, run 0, then 10110111
+    assert.deepEqual(await codes(), [[3 * 64, "b7"]]);
     await page.click("#see-first");
     await page.click("#see-next");
-    assert.match(await page.textContent("#see-say"), /11, choose bucket 3; .* first half .* 10110111, which are b7/);
+    assert.match(await page.textContent("#see-say"), /11, choose bucket 3; .* first run .* 10110111, which are b7/);
     assert.equal(await page.locator("#bits .block.here").count(), 1);
     await word(page, "iris", "#see-add");
     await word(page, "rose", "#see-ask");

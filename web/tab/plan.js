@@ -293,10 +293,12 @@ function built(name, bits) {
   }
 }
 
-// A picture of 1024 bits: where those of three words lie. Of sums of bits, those of
-// one sum; else the bits that change when the word is added.
+// A picture of 1024 bits, or of the smallest filter: where those of three words
+// lie. Of sums of bits, those of one sum; else the bits that change when the word
+// is added.
 function thumbnail(p) {
-  const BITS = 1024, COLUMNS = 64, words = ["rose", "iris", "lily"];
+  const COLUMNS = 64, words = ["rose", "iris", "lily"];
+  const block = calyx.leastBits(p.kind), BITS = Math.max(1024, block);
   const key = `picture ${p.kind} ${p.probes}`;
   if (!facts.has(key)) {
     const dots = [];
@@ -316,7 +318,7 @@ function thumbnail(p) {
     });
     facts.set(key, dots);
   }
-  const block = calyx.leastBits(p.kind), cell = 4, rows = BITS / COLUMNS;
+  const cell = 4, rows = BITS / COLUMNS;
   const picture = svg("svg", { viewBox: `-1 -1 ${COLUMNS * cell + 2} ${rows * cell + 2}`,
     class: "thumbnail", "aria-hidden": "true" });
   const size = block < COLUMNS ? BITS : block;
@@ -337,7 +339,9 @@ function useOf(p, possible) {
   const least = possible.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
   const leastAdding = adding.reduce((a, b) => (bytes(b) < bytes(a) ? b : a), p);
   if (can.includes("static")) return t(least === p ? "use.static.least" : "use.static");
-  if (can.includes("remove")) return t("use.remove");
+  const removing = adding.filter((q) => calyx.can(q.kind, "remove"));
+  if (can.includes("remove"))
+    return t(removing.some((q) => bytes(q) < bytes(p)) ? "use.remove" : "use.remove.least");
   if (p.kind === calyx.kinds[0]) return t("use.default");
   if (p === leastAdding) return t("use.least");
   const lines = linesOf(p), first = possible.find((q) => q.kind === calyx.kinds[0]);
