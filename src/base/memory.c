@@ -34,12 +34,10 @@ static size_t mapped_size(size_t size) {
 
 /* Map one huge page more, then unmap what lies before and after the aligned
  * block: huge pages must be aligned to their size. */
-static void *map_huge(size_t size) {
-    if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
-    const size_t size_mapped = mapped_size(size);
+static void *map_aligned(size_t size_mapped, int flags) {
     const size_t reserved = size_mapped + HUGE_PAGE;
     char *const start = mmap(NULL, reserved, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                             MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (start == MAP_FAILED) return NULL;
     const size_t before =
         (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
@@ -49,6 +47,11 @@ static void *map_huge(size_t size) {
     madvise(block, size_mapped,
             MADV_HUGEPAGE); /* may be refused; then slower */
     return block;
+}
+
+static void *map_huge(size_t size) {
+    if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
+    return map_aligned(mapped_size(size), 0);
 }
 
 static void *map(size_t size) {
@@ -64,6 +67,33 @@ size_t memory_mapped_bytes(size_t size) {
 
 static void unmap(void *block, size_t size) {
     munmap(block, memory_mapped_bytes(size));
+}
+
+void *memory_take_next(struct memory_row *row, size_t size) {
+    enum { BLOCKS = 4 };
+    if (size < LARGE || size > SIZE_MAX / BLOCKS - 2 * HUGE_PAGE) return NULL;
+    const size_t here = whole_pages(size);
+    if (here > row->left) {
+        const size_t all =
+            (BLOCKS * here + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        void *const mapped = map_aligned(all, MAP_NORESERVE);
+        if (!mapped) return NULL;
+        memory_end_row(row);
+        *row = (struct memory_row){mapped, all};
+    }
+    char *const block = row->at;
+    row->at = block + here;
+    row->left -= here;
+    return block;
+}
+
+void memory_give_from_row(void *block, size_t size) {
+    munmap(block, whole_pages(size));
+}
+
+void memory_end_row(struct memory_row *row) {
+    if (row->left) munmap(row->at, row->left);
+    row->left = 0;
 }
 #else
 static const size_t LARGE = SIZE_MAX;
@@ -84,6 +114,16 @@ static void *map(size_t size) {
 }
 static void unmap(void *block, size_t size) {
     (void)block, (void)size;
+}
+void *memory_take_next(struct memory_row *row, size_t size) {
+    (void)row, (void)size;
+    return NULL;
+}
+void memory_give_from_row(void *block, size_t size) {
+    (void)block, (void)size;
+}
+void memory_end_row(struct memory_row *row) {
+    (void)row;
 }
 #endif
 

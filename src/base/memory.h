@@ -18,4 +18,21 @@ bool memory_is_huge(size_t size);
  * if it does not unmap. So a mapping of as many can take the place of one. */
 size_t memory_mapped_bytes(size_t size);
 
+/*
+ * Blocks that follow each other, for a table that grows: they share huge pages,
+ * where each block by itself would have its end on small ones, and a block
+ * under 2 MiB all of it. What is left is mapped for those that follow, which
+ * takes addresses, but no memory until it is written. All zero to begin with.
+ */
+struct memory_row {
+    void *at;
+    size_t left;
+};
+/* A block of zeros; NULL if it is small, or there are no addresses: then take
+ * it elsewhere. */
+void *memory_take_next(struct memory_row *row, size_t size);
+void memory_give_from_row(void *block, size_t size);
+/* Give back what is left. The blocks stay. */
+void memory_end_row(struct memory_row *row);
+
 #endif

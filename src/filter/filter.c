@@ -40,9 +40,18 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
 }
 
 static void free_part(const calyx_filter *f, struct part *p) {
-    if (!f->release) /* else the body is lent */
-        give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
+    const size_t size = (size_t)body_bytes(f->kind, &p->shape);
+    if (p->in_row)
+        memory_give_from_row(p->body, size);
+    else if (!f->release) /* else the body is lent */
+        give(&f->memory, p->body, size);
     give(&f->memory, p, sizeof *p);
+}
+
+/* The next segment of a table, if it may lie in a row with others. */
+static void *take_next(const calyx_filter *f, size_t size) {
+    if (!f->table || f->memory.allocate != memory_default.allocate) return NULL;
+    return memory_take_next(&f->table->row, size);
 }
 
 static struct part *make_part(const calyx_filter *f, const struct part *like) {
@@ -50,7 +59,9 @@ static struct part *make_part(const calyx_filter *f, const struct part *like) {
     struct part *p = take_struct(&f->memory, sizeof *p);
     if (!p) return NULL;
     *p = *like;
-    p->body = size <= SIZE_MAX ? take(&f->memory, (size_t)size) : NULL;
+    p->body = size <= SIZE_MAX ? take_next(f, (size_t)size) : NULL;
+    p->in_row = p->body != NULL;
+    if (!p->body && size <= SIZE_MAX) p->body = take(&f->memory, (size_t)size);
     if (p->body) return p;
     give(&f->memory, p, sizeof *p);
     return NULL;
@@ -191,7 +202,10 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
     while (f->newest) free_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
-    if (f->table) give(&memory, f->table, sizeof *f->table);
+    if (f->table) {
+        memory_end_row(&f->table->row);
+        give(&memory, f->table, sizeof *f->table);
+    }
     if (f->stripes) give(&memory, f->stripes, sizeof *f->stripes);
     drop_properties(f);
     drop_list(f);

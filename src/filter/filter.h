@@ -21,6 +21,7 @@ struct part {
     uint64_t items;    /* keys it took; concurrent adders count atomically */
     double fpr;        /* its rate at capacity                             */
     uint64_t range;    /* number of its first range, in an image           */
+    bool in_row;       /* its body is, of segments: base/memory.h          */
     struct part *next_layer; /* static filters; NULL in the last, and in others
                               */
 };

@@ -11,16 +11,18 @@
 #ifndef CALYX_SEGMENTS_H
 #define CALYX_SEGMENTS_H
 
+#include "base/memory.h"
 #include "bucket/bucket.h"
 #include "filter/filter.h"
 
 struct filter_table {
     struct bucket_table t;
     uint32_t segments;
-    uint32_t locked;   /* by a thread, if concurrent          */
-    uint32_t times;    /* that this thread has locked it      */
-    const void *by;    /* the thread                          */
-    uint64_t capacity; /* of all segments                     */
+    uint32_t locked;       /* by a thread, if concurrent          */
+    uint32_t times;        /* that this thread has locked it      */
+    const void *by;        /* the thread                          */
+    uint64_t capacity;     /* of all segments                     */
+    struct memory_row row; /* that they lie in                */
 };
 
 /* Number of doublings that a growing filter keeps its rate for. */
