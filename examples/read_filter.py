@@ -175,7 +175,7 @@ def has_in_table(data, parts, hash):
         slots, begin, end = 496 // size, 0, block[62]
         if first:
             begin, end = end, slots
-        spilled = block[63] >> (code >> width - 6) % 8 & 1
+        spilled = block[63] << (code >> width - 6) % 8 & 128
         if level == 0:
             want = want or 1
     else:

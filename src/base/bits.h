@@ -149,6 +149,20 @@ static inline uint64_t scale64(uint64_t hash, uint64_t n) {
 #endif
 }
 
+/* hash * n as two words: scale64, and what is behind it. */
+struct scaled {
+    uint64_t whole, rest;
+};
+
+static inline struct scaled scale_whole(uint64_t hash, uint64_t n) {
+#if UINTPTR_MAX > UINT32_MAX
+    const wide_product product = (wide_product)hash * n;
+    return (struct scaled){(uint64_t)(product >> 64), (uint64_t)product};
+#else
+    return (struct scaled){scale64(hash, n), hash * n};
+#endif
+}
+
 /* The lowest hash that scale64 takes to this number below n: number * 2^64 / n,
  * rounded up. n is less than 2^63. Long division, for machines without integers
  * of 128 bits. */

@@ -104,12 +104,18 @@ static bool find(const uint8_t *line, uint32_t want, uint32_t varies) {
     return found;
 }
 
+static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
+                   uint64_t used) {
+    (void)end, (void)used;
+    put_in_run(line, width, code);
+}
+
 #define TARGET
 #define STEPS                                                \
     ((struct bucket_steps){                                  \
         .scans = {.equal8 = equal8, .compare16 = compare16}, \
         .find = find,                                        \
-        .put_in_run = put_in_run,                            \
+        .put_in_run = insert,                                \
     })
 #include "bucket/bucket_kernel_template.h"
 

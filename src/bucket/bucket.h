@@ -151,10 +151,9 @@ ALWAYS_INLINE uint8_t *line_at(const struct bucket_table *t, uint64_t unit,
                        (uintptr_t)bucket * BUCKET_BYTES);
 }
 
-/* Fill in where a bucket of the table is. */
-static inline void find_bucket(const struct bucket_table *t, uint64_t bucket,
-                               struct bucket_place *at) {
-    const uint64_t unit = bucket / t->groups;
+/* Fill in where a bucket of the table is, from its number / groups and it. */
+static inline void find_bucket(const struct bucket_table *t, uint64_t unit,
+                               uint64_t bucket, struct bucket_place *at) {
     const uint32_t number = segment_of(unit);
     at->index = bucket - segment_begin(number) * t->groups;
     at->segment = line_at(t, unit, bucket) - at->index * BUCKET_BYTES;
@@ -198,11 +197,16 @@ ALWAYS_INLINE struct bucket_scale scale_of(const struct bucket_table *t,
 /* The code of a key: the bits of its hash behind those that choose the group
  * and a quarter of it. If codes vary, the stop bit is not there yet, and its
  * bit does not count. */
-ALWAYS_INLINE uint32_t code_of(uint64_t hash, struct bucket_scale scale,
-                               uint32_t width, uint32_t varies) {
-    const uint32_t bits = (uint32_t)(hash * scale.quarters >> (64 - width));
+ALWAYS_INLINE uint32_t code_from(uint64_t rest, uint32_t width,
+                                 uint32_t varies) {
+    const uint32_t bits = (uint32_t)(rest >> (64 - width));
     if (has_runs(width) || varies) return bits;
     return bits | ((bits & slot_mask(width)) == 0);
+}
+
+ALWAYS_INLINE uint32_t code_of(uint64_t hash, struct bucket_scale scale,
+                               uint32_t width, uint32_t varies) {
+    return code_from(hash * scale.quarters, width, varies);
 }
 
 static inline uint32_t varies_at(const struct bucket_scale *scale) {
@@ -218,7 +222,8 @@ static inline struct bucket_place place_of(const struct bucket_table *t,
                                            struct bucket_scale scale,
                                            uint64_t hash) {
     struct bucket_place at;
-    find_bucket(t, scale64(hash, scale.buckets), &at);
+    find_bucket(t, scale64(hash, scale.units), scale64(hash, scale.buckets),
+                &at);
     at.varies = varies_at(&scale);
     at.want = code_of(hash, scale, t->width, at.varies);
     return at;

@@ -94,19 +94,18 @@ TARGET ALWAYS_INLINE __m256i bytes_from(uint32_t number) {
 
 /* put_in_run, in two registers: bytes from i on move up by one, as far as the
  * slots go. */
-TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code) {
-    const uint32_t used = run_slots(line, width), run = run_of(code, width);
-    const uint32_t i = new_slot(line, width, run, used);
-    const uint32_t ends = ends_at(width) + 1 + run;
+TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
+                                 uint64_t end, uint64_t used) {
+    const uint32_t i = (uint32_t)end, n = (uint32_t)used + 1;
+    const uint32_t ends = ends_at(width) + 1 + run_of(code, width);
     const __m256i low = load_half(line), high = load_half(line + 32);
     const __m256i low_next =
         _mm256_alignr_epi8(low, _mm256_permute2x128_si256(low, low, 0x08), 15);
     const __m256i high_next = _mm256_alignr_epi8(
         high, _mm256_permute2x128_si256(low, high, 0x21), 15);
-    const __m256i low_moved =
-        _mm256_andnot_si256(bytes_from(used + 1), bytes_from(i));
+    const __m256i low_moved = _mm256_andnot_si256(bytes_from(n), bytes_from(i));
     const __m256i high_moved =
-        _mm256_andnot_si256(bytes_from(used + 1 - 32), bytes_from(i - 32));
+        _mm256_andnot_si256(bytes_from(n - 32), bytes_from(i - 32));
     const __m256i low_now = _mm256_blendv_epi8(low, low_next, low_moved);
     const __m256i high_now = _mm256_blendv_epi8(high, high_next, high_moved);
     _mm256_store_si256((__m256i *)line,

@@ -69,18 +69,18 @@ TARGET ALWAYS_INLINE __m512i next_bytes(__m512i line) {
 }
 
 /* put_in_run, in one register. */
-TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code) {
-    const uint32_t used = run_slots(line, width), run = run_of(code, width);
-    const uint32_t i = new_slot(line, width, run, used);
-    const uint64_t here = UINT64_C(1) << i;
+TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
+                                 uint64_t end, uint64_t used) {
+    const uint64_t here = UINT64_C(1) << end;
     const uint64_t behind = (UINT64_C(2) << used) - 2 * here;
-    const uint64_t ends = UINT64_MAX << (ends_at(width) + 1 + run);
+    const uint64_t ends = UINT64_MAX
+                          << (ends_at(width) + 1 + run_of(code, width));
     const __m512i old = _mm512_load_si512(line);
     __m512i now = _mm512_mask_mov_epi8(old, behind, next_bytes(old));
     now = _mm512_mask_set1_epi8(now, here, (char)lane_of(code, width));
     now = _mm512_mask_add_epi8(now, ends, now, _mm512_set1_epi8(1));
     _mm512_store_si512(line, now);
-    open_planes(line, width, i, code & slot_mask(width));
+    open_planes(line, width, (uint32_t)end, code & slot_mask(width));
 }
 
 #define STEPS                                                \

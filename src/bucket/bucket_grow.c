@@ -88,13 +88,14 @@ struct fraction_range {
 };
 
 /* c * 2^64 / positions, rounded up; 0 in place of 2^64. */
-static uint64_t position_begin(uint64_t c, uint64_t positions) {
+ALWAYS_INLINE uint64_t position_begin(uint64_t c, uint64_t positions) {
     const uint64_t whole = UINT64_MAX / positions;
     const uint64_t rest = UINT64_MAX % positions + 1;
     return c * whole + (c * rest + positions - 1) / positions;
 }
 
-static struct fraction_range range_of_position(uint64_t c, uint64_t positions) {
+ALWAYS_INLINE struct fraction_range range_of_position(uint64_t c,
+                                                      uint64_t positions) {
     return (struct fraction_range){
         .low = position_begin(c, positions),
         .high = position_begin(c + 1, positions) - 1,
@@ -114,7 +115,8 @@ struct position_borders {
     uint32_t begin, border, end; /* the latter two from the beginning on */
 };
 
-static struct position_borders borders_of(uint64_t c, uint64_t positions) {
+ALWAYS_INLINE struct position_borders borders_in(uint64_t c,
+                                                 uint64_t positions) {
     const struct fraction_range here = range_of_position(c, positions);
     const uint64_t border = range_of_position(c, positions + 1).high + 1;
     return (struct position_borders){
@@ -122,6 +124,14 @@ static struct position_borders borders_of(uint64_t c, uint64_t positions) {
         .border = (uint32_t)((border - here.low) << 2 >> 32),
         .end = (uint32_t)((here.high + 1 - here.low) << 2 >> 32),
     };
+}
+
+/* The same without divisions by a number that is not known before. */
+static struct position_borders borders_of(uint64_t c, uint64_t positions) {
+    return positions == 4   ? borders_in(c, 4)
+           : positions == 5 ? borders_in(c, 5)
+           : positions == 6 ? borders_in(c, 6)
+                            : borders_in(c, 7);
 }
 
 /* Is a distance less than `length` from another one, before it or behind? */
@@ -324,13 +334,18 @@ bool bucket_move_group(struct bucket_table *t) {
     m.t = t;
     m.from = scale_at(t, number);
     m.log.n = 0;
+    const uint64_t first = y * m.from.positions, first_to = first + y;
     for (uint32_t c = 0; c < m.from.positions; c++) {
-        find_bucket(t, y * m.from.positions + c, &m.at[c]);
+        find_bucket(t, (first + c) / t->groups, first + c, &m.at[c]);
         memcpy(m.lines[c], bucket_line(&m.at[c]), BUCKET_BYTES);
         m.at[c].varies = varies_at(&m.from);
     }
     for (uint32_t c = 0; c <= m.from.positions; c++)
-        find_bucket(t, y * (m.from.positions + 1) + c, &m.to[c]);
+        find_bucket(t, (first_to + c) / t->groups, first_to + c, &m.to[c]);
+    /* The group before will be moved soon. */
+    if (m.at[0].index >= m.from.positions)
+        for (uint32_t c = 1; c <= m.from.positions; c++)
+            prefetch_l1(bucket_line(&m.at[0]) - c * BUCKET_BYTES);
     begin_move(t, y);
     const bool moved =
         take_group(&m) && (split_group(&m) || place_group(&m)) && put_group(&m);

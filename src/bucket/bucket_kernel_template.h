@@ -15,14 +15,14 @@ TARGET static size_t table_has_batch(const struct bucket_table *t,
     return has_batch_in_table(t, batch, found, STEPS);
 }
 
-TARGET static enum insertion table_add(struct bucket_table *t, uint64_t hash,
-                                       bool *fresh) {
+TARGET __attribute__((noinline)) static enum insertion table_add(
+    struct bucket_table *t, uint64_t hash, bool *fresh) {
     return add_to_table(t, hash, fresh, STEPS);
 }
 
 TARGET static size_t table_add_batch(struct bucket_table *t, struct batch batch,
                                      bool *fresh, size_t *added) {
-    return add_batch_to_table(t, batch, fresh, added, STEPS);
+    return add_batch_to_table(t, batch, fresh, added, STEPS, table_add);
 }
 
 TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {

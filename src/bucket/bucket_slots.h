@@ -164,17 +164,17 @@ ALWAYS_INLINE uint32_t run_of(uint32_t code, uint32_t width) {
 /* Beginning and end of a run, and whether a code of it was spilled. Numbers
  * from a damaged file may be anything below 64. */
 struct run_bounds {
-    uint32_t begin, end;
-    bool spilled;
+    uint64_t begin, end;
+    uint8_t spilled; /* bit 7 */
 };
 
 ALWAYS_INLINE struct run_bounds bounds_of(const uint8_t *line, uint32_t width,
                                           uint32_t run) {
-    const uint32_t two = load16(line + ends_at(width) + run);
+    const uint64_t two = load16(line + ends_at(width) + run);
     return (struct run_bounds){
         .begin = two & END_MASK,
         .end = two >> 8 & END_MASK,
-        .spilled = two >> (8 + SPILLED_BIT),
+        .spilled = (uint8_t)(two >> 8),
     };
 }
 
@@ -290,14 +290,16 @@ static inline void put_byte(uint8_t *line, uint32_t at, uint32_t byte) {
     __atomic_store_n(line + at, (uint8_t)byte, __ATOMIC_RELEASE);
 }
 
+/* Which half could not be foreseen: no branch. */
 ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
                                uint32_t code) {
     const uint64_t empty = ~used & all_slots(width);
-    const bool is_high = code >> (width - 1);
-    const uint32_t i = is_high ? 63 - (uint32_t)__builtin_clzll(empty)
-                               : (uint32_t)__builtin_ctzll(empty);
+    const uint32_t high = code >> (width - 1) & 1;
+    const uint32_t first = (uint32_t)__builtin_ctzll(empty);
+    const uint32_t last = 63 - (uint32_t)__builtin_clzll(empty);
+    const uint32_t i = first + ((last - first) & -high);
     put_slot(line, i, width, code & slot_mask(width));
-    if (!is_high) put_byte(line, LOW_AT, i + 1);
+    put_byte(line, LOW_AT, first + 1 - high);
 }
 
 /* Another code of the same half takes its place. */
@@ -312,19 +314,28 @@ static inline void take_from_half(uint8_t *line, uint32_t width, uint64_t used,
 }
 
 /* Write a line of `n` codes, as many as it has slots or fewer. Nobody else
- * reads it yet. */
-static inline void fill_halves(uint8_t *line, uint32_t width,
+ * reads it yet. Each slot is written in both halves, and what is too much is
+ * written over: which half could not be foreseen. */
+ALWAYS_INLINE void fill_halves(uint8_t *line, uint32_t width,
                                const uint32_t *codes, uint32_t n) {
-    const uint32_t planes = planes_of(width);
+    const uint32_t planes = planes_of(width), slots = slots_of(width);
     uint64_t plane[WIDTH_MOST - WIDTH_GROWING + 1] = {0};
-    uint32_t low = 0, high = slots_of(width);
+    uint32_t low = 0, last = slots - 1;
     memset(line, 0, BUCKET_BYTES);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t slot = codes[k] & slot_mask(width);
-        const uint32_t i = codes[k] >> (width - 1) ? --high : low++;
-        store16(line + 2 * i, slot >> planes);
+        const uint32_t high = codes[k] >> (width - 1) & 1;
+        const uint32_t i = low + ((last - low) & -high);
+        store16(line + 2 * low, slot >> planes);
+        store16(line + 2 * last, slot >> planes);
         for (uint32_t j = 0; j < planes; j++)
             plane[j] |= (uint64_t)(slot >> j & 1) << i;
+        low += 1 - high;
+        last -= high;
+    }
+    if (n < slots) {
+        store16(line + 2 * low, 0);
+        store16(line + 2 * last, 0);
     }
     for (uint32_t j = 0; j < planes; j++) put_plane(line, j, width, plane[j]);
     line[LOW_AT] = (uint8_t)low;
@@ -395,17 +406,24 @@ ALWAYS_INLINE uint32_t class_of(uint32_t code, uint32_t width) {
     return code >> (width - 6) & (CLASSES - 1);
 }
 
+/* Its bit; in halves class 0 is the highest one. */
+static inline uint32_t class_bit(uint32_t code, uint32_t width) {
+    const uint32_t number = class_of(code, width);
+    return has_runs(width) ? UINT32_C(1) << number : UINT32_C(0x80) >> number;
+}
+
 static inline uint32_t classes_of(uint32_t code, uint32_t width,
                                   uint32_t varies) {
     if (varies && (code & (code_mask(width) >> 6)) == 0) return 0xFF;
-    return UINT32_C(1) << class_of(code, width);
+    return class_bit(code, width);
 }
 
 static inline uint32_t get_classes(const uint8_t *line, uint32_t width) {
     if (!has_runs(width)) return line[CLASSES_AT];
     uint32_t classes = 0;
     for (uint32_t i = 0; i < runs_of(width); i++)
-        classes |= (uint32_t)bounds_of(line, width, i).spilled << i;
+        classes |= (uint32_t)(bounds_of(line, width, i).spilled >> SPILLED_BIT)
+                   << i;
     return classes;
 }
 
@@ -498,7 +516,7 @@ ALWAYS_INLINE struct bucket_scan scan_bucket(const uint8_t *line,
 /* What a line says of a key. */
 struct line_answer {
     bool has;
-    uint8_t spilled; /* is the key's class among the spilled ones? bit 0 */
+    uint8_t spilled; /* is its class among the spilled ones? bit 7 */
 };
 
 ALWAYS_INLINE struct line_answer ask_line(const uint8_t *line, uint32_t width,
@@ -513,13 +531,13 @@ ALWAYS_INLINE struct line_answer ask_line(const uint8_t *line, uint32_t width,
     const uint64_t hits = scan_slots16(line, width, want, varies, scans).hits;
     return (struct line_answer){
         .has = (hits & slots_like(line, want, width)) != 0,
-        .spilled = (uint8_t)(line[CLASSES_AT] >> class_of(want, width)),
+        .spilled = (uint8_t)(line[CLASSES_AT] << class_of(want, width)),
     };
 }
 
 static inline bool may_be_spilled(const uint8_t *line, uint32_t width,
                                   uint32_t code) {
-    return get_classes(line, width) >> class_of(code, width) & 1;
+    return get_classes(line, width) & class_bit(code, width);
 }
 
 #endif

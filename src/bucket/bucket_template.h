@@ -14,8 +14,10 @@ struct bucket_steps {
     struct lane_scans scans;
     /* Has a line of spilled entries one that matches? */
     bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
-    /* put_in_run, for lines that nobody else reads. */
-    void (*put_in_run)(uint8_t *line, uint32_t width, uint32_t code);
+    /* put_in_run, for lines that nobody else reads: behind the slot where the
+     * run ends, with this number of slots in use. */
+    void (*put_in_run)(uint8_t *line, uint32_t width, uint32_t code,
+                       uint64_t end, uint64_t used);
 };
 
 /* ---- Has ----------------------------------------------------------------- */
@@ -44,7 +46,7 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
         const struct line_answer answer =
             ask_line(copy.bytes, t->width, at.want, at.varies, steps.scans);
         if (answer.has) return true;
-        if (answer.spilled & 1 && has_spilled(t, &at)) return true;
+        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at)) return true;
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
             return false;
@@ -72,7 +74,7 @@ ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
     const struct line_answer answer =
         ask_line(line, width, want, varies, steps.scans);
     /* One branch that is rarely taken. */
-    if (__builtin_expect(answer.spilled & !answer.has, false)) {
+    if (__builtin_expect(answer.spilled >> SPILLED_BIT & !answer.has, false)) {
         const struct bucket_place at = place_of(t, scale, hash);
         return find_spilled(t, &at, steps);
     }
@@ -141,7 +143,6 @@ ALWAYS_INLINE void set_fixed(struct batch_form *form) {
     form->is_one = true;
     form->is_moving = false;
     form->is_special = true;
-    form->scale.quarters = form->scale.buckets;
 }
 
 ALWAYS_INLINE void set_grown(struct batch_form *form) {
@@ -170,14 +171,34 @@ ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
            scale64(hash, scale.buckets) * BUCKET_BYTES;
 }
 
-ALWAYS_INLINE uint32_t code_in(const struct batch_form *form, uint64_t hash) {
-    return code_of(hash, scale_in(form, hash), form->width, form->varies);
+/* A line, and what to look for in it. */
+struct bucket_query {
+    uint8_t *line;
+    uint32_t want;
+};
+
+/* In a table of one segment it is faster to find the line again, with the code,
+ * than to remember it. */
+ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
+                                           const struct batch_form *form,
+                                           uint64_t hash,
+                                           uint8_t *const *place) {
+    if (!form->is_one)
+        return (struct bucket_query){
+            .line = *place,
+            .want =
+                code_of(hash, scale_in(form, hash), form->width, form->varies),
+        };
+    const struct scaled at = scale_whole(hash, form->scale.buckets);
+    return (struct bucket_query){
+        .line = (uint8_t *)t->start[segment_place(0)] + at.whole * BUCKET_BYTES,
+        .want = code_from(at.rest, form->width, form->varies),
+    };
 }
 
 enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
 
-/* The lines of hashes that are prefetched. In a table of one segment it is
- * faster to find them twice. */
+/* The lines of hashes that are prefetched. */
 struct line_ring {
     uint8_t *line[RING];
 };
@@ -190,12 +211,6 @@ ALWAYS_INLINE void prefetch_line(const struct bucket_table *t,
     prefetch_l2(line);
 }
 
-ALWAYS_INLINE uint8_t *prefetched_line(const struct bucket_table *t,
-                                       const struct batch_form *form,
-                                       uint64_t hash, uint8_t *const *place) {
-    return form->is_one ? line_in(t, form, hash) : *place;
-}
-
 /* Fill the ring, and prefetch what the previous batch has not. */
 ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
                                   const struct batch_form *form,
@@ -206,7 +221,7 @@ ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
         prefetch_line(t, form, batch->hashes[i], &ring->line[i]);
 }
 
-/* What the lines of a batch say: bit 0 of each byte. */
+/* What the lines of a batch say: struct line_answer. */
 struct batch_answers {
     uint8_t has[BATCH_MAX + EIGHT], spilled[BATCH_MAX + EIGHT];
 };
@@ -222,17 +237,18 @@ ALWAYS_INLINE void has_spilled_of_batch(const struct bucket_table *t,
                                         struct batch_answers *answers,
                                         struct bucket_steps steps) {
     const uint64_t ones = UINT64_C(0x0101010101010101);
+    enum { AT_ONCE = 64 };
     uint16_t left[BATCH_MAX];
-    struct bucket_place at[EIGHT];
+    struct bucket_place at[AT_ONCE];
     size_t n = 0;
     for (size_t i = 0; i < batch->n; i += EIGHT) {
-        uint64_t maybe =
-            load64(answers->spilled + i) & ~load64(answers->has + i) & ones;
+        uint64_t maybe = load64(answers->spilled + i) >> SPILLED_BIT &
+                         ~load64(answers->has + i) & ones;
         for (; maybe; maybe &= maybe - 1)
             left[n++] = (uint16_t)(i + (size_t)__builtin_ctzll(maybe) / 8);
     }
-    for (size_t i = 0; i < n; i += EIGHT) {
-        const size_t some = n - i < EIGHT ? n - i : EIGHT;
+    for (size_t i = 0; i < n; i += AT_ONCE) {
+        const size_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
         for (size_t j = 0; j < some; j++) {
             const uint64_t hash = batch->hashes[left[i + j]];
             at[j] = place_of(t, scale_in(form, hash), hash);
@@ -249,9 +265,9 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
                                   uint8_t *const *place, size_t i,
                                   struct batch_answers *answers,
                                   struct bucket_steps steps) {
+    const struct bucket_query q = query_in(t, form, hash, place);
     const struct line_answer answer =
-        ask_line(prefetched_line(t, form, hash, place), form->width,
-                 code_in(form, hash), form->varies, steps.scans);
+        ask_line(q.line, form->width, q.want, form->varies, steps.scans);
     answers->has[i] = answer.has;
     answers->spilled[i] = answer.spilled;
 }
@@ -386,32 +402,48 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
     return KEY_ADDED;
 }
 
-/* Add to a bucket that is not full, and has few copies of the code; else false.
- * Nobody else reads it, or it has halves. */
-ALWAYS_INLINE bool add_to_line(uint8_t *line, uint32_t width, uint32_t want,
-                               uint32_t varies, bool *fresh,
-                               struct bucket_steps steps) {
-    const struct bucket_scan here =
-        scan_bucket(line, width, want, varies, steps.scans);
-    if (__builtin_expect(here.used == all_slots(width) ||
-                             __builtin_popcountll(here.hits) >= COPIES_MOST,
-                         false))
-        return false;
-    if (has_runs(width))
-        steps.put_in_run(line, width, want);
-    else
+/* What became of a key that was to be added to a line. It is not added if the
+ * line is full, or has many copies of its code. */
+enum line_insertion { NOT_ADDED, ADDED_FRESH, ADDED_AGAIN };
+
+/* Nobody else reads the line, or it has halves. */
+ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
+                                              uint32_t want, uint32_t varies,
+                                              struct bucket_steps steps) {
+    uint64_t hits;
+    if (has_runs(width)) {
+        const struct run_bounds run =
+            bounds_of(line, width, run_of(want, width));
+        const uint64_t used = line[BUCKET_BYTES - 1] & END_MASK;
+        hits = in_run(scan_slots8(line, width, want, steps.scans), run);
+        if (__builtin_expect(used >= slots_of(width) ||
+                                 __builtin_popcountll(hits) >= COPIES_MOST,
+                             false))
+            return NOT_ADDED;
+        steps.put_in_run(line, width, want, run.end, used);
+    } else {
+        const struct bucket_scan here =
+            scan_bucket(line, width, want, varies, steps.scans);
+        hits = here.hits;
+        if (__builtin_expect(here.used == all_slots(width) ||
+                                 __builtin_popcountll(hits) >= COPIES_MOST,
+                             false))
+            return NOT_ADDED;
         put_in_half(line, width, here.used, want | (varies & 1));
-    *fresh = here.hits == 0;
-    return true;
+    }
+    return hits ? ADDED_AGAIN : ADDED_FRESH;
 }
 
 ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     const struct bucket_place *at, bool *fresh,
                                     struct bucket_steps steps) {
     uint8_t *const line = bucket_line(at);
-    if (!(t->shared && has_runs(t->width)) &&
-        add_to_line(line, t->width, at->want, at->varies, fresh, steps))
-        return KEY_ADDED;
+    if (!(t->shared && has_runs(t->width))) {
+        const enum line_insertion became =
+            add_to_line(line, t->width, at->want, at->varies, steps);
+        *fresh = became == ADDED_FRESH;
+        if (became != NOT_ADDED) return KEY_ADDED;
+    }
     const struct bucket_scan here =
         scan_bucket(line, t->width, at->want, at->varies, steps.scans);
     return add_to_full(t, at, &here, fresh);
@@ -465,7 +497,7 @@ ALWAYS_INLINE enum insertion add_at_border(struct bucket_table *t,
                                            bool *fresh,
                                            struct bucket_steps steps) {
     struct bucket_place other = *at;
-    find_bucket(t, other_number, &other);
+    find_bucket(t, other_number / t->groups, other_number, &other);
     const uint32_t copies = copies_at(t, &other);
     const enum insertion became = add_at(t, at, fresh, steps);
     enum insertion next = became;
@@ -492,12 +524,18 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
     return became;
 }
 
+/* add_to_table, as a function of its own: what is rare shall not take registers
+ * from what is not. */
+typedef enum insertion add_hash_alone(struct bucket_table *t, uint64_t hash,
+                                      bool *fresh);
+
 /* Add the hashes of a batch until one finds no room. Returns the number of
  * those before it, and of these that were added. The stage does not change. */
 ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
                                   bool *fresh, size_t *added,
                                   struct batch_form form,
-                                  struct bucket_steps steps) {
+                                  struct bucket_steps steps,
+                                  add_hash_alone *add_alone) {
     const size_t all = batch.n + batch.more;
     struct line_ring ring;
     size_t i = 0, at_most = 0;
@@ -508,17 +546,19 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
         if (ahead < all)
             prefetch_line(t, &form, batch.hashes[ahead],
                           &ring.line[ahead % RING]);
-        uint8_t *const line =
-            prefetched_line(t, &form, hash, &ring.line[i % RING]);
-        bool is = false;
+        const struct bucket_query q =
+            query_in(t, &form, hash, &ring.line[i % RING]);
+        enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
-                is_near_border(hash, scale_in(&form, hash), form.width) ||
-                    !add_to_line(line, form.width, code_in(&form, hash),
-                                 form.varies, &is, steps),
-                false)) {
-            const enum insertion became = add_to_table(t, hash, &is, steps);
+                !is_near_border(hash, scale_in(&form, hash), form.width), true))
+            here = add_to_line(q.line, form.width, q.want, form.varies, steps);
+        bool is = here == ADDED_FRESH;
+        if (__builtin_expect(here == NOT_ADDED, false)) {
+            bool is_fresh = false;
+            const enum insertion became = add_alone(t, hash, &is_fresh);
             if (became == NO_ROOM) break;
             at_most += became == KEY_AT_MOST;
+            is = is_fresh;
         }
         if (fresh) fresh[i] = is;
     }
@@ -529,12 +569,11 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
 /* In runs of a shared table readers must know. */
 ALWAYS_INLINE size_t add_each(struct bucket_table *t, struct batch batch,
                               bool *fresh, size_t *added,
-                              struct bucket_steps steps) {
+                              add_hash_alone *add_alone) {
     size_t i = 0, at_most = 0;
     for (; i < batch.n; i++) {
         bool is = false;
-        const enum insertion became =
-            add_to_table(t, batch.hashes[i], &is, steps);
+        const enum insertion became = add_alone(t, batch.hashes[i], &is);
         if (became == NO_ROOM) break;
         at_most += became == KEY_AT_MOST;
         if (fresh) fresh[i] = is;
@@ -546,19 +585,20 @@ ALWAYS_INLINE size_t add_each(struct bucket_table *t, struct batch batch,
 ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         struct batch batch, bool *fresh,
                                         size_t *added,
-                                        struct bucket_steps steps) {
+                                        struct bucket_steps steps,
+                                        add_hash_alone *add_alone) {
     if (is_mixed(t) || (t->shared && has_runs(t->width)))
-        return add_each(t, batch, fresh, added, steps);
+        return add_each(t, batch, fresh, added, add_alone);
     struct batch_form form = form_of(t);
     if (form.width == WIDTH_FIXED) {
         set_fixed(&form);
-        return add_batch_of(t, batch, fresh, added, form, steps);
+        return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
     }
     if (form.width == WIDTH_GROWING && form.varies && !form.is_moving) {
         set_grown(&form);
-        return add_batch_of(t, batch, fresh, added, form, steps);
+        return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
     }
-    return add_batch_of(t, batch, fresh, added, form, steps);
+    return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
 }
 
 /* ---- Remove -------------------------------------------------------------- */
