@@ -194,8 +194,8 @@ near() {
 }
 
 @test "no kind exceeds --memory" {
-    for kind in line line2 split flat counting; do
-        seq 10000 | "$CALYX" build --kind $kind --memory 64KiB -n 10000 \
+    for kind in line line2 split flat bucket counting; do
+        seq 4000 | "$CALYX" build --kind $kind --memory 64KiB -n 4000 \
             --json-stats figures >$kind.calyx
         [ "$(expected filter_bytes)" -le 65536 ]
         [ "$(expected filter_bytes)" -ge 64000 ]
@@ -237,7 +237,7 @@ near() {
 }
 
 @test "kinds and probes can be chosen" {
-    for kind in line line2 split flat counting ribbon; do
+    for kind in line line2 split flat bucket counting ribbon; do
         seq 100 | "$CALYX" build --kind $kind -o $kind.calyx
         seq 100 | "$CALYX" check -v -f $kind.calyx >out || [ $? -eq 1 ]
         prints
@@ -307,6 +307,9 @@ near() {
     run_calyx build --all --kind counting -o no.calyx
     is_status 2
     complains "--all wants a kind of plain bits, such as line, not counting"
+    run_calyx build --all --kind bucket -o no.calyx
+    is_status 2
+    complains "--all wants a kind of plain bits, such as line, not bucket"
     run_calyx build --all -n 5 -o no.calyx
     is_status 2
     complains "it takes no files, nor --keys"

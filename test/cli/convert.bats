@@ -74,7 +74,7 @@ reader() {
 @test "the raw form is as documented, for every kind, there and back" {
     seq 3000 >keys
     for kind in $("$CALYX" --version | sed -n 's/^kinds: //p' | tr -d ,); do
-        [ $kind != ribbon ] || continue # has no raw form: static.bats
+        [[ $kind != @(bucket|ribbon) ]] || continue # no raw form: change.bats, static.bats
         [ $kind != counting ] || continue
         "$CALYX" build --kind $kind --seed 9 -n 3000 -o $kind keys
         run_calyx convert --to raw -o $kind.raw $kind

@@ -12,7 +12,7 @@ kinds() {
     quiet
     says "1 000 000 000 keys, at a rate of 1 %"
     for kind in $(kinds); do
-        grep -Eq "^$kind  .* [GM]B .*(merge|be built once)" out
+        grep -Eq "^$kind  .* [GM]B .*(merge|remove|be built once)" out
     done
     grep -q '^line  *1.24 GB  *9.93  *6  *1 % ' out
     grep -q '^counting .*remove, merge, grow$' out

@@ -39,8 +39,9 @@ void parse_probes(const struct verb_option *option, const char *value);
          "KIND",                                                               \
          "The kind of filter: line (the default, unless another is the first " \
          "that keeps the rate), line2 for rates below "                        \
-         "0.1%, split for Parquet, flat as in textbooks, counting to be able " \
-         "to remove keys, ribbon for 30 % less memory if keys never change. "  \
+         "0.1%, split for Parquet, flat as in textbooks, bucket to be able "   \
+         "to remove keys, or to grow far, counting to remove keys and merge, " \
+         "ribbon for 30 % less memory if keys never change. "                  \
          "'calyx --version' lists all kinds.",                                 \
          parse_text,                                                           \
          &wanted.kind},                                                        \

@@ -55,6 +55,11 @@ const void *raw_bits(const calyx_filter *f, const char *path, size_t *size) {
                 "a %s filter has parts of different sizes, and the form has "
                 "room for one; give away its file, which FORMAT.md describes",
                 is.kind);
+    if (is.can & CALYX_CAN_GROW_IN_PLACE)
+        fail_at(path, 0,
+                "a %s filter is a table of fingerprints, and the form is for "
+                "bits; build one of kind line from the keys",
+                is.kind);
     if (!bits)
         fail_at(path, 0,
                 "it has grown to %u parts, and the form has room for one; "

@@ -63,8 +63,12 @@ static void print_info(const char *name, const struct shown_filter *shown) {
            size_text(is->bytes, a),
            8 * (double)is->bytes / (double)is->capacity);
     printf("  bits      %s", count_text(is->bits, a));
-    if (!shown->lacks_bits) printf(", %s set", rate_text(is->fill, b));
-    printf("; %u probes a key\n", is->probes);
+    const bool has_slots = is->can & CALYX_CAN_GROW_IN_PLACE;
+    if (!shown->lacks_bits)
+        printf(", %s %s", rate_text(is->fill, b),
+               has_slots ? "of the slots in use" : "set");
+    if (!has_slots) printf("; %u probes a key", is->probes);
+    printf("\n");
     if (strcmp(is->hash, "siphash") == 0)
         printf("  hash      siphash, with a secret key\n");
     else

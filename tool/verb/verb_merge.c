@@ -18,9 +18,12 @@ static calyx_filter *open_one(const char *path) {
 static void join(calyx_filter *f, const char *name, const calyx_filter *other,
                  const char *other_name) {
     calyx_error why;
-    if ((intersect ? calyx_intersect : calyx_merge)(f, other, &why) != CALYX_OK)
+    const calyx_status status =
+        (intersect ? calyx_intersect : calyx_merge)(f, other, &why);
+    if (status != CALYX_OK)
         fail("%s and %s: %s%s", name, other_name, why.text,
-             folds ? "" : "; or --fold them to one size");
+             folds || status == CALYX_CANNOT ? ""
+                                             : "; or --fold them to one size");
 }
 
 static calyx_filter *merge(int count, char **operands) {

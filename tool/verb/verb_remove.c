@@ -1,5 +1,5 @@
 /*
- * calyx remove: make a counting filter forget lines.
+ * calyx remove: make a filter forget lines.
  */
 #include <string.h>
 
@@ -43,8 +43,8 @@ static int run(int count, char **operands) {
     calyx_describe(filter, &info);
     if (!(info.can & CALYX_CAN_REMOVE))
         fail_at(operands[0], 0,
-                "a filter of kind counting is wanted, found %s, whose keys "
-                "cannot be removed",
+                "a filter of kind bucket or counting is wanted, found %s, "
+                "whose keys cannot be removed",
                 info.kind);
     const struct stages stages = {
         .in_order = in_order,
@@ -78,15 +78,19 @@ static const struct group options = {
 
 const struct verb verb_remove = {
     .name = "remove",
-    .summary = "remove lines from a counting filter",
+    .summary = "remove lines from a filter",
     .synopsis = "FILTER [--absent] [OPTION]... [FILE]...",
     .prose =
         (const char *const[]){
             "Removes the lines of the files, or of standard input, from the "
-            "filter in the file FILTER, which must be of kind counting. A line "
-            "that was added twice must be removed twice.",
-            "Remove only what was added. Removing a line that was never added "
-            "but passes as a false positive makes the filter lose other keys.",
+            "filter in the file FILTER, which must be of kind bucket, 14 bits "
+            "a key at 1 %, or counting, 50 bits, which can be merged and "
+            "frozen. A line that was added twice must be removed twice; of "
+            "more than 14 additions some stay.",
+            "Remove only what was added. A line that was never added is "
+            "reported as absent, and changes nothing, unless it passes as a "
+            "false positive: at the rate of the filter. Then another key is "
+            "lost in its place.",
             "The file is replaced when the input ends. If an error occurs "
             "before, it stays as it was. Only one process at a time can change "
             "or replace a filter.",
@@ -95,7 +99,7 @@ const struct verb verb_remove = {
                                             &work_group, &progress_group, NULL},
     .examples =
         (const struct example[]){
-            {"calyx build --kind counting -o members.calyx all.txt",
+            {"calyx build --kind bucket -o members.calyx all.txt",
              "a filter that keys can be removed from"},
             {"calyx remove members.calyx left.txt", "remove some of them"},
             {0},
