@@ -100,6 +100,7 @@ struct contestant {
     bool quick;                /* used through <calyx/inline.h>            */
     const char *kind, *kernel; /* of a filter of ours                      */
     double growth;
+    uint64_t first;  /* keys that one that grows begins with; 0: n / 1023 */
     bool like_grown; /* one part, with the bytes of the grown one */
     void *self;
     uint64_t n;             /* what it was made for                     */

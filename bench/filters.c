@@ -27,7 +27,8 @@ static bool make(struct contestant *c, uint64_t n, double fpr) {
                           .fpr = fpr,
                           .concurrent = c->shared,
                           .growth = c->growth};
-    if (c->growth > 0) want.capacity = n / 1023 + 1; /* ten parts, doubling */
+    if (c->growth > 0) /* ten parts, doubling */
+        want.capacity = c->first ? c->first : n / 1023 + 1;
     if (c->like_grown) {
         want.bits = grown_bits(&want, n);
         want.capacity = n;
@@ -272,6 +273,11 @@ int calyx_contestants(struct contestant *to, const char *kinds) {
         if (!(calyx_kind_can(*kind) & CALYX_CAN_STATIC)) continue;
         enter(to + count, *kind, *kernels, " by 2 threads");
         to[count++].shared = true;
+    }
+    if (!kinds || is_listed(kinds, "bucket")) {
+        enter(to + count, "bucket", *kernels, " grown");
+        to[count].growth = 2;
+        to[count++].first = 1000;
     }
     if (kinds && !is_listed(kinds, "line")) return count;
     if (strcmp(*kernels, "scalar") != 0) {
