@@ -21,17 +21,23 @@ enum {
     LEAST_LINE_BITS = 32,    /* so that a tag has at most 32 bits */
 };
 
-/* A full chunk, or what a writer left of one. */
+/* Full chunks, by number: 4 bytes each, as there may be one for each 512 bytes
+ * that are written. */
+struct chunk_list {
+    uint32_t *numbers;
+    size_t count, room;
+};
+
+/* What a writer left of a chunk. */
 struct hash_piece {
-    const uint64_t *records; /* NULL: they are in the file */
-    uint64_t place;          /* there: an offset */
+    const uint64_t *records;
     size_t count;
 };
 
 struct range {
-    struct hash_piece *pieces;
-    size_t count, room;
-    uint64_t in_file; /* bytes */
+    struct chunk_list in_memory, in_file;
+    struct hash_piece *pieces; /* at most one of each writer */
+    size_t piece_count;
 };
 
 /* A cache line of records, on its way to a chunk. */
@@ -160,7 +166,11 @@ struct scatter *scatter_new(uint64_t lines, uint64_t most_lines,
 }
 
 void scatter_free(struct scatter *s) {
-    for (size_t i = 0; i < ranges_of(s); i++) free(s->ranges[i].pieces);
+    for (size_t i = 0; i < ranges_of(s); i++) {
+        free(s->ranges[i].in_memory.numbers);
+        free(s->ranges[i].in_file.numbers);
+        free(s->ranges[i].pieces);
+    }
     free(s->ranges);
     free(s->writers);
     munmap(s->mapped, s->mapped_size);
@@ -187,31 +197,32 @@ void scatter_return(struct scatter_writer *w) {
 
 /* ---- Writing ------------------------------------------------------------- */
 
-static void add_piece(struct range *r, const struct hash_piece *piece) {
-    if (r->count == r->room) {
-        r->room = r->room ? 2 * r->room : 8;
-        r->pieces = resize_memory(r->pieces, r->room * sizeof *r->pieces);
+static void add_chunk(struct chunk_list *list, uint64_t number) {
+    if (number > UINT32_MAX) fail("too many lines for one run; see --part");
+    if (list->count == list->room) {
+        list->room += list->room / 4 + 8;
+        list->numbers =
+            resize_memory(list->numbers, list->room * sizeof *list->numbers);
     }
-    r->pieces[r->count++] = *piece;
+    list->numbers[list->count++] = (uint32_t)number;
 }
 
 /* A full chunk of a range: keep it, or make room in it. True if it stays. */
 static bool keep_chunk(struct scatter *s, struct range *r, uint64_t *records) {
-    struct hash_piece piece = {.count = s->chunk / sizeof *records};
     pthread_mutex_lock(&s->lock);
     const bool kept = s->kept < s->kept_at_most;
+    const uint64_t place = s->file_size;
     if (kept) {
         s->kept++;
-        piece.records = records;
+        add_chunk(&r->in_memory,
+                  (uint64_t)((char *)records - s->memory) / s->chunk);
     } else {
         if (s->fd < 0) s->fd = spill_file_or_fail();
-        piece.place = s->file_size;
         s->file_size += s->chunk;
-        r->in_file += s->chunk;
+        add_chunk(&r->in_file, place / s->chunk);
     }
-    add_piece(r, &piece);
     pthread_mutex_unlock(&s->lock);
-    if (!kept) spill_write_at(s->fd, records, s->chunk, piece.place);
+    if (!kept) spill_write_at(s->fd, records, s->chunk, place);
     return kept;
 }
 
@@ -268,9 +279,11 @@ static void end_writer(struct scatter *s, struct scatter_writer *w) {
         const size_t count = used / sizeof(uint64_t);
         const size_t left = count % LINE_RECORDS;
         memcpy(w->next[i] - left, w->lines[i].records, left * sizeof(uint64_t));
-        add_piece(&s->ranges[i],
-                  &(struct hash_piece){.records = w->next[i] - count,
-                                       .count = count});
+        struct range *const r = &s->ranges[i];
+        if (!r->pieces)
+            r->pieces = alloc_memory(s->writer_count * sizeof *r->pieces);
+        r->pieces[r->piece_count++] =
+            (struct hash_piece){w->next[i] - count, count};
     }
     free(w->next);
     free(w->lines);
@@ -296,25 +309,37 @@ size_t scatter_chunk(const struct scatter *s) {
     return s->chunk;
 }
 
+/* What is in memory. */
+static bool read_kept(const struct scatter *s, const struct range *r,
+                      scatter_visit *visit, void *context) {
+    for (size_t i = 0; i < r->piece_count; i++)
+        if (!visit(context, r->pieces[i].records, r->pieces[i].count))
+            return false;
+    for (size_t i = 0; i < r->in_memory.count; i++) {
+        const char *const chunk =
+            s->memory + (uint64_t)r->in_memory.numbers[i] * s->chunk;
+        if (!visit(context, (const uint64_t *)(const void *)chunk,
+                   s->chunk / sizeof(uint64_t)))
+            return false;
+    }
+    return true;
+}
+
 bool scatter_read(const struct scatter *s, unsigned range,
                   struct records_buffer *buffer, scatter_visit *visit,
                   void *context) {
     const struct range *const r = &s->ranges[range];
-    const bool all = r->in_file <= buffer->room;
+    const bool all = r->in_file.count <= buffer->room / s->chunk;
     const bool is_there = all && buffer->holds == range + 1;
     uint64_t *to = buffer->records;
     if (!is_there) buffer->holds = 0;
-    bool goes_on = true;
-    for (size_t i = 0; i < r->count && goes_on; i++) {
-        const struct hash_piece *const piece = &r->pieces[i];
-        const uint64_t *records = piece->records;
-        if (!records) {
-            if (!is_there) spill_read_at(s->fd, to, s->chunk, piece->place);
-            records = to;
-            if (all) to += s->chunk / sizeof *to;
-        }
-        goes_on = visit(context, records, piece->count);
+    if (!read_kept(s, r, visit, context)) return false;
+    for (size_t i = 0; i < r->in_file.count; i++) {
+        const uint64_t place = (uint64_t)r->in_file.numbers[i] * s->chunk;
+        if (!is_there) spill_read_at(s->fd, to, s->chunk, place);
+        if (!visit(context, to, s->chunk / sizeof *to)) return false;
+        if (all) to += s->chunk / sizeof *to;
     }
-    if (all && goes_on) buffer->holds = range + 1;
-    return goes_on;
+    if (all) buffer->holds = range + 1;
+    return true;
 }
