@@ -415,6 +415,11 @@ typedef bool calyx_get_function(void *context, void *buffer, size_t size);
 CALYX_API calyx_status calyx_write(const calyx_filter *f,
                                    calyx_put_function *put, void *context,
                                    calyx_error *why);
+/* The bytes that calyx_save writes, which calyx_map can use in place: for files
+ * that the caller opens, names and syncs, or does not. */
+CALYX_API calyx_status calyx_write_file(const calyx_filter *f,
+                                        calyx_put_function *put, void *context,
+                                        calyx_error *why);
 CALYX_API calyx_status calyx_read(calyx_get_function *get, void *context,
                                   const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);

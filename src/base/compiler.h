@@ -2,6 +2,13 @@
 #ifndef CALYX_COMPILER_H
 #define CALYX_COMPILER_H
 
+#ifdef __cplusplus
+#error \
+    "The sources of Calyx are C, not C++: compile them as C11, link the objects"
+#elif __STDC_VERSION__ < 201112L
+#error "The sources of Calyx are C11: compile them with -std=c11 or later"
+#endif
+
 /* Where there is no POSIX, as in WebAssembly, on Windows and without a system:
  * calls for files return CALYX_CANNOT, and the library starts no threads. */
 #if !defined(CALYX_NO_FILES) && (defined(__wasm__) || defined(_WIN32))

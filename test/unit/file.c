@@ -779,6 +779,40 @@ static void a_file_has_every_key_added_before_it(void **state) {
             remove_folder, NULL                                  \
     }
 
+static bool put_in_stream(void *context, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, context) == size;
+}
+
+static void a_file_that_the_caller_writes_is_that_of_save(void **state) {
+    (void)state;
+    EACH_KIND(kind) {
+        calyx_filter *f =
+            make_filter((calyx_options){.kind = *kind, .capacity = 9000});
+        calyx_add(f, "rose", 4, NULL);
+        save(f, path_of("saved"));
+        FILE *const to = fopen(path_of("written"), "wb");
+        assert_non_null(to);
+        assert_ok(calyx_write_file(f, put_in_stream, to, NULL));
+        assert_int_equal(fclose(to), 0);
+        char command[2 * PATH_MAX + 20];
+        snprintf(command, sizeof command, "cmp '%s' '%s'", path_of("saved"),
+                 path_of("written"));
+        assert_int_equal(system(command), 0);
+        calyx_free(f);
+        f = map(path_of("written"), CALYX_READ);
+        assert_int_equal(calyx_has(f, "rose", 4),
+                         (calyx_kind_can(*kind) & CALYX_CAN_ADD) != 0);
+        calyx_free(f);
+    }
+    FILE *const full = fopen("/dev/full", "wb");
+    calyx_filter *f = make_filter((calyx_options){.capacity = 9000});
+    assert_non_null(full);
+    setbuf(full, NULL);
+    assert_int_equal(calyx_write_file(f, put_in_stream, full, NULL), CALYX_IO);
+    fclose(full);
+    calyx_free(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_file_makes_the_same_filter_again),
@@ -804,6 +838,7 @@ int main(void) {
         IN_FOLDER(a_limit_holds_for_files),
         IN_FOLDER(no_file_is_left_open),
         IN_FOLDER(a_file_has_every_key_added_before_it),
+        IN_FOLDER(a_file_that_the_caller_writes_is_that_of_save),
         IN_POOR_FOLDER(a_reader_of_the_old_file_still_reads_it),
         IN_POOR_FOLDER(a_new_file_gets_what_the_umask_leaves),
         IN_POOR_FOLDER(a_replaced_file_keeps_its_permissions),
