@@ -130,7 +130,8 @@ static void memory_to_spare_is_not_refused(void **state) {
 static void look_at_thrift(const calyx_options *want, const calyx_info *info) {
     const struct kind *kind = kind_named(want->kind);
     const uint64_t blocks = info->bits / kind->block_bits;
-    if (blocks == 1 || blocks >= 2 * 4096) return;
+    const uint64_t least = kind->least_blocks ? kind->least_blocks : 1;
+    if (blocks == least || blocks >= 2 * 4096) return;
     const calyx_info less =
         plan_of((calyx_options){.kind = want->kind,
                                 .capacity = want->capacity,
