@@ -32,7 +32,7 @@ struct memory_row {
  * it elsewhere. */
 void *memory_take_next(struct memory_row *row, size_t size);
 void memory_give_from_row(void *block, size_t size);
-/* Give back what is left. The blocks stay. */
+/* Release what is left. The blocks stay. */
 void memory_end_row(struct memory_row *row);
 
 #endif

@@ -41,7 +41,6 @@ enum {
     WIDTH_GROWING = 17, /* at least; the one of filters at 1 %              */
     BUCKET_BYTES = 64,
     RUN_BITS_MOST = 4,
-    RUNS_MOST = 1 << RUN_BITS_MOST,
     END_MASK = 63, /* in the byte of a run                             */
     SPILLED_BIT = 7,
     LOW_AT = 62,     /* byte: number of codes that begin with 0          */

@@ -86,8 +86,8 @@ static uint32_t add_probes(enum spilling how, const struct probing *p) {
     enum { FAR = 32 };
     if (how == SPILL_FAR) return lesser(p->most, FAR);
     if (p->most < p->count)
-        return how == SPILL_HALF ? lesser(p->most / 2, FAR)
-                                 : lesser(p->most / 4, FAR / 2);
+        return how == SPILL_HALF ? lesser(p->most / 2, 2 * FAR)
+                                 : lesser(p->most / 4, FAR);
     const uint32_t left = (1 + p->most / 8) * (how == SPILL_HALF ? 1 : 2);
     return p->most > left ? p->most - left : 1;
 }

@@ -102,6 +102,7 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
     if (p) {
         *p = *like;
         p->body = body;
+        p->in_row = false;
     }
     return put_part(f, p);
 }

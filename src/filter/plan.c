@@ -527,17 +527,6 @@ static uint32_t growing_probes(const struct kind *kind, double fpr) {
                                                : kind->growing_probes;
 }
 
-static calyx_status check_growing_probes(const calyx_options *want,
-                                         const struct kind *kind,
-                                         calyx_error *why) {
-    if (want->growth == 0 || !want->probes ||
-        want->probes >= kind->growing_probes)
-        return CALYX_OK;
-    return fail(why, CALYX_BAD_ARGUMENT,
-                "%s filters that grow have at least %u probes, not %u",
-                kind->name, kind->growing_probes, want->probes);
-}
-
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
 static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                                  struct part *first, calyx_error *why) {
@@ -575,8 +564,6 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     const double items = (double)first->capacity;
     shape->probes =
         want->probes ? want->probes : best_probes(kind, shape->blocks, items);
-    if (head->growth > 0 && shape->probes < kind->growing_probes)
-        shape->probes = kind->growing_probes;
     first->fpr = rounded(expected_rate(kind, shape, items));
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
@@ -623,8 +610,6 @@ calyx_status plan_filter(const calyx_options *want, calyx_filter *head,
     if (status == CALYX_OK && !want->bits)
         status = check_hash_rate(head, first->capacity, why);
     if (status == CALYX_OK) status = check_size(want, why);
-    if (status == CALYX_OK)
-        status = check_growing_probes(want, head->kind, why);
     if (status != CALYX_OK) return status;
     return head->kind->construction ? choose_layers(want, head, first, why)
                                     : choose_shape(want, head, first, why);

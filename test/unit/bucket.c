@@ -108,6 +108,16 @@ static void copies_of_keys_do_not_fill_a_table_that_grows(void **state) {
     }
 }
 
+/* Only codes of 17 bits and more have a stop bit. */
+static void a_table_that_grows_has_wide_codes(void **state) {
+    (void)state;
+    calyx_filter *f = make_growing(1000, 0.3);
+    assert_int_equal(info_of(f).probes, 9);
+    add_numbers(f, 0, 5000);
+    assert_has_numbers(f, 0, 5000);
+    calyx_free(f);
+}
+
 /* ---- Every width, every kernel ------------------------------------------- */
 
 /* Rates that come to all widths. */
@@ -570,6 +580,7 @@ int main(void) {
         cmocka_unit_test(growth_holds_20_bits_a_key_when_full_and_at_most_26),
         cmocka_unit_test(growth_has_room_with_many_seeds),
         cmocka_unit_test(copies_of_keys_do_not_fill_a_table_that_grows),
+        cmocka_unit_test(a_table_that_grows_has_wide_codes),
         cmocka_unit_test(every_width_has_its_keys_and_keeps_its_rate),
         cmocka_unit_test(all_kernels_leave_the_same_bytes),
         cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
