@@ -194,7 +194,7 @@ def has_in_table(data, parts, hash):
     lines, line = spill_lines(blocks), bucket // 16
     mark = 2**(31 - width) if probes < 9 else 0
     for n in range(min(256, 2**(28 - width)) if spilled else 0):
-        line = (line + (n if lines > 32 else min(n, 1))) % lines
+        line = (line + (n if lines > 32 > n else min(n, 1))) % lines
         *entries, passed = unpack_from("<16I", data, at + 64 * (blocks + line))
         for entry in entries:
             if (entry and entry >> width == bucket % 16 + 16 * n + mark and

@@ -20,7 +20,8 @@ enum {
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
     SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */
     SPILL_ENTRIES = 15, /* of 32 bits, in such a line                       */
-    FEW_LINES = 32,     /* probes look at all of so few lines, in order     */
+    FEW_LINES = 32,     /* probes look at all of this number, in order; of
+                           more, this number of probes jump                 */
     PROBES_MOST = 256,  /* for an entry; with 24 bits a slot, 16            */
     SPILL_MOST = 48     /* entries that additions may spill from one bucket */
 };

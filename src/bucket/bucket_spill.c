@@ -7,8 +7,10 @@
  * A line has 15 entries of 32 bits: the code, then 4 bits that say which of the
  * 16 buckets it belongs to, then the number of the probe that found room; in
  * runs, where a code may be 0, the highest bit is 1. Probe
- * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end; to
- * line index / 16 + n if there are 32 lines or less, so that it finds all. The
+ * n of a bucket goes to line index / 16 + n (n + 1) / 2, around the end, and
+ * from the 32nd on to the next line: jumps find one line in four, if their
+ * number is a multiple of 45. It goes to line index / 16 + n if there are 32
+ * lines or less, so that it finds all. The
  * last word of a line is the number of entries that found it full and went on;
  * where it is 0, a lookup ends.
  *
@@ -84,7 +86,7 @@ static uint32_t lesser(uint32_t a, uint32_t b) {
 /* Probes for an entry that is added. Of few lines, additions leave some. */
 static uint32_t add_probes(enum spilling how, const struct probing *p) {
     enum { FAR = 32 };
-    if (how == SPILL_FAR) return lesser(p->most, FAR);
+    if (how == SPILL_FAR) return p->most;
     if (p->most < p->count)
         return how == SPILL_HALF ? lesser(p->most / 2, 2 * FAR)
                                  : lesser(p->most / 4, FAR);

@@ -26,7 +26,8 @@ static inline struct probing first_probe(const struct bucket_table *t,
 
 static inline bool next_probe(struct probing *p) {
     if (++p->number >= p->most) return false;
-    p->line += p->count > FEW_LINES ? p->number : 1;
+    const bool jumps = p->count > FEW_LINES && p->number < FEW_LINES;
+    p->line += jumps ? p->number : 1;
     if (p->line >= p->count) p->line %= p->count;
     return true;
 }

@@ -21,12 +21,15 @@ struct prefetch_hint {
 _Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_prefetch_hint),
                "a hint fits");
 
+/* A table that has grown has no hint: addresses of all its segments would not
+ * fit, and a line of the newest alone is mostly the wrong one. */
 void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
     const struct part *p = f->first_layer ? f->first_layer : newest_of(f);
     const uint64_t stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
     const struct prefetch_hint inner = {f->kernel, f->hash,  f->secret,
                                         p->body,   p->shape, stride};
     memset(hint, 0, sizeof *hint);
+    if (f->table && p->older) return;
     memcpy(hint, &inner, sizeof inner);
 }
 

@@ -254,12 +254,20 @@ static calyx_status grow_crowded(calyx_filter *f) {
     return start_stage(f);
 }
 
-static enum insertion add_crowded(calyx_filter *f, uint64_t hash, bool *fresh) {
+static enum insertion add_spilling(calyx_filter *f, uint64_t hash, bool *fresh,
+                                   enum spilling how) {
     struct bucket_table *const t = &f->table->t;
-    t->adds = SPILL_HALF;
+    t->adds = how;
     const enum insertion became = f->kernel->table->add(t, hash, fresh);
     t->adds = SPILL_NEAR;
     return became;
+}
+
+/* The room that is left for moves is the last before many groups have to move
+ * at once. */
+static enum insertion add_crowded(calyx_filter *f, uint64_t hash, bool *fresh) {
+    const enum insertion became = add_spilling(f, hash, fresh, SPILL_HALF);
+    return became == NO_ROOM ? add_spilling(f, hash, fresh, SPILL_FAR) : became;
 }
 
 static calyx_status add_to_crowded(calyx_filter *f, uint64_t hash, bool *fresh,
