@@ -43,6 +43,7 @@ const states = {
   "plan-k": ["n=10M&p=1%25&m=16MB", view("#answer")],
   "plan-error": ["n=abc&p=1%25", view("#plan-error:not(:empty)")],
   "see-equations": ["part=see&see=ribbon", view("#probe-table [data-right]>>nth=0")],
+  "see-codes": ["part=see&see=bucket", view("#bits .set>>nth=0")],
   "see-allowed": ["part=see&see=flat&sm=64&sk=2&do=%2Ba,%2Bb,%2Bc,%2Bd,%2Be,%2Bf,%2Bg,%2Bh,%2Bi", async (page) => {
     await page.click("#see-find");
     await page.waitForSelector('#see-say[data-verdict="false"]');
