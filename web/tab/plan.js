@@ -172,7 +172,7 @@ function fewest(name, want) {
   const best = planKind(name, { keys, memory });
   if (best.whyNot) return best;
   if (best.rate > rate)
-    return { kind: name, whyNot: t("probes.none", { p: rateText(rate), k: best.probes, x: rateText(best.rate) }) };
+    return { kind: name, said: true, whyNot: t("probes.none", { p: rateText(rate), k: best.probes, x: rateText(best.rate) }) };
   const fine = [];
   for (let probes = 1; probes <= MOST_PROBES; probes++) {
     const p = planKind(name, { keys, memory, probes });
@@ -190,7 +190,7 @@ export function update() {
   const plans = want.bad ? [] : calyx.kinds.map((name) => planned(name, want));
   const possible = plans.filter((p) => !p.whyNot);
   const chosen = possible.find((p) => p.kind === kind) ?? possible[0];
-  const bad = want.bad || (chosen ? "" : notSo(plans[0].whyNot));
+  const bad = want.bad || (chosen ? "" : notSo(plans[0]));
   say($("plan-error"), bad);
   say($("store-error"), load.bad);
   for (const id of ["answer", "plan-result"]) { // what is there is of other numbers
@@ -226,7 +226,7 @@ function showSolved(chosen) {
 }
 
 // Why a kind cannot: the library says it in English, the page in its language.
-const notSo = (why) => (solved === "probes" && why.includes("k = ") ? why : t("not.so", { x: why }));
+const notSo = ({ whyNot, said }) => (said ? whyNot : t("not.so", { x: whyNot }));
 
 function showAnswer(want, p, keyBytes) {
   say($("answer-name"), t("answer." + solved, { n: countText(p.keys), p: rateText(want.rate || p.rate),
@@ -365,7 +365,7 @@ function showKinds(plans, chosen, others, keyBytes) {
     const card = make("label", { class: "kind" + (p === chosen ? " chosen" : "") + (p.whyNot ? " off" : ""),
       "data-kind": p.kind }, make("span", { class: "kind-head" }, radio, make("b", {}, p.kind)));
     if (p.whyNot) {
-      card.append(make("span", { class: "why" }, notSo(p.whyNot)));
+      card.append(make("span", { class: "why" }, notSo(p)));
       return card;
     }
     const bits = 8 * p.bytes / p.keys, can = calyx.abilities(p.kind), lines = linesOf(p);
