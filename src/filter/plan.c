@@ -538,7 +538,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                      : head->kind->is_segment
                          ? first_table_fpr(head->fpr)
                          : plan_first_fpr(head->fpr, first->capacity);
-        const uint32_t probes = want->probes || !head->growth
+        const uint32_t probes = want->probes || head->growth == 0
                                     ? want->probes
                                     : growing_probes(kind, first->fpr);
         if (plan_shape(kind, first->capacity, first->fpr, probes, shape))
