@@ -288,8 +288,9 @@ EXPORT(void, get_counters)
     enum { MOST = 15 };
     calyx_info is;
     calyx_info_of(f, &is);
-    const uint64_t planes =
-        is.can & CALYX_CAN_COUNT ? 8 * is.bytes / is.bits - 1 : 0;
+    const bool counts = is.can & CALYX_CAN_COUNT &&
+                        !(is.can & CALYX_CAN_GROW_IN_PLACE); /* by copies */
+    const uint64_t planes = counts ? 8 * is.bytes / is.bits - 1 : 0;
     for (uint64_t bit = 0; bit < is.bits; bit++) {
         unsigned counter = body[bit / 8] >> bit % 8 & 1, more = 0;
         for (uint64_t plane = 1; counter && plane <= planes; plane++) {
