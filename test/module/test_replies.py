@@ -62,7 +62,7 @@ def has_wrong_arity(client, *words):
     ("k 0.01 100 SEED 18446744073709551616", Error(
         "ERR bad seed: it is a whole number from 0 to 18446744073709551615")),
     ("k 0.01 100 KIND lime", Error(
-        "ERR bad kind: there are line, line2, split, flat, counting")),
+        "ERR bad kind: there are line, line2, split, flat, bucket, counting")),
     ("k 0.01 100 LAYOUT", Error(
         "ERR bad layout: there are native, redisbloom and valkey-bloom")),
     ("k 0.01 100 NONSCALING EXPANSION 0", Simple("OK")),
