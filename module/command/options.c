@@ -154,10 +154,6 @@ static enum number refuse_kind(void) {
 
 static enum number option_kind(struct parsing *p, RedisModuleString *value) {
     p->has_seed_or_kind = true;
-    if (is_word(value, "bucket")) {
-        p->out->params.kind = "bucket";
-        return NUMBER;
-    }
     for (const char *const *kind = calyx_kinds(); *kind; kind++)
         if (is_word(value, *kind) && calyx_kind_can(*kind) & CALYX_CAN_ADD) {
             p->out->params.kind = *kind;
