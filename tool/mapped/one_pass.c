@@ -14,8 +14,8 @@
 /* ---- The table ----------------------------------------------------------- */
 
 /* A slot: 24 bits of the hash above, a place below; 0: free. A key is in the
- * first free slot of a cache line, or of the lines behind it if that is full.
- */
+ * first free slot of a cache line, or of the lines behind it if that is full. A
+ * slot is never freed, and always of the same key, so no lock is needed. */
 enum { PLACE_BITS = 40, LINE_SLOTS = 8, CLAIMED_AHEAD = 2 * BATCH_ROOM };
 
 struct place_table {
@@ -35,7 +35,6 @@ static uint64_t table_size(uint64_t keys) {
     return table_lines(keys) * LINE_SLOTS * sizeof(uint64_t);
 }
 
-/* Without a lock: a slot is never freed, and always of the same key. */
 static bool table_open(struct place_table *t, uint64_t keys) {
     const uint64_t size = table_size(keys);
     *t = (struct place_table){.lines = table_lines(keys)};
