@@ -41,7 +41,7 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
 
 static void free_part(const calyx_filter *f, struct part *p) {
     const size_t size = (size_t)body_bytes(f->kind, &p->shape);
-    if (p->in_row)
+    if (f->kind->is_segment && p->in_row)
         memory_give_from_row(p->body, size);
     else if (!f->release) /* else the body is lent */
         give(&f->memory, p->body, size);
@@ -60,7 +60,7 @@ static struct part *make_part(const calyx_filter *f, const struct part *like) {
     if (!p) return NULL;
     *p = *like;
     p->body = size <= SIZE_MAX ? take_next(f, (size_t)size) : NULL;
-    p->in_row = p->body != NULL;
+    if (f->kind->is_segment) p->in_row = p->body != NULL;
     if (!p->body && size <= SIZE_MAX) p->body = take(&f->memory, (size_t)size);
     if (p->body) return p;
     give(&f->memory, p, sizeof *p);
@@ -102,7 +102,7 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
     if (p) {
         *p = *like;
         p->body = body;
-        p->in_row = false;
+        if (f->kind->is_segment) p->in_row = false;
     }
     return put_part(f, p);
 }

@@ -21,9 +21,10 @@ struct part {
     uint64_t items;    /* keys it took; concurrent adders count atomically */
     double fpr;        /* its rate at capacity                             */
     uint64_t range;    /* number of its first range, in an image           */
-    bool in_row;       /* its body is, of segments: base/memory.h          */
-    struct part *next_layer; /* static filters; NULL in the last, and in others
-                              */
+    union {
+        struct part *next_layer; /* of a static filter; NULL in the last     */
+        bool in_row; /* of a table: its body lies in a row, see base/memory.h */
+    };
 };
 
 /* Ranges of bytes that a filter uses in place, each under a checksum, as far as

@@ -13,7 +13,7 @@ def crowd(r, key="k", *more):
     words = more or ("LAYOUT", "native")
     assert r("BF.RESERVE", key, 0.6, len(ADDED), "SEED", 1, *words) == "OK"
     r("BF.MADD", key, *ADDED)
-    absent = list(range(1000, 50000))
+    absent = list(range(1000, 200000))
     found = r("BF.MEXISTS", key, *absent)
     wrong = [item for item, yes in zip(absent, found) if yes]
     assert len(wrong) >= 20

@@ -95,7 +95,7 @@ test("every file of test/golden shows the numbers of calyx info --json", async (
   await close(page);
 });
 
-const words = Array.from({ length: 40 }, (_, i) => `absent ${i}`);
+const words = Array.from({ length: 200 }, (_, i) => `absent ${i}`);
 words.push(...Array.from({ length: 10 }, (_, i) => `key ${i}`));
 
 // The third file is read in more than one slice.
