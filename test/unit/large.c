@@ -76,7 +76,8 @@ static uint64_t bits_between(const calyx_filter *f, uint64_t from,
 /* Each of 36 pieces of 2^28 bits has its share of the bits that are set, no
  * more and no less than chance would give it 999,999,999 times of 10^9. A block
  * holds some bits of one key, so it is keys that are drawn; they have no more
- * luck than the bits would have alone. */
+ * luck than the bits would have alone. Not for tables: how many bits a key sets
+ * there depends on its code. */
 static void assert_is_spread_evenly(const calyx_filter *f) {
     const uint64_t piece = UINT64_C(1) << 28, count = BITS / piece;
     const double share = 1 / (double)count;
@@ -99,7 +100,7 @@ static void a_body_past_2_to_the_33_bits_is_used_to_its_end(void **state) {
         add_keys(f);
 
         assert_int_equal(count_random_found(f, 0, KEYS), KEYS);
-        assert_is_spread_evenly(f);
+        if (!is_table(*kind)) assert_is_spread_evenly(f);
         assert_true(bits_between(f, UINT64_C(1) << 33, BITS) > 0);
         /* So empty a filter knows every absent key; a body of 2^32 bits that
          * took all these keys would not be much fuller, but see above. */
