@@ -56,11 +56,13 @@ static bool doubles(const struct move *m) {
 
 /* ---- Codes --------------------------------------------------------------- */
 
-/* Number of bits of a code, and these bits as a number. */
+/* Number of bits of a code, and these bits as a number. A code without a stop
+ * bit, which only a forged file has, is taken for one of no bits. */
 static uint32_t code_bits(uint32_t code, uint32_t width, uint32_t level,
                           uint32_t *bits) {
     if (level > 0) {
-        const uint32_t stop = (uint32_t)__builtin_ctz(code);
+        const uint32_t first = UINT32_C(1) << (width - 1);
+        const uint32_t stop = (uint32_t)__builtin_ctz(code | first);
         *bits = code >> stop >> 1;
         return width - 1 - stop;
     }
