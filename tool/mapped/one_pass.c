@@ -158,9 +158,10 @@ static bool take_lost(struct pass_state *p, uint64_t from, uint64_t to) {
 
 /* ---- Lines of a batch ---------------------------------------------------- */
 
-/* Prefetch the cache line of a hash. */
+/* Prefetch the cache line of a hash into L2, which waits for more at once. */
 static void prefetch_slots(const struct place_table *t, uint64_t hash) {
-    __builtin_prefetch((const void *)&t->slots[first_place_slot(t, hash)], 1);
+    __builtin_prefetch((const void *)&t->slots[first_place_slot(t, hash)], 0,
+                       2);
 }
 
 /* When that is there: if it is full, prefetch the next. */
@@ -192,7 +193,7 @@ static void claim_free_slot(struct pass_state *p, struct batch_state *b,
 }
 
 static void claim_free_slots(struct pass_state *p, struct batch_state *b) {
-    enum { SLOTS_AHEAD = 32, OVERFLOW_AHEAD = 10 };
+    enum { SLOTS_AHEAD = 64, OVERFLOW_AHEAD = 10 };
     struct place_table *const t = &p->table;
     const size_t n = b->batch->count;
     b->matches = 0;
@@ -252,7 +253,7 @@ static void compare_line(struct pass_state *p, struct batch_state *b, size_t i,
 }
 
 static void compare_matches(struct pass_state *p, struct batch_state *b) {
-    enum { LINES_AHEAD = 16 };
+    enum { LINES_AHEAD = 32 };
     const size_t n = b->matches;
     for (size_t i = 0; i < n + LINES_AHEAD; i++) {
         if (i < n)
