@@ -165,8 +165,7 @@ static enum number option_kind(struct parsing *p, RedisModuleString *value) {
 static enum number option_counting(struct parsing *p,
                                    RedisModuleString *value) {
     (void)value;
-    p->out->params.kind = NULL;
-    p->out->params.removable = true;
+    p->out->params.kind = "counting";
     return NUMBER;
 }
 

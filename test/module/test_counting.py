@@ -8,9 +8,8 @@ from servers import (are_equal, commands_seen, digest, follow, in_batches, info,
                      until)
 
 
-def reserve(r, key="k", capacity=1000, kind=None):
-    how = ("KIND", kind) if kind else ("COUNTING",)
-    assert r("BF.RESERVE", key, 0.01, capacity, *how) == "OK"
+def reserve(r, key="k", capacity=1000, *more):
+    assert r("BF.RESERVE", key, 0.01, capacity, "COUNTING", *more) == "OK"
 
 
 @pytest.mark.parametrize("how", [("COUNTING",), ("KIND", "counting"),
@@ -124,40 +123,8 @@ def test_a_million_adds_and_deletes_against_a_multiset(start):
     assert absent < 600 and r("BF.CARD", "k") == 0
 
 
-def test_counting_takes_a_quarter_of_what_counters_take(r):
-    reserve(r, "fingerprints", 100000)
-    reserve(r, "counters", 100000, "counting")
-    few, many = (r("MEMORY", "USAGE", key) for key in ("fingerprints", "counters"))
-    assert few < 0.4 * many and r("BF.DEBUG", "fingerprints")
-    r("BF.RESERVE", "fixed", 0.01, 100000, "COUNTING", "NONSCALING")
-    r("BF.RESERVE", "fixed counters", 0.01, 100000, "KIND", "counting", "NONSCALING")
-    few, many = (r("MEMORY", "USAGE", key) for key in ("fixed", "fixed counters"))
-    assert few < 0.31 * many
-    assert 8 * r("BF.INFO", "fixed", "SIZE")[0] < 14.5 * 100000
-
-
-def test_an_item_of_15_additions_stays(r):
-    reserve(r, "k", 200)
-    assert r("BF.MADD", "k", *["hot"] * 100) == [1] + [0] * 99
-    assert r("BF.COUNT", "k", "hot") == r("BF.CARD", "k") == 15
-    before = digest(r, "k")
-    assert r("BF.MDEL", "k", *["hot"] * 100) == [1] * 100
-    assert r("BF.EXISTS", "k", "hot") == 1 and digest(r, "k") == before
-
-
-def test_filters_that_count_by_fingerprints_are_not_merged(r):
-    for key in "ab":
-        r("BF.INSERT", key, "COUNTING", "SEED", 7, "ITEMS", "x", key)
-    before = digest(r, "a")
-    for words in (("BF.MERGE", "a", "b"), ("BF.MERGE", "new", "a", "b"),
-                  ("BF.SIMILARITY", "a", "b")):
-        answer = r(*words)
-        assert isinstance(answer, Error) and "kind bucket" in answer, words
-    assert digest(r, "a") == before and r("EXISTS", "new") == 0
-
-
 def test_saturated_counters_lose_nothing(r):
-    reserve(r, "k", 200, "counting")
+    reserve(r, "k", 200)
     others = [f"other {i}" for i in range(200)]
     r("BF.MADD", "k", *others)
     assert r("BF.MADD", "k", *["hot"] * 100) == [1] + [0] * 99
@@ -177,7 +144,7 @@ def test_saturated_counters_lose_nothing(r):
 def test_a_deletion_that_changes_nothing_is_not_replicated(start):
     server = start(appendonly="yes", appendfsync="always")
     r = server.client()
-    reserve(r, "k", 200, "counting")
+    reserve(r, "k", 200)
     r("BF.MADD", "k", "a", *["hot"] * 100)
     assert commands_seen(server, lambda: r("BF.DEL", "k", "hot")) == []
     assert info(r, "bf_calyx")["bf_items_deleted"] == "0"
@@ -282,7 +249,7 @@ def test_a_dump_with_a_change_in_its_midst_is_refused(r, change):
     """Half of a counter would be of before, and half of after: less than both,
     at worst, and then a deletion takes items that are there."""
     for key in "k", "other":
-        r("BF.RESERVE", key, 0.01, 3000000, "KIND", "counting", "SEED", 7)
+        r("BF.RESERVE", key, 0.01, 3000000, "COUNTING", "SEED", 7)
         r("BF.MADD", key, *range(1000))
     pieces = [r("BF.SCANDUMP", "k", 0)]
     pieces.append(r("BF.SCANDUMP", "k", pieces[-1][0]))

@@ -248,8 +248,8 @@ def test_replicas_and_the_aof_do_the_same_steps(start):
     p, r = primary.client(), follow(replica, primary)
     fill(p, "a", range(0, 20000))
     fill(p, "b", range(10000, 30000))
-    fill(p, "c", range(3000), *LARGE, "KIND", "counting")
-    fill(p, "d", range(2000, 5000), *LARGE, "KIND", "counting")
+    fill(p, "c", range(3000), *LARGE, "COUNTING")
+    fill(p, "d", range(2000, 5000), *LARGE, "COUNTING")
     chain(p, items=200)
     writers = [begin(primary, p, *words) for words in (
         ("BF.MERGE", "a", "b"), ("BF.MERGE", "new", "a", "b"),
@@ -315,7 +315,7 @@ def test_what_is_replicated(start):
 
 # ---- Copies of counting filters that have grown ----------------------------
 
-COUNTING = ("SEED", 7, "CAPACITY", 100000, "KIND", "counting")
+COUNTING = ("SEED", 7, "CAPACITY", 100000, "COUNTING")
 
 
 def grown(r, key="a", items=400000):

@@ -32,7 +32,7 @@ def test_a_merge_is_a_union(r, kind):
 
 
 def test_the_counts_of_a_merge_are_sums(r):
-    how = ("SEED", 7, "CAPACITY", 1000, "KIND", "counting")
+    how = ("SEED", 7, "CAPACITY", 1000, "COUNTING")
     fill(r, "a", ["x"] * 2, *how)
     fill(r, "b", ["x"] * 3, *how)
     r("BF.MERGE", "a", "b")
@@ -41,7 +41,7 @@ def test_the_counts_of_a_merge_are_sums(r):
 
 
 def test_counters_that_have_grown_are_not_taken_twice(r):
-    fill(r, "a", range(1000), "SEED", 7, "CAPACITY", 100, "KIND", "counting")
+    fill(r, "a", range(1000), "SEED", 7, "CAPACITY", 100, "COUNTING")
     assert r("BF.MERGE", "same", "a") == "OK"
     answer = r("BF.MERGE", "twice", "a", "a")
     assert isinstance(answer, Error) and "source 2 does not fit" in answer
@@ -49,7 +49,7 @@ def test_counters_that_have_grown_are_not_taken_twice(r):
 
 
 def test_a_dump_with_a_merge_in_its_midst_is_refused_if_it_counts(r):
-    how = ("SEED", 7, "CAPACITY", 1000, "KIND", "counting")
+    how = ("SEED", 7, "CAPACITY", 1000, "COUNTING")
     fill(r, "a", "x", *how)
     fill(r, "b", "y", *how)
     cursor = r("BF.DUMP", "a", 0)[0]
