@@ -311,6 +311,29 @@ spills() {
     [[ $(<err) == *"a: "*"shrank from"* || $(<err) == *"a: "*"its bytes are gone"* ]]
 }
 
+@test "one pass: a file that grows meanwhile is read to its end, or is trouble" {
+    export CALYX_TEST_BUDGET=100000000
+    seq 600000 >a
+    seq 700000 >b
+    # it prints, and waits for a reader, who first appends to the file
+    { "$CALYX" dedup a; echo "exit $?"; } |
+        { read -r _; echo more >>a; cat; } >out
+    [[ $(tail -n1 out) == "exit 0" ]]
+    sed -e '/^more$/d' -e '$d' out | cmp - <(seq 2 600000)
+    { "$CALYX" common a b 2>err || echo "exit $?"; } |
+        { read -r _; echo more >>a; cat; } >out
+    if [[ $(tail -n1 out) == "exit 2" ]]; then
+        [[ $(<err) == *"a: grew while it was read"* ]]
+    else
+        cmp out <(seq 2 600000)
+    fi
+}
+
+@test "a file of /proc, which says that it has no bytes, is read" {
+    "$CALYX" dedup /proc/version | cmp - /proc/version
+    "$CALYX" common /proc/version /proc/version | cmp - /proc/version
+}
+
 @test "pipes are read once, and give what files give" {
     lists 20000 9000 a b
     export CALYX_TEST_BUDGET=300000

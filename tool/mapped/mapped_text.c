@@ -22,22 +22,31 @@ uint64_t mapped_text_size(size_t files, uint64_t bytes) {
     return bytes + (files + 1) * page_size();
 }
 
-/* Map a file at a place, or only note where it would be if `bytes` is NULL.
- * Returns the place behind it, 0 if it cannot be mapped. */
-static uint64_t map_file(char *bytes, uint64_t place, const char *path,
-                         struct mapped_file *file) {
+/* Has it the size that it says? Files of /proc say 0. */
+static bool has_size(int fd, const struct stat *is) {
+    char byte;
+    return S_ISREG(is->st_mode) && (is->st_size > 0 || !read(fd, &byte, 1));
+}
+
+/* Map a file at a place, or only note where it would be if there is no room
+ * yet. Returns the place behind it, 0 if it cannot be mapped, or has grown out
+ * of the room. */
+static uint64_t map_file(const struct mapped_text *text, uint64_t place,
+                         const char *path, struct mapped_file *file) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail_os(path, "open it");
     struct stat is;
-    bool mapped = fstat(fd, &is) == 0 && S_ISREG(is.st_mode);
+    bool mapped = fstat(fd, &is) == 0 && has_size(fd, &is);
     const uint64_t size = mapped ? (uint64_t)is.st_size : 0;
+    const uint64_t behind = place + whole_pages(size + 1);
     file->start = place;
     file->end = place + size;
-    if (mapped && bytes && size)
-        mapped = mmap(bytes + place, size, PROT_READ, MAP_SHARED | MAP_FIXED,
-                      fd, 0) != MAP_FAILED;
+    if (mapped && text->bytes && size)
+        mapped = behind <= text->size &&
+                 mmap(text->bytes + place, size, PROT_READ,
+                      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     close(fd);
-    return mapped ? place + whole_pages(size + 1) : 0;
+    return mapped ? behind : 0;
 }
 
 /* The same for all. */
@@ -47,8 +56,8 @@ static uint64_t map_files(struct mapped_text *text,
     struct mapped_file *file = text->files;
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < readings[i].count; k++, file++) {
-            place = map_file(text->bytes, place, readings[i].files[k], file);
-            if (!place || (text->bytes && place > text->size)) return 0;
+            place = map_file(text, place, readings[i].files[k], file);
+            if (!place) return 0;
             file->reading = i;
         }
     return place;
