@@ -212,8 +212,9 @@ static bool mark_lines(void *context, const uint64_t *records, size_t n) {
         for (; i < end; i++) {
             const uint32_t tag = record_tag(records[i], line_bits);
             lines[count] = record_line(records[i], line_bits);
-            count += is_of_part(w, tag) &
-                     meets_condition(&condition, *slot_of(&w->table, tag));
+            const bool meets =
+                meets_condition(&condition, *slot_of(&w->table, tag));
+            count += (size_t)is_of_part(w, tag) & meets;
         }
         for (size_t k = 0; k < count; k++) marks_set_alone(w->marks, lines[k]);
         w->marked += count;

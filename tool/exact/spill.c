@@ -103,7 +103,7 @@ void spill_write_at(int fd, const void *bytes, size_t size, uint64_t place) {
         done += (size_t)n;
     }
     written += size;
-    const uint64_t now = held += size;
+    const uint64_t now = atomic_fetch_add(&held, size) + size;
     uint64_t most = peak;
     while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
         ;
