@@ -33,11 +33,17 @@ function compare(found, wanted) {
   assert.equal(found.strict, wanted.strict ? "yes" : "no");
   assert.equal(found.allowed ?? 0, wanted.allowed, what("allowed"));
   if (wanted.seed < 2 ** 53) assert.equal(Number(found.seed), wanted.seed);
-  for (const key of ["keys", "capacity", "bytes", "bits", "fill", "probes", "parts",
-    "growth", "rate_promised", "distinct"])
+  for (const key of ["keys", "capacity", "bytes", "bits", "probes", "parts",
+    "growth", "rate_promised"])
     same(found[key], wanted[key], what(key));
-  // The command sums the entries of a bucket table; the page, which counts bits
-  // alone, shows the rate that was planned for as many.
+  // The command sums the entries of a bucket table, of which a grown one has some
+  // twice; the page, which counts bits alone, shows the fill by keys and the rate
+  // that was planned for as many.
+  for (const key of ["fill", "distinct"])
+    if (wanted.kind === "bucket" && wanted[key] !== undefined)
+      assert.ok(Math.abs(found[key] - wanted[key]) <= 0.01 * wanted[key], what(key));
+    else
+      same(found[key], wanted[key], what(key));
   if (wanted.kind === "bucket")
     assert.ok(Number(found.rate) >= wanted.rate && Number(found.rate) <=
       1.001 * wanted.rate_promised * Math.max(1, wanted.keys / wanted.capacity), what("rate"));
@@ -118,7 +124,10 @@ test("a file of every kind is shown like calyx info and answers like calyx check
       assert.deepEqual([verdict, damage], ["good", []], kind);
       if (i === 2 && can.includes("add")) assert.ok(facts.bytes > 8 << 20, "more than one slice");
       compare(facts, calyxJson("info", file)[0]);
-      assert.deepEqual(await lookUp(page, words), wanted, `${kind} ${shape}`);
+      // A table of fingerprints finds its way only while it reads, not in slices.
+      const finds = !can.includes("remove") || can.includes("merge");
+      assert.equal(await page.isHidden("#ask-box"), !finds, kind);
+      if (finds) assert.deepEqual(await lookUp(page, words), wanted, `${kind} ${shape}`);
       rmSync(file);
     }
   await close(page);
