@@ -349,8 +349,9 @@ CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
 typedef bool calyx_put_function(void *context, const void *bytes, size_t size);
 typedef bool calyx_get_function(void *context, void *buffer, size_t size);
 
-CALYX_API calyx_status calyx_write(const calyx_filter *f, calyx_put_function *put,
-                                   void *context, calyx_error *why);
+CALYX_API calyx_status calyx_write(const calyx_filter *f,
+                                   calyx_put_function *put, void *context,
+                                   calyx_error *why);
 CALYX_API calyx_status calyx_read(calyx_get_function *get, void *context,
                                   const calyx_open_options *how,
                                   calyx_filter **out, calyx_error *why);
@@ -595,15 +596,16 @@ struct calyx_memory {
  * calyx_memory. Returns the new address of the filter. Nobody else may use the
  * filter meanwhile. */
 typedef void *calyx_move_function(void *context, void *block, size_t size);
-CALYX_API calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
+CALYX_API calyx_filter *calyx_relocate(calyx_filter *f,
+                                       calyx_move_function *move,
                                        void *context);
 
 /* calyx_clear, with `zero` instead of memset: it must leave `size` bytes of
  * zeros at `block`. An allocator can replace whole pages instead of writing
  * them. */
 typedef void calyx_zero_function(void *context, void *block, size_t size);
-CALYX_API calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
-                                      void *context);
+CALYX_API calyx_status calyx_clear_by(calyx_filter *f,
+                                      calyx_zero_function *zero, void *context);
 
 /* ---- Many small filters -------------------------------------------------- */
 
