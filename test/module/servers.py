@@ -258,6 +258,26 @@ def are_equal(primary, *replicas):
             assert replica("TYPE", key) == primary("TYPE", key)
 
 
+WAYS_OF_SAVING = ["rdb", "aof", "rewritten", "preamble"]
+
+
+def start_saving(start, how):
+    """A server that saves its keys in one of these ways."""
+    return start(save="3600 1") if how == "rdb" else start(
+        appendonly="yes",
+        aof_use_rdb_preamble="yes" if how == "preamble" else "no")
+
+
+def restart_saved(server, how):
+    """Restart it; before, rewrite its AOF if it is to load that."""
+    r = server.client()
+    if how in ("rewritten", "preamble"):
+        r("BGREWRITEAOF")
+        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
+              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+    server.restart()
+
+
 def commands_seen(server, run):
     """What the replication stream has, in words, while `run` runs."""
     folder = server.folder + "/appendonlydir"

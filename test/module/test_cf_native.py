@@ -6,8 +6,9 @@ from collections import Counter
 import pytest
 from command import good, url
 from resp import Error, encode
-from servers import (PREFIX, FakePrimary, are_equal, commands_seen,
-                     digest, dump, follow, in_batches, info, until)
+from servers import (PREFIX, WAYS_OF_SAVING, FakePrimary, are_equal,
+                     commands_seen, digest, dump, follow, in_batches, info,
+                     restart_saved, start_saving)
 
 WRONG_TYPE = Error(
     "WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -318,21 +319,15 @@ def test_replicas_hold_the_same_and_so_does_one_that_comes_late(start):
     assert p("BF.INFO", "a", "FILTERS")[0] > 4
 
 
-@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
+@pytest.mark.parametrize("how", WAYS_OF_SAVING)
 def test_native_filters_survive(start, how):
-    server = start(save="3600 1") if how == "rdb" else start(
-        appendonly="yes",
-        aof_use_rdb_preamble="yes" if how == "preamble" else "no")
+    server = start_saving(start, how)
     r = server.client()
     reserve(r, "k", 10)
     reserve(r, "empty")
     r("CF.INSERT", "k", "ITEMS", *list(range(1700)) * 2)
     before = digest(r, "k"), digest(r, "empty")
-    if how in ("rewritten", "preamble"):
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert (digest(r, "k"), digest(r, "empty")) == before
     r("COPY", "k", "copy")

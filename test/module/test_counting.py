@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 from resp import Error
-from servers import (are_equal, commands_seen, digest, follow, in_batches, info,
-                     until)
+from servers import (WAYS_OF_SAVING, are_equal, commands_seen, digest, follow,
+                     in_batches, info, restart_saved, start_saving)
 
 
 def reserve(r, key="k", capacity=1000, *more):
@@ -157,21 +157,15 @@ def test_a_deletion_that_changes_nothing_is_not_replicated(start):
     assert (r("BF.CARD", "k"), digest(r, "k")) == (card, before)
 
 
-@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
+@pytest.mark.parametrize("how", WAYS_OF_SAVING)
 def test_counters_survive(start, how):
-    server = start(save="3600 1") if how == "rdb" else start(
-        appendonly="yes",
-        aof_use_rdb_preamble="yes" if how == "preamble" else "no")
+    server = start_saving(start, how)
     r = server.client()
     reserve(r, "k", 10)
     r("BF.MADD", "k", *list(range(300)) * 3)
     assert r("BF.MDEL", "k", *range(300)) == [1] * 300
     before = digest(r, "k")
-    if how in ("rewritten", "preamble"):
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert digest(r, "k") == before
     r("COPY", "k", "copy")

@@ -6,9 +6,9 @@ import time
 
 import pytest
 from resp import Error, encode
-from servers import (HANGS, SANITIZED, are_equal, caught_up, commands_seen,
-                     digest, follow, info, resident, until, work_of,
-                     work_to_read)
+from servers import (HANGS, SANITIZED, WAYS_OF_SAVING, are_equal, caught_up,
+                     commands_seen, digest, follow, info, resident,
+                     restart_saved, start_saving, until, work_of, work_to_read)
 
 
 def now():
@@ -389,18 +389,12 @@ def test_dump_load_copy_restore(r):
     assert r("BF.GUARD", "torn", "never", "c") == ["maybe", None]
 
 
-@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten", "preamble"])
+@pytest.mark.parametrize("how", WAYS_OF_SAVING)
 def test_persistence(start, how):
-    server = start(save="3600 1") if how == "rdb" else start(
-        appendonly="yes",
-        aof_use_rdb_preamble="yes" if how == "preamble" else "no")
+    server = start_saving(start, how)
     r = server.client()
     before = fill(r)
-    if how in ("rewritten", "preamble"):
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert {key: (digest(r, key), r("BF.INFO", key)) for key in before} == before
     assert r("BF.EXISTS", "k", "5:1") == 1
