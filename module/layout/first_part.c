@@ -4,14 +4,21 @@
 
 #include "wire/dump.h"
 
-/* The smallest kind that items can be removed from, if it can keep the rate. */
-static const char *removable_kind(const struct filter_params *params) {
-    const calyx_options want = {.kind = "bucket",
+static bool can_keep_rate(const char *kind,
+                          const struct filter_params *params) {
+    const calyx_options want = {.kind = kind,
                                 .capacity = params->capacity,
                                 .fpr = params->error,
                                 .growth = dump_growth(params->expansion)};
     calyx_info info;
-    return calyx_plan(&want, &info, NULL) == CALYX_OK ? "bucket" : "counting";
+    return calyx_plan(&want, &info, NULL) == CALYX_OK;
+}
+
+/* The smallest kind that items can be removed from, if it keeps the rate.
+ * Counters keep lower rates in filters that do not grow. */
+static const char *removable_kind(const struct filter_params *params) {
+    return params->expansion || can_keep_rate("bucket", params) ? "bucket"
+                                                                : "counting";
 }
 
 /* One cache line per key while that costs little memory; see README.md. */

@@ -92,6 +92,8 @@ NO_RATES = "ERR the redisbloom layout has neither rates nor seeds"
     (("ERROR", "x"), "ERR bad error rate"),
     (("ERROR", 0), "ERR error rate must be in the range (0.000000, 1.000000)"),
     (("ERROR", 1e-30), "ERR could not create filter: "),
+    (("ERROR", 3e-5), "ERR could not create filter: growing bucket filters "),
+    (("ERROR", 1e-9, "EXPANSION", 0), "ERR could not create filter: counting "),
     (("SEED", -1), "ERR bad seed: it is a whole number from 0"),
     (("ERROR",), "ERR wrong number of arguments"),
     (("EROR", 1), "ERR unknown argument 'EROR'; there are BUCKETSIZE, "
