@@ -127,6 +127,7 @@ test("a file of every kind is shown like calyx info and answers like calyx check
       // A table of fingerprints finds its way only while it reads, not in slices.
       const finds = !can.includes("remove") || can.includes("merge");
       assert.equal(await page.isHidden("#ask-box"), !finds, kind);
+      assert.equal(await page.isHidden("#unread"), finds, kind);
       if (finds) assert.deepEqual(await lookUp(page, words), wanted, `${kind} ${shape}`);
       rmSync(file);
     }

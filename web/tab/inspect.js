@@ -130,6 +130,7 @@ export function update() {
     if (part.id !== "damage") part.hidden = !known;
   $("ask-box").hidden = !good || !result.asks;
   $("secret").hidden = !result.secret;
+  $("unread").hidden = !good || result.asks || result.secret;
   if (!known) return;
   $("map-box").hidden = !result.map;
   drawFacts();

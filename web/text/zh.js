@@ -173,6 +173,7 @@ export const zh = {
   "inspect.sections": "文件的各段", "inspect.sections.note": "文件里有两个状态槽，写入时轮流使用，因此总有一个是完整的。", "inspect.section": "段", "inspect.at": "起始字节", "inspect.bytes": "字节数", "inspect.sum": "校验和",
   "inspect.ask": "查询其中的键", "inspect.ask.keys": "键，每行一个", "inspect.key": "键", "inspect.answer": "回答",
   "inspect.secret": "它用密钥生成（哈希 siphash），这里可以查看，不能查询：密钥不应交给任何网页。请用 calyx check --key-file 查询。",
+  "inspect.unread": "这一类过滤器要边读边查，才知道下一步读哪里，所以这里可以查看，不能查询。请用 calyx check 查询。",
   "inspect.reading": "正在读取 {x}……", "inspect.good": "✓ {x} 完好：所有校验和都正确。",
   "inspect.open": "{x} 被就地修改后没有正常关闭：键都在，但有些区段没有可比对的校验和。",
   "inspect.damaged": "✗ {x} 已损坏：", "inspect.foreign": "✗ {x} 不是 Calyx 过滤器：", "inspect.many": "只查询了前 {x} 行。",
