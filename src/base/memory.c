@@ -16,6 +16,10 @@ static const size_t HUGE_PAGE = (size_t)2 << 20;
 /* A page may be as large as this, on some processors. */
 static const size_t PAGE = (size_t)64 << 10;
 
+/* A row begins with a block of this size: then the table is five times as
+ * large, and a huge page that is not full yet takes little beside it. */
+static const size_t IN_ROW = (size_t)512 << 10;
+
 static size_t whole_pages(size_t size) {
     return (size + PAGE - 1) / PAGE * PAGE;
 }
@@ -70,8 +74,8 @@ static void unmap(void *block, size_t size) {
 }
 
 void *memory_take_next(struct memory_row *row, size_t size) {
-    enum { BLOCKS = 4 };
-    if (size < LARGE || size > SIZE_MAX / BLOCKS - 2 * HUGE_PAGE) return NULL;
+    enum { BLOCKS = 64 }; /* four doublings of a table */
+    if (size < IN_ROW || size > SIZE_MAX / BLOCKS - 2 * HUGE_PAGE) return NULL;
     const size_t here = whole_pages(size);
     if (here > row->left) {
         const size_t all =

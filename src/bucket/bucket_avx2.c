@@ -119,6 +119,7 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
 #define STEPS                                                \
     ((struct bucket_steps){                                  \
         .scans = {.equal8 = equal8, .compare16 = compare16}, \
+        .find_lines = find_lines_each,                       \
         .find = find,                                        \
         .put_in_run = insert,                                \
     })

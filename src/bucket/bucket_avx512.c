@@ -41,12 +41,61 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
         .zero = in_register(_mm512_testn_epi16_mask(whole, whole)),
     };
     if (varies) {
-        const __m512i less = _mm512_add_epi16(whole, _mm512_set1_epi16(-1));
-        const __m512i differ = begins(whole, less, wanted);
-        masks.begun = in_register(_mm512_mask_testn_epi16_mask(
-            _mm512_test_epi16_mask(whole, whole), differ, differ));
+        /* Bit 0 is a stop bit or behind one. With a 1 there a lane of 0
+         * differs, as 0 is less than 1 by 0. */
+        const __m512i one = _mm512_set1_epi16(1);
+        const __m512i less = _mm512_subs_epu16(whole, one);
+        const __m512i differ =
+            begins(whole, less, _mm512_set1_epi16((short)(lane | 1)));
+        masks.begun = in_register(_mm512_testn_epi16_mask(differ, differ));
     }
     return masks;
+}
+
+/* scale64 of eight hashes, given their high halves, too; n is below 2^32. */
+TARGET ALWAYS_INLINE __m512i scale8(__m512i hash, __m512i high, uint64_t n) {
+    const __m512i by = _mm512_set1_epi64((long long)n);
+    const __m512i low = _mm512_srli_epi64(_mm512_mul_epu32(hash, by), 32);
+    return _mm512_srli_epi64(_mm512_add_epi64(_mm512_mul_epu32(high, by), low),
+                             32);
+}
+
+/* segment_place of eight. */
+TARGET ALWAYS_INLINE __m512i places8(__m512i unit) {
+    const __m512i zeros =
+        _mm512_lzcnt_epi64(_mm512_or_si512(unit, _mm512_set1_epi64(1)));
+    return _mm512_add_epi64(
+        _mm512_slli_epi64(zeros, 2),
+        _mm512_srli_epi64(_mm512_sllv_epi64(unit, zeros), 61));
+}
+
+TARGET ALWAYS_INLINE void find_lines(const struct bucket_table *t,
+                                     const struct batch_form *form,
+                                     const uint64_t *hashes, uint8_t **lines) {
+    if (form->scale.buckets > UINT32_MAX) {
+        find_lines_each(t, form, hashes, lines);
+        return;
+    }
+    const __m512i hash = _mm512_loadu_si512(hashes);
+    const __m512i high = _mm512_srli_epi64(hash, 32);
+    const __m512i bucket = scale8(hash, high, form->scale.buckets);
+    const __m512i place =
+        _mm512_sub_epi64(places8(scale8(hash, high, form->scale.units)),
+                         _mm512_set1_epi64(form->newest_place + FIRST_PLACE));
+    const uintptr_t *const newest = form->newest;
+    const __m512i start = _mm512_mask_blend_epi64(
+        _mm512_test_epi64_mask(place, _mm512_set1_epi64(16)),
+        _mm512_permutex2var_epi64(_mm512_load_si512(newest), place,
+                                  _mm512_load_si512(newest + 8)),
+        _mm512_permutex2var_epi64(_mm512_load_si512(newest + 16), place,
+                                  _mm512_load_si512(newest + 24)));
+    _mm512_storeu_si512(lines,
+                        _mm512_add_epi64(start, _mm512_slli_epi64(bucket, 6)));
+    uint32_t older = _mm512_cmpge_epu64_mask(place, _mm512_set1_epi64(NEWEST));
+    for (; __builtin_expect(older != 0, false); older &= older - 1) {
+        const uint32_t j = (uint32_t)__builtin_ctz(older);
+        lines[j] = line_of_hash(t, hashes[j], form->scale);
+    }
 }
 
 /* The last word is no entry. */
@@ -86,6 +135,7 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
 #define STEPS                                                \
     ((struct bucket_steps){                                  \
         .scans = {.equal8 = equal8, .compare16 = compare16}, \
+        .find_lines = find_lines,                            \
         .find = find,                                        \
         .put_in_run = insert,                                \
     })

@@ -36,7 +36,10 @@
 enum {
     WIDTH_LEAST = 9, /* bits of a code; a shape's probes are 1 at this   */
     WIDTH_MOST = 24,
-    WIDTH_FIXED = 12,   /* of filters at 1 %: these have their own kernels  */
+    /* Of filters at 1 % and 0.1 % that do not grow: these, and the width of
+     * filters at 1 % that do, have loops of their own. */
+    WIDTH_FIXED = 12,
+    WIDTH_FIXED_LOW = 15,
     WIDTH_RUNS = 16,    /* at most                                          */
     WIDTH_GROWING = 17, /* at least; the one of filters at 1 %              */
     BUCKET_BYTES = 64,

@@ -9,9 +9,16 @@
 #include "bucket/bucket_spill.h"
 #include "kind/batch_loops.h"
 
+struct batch_form;
+
 /* What a processor level has of its own. */
 struct bucket_steps {
     struct lane_scans scans;
+    /* The lines of eight hashes, in a table of several segments where no group
+     * is moving. */
+    void (*find_lines)(const struct bucket_table *t,
+                       const struct batch_form *form, const uint64_t *hashes,
+                       uint8_t **lines);
     /* Has a line of spilled entries one that matches? */
     bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
     /* put_in_run, for lines that nobody else reads: behind the slot where the
@@ -81,7 +88,7 @@ ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
     return answer.has;
 }
 
-/* The widths of filters at 1 %, fixed and growing, are constants. */
+/* The widths of most filters are constants here. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
                                 struct bucket_steps steps) {
     if (__builtin_expect(t->shared, false))
@@ -91,9 +98,19 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
         const uint8_t *const line =
             (const uint8_t *)t->start[segment_place(0)] +
             scale64(hash, first.buckets) * BUCKET_BYTES;
-        return t->width == WIDTH_FIXED
-                   ? has_unshared(t, hash, WIDTH_FIXED, first, 0, line, steps)
-                   : has_unshared(t, hash, t->width, first, 0, line, steps);
+        switch (t->width) {
+            case WIDTH_FIXED:
+                return has_unshared(t, hash, WIDTH_FIXED, first, 0, line,
+                                    steps);
+            case WIDTH_FIXED_LOW:
+                return has_unshared(t, hash, WIDTH_FIXED_LOW, first, 0, line,
+                                    steps);
+            case WIDTH_GROWING:
+                return has_unshared(t, hash, WIDTH_GROWING, first, 0, line,
+                                    steps);
+            default:
+                return has_unshared(t, hash, t->width, first, 0, line, steps);
+        }
     }
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     const uint8_t *const line = line_of_hash(t, hash, scale);
@@ -106,6 +123,8 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
 
 /* ---- Many ---------------------------------------------------------------- */
 
+enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE, NEWEST = 32 };
+
 /* What the hashes of a batch have in common, and a copy of what decides where
  * they are, which no store changes. */
 struct batch_form {
@@ -113,10 +132,24 @@ struct batch_form {
     uint32_t varies;    /* is their level 1 or more?                    */
     bool is_one;        /* segment                                      */
     bool is_moving;     /* are groups on their way to the next stage?   */
-    bool is_special;    /* set_fixed, set_grown: then loops are unrolled */
+    bool is_special;    /* set_one, set_grown: then loops are unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
     struct bucket_scale scale, next;
+    /* The starts of the newest segments, those of 8 levels, by segment_place
+     * less `newest_place`. All but one in 256 hashes are there. */
+    _Alignas(64) uintptr_t newest[NEWEST];
+    uint32_t newest_place;
 };
+
+static inline void copy_newest(const struct bucket_table *t,
+                               struct batch_form *form) {
+    const uint32_t zeros = (uint32_t)__builtin_clzll(form->scale.units - 1);
+    form->newest_place = 4 * zeros + 4 - FIRST_PLACE;
+    for (uint32_t i = 0; i < NEWEST; i++) {
+        const uint32_t place = form->newest_place + i;
+        form->newest[i] = place < SEGMENT_PLACES ? t->start[place] : 0;
+    }
+}
 
 static inline struct batch_form form_of(const struct bucket_table *t) {
     const uint32_t number = stage_number(t->stage);
@@ -127,6 +160,7 @@ static inline struct batch_form form_of(const struct bucket_table *t) {
         .is_moving = (t->stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
     };
+    if (!form.is_one && !form.is_moving) copy_newest(t, &form);
     if (form.is_moving) {
         form.next = scale_at(t, number + 1);
         form.last_here =
@@ -135,22 +169,40 @@ static inline struct batch_form form_of(const struct bucket_table *t) {
     return form;
 }
 
-/* The forms of filters at 1 %, fixed and grown, are compiled for themselves:
- * these turn members that have such values into constants. */
-ALWAYS_INLINE void set_fixed(struct batch_form *form) {
-    form->width = WIDTH_FIXED;
+/* Some forms are compiled for themselves: these turn members that have such
+ * values into constants. Tables of one segment: */
+ALWAYS_INLINE void set_one(struct batch_form *form, uint32_t width) {
+    form->width = width;
     form->varies = 0;
     form->is_one = true;
     form->is_moving = false;
     form->is_special = true;
 }
 
+/* Tables at 1 % that have grown: */
 ALWAYS_INLINE void set_grown(struct batch_form *form) {
     form->width = WIDTH_GROWING;
     form->varies = UINT32_MAX;
     form->is_one = false;
     form->is_moving = false;
     form->is_special = true;
+}
+
+/* Where size counts more, all forms share one loop. */
+#ifdef __OPTIMIZE_SIZE__
+enum { LOOPS_OF_THEIR_OWN = false };
+#else
+enum { LOOPS_OF_THEIR_OWN = true };
+#endif
+
+static inline bool is_grown(const struct batch_form *form) {
+    return LOOPS_OF_THEIR_OWN && form->width == WIDTH_GROWING && form->varies &&
+           !form->is_moving;
+}
+
+/* The width of a table of one segment, else 0. */
+static inline uint32_t width_of_one(const struct batch_form *form) {
+    return LOOPS_OF_THEIR_OWN && form->is_one ? form->width : 0;
 }
 
 /* Are hashes at two levels, of which one is 0? */
@@ -161,6 +213,14 @@ static inline bool is_mixed(const struct bucket_table *t) {
 ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
                                            uint64_t hash) {
     return form->is_moving && hash > form->last_here ? form->next : form->scale;
+}
+
+/* find_lines, for levels without vectors of their own. */
+static inline void find_lines_each(const struct bucket_table *t,
+                                   const struct batch_form *form,
+                                   const uint64_t *hashes, uint8_t **lines) {
+    for (size_t j = 0; j < EIGHT; j++)
+        lines[j] = line_of_hash(t, hashes[j], form->scale);
 }
 
 ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
@@ -196,8 +256,6 @@ ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
     };
 }
 
-enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
-
 /* The lines of hashes that are prefetched. */
 struct line_ring {
     uint8_t *line[RING];
@@ -215,9 +273,14 @@ ALWAYS_INLINE void prefetch_line(const struct bucket_table *t,
 ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
                                   const struct batch_form *form,
                                   const struct batch *batch,
-                                  struct line_ring *ring) {
+                                  struct line_ring *ring,
+                                  struct bucket_steps steps) {
     const size_t end = prologue_length(batch);
-    for (size_t i = form->is_one ? batch->prefetched : 0; i < end; i++)
+    size_t i = form->is_one ? batch->prefetched : 0;
+    if (form->is_special && !form->is_one)
+        for (; i + EIGHT <= batch->prefetched; i += EIGHT)
+            steps.find_lines(t, form, batch->hashes + i, ring->line + i);
+    for (; i < end; i++)
         prefetch_line(t, form, batch->hashes[i], &ring->line[i]);
 }
 
@@ -283,14 +346,18 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
     struct line_ring ring;
     struct batch_answers answers;
     size_t i = 0;
-    prefetch_first(t, &form, &batch, &ring);
+    prefetch_first(t, &form, &batch, &ring, steps);
     for (; i < steady; i += EIGHT) {
         const uint64_t *const ahead = hashes + i + PREFETCH_DISTANCE;
         uint8_t **const here = ring.line + i % RING;
         uint8_t **const there = ring.line + (i + PREFETCH_DISTANCE) % RING;
+        if (!form.is_one) steps.find_lines(t, &form, ahead, there);
 #pragma GCC unroll 8
         for (size_t j = 0; j < EIGHT; j++) {
-            prefetch_line(t, &form, ahead[j], there + j);
+            if (form.is_one)
+                prefetch_l2(line_in(t, &form, ahead[j]));
+            else
+                prefetch_l2(there[j]);
             has_prefetched(t, &form, hashes[i + j], here + j, i + j, &answers,
                            steps);
         }
@@ -335,13 +402,20 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
     /* The stage of a shared table is not for plain reads. */
     if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
     struct batch_form form = form_of(t);
-    if (form.width == WIDTH_FIXED) {
-        set_fixed(&form);
-        return has_batch_unshared(t, batch, found, form, steps);
-    }
-    if (form.width == WIDTH_GROWING && form.varies && !form.is_moving) {
+    if (is_grown(&form)) {
         set_grown(&form);
         return has_batch_unshared(t, batch, found, form, steps);
+    }
+    switch (width_of_one(&form)) {
+        case WIDTH_FIXED:
+            set_one(&form, WIDTH_FIXED);
+            return has_batch_unshared(t, batch, found, form, steps);
+        case WIDTH_FIXED_LOW:
+            set_one(&form, WIDTH_FIXED_LOW);
+            return has_batch_unshared(t, batch, found, form, steps);
+        case WIDTH_GROWING:
+            set_one(&form, WIDTH_GROWING);
+            return has_batch_unshared(t, batch, found, form, steps);
     }
     return has_batch_unshared(t, batch, found, form, steps);
 }
@@ -540,7 +614,7 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
     const size_t all = batch.n + batch.more;
     struct line_ring ring;
     size_t i = 0, at_most = 0;
-    prefetch_first(t, &form, &batch, &ring);
+    prefetch_first(t, &form, &batch, &ring, steps);
     for (; i < batch.n; i++) {
         const uint64_t hash = batch.hashes[i];
         const size_t ahead = i + PREFETCH_DISTANCE;
@@ -591,13 +665,20 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
     if (is_mixed(t) || (t->shared && has_runs(t->width)))
         return add_each(t, batch, fresh, added, add_alone);
     struct batch_form form = form_of(t);
-    if (form.width == WIDTH_FIXED) {
-        set_fixed(&form);
-        return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
-    }
-    if (form.width == WIDTH_GROWING && form.varies && !form.is_moving) {
+    if (is_grown(&form)) {
         set_grown(&form);
         return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+    }
+    switch (width_of_one(&form)) {
+        case WIDTH_FIXED:
+            set_one(&form, WIDTH_FIXED);
+            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+        case WIDTH_FIXED_LOW:
+            set_one(&form, WIDTH_FIXED_LOW);
+            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+        case WIDTH_GROWING:
+            set_one(&form, WIDTH_GROWING);
+            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
     }
     return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
 }

@@ -201,11 +201,15 @@ static void batches_do_what_single_calls_do(void **state) {
     bool found[SOME];
     assert_non_null(hashes);
     for (uint64_t i = 0; i < KEYS; i++) hashes[i] = mixed(i);
-    for (int fixed = 0; fixed <= 1; fixed++) {
-        calyx_filter *f =
-            fixed ? make_fixed(KEYS, 0.01) : make_growing(40, 0.01);
-        calyx_filter *one =
-            fixed ? make_fixed(KEYS, 0.01) : make_growing(40, 0.01);
+    const calyx_options shapes[] = {
+        {.kind = "bucket", .capacity = KEYS},
+        {.kind = "bucket", .capacity = KEYS, .fpr = 0.001},
+        {.kind = "bucket", .capacity = KEYS, .growth = 2},
+        {.kind = "bucket", .capacity = 40, .growth = 2},
+    };
+    for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++) {
+        calyx_filter *f = make_filter(shapes[shape]);
+        calyx_filter *one = make_filter(shapes[shape]);
         for (size_t i = 0, n; i < KEYS; i += n) {
             n = KEYS - i < SOME ? KEYS - i : SOME;
             assert_ok(calyx_add_hashes(f, hashes + i, n, NULL, NULL));
