@@ -172,7 +172,7 @@ def has_in_table(data, parts, hash):
     block = data[at + 64 * bucket:at + 64 * bucket + 64]
     bits = int.from_bytes(block, "little")
     if probes > 8:
-        slots, begin, end = 496 // size, 0, block[62]
+        slots, begin, end = 496 // size, 0, block[62] % 64
         if first:
             begin, end = end, slots
         spilled = block[63] << (code >> width - 6) % 8 & 128

@@ -66,6 +66,7 @@ struct bucket_table {
 struct bucket_place {
     uint8_t *segment;
     uint64_t index, blocks; /* of the bucket; of the segment               */
+    uint64_t group;         /* of a key                                    */
     uint32_t want;          /* the code of a key, without its stop bit     */
     uint32_t varies;        /* all ones if codes end in a stop bit, else 0 */
 };
@@ -225,6 +226,7 @@ static inline struct bucket_place place_of(const struct bucket_table *t,
     struct bucket_place at;
     find_bucket(t, scale64(hash, scale.units), scale64(hash, scale.buckets),
                 &at);
+    at.group = scale64(hash, scale.groups);
     at.varies = varies_at(&scale);
     at.want = code_of(hash, scale, t->width, at.varies);
     return at;
@@ -289,6 +291,17 @@ void end_move(struct bucket_table *t, uint64_t group);
 /* Move the next group to the next stage, whose segment is there. False if its
  * entries have no room; then nothing has changed. */
 bool bucket_move_group(struct bucket_table *t);
+
+/* Let the shortest of the entries that match a key take the place of all of
+ * them and be permanent; or COPIES_MOST of it, if another one has the permanent
+ * slot. False if there is no room for these; then nothing has changed. Only for
+ * halves. */
+bool bucket_make_permanent(struct bucket_table *t,
+                           const struct bucket_place *at);
+
+/* Make room in the bucket of a hash: the code that has most copies there
+ * becomes permanent. False if none has two, or it cannot. */
+bool bucket_relieve(struct bucket_table *t, uint64_t hash);
 
 /* Number of entries, and the rate that they come to. */
 struct bucket_sums {

@@ -45,6 +45,7 @@ struct move {
     struct bucket_scale from;
     struct bucket_place at[TARGETS], to[TARGETS];
     struct entries before[TARGETS], after[TARGETS];
+    bool has_permanent; /* a slot, in any of its buckets */
     struct straddlers straddlers, next_straddlers;
     struct spill_log log;
     uint8_t lines[TARGETS][BUCKET_BYTES]; /* as they were */
@@ -265,7 +266,8 @@ static bool place_group(struct move *m) {
 
 /* ---- A group ------------------------------------------------------------- */
 
-static void take_line(const uint8_t *line, uint32_t width, struct entries *to) {
+static void take_slots(const uint8_t *line, uint32_t width,
+                       struct entries *to) {
     const uint32_t slots = slots_of(width), low = low_slots(line, width);
     const uint32_t first = UINT32_C(1) << (width - 1);
     uint32_t n = 0;
@@ -277,27 +279,76 @@ static void take_line(const uint8_t *line, uint32_t width, struct entries *to) {
     to->n = n;
 }
 
+/* The entries of a line; of a permanent slot, as many as it stands for. */
+static void take_line(const uint8_t *line, uint32_t width, struct entries *to) {
+    if (width == WIDTH_GROWING)
+        take_slots(line, WIDTH_GROWING, to);
+    else
+        take_slots(line, width, to);
+    uint64_t slots = permanent_slots(line, width);
+    for (; slots; slots &= slots - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(slots);
+        const uint32_t code = get_code(line, i, width);
+        for (uint32_t n = 1; get_slot(line, i, width) && n < COPIES_MOST; n++)
+            to->code[to->n++] = code;
+    }
+}
+
+static bool take_bucket(struct bucket_table *t, const struct bucket_place *at,
+                        const uint8_t *line, struct entries *to,
+                        struct spill_log *log) {
+    take_line(line, t->width, to);
+    if (!get_classes(line, t->width)) return true;
+    to->n += take_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, log);
+    return to->n <= ENTRIES_MOST;
+}
+
 /* Take all entries out of the group. */
 static bool take_group(struct move *m) {
-    const uint32_t width = m->t->width;
     for (uint32_t c = 0; c < m->from.positions; c++) {
-        struct entries *const to = &m->before[c];
-        if (width == WIDTH_GROWING)
-            take_line(m->lines[c], WIDTH_GROWING, to);
-        else
-            take_line(m->lines[c], width, to);
-        if (!get_classes(m->lines[c], width)) continue;
-        to->n += take_spilled(m->t, &m->at[c], to->code + to->n,
-                              ENTRIES_MOST - to->n, &m->log);
-        if (to->n > ENTRIES_MOST) return false;
+        m->has_permanent |= permanent_slots(m->lines[c], m->t->width) != 0;
+        if (!take_bucket(m->t, &m->at[c], m->lines[c], &m->before[c], &m->log))
+            return false;
     }
     return true;
 }
 
-static bool put_entries(struct move *m, const struct bucket_place *at,
-                        const struct entries *from) {
-    const uint32_t width = m->t->width, slots = slots_of(width);
-    const uint32_t level = m->from.level + doubles(m);
+static uint32_t copies_among(const struct entries *all, uint32_t code) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++) n += all->code[i] == code;
+    return n;
+}
+
+/* Let one entry, the first, stand for all copies of a code. */
+static void join_copies(struct entries *all, uint32_t code) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->code[i] != code) all->code[n++] = all->code[i];
+    memmove(all->code + 1, all->code, n * sizeof *all->code);
+    all->code[0] = code;
+    all->n = n + 1;
+}
+
+/* Of each half, one code that has COPIES_MOST copies or more is joined and gets
+ * the permanent slot: the first one that a line is filled with. Returns the
+ * bits that say so. */
+static uint32_t join_permanent(struct entries *all, uint32_t width) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const uint32_t code = all->code[i];
+        const uint32_t bit = permanent_bit(code, width);
+        if (bits & bit || copies_among(all, code) < COPIES_MOST) continue;
+        join_copies(all, code);
+        bits |= bit;
+    }
+    return bits;
+}
+
+/* Put the entries of a bucket into its line, and spill the others. */
+static bool put_entries(struct bucket_table *t, const struct bucket_place *at,
+                        const struct entries *from, uint32_t permanent,
+                        uint32_t varies, struct spill_log *log) {
+    const uint32_t width = t->width, slots = slots_of(width);
     const uint32_t here = from->n < slots ? from->n : slots;
     uint32_t classes = 0;
     _Alignas(8) uint8_t line[BUCKET_BYTES];
@@ -306,17 +357,24 @@ static bool put_entries(struct move *m, const struct bucket_place *at,
     else
         fill_halves(line, width, from->code, here);
     for (uint32_t i = here; i < from->n; i++) {
-        if (!spill(m->t, at, from->code[i], &m->log)) return false;
-        classes |= classes_of(from->code[i], width, level > 0);
+        if (!spill(t, at, from->code[i], log)) return false;
+        classes |= classes_of(from->code[i], width, varies);
     }
+    line[LOW_AT] |= (uint8_t)permanent;
     line[CLASSES_AT] = (uint8_t)classes;
     put_line(bucket_line(at), line);
     return true;
 }
 
 static bool put_group(struct move *m) {
-    for (uint32_t c = 0; c <= m->from.positions; c++)
-        if (!put_entries(m, &m->to[c], &m->after[c])) return false;
+    const uint32_t varies = m->from.level || doubles(m) ? UINT32_MAX : 0;
+    for (uint32_t c = 0; c <= m->from.positions; c++) {
+        struct entries *const all = &m->after[c];
+        const uint32_t permanent =
+            m->has_permanent ? join_permanent(all, m->t->width) : 0;
+        if (!put_entries(m->t, &m->to[c], all, permanent, varies, &m->log))
+            return false;
+    }
     return true;
 }
 
@@ -335,6 +393,7 @@ bool bucket_move_group(struct bucket_table *t) {
     struct move m;
     m.t = t;
     m.from = scale_at(t, number);
+    m.has_permanent = false;
     m.log.n = 0;
     const uint64_t first = y * m.from.positions, first_to = first + y;
     for (uint32_t c = 0; c < m.from.positions; c++) {
@@ -359,6 +418,65 @@ bool bucket_move_group(struct bucket_table *t) {
                          __ATOMIC_RELEASE);
     end_move(t, y);
     return moved;
+}
+
+/* ---- Permanent codes ----------------------------------------------------- */
+
+/* In place of the entries that match, COPIES_MOST of the shortest. */
+static void shorten_matching(struct entries *all,
+                             const struct bucket_place *at) {
+    uint32_t n = 0, shortest = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const uint32_t code = all->code[i];
+        if (!code_matches(code, at->want, at->varies))
+            all->code[n++] = code;
+        else if (!shortest || is_longer(shortest, code))
+            shortest = code;
+    }
+    for (uint32_t i = 0; i < COPIES_MOST; i++) all->code[n++] = shortest;
+    all->n = n;
+}
+
+/* The shortest matches whoever matched another one. So no key is lost, and the
+ * rate is the same. */
+bool bucket_make_permanent(struct bucket_table *t,
+                           const struct bucket_place *at) {
+    uint8_t *const line = bucket_line(at);
+    uint8_t was[BUCKET_BYTES];
+    struct entries all;
+    struct spill_log log;
+    log.n = 0;
+    memcpy(was, line, BUCKET_BYTES);
+    begin_move(t, at->group);
+    bool done = take_bucket(t, at, was, &all, &log);
+    if (done) {
+        shorten_matching(&all, at);
+        const uint32_t permanent = join_permanent(&all, t->width);
+        done = put_entries(t, at, &all, permanent, at->varies, &log);
+    }
+    if (!done) {
+        undo_spills(&log);
+        put_line(line, was);
+    }
+    end_move(t, at->group);
+    return done;
+}
+
+/* Of a key in the bucket, that is: any bits that a code matches will do. */
+bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
+    struct bucket_place at = place_of(t, scale_of(t, t->stage, hash), hash);
+    struct entries all;
+    uint32_t most = 1;
+    take_slots(bucket_line(&at), t->width, &all);
+    for (uint32_t i = 0; i < all.n; i++) {
+        const uint32_t copies = copies_among(&all, all.code[i]);
+        if (copies <= most ||
+            has_permanent(bucket_line(&at), t->width, all.code[i]))
+            continue;
+        most = copies;
+        at.want = all.code[i];
+    }
+    return most > 1 && bucket_make_permanent(t, &at);
 }
 
 /* ---- Sums ---------------------------------------------------------------- */

@@ -18,7 +18,9 @@
  *
  * Codes that begin with 0 are in the first slots, codes that begin with 1 in
  * the last ones, empty slots between them. A byte has the number of the first
- * ones, and a byte the classes of the codes that were spilled.
+ * ones, and a byte the classes of the codes that were spilled. The first and
+ * the last slot may be permanent: one of them stands for 15 copies of its code,
+ * which no removal takes away.
  *
  * A slot is stored in two ways. Its high bits are a lane: 8 bits in runs, 16 in
  * halves. The others are one bit in each of some planes, which follow the
@@ -46,7 +48,10 @@ enum {
     RUN_BITS_MOST = 4,
     END_MASK = 63, /* in the byte of a run                             */
     SPILLED_BIT = 7,
-    LOW_AT = 62,     /* byte: number of codes that begin with 0          */
+    LOW_AT = 62,   /* byte: number of codes that begin with 0          */
+    LOW_MASK = 63, /* of that byte                                     */
+    PERMANENT_FIRST = 0x40, /* in that byte, too                         */
+    PERMANENT_LAST = 0x80,
     CLASSES_AT = 63, /* byte: classes of the entries that were spilled   */
     CLASSES = 8,
     SHORT_BITS = 2 /* of a code: then it stays                         */
@@ -88,6 +93,23 @@ static inline bool is_longer(uint32_t code, uint32_t than) {
 /* Has a code with a stop bit so few bits left that it stays for good? */
 static inline bool is_short(uint32_t code, uint32_t width, uint32_t varies) {
     return varies && (code & (code_mask(width) >> (SHORT_BITS + 1))) == 0;
+}
+
+/* Of codes that match one key, those of one length are equal: so copies of each
+ * are counted by their stop bits. */
+struct copies {
+    uint32_t of[WIDTH_MOST];
+};
+
+static inline uint32_t *copies_of(struct copies *copies, uint32_t code,
+                                  uint32_t varies) {
+    const uint32_t stop = code ? (uint32_t)__builtin_ctz(code) : 0;
+    return &copies->of[varies ? stop : 0];
+}
+
+static inline void count_copy(struct copies *copies, uint32_t code,
+                              uint32_t varies) {
+    ++*copies_of(copies, code, varies);
 }
 
 /* ---- Slots --------------------------------------------------------------- */
@@ -259,8 +281,26 @@ static inline void take_from_run(uint8_t *line, uint32_t width, uint32_t i) {
 /* Number of slots of codes that begin with 0. A byte from a damaged file may be
  * anything. */
 static inline uint32_t low_slots(const uint8_t *line, uint32_t width) {
-    const uint32_t slots = slots_of(width);
-    return line[LOW_AT] < slots ? line[LOW_AT] : slots;
+    const uint32_t slots = slots_of(width), low = line[LOW_AT] & LOW_MASK;
+    return low < slots ? low : slots;
+}
+
+/* The bit that says that the half of a code has a permanent one. */
+static inline uint32_t permanent_bit(uint32_t code, uint32_t width) {
+    return code >> (width - 1) & 1 ? PERMANENT_LAST : PERMANENT_FIRST;
+}
+
+static inline bool has_permanent(const uint8_t *line, uint32_t width,
+                                 uint32_t code) {
+    return line[LOW_AT] & permanent_bit(code, width);
+}
+
+/* Permanent slots. Those of a damaged file may be empty. */
+static inline uint64_t permanent_slots(const uint8_t *line, uint32_t width) {
+    if (has_runs(width)) return 0;
+    const uint64_t first = (line[LOW_AT] & PERMANENT_FIRST) != 0;
+    const uint64_t last = (line[LOW_AT] & PERMANENT_LAST) != 0;
+    return first | last << (slots_of(width) - 1);
 }
 
 /* Slots of codes that begin as this one does; empty ones may be among them, and
@@ -268,7 +308,7 @@ static inline uint32_t low_slots(const uint8_t *line, uint32_t width) {
 ALWAYS_INLINE uint64_t slots_like(const uint8_t *line, uint32_t code,
                                   uint32_t width) {
     const uint64_t flip = -(uint64_t)(code >> (width - 1) & 1);
-    return ((UINT64_C(1) << line[LOW_AT] % 64) - 1) ^ flip;
+    return ((UINT64_C(1) << (line[LOW_AT] & LOW_MASK)) - 1) ^ flip;
 }
 
 /* Readers may be reading the line. No lane, and no bit of a plane, is in two
@@ -292,6 +332,10 @@ static inline void put_byte(uint8_t *line, uint32_t at, uint32_t byte) {
     __atomic_store_n(line + at, (uint8_t)byte, __ATOMIC_RELEASE);
 }
 
+static inline void put_low(uint8_t *line, uint32_t low) {
+    put_byte(line, LOW_AT, (line[LOW_AT] & ~(uint32_t)LOW_MASK) | low);
+}
+
 /* Which half could not be foreseen: no branch. */
 ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
                                uint32_t code) {
@@ -301,10 +345,10 @@ ALWAYS_INLINE void put_in_half(uint8_t *line, uint32_t width, uint64_t used,
     const uint32_t last = 63 - (uint32_t)__builtin_clzll(empty);
     const uint32_t i = first + ((last - first) & -high);
     put_slot(line, i, width, code & slot_mask(width));
-    put_byte(line, LOW_AT, first + 1 - high);
+    put_low(line, first + 1 - high);
 }
 
-/* Another code of the same half takes its place. */
+/* Another code of the same half takes its place: never the permanent one. */
 static inline void take_from_half(uint8_t *line, uint32_t width, uint64_t used,
                                   uint32_t i) {
     const uint32_t low = low_slots(line, width);
@@ -312,7 +356,7 @@ static inline void take_from_half(uint8_t *line, uint32_t width, uint64_t used,
         i < low ? low - 1 : (uint32_t)__builtin_ctzll(used >> low) + low;
     if (from != i) put_slot(line, i, width, get_slot(line, from, width));
     put_slot(line, from, width, 0);
-    if (i < low) put_byte(line, LOW_AT, low - 1);
+    if (i < low) put_low(line, low - 1);
 }
 
 /* Write a line of `n` codes, as many as it has slots or fewer. Nobody else

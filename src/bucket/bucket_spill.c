@@ -69,11 +69,9 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
             scan.any = here;
             if (!code_matches(code, at->want, at->varies)) continue;
             scan.hits++;
-            if (!scan.longest.word || is_longer(code, scan.longest.code)) {
+            count_copy(&scan.copies, code, at->varies);
+            if (!scan.longest.word || is_longer(code, scan.longest.code))
                 scan.longest = here;
-                scan.copies = 0;
-            }
-            scan.copies += code == scan.longest.code;
         }
     } while (goes_on(&p) && next_probe(&p));
     return scan;

@@ -87,7 +87,7 @@ struct spill_scan {
     uint32_t entries; /* of the bucket, matching or not       */
     uint32_t classes; /* of these                             */
     uint32_t hits;
-    uint32_t copies; /* of hits that equal the longest        */
+    struct copies copies; /* of hits */
     struct spilled_entry longest, any;
 };
 struct spill_scan scan_spilled(const struct bucket_table *t,

@@ -422,21 +422,14 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
 
 /* ---- Add ----------------------------------------------------------------- */
 
-/* Number of slots with this very code, among those that match. */
-static inline uint32_t copies_in(const uint8_t *line, uint32_t width,
-                                 uint64_t hits, uint32_t code) {
-    uint32_t copies = 0;
+/* Count slots that match a key. */
+static inline void count_slots(const uint8_t *line, uint32_t width,
+                               uint32_t varies, uint64_t hits,
+                               struct copies *copies) {
     for (; hits; hits &= hits - 1)
-        copies +=
-            get_code(line, (uint32_t)__builtin_ctzll(hits), width) == code;
-    return copies;
-}
-
-/* The same, among the spilled entries that match. */
-static inline uint32_t copies_spilled(const struct spill_scan *there,
-                                      uint32_t code) {
-    return there->longest.word && there->longest.code == code ? there->copies
-                                                              : 0;
+        count_copy(copies,
+                   get_code(line, (uint32_t)__builtin_ctzll(hits), width),
+                   varies);
 }
 
 /* Spill a code from a full bucket. */
@@ -456,20 +449,45 @@ static inline uint32_t spill_most(const struct bucket_table *t) {
     return t->adds == SPILL_NEAR ? SPILL_MOST / 4 * 3 : SPILL_MOST;
 }
 
-/* A bucket that is full, or has many copies of a code. */
-static inline enum insertion add_to_full(const struct bucket_table *t,
+/* Do entries stay of which a key has these copies? No removal takes one of
+ * COPIES_MOST copies, nor a short code, and both move on as they are. */
+static inline bool any_stays(const struct copies *copies, uint32_t width,
+                             uint32_t varies) {
+    for (uint32_t stop = 0; stop < width; stop++)
+        if (copies->of[stop] >= COPIES_MOST ||
+            (copies->of[stop] && is_short(UINT32_C(1) << stop, width, varies)))
+            return true;
+    return false;
+}
+
+/* A key has COPIES_MOST entries, or one that is permanent: it is not added. */
+static inline bool is_at_most(struct bucket_table *t,
+                              const struct bucket_place *at,
+                              const struct bucket_scan *here,
+                              struct spill_scan *there) {
+    const uint8_t *const line = bucket_line(at);
+    if (here->hits & permanent_slots(line, t->width)) return true;
+    const uint32_t hits = (uint32_t)__builtin_popcountll(here->hits);
+    if (hits + there->hits < COPIES_MOST) return false;
+    count_slots(line, t->width, at->varies, here->hits, &there->copies);
+    const bool stays = any_stays(&there->copies, t->width, at->varies);
+    if (has_runs(t->width) ||
+        (stays && has_permanent(line, t->width, at->want)))
+        return stays;
+    return bucket_make_permanent(t, at) || stays;
+}
+
+/* A bucket that is full, or has many copies of a code, or a permanent one. */
+static inline enum insertion add_to_full(struct bucket_table *t,
                                          const struct bucket_place *at,
                                          const struct bucket_scan *here,
                                          bool *fresh) {
     const uint32_t code = new_code(at);
     const bool full = here->used == all_slots(t->width);
-    const struct spill_scan there =
+    struct spill_scan there =
         full ? scan_spilled(t, at) : (struct spill_scan){0};
-    const uint32_t copies =
-        copies_in(bucket_line(at), t->width, here->hits, code) +
-        copies_spilled(&there, code);
     *fresh = here->hits == 0 && there.hits == 0;
-    if (copies >= COPIES_MOST) return KEY_AT_MOST;
+    if (is_at_most(t, at, here, &there)) return KEY_AT_MOST;
     if (!full)
         put_code(bucket_line(at), t->width, here->used, code);
     else if (there.entries >= spill_most(t) || !spill_from(t, at, code))
@@ -478,7 +496,7 @@ static inline enum insertion add_to_full(const struct bucket_table *t,
 }
 
 /* What became of a key that was to be added to a line. It is not added if the
- * line is full, or has many copies of its code. */
+ * line is full, or has many copies of its code, or a permanent one. */
 enum line_insertion { NOT_ADDED, ADDED_FRESH, ADDED_AGAIN };
 
 /* Nobody else reads the line, or it has halves. */
@@ -501,7 +519,8 @@ ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
             scan_bucket(line, width, want, varies, steps.scans);
         hits = here.hits;
         if (__builtin_expect(here.used == all_slots(width) ||
-                                 __builtin_popcountll(hits) >= COPIES_MOST,
+                                 __builtin_popcountll(hits) >= COPIES_MOST ||
+                                 line[LOW_AT] > LOW_MASK,
                              false))
             return NOT_ADDED;
         put_in_half(line, width, here.used, want | (varies & 1));
@@ -529,11 +548,14 @@ static inline uint32_t copies_at(const struct bucket_table *t,
                                  const struct bucket_place *at) {
     const uint8_t *const line = bucket_line(at);
     const uint32_t code = new_code(at);
-    const uint32_t copies =
-        copies_in(line, t->width, used_slots(line, t->width), code);
-    if (!may_be_spilled(line, t->width, code)) return copies;
-    const struct spill_scan there = scan_spilled(t, at);
-    return copies + copies_spilled(&there, code);
+    struct spill_scan there = may_be_spilled(line, t->width, code)
+                                  ? scan_spilled(t, at)
+                                  : (struct spill_scan){0};
+    uint32_t copies = *copies_of(&there.copies, code, at->varies);
+    for (uint64_t used = used_slots(line, t->width); used; used &= used - 1)
+        copies +=
+            get_code(line, (uint32_t)__builtin_ctzll(used), t->width) == code;
+    return copies;
 }
 
 /* ---- Borders ------------------------------------------------------------- */
@@ -709,9 +731,9 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     uint8_t *const line = bucket_line(&at);
     const struct bucket_scan here =
         scan_bucket(line, t->width, at.want, at.varies, steps.scans);
-    const struct spill_scan there = get_classes(line, t->width)
-                                        ? scan_spilled(t, &at)
-                                        : (struct spill_scan){0};
+    struct spill_scan there = get_classes(line, t->width)
+                                  ? scan_spilled(t, &at)
+                                  : (struct spill_scan){0};
     uint32_t longest = 0, slot = 0;
     for (uint64_t hits = here.hits; hits; hits &= hits - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(hits);
@@ -722,9 +744,10 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     const bool spilled = there.longest.word &&
                          (!here.hits || is_longer(there.longest.code, longest));
     const uint32_t code = spilled ? there.longest.code : longest;
-    const uint32_t copies = copies_in(line, t->width, here.hits, code) +
-                            copies_spilled(&there, code);
-    if (copies >= COPIES_MOST || is_short(code, t->width, at.varies))
+    count_slots(line, t->width, at.varies, here.hits, &there.copies);
+    if (*copies_of(&there.copies, code, at.varies) >= COPIES_MOST ||
+        is_short(code, t->width, at.varies) ||
+        (!spilled && permanent_slots(line, t->width) >> slot & 1))
         return KEY_STUCK;
     begin_move(t, scale64(hash, scale.groups));
     if (spilled)
@@ -748,6 +771,7 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
     const struct bucket_scan here =
         scan_bucket(copy.bytes, t->width, at.want, at.varies, steps.scans);
     uint32_t n = (uint32_t)__builtin_popcountll(here.hits);
+    if (here.hits & permanent_slots(copy.bytes, t->width)) return COPIES_MOST;
     if (may_be_spilled(copy.bytes, t->width, at.want))
         n += scan_spilled(t, &at).hits;
     if (n == 0) return 1; /* it was moved, or removed, meanwhile */

@@ -276,7 +276,11 @@ static calyx_status add_to_crowded(calyx_filter *f, uint64_t hash, bool *fresh,
     while (status == CALYX_OK &&
            (*became = add_crowded(f, hash, fresh)) == NO_ROOM)
         status = grow_early(f, hash);
-    return status;
+    if (status != CALYX_FULL || f->growth <= 0) return status;
+    /* Copies that cannot be removed are better than no room for a new key. */
+    if (bucket_relieve(&f->table->t, hash))
+        *became = add_crowded(f, hash, fresh);
+    return *became == NO_ROOM ? CALYX_FULL : CALYX_OK;
 }
 
 static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {

@@ -178,6 +178,14 @@ setup() {
     [ "$(seq 300000 | "$CALYX" check -c -f large.calyx)" = 300000 ]
 }
 
+@test "a few lines that come a hundred times leave room in a bucket filter that grows" {
+    for i in {1..100}; do seq 300; done | "$CALYX" build --kind bucket -n 100 --growth 2 -o often.calyx
+    seq 301 9000 | "$CALYX" add often.calyx
+    for i in {1..20}; do seq 300; done | "$CALYX" remove often.calyx
+    [ "$(seq 9000 | "$CALYX" check -c -f often.calyx)" = 9000 ]
+    [ "$(python3 "$root/examples/read_filter.py" often.calyx {1..9000} | wc -l)" = 9000 ]
+}
+
 @test "a bucket filter that is full says what to do" {
     run_calyx build --kind bucket -n 300 -o small.calyx <(seq 9000)
     is_status 2

@@ -415,6 +415,61 @@ static void one_key_is_counted_to_15_and_then_stays(void **state) {
     calyx_free(f);
 }
 
+/* A key that comes with every second addition takes 15 slots in all, not 15 of
+ * each length that codes had, and never leaves. */
+static void a_key_that_comes_often_does_not_fill_a_table_that_grows(
+    void **state) {
+    (void)state;
+    enum { KEYS = 200000 };
+    for (int often = 1; often <= 10; often += 3) {
+        calyx_filter *f = make_growing(100, 0.01);
+        for (uint64_t i = 0; i < KEYS; i++) {
+            assert_ok(calyx_add_u64(f, i, NULL));
+            for (int n = 0; n < often; n++) add(f, "rose");
+        }
+        assert_in_range(info_of(f).items, KEYS, KEYS + 60);
+        assert_int_equal(calyx_count(f, "rose", 4), 15);
+        for (int n = 0; n < 100; n++) {
+            bool found = false;
+            assert_ok(calyx_remove(f, "rose", 4, &found));
+            assert_true(found);
+        }
+        assert_true(has(f, "rose"));
+        assert_has_numbers(f, 0, KEYS);
+        calyx_free(f);
+    }
+}
+
+/* Some keys come by the hundred, in turn or one after the other, and go again,
+ * while others come once: no key is refused, and none is lost. */
+static void copies_of_few_keys_leave_room_for_others(void **state) {
+    (void)state;
+    enum { OFTEN = 300, ADDITIONS = 60000, ONCE = 20000 };
+    for (int in_turn = 0; in_turn <= 1; in_turn++)
+        for (uint64_t capacity = 100; capacity <= 1000; capacity *= 10) {
+            uint32_t copies[OFTEN] = {0};
+            struct generator from = {capacity};
+            calyx_filter *f = make_growing(capacity, 0.01);
+            for (uint64_t i = 0; i < ADDITIONS; i++) {
+                const uint64_t key =
+                    in_turn ? i % OFTEN : i / (ADDITIONS / OFTEN);
+                assert_ok(calyx_add_u64(f, key, NULL));
+                copies[key]++;
+                if (i % 3 == 0)
+                    assert_ok(calyx_add_u64(f, OFTEN + i / 3, NULL));
+                const uint64_t other = random_word(&from) % OFTEN;
+                if (i % 2 || copies[other] == 0) continue;
+                assert_ok(calyx_remove_u64(f, other, NULL));
+                copies[other]--;
+            }
+            for (uint64_t key = 0; key < OFTEN; key++)
+                assert_true(!copies[key] || calyx_has_u64(f, key));
+            assert_has_numbers(f, OFTEN, OFTEN + ONCE);
+            assert_true(info_of(f).bytes <= 4 * ONCE);
+            calyx_free(f);
+        }
+}
+
 /* ---- No room ------------------------------------------------------------- */
 
 /* Hashes that all go to one bucket at any size. */
@@ -598,6 +653,9 @@ int main(void) {
         cmocka_unit_test(neighbours_across_a_border_are_two_keys),
         cmocka_unit_test(a_table_agrees_with_its_model),
         cmocka_unit_test(one_key_is_counted_to_15_and_then_stays),
+        cmocka_unit_test(
+            a_key_that_comes_often_does_not_fill_a_table_that_grows),
+        cmocka_unit_test(copies_of_few_keys_leave_room_for_others),
         cmocka_unit_test(crowded_hashes_end_in_an_error_and_nothing_is_lost),
         cmocka_unit_test(a_crowded_bucket_is_full_at_last),
         cmocka_unit_test(a_fixed_table_takes_keys_until_it_is_full),
