@@ -1105,7 +1105,7 @@ CALYX_API size_t calyx_lines_of_key(const calyx_filter *f, const void *key,
  * changed or was freed is useless, and harmless.
  */
 typedef struct calyx_prefetch_hint {
-    uint64_t words[10]; /* opaque; all zeros: prefetches nothing */
+    uint64_t words[48]; /* opaque; all zeros: prefetches nothing */
 } calyx_prefetch_hint;
 
 CALYX_API void calyx_prefetch_hint_of(const calyx_filter *f,

@@ -39,7 +39,8 @@ enum {
     PLACE_OF_4 = 4 * 61 + 4, /* of bucket 4 * groups, the first of segment 1 */
     FIRST_PLACE = PLACE_OF_4 - (SEGMENTS_MOST - 1) / 4 * 4,
     LAST_PLACE = 4 * 63 + 4,
-    SEGMENT_PLACES = LAST_PLACE - FIRST_PLACE + 1
+    SEGMENT_PLACES = LAST_PLACE - FIRST_PLACE + 1,
+    NEWEST = 32 /* places of 8 levels */
 };
 
 static const uint64_t MOVED_MASK = (UINT64_C(1) << 56) - 1;
@@ -218,6 +219,35 @@ static inline uint32_t varies_at(const struct bucket_scale *scale) {
 ALWAYS_INLINE uint8_t *line_of_hash(const struct bucket_table *t, uint64_t hash,
                                     struct bucket_scale scale) {
     return line_at(t, scale64(hash, scale.units), scale64(hash, scale.buckets));
+}
+
+/* What leads to the lines of most hashes: the starts of the newest segments, by
+ * segment_place less `place`. All but one in 256 hashes are there. */
+struct newest_segments {
+    uintptr_t start[NEWEST];
+    uint64_t place, buckets, units;
+};
+
+static inline void copy_newest(const struct bucket_table *t,
+                               const struct bucket_scale *scale,
+                               struct newest_segments *to) {
+    const uint32_t zeros = (uint32_t)__builtin_clzll(scale->units - 1);
+    to->place = 4 * zeros + 4 - FIRST_PLACE;
+    to->buckets = scale->buckets;
+    to->units = scale->units;
+    for (uint64_t i = 0; i < NEWEST; i++)
+        to->start[i] =
+            to->place + i < SEGMENT_PLACES ? t->start[to->place + i] : 0;
+}
+
+/* NULL if it is in an older segment. */
+static inline const uint8_t *line_in_newest(const struct newest_segments *of,
+                                            uint64_t hash) {
+    const uint64_t i = segment_place(scale64(hash, of->units)) - of->place;
+    if (i >= NEWEST) return NULL;
+    return (const uint8_t *)(of->start[i] +
+                             (uintptr_t)scale64(hash, of->buckets) *
+                                 BUCKET_BYTES);
 }
 
 static inline struct bucket_place place_of(const struct bucket_table *t,

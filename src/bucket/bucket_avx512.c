@@ -79,10 +79,10 @@ TARGET ALWAYS_INLINE void find_lines(const struct bucket_table *t,
     const __m512i hash = _mm512_loadu_si512(hashes);
     const __m512i high = _mm512_srli_epi64(hash, 32);
     const __m512i bucket = scale8(hash, high, form->scale.buckets);
-    const __m512i place =
-        _mm512_sub_epi64(places8(scale8(hash, high, form->scale.units)),
-                         _mm512_set1_epi64(form->newest_place + FIRST_PLACE));
-    const uintptr_t *const newest = form->newest;
+    const __m512i place = _mm512_sub_epi64(
+        places8(scale8(hash, high, form->scale.units)),
+        _mm512_set1_epi64((long long)form->newest.place + FIRST_PLACE));
+    const uintptr_t *const newest = form->newest.start;
     const __m512i start = _mm512_mask_blend_epi64(
         _mm512_test_epi64_mask(place, _mm512_set1_epi64(16)),
         _mm512_permutex2var_epi64(_mm512_load_si512(newest), place,

@@ -123,7 +123,7 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
 
 /* ---- Many ---------------------------------------------------------------- */
 
-enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE, NEWEST = 32 };
+enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };
 
 /* What the hashes of a batch have in common, and a copy of what decides where
  * they are, which no store changes. */
@@ -135,21 +135,8 @@ struct batch_form {
     bool is_special;    /* set_one, set_grown: then loops are unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
     struct bucket_scale scale, next;
-    /* The starts of the newest segments, those of 8 levels, by segment_place
-     * less `newest_place`. All but one in 256 hashes are there. */
-    _Alignas(64) uintptr_t newest[NEWEST];
-    uint32_t newest_place;
+    _Alignas(64) struct newest_segments newest;
 };
-
-static inline void copy_newest(const struct bucket_table *t,
-                               struct batch_form *form) {
-    const uint32_t zeros = (uint32_t)__builtin_clzll(form->scale.units - 1);
-    form->newest_place = 4 * zeros + 4 - FIRST_PLACE;
-    for (uint32_t i = 0; i < NEWEST; i++) {
-        const uint32_t place = form->newest_place + i;
-        form->newest[i] = place < SEGMENT_PLACES ? t->start[place] : 0;
-    }
-}
 
 static inline struct batch_form form_of(const struct bucket_table *t) {
     const uint32_t number = stage_number(t->stage);
@@ -160,7 +147,8 @@ static inline struct batch_form form_of(const struct bucket_table *t) {
         .is_moving = (t->stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
     };
-    if (!form.is_one && !form.is_moving) copy_newest(t, &form);
+    if (!form.is_one && !form.is_moving)
+        copy_newest(t, &form.scale, &form.newest);
     if (form.is_moving) {
         form.next = scale_at(t, number + 1);
         form.last_here =

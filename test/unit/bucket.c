@@ -283,6 +283,28 @@ static void grow_one_stage(calyx_filter *f) {
         assert_true(bucket_move_group(t));
 }
 
+/* What a hint of a table knows leads to the right lines, at all stages. */
+static void newest_segments_have_the_lines_of_most_hashes(void **state) {
+    (void)state;
+    enum { HASHES = 4000 };
+    calyx_filter *f = make_growing(40, 0.01);
+    for (int number = 1; number <= 14 * POSITIONS; number++) {
+        grow_one_stage(f);
+        const struct bucket_table *const t = &f->table->t;
+        const struct bucket_scale scale = scale_at(t, stage_number(t->stage));
+        struct newest_segments newest;
+        copy_newest(t, &scale, &newest);
+        uint32_t older = 0;
+        for (uint64_t i = 0; i < HASHES; i++) {
+            const uint8_t *const line = line_in_newest(&newest, mixed(i));
+            older += line == NULL;
+            assert_true(!line || line == line_of_hash(t, mixed(i), scale));
+        }
+        assert_true(older < HASHES / 128);
+    }
+    calyx_free(f);
+}
+
 /* Grow without keys, until the codes have run out of bits. */
 static void keys_stay_when_their_codes_run_out_of_bits(void **state) {
     (void)state;
@@ -646,6 +668,7 @@ int main(void) {
         cmocka_unit_test(all_kernels_leave_the_same_bytes),
         cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
         cmocka_unit_test(batches_do_what_single_calls_do),
+        cmocka_unit_test(newest_segments_have_the_lines_of_most_hashes),
         cmocka_unit_test(an_addition_moves_at_most_one_group),
         cmocka_unit_test(the_rate_of_a_grown_table_is_as_described),
         cmocka_unit_test(keys_stay_when_their_codes_run_out_of_bits),
