@@ -27,7 +27,8 @@ struct verb_option {
     char letter;          /* 0: it has none                           */
     const char *name;     /* long name, without the dashes            */
     const char *argument; /* such as "FILE"; NULL: it takes none; in brackets,
-                             "[=RATE]": may be left out, then take gets NULL */
+                             "[=RATE]": may be left out, and then
+                             `parse` gets NULL                        */
     const char *text;     /* one or two sentences, in one long string */
     void (*parse)(const struct verb_option *option, const char *value);
     void *into;

@@ -3,7 +3,7 @@
  * kinds, beside what is exact; what a filter in front of a slow store saves;
  * and the lines that make it.
  */
-#include "verb/plot.h"
+#include "plan/plot.h"
 
 #include <math.h>
 #include <stdio.h>

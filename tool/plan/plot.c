@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verb/plot.h"
+#include "plan/plot.h"
 
 /* ---- A panel ------------------------------------------------------------ */
 
