@@ -256,8 +256,8 @@ def open_filter(data, key=b""):
     check(200 <= header_size <= min(12288, len(data)), "header size")
     header_sum, = unpack_from("<Q", data, header_size - 8)
     check(xxh3(data[:header_size - 8]) == header_sum, "header checksum")
-    check((kind in KINDS or kind == RIBBON) and hash_code in HASHES,
-          "unknown kind or hash")
+    check(kind in KINDS or kind == RIBBON, f"unknown kind {kind}")
+    check(hash_code in HASHES, f"unknown hash {hash_code}")
     used = 128 + 64 * count
     behind = used + comment_size + records_size
     check(align in (64, 4096) and flags <= 1 and 0 <= fpr <= 1 and

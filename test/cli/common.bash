@@ -89,6 +89,15 @@ needs() {
     done
 }
 
+# kinds_that CONDITION: the names of the kinds of which `calyx plan --json` says so,
+# such as .can_add; `true` for all. An error if there is none. Assign it before the
+# loop: in `for kind in $(kinds_that ...)` an error would be a loop over nothing.
+kinds_that() {
+    "$CALYX" plan -n 1000 --json |
+        jq -er "[.kinds[] | select($1) | .kind] | join(\" \") | select(. != \"\")"
+}
+plain_bits=".can_merge and (.can_remove | not)" # nothing but bits that are only set
+
 # A filter of some flowers, with a rate that no test will ever notice.
 flowers() {
     printf '%s\n' rose iris lily | "$CALYX" build -p 1e-8 -o flowers.calyx

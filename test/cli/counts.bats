@@ -25,7 +25,8 @@ killed() {
 keys_in() { "$CALYX" info --json $1 | jq '.[0].keys'; }
 
 @test "after kills the number of keys is judged by the bits" {
-    for kind in line line2 split flat; do
+    kinds=$(kinds_that "$plain_bits")
+    for kind in $kinds; do
         "$CALYX" build -n 10000 --kind $kind -o $kind.calyx /dev/null
         for from in 1 6001 12001 18001; do
             killed $kind.calyx $from $((from + 5999))

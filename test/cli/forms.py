@@ -76,6 +76,7 @@ else:
     bits, count, seed = data[128:], int(said["bits"]), int(said["seed"])
     assert len(bits) == (count + 7) // 8, (len(bits), count)
     hashes = {"xxh3": xxh3, "xxh64": xxh64}
-    block = {"line": 512, "line2": 512, "split": 256, "flat": 1}[detail]
+    block, = {row[1] for row in read_filter.KINDS.values()
+              if row[0] == getattr(read_filter, detail)}
     all_there(bits, detail, lambda key: hashes[said["hash"]](key, seed),
               count // block, int(said["probes"]), keys)

@@ -116,7 +116,8 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
 @test "every kind that knows its places answers by URL as the file does" {
     seq 1 3000 >keys
     seq 2900 6000 >ask
-    for kind in $("$CALYX" plan --json -n 10 -p 1% | jq -r '.kinds[].kind'); do
+    kinds=$(kinds_that true)
+    for kind in $kinds; do
         "$CALYX" build --kind $kind -p 1% -o "$www/$kind-k.calyx" keys
         run_calyx check -f "$plain/$kind-k.calyx" /dev/null
         if [ "$status" -eq 2 ]; then

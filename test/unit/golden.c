@@ -694,8 +694,9 @@ static void check_exam(struct exam *exam, const char *options,
     scratch_path(path, "errors");
     struct bytes errors = read_bytes(path);
     if (code != (exam->answers.length == 0) || errors.size)
-        fail_msg("%s: the reader exits with %d: %s", filter, code,
-                 (const char *)errors.at);
+        fail_msg("%s: examples/read_filter.py exits with %d: %s(For a new kind "
+                 "see step 1 of 'Add a kind' in CONTRIBUTING.md.)",
+                 filter, code, (const char *)errors.at);
     scratch_path(path, "answers");
     struct bytes answers = read_bytes(path);
     if (strcmp((const char *)answers.at, exam->answers.text) != 0)
