@@ -1,4 +1,5 @@
 """Running the calyx command in tests that have servers."""
+import json
 import os
 import subprocess
 
@@ -29,6 +30,12 @@ def bad(text, *words, **more):
     status, out, err = calyx(*words, **more)
     assert status == 2 and text in err, (status, err)
     return err
+
+
+def kinds_that(ability):
+    """The names of the kinds of which `calyx plan --json` says so."""
+    rows = json.loads(good("plan", "-n", 1000, "--json"))["kinds"]
+    return [row["kind"] for row in rows if row[ability]]
 
 
 def lines(numbers):

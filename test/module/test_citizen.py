@@ -9,6 +9,7 @@ from resp import Error, encode
 from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
                      free_port, info, resident, until, work_of, work_to_read)
 
+# A new command is in COMMANDS, and in each set below that it belongs to.
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
             "loadchunk guard swap del mdel count dump load restore "
             "merge mergepart copypart similarity clear rotate allow disallow "
@@ -18,6 +19,9 @@ MAY_TAKE_MEMORY = {"reserve", "add", "madd", "insert", "loadchunk",
 WRITES = MAY_TAKE_MEMORY | {"swap", "del", "mdel", "mergepart", "copypart", "clear",
                             "rotate", "disallow"}
 SLOW = {"similarity", "dump", "mexists", "allowed"}
+FAST_IN_ACLS = {"reserve", "info", "card"}  # as RedisBloom has it
+SLOW_IN_ACLS = {"merge", "mergepart", "copypart", "similarity"}
+NOT_TO_CACHE = {"info", "debug", "scandump", "dump"}
 KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
         "mergepart": [1, 2, 1], "copypart": [1, 2, 1],
         "similarity": [1, 2, 1]}
@@ -203,8 +207,7 @@ def test_commands_are_described(r):
         assert ("denyoom" in flags) == (name in MAY_TAKE_MEMORY)
         assert ("readonly" in flags) == (name not in WRITES)
         assert ("fast" in flags) == (name not in WRITES | SLOW)
-        assert ("dont_cache" in str(entry[7])) == (
-            name in ("info", "debug", "scandump", "dump"))
+        assert ("dont_cache" in str(entry[7])) == (name in NOT_TO_CACHE)
         spec = dict(zip(entry[8][0][::2], entry[8][0][1::2]))
         key_flags = {str(f) for f in spec[b"flags"]}
         assert bool({"RW", "OW"} & key_flags) == (name in WRITES)
@@ -242,10 +245,6 @@ def test_acl(start):
     assert r("BF.EXISTS", "other", "a").startswith("NOPERM")
 
 
-FAST = {"reserve", "info", "card"}  # in ACLs, as RedisBloom has it
-IN_STEPS = {"merge", "mergepart", "copypart", "similarity"}
-
-
 def test_acl_categories_where_the_server_has_such(start):
     r = start().client()
     if b"bloom" not in r("ACL", "CAT"):
@@ -256,8 +255,8 @@ def test_acl_categories_where_the_server_has_such(start):
         entry, = r("COMMAND", "INFO", "bf." + name)
         assert set(map(str, entry[6])) == {
             "@bloom", "@write" if name in WRITES else "@read",
-            *(["@fast"] if name in FAST else []),
-            *(["@slow"] if name in IN_STEPS else [])}
+            *(["@fast"] if name in FAST_IN_ACLS else []),
+            *(["@slow"] if name in SLOW_IN_ACLS else [])}
     r("BF.ADD", "k", "a")
     r("ACL", "SETUSER", "reader", "on", ">p", "~*", "+@bloom", "-@write")
     r("AUTH", "reader", "p")

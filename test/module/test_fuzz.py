@@ -9,6 +9,7 @@ import struct
 import sys
 
 import pytest
+from command import kinds_that
 from cuckoo_model import Cuckoo
 from cuckoo_model import payload as cuckoo_payload
 from redisbloom_data import cases, dump_payload, seal
@@ -36,15 +37,6 @@ VALUES = ["", "0", "-0", "1", "-1", "2", "0.5", "1.5", "nan", "-nan", "inf",
           "BUCKETSIZE", "MAXITERATIONS", "255", "65536"]
 KEYS = ["", "k", "c", "cpart", "cnative", "ns", "count", "win", "valkey", "part", "begun", "str", "CAPACITY",
         "NONSCALING", "EXPANSION", "ITEMS", "\0"]
-COMMANDS = ["BF.RESERVE", "BF.ADD", "BF.MADD", "BF.INSERT", "BF.EXISTS",
-            "BF.MEXISTS", "BF.INFO", "BF.CARD", "BF.DEBUG", "BF.SCANDUMP",
-            "BF.LOADCHUNK", "BF.LOAD", "BF.DUMP", "BF.RESTORE", "BF.GUARD", "BF.SWAP",
-            "BF.DEL", "BF.MDEL", "BF.COUNT", "BF.MERGE", "BF.SIMILARITY",
-            "BF.CLEAR", "BF.ROTATE", "BF.ALLOW", "BF.DISALLOW", "BF.ALLOWED",
-            "CF.RESERVE", "CF.ADD", "CF.ADDNX",
-            "CF.INSERT", "CF.INSERTNX", "CF.EXISTS", "CF.MEXISTS", "CF.COUNT",
-            "CF.DEL", "CF.COMPACT", "CF.SCANDUMP", "CF.LOADCHUNK", "CF.INFO",
-            "CF.DEBUG"]
 
 
 @pytest.fixture
@@ -56,6 +48,7 @@ def quiet(start):
 def test_random_arguments(quiet):
     r = quiet.client()
     generator = random.Random(11)
+    commands = sorted(r("COMMAND", "LIST", "FILTERBY", "MODULE", "bf"))
     for turn in range(max(20, COUNT // 300)):
         r("FLUSHALL")
         r("SET", "str", "x")
@@ -69,7 +62,7 @@ def test_random_arguments(quiet):
         r("CF.INSERT", "c", "CAPACITY", 8, "ITEMS", *VALUES)
         r("CF.LOADCHUNK", "cpart", *r("CF.SCANDUMP", "c", 0))
         r("CF.INSERT", "cnative", "ERROR", 0.1, "CAPACITY", 8, "ITEMS", *VALUES)
-        batch = [[generator.choice(COMMANDS), generator.choice(KEYS)] +
+        batch = [[generator.choice(commands), generator.choice(KEYS)] +
                  [generator.choice(VALUES)
                   for _ in range(generator.randrange(9))]
                  for _ in range(300)]
@@ -111,7 +104,7 @@ def native_samples(r):
     and checksum."""
     r("CONFIG", "SET", "rdbcompression", "no")
     out = []
-    for kind in ("line", "line2", "split", "flat", "counting", "bucket"):
+    for kind in kinds_that("can_add"):
         for capacity, n, how in ((10, 5, ()), (10, 200, ()),
                                  (20, 20, ("NONSCALING",))):
             r("DEL", "k")

@@ -5,6 +5,7 @@ import re
 import threading
 
 import pytest
+from command import kinds_that
 from redisbloom_data import seal
 from resp import Error
 from servers import HANGS, digest, info, until
@@ -22,7 +23,7 @@ def fill(r):
           "ITEMS", *range(1000))
         half_load(r, f"{layout}:large", f"{layout}:half", 1)
         half_load(r, f"{layout}:large", f"{layout}:head", 0)
-    for kind in ("line2", "split", "flat", "counting", "bucket"):
+    for kind in kinds_that("can_add"):
         r("BF.INSERT", f"kind:{kind}", "KIND", kind, "CAPACITY", 100, "SEED", 3,
           "LAYOUT", "native", "ITEMS", *range(1000))
     return digests(r)

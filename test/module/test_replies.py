@@ -1,6 +1,7 @@
 """Every command, option, reply and error, type by type, in RESP2 and RESP3; in
 the words of RedisBloom 8 unless doc/COMMANDS.md says otherwise."""
 import pytest
+from command import kinds_that
 from resp import Error, Map, Simple
 from servers import PREFIX, dump
 
@@ -62,7 +63,7 @@ def has_wrong_arity(client, *words):
     ("k 0.01 100 SEED 18446744073709551616", Error(
         "ERR bad seed: it is a whole number from 0 to 18446744073709551615")),
     ("k 0.01 100 KIND lime", Error(
-        "ERR bad kind: there are line, line2, split, flat, bucket, counting")),
+        "ERR bad kind: there are " + ", ".join(kinds_that("can_add")))),
     ("k 0.01 100 LAYOUT", Error(
         "ERR bad layout: there are native, redisbloom and valkey-bloom")),
     ("k 0.01 100 NONSCALING EXPANSION 0", Simple("OK")),

@@ -6,6 +6,7 @@ import contextlib
 import threading
 
 import pytest
+from command import kinds_that
 from resp import Error, encode
 from servers import (PREFIX, are_equal, caught_up, commands_seen, digest, follow,
                      in_batches, info, until)
@@ -198,7 +199,7 @@ def test_where_a_client_cannot_be_blocked_all_is_done_at_once(large):
 
 # ---- The same as at once ---------------------------------------------------
 
-@pytest.mark.parametrize("kind", ["line", "line2", "split", "flat", "counting"])
+@pytest.mark.parametrize("kind", kinds_that("can_merge"))
 def test_a_merge_in_steps_is_the_merge_at_once(start, kind):
     r = start().client()
     how = ("SEED", 7, "CAPACITY", 1500000, "KIND", kind)

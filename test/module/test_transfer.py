@@ -1,6 +1,7 @@
 """BF.DUMP and BF.RESTORE: a native filter travels in chunks that are checked, may
 stop anywhere and go on, and is never asked before it is whole."""
 import pytest
+from command import kinds_that
 import xxhash
 from resp import Error
 from servers import SANITIZED, digest, info, until, work_of, work_to_read
@@ -64,7 +65,7 @@ def is_refused(r, key, *more):
         assert "still being loaded" in answer and "BF.RESTORE," in answer
 
 
-@pytest.mark.parametrize("kind", ["line", "line2", "split", "flat", "counting"])
+@pytest.mark.parametrize("kind", kinds_that("can_add"))
 @pytest.mark.parametrize("growing", [False, True])
 def test_a_filter_arrives_as_it_was(r, kind, growing):
     r("BF.INSERT", "a", "CAPACITY", 100 if growing else 200000, "KIND", kind,

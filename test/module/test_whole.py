@@ -1,5 +1,6 @@
 """Filters as a whole: BF.MERGE, BF.SIMILARITY, BF.CLEAR."""
 import pytest
+from command import kinds_that
 from resp import Error, Map
 from servers import (PREFIX, SANITIZED, are_equal, caught_up,
                      commands_seen, digest, follow, free_port, info, until,
@@ -13,7 +14,7 @@ def fill(r, key, items, *how):
 
 # ---- Merging ---------------------------------------------------------------
 
-@pytest.mark.parametrize("kind", ["line", "line2", "split", "flat", "counting"])
+@pytest.mark.parametrize("kind", kinds_that("can_merge"))
 def test_a_merge_is_a_union(r, kind):
     how = ("SEED", 7, "CAPACITY", 1000, "KIND", kind)
     fill(r, "a", range(0, 300), *how)
