@@ -10,7 +10,7 @@ from pathlib import Path
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 PATH = re.compile(r"(?<![\w./-])((?:include|src|tool|module|web|test|dev|doc|cmake|fuzz|"
                   r"bench|examples|integrations)/[\w./-]*\w)(?!\.?[\w*<\[])")
-OTHERS = {"src/kind/word.c", "test/cli/NAME.bats"}  # to be made
+OTHERS = {"src/kind/word.c", "test/cli/NAME.bats", "test/module/test_NAME.py"}  # to be made
 SKIPPED = {"build", "node_modules", ".git"}
 
 
