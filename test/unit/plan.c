@@ -307,6 +307,39 @@ static void lower_rates_take_more_memory(void **state) {
     }
 }
 
+/* Few blocks with many keys, too: planning looks at such shapes on its way. */
+static void check_rates_of_small_shapes(const struct kind *kind,
+                                        uint32_t probes) {
+    enum { STEPS = 40 };
+    double rates[STEPS]; /* of these keys in fewer blocks */
+    for (int i = 0; i < STEPS; i++) rates[i] = 1;
+    for (uint64_t blocks = 1; blocks < 3000; blocks += blocks / 4 + 1) {
+        const struct shape shape = {.blocks = blocks, .probes = probes};
+        double last = 0, keys = 1;
+        for (int i = 0; i < STEPS; i++, keys = ceil(1.5 * keys)) {
+            const double rate = expected_rate(kind, &shape, keys);
+            if (!(rate >= last - 1e-12 && rate <= rates[i] + 1e-12))
+                fail_msg("%s, %u probes: %.0f keys in %u blocks have the rate "
+                         "%g, fewer keys %g, fewer blocks %g",
+                         kind->name, probes, keys, (unsigned)blocks, rate, last,
+                         rates[i]);
+            last = rates[i] = rate;
+        }
+        assert_true(last > 0.999);
+    }
+}
+
+static void the_rate_of_bits_rises_with_keys_and_falls_with_blocks(
+    void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < kind_count; i++) {
+        const struct kind *const kind = kind_table[i];
+        if (kind->construction || kind->is_segment) continue;
+        check_rates_of_small_shapes(kind, kind->probe_step);
+        check_rates_of_small_shapes(kind, kind->most_probes);
+    }
+}
+
 static void the_rate_rises_with_the_items(void **state) {
     (void)state;
     EACH_KIND(kind) {
@@ -455,6 +488,8 @@ int main(void) {
         cmocka_unit_test(a_filter_is_made_as_planned),
         cmocka_unit_test(lower_rates_take_no_fewer_probes),
         cmocka_unit_test(lower_rates_take_more_memory),
+        cmocka_unit_test(
+            the_rate_of_bits_rises_with_keys_and_falls_with_blocks),
         cmocka_unit_test(the_rate_rises_with_the_items),
         cmocka_unit_test(the_textbook_formula_is_nearly_the_flat_kind_s),
         cmocka_unit_test(the_best_probes_are_bits_times_ln_2),
