@@ -21,6 +21,7 @@
 /* A level can run whatever a lower level can, so AVX-512 goes with AVX2. */
 #if defined(__x86_64__) && !CALYX_NO_AVX2
 #define ON_X86 1
+#define AVX2   __attribute__((target("avx2,bmi2"), no_sanitize("thread")))
 #if !CALYX_NO_AVX512
 #define ON_AVX512 1
 #endif

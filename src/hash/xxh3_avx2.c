@@ -5,9 +5,8 @@
 
 #include "hash/xxh3_avx2.h"
 
-__attribute__((target("avx2,bmi2"), no_sanitize("thread"))) void
-xxh3_numbers_avx2(uint64_t seed, const uint64_t *numbers, size_t n,
-                  uint64_t *hashes) {
+AVX2 void xxh3_numbers_avx2(uint64_t seed, const uint64_t *numbers, size_t n,
+                            uint64_t *hashes) {
     const __m256i flip = xxh3_all(xxh3_flip(seed));
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {

@@ -12,18 +12,14 @@
 
 #include <immintrin.h>
 
+#include "base/cpu.h"
 #include "hash/xxh3.h"
 
-/* As the kernels are compiled; see kind/avx2.h. */
-#define XXH3_AVX2                                                    \
-    static inline __attribute__((always_inline, target("avx2,bmi2"), \
-                                 no_sanitize("thread")))
-
-XXH3_AVX2 __m256i xxh3_all(uint64_t word) {
+AVX2 ALWAYS_INLINE __m256i xxh3_all(uint64_t word) {
     return _mm256_set1_epi64x((long long)word);
 }
 
-XXH3_AVX2 __m256i xxh3_times_prime(__m256i x) {
+AVX2 ALWAYS_INLINE __m256i xxh3_times_prime(__m256i x) {
     const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
     const __m256i low = xxh3_all(prime & UINT32_MAX),
                   high = xxh3_all(prime >> 32);
@@ -34,17 +30,17 @@ XXH3_AVX2 __m256i xxh3_times_prime(__m256i x) {
                             _mm256_slli_epi64(across, 32));
 }
 
-XXH3_AVX2 __m256i xxh3_rotated_by_24(__m256i x) {
+AVX2 ALWAYS_INLINE __m256i xxh3_rotated_by_24(__m256i x) {
     const __m256i bytes = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(5, 6, 7, 0, 1, 2, 3, 4, 13, 14, 15, 8, 9, 10, 11, 12));
     return _mm256_shuffle_epi8(x, bytes);
 }
 
-XXH3_AVX2 __m256i xxh3_rotated_by_49(__m256i x) {
+AVX2 ALWAYS_INLINE __m256i xxh3_rotated_by_49(__m256i x) {
     return _mm256_or_si256(_mm256_slli_epi64(x, 49), _mm256_srli_epi64(x, 15));
 }
 
-XXH3_AVX2 __m256i xxh3_of_four(__m256i x, __m256i flip) {
+AVX2 ALWAYS_INLINE __m256i xxh3_of_four(__m256i x, __m256i flip) {
     enum { SWAP = 0xB1, SIZE = 8 };
     x = _mm256_xor_si256(_mm256_shuffle_epi32(x, SWAP), flip);
     x = _mm256_xor_si256(

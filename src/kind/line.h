@@ -67,6 +67,10 @@ static inline size_t line_offset(uint64_t hash, const struct shape *shape) {
     return (size_t)(LINE_BYTES * scale64(hash, shape->blocks));
 }
 
+ALWAYS_INLINE uint8_t *line_of(const struct part_view *part, uint64_t hash) {
+    return (uint8_t *)part->body + line_offset(hash, &part->shape);
+}
+
 /* The hash that picks the second line of a key, and the bits there. */
 static inline uint64_t line_second(uint64_t hash) {
     return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
@@ -109,6 +113,8 @@ static inline void line_set_atomic(uint8_t *line,
     }
 }
 
+/* ---- Prefetching --------------------------------------------------------- */
+
 ALWAYS_INLINE void line_prefetch(const uint8_t *body, const struct shape *shape,
                                  uint64_t hash) {
     prefetch_l2(body + line_offset(hash, shape));
@@ -119,6 +125,20 @@ ALWAYS_INLINE void line2_prefetch(const uint8_t *body,
     line_prefetch(body, shape, hash);
     line_prefetch(body, shape, line_second(hash));
 }
+
+/* Eight hashes to prefetch into L2, and eight into L1, if wanted. */
+struct prefetch_8 {
+    const uint64_t *far, *near;
+    bool into_l2, into_l1;
+};
+
+ALWAYS_INLINE void prefetch_at(const struct part_view *part,
+                               struct prefetch_8 ahead, size_t i) {
+    if (ahead.into_l2) prefetch_l2(line_of(part, ahead.far[i]));
+    if (ahead.into_l1) prefetch_l1(line_of(part, ahead.near[i]));
+}
+
+/* ---- The kernels --------------------------------------------------------- */
 
 extern const struct kernel line_scalar;
 extern const struct kernel line2_scalar, line2_scalar_atomic, counting_scalar;

@@ -2,13 +2,13 @@
 #include "base/cpu.h"
 #if ON_AVX512
 
+#include <immintrin.h>
+
 #include "kind/counting.h"
 
 #define TARGET \
     __attribute__((target("avx512f,avx512vl,bmi2"), no_sanitize("thread")))
 #define LINE_VECTOR_BATCHES 1
-
-#include "kind/line_batch_template.h"
 
 /* ---- The vocabulary (line_vector_template.h) ----------------------------- */
 
@@ -46,7 +46,8 @@ TARGET ALWAYS_INLINE bool vany(vline a) {
     return vwords(a) != 0;
 }
 
-/* The low half of a hash in all 16 words; avx2.h says why in assembly. */
+/* The low half of a hash in all 16 words; line_avx2.c says why in assembly.
+ */
 TARGET ALWAYS_INLINE __m512i low_halves(const uint64_t *hash) {
     __m512i all;
     __asm__("vpbroadcastd %1, %0" : "=v"(all) : "m"(*hash));
@@ -152,23 +153,7 @@ TARGET ALWAYS_INLINE __m256i all_hit(__m256i hit_masks) {
     return _mm256_cmpeq_epi8(hit_masks, _mm256_set1_epi8(-1));
 }
 
-TARGET ALWAYS_INLINE bool in_line_1(uint8_t *line, const uint64_t *hash,
-                                    struct line_choice choice) {
-    return in_line(line, hash, choice);
-}
-
-TARGET static size_t line_has_batch(const uint8_t *body,
-                                    const struct shape *shape,
-                                    struct batch batch, bool *found) {
-    const struct batch_steps steps = {in_line_1, has_8, all_hit};
-    return process_batch(body, shape, batch, found, true, false, steps);
-}
-
-TARGET static size_t line_add_batch(uint8_t *body, const struct shape *shape,
-                                    struct batch batch, bool *fresh) {
-    const struct batch_steps steps = {add_to_line, add_8, all_hit};
-    return process_batch(body, shape, batch, fresh, false, true, steps);
-}
+#include "kind/line_batch_template.h"
 
 #if !CALYX_NO_COUNTING
 #include "kind/counting_template.h"

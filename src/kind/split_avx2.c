@@ -2,8 +2,17 @@
 #include "base/cpu.h"
 #if ON_X86
 
-#include "kind/avx2.h"
+#include <immintrin.h>
+
 #include "kind/split.h"
+
+/* The low half of a hash in all eight words; line_avx2.c says why in assembly.
+ */
+AVX2 ALWAYS_INLINE __m256i low_half(const uint64_t *hash) {
+    __m256i all;
+    __asm__("vpbroadcastd %1, %0" : "=x"(all) : "m"(*hash));
+    return all;
+}
 
 /* One bit set in each of eight lanes. */
 AVX2 ALWAYS_INLINE __m256i bits_of(const uint64_t *hash) {

@@ -8,7 +8,7 @@
 #include "base/cpu.h"
 #if ON_X86
 
-#define TARGET __attribute__((target("avx2,bmi2"), no_sanitize("thread")))
+#define TARGET AVX2
 
 #include "ribbon/ribbon_batch.h"
 #include "ribbon/ribbon_rows_template.h"
