@@ -7,15 +7,15 @@
  *     add_keys                     here
  *       fill_window                here: hash the next keys
  *         xxh3_many                hash/hash.c
- *           xxh3_of_bytes          hash/xxh3.h
  *       add_some                   here
- *         claim_room               single.h
- *         line_add_batch           kind/line_avx2.c
- *           process_batch          kind/line_batch_template.h: the loop
- *             line_of              where a key's line is: line.h, base/bits.h
- *             add_8                kind/line_avx2.c: the bits of 8 keys
- *             convert_hits         kind/line_batch_template.h: which were new
- *         count_items              single.h
+ *         line_add_batch           kind/line_batch_template.h: the loop
+ *           steady_length          kind/prefetch.h: how far to prefetch
+ *           line_of                kind/line.h, base/bits.h: where a line is
+ *           add_8                  kind/line_avx2.c: the bits of 8 keys
+ *           store_answers          kind/line_batch_template.h: which were new
+ *       advance_window             here
+ *
+ * A filter with a limit claims room before (claim_room, single.h).
  */
 #include <string.h>
 
@@ -91,8 +91,8 @@ static void open_window(const calyx_filter *f, const struct key_list *keys,
     w->most = most;
     w->done = 0;
     w->kernel_hashes = kernel_hashes;
-    w->batch =
-        (struct batch){.hashes = w->buffer, .flip = xxh3_flip(f->secret.seed)};
+    w->batch = (struct batch){.hashes = w->buffer};
+    if (kernel_hashes) w->batch.flip = xxh3_flip(f->secret.seed);
     fill_window(f, keys, w);
 }
 
@@ -521,12 +521,15 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
                              size_t *done) {
     if (f->table) return add_batch_to_segments(f, batch, fresh, done);
     struct part *p = newest_of(f);
-    const bool one_by_one = p->older && is_counting(f);
-    size_t may = batch->n;
+    const bool one_by_one = p->older && is_counting(f), claims = is_bounded(f);
+    size_t n = batch->n;
     const calyx_status marked =
-        f->ranges ? f->ranges->mark(f, batch->hashes, &may) : CALYX_OK;
+        f->ranges ? f->ranges->mark(f, batch->hashes, &n) : CALYX_OK;
     if (marked != CALYX_OK) return marked;
-    const size_t n = one_by_one ? 0 : (size_t)claim_room(f, p, may);
+    if (one_by_one)
+        n = 0;
+    else if (claims)
+        n = (size_t)claim_room(f, p, n);
     if (n == 0) {
         bool ignored;
         *done = 1;
@@ -534,7 +537,7 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
     }
     const size_t added = p->older ? add_to_grown(f, p, batch->hashes, n, fresh)
                                   : add_to_only(f, p, batch, n, fresh);
-    count_items(f, p, n, is_counting(f) ? n : added);
+    count_items(f, p, (is_counting(f) ? n : added) - (claims ? n : 0));
     *done = n;
     return CALYX_OK;
 }

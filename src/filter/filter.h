@@ -208,8 +208,22 @@ static inline bool is_counting(const struct calyx_filter *f) {
     return f->kind->count != NULL;
 }
 
+/* Is there a limit to the number of keys in the newest part? */
+static inline bool is_bounded(const struct calyx_filter *f) {
+    return f->growth > 0 || f->strict;
+}
+
 static inline uint64_t items_of(const struct part *p) {
     return __atomic_load_n(&p->items, __ATOMIC_RELAXED);
+}
+
+/* Count that many keys more in a part. */
+static inline void count_items(const struct calyx_filter *f, struct part *p,
+                               uint64_t more) {
+    if (f->concurrent)
+        __atomic_fetch_add(&p->items, more, __ATOMIC_RELAXED);
+    else
+        p->items += more;
 }
 
 /* Put bits of another body, which may be shared, into this one. */

@@ -87,13 +87,14 @@ __attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
         const bool full = is_bounded(f) && items_of(p) >= p->capacity;
         struct part *const has = p->older || full ? part_of(f, hash) : NULL;
         if (has) return add_again(f, has, hash, fresh);
-        if (claim_room(f, p, 1)) break;
+        if (!is_bounded(f) || claim_room(f, p, 1)) break;
         const calyx_status grown = f->growth > 0 ? grow(f, p) : CALYX_FULL;
         if (grown != CALYX_OK) return grown;
     }
     *fresh = f->stripes ? add_to_stripe(f, p, hash)
                         : f->kernel->add(p->body, &p->shape, hash);
-    count_items(f, p, 1, *fresh || is_counting(f));
+    const uint64_t claimed = is_bounded(f);
+    count_items(f, p, (*fresh || is_counting(f)) - claimed);
     return CALYX_OK;
 }
 
@@ -104,7 +105,7 @@ static inline calyx_status add_hash(calyx_filter *f, uint64_t hash,
     if (p->older || is_bounded(f) || f->special || f->stripes)
         return add_hash_general(f, hash, fresh);
     *fresh = f->kernel->add(p->body, &p->shape, hash);
-    count_items(f, p, 0, *fresh | is_counting(f));
+    count_items(f, p, *fresh | is_counting(f));
     return CALYX_OK;
 }
 
@@ -136,7 +137,7 @@ static __attribute__((noinline)) bool has_special(const calyx_filter *f,
 bool leave_list(calyx_filter *f, uint64_t hash, const void *key, size_t size,
                 bool was_fresh) {
     if (!drop_listed(f, hash, key, size) || was_fresh) return was_fresh;
-    if (!is_counting(f)) count_items(f, newest_of(f), 0, 1);
+    if (!is_counting(f)) count_items(f, newest_of(f), 1);
     return true;
 }
 

@@ -38,28 +38,23 @@ static inline calyx_status refuse_change(const calyx_filter *f) {
 
 /* ---- Room in the newest part --------------------------------------------- */
 
-/* Does the filter limit the number of keys in its newest part? */
-static inline bool is_bounded(const calyx_filter *f) {
-    return f->growth > 0 || f->strict;
-}
-
 /* test/control/claim_room.c puts another thread's claim here. */
 #ifndef CALYX_BEFORE_CLAIM
 #define CALYX_BEFORE_CLAIM() (void)0
 #endif
 
 /*
- * Claim room for at most n keys before adding them, so that several threads
- * together do not exceed the capacity of a part. Returns the number claimed.
+ * If the filter is bounded: claim room for at most n keys before adding them,
+ * so that several threads together do not exceed the capacity of a part.
+ * Returns the number claimed. They are counted; the caller takes duplicates off
+ * again.
  *
- * count_items() returns the room that was claimed for duplicates. Until then
- * other threads may see the part as full, so a concurrent filter claims at most
- * 1/64 of the room at a time, or 256 keys.
+ * Until then other threads may see the part as full, so a concurrent filter
+ * claims at most 1/64 of the room at a time, or 256 keys.
  */
 static inline uint64_t claim_room(const calyx_filter *f, struct part *p,
                                   uint64_t n) {
     enum { CLAIM_MAX = 256, CLAIM_SHARE = 64 };
-    if (!is_bounded(f)) return n;
     uint64_t items = items_of(p), room;
     do {
         room = items < p->capacity ? p->capacity - items : 0;
@@ -72,16 +67,6 @@ static inline uint64_t claim_room(const calyx_filter *f, struct part *p,
              !__atomic_compare_exchange_n(&p->items, &items, items + room, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return room;
-}
-
-/* Count `added` keys, for which `claimed` were counted already. */
-static inline void count_items(const calyx_filter *f, struct part *p,
-                               uint64_t claimed, uint64_t added) {
-    const uint64_t more = added - (is_bounded(f) ? claimed : 0);
-    if (f->concurrent)
-        __atomic_fetch_add(&p->items, more, __ATOMIC_RELAXED);
-    else
-        p->items += more;
 }
 
 static inline void uncount_items(struct part *p, uint64_t removed) {
