@@ -16,11 +16,6 @@ struct exact_run {
     unsigned header;    /* of enum header_use */
     double started;
 
-    /* Run the engine from its start to its end, if the plan has no condition
-     * for hashes, or if there are many more lines than estimated. With hashes,
-     * the readings that may print come last, and the rule marks lines. */
-    struct figures (*run)(struct exact_run *run);
-
     /* Figures of this verb alone; their number is returned. */
     size_t (*own_figures)(const struct figures *f, struct figure *own);
 };

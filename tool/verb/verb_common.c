@@ -112,18 +112,6 @@ static struct hash_condition seen_in_all(int n) {
     return (struct hash_condition){all, all};
 }
 
-static struct figures find_common(struct exact_run *run) {
-    const struct sample nothing = {0};
-    struct engine *const engine = engine_start(
-        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
-    for (size_t i = 0; i < run->plan.reading_count; i++)
-        engine_read(engine, 1, run->plan.readings[i].files);
-    expect_same_files(false);
-    struct figures f = engine_end(engine);
-    f.passes = 1;
-    return f;
-}
-
 static size_t own_figures(const struct figures *f, struct figure *own) {
     own[0] = (struct figure){"common", (double)f->printed, true};
     own[1] = (struct figure){"false_candidates", (double)(f->keys - f->printed),
@@ -225,7 +213,6 @@ static int run_verb(int n, char **files) {
         .started = started,
         .header = (of_all ? LINES_OF_FIRST_FILE : LINES_OF_ALL_FILES) |
                   (count ? COUNT_BEFORE_LINES : 0),
-        .run = find_common,
         .own_figures = own_figures,
     };
     const int status = exact_run(&run);

@@ -88,17 +88,6 @@ static int run_approx(int files_count, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static struct figures deduplicate(struct exact_run *run) {
-    const struct sample nothing = {0};
-    struct engine *const engine = engine_start(
-        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
-    engine_read(engine, run->count, run->files);
-    expect_same_files(false);
-    struct figures f = engine_end(engine);
-    f.passes = 1;
-    return f;
-}
-
 /* A key that occurs once needs no comparison. */
 static const struct hash_condition repeated = {SEEN_TWICE_IN(0),
                                                SEEN_TWICE_IN(0)};
@@ -146,7 +135,6 @@ static int run_verb(int n, char **files) {
         .second = dups,
         .header = LINES_OF_ALL_FILES | (count ? COUNT_BEFORE_LINES : 0),
         .started = started,
-        .run = deduplicate,
         .own_figures = own_figures,
     };
     exact_run(&run);

@@ -138,18 +138,6 @@ static int run_approx(int n, char **files) {
 
 /* ---- The verb ------------------------------------------------------------ */
 
-static struct figures subtract(struct exact_run *run) {
-    const struct sample nothing = {0};
-    struct engine *const engine = engine_start(
-        &run->rule, budget(), run->plan.known ? &run->plan.sum : &nothing);
-    for (size_t i = 0; i < run->plan.reading_count; i++)
-        engine_read(engine, 1, run->plan.readings[i].files);
-    expect_same_files(false);
-    struct figures f = engine_end(engine);
-    f.passes = 1;
-    return f;
-}
-
 /* The other lists, then the first file. */
 enum { CLASS_OF_FIRST, CLASS_OF_OTHERS };
 static struct reading *readings_of(char **files) {
@@ -205,7 +193,6 @@ static int run_verb(int n, char **files) {
         .count = n,
         .files = files,
         .started = started,
-        .run = subtract,
         .own_figures = own_figures,
     };
     const int status = exact_run(&run);
