@@ -2,7 +2,7 @@
 # that take 10 seconds or more, behind what the longest wait for.
 
 set(longest
-    node.build web.build web.look web.page package.amalgamation cli.exact
+    node.build web.build web.look web.page web.file package.amalgamation cli.exact
     module.steps+address crash.faults module.window+address module.push+address
     cli.threads+thread go.binding module.memory crash module.fuzz+address
     module.window python.package module.tls+address cli.exact+address

@@ -343,15 +343,20 @@ set_tests_properties(node.build PROPERTIES FIXTURES_SETUP npm
 add_test(NAME web.build COMMAND ${PROJECT_SOURCE_DIR}/web/build ${web})
 set_tests_properties(web.build PROPERTIES FIXTURES_SETUP web FIXTURES_REQUIRED npm
     ENVIRONMENT "CALYX_NPM=${npm}")
-# Two halves, which take about as long.
-add_test(NAME web.page COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs
-    plan see learn try)
-add_test(NAME web.look COMMAND ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs
-    look inspect kernels firefox)
-set_tests_properties(web.page web.look PROPERTIES FIXTURES_REQUIRED web
-    ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
-set_tests_properties(web.build web.page web.look PROPERTIES
-    SKIP_RETURN_CODE 77)
+# Three parts, which take about as long; page has what the others have not.
+set(web_look look)
+set(web_file firefox inspect kernels remote)
+file(GLOB web_page CONFIGURE_DEPENDS test/web/*.mjs)
+list(TRANSFORM web_page REPLACE ".*/(.*)\\.mjs" "\\1")
+list(REMOVE_ITEM web_page run support range_server ${web_look} ${web_file})
+foreach(name look file page)
+    add_test(NAME web.${name} COMMAND
+        ${NODE} ${PROJECT_SOURCE_DIR}/test/web/run.mjs ${web_${name}})
+    set_tests_properties(web.${name} PROPERTIES FIXTURES_REQUIRED web
+        SKIP_RETURN_CODE 77
+        ENVIRONMENT "CALYX=$<TARGET_FILE:calyx-command>;CALYX_WEB=${web}")
+endforeach()
+set_tests_properties(web.build PROPERTIES SKIP_RETURN_CODE 77)
 
 # The npm package, which needs no registry.
 add_test(NAME node.package COMMAND ${PROJECT_SOURCE_DIR}/test/node/run ${npm})

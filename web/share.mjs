@@ -12,7 +12,8 @@ import { fileURLToPath } from "node:url";
 
 const [site, modules, base = ""] = process.argv.slice(2);
 const { chromium } = createRequire(join(modules, "package.json"))("playwright-core");
-const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+const program = ["chromium-headless-shell", "chromium", "chromium-browser"]
+  .map((name) => "/usr/bin/" + name).find(existsSync);
 if (!program) {
   console.error("web/build: no chromium here; 'dev/install-packages web' installs it");
   process.exit(1);
