@@ -189,7 +189,8 @@ static void time_of(struct pass *p, struct segment *s) {
 }
 
 static bool is_over(const struct pass *p, int segments) {
-    return segments >= LONG_PASS || (segments >= PASS && p->spent >= PATIENCE);
+    return segments >= LONG_PASS ||
+           (segments >= PASS && p->spent >= (double)PATIENCE);
 }
 
 /* Where the members of a task's form are, that a set has or not yet. */
@@ -314,7 +315,7 @@ static void warm_up(struct contestant *c) {
     const struct task ask = {"", HAS, NUMBERS, false, 0, 1};
     if (c->bytes == 0 || c->bytes > CACHES) return;
     struct segment *s = malloc(sizeof *s);
-    const double end = now() + WARM_UP;
+    const double end = now() + (double)WARM_UP;
     s->n = SEGMENT;
     do {
         for (size_t i = 0; i < SEGMENT; i++)

@@ -55,8 +55,8 @@ static double nanoseconds(void) {
 }
 
 static void print_speed(const char *what, double start, double middle) {
-    printf("  %-15s %10.1f %13.1f\n", what, (middle - start) / URLS,
-           (nanoseconds() - middle) / URLS);
+    printf("  %-15s %10.1f %13.1f\n", what, (middle - start) / (double)URLS,
+           (nanoseconds() - middle) / (double)URLS);
 }
 
 /* Fill one filter key by key, and its twin with one call. */
@@ -85,7 +85,7 @@ static size_t look_up(const char *what, const calyx_filter *f,
 
 static void print_rate(const char *what, size_t found, double expected) {
     printf("  %-15s %10zu %11.3f %% %11.3f %%\n", what, found,
-           100. * (double)found / URLS, 100 * expected);
+           100 * (double)found / (double)URLS, 100 * expected);
 }
 
 int main(void) {
@@ -111,15 +111,15 @@ int main(void) {
     printf("\n                       bytes    bits a key\n"
            "  the URLs        %10.0f %13.2f\n"
            "  the filter      %10.0f %13.2f\n",
-           text_bytes, 8 * text_bytes / URLS, (double)info.bytes,
-           8 * (double)info.bytes / URLS);
+           text_bytes, 8 * text_bytes / (double)URLS, (double)info.bytes,
+           8 * (double)info.bytes / (double)URLS);
     printf("\n  promised: %g %% of absent URLs; false negatives: %zu\n",
            100 * info.fpr, URLS - found);
     calyx_free(f);
     calyx_free(twin);
 
     /* Chance strays 6 standard deviations once in 500 million times. */
-    const double mean = URLS * info.fpr_now;
+    const double mean = (double)URLS * info.fpr_now;
     const double deviation = sqrt(mean * (1 - info.fpr_now));
     if (found != URLS) fail("a URL was forgotten");
     if (fabs((double)passed - mean) > 6 * deviation)

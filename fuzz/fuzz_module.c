@@ -70,7 +70,7 @@ static size_t write_seed(unsigned type, void *value, uint8_t *data,
 /* A cuckoo filter of some parts; of every second the first 20 bytes have
  * arrived. */
 static size_t cuckoo_seed(unsigned number, uint8_t *data, size_t most) {
-    const struct cuckoo_params params = {.capacity = 16 << number,
+    const struct cuckoo_params params = {.capacity = UINT64_C(16) << number,
                                          .bucket_size = 1 + number,
                                          .iterations = 20,
                                          .expansion = number};

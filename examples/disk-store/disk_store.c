@@ -156,7 +156,7 @@ static void print_row(const char *what, const struct figures *f,
 static void print_bar(int bits, const struct figures *f, double all) {
     char bar[BAR + 1] = "";
     const double saved = 1 - f->absent / all;
-    memset(bar, '#', (size_t)(BAR * saved + 0.5));
+    memset(bar, '#', (size_t)((double)BAR * saved + 0.5));
     printf("  %10d %-*s %7.2f %% %11.0f\n", bits, BAR, bar, 100 * saved,
            f->disk_time);
 }
@@ -185,7 +185,8 @@ static void draw_savings(const char *folder, uint64_t keys) {
                "more bits save no reads");
         before = f.absent;
     }
-    demand(none.disk_time >= DISK_MICROSECONDS, "no latency was put in");
+    demand(none.disk_time >= (double)DISK_MICROSECONDS,
+           "no latency was put in");
 }
 
 int main(int count, char **words) {

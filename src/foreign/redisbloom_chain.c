@@ -160,7 +160,7 @@ static calyx_status plan(uint64_t size, double error, uint32_t options,
                             ? ldexp(1, size < 64 ? (int)size : 64)
                             : (double)size * l->bpe;
     if (size < 1 || size > MOST_ENTRIES || !(need < (double)MOST_BITS) ||
-        hashes > MOST_HASHES)
+        hashes > (double)MOST_HASHES)
         return layout_fail(why, CALYX_CANNOT,
                            "a link for %llu entries at the error rate %g would "
                            "have %g bits and %g hashes; there can be less than "

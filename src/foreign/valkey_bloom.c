@@ -96,7 +96,8 @@ static calyx_status plan_part(uint64_t capacity, double rate,
         ceil((double)capacity * log(rate) / (-8 * (ln2 * ln2)));
     const double hashes = round(bytes * 8 / (double)capacity * ln2);
     if (capacity < 1 || capacity > INT64_MAX ||
-        !(bytes < (double)VALKEY_MOST_BYTES) || hashes > VALKEY_MOST_HASHES)
+        !(bytes < (double)VALKEY_MOST_BYTES) ||
+        hashes > (double)VALKEY_MOST_HASHES)
         return layout_fail(why, CALYX_CANNOT,
                            "bad capacity: a part for %llu items at the rate %g "
                            "would have %g bytes",

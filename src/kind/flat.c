@@ -194,9 +194,9 @@ static struct odds_by_bits covered_by_counts(double m, uint32_t k,
 }
 
 static double exact_fpr(double m, uint32_t k, double probes) {
-    enum { MOST_CANCELLED = 100000 }; /* leaves 11 digits of 16 */
+    const double most_cancelled = 100000; /* leaves 11 digits of 16 */
     const double unset = exp(probes * log1p(-1 / m));
-    const bool cancels = pow((1 + unset) / (1 - unset), k) > MOST_CANCELLED;
+    const bool cancels = pow((1 + unset) / (1 - unset), k) > most_cancelled;
     const struct odds_by_bits odds = odds_of_bits(m, k);
     const struct odds_by_bits covered = cancels
                                             ? covered_by_counts(m, k, probes)
@@ -216,12 +216,12 @@ static double nearly_exact_fpr(double m, double k, double probes) {
 }
 
 static double fpr(const struct shape *shape, double items) {
-    enum { MANY = 32 }; /* times k^2: from there on they agree in 5 digits */
+    const double many = 32; /* times k^2: then both agree in 5 digits */
     const double m = (double)shape->blocks, k = shape->probes;
     const double probes = round(shape->probes * items);
     if (probes < 1) return 0;
     if (m < 2) return 1;
-    const double rate = fmin(m, probes) <= MANY * k * k
+    const double rate = fmin(m, probes) <= many * k * k
                             ? exact_fpr(m, shape->probes, probes)
                             : nearly_exact_fpr(m, k, probes);
     return fmin(1, fmax(0, rate));

@@ -33,7 +33,7 @@ static double plan_rows(uint64_t hashes) {
 }
 
 static uint64_t plan_groups(uint64_t hashes) {
-    const double groups = plan_rows(hashes) / GROUP_ROWS;
+    const double groups = plan_rows(hashes) / (double)GROUP_ROWS;
     return fit_end((uint64_t)fmax(SPAN_GROUPS, ceil(groups)));
 }
 
@@ -44,7 +44,8 @@ static struct shape plan_layer(uint64_t hashes, double fpr) {
     const double words = floor(-log2(fpr));
     shape.probes = (uint32_t)fmin(MOST_WORDS, fmax(1, words));
     const double x = 2 - ldexp(fpr, (int)shape.probes + 1);
-    const double wide = fmax(0, ceil(x * (double)shape.blocks / WIDE_UNIT));
+    const double wide =
+        fmax(0, ceil(x * (double)shape.blocks / (double)WIDE_UNIT));
     shape.wide = WIDE_UNIT * (uint64_t)wide;
     if (shape.probes == MOST_WORDS) shape.wide = 0;
     if (shape.wide + SPAN_GROUPS > shape.blocks) {

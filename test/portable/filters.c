@@ -61,7 +61,7 @@ static calyx_filter *build(const calyx_options *want) {
     static uint64_t numbers[KEYS];
     char text[128];
     calyx_builder *b;
-    calyx_filter *f;
+    calyx_filter *f = NULL;
     calyx_error why;
     for (uint64_t i = 0; i < KEYS; i++) numbers[i] = i * i;
     if (calyx_builder_new(&how, &b, &why) != CALYX_OK) fail(why.text, want);

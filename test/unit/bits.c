@@ -39,7 +39,7 @@ static void a_filter_of_the_bits_answers_alike(void **state) {
         assert_true(same_bodies(f, twin));
         for (uint64_t i = 0; i < KEYS; i++) assert_true(calyx_has_u64(twin, i));
         const double items = (double)info_of(twin).items;
-        assert_true(items > 0.9 * KEYS && items < 1.1 * KEYS);
+        assert_true(items > 0.9 * (double)KEYS && items < 1.1 * (double)KEYS);
         calyx_free(f);
         calyx_free(twin);
     }

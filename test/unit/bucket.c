@@ -137,10 +137,11 @@ static void every_width_has_its_keys_and_keeps_its_rate(void **state) {
 
         assert_has_numbers(f, 0, KEYS);
         const double passed =
-            (double)count_found(f, KEYS, KEYS + ABSENT) / ABSENT;
+            (double)count_found(f, KEYS, KEYS + ABSENT) / (double)ABSENT;
         assert_true(info.fpr_now <= 1.02 * rate_of(i));
         assert_true(fabs(passed - info.fpr_now) <=
-                    6.5 * sqrt(info.fpr_now / ABSENT) + 7. / ABSENT);
+                    6.5 * sqrt(info.fpr_now / (double)ABSENT) +
+                        7 / (double)ABSENT);
         calyx_free(f);
     }
     assert_int_equal(widths, 0x1FFFE); /* 9 to 24 bits */
@@ -260,12 +261,12 @@ static void the_rate_of_a_grown_table_is_as_described(void **state) {
     for (uint64_t i = 0; i < ABSENT; i++) numbers[i] = KEYS + i;
 
     const double passed =
-        (double)calyx_has_many_u64(f, numbers, ABSENT, NULL) / ABSENT;
+        (double)calyx_has_many_u64(f, numbers, ABSENT, NULL) / (double)ABSENT;
 
     /* 10.6 doublings of the 20 that share the rate. */
-    assert_true(info.fpr_now <= 0.01 * 10.6 / PLANNED_DOUBLINGS);
+    assert_true(info.fpr_now <= 0.01 * 10.6 / (double)PLANNED_DOUBLINGS);
     assert_true(fabs(passed - info.fpr_now) <=
-                6.5 * sqrt(info.fpr_now / ABSENT));
+                6.5 * sqrt(info.fpr_now / (double)ABSENT));
     free(numbers);
     calyx_free(f);
 }

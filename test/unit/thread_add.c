@@ -188,7 +188,8 @@ static void threads_with_the_same_keys_lose_none(void **state) {
                     info.items > KEYS * 99 / 100);
         assert_true(info.items <= 4 * KEYS);
         const double distinct = info.distinct / (double)copies;
-        assert_true(distinct > 0.97 * KEYS && distinct < 1.03 * KEYS);
+        assert_true(distinct > 0.97 * (double)KEYS &&
+                    distinct < 1.03 * (double)KEYS);
         calyx_free(f);
     }
 }

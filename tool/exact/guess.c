@@ -103,7 +103,7 @@ static void add_pieces(struct guess_sample *s, const char *path, double share) {
                                    alloc_memory(PIECE_BYTES + BLOCK_MARGIN)};
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
-    const double stride = PIECE_BYTES / share;
+    const double stride = (double)PIECE_BYTES / share;
     for (double at = 0; at < (double)is.st_size; at += stride)
         add_piece_of(s, fd, (uint64_t)at, &block, batch);
     batch_free(batch);

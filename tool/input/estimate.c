@@ -67,8 +67,8 @@ static double upper_mean(const double *densities) {
         sum += densities[i];
         squares += step * step;
     }
-    const double mean = sum / PIECES;
-    const double error = sqrt(squares / (2. * (PIECES - 1) * PIECES));
+    const double mean = sum / (double)PIECES;
+    const double error = sqrt(squares / (double)(2 * (PIECES - 1) * PIECES));
     return 3 * error <= most_doubt * mean ? mean + 3 * error : 0;
 }
 

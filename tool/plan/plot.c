@@ -12,7 +12,8 @@
 
 /* ---- A panel ------------------------------------------------------------ */
 
-enum { WIDTH = 1650, HEIGHT = 520, TOP = 60, TALL = 360, WIDE = 400 };
+static const double WIDTH = 1650, HEIGHT = 520, TOP = 60, TALL = 360,
+                    WIDE = 400;
 
 struct panel {
     struct output *to;
@@ -72,11 +73,11 @@ static void frame(const struct panel *p, const char *title, const char *x_name,
     const double bottom = TOP + TALL, right = p->left + WIDE;
     char text[32];
     write_text(p->to,
-               "<clipPath id=\"%s\"><rect x=\"%.1f\" y=\"%d\" width=\"%d\" "
-               "height=\"%d\"/></clipPath>\n",
+               "<clipPath id=\"%s\"><rect x=\"%.1f\" y=\"%g\" width=\"%g\" "
+               "height=\"%g\"/></clipPath>\n",
                p->name, p->left, TOP, WIDE, TALL);
     for (int i = 0; i <= p->decades; i++) {
-        const double y = TOP + (double)TALL * i / p->decades;
+        const double y = TOP + TALL * i / p->decades;
         line(p, "grid", p->left, y, right, y);
         label(p, "tick end", p->left - 8, y + 4, decade_text(i));
     }
@@ -87,11 +88,11 @@ static void frame(const struct panel *p, const char *title, const char *x_name,
         label(p, "tick mid", across(p, x), bottom + 18, text);
     }
     label(p, "title", p->left, TOP - 22, title);
-    label(p, "axis mid", p->left + WIDE / 2., bottom + 42, x_name);
+    label(p, "axis mid", p->left + WIDE / 2, bottom + 42, x_name);
     write_text(p->to,
                "<text class=\"axis mid\" transform=\"translate(%.1f %.1f) "
                "rotate(-90)\">rate: share of absent keys that pass</text>\n",
-               p->left - 62, TOP + TALL / 2.);
+               p->left - 62, TOP + TALL / 2);
 }
 
 /* ---- A curve ------------------------------------------------------------ */
@@ -99,7 +100,7 @@ static void frame(const struct panel *p, const char *title, const char *x_name,
 /* The rate at x, or a negative number where there is none. */
 typedef double rate_at(const void *of, double x);
 
-enum { SAMPLES = 160 };
+static const double SAMPLES = 160;
 
 /* Points below the frame are left to the clip path, so that the curve leaves
  * where it should. Gives the last point in the frame. */
@@ -117,7 +118,7 @@ static void curve(const struct panel *p, const char *style, rate_at *rate,
                        "points=\"",
                        style, p->name);
         drawing = true;
-        write_text(p->to, "%.1f,%.1f ", across(p, x), fmin(y, 4. * HEIGHT));
+        write_text(p->to, "%.1f,%.1f ", across(p, x), fmin(y, 4 * HEIGHT));
         if (y <= TOP + TALL) *end_x = across(p, x), *end_y = y;
     }
     if (drawing) write_text(p->to, "\"/>\n");
@@ -335,13 +336,13 @@ static const char style_sheet[] =
 
 void plot_plan(const struct plan *plan, struct output *to) {
     write_text(to,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d "
-               "%d\" width=\"%d\" height=\"%d\" role=\"img\">\n"
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g "
+               "%g\" width=\"%g\" height=\"%g\" role=\"img\">\n"
                "<title>Rates of calyx filters, by size, by fill and by "
                "probes</title>\n",
                WIDTH, HEIGHT, WIDTH, HEIGHT);
     output_write(to, style_sheet, strlen(style_sheet));
-    write_text(to, "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n", WIDTH,
+    write_text(to, "<rect class=\"page\" width=\"%g\" height=\"%g\"/>\n", WIDTH,
                HEIGHT);
     draw_by_bits(plan, to);
     draw_by_fill(plan, to);
