@@ -105,7 +105,7 @@ const words = Array.from({ length: 200 }, (_, i) => `absent ${i}`);
 words.push(...Array.from({ length: 10 }, (_, i) => `key ${i}`));
 
 // The third file is read in more than one slice. At its rate none of 200 absent
-// words would pass, so it is asked for 20: each lookup reads the file.
+// words would pass, so it is queried for 20: each lookup reads the file.
 test("a file of every kind is shown like calyx info and answers like calyx check", async () => {
   writeFileSync(place("keys"), Array.from({ length: 3000 }, (_, i) => `key ${i}\n`).join(""));
   const page = await open("?part=inspect");
