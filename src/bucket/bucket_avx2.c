@@ -4,8 +4,9 @@
 #include "bucket/bucket.h"
 
 #if ON_X86
+#include <immintrin.h>
+
 #include "bucket/bucket_template.h"
-#include "kind/avx2.h"
 
 /* Every processor with AVX2 has these. */
 #define TARGET                                                               \
