@@ -99,6 +99,8 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
                                  uint64_t end, uint64_t used) {
     const uint32_t i = (uint32_t)end, n = (uint32_t)used + 1;
     const uint32_t ends = ends_at(width) + 1 + run_of(code, width);
+    const struct plane_words planes =
+        open_planes(line, width, i, code & slot_mask(width));
     const __m256i low = load_half(line), high = load_half(line + 32);
     const __m256i low_next =
         _mm256_alignr_epi8(low, _mm256_permute2x128_si256(low, low, 0x08), 15);
@@ -114,7 +116,7 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
     _mm256_store_si256((__m256i *)(line + 32),
                        _mm256_sub_epi8(high_now, bytes_from(ends - 32)));
     line[i] = (uint8_t)lane_of(code, width);
-    open_planes(line, width, i, code & slot_mask(width));
+    put_planes(line, width, planes);
 }
 
 #define STEPS                                                \

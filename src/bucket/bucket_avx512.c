@@ -124,12 +124,14 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
     const uint64_t behind = (UINT64_C(2) << used) - 2 * here;
     const uint64_t ends = UINT64_MAX
                           << (ends_at(width) + 1 + run_of(code, width));
+    const struct plane_words planes =
+        open_planes(line, width, (uint32_t)end, code & slot_mask(width));
     const __m512i old = _mm512_load_si512(line);
     __m512i now = _mm512_mask_mov_epi8(old, behind, next_bytes(old));
     now = _mm512_mask_set1_epi8(now, here, (char)lane_of(code, width));
     now = _mm512_mask_add_epi8(now, ends, now, _mm512_set1_epi8(1));
     _mm512_store_si512(line, now);
-    open_planes(line, width, (uint32_t)end, code & slot_mask(width));
+    put_planes(line, width, planes);
 }
 
 #define STEPS                                                \

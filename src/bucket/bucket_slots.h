@@ -222,18 +222,43 @@ static inline void move_ends(uint8_t *line, uint32_t width, uint32_t run,
     }
 }
 
-/* Planes of which bit i was moved to i + 1, and so those behind it; or back. */
-static inline void open_planes(uint8_t *line, uint32_t width, uint32_t i,
-                               uint32_t slot) {
+/* All planes of a line with runs, which begin with a byte. They are written at
+ * once: to load what was written in parts just before would take long. */
+struct plane_words {
+    uint64_t word[3];
+};
+
+/* Planes with another slot before slot i. */
+ALWAYS_INLINE struct plane_words open_planes(const uint8_t *line,
+                                             uint32_t width, uint32_t i,
+                                             uint32_t slot) {
+    const uint64_t below = (UINT64_C(1) << i) - 1;
+    struct plane_words planes = {{0}};
+#pragma GCC unroll 8
     for (uint32_t j = 0; j < planes_of(width); j++) {
-        const uint64_t plane = get_plane(line, j, width);
-        const uint64_t below = (UINT64_C(1) << i) - 1;
-        put_plane(line, j, width,
-                  (plane & below) | (plane & ~below) << 1 |
-                      (uint64_t)(slot >> j & 1) << i);
+        const uint64_t old = get_plane(line, j, width);
+        const uint64_t plane = ((old & below) | (old & ~below) << 1 |
+                                (uint64_t)(slot >> j & 1) << i) &
+                               all_slots(width);
+        const uint32_t at = slots_of(width) * j;
+        planes.word[at / 64] |= plane << at % 64;
+        if (at / 64 < 2)
+            planes.word[at / 64 + 1] |= plane >> 1 >> (63 - at % 64);
     }
+    return planes;
 }
 
+ALWAYS_INLINE void put_planes(uint8_t *line, uint32_t width,
+                              struct plane_words planes) {
+    const uint32_t bytes = (slots_of(width) * planes_of(width) + 7) / 8;
+    uint8_t *const to = line + slots_of(width);
+    for (uint32_t i = 0; i < bytes / 8; i++)
+        store64(to + 8 * i, planes.word[i]);
+    for (uint32_t i = bytes / 8 * 8; i < bytes; i++)
+        to[i] = (uint8_t)(planes.word[i / 8] >> 8 * (i % 8));
+}
+
+/* Without slot i. */
 static inline void close_planes(uint8_t *line, uint32_t width, uint32_t i) {
     for (uint32_t j = 0; j < planes_of(width); j++) {
         const uint64_t plane = get_plane(line, j, width) & all_slots(width);
@@ -254,9 +279,11 @@ ALWAYS_INLINE uint32_t new_slot(const uint8_t *line, uint32_t width,
 static inline void put_in_run(uint8_t *line, uint32_t width, uint32_t code) {
     const uint32_t used = run_slots(line, width), run = run_of(code, width);
     const uint32_t i = new_slot(line, width, run, used);
+    const struct plane_words planes =
+        open_planes(line, width, i, code & slot_mask(width));
     memmove(line + i + 1, line + i, used - i);
     line[i] = (uint8_t)lane_of(code, width);
-    open_planes(line, width, i, code & slot_mask(width));
+    put_planes(line, width, planes);
     move_ends(line, width, run, 1);
 }
 

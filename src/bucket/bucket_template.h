@@ -465,6 +465,13 @@ static inline bool is_at_most(struct bucket_table *t,
     return bucket_make_permanent(t, at) || stays;
 }
 
+/* Are there entries of a class, or may there be more than one line has? */
+static inline bool needs_scan(const struct bucket_table *t,
+                              const struct bucket_place *at) {
+    const struct probing p = first_probe(t, at);
+    return may_be_spilled(bucket_line(at), t->width, at->want) || goes_on(&p);
+}
+
 /* A bucket that is full, or has many copies of a code, or a permanent one. */
 static inline enum insertion add_to_full(struct bucket_table *t,
                                          const struct bucket_place *at,
@@ -472,8 +479,9 @@ static inline enum insertion add_to_full(struct bucket_table *t,
                                          bool *fresh) {
     const uint32_t code = new_code(at);
     const bool full = here->used == all_slots(t->width);
-    struct spill_scan there =
-        full ? scan_spilled(t, at) : (struct spill_scan){0};
+    struct spill_scan there = full && needs_scan(t, at)
+                                  ? scan_spilled(t, at)
+                                  : (struct spill_scan){0};
     *fresh = here->hits == 0 && there.hits == 0;
     if (is_at_most(t, at, here, &there)) return KEY_AT_MOST;
     if (!full)
@@ -614,6 +622,25 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
 typedef enum insertion add_hash_alone(struct bucket_table *t, uint64_t hash,
                                       bool *fresh);
 
+/* Is a line full? In halves, has it ever spilled? */
+ALWAYS_INLINE bool looks_full(const uint8_t *line, uint32_t width) {
+    return has_runs(width)
+               ? (line[BUCKET_BYTES - 1] & END_MASK) >= slots_of(width)
+               : line[CLASSES_AT] != 0;
+}
+
+/* Look at a line that will soon be added to, which takes it into L1, and
+ * prefetch what its next entry will be spilled to. */
+ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
+                                 const struct batch_form *form, uint64_t hash,
+                                 uint8_t *const *place) {
+    const struct bucket_query q = query_in(t, form, hash, place);
+    if (__builtin_expect(!looks_full(q.line, form->width), true)) return;
+    const struct bucket_place at = place_of(t, scale_in(form, hash), hash);
+    const struct probing p = first_probe(t, &at);
+    prefetch_l1(p.lines + p.line * BUCKET_BYTES);
+}
+
 /* Add the hashes of a batch until one finds no room. Returns the number of
  * those before it, and of these that were added. The stage does not change. */
 ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
@@ -631,6 +658,10 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
         if (ahead < all)
             prefetch_line(t, &form, batch.hashes[ahead],
                           &ring.line[ahead % RING]);
+        const size_t near = i + PREFETCH_DISTANCE_L1;
+        if (near < all)
+            prefetch_near(t, &form, batch.hashes[near],
+                          &ring.line[near % RING]);
         const struct bucket_query q =
             query_in(t, &form, hash, &ring.line[i % RING]);
         enum line_insertion here = NOT_ADDED;
