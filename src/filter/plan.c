@@ -277,7 +277,7 @@ static double size_share(double capacity) {
 /* A table that grows: see PLANNED_DOUBLINGS. At level 0 a code is one bit
  * longer, so a doubling adds twice the first rate. */
 static double first_table_fpr(double fpr) {
-    return fpr / (2 * PLANNED_DOUBLINGS);
+    return rounded(fpr / (2 * PLANNED_DOUBLINGS));
 }
 
 double plan_first_fpr(double fpr, uint64_t capacity) {
