@@ -104,7 +104,6 @@ KINDS = {
     "flat": (flat_rate, 1, 2**44, 64, 1, 1e-15),
     "counting": (line_rate, 512, 2**35, 16, 1, 1e-8),
 }
-NOT_MERGED = {"ribbon", "bucket"}  # they may be made as one likes
 
 
 def rate(kind, blocks, k, n):
@@ -243,12 +242,10 @@ def compare(line):
 
 def main():
     each = int(sys.argv[2]) if len(sys.argv) > 2 else 11
-    lines = [line for line in open(sys.argv[1], encoding="ascii").read().splitlines()
-             if kind_of(line) not in NOT_MERGED]
+    lines = open(sys.argv[1], encoding="ascii").read().splitlines()
     if unknown := {kind_of(line) for line in lines} - KINDS.keys():
         sys.exit(f"{', '.join(unknown)}: put the rate into 'Making a filter' of "
-                 "doc/FORMAT.md, and from there into KINDS of test/docs/plans.py; or into "
-                 "NOT_MERGED, if such filters are never merged")
+                 "doc/FORMAT.md, and from there into KINDS of test/docs/plans.py")
     in_words = [line for line in lines if " probes" in line]
     chosen = in_words[::each] + [line for line in lines if " grown " in line]
     results = {line: compare(line) for line in chosen}

@@ -86,6 +86,7 @@ static void print_growth(const char *kind, double growth) {
 int main(int n, char **words) {
     const int times = n > 1 ? atoi(words[1]) : 60;
     for (const char *const *kind = calyx_kinds(); *kind; kind++) {
+        if (!(calyx_kind_can(*kind) & CALYX_CAN_MERGE)) continue;
         print_some(*kind);
         print_digest(*kind, times);
         print_growth(*kind, 1.3);
