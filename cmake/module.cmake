@@ -4,8 +4,7 @@
 # All but its entry, which only a server calls: tests and a fuzzer link it, too.
 file(GLOB module_sources CONFIGURE_DEPENDS module/*.c module/*/*.c)
 list(FILTER module_sources EXCLUDE REGEX "/module\\.c$")
-add_library(module_objects OBJECT EXCLUDE_FROM_ALL
-    ${module_sources} ${foreign} ${wire})
+add_library(module_objects OBJECT EXCLUDE_FROM_ALL ${module_sources})
 target_include_directories(module_objects PRIVATE
     module include src ${XXHASH_INCLUDE})
 set_target_properties(module_objects PROPERTIES C_EXTENSIONS ON)
@@ -14,7 +13,8 @@ if(CALYX_SANITIZE MATCHES "thread|fuzzer")
     return() # the server is not built so
 endif()
 
-add_library(calyx_module MODULE module/module.c $<TARGET_OBJECTS:module_objects>)
+add_library(calyx_module MODULE module/module.c
+    $<TARGET_OBJECTS:module_objects> ${foreign} ${wire})
 target_include_directories(calyx_module PRIVATE module src ${XXHASH_INCLUDE})
 target_link_libraries(calyx_module PRIVATE calyx_static Threads::Threads)
 target_link_options(calyx_module PRIVATE -Wl,--exclude-libs,ALL)
@@ -65,7 +65,7 @@ find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 foreach(name types cuckoo)
     add_executable(module_${name} test/module/test_${name}.c
         test/module/mock_server.c test/unit/support.c
-        $<TARGET_OBJECTS:module_objects>)
+        $<TARGET_OBJECTS:module_objects> ${foreign} ${wire})
     target_include_directories(module_${name} PRIVATE
         module src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
     target_link_libraries(module_${name} PRIVATE

@@ -3,6 +3,15 @@
 
 find_package(Threads REQUIRED)
 
+# What the command and the module both link, compiled once; foreign needs wire.
+foreach(name wire foreign)
+    file(GLOB sources_of_${name} CONFIGURE_DEPENDS src/${name}/*.c)
+    add_library(${name}_objects OBJECT EXCLUDE_FROM_ALL ${sources_of_${name}})
+    target_include_directories(${name}_objects PRIVATE include src ${XXHASH_INCLUDE})
+    set_target_properties(${name}_objects PROPERTIES C_EXTENSIONS ON)
+    set(${name} $<TARGET_OBJECTS:${name}_objects>)
+endforeach()
+
 # ---- The command -------------------------------------------------------------
 
 file(GLOB tool_sources CONFIGURE_DEPENDS tool/*.c tool/*/*.c)
@@ -105,7 +114,8 @@ set_target_properties(calyx-lines PROPERTIES C_EXTENSIONS ON)
 file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(fuzz_redisbloom_needs ${foreign} ${wire})
 set(fuzz_foreign_needs ${foreign} ${wire})
-set(fuzz_module_needs test/module/mock_server.c $<TARGET_OBJECTS:module_objects>)
+set(fuzz_module_needs test/module/mock_server.c $<TARGET_OBJECTS:module_objects>
+    ${foreign} ${wire})
 set(fuzz_keys_needs tool/input/fields.c tool/input/json_field.c
     tool/input/records.c)
 set(fuzz_keys_options --mutate=2000)

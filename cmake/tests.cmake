@@ -398,4 +398,12 @@ add_test(NAME package.cplusplus
     COMMAND ${PROJECT_SOURCE_DIR}/test/package/cplusplus ${PROJECT_BINARY_DIR})
 add_test(NAME package.abi COMMAND ${PYTHON3}
     ${PROJECT_SOURCE_DIR}/test/package/abi ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
-add_test(NAME package.kind COMMAND ${PROJECT_SOURCE_DIR}/test/package/kind)
+get_target_property(libraries calyx-command LINK_LIBRARIES)
+list(REMOVE_ITEM libraries calyx_static)
+add_executable(command_on_shared $<TARGET_OBJECTS:calyx-command> ${foreign} ${wire})
+target_link_libraries(command_on_shared PRIVATE calyx ${libraries})
+set_target_properties(command_on_shared PROPERTIES
+    LINKER_LANGUAGE C SKIP_BUILD_RPATH ON RUNTIME_OUTPUT_DIRECTORY test)
+add_test(NAME package.kind COMMAND ${PROJECT_SOURCE_DIR}/test/package/kind
+    $<TARGET_FILE:command_on_shared> $<TARGET_OBJECTS:calyx_objects>
+    COMMAND_EXPAND_LISTS)
