@@ -62,9 +62,7 @@ static double bits_a_key(const calyx_filter *f, uint64_t keys) {
 /* Ten million keys, at the best level that there is. The others and sanitizers
  * are slower, and have no part in how a filter grows. */
 static uint64_t many(void) {
-    const char *level = getenv("CALYX_KERNEL");
-    const bool best = !level || strcmp(level, *calyx_kernels()) == 0;
-    return best && !SANITIZED ? 10000000 : 1000000;
+    return at_best_level() && !SANITIZED ? 10000000 : 1000000;
 }
 
 static void grows_to_many(uint64_t capacity, double growth, double most_bits) {

@@ -188,3 +188,8 @@ const char *temporary_or(const char *otherwise) {
 double odds_at_most(uint64_t x, uint64_t n, double p) {
     return x >= n ? 1 : odds_at_least(n - x, n, 1 - p);
 }
+
+bool at_best_level(void) {
+    const char *const level = getenv("CALYX_KERNEL");
+    return !level || strcmp(level, *calyx_kernels()) == 0;
+}
