@@ -152,8 +152,8 @@ static void a_file_may_be_far_larger_than_memory(void **state) {
 /* ---- In full ------------------------------------------------------------- */
 
 /* A save writes every zero, past 2 GiB and past 4. A disk would take a minute
- * for it, so it goes to one in memory, where it takes 12 s: so only if CALYX_LONG is
- * set. */
+ * for it, so it goes to one in memory, where it takes 12 s: so only if
+ * CALYX_LONG is set. */
 static void a_file_over_4_gib_is_saved_and_loaded(void **state) {
     (void)state;
     if (!getenv("CALYX_LONG")) {

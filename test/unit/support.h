@@ -106,7 +106,8 @@ double odds_at_most(uint64_t x, uint64_t n, double p);
 enum { FOLDER_BYTES = 100 };
 const char *temporary_or(const char *otherwise);
 
-/* Is this the run at the processor's best level? ctest runs most tests at each. */
+/* Is this the run at the processor's best level? ctest runs most tests at each.
+ */
 bool at_best_level(void);
 
 /* What a test of chance may leave to bad luck. */
