@@ -150,11 +150,9 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
 static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
                 void **value) {
     (void)key;
-    void *moved = RM_DefragAlloc(ctx, *value);
-    if (moved) *value = moved;
+    memory_move_plain(ctx, value);
     struct filter *f = *value;
-    moved = f->rare ? RM_DefragAlloc(ctx, f->rare) : NULL;
-    if (moved) f->rare = moved;
+    memory_move_plain(ctx, &f->rare);
     f->layout->move(f, ctx);
     return 0;
 }

@@ -520,17 +520,12 @@ static void digest_window(const struct filter *f, RedisModuleDigest *digest) {
 
 static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
     rotation_remove(f->window); /* the list has its old place */
-    void *moved = RM_DefragAlloc(ctx, f->window);
-    if (moved) f->window = moved;
+    memory_move_plain(ctx, &f->window);
     struct time_window *const w = f->window;
-    moved = RM_DefragAlloc(ctx, w->pane);
-    if (moved) w->pane = moved;
-    moved = w->name ? RM_DefragAlloc(ctx, w->name) : NULL;
-    if (moved) w->name = moved;
+    memory_move_plain(ctx, &w->pane);
+    memory_move_plain(ctx, &w->name);
     for (uint32_t i = 0; i < w->panes; i++) {
-        struct rare **const rare = &w->pane[i].rare;
-        moved = *rare ? RM_DefragAlloc(ctx, *rare) : NULL;
-        if (moved) *rare = moved;
+        memory_move_plain(ctx, &w->pane[i].rare);
         native_layout.move(&w->pane[i], ctx);
     }
     rotation_add(w);

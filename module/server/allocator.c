@@ -285,6 +285,6 @@ void *memory_move(void *context, void *block, size_t size) {
 void memory_move_plain(RedisModuleDefragCtx *ctx, void *pointer) {
     void *block;
     memcpy(&block, pointer, sizeof block);
-    void *moved = RM_DefragAlloc(ctx, block);
+    void *moved = block ? RM_DefragAlloc(ctx, block) : NULL;
     if (moved) memcpy(pointer, &moved, sizeof moved);
 }

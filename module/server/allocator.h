@@ -72,7 +72,7 @@ uint64_t memory_allocations(void);
 void *memory_move(void *context, void *block, size_t size);
 
 /* The same for a block of plain memory, or of RM_Alloc. `pointer` is the
- * address of the pointer to it, of any type. */
+ * address of the pointer to it, of any type; the pointer may be NULL. */
 void memory_move_plain(RedisModuleDefragCtx *ctx, void *pointer);
 
 #endif
