@@ -208,7 +208,7 @@ static void write_usual(RedisModuleCtx *ctx, RedisModuleString *name,
 /* As a dump of it when it was new. */
 static void write_header(RedisModuleCtx *ctx, RedisModuleString *name,
                          const struct chain *c) {
-    static const char zeros[1 << 20];
+    static char zeros[1 << 20]; /* not const: that would be in the file */
     struct chain_link first = c->link[0];
     struct chain empty = *c;
     first.items = 0;
