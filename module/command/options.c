@@ -62,11 +62,35 @@ bool is_word(RedisModuleString *text, const char *word) {
     return size == strlen(word) && strncasecmp(chars, word, size) == 0;
 }
 
+static int shown(size_t size) {
+    return size < 32 ? (int)size : 32;
+}
+
+const char *check_repeated(const char *word, RedisModuleString **argv, int from,
+                           int at) {
+    static char text[160];
+    size_t size, other_size;
+    const char *const value = RM_StringPtrLen(argv[at + 1], &size);
+    for (int i = from; i < at; i++) {
+        if (!is_word(argv[i], word)) continue;
+        const char *const other = RM_StringPtrLen(argv[i + 1], &other_size);
+        if (size == other_size && strncasecmp(value, other, size) == 0)
+            continue;
+        if (size == VALKEY_SEED_BYTES || other_size == VALKEY_SEED_BYTES)
+            continue; /* of valkey-bloom's seeds the last counts */
+        snprintf(text, sizeof text,
+                 "ERR %s is given as '%.*s' and as '%.*s'; give it once", word,
+                 shown(other_size), other, shown(size), value);
+        return text;
+    }
+    return NULL;
+}
+
 /* ---- One option each ----------------------------------------------------- */
 
 struct parsing {
     struct options *out;
-    bool non_scaling, has_expansion, has_layout, has_began;
+    bool non_scaling, has_expansion, has_layout, has_began, is_counting;
     bool has_seed_or_kind;
     bool is_insert;
     bool is_valkeys;    /* has words that only valkey-bloom has */
@@ -165,7 +189,7 @@ static enum number option_kind(struct parsing *p, RedisModuleString *value) {
 static enum number option_counting(struct parsing *p,
                                    RedisModuleString *value) {
     (void)value;
-    p->out->params.kind = "counting";
+    p->is_counting = true;
     return NUMBER;
 }
 
@@ -210,6 +234,7 @@ static const char WRONG_ARITY[] = "";
 struct option_row {
     const char *word;
     bool has_value, in_reserve;
+    bool one_value; /* if repeated, with the same value; else the last counts */
     enum number (*parse)(struct parsing *p, RedisModuleString *value);
     const char *reserve_lacks, *reserve_no_number, *reserve_range;
     const char *insert_bad;
@@ -232,28 +257,31 @@ static const char BAD_BEGAN[] =
     "ERR bad time: it is a number of milliseconds from 0";
 
 static const struct option_row options[] = {
-    {"WINDOW", true, true, option_window, BAD_WINDOW, BAD_WINDOW, BAD_WINDOW,
-     BAD_WINDOW},
-    {"GENERATIONS", true, true, option_generations, BAD_GENERATIONS,
+    {"WINDOW", true, true, true, option_window, BAD_WINDOW, BAD_WINDOW,
+     BAD_WINDOW, BAD_WINDOW},
+    {"GENERATIONS", true, true, true, option_generations, BAD_GENERATIONS,
      BAD_GENERATIONS, BAD_GENERATIONS, BAD_GENERATIONS},
-    {"BEGAN", true, true, option_began, BAD_BEGAN, BAD_BEGAN, BAD_BEGAN,
+    {"BEGAN", true, true, true, option_began, BAD_BEGAN, BAD_BEGAN, BAD_BEGAN,
      BAD_BEGAN},
-    {"COUNTING", false, true, option_counting, NULL, NULL, NULL, NULL},
-    {"CAPACITY", true, false, option_capacity, NULL, NULL, NULL,
+    {"COUNTING", false, true, false, option_counting, NULL, NULL, NULL, NULL},
+    {"CAPACITY", true, false, false, option_capacity, NULL, NULL, NULL,
      "Bad capacity"},
-    {"ERROR", true, false, option_error, NULL, NULL, NULL, "Bad error rate"},
-    {"EXPANSION", true, true, option_expansion, "ERR no expansion",
+    {"ERROR", true, false, false, option_error, NULL, NULL, NULL,
+     "Bad error rate"},
+    {"EXPANSION", true, true, false, option_expansion, "ERR no expansion",
      "ERR bad expansion", BAD_EXPANSION, "Bad expansion"},
-    {"NOCREATE", false, false, option_no_create, NULL, NULL, NULL, NULL},
-    {"NONSCALING", false, true, option_non_scaling, NULL, NULL, NULL, NULL},
-    {"SEED", true, true, option_seed, BAD_SEED, BAD_SEED, BAD_SEED, BAD_SEED},
-    {"KIND", true, true, option_kind, "ERR bad kind: none given", BAD_KIND,
-     BAD_KIND, BAD_KIND},
-    {"LAYOUT", true, true, option_layout, BAD_LAYOUT, BAD_LAYOUT, BAD_LAYOUT,
-     BAD_LAYOUT},
-    {"TIGHTENING", true, false, option_tightening, NULL, NULL, NULL,
+    {"NOCREATE", false, false, false, option_no_create, NULL, NULL, NULL, NULL},
+    {"NONSCALING", false, true, false, option_non_scaling, NULL, NULL, NULL,
+     NULL},
+    {"SEED", true, true, true, option_seed, BAD_SEED, BAD_SEED, BAD_SEED,
+     BAD_SEED},
+    {"KIND", true, true, true, option_kind, "ERR bad kind: none given",
+     BAD_KIND, BAD_KIND, BAD_KIND},
+    {"LAYOUT", true, true, true, option_layout, BAD_LAYOUT, BAD_LAYOUT,
+     BAD_LAYOUT, BAD_LAYOUT},
+    {"TIGHTENING", true, false, false, option_tightening, NULL, NULL, NULL,
      BAD_TIGHTENING},
-    {"VALIDATESCALETO", true, false, option_scale_to, NULL, NULL, NULL,
+    {"VALIDATESCALETO", true, false, false, option_scale_to, NULL, NULL, NULL,
      BAD_SCALE_TO},
 };
 
@@ -338,6 +366,10 @@ static const char *complete_valkeys(struct parsing *p) {
  * do more is native, unless LAYOUT says otherwise. */
 static const char *complete(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
+    if (p->is_counting && params->kind && strcmp(params->kind, "counting") != 0)
+        return "ERR COUNTING is KIND counting; leave out COUNTING, or the "
+               "other KIND";
+    if (p->is_counting) params->kind = "counting";
     if (p->non_scaling) params->expansion = 0;
     const bool ours =
         params->window || p->has_seed_or_kind || params_can_remove(params);
@@ -376,7 +408,7 @@ static const char *parse_reserve_option(struct parsing *p,
                  "ERR unknown argument '%.*s'; there are EXPANSION, "
                  "NONSCALING, COUNTING, WINDOW, GENERATIONS, SEED, KIND and "
                  "LAYOUT",
-                 size < 32 ? (int)size : 32, word);
+                 shown(size), word);
         return text;
     }
     if (option->has_value && *at + 1 >= argc) return option->reserve_lacks;
@@ -385,8 +417,10 @@ static const char *parse_reserve_option(struct parsing *p,
         case OUT_OF_RANGE: return option->reserve_range;
         case NUMBER: break;
     }
+    const char *wrong =
+        option->one_value ? check_repeated(option->word, argv, 4, *at) : NULL;
     *at += option->has_value ? 2 : 1;
-    return NULL;
+    return wrong;
 }
 
 const char *parse_reserve(RedisModuleString **argv, int argc,
@@ -431,6 +465,10 @@ const char *parse_insert(RedisModuleString **argv, int argc,
         if (option->parse(&p, option->has_value ? argv[at + 1] : NULL) !=
             NUMBER)
             return option->insert_bad;
+        const char *wrong = option->one_value
+                                ? check_repeated(option->word, argv, 2, at)
+                                : NULL;
+        if (wrong) return wrong;
         at += option->has_value ? 2 : 1;
     }
     /* valkey-bloom makes a filter without items, too. */

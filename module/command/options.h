@@ -24,6 +24,11 @@ struct filter_params default_params(void);
 /* Is it this word, in any case? */
 bool is_word(RedisModuleString *text, const char *word);
 
+/* NULL, or the text of an error: the word at `at` was given before, from `from`
+ * on, with another value. */
+const char *check_repeated(const char *word, RedisModuleString **argv, int from,
+                           int at);
+
 /* Numbers, as the commands and the configuration take them. */
 enum number { NUMBER, NO_NUMBER, OUT_OF_RANGE };
 enum number parse_rate(RedisModuleString *text, double *rate);

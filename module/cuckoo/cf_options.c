@@ -70,9 +70,16 @@ struct cf_words {
     bool cuckoo;                /* BUCKETSIZE, MAXITERATIONS */
 };
 
-static const char *parse_our_option(int option, RedisModuleString *value,
+/* The word at `at`, if it is one of ours; options begin at `from`. */
+static const char *parse_our_option(RedisModuleString **argv, int from, int at,
                                     struct filter_params *params,
                                     struct cf_words *said) {
+    const int option = our_option(argv[at]);
+    if (option == OUR_OPTIONS) return NULL;
+    RedisModuleString *const value = argv[at + 1];
+    const char *const wrong =
+        check_repeated(our_options[option], argv, from, at);
+    if (wrong) return wrong;
     size_t size;
     const char *text = RM_StringPtrLen(value, &size);
     if (option == LAYOUT) {
@@ -187,12 +194,10 @@ static const char *parse_our_options(RedisModuleString **argv, int argc,
                                      struct cf_params *params) {
     struct cf_words said = {0};
     for (int at = 3; at + 1 < argc; at += 2) {
-        const int ours = our_option(argv[at]),
-                  theirs = reserve_option(argv[at]);
+        const int theirs = reserve_option(argv[at]);
         said.cuckoo |= theirs == ITERATIONS || theirs == BUCKET_SIZE;
-        if (ours == OUR_OPTIONS) continue;
         const char *wrong =
-            parse_our_option(ours, argv[at + 1], &params->native, &said);
+            parse_our_option(argv, 3, at, &params->native, &said);
         if (wrong) return wrong;
     }
     return choose_layout(&said, params);
@@ -288,10 +293,8 @@ static const char *parse_insert_layout(RedisModuleString **argv, int argc,
     struct cf_words said = {0};
     for (int at = 2; at + 1 < argc && !is_word(argv[at], "ITEMS");
          at += is_word(argv[at], "NOCREATE") ? 1 : 2) {
-        const int ours = our_option(argv[at]);
-        if (ours == OUR_OPTIONS) continue;
         const char *wrong =
-            parse_our_option(ours, argv[at + 1], &params->native, &said);
+            parse_our_option(argv, 2, at, &params->native, &said);
         if (wrong) return wrong;
     }
     return choose_layout(&said, params);

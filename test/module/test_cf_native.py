@@ -89,6 +89,10 @@ NO_RATES = "ERR the redisbloom layout has neither rates nor seeds"
     (("LAYOUT", "redisbloom", "ERROR", 0.01), NO_RATES),
     (("SEED", 1, "LAYOUT", "redisbloom"), NO_RATES),
     (("LAYOUT", "valkey-bloom"), "ERR bad layout: there are native and"),
+    (("LAYOUT", "native", "LAYOUT", "redisbloom"),
+     "ERR LAYOUT is given as 'native' and as 'redisbloom'; give it once"),
+    (("ERROR", 0.1, "SEED", 1, "ERROR", 0.2),
+     "ERR ERROR is given as '0.1' and as '0.2'; give it once"),
     (("ERROR", "x"), "ERR bad error rate"),
     (("ERROR", 0), "ERR error rate must be in the range (0.000000, 1.000000)"),
     (("ERROR", 1e-30), "ERR could not create filter: "),
@@ -109,6 +113,8 @@ def test_words_that_cannot_be_are_refused(r, words, answer):
     (("CAPACITY", 1, "ERROR", 2), "ERR error rate must be in the range"),
     (("CAPACITY", 1, "LAYOUT", "redisbloom"), "Capacity must be in the range [cf"),
     (("LAYOUT", "redisbloom", "SEED", 1), NO_RATES),
+    (("SEED", 1, "NOCREATE", "SEED", 2),
+     "ERR SEED is given as '1' and as '2'; give it once"),
     (("BUCKETSIZE", 1), "Unknown argument received")])
 def test_words_of_insert_that_cannot_be_are_refused(r, words, answer):
     assert r("CF.INSERT", "k", *words, "ITEMS", "a").startswith(answer)

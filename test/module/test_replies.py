@@ -86,6 +86,41 @@ def test_reserve_takes_an_expansion_once(r, layout):
     assert r("EXISTS", "k") == 0
 
 
+@pytest.mark.parametrize("word, one, other", [
+    ("LAYOUT", "native", "redisbloom"), ("LAYOUT", "redisbloom", "valkey-bloom"),
+    ("KIND", "line", "flat"), ("SEED", "1", "2"), ("WINDOW", "60", "3600"),
+    ("GENERATIONS", "2", "3"), ("BEGAN", "1", "2")])
+def test_a_word_of_ours_with_two_values_is_refused(r, word, one, other):
+    wrong = Error(f"ERR {word} is given as '{one}' and as '{other}'; give it once")
+    twice = (word, one, "EXPANSION", 2, word.lower(), other)
+    assert r("BF.RESERVE", "k", 0.01, 100, *twice) == wrong
+    assert r("BF.INSERT", "k", *twice, "ITEMS", "a") == wrong
+    assert r("EXISTS", "k") == 0
+
+
+def test_a_word_of_ours_may_be_repeated_as_it_was(r):
+    same = ("LAYOUT", "native", "layout", "NATIVE")
+    assert r("BF.RESERVE", "k", 0.01, 100, *same) == "OK"
+    assert r("BF.INSERT", "l", *same, "ITEMS", "a") == [1]
+
+
+def test_of_a_repeated_word_of_redisbloom_the_last_counts(r):
+    assert r("BF.INSERT", "k", "CAPACITY", 10, "ERROR", 0.1, "EXPANSION", 3,
+             "CAPACITY", 5000, "ERROR", 0.001, "EXPANSION", 4,
+             "ITEMS", "a") == [1]
+    assert r("BF.INFO", "k", "CAPACITY")[0] >= 5000
+    assert r("BF.INFO", "k", "EXPANSION") == [4]
+
+
+@pytest.mark.parametrize("words", ["COUNTING KIND flat", "KIND bucket COUNTING"])
+def test_counting_and_another_kind_are_refused(r, words):
+    wrong = Error("ERR COUNTING is KIND counting; leave out COUNTING, or the "
+                  "other KIND")
+    assert r("BF.RESERVE", "k", 0.01, 100, *words.split()) == wrong
+    assert r("BF.INSERT", "k", *words.split(), "ITEMS", "a") == wrong
+    assert r("BF.RESERVE", "k", 0.01, 100, "KIND", "counting", "COUNTING") == "OK"
+
+
 def test_the_redisbloom_layout_has_no_seeds_and_no_kinds(r, layout):
     for words in (("SEED", 2**64 - 1), ("KIND", "line")):
         for how in ((), ("LAYOUT", layout)):
