@@ -48,7 +48,6 @@ void approx_plan(int count, char **files) {
                filter > budget() ? ": more than --memory allows, unless many "
                                    "lines are equal"
                                  : "");
-    if (!wants_report()) return;
     const struct figure figures[] = {{"passes", 1, true},
                                      {"read_bytes", (double)sum.bytes, true},
                                      {"spilled_bytes", 0, true},
@@ -155,14 +154,28 @@ static bool print_lines(struct text_block *block, struct key_batch *batch) {
     return true;
 }
 
-uint64_t approx_print(calyx_filter *f, int count, char **files,
-                      enum approx_print what, struct output *output,
-                      struct input_totals *totals) {
+struct approx_result approx_print(calyx_filter *f, int count, char **files,
+                                  enum approx_print what,
+                                  struct output *output) {
     struct approx_job job = {.filter = f, .what = what, .memory = budget()};
     const struct stages stages = {.in_parallel = hash_lines,
                                   .in_order = print_lines,
                                   .output = output,
                                   .context = &job};
-    *totals = run_pipeline(&stages, count, files);
-    return job.printed;
+    struct approx_result result = {.totals =
+                                       run_pipeline(&stages, count, files)};
+    result.printed = job.printed;
+    output_close(output);
+    calyx_describe(f, &result.filter);
+    return result;
+}
+
+void approx_report(const struct approx_result *result, const char *name,
+                   double figure) {
+    const struct figure figures[] = {
+        {"printed", (double)result->printed, true},
+        {name, figure, false},
+        {"filter_bytes", (double)result->filter.bytes, true},
+    };
+    report(&result->totals, figures, sizeof figures / sizeof *figures);
 }

@@ -23,10 +23,19 @@ calyx_filter *approx_filter(void);
 void approx_add(calyx_filter *f, int count, char **files,
                 const calyx_filter *before);
 
-/* Print lines by what the filter says of their keys. Returns their number. */
+/* Print lines by what the filter says of their keys, and close the output. */
 enum approx_print { PRINT_PRESENT, PRINT_ABSENT, PRINT_AND_ADD_ABSENT };
-uint64_t approx_print(calyx_filter *f, int count, char **files,
-                      enum approx_print what, struct output *output,
-                      struct input_totals *totals);
+struct approx_result {
+    uint64_t printed;
+    struct input_totals totals;
+    calyx_info filter; /* in the end */
+};
+struct approx_result approx_print(calyx_filter *f, int count, char **files,
+                                  enum approx_print what,
+                                  struct output *output);
+
+/* --stats: with a figure of the verb. */
+void approx_report(const struct approx_result *result, const char *name,
+                   double figure);
 
 #endif

@@ -351,7 +351,6 @@ void print_plan(const struct rule *rule, const struct engine_plan *p) {
     print_row("time, about", time_text(seconds_of(p, &likely, &f), text),
               time_text(seconds_of(p, &worst, &w), more));
     print_space(f.temporary);
-    if (!wants_report()) return;
     const struct figure figures[] = {
         {"passes", (double)f.passes, true},
         {"read_bytes", (double)f.read, true},

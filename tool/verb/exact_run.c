@@ -139,6 +139,6 @@ int exact_run(struct exact_run *run) {
     const struct figures f = run_engine(run);
     output_close(run->rule.output);
     output_close(run->rule.second);
-    if (wants_report()) report_figures(run, &f);
+    report_figures(run, &f);
     return f.printed ? EXIT_YES : EXIT_NO;
 }

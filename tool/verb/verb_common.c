@@ -144,27 +144,17 @@ static int run_approx(int n, char **files) {
         calyx_free(f);
         f = next;
     }
-    struct input_totals totals;
-    const uint64_t printed =
-        approx_print(f, 1, files, PRINT_PRESENT, output, &totals);
-    output_close(output);
-    calyx_info info;
-    calyx_describe(f, &info);
+    const struct approx_result result =
+        approx_print(f, 1, files, PRINT_PRESENT, output);
+    const double rate = result.filter.fpr_now;
     /* the other absent lines were not printed */
     const double wrong =
-        (double)(totals.lines - printed) * info.fpr_now / (1 - info.fpr_now);
+        (double)(result.totals.lines - result.printed) * rate / (1 - rate);
     warn("about %s of the lines printed are not common",
          count_text((uint64_t)(wrong + 0.5), text));
-    if (wants_report()) {
-        const struct figure figures[] = {
-            {"printed", (double)printed, true},
-            {"expected_rate", info.fpr_now, false},
-            {"filter_bytes", (double)info.bytes, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
+    approx_report(&result, "expected_rate", rate);
     calyx_free(f);
-    return printed ? EXIT_YES : EXIT_NO;
+    return result.printed ? EXIT_YES : EXIT_NO;
 }
 
 /* ---- The verb ------------------------------------------------------------ */

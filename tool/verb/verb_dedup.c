@@ -61,27 +61,16 @@ static int run_approx(int files_count, char **files) {
          "duplicates, and lost",
          rate_text(approx_rate(), text));
     calyx_filter *const f = approx_filter();
-    struct input_totals totals;
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
     header_expect(output, files_count, files, LINES_OF_ALL_FILES);
-    const uint64_t printed = approx_print(
-        f, files_count, files, PRINT_AND_ADD_ABSENT, output, &totals);
-    output_close(output);
-    calyx_info info;
-    calyx_describe(f, &info);
+    const struct approx_result result =
+        approx_print(f, files_count, files, PRINT_AND_ADD_ABSENT, output);
     /* the rate never was higher than it is in the end */
-    const double lost = (double)printed * info.fpr_now;
+    const double lost = (double)result.printed * result.filter.fpr_now;
     warn("about %s distinct lines were lost, or fewer",
          count_text((uint64_t)(lost + 0.5), text));
-    if (wants_report()) {
-        const struct figure figures[] = {
-            {"printed", (double)printed, true},
-            {"lost_at_most", lost, false},
-            {"filter_bytes", (double)info.bytes, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
+    approx_report(&result, "lost_at_most", lost);
     calyx_free(f);
     return EXIT_YES;
 }

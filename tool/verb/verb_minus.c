@@ -116,24 +116,14 @@ static int run_approx(int n, char **files) {
     header_expect(output, 1, files, LINES_OF_FIRST_FILE);
     calyx_filter *const f = approx_filter();
     approx_add(f, list_count, lists, NULL);
-    struct input_totals totals;
-    const uint64_t printed =
-        approx_print(f, 1, files, PRINT_ABSENT, output, &totals);
-    output_close(output);
-    calyx_info info;
-    calyx_describe(f, &info);
-    const double lost = (double)printed * info.fpr_now / (1 - info.fpr_now);
+    const struct approx_result result =
+        approx_print(f, 1, files, PRINT_ABSENT, output);
+    const double rate = result.filter.fpr_now;
+    const double lost = (double)result.printed * rate / (1 - rate);
     warn("about %s lines were lost", count_text((uint64_t)(lost + 0.5), text));
-    if (wants_report()) {
-        const struct figure figures[] = {
-            {"printed", (double)printed, true},
-            {"lost", lost, false},
-            {"filter_bytes", (double)info.bytes, true},
-        };
-        report(&totals, figures, sizeof figures / sizeof *figures);
-    }
+    approx_report(&result, "lost", lost);
     calyx_free(f);
-    return printed ? EXIT_YES : EXIT_NO;
+    return result.printed ? EXIT_YES : EXIT_NO;
 }
 
 /* ---- The verb ------------------------------------------------------------ */
