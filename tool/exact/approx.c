@@ -127,7 +127,6 @@ void approx_add(calyx_filter *f, int count, char **files,
 static bool print_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     struct approx_job *const job = block->context;
-    const char end = record_end();
     bool known[BATCH];
     size_t from = 0;
     for (size_t at = 0; at < block->lines; at += BATCH) {
@@ -143,8 +142,7 @@ static bool print_lines(struct text_block *block, struct key_batch *batch) {
         for (size_t i = 0; i < n; i++) {
             const size_t to = block->ends[at + i];
             if (known[i] == (job->what == PRINT_PRESENT)) {
-                block_output(block, block->text + from, to - from);
-                block_output(block, &end, 1);
+                block_output_line(block, block->text + from, to - from);
                 job->printed++;
             }
             from = to + 1;

@@ -263,6 +263,12 @@ void block_output(struct text_block *b, const void *bytes, size_t size) {
     put(b, bytes, size);
 }
 
+void block_output_line(struct text_block *b, const void *bytes, size_t size) {
+    const char end = record_end();
+    block_output(b, bytes, size);
+    block_output(b, &end, 1);
+}
+
 void block_output_lines(struct text_block *b, const char *from, size_t size) {
     const size_t start = (size_t)(from - b->text);
     if (b->stretch_size && start != b->stretch + b->stretch_size)

@@ -65,9 +65,13 @@ struct candidate {
 
 void block_output(struct text_block *block, const void *bytes, size_t size);
 
-/* The same for whole lines of its text, each with its end, which is added to
- * the last line of a file if missing. Adjacent lines are joined, and not copied
- * unless something else follows. */
+/* And the end of a line behind them. */
+void block_output_line(struct text_block *block, const void *bytes,
+                       size_t size);
+
+/* Whole lines of its text, each with its end, which is added to the last line
+ * of a file if missing. Adjacent lines are joined, and not copied unless
+ * something else follows. */
 void block_output_lines(struct text_block *block, const char *from,
                         size_t size);
 

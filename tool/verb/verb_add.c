@@ -172,7 +172,6 @@ static size_t batch_end(const struct text_block *block, const bool *fresh,
 /* The new lines of a batch, neighbours together. */
 static void print_fresh(struct text_block *block, const bool *fresh,
                         size_t from, size_t to) {
-    const char end = record_end();
     block->out_size = 0;
     for (size_t i = from; i < to; i++) {
         if (!fresh[i]) continue;
@@ -182,8 +181,7 @@ static void print_fresh(struct text_block *block, const bool *fresh,
             i++;
             fresh_lines++;
         }
-        block_output(block, block->text + start, block->ends[i] - start);
-        block_output(block, &end, 1);
+        block_output_line(block, block->text + start, block->ends[i] - start);
     }
     if (block->out_size) output_write(output, block->out, block->out_size);
     block->out_size = 0;

@@ -304,12 +304,10 @@ static void put_number(struct text_block *block, uint64_t number, char end) {
 
 static void put_line(struct text_block *block, const calyx_key *line,
                      uint64_t number, const char *filter) {
-    const char end = record_end();
     if (filter) put_text(block, filter);
     if (prefix_file) put_text(block, block->file);
     if (numbered) put_number(block, number, ':');
-    block_output(block, line->data, line->size);
-    block_output(block, &end, 1);
+    block_output_line(block, line->data, line->size);
 }
 
 /* Once for each filter that has it, if they are to be named. */
@@ -400,9 +398,7 @@ static struct {
 static _Atomic uint64_t listed; /* by -l: the number of the last such file */
 
 static void put_name(struct text_block *block, const char *name) {
-    const char end = record_end();
-    block_output(block, name, strlen(name));
-    block_output(block, &end, 1);
+    block_output_line(block, name, strlen(name));
 }
 
 static void put_file(struct text_block *block) {

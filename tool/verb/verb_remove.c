@@ -15,7 +15,6 @@ static calyx_filter *filter;
 static uint64_t removed;
 
 static bool in_order(struct text_block *block, struct key_batch *batch) {
-    const char end = record_end();
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         block->lines += batch->count;
@@ -25,9 +24,9 @@ static bool in_order(struct text_block *block, struct key_batch *batch) {
                 filter, batch->keys[i].data, batch->keys[i].size, &found);
             if (status != CALYX_OK) fail("%s", calyx_status_text(status));
             removed += found;
-            if (found || !absent_only) continue;
-            block_output(block, batch->lines[i].data, batch->lines[i].size);
-            block_output(block, &end, 1);
+            if (!found && absent_only)
+                block_output_line(block, batch->lines[i].data,
+                                  batch->lines[i].size);
         }
     }
     return true;
