@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from resp import Client, Error, encode
+from resp import Client, Error, Simple, encode
 
 MODULE = os.environ.get("CALYX_MODULE") or os.path.join(
     os.path.dirname(__file__), "..", "..", "build", "calyx.so")
@@ -268,13 +268,17 @@ def start_saving(start, how):
         aof_use_rdb_preamble="yes" if how == "preamble" else "no")
 
 
+def rewrite_aof(r):
+    assert isinstance(r("BGREWRITEAOF"), Simple)
+    until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0" and
+          info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+    assert info(r, "persistence")["aof_last_bgrewrite_status"] == "ok"
+
+
 def restart_saved(server, how):
     """Restart it; before, rewrite its AOF if it is to load that."""
-    r = server.client()
     if how in ("rewritten", "preamble"):
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+        rewrite_aof(server.client())
     server.restart()
 
 

@@ -3,7 +3,7 @@ import pytest
 from command import good, make, url
 from resp import Error
 from servers import (are_equal, caught_up, commands_seen, digest, dump, follow,
-                     info, until)
+                     info, restart_saved, start_saving)
 
 ADDED = range(300)
 
@@ -265,17 +265,12 @@ def test_only_changes_are_replicated(start):
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
 def test_the_list_survives_a_restart(start, how):
-    server = start(save="3600 1") if how == "rdb" else start(
-        appendonly="yes", aof_use_rdb_preamble="no")
+    server = start_saving(start, how)
     r = server.client()
     fill(r)
     before = {key: digest(r, key) for key in ("k", "w", "m")}
     lists = {key: listed(r, key) for key in before}
-    if how == "rewritten":
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert {key: digest(r, key) for key in before} == before
     assert {key: listed(r, key) for key in before} == lists

@@ -8,7 +8,7 @@ import pytest
 from cuckoo_model import Cuckoo, header, payload
 from resp import Error, Simple, encode
 from servers import (PREFIX, FakePrimary, are_equal, caught_up, commands_seen,
-                     digest, dump, follow, info, until)
+                     digest, dump, follow, info, rewrite_aof)
 
 TURNS = max(30, int(os.environ.get("CALYX_FUZZ", "6000")) // 1000)
 PARTS = 8  # of a filter that is loaded
@@ -192,9 +192,7 @@ def test_a_filter_that_is_partly_loaded_does_not_answer(start):
     server.restart(kill=True)  # by the AOF
     r = server.client()
     refuses(r)
-    r("BGREWRITEAOF")
-    until(lambda: "1" not in [info(r, "persistence")["aof_rewrite_" + state]
-                              for state in ("in_progress", "scheduled")])
+    rewrite_aof(r)
     server.restart()
     r = server.client()
     refuses(r)

@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from servers import in_batches, info
+from servers import in_batches, info, restart_saved
 
 # Sizes are those of the server's own allocator; a sanitizer brings another, with
 # which they are larger.
@@ -57,11 +57,7 @@ def test_100_000_filters_of_a_few_items_take_what_redisblooms_do(start):
         assert taken <= 339
     usage = r("MEMORY", "USAGE", "k99999")
 
-    r("BGREWRITEAOF")
-    while info(r, "persistence")["aof_rewrite_in_progress"] == "1" or \
-            info(r, "persistence")["aof_rewrite_scheduled"] == "1":
-        pass
-    server.restart()
+    restart_saved(server, "rewritten")
     r = server.client()
     assert r("DBSIZE") == 100000
     assert r("MEMORY", "USAGE", "k99999") == usage

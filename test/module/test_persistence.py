@@ -8,7 +8,7 @@ import pytest
 from command import kinds_that
 from redisbloom_data import seal
 from resp import Error
-from servers import HANGS, digest, info, until
+from servers import HANGS, digest, info, rewrite_aof, until
 
 def fill(r):
     """Filters of all sorts; returns their digests."""
@@ -138,7 +138,7 @@ def test_aof_rewritten(start, preamble):
     server = start(appendonly="yes", aof_use_rdb_preamble=preamble)
     r = server.client()
     before = fill(r)
-    rewrite(r)
+    rewrite_aof(r)
     bases = [f for f in os.listdir(server.folder + "/appendonlydir")
              if ".base." in f]
     with open(f"{server.folder}/appendonlydir/{bases[0]}", "rb") as base:
@@ -149,13 +149,6 @@ def test_aof_rewritten(start, preamble):
         assert max(sizes) <= 16 << 20 and len(content) > 10 << 20
     server.restart()
     is_as_before(server.client(), before)
-
-
-def rewrite(r):
-    r("BGREWRITEAOF")
-    until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0" and
-          info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    assert info(r, "persistence")["aof_last_bgrewrite_status"] == "ok"
 
 
 def test_dump_and_restore(start):

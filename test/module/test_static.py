@@ -3,7 +3,7 @@ replicated like others; what would change them says why it cannot."""
 import pytest
 from command import good, lines, make, url
 from resp import Error
-from servers import are_equal, caught_up, dump, follow
+from servers import are_equal, caught_up, dump, follow, restart_saved
 
 KEYS = range(5000)
 ABSENT = range(10**6, 10**6 + 1000)
@@ -97,8 +97,7 @@ def test_it_survives_rdb_aof_copies_and_transfer(start, ribbon):
         assert has_all(r, key), key
     assert r("DEBUG", "RELOAD") == "OK"
     assert has_all(r) and has_all(r, "chunks")
-    r("BGREWRITEAOF")
-    server.restart()
+    restart_saved(server, "rewritten")
     r = server.client()
     assert all(has_all(r, key) for key in ("seen", "copy", "chunks"))
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from resp import Error
 from servers import (are_equal, commands_seen, digest, follow, free_port, info,
-                     until, work_of, work_to_read)
+                     restart_saved, start_saving, until, work_of, work_to_read)
 
 # Swaps under load: 6, one for each layout and size; or one a second for 2 minutes
 # when CALYX_LONG is set. QUERIES is the least number of queries between two.
@@ -115,19 +115,13 @@ def test_large_filters_are_swapped_at_once_and_freed_in_the_background(start):
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
 def test_the_generation_survives(start, how):
-    options = {"save": "3600 1"} if how == "rdb" else {
-        "appendonly": "yes", "aof_use_rdb_preamble": "no"}
-    server = start(**options)
+    server = start_saving(start, how)
     r = server.client()
     for n in range(3):
         make(r, "staged", "native", n)
         r("BF.SWAP", "live", "staged")
     before = digest(r, "live")
-    if how == "rewritten":
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert digest(r, "live") == before
     assert r("BF.INFO", "live", "GENERATION") == [3]

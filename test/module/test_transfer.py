@@ -4,7 +4,8 @@ import pytest
 from command import kinds_that
 import xxhash
 from resp import Error
-from servers import SANITIZED, digest, info, until, work_of, work_to_read
+from servers import (SANITIZED, digest, info, restart_saved, start_saving,
+                     until, work_of, work_to_read)
 
 MIB = 1 << 20
 LARGE = 3_500_000  # items; five chunks
@@ -272,19 +273,13 @@ def can_go_on(r, head, chunks, whole):
         assert digest(r, key) == digest(r, "large")
 
 
-@pytest.mark.parametrize("options", [
-    {"save": "3600 1"}, {"appendonly": "yes"},
-    {"appendonly": "yes", "aof_use_rdb_preamble": "no"}])
-def test_a_load_survives_a_restart(start, options):
-    server = start(**options)
+@pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
+def test_a_load_survives_a_restart(start, how):
+    server = start_saving(start, how)
     r = server.client()
     parts = half_loaded(r)
     before = [digest(r, key) for key in ("begun", "half", "all")]
-    if "aof_use_rdb_preamble" in options:
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert [digest(r, key) for key in ("begun", "half", "all")] == before
     can_go_on(r, *parts)

@@ -14,8 +14,8 @@ import golden
 import pytest
 from redisbloom_data import dump_payload, seal
 from resp import Error
-from servers import (PREFIX, FakePrimary, are_equal, commands_seen, digest, dump,
-                     follow, info, until)
+from servers import (PREFIX, FakePrimary, are_equal, commands_seen, digest,
+                     dump, follow, info, rewrite_aof)
 from valkey_bloom_model import FIXED_SEED, Bloom
 
 ARCHIVE = os.path.join(os.path.dirname(__file__), "valkey-bloom.tar.xz")
@@ -155,9 +155,7 @@ def test_a_replica_of_a_valkey_bloom(start):
     primary.close()
     r("REPLICAOF", "NO", "ONE")
     # What is rewritten is what it would write.
-    assert r("BGREWRITEAOF")
-    until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0" and
-          info(r, "persistence")["aof_rewrite_scheduled"] == "0")
+    rewrite_aof(r)
     base, = [f for f in os.listdir(server.folder + "/appendonlydir")
              if f.endswith(".base.aof")]
     with open(f"{server.folder}/appendonlydir/{base}", "rb") as aof:

@@ -2,9 +2,9 @@
 import pytest
 from command import kinds_that
 from resp import Error, Map
-from servers import (PREFIX, SANITIZED, are_equal, caught_up,
-                     commands_seen, digest, follow, free_port, info, until,
-                     work_of, work_to_read)
+from servers import (PREFIX, SANITIZED, are_equal, caught_up, commands_seen,
+                     digest, follow, free_port, info, restart_saved,
+                     start_saving, until, work_of, work_to_read)
 
 
 def fill(r, key, items, *how):
@@ -213,8 +213,7 @@ def test_a_dump_with_a_clearing_in_its_midst_is_refused(r):
 
 @pytest.mark.parametrize("how", ["rdb", "aof", "rewritten"])
 def test_persistence(start, how):
-    server = start(save="3600 1") if how == "rdb" else start(
-        appendonly="yes", aof_use_rdb_preamble="no")
+    server = start_saving(start, how)
     r = server.client()
     fill(r, "a", range(300))
     fill(r, "b", range(300, 600))
@@ -224,11 +223,7 @@ def test_persistence(start, how):
     r("BF.CLEAR", "c")
     r("BF.ADD", "c", "x")
     before = {key: digest(r, key) for key in ("a", "b", "c", "new")}
-    if how == "rewritten":
-        r("BGREWRITEAOF")
-        until(lambda: info(r, "persistence")["aof_rewrite_in_progress"] == "0"
-              and info(r, "persistence")["aof_rewrite_scheduled"] == "0")
-    server.restart()
+    restart_saved(server, how)
     r = server.client()
     assert {key: digest(r, key) for key in before} == before
 
