@@ -55,6 +55,14 @@ def r(server):
 
 
 @pytest.fixture
+def plain(r):
+    """DUMP as it is written down, without compression."""
+    r("CONFIG", "SET", "rdbcompression", "no")
+    yield r
+    r("CONFIG", "SET", "rdbcompression", "yes")
+
+
+@pytest.fixture
 def r3(server):
     client = server.client(resp=3)
     yield client

@@ -273,6 +273,35 @@ def seal(data, rdb_version=10):
     return data + struct.pack("<Q", crc64(data))
 
 
+def body(payload):
+    """A payload without what seal adds, which depends on the server."""
+    return payload[:-10]
+
+
+def payload_values(data):
+    """The numbers and strings of the body of a payload."""
+    at, values = 1 + 9, []  # behind the type, and the name of the module's
+
+    def length():
+        nonlocal at
+        first = data[at]
+        size = {0: 1, 1: 2}.get(first >> 6, 5 if first == 0x80 else 9)
+        field = data[at:at + size]
+        at += size
+        return int.from_bytes(field[1:] if size > 2 else
+                              bytes([first & 63]) + field[1:], "big")
+
+    while (opcode := length()) != 0:
+        assert opcode in (2, 5)
+        values.append(length())
+        if opcode == 5:
+            size = values.pop()
+            values.append(data[at:at + size])
+            at += size
+    assert at == len(data)
+    return values
+
+
 def dump_payload(values, encoding=4, rdb_version=10, name=b"MBbloom--"):
     """Of any values, also of those that make no filter."""
     unsigned, double, string, end = 2, 4, 5, 0

@@ -30,6 +30,12 @@ SANITIZED = bool(os.environ.get("CALYX_PRELOAD"))
 HANGS = 300
 
 
+def read_page(name):
+    """A document of this repository, as "doc/COMMANDS.md"."""
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", name)) as page:
+        return page.read()
+
+
 def free_port():
     """Below those that systems give to connections (from 32768 on): one of these
     might be taken by another test's client before the server comes to it."""

@@ -6,9 +6,10 @@ import re
 
 import pytest
 from cuckoo_model import Cuckoo, header, payload
+from redisbloom_data import body
 from resp import Error, Simple, encode
 from servers import (PREFIX, FakePrimary, are_equal, caught_up, commands_seen,
-                     digest, dump, follow, info, rewrite_aof)
+                     digest, dump, follow, info, read_page, rewrite_aof)
 
 TURNS = max(30, int(os.environ.get("CALYX_FUZZ", "6000")) // 1000)
 PARTS = 8  # of a filter that is loaded
@@ -18,19 +19,6 @@ WRONG_TYPE = Error(
 
 def scan(r, key):
     return dump(r, key, "CF.SCANDUMP")
-
-
-def body(data):
-    """A payload without the server's version and checksum, which follow it."""
-    return data[:-10]
-
-
-@pytest.fixture
-def plain(r):
-    """DUMP without compression."""
-    r("CONFIG", "SET", "rdbcompression", "no")
-    yield r
-    r("CONFIG", "SET", "rdbcompression", "yes")
 
 
 # ---- Against the model -----------------------------------------------------
@@ -407,10 +395,7 @@ def test_acl_categories_where_the_server_has_such(r):
 
 
 def test_every_command_and_setting_is_documented(r):
-    page = os.path.join(os.path.dirname(__file__), "..", "..", "doc",
-                        "COMMANDS.md")
-    with open(page) as file:
-        text = file.read()
+    text = read_page("doc/COMMANDS.md")
     for name in COMMANDS:
         assert f"CF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "cf-*")[::2]

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from resp import Error, encode
 from servers import (HANGS, MODULE, PREFIX, SERVER, are_equal, digest, follow,
-                     free_port, info, resident, until, work_of, work_to_read)
+                     free_port, info, read_page, resident, until, work_of,
+                     work_to_read)
 
 # A new command is in COMMANDS, and in each set below that it belongs to.
 COMMANDS = ("reserve add madd insert exists mexists info card debug scandump "
@@ -223,10 +224,7 @@ def test_commands_are_described(r):
 
 
 def test_every_command_and_setting_is_documented(r):
-    page = os.path.join(os.path.dirname(__file__), "..", "..", "doc",
-                        "COMMANDS.md")
-    with open(page) as file:
-        text = file.read()
+    text = read_page("doc/COMMANDS.md")
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]

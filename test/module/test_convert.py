@@ -7,6 +7,7 @@ import golden
 import pytest
 import test_valkey
 from command import bad, calyx, good, lines, url
+from redisbloom_data import body
 
 
 def redisbloom(version):
@@ -47,7 +48,7 @@ def test_what_redisbloom_dumped_answers_as_it_did_and_goes_back(r, tmp_path, ver
              tmp_path / "dump")
         is_as_recorded(path, records[key])
         back = good("convert", "--to", "redisbloom", path)
-        assert back[:-10] == payload[:-10], key
+        assert body(back) == body(payload), key
         assert r("RESTORE", key, 0, back) == "OK"
         golden.is_as_recorded(r, key, records[key])
 
@@ -61,7 +62,7 @@ def test_what_valkey_bloom_dumped_answers_as_it_did_and_goes_back(r, tmp_path, f
              tmp_path / "dump")
         is_as_recorded(path, test_valkey.EXPECTED[key])
         back = good("convert", "--to", "valkey-bloom", path)
-        assert back[:-10] == test_valkey.DUMP[key][:-10], key
+        assert body(back) == body(test_valkey.DUMP[key]), key
         assert r("RESTORE", key, 0, back) == "OK"
         test_valkey.is_as_recorded(r, key)
 

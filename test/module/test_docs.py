@@ -1,16 +1,13 @@
 """What doc/COMMANDS.md and the README show is what happens."""
-import os
 import re
 import subprocess
 
 import pytest
-
-ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+from servers import read_page
 
 
 def sections(page):
-    with open(os.path.join(ROOT, page)) as text:
-        return re.split(r"^## ", text.read(), flags=re.M)
+    return re.split(r"^## ", read_page(page), flags=re.M)
 
 
 def examples(page, prompt):

@@ -12,9 +12,9 @@ import pytest
 from command import kinds_that
 from cuckoo_model import Cuckoo
 from cuckoo_model import payload as cuckoo_payload
-from redisbloom_data import cases, dump_payload, seal
+from redisbloom_data import body, cases, dump_payload, payload_values, seal
 from resp import Error, encode
-from servers import info
+from servers import dump, info
 from valkey_bloom_model import Bloom
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
@@ -110,15 +110,15 @@ def native_samples(r):
             r("DEL", "k")
             r("BF.INSERT", "k", "KIND", kind, "CAPACITY", capacity, *how,
               "ERROR", 0.1, "ITEMS", *range(n))
-            out.append(r("DUMP", "k")[:-10])
+            out.append(body(r("DUMP", "k")))
             r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
-            out.append(r("DUMP", "p")[:-10])
+            out.append(body(r("DUMP", "p")))
             r("DEL", "p")
             cursor, *head = r("BF.DUMP", "k", 0)
             r("BF.RESTORE", "p", "BEGIN", *head)
-            out.append(r("DUMP", "p")[:-10])
+            out.append(body(r("DUMP", "p")))
             r("BF.RESTORE", "p", "CHUNK", 0, *r("BF.DUMP", "k", cursor)[1:])
-            out.append(r("DUMP", "p")[:-10])
+            out.append(body(r("DUMP", "p")))
             r("DEL", "p")
     r("DEL", "k")
     return out
@@ -131,7 +131,7 @@ def window_samples(r):
         r("BF.INSERT", "k", "CAPACITY", 20, "WINDOW", 1000, "GENERATIONS",
           generations, "ITEMS", *range(n))
         r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
-        out += [r("DUMP", "k")[:-10], r("DUMP", "p")[:-10]]
+        out += [body(r("DUMP", "k")), body(r("DUMP", "p"))]
         r("DEL", "k", "p")
     return out
 
@@ -143,14 +143,14 @@ def valkey_samples(r):
         r("BF.INSERT", "k", "TIGHTENING", 0.5, "CAPACITY", 10, *how, "ITEMS",
           *range(n))
         r("BF.LOADCHUNK", "p", *r("BF.SCANDUMP", "k", 0))
-        out += [r("DUMP", "k")[:-10], r("DUMP", "p")[:-10]]
+        out += [body(r("DUMP", "k")), body(r("DUMP", "p"))]
         r("DEL", "k", "p")
     return out
 
 
 def samples(r):
     return (native_samples(r) + window_samples(r) + valkey_samples(r) +
-            [case.payload()[:-10] for case in cases()
+            [body(case.payload()) for case in cases()
              if len(case.payload()) < 1000])
 
 
@@ -278,7 +278,7 @@ def test_damaged_payloads_of_cuckoo_filters(quiet):
     def damaged(i):
         made = generator.choice(good)
         if i % 2:
-            return seal(mutated(generator, made.payload()[:-10]))
+            return seal(mutated(generator, body(made.payload())))
         return cuckoo_payload(with_other_numbers(generator, made.fields()))
 
     assert 0 < survives(quiet, map(damaged, range(COUNT)),
@@ -311,30 +311,6 @@ def test_damaged_dumps_of_cuckoo_filters(quiet):
 # Most of what is changed at random is stopped by the first checksum. Here those
 # inside of a filter (doc/FORMAT.md) are made right again, so that changes reach
 # what lies behind them.
-
-def values_of(payload):
-    """The numbers and strings of a native payload."""
-    def length():
-        nonlocal at
-        first = payload[at]
-        size = {0: 1, 1: 2}.get(first >> 6, 5 if first == 0x80 else 9)
-        field = payload[at:at + size]
-        at += size
-        return int.from_bytes(field[1:] if size > 2 else
-                              bytes([first & 63]) + field[1:], "big")
-
-    at, values = 10, []
-    while True:
-        opcode = length()
-        if opcode == 0:
-            return values
-        assert opcode in (2, 5)
-        values.append(length())
-        if opcode == 5:
-            size = values.pop()
-            values.append(payload[at:at + size])
-            at += size
-
 
 def store(data, at, number):
     data[at:at + 8] = struct.pack("<Q", number)
@@ -423,7 +399,7 @@ def repaired(generator, values):
 
 
 def natives(r):
-    return [values_of(sample) for sample in native_samples(r)]
+    return [payload_values(sample) for sample in native_samples(r)]
 
 
 def test_repaired_payloads_are_accepted(quiet):
@@ -464,15 +440,6 @@ def test_cut_payloads(quiet):
             answer = r("RESTORE", "k", 0, seal(sample[:end]), "REPLACE")
             assert isinstance(answer, Error)
     assert quiet.alive()
-
-
-def dump(r, key):
-    at, pieces = 0, []
-    while True:
-        at, data = r("BF.SCANDUMP", key, at)
-        if at == 0:
-            return pieces
-        pieces.append((at, data))
 
 
 def test_damaged_dumps(quiet):

@@ -11,7 +11,7 @@ import xxhash
 from command import CALYX, bad, calyx, environment, good, lines, make, url
 from relay import Relay, Strange
 from resp import Error
-from servers import HANGS, SANITIZED, Server, free_port, info, until
+from servers import HANGS, SANITIZED, Server, free_port, info, read_page, until
 
 MIB = 1 << 20
 
@@ -723,10 +723,7 @@ def test_shards_in_one_server(server, r, tmp_path):
 
 def test_the_shard_of_a_key_is_as_documented(server, r, tmp_path):
     """The example of doc/COMMANDS.md, run against what the command made."""
-    page = os.path.join(os.path.dirname(__file__), "..", "..", "doc",
-                        "COMMANDS.md")
-    with open(page) as file:
-        text = file.read()
+    text = read_page("doc/COMMANDS.md")
     example = text[text.index("    import redis, xxhash\n"):]
     example = "\n".join(line[4:] for line in
                         example[:example.index("\n\n\n") if "\n\n\n" in example

@@ -1,7 +1,8 @@
 """RedisBloom's own data, in a real server: it loads in every encoding, answers
 as it did, grows by its rules, and can go back, byte for byte."""
 import pytest
-from redisbloom_data import FIXED, GROWS, NO_SCALING, Filter, cases, words
+from redisbloom_data import (FIXED, GROWS, NO_SCALING, Filter, body, cases,
+                             words)
 from resp import Error
 from servers import dump
 
@@ -12,19 +13,6 @@ def each(wanted=lambda case: True):
     names = [name for name, case in ALL.items() if wanted(case)]
     assert names
     return pytest.mark.parametrize("case", [ALL[n] for n in names], ids=names)
-
-
-@pytest.fixture
-def plain(r):
-    """DUMP as it is written down, without compression."""
-    r("CONFIG", "SET", "rdbcompression", "no")
-    yield r
-    r("CONFIG", "SET", "rdbcompression", "yes")
-
-
-def body(payload):
-    """Without the server's version and checksum, which follow it."""
-    return payload[:-10]
 
 
 def answers_as_before(r, key, case):

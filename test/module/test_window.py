@@ -7,7 +7,7 @@ import time
 import pytest
 from resp import Error, encode
 from servers import (HANGS, SANITIZED, WAYS_OF_SAVING, are_equal, caught_up,
-                     commands_seen, digest, follow, info, resident,
+                     commands_seen, digest, dump, follow, info, resident,
                      restart_saved, start_saving, until, work_of, work_to_read)
 
 
@@ -365,14 +365,10 @@ def fill(r):
 
 def test_dump_load_copy_restore(r):
     fill(r)
-    at, pieces = 0, []
-    while True:
-        at, data = r("BF.SCANDUMP", "k", at)
-        if at == 0:
-            break
-        pieces.append((at, data))
-        assert r("BF.LOADCHUNK", "back", at, data) == "OK"
+    pieces = dump(r, "k")
     assert len(pieces) == 5
+    for at, data in pieces:
+        assert r("BF.LOADCHUNK", "back", at, data) == "OK"
     assert r("RESTORE", "restored", 0, r("DUMP", "k")) == "OK"
     assert r("COPY", "k", "copy") == 1
     for key in ("back", "restored", "copy"):
