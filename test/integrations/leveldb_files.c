@@ -208,15 +208,15 @@ static void threads_find_everything(void **state) {
     close_store(&store);
 }
 
-#define IN_FOLDER(test) \
+#define IN_STORE(test) \
     cmocka_unit_test_setup_teardown(test, make_folder, remove_store)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(what_was_written_is_found),
-        IN_FOLDER(damaged_filters_lose_no_key),
-        IN_FOLDER(damage_to_leveldbs_own_filters_loses_keys),
-        IN_FOLDER(threads_find_everything),
+        IN_STORE(what_was_written_is_found),
+        IN_STORE(damaged_filters_lose_no_key),
+        IN_STORE(damage_to_leveldbs_own_filters_loses_keys),
+        IN_STORE(threads_find_everything),
     };
     return RUN_TESTS(tests);
 }

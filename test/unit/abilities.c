@@ -98,7 +98,7 @@ static void a_kind_of_ranges_has_the_bits_of_higher_hashes_behind(
 
 static void filters_plans_and_kinds_say_the_same(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         const calyx_options want = {.kind = *kind, .capacity = 9};
         calyx_filter *f = make_filter(want);
         calyx_info plan;

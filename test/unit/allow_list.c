@@ -770,9 +770,6 @@ static void any_allocation_may_fail(void **state) {
     assert_in_range(at, 10, 100);
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_are_allowed_and_disallowed),

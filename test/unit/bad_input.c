@@ -494,7 +494,7 @@ static void filters_that_have_grown_cannot_be_compared(void **state) {
 
 static void only_counting_filters_forget_and_freeze(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (counts_additions(*kind)) continue;
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         calyx_filter *frozen = NULL;

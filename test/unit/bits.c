@@ -24,7 +24,7 @@ static calyx_options options_of(const calyx_filter *f) {
 
 static void a_filter_of_the_bits_answers_alike(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (counts_additions(*kind)) continue;
         calyx_filter *f = filled((calyx_options){
             .kind = *kind, .capacity = KEYS, .fpr = 0.01, .seed = 5});

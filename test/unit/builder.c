@@ -582,9 +582,6 @@ static void a_folder_that_is_not_there_is_named(void **state) {
     calyx_builder_free(b);
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(

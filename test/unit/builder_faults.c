@@ -214,9 +214,6 @@ static void a_merge_that_fails_leaves_each_hash_in_one_spool(void **state) {
     spool_end(&b);
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(every_call_that_fails_is_reported_and_no_key_is_lost),

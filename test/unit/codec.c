@@ -242,7 +242,7 @@ static void counters_come_back(void **state) {
 
 static void a_filter_can_be_opened_for_many_threads(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         add(f, "rose");
         const struct bytes bytes = encoded(f);
@@ -312,7 +312,7 @@ static void a_kernel_can_be_chosen_on_opening(void **state) {
 
 static void equal_filters_have_equal_bytes(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         const calyx_options want = {
             .kind = *kind, .capacity = 50, .growth = 2, .kernel = "scalar"};
         calyx_filter *f = make_filter(want);
@@ -359,7 +359,7 @@ static struct bytes encoded_on_soil(const char *kind, int pattern) {
 
 static void nothing_but_the_filter_gets_into_its_bytes(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         const struct bytes clean = encoded_on_soil(*kind, 0),
                            soiled = encoded_on_soil(*kind, 0xAA);
         assert_same_bytes(clean, soiled);
@@ -545,7 +545,7 @@ static void assert_cannot_change(calyx_filter *view, calyx_filter *other) {
 
 static void a_view_cannot_be_changed(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         calyx_filter *other = make_filter((calyx_options){.kind = *kind});
         add(f, "rose");
@@ -572,7 +572,7 @@ static void a_view_cannot_be_changed(void **state) {
 
 static void a_copy_of_a_view_can_be_changed(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .capacity = 50, .growth = 2});
         add_until_full(f, 0, 200);
@@ -744,7 +744,7 @@ static void opening_survives_any_lack_of_memory(open_call *open,
 
 static void without_memory_nothing_is_opened_and_nothing_lost(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter(
             (calyx_options){.kind = *kind, .capacity = 50, .growth = 2});
         add_until_full(f, 0, 300);
@@ -828,7 +828,7 @@ static struct bytes header_claiming(const char *kind, uint64_t blocks,
 /* Around 2^31, 2^32 and 2^33 bits, and as large as a shape can be. */
 static void a_large_claim_takes_no_memory(void **state) {
     (void)state;
-    for (const char *const *name = adding_kinds(); *name; name++) {
+    EACH_KIND(name) {
         const struct kind *kind = kind_named(*name);
         for (int power = 31; power <= 45; power++)
             for (int more = -1; more <= 1; more++) {

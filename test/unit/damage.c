@@ -121,7 +121,7 @@ static const uint32_t alignments[] = {LINE_ALIGNED, PAGE_ALIGNED};
 
 static void bytes_cut_anywhere_are_refused(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_small(*kind);
         for (int i = 0; i < 2; i++) {
             const struct bytes bytes = encoded(f, alignments[i]);
@@ -140,7 +140,7 @@ static void bytes_cut_anywhere_are_refused(void **state) {
 
 static void bytes_with_more_behind_them_are_refused(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_small(*kind);
         const struct bytes bytes = encoded(f, LINE_ALIGNED);
         for (size_t more = 1; more <= 4096; more++) {
@@ -156,7 +156,7 @@ static void bytes_with_more_behind_them_are_refused(void **state) {
 /* The slot that is not in use yet is the one thing that nobody looks at. */
 static void any_flipped_bit_is_refused_or_without_effect(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_small(*kind);
         for (int i = 0; i < 2; i++) {
             const struct bytes bytes = encoded(f, alignments[i]);
@@ -647,7 +647,7 @@ static void a_number_that_is_one_off_is_refused(void **state) {
 
 static void bodies_that_overlap_or_are_swapped_are_refused(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_small(*kind);
         const struct bytes bytes = encoded(f, LINE_ALIGNED);
         uint8_t *first = bytes.at + PART, *second = first + 64;
@@ -675,7 +675,7 @@ static void bodies_that_overlap_or_are_swapped_are_refused(void **state) {
 /* What one kind may have, another may not. */
 static void each_kind_keeps_to_its_own_probes(void **state) {
     (void)state;
-    for (const char *const *name = adding_kinds(); *name; name++) {
+    EACH_KIND(name) {
         const struct kind *kind = kind_named(*name);
         calyx_filter *f = make_filter((calyx_options){.kind = *name});
         const struct bytes bytes = encoded(f, LINE_ALIGNED);
@@ -818,7 +818,7 @@ static void no_forged_header_brings_the_library_down(void **state) {
                                       (UINT64_C(1) << 53) + 1,
                                       UINT64_C(1) << 63,
                                       UINT64_MAX};
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         struct generator from = {3};
         calyx_filter *f = make_small(*kind);
         const struct bytes bytes = encoded(f, LINE_ALIGNED);

@@ -126,7 +126,7 @@ static calyx_filter *make_grown(const calyx_options *want) {
 
 static void a_filter_that_cannot_be_made_leaves_nothing_behind(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {
@@ -142,7 +142,7 @@ static void a_filter_that_cannot_be_made_leaves_nothing_behind(void **state) {
 static void a_copy_that_cannot_be_made_leaves_nothing_behind(void **state) {
     (void)state;
     make_call *const makes[] = {make_copy, make_folded};
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {
@@ -251,7 +251,7 @@ static bool grows_after(const char *kind, size_t n, bool for_good) {
 
 static void a_filter_that_cannot_grow_keeps_its_keys(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         size_t n = 1;
         while (grows_after(*kind, n, false)) n++;
         assert_true(n > 4); /* two calls a part, and some parts */
@@ -295,7 +295,7 @@ static bool grows_in_batches_after(const char *kind, size_t n, bool for_good) {
 
 static void a_batch_stops_where_memory_does(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         size_t n = 1;
         while (grows_in_batches_after(*kind, n, is_table(*kind))) n++;
         assert_true(n > 4);
@@ -310,7 +310,7 @@ static void a_batch_stops_where_memory_does(void **state) {
 
 static void calls_on_a_filter_that_does_not_grow_need_no_memory(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {

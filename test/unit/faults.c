@@ -203,9 +203,6 @@ static void a_file_replaced_before_it_is_locked_is_not_written(void **state) {
     assert_ok(calyx_close(f, NULL));
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(closing_reports_every_call_that_failed),

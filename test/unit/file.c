@@ -153,7 +153,7 @@ static void a_file_makes_the_same_filter_again(void **state) {
 
 static void a_mapped_filter_can_be_saved(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind});
         add(f, "rose");
         save(f, path_of("f"));
@@ -769,7 +769,7 @@ static void a_file_has_every_key_added_before_it(void **state) {
         }
 }
 
-#define IN_FOLDER(test) \
+#define IN_RICH_FOLDER(test) \
     cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 /* The same where there are no nameless files. */
@@ -815,30 +815,30 @@ static void a_file_that_the_caller_writes_is_that_of_save(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_file_makes_the_same_filter_again),
-        IN_FOLDER(a_mapped_filter_can_be_saved),
-        IN_FOLDER(a_path_may_be_relative),
-        IN_FOLDER(a_name_may_be_long),
-        IN_FOLDER(a_reader_of_the_old_file_still_reads_it),
-        IN_FOLDER(a_link_stays_a_link),
-        IN_FOLDER(a_second_name_keeps_the_old_filter),
-        IN_FOLDER(a_new_file_gets_what_the_umask_leaves),
-        IN_FOLDER(a_replaced_file_keeps_its_permissions),
-        IN_FOLDER(no_file_is_ever_wider_than_the_last),
-        IN_FOLDER(a_replaced_file_keeps_its_owner_and_group),
-        IN_FOLDER(another_group_gets_no_more_than_others_had),
-        IN_FOLDER(a_filter_is_saved_in_files_only),
-        IN_FOLDER(a_path_that_leads_nowhere_is_an_error),
-        IN_FOLDER(an_empty_path_leaves_no_file_behind),
-        IN_FOLDER(without_permission_nothing_happens),
-        IN_FOLDER(a_disk_that_gets_full_keeps_the_old_filter),
-        IN_FOLDER(without_memory_the_old_file_stays),
-        IN_FOLDER(a_file_in_the_way_is_not_touched),
-        IN_FOLDER(what_is_no_filter_is_not_opened),
-        IN_FOLDER(a_limit_holds_for_files),
-        IN_FOLDER(no_file_is_left_open),
-        IN_FOLDER(a_file_has_every_key_added_before_it),
-        IN_FOLDER(a_file_that_the_caller_writes_is_that_of_save),
+        IN_RICH_FOLDER(a_file_makes_the_same_filter_again),
+        IN_RICH_FOLDER(a_mapped_filter_can_be_saved),
+        IN_RICH_FOLDER(a_path_may_be_relative),
+        IN_RICH_FOLDER(a_name_may_be_long),
+        IN_RICH_FOLDER(a_reader_of_the_old_file_still_reads_it),
+        IN_RICH_FOLDER(a_link_stays_a_link),
+        IN_RICH_FOLDER(a_second_name_keeps_the_old_filter),
+        IN_RICH_FOLDER(a_new_file_gets_what_the_umask_leaves),
+        IN_RICH_FOLDER(a_replaced_file_keeps_its_permissions),
+        IN_RICH_FOLDER(no_file_is_ever_wider_than_the_last),
+        IN_RICH_FOLDER(a_replaced_file_keeps_its_owner_and_group),
+        IN_RICH_FOLDER(another_group_gets_no_more_than_others_had),
+        IN_RICH_FOLDER(a_filter_is_saved_in_files_only),
+        IN_RICH_FOLDER(a_path_that_leads_nowhere_is_an_error),
+        IN_RICH_FOLDER(an_empty_path_leaves_no_file_behind),
+        IN_RICH_FOLDER(without_permission_nothing_happens),
+        IN_RICH_FOLDER(a_disk_that_gets_full_keeps_the_old_filter),
+        IN_RICH_FOLDER(without_memory_the_old_file_stays),
+        IN_RICH_FOLDER(a_file_in_the_way_is_not_touched),
+        IN_RICH_FOLDER(what_is_no_filter_is_not_opened),
+        IN_RICH_FOLDER(a_limit_holds_for_files),
+        IN_RICH_FOLDER(no_file_is_left_open),
+        IN_RICH_FOLDER(a_file_has_every_key_added_before_it),
+        IN_RICH_FOLDER(a_file_that_the_caller_writes_is_that_of_save),
         IN_POOR_FOLDER(a_reader_of_the_old_file_still_reads_it),
         IN_POOR_FOLDER(a_new_file_gets_what_the_umask_leaves),
         IN_POOR_FOLDER(a_replaced_file_keeps_its_permissions),

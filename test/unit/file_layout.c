@@ -95,7 +95,7 @@ static void count_bits(const struct file *file, uint64_t *set) {
 static void a_layout_describes_the_filter_as_calyx_describe_does(
     void **unused) {
     (void)unused;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         struct file file = make_grown(*kind);
         assert_int_equal(check(&file, CALYX_SECTION_TABLES), CALYX_UNSEALED);
         check(&file, CALYX_SECTION_SLOT);

@@ -297,7 +297,7 @@ static void many_hashes_are_those_of_each_key(void **state) {
 
 static void bytes_after_a_nul_belong_to_the_key(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f =
             make_filter((calyx_options){.kind = *kind, .fpr = RARE});
         assert_ok(calyx_add(f, "a\0b", 3, NULL));

@@ -262,7 +262,7 @@ static void numbers_are_hashed_on_their_way(void **state) {
 static void kernels_agree_on_bodies_beyond_the_cache(void **state) {
     (void)state;
     static look *const tests[] = {add_in_runs, ask_in_runs, ask_for_numbers};
-    for (const char *const *name = adding_kinds(); *name; name++) {
+    EACH_KIND(name) {
         const struct kind *kind = kind_named(*name);
         const uint64_t blocks = (UINT64_C(33) << 23) / kind->block_bits;
         if (kind->count) continue; /* its lookups are those of a line filter */

@@ -82,7 +82,7 @@ static long resident_pages(void) {
 /* Judged by what was read, since time says little on a busy machine. */
 static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         make_sparse(*kind, UINT64_C(1) << 33);
         struct books books = {0};
         const calyx_memory hooks = hooks_of(&books);
@@ -203,7 +203,7 @@ static void many_processes_share_the_pages(void **state) {
 
 static void a_mapped_file_cannot_be_changed(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         save_numbers((calyx_options){.kind = *kind}, 10);
         calyx_filter *f = map(path, CALYX_READ);
         assert_int_equal(calyx_add(f, "rose", 4, NULL), CALYX_READ_ONLY);
@@ -220,7 +220,7 @@ static void a_mapped_file_cannot_be_changed(void **state) {
 
 static void what_is_added_is_seen_by_others_at_once(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, 0);
         calyx_filter *reader = map(path, CALYX_READ),
@@ -246,7 +246,7 @@ static void what_is_added_is_seen_by_others_at_once(void **state) {
 
 static void a_file_is_unsealed_from_opening_to_closing(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, KEYS);
         assert_ok(verify_file(path));
@@ -425,7 +425,7 @@ static void counters_cannot_be_changed_in_place(void **state) {
 
 static void a_filter_does_not_grow_in_place(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         save_numbers(
             (calyx_options){.kind = *kind, .capacity = 100, .growth = 2}, 250);
@@ -604,7 +604,7 @@ static void assert_never_denies(off_t size, enum after after,
 
 static void a_file_cut_short_never_says_no(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         const calyx_options want = {
             .kind = *kind, .capacity = 300, .growth = 2, .fpr = 1e-3};
         save_numbers(want, KEYS);
@@ -900,9 +900,6 @@ static void a_child_cannot_change_what_its_parent_mapped(void **state) {
         assert_ok(verify_file(path));
     }
 }
-
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

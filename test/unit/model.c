@@ -364,7 +364,7 @@ static void play(const calyx_options *want, uint64_t seed) {
 
 static void play_all_kinds(calyx_options want) {
     enum { GAMES = SANITIZED ? 1 : 5 };
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         want.kind = *kind;
         if (want.concurrent && !kind_named(*kind)->atomic_kernels) continue;
         for (uint64_t seed = 1; seed <= GAMES; seed++) play(&want, seed);
@@ -410,7 +410,7 @@ static void any_hash_forgets_nothing(void **state) {
 
 static void a_strict_filter_says_when_it_is_full(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){
             .kind = *kind, .capacity = 500, .fpr = 1e-6, .strict = true});
         bool fresh[KEYS];
@@ -604,7 +604,7 @@ static void a_merge_adds_the_counts_of_grown_filters(void **state) {
 static void an_intersection_of_grown_filters_keeps_what_both_have(
     void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *rising = make_growing(*kind, 100);
         calyx_filter *falling = make_growing(*kind, 100);
         for (uint64_t i = 0; i < 2000; i++) {

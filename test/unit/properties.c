@@ -86,7 +86,7 @@ static void assert_put(calyx_filter *f) {
 
 static void properties_survive_bytes_and_heads(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = make_filter((calyx_options){.kind = *kind}), *g;
         put(f);
         const size_t size = (size_t)calyx_encoded_size(f);

@@ -183,7 +183,7 @@ static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
 
 static void once_all_is_compared_nothing_is_left_to_do(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         static bool found[ASKED];
         calyx_filter *f = map(path, CALYX_READ);
@@ -233,7 +233,7 @@ static bool put_nowhere(void *context, const void *bytes, size_t size) {
 
 static void nothing_is_made_of_a_damaged_filter(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *right = save_numbers(of_kind(*kind));
         damage(2);
         calyx_filter *f = map(path, CALYX_READ), *made = NULL;
@@ -397,7 +397,7 @@ static void marking_is_for_what_is_added_and_takes_few_syncs(void **state) {
 
 static void what_is_merged_into_a_file_is_marked_and_sealed(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         calyx_filter *more = make_filter(of_kind(*kind));
@@ -442,7 +442,7 @@ static void add_and_die(uint64_t from, uint64_t synced, uint64_t to) {
 
 static void what_a_dead_writer_did_not_touch_is_still_protected(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         if (strcmp(*kind, "flat") == 0) continue; /* a key touches them all */
         calyx_free(save_numbers(of_kind(*kind)));
@@ -493,7 +493,7 @@ static uint64_t items_in_head(const calyx_filter *f) {
 static void the_number_of_keys_is_written_as_it_survived(void **state) {
     (void)state;
     enum { MORE = 30000 };
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + MORE);
@@ -524,7 +524,7 @@ static void the_number_of_keys_is_written_as_it_survived(void **state) {
 static void the_number_of_keys_survives_sudden_death(void **state) {
     (void)state;
     enum { MORE = 30000 };
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         for (uint64_t n = KEYS, round = 0; round < 3; round++, n += MORE) {
@@ -568,7 +568,7 @@ static void a_strict_filter_stays_strict_after_sudden_death(void **state) {
 /* A count that is right is not made wrong by judging it anew. */
 static void a_synced_number_of_keys_is_exact(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (!can_be_changed_in_place(*kind)) continue;
         for (uint64_t n = 1; n < 30000; n *= 3) {
             calyx_filter *f = make_filter(of_kind(*kind));
@@ -629,9 +629,6 @@ static void a_reader_beside_a_writer_sees_no_damage(void **state) {
     assert_ok(calyx_verify(f, NULL));
     calyx_free(f);
 }
-
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -125,7 +125,7 @@ static void random_keys_keep_the_rate(void **state) {
 static void small_filters_keep_the_rate(void **state) {
     (void)state;
     enum { FILTERS = SANITIZED ? 30 : 300, CAPACITY = BATCH };
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         uint64_t passed = 0;
         for (uint64_t seed = 0; seed < FILTERS; seed++) {
             calyx_filter *f = make_filter((calyx_options){

@@ -16,6 +16,8 @@ extern char path[PATH_MAX], other_path[PATH_MAX];
  * names, and fails if the test left others. */
 int make_folder(void **state);
 int end_folder(void **state);
+#define IN_FOLDER(test) \
+    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
 
 /* Open a file, or the test fails with the library's own words. */
 calyx_filter *map(const char *name, calyx_access access);

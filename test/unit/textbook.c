@@ -195,7 +195,7 @@ static void the_expected_rate_of_few_bits_is_exact_to_5_digits(void **state) {
 
 static void nothing_passes_an_empty_filter(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         double rate;
         assert_ok(calyx_rate_at(&(calyx_options){.kind = *kind, .capacity = 9},
                                 0, &rate, NULL));

@@ -117,9 +117,6 @@ static void a_failure_ends_all_threads(void **state) {
     }
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(threads_build_the_bytes_that_one_thread_builds),

@@ -531,9 +531,6 @@ static void bytes_have_every_key_added_before_them(void **state) {
     }
 }
 
-#define IN_FOLDER(test) \
-    cmocka_unit_test_setup_teardown(test, make_folder, end_folder)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_miss_no_key_while_filters_are_swapped),

@@ -80,7 +80,7 @@ static void run(calyx_filter *f, void *(*does)(void *)) {
 
 static void threads_that_read_compare_each_range_once(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         calyx_filter *f = mapped(CALYX_READ, *kind);
         run(f, look);
         const struct ranges *r = f->ranges;
@@ -94,7 +94,7 @@ static void threads_that_read_compare_each_range_once(void **state) {
 
 static void threads_that_add_mark_each_range_once(void **state) {
     (void)state;
-    for (const char *const *kind = adding_kinds(); *kind; kind++) {
+    EACH_KIND(kind) {
         if (kind_named(*kind)->count) continue;
         calyx_filter *f = mapped(CALYX_WRITE, *kind);
         run(f, add_and_look);
