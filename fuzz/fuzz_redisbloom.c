@@ -85,7 +85,7 @@ static struct chain *load(const uint8_t *data, size_t size, int encoding,
     struct chain *c;
     calyx_error why = {0};
     const calyx_status status = chain_load(
-        &(struct chain_reader){get_unsigned, get_double, get_string, &from},
+        &(struct rdb_reader){get_unsigned, get_double, get_string, &from, NULL},
         encoding, memory, &c, &why);
     DEMAND((status == CALYX_OK) == (c != NULL));
     DEMAND(status == CALYX_OK || why.text[0]);
@@ -129,7 +129,7 @@ static void demand_same_saved(const struct chain *c,
                               const calyx_memory *memory) {
     struct sink out = {0};
     chain_save(
-        c, &(struct chain_writer){put_unsigned, put_double, put_string, &out});
+        c, &(struct rdb_writer){put_unsigned, put_double, put_string, &out});
     struct chain *again = load(out.at, out.size, CHAIN_ENCODING, memory);
     DEMAND(!again || chain_digest(again) == chain_digest(c));
     const struct ration *ration = memory->context;

@@ -13,7 +13,7 @@
 
 static RedisModuleType *native_type, *redisbloom_type, *valkey_type,
     *window_type;
-enum { WINDOW_ENCODING = 1, VALKEY_ENCODING = 1 };
+enum { WINDOW_ENCODING = 1 };
 
 uint64_t loads_refused;
 

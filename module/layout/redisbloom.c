@@ -1,5 +1,6 @@
 /* The redisbloom layout: redisbloom.c behind the interface of filter.h. */
 #include "layout/layout.h"
+#include "layout/rdb_io.h"
 #include "server/allocator.h"
 
 static void note_bytes(struct filter *f) {
@@ -123,43 +124,14 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
 
 /* ---- Saving and loading -------------------------------------------------- */
 
-static void put_unsigned(void *io, uint64_t value) {
-    RM_SaveUnsigned(io, value);
-}
-
-static void put_double(void *io, double value) {
-    RM_SaveDouble(io, value);
-}
-
-static void put_string(void *io, const void *bytes, size_t size) {
-    RM_SaveStringBuffer(io, bytes, size);
-}
-
 static void save(const struct filter *f, RedisModuleIO *io) {
-    chain_save(f->chain, &(struct chain_writer){put_unsigned, put_double,
-                                                put_string, io});
-}
-
-static bool get_unsigned(void *io, uint64_t *value) {
-    *value = RM_LoadUnsigned(io);
-    return !RM_IsIOError(io);
-}
-
-static bool get_double(void *io, double *value) {
-    *value = RM_LoadDouble(io);
-    return !RM_IsIOError(io);
-}
-
-static void *get_string(void *io, size_t *size) {
-    char *string = RM_LoadStringBuffer(io, size);
-    if (!string || !RM_IsIOError(io)) return string;
-    RM_Free(string);
-    return NULL;
+    const struct rdb_writer to = rdb_writer_to(io);
+    chain_save(f->chain, &to);
 }
 
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
-    const struct chain_reader from = {get_unsigned, get_double, get_string, io};
+    const struct rdb_reader from = rdb_reader_from(io);
     return noted(f, chain_load(&from, encoding, &plain_memory, &f->chain, why));
 }
 

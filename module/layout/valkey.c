@@ -1,18 +1,15 @@
 /*
  * The valkey-bloom layout: valkey_bloom.h behind the interface of layout.h.
  *
- * Its RDB type, `bloomfltr` with encoding 1: U unsigned, D double, S string:
- *
- *     U parts, U expansion, D rate, D tightening, U seed is random;
- *     for each part: U capacity, [U items: last part only], S blob
- *
- * Versions before 1.0 have the blob first, with the same encoding. The server's
- * API cannot look ahead, so the setting calyx-valkey-order says which it is.
+ * In RDB files of versions before 1.0 a part has its blob first, with the same
+ * encoding. The server's API cannot look ahead, so the setting
+ * calyx-valkey-order says which it is.
  */
 #include <string.h>
 
 #include "foreign/valkey_bloom.h"
 #include "layout/layout.h"
+#include "layout/rdb_io.h"
 #include "server/allocator.h"
 #include "settings.h"
 
@@ -198,107 +195,33 @@ static calyx_status load_piece(struct filter *f, int64_t at, const void *bytes,
 
 /* ---- Saving and loading -------------------------------------------------- */
 
-/* Beside the number of parts, which is smaller: the bytes that have arrived
- * follow. valkey-bloom refuses such a filter, as it should. */
-static const uint64_t PARTIAL = UINT64_C(1) << 32;
-
 enum { CAPACITY_FIRST, BITMAP_FIRST }; /* settings.valkey_order */
 
-static void save_numbers(const struct valkey_part *p, bool last,
-                         RedisModuleIO *io) {
-    RM_SaveUnsigned(io, p->capacity);
-    if (last) RM_SaveUnsigned(io, p->items);
-}
-
 static void save(const struct filter *f, RedisModuleIO *io) {
-    const struct valkey_bloom *const v = f->valkey;
-    const bool partial = v->arrived < v->bytes;
-    RM_SaveUnsigned(io, v->parts | (partial ? PARTIAL : 0));
-    RM_SaveUnsigned(io, v->params.expansion);
-    RM_SaveDouble(io, v->params.rate);
-    RM_SaveDouble(io, v->params.tightening);
-    RM_SaveUnsigned(io, v->params.seed_is_random);
-    for (uint32_t i = 0; i < v->parts; i++) {
-        const struct valkey_part *const p = &v->part[i];
-        const bool last = i == v->parts - 1;
-        if (settings.valkey_order == CAPACITY_FIRST) save_numbers(p, last, io);
-        RM_SaveStringBuffer(io, (const char *)p->blob,
-                            (size_t)(VALKEY_BLOB_HEAD + p->bytes));
-        if (settings.valkey_order == BITMAP_FIRST) save_numbers(p, last, io);
-    }
-    if (partial) RM_SaveUnsigned(io, v->arrived);
+    const struct rdb_writer to = rdb_writer_to(io);
+    valkey_save(f->valkey, settings.valkey_order == BITMAP_FIRST, &to);
 }
 
-static void load_numbers(RedisModuleIO *io, bool last, uint64_t *capacity,
-                         uint64_t *items) {
-    *capacity = RM_LoadUnsigned(io);
-    *items = last ? RM_LoadUnsigned(io) : *capacity;
-}
-
-static calyx_status ended(RedisModuleIO *io, const struct valkey_bloom *v,
-                          calyx_error *why) {
-    (void)io;
-    return layout_fail(
-        why, CALYX_DAMAGED,
-        v->parts ? "the filter ends in part %u"
-                 : "part %u does not begin with its %s; if another version of "
-                   "valkey-bloom wrote it, set calyx-valkey-order to %s",
-        v->parts, settings.valkey_order == CAPACITY_FIRST ? "capacity" : "bits",
-        settings.valkey_order == CAPACITY_FIRST ? "bitmap-first"
-                                                : "capacity-first");
-}
-
-static calyx_status load_part(RedisModuleIO *io, struct valkey_bloom *v,
-                              bool last, calyx_error *why) {
-    uint64_t capacity = 0, items = 0;
-    size_t size = 0;
-    char *blob = NULL;
-    if (settings.valkey_order == CAPACITY_FIRST)
-        load_numbers(io, last, &capacity, &items);
-    if (!RM_IsIOError(io)) blob = RM_LoadStringBuffer(io, &size);
-    if (settings.valkey_order == BITMAP_FIRST && !RM_IsIOError(io))
-        load_numbers(io, last, &capacity, &items);
-    const calyx_status status =
-        !blob || RM_IsIOError(io)
-            ? ended(io, v, why)
-            : valkey_push_blob(v, (uint8_t *)blob, size, capacity, items, why);
-    if (status != CALYX_OK && blob) RM_Free(blob);
-    return status;
-}
-
-static calyx_status load_arrived(RedisModuleIO *io, struct valkey_bloom *v,
-                                 calyx_error *why) {
-    v->arrived = RM_LoadUnsigned(io);
-    if (!RM_IsIOError(io) && v->arrived < v->bytes) return CALYX_OK;
-    v->arrived = v->bytes;
-    return layout_fail(why, CALYX_DAMAGED,
-                       "the filter is said to be partial, and is not");
+static bool is_bitmap_first(void *io) {
+    (void)io; /* which cannot look ahead */
+    return settings.valkey_order == BITMAP_FIRST;
 }
 
 static calyx_status load(RedisModuleIO *io, int encoding, struct filter *f,
                          calyx_error *why) {
-    (void)encoding;
-    const uint64_t first = RM_LoadUnsigned(io), parts = first & ~PARTIAL;
-    const uint64_t expansion = RM_LoadUnsigned(io);
-    struct valkey_params params = {.rate = RM_LoadDouble(io)};
-    params.tightening = RM_LoadDouble(io);
-    const uint64_t random = RM_LoadUnsigned(io);
-    if (RM_IsIOError(io) || expansion > UINT32_MAX || random > 1 ||
-        parts > VALKEY_MOST_PARTS)
-        return layout_fail(why, CALYX_DAMAGED,
-                           "its first numbers are missing or impossible");
-    params.expansion = (uint32_t)expansion;
-    params.seed_is_random = random;
-    calyx_status status =
-        valkey_begin_load(&params, &plain_memory, &f->valkey, why);
-    if (status != CALYX_OK) return status;
-    while (status == CALYX_OK && f->valkey->parts < parts)
-        status = load_part(io, f->valkey, f->valkey->parts + 1 == parts, why);
-    if (status == CALYX_OK) status = valkey_end_load(f->valkey, parts, why);
-    if (status == CALYX_OK && first & PARTIAL)
-        status = load_arrived(io, f->valkey, why);
-    if (status != CALYX_OK) valkey_free(f->valkey);
-    return noted(f, status);
+    struct rdb_reader from = rdb_reader_from(io);
+    from.next_is_string = is_bitmap_first;
+    const calyx_status status =
+        valkey_load(&from, encoding, &plain_memory, &f->valkey, why);
+    if (status != CALYX_IO) return noted(f, status);
+    return layout_fail(why, CALYX_DAMAGED,
+                       settings.valkey_order == BITMAP_FIRST
+                           ? "part 0 does not begin with its bits; if another "
+                             "version of valkey-bloom wrote it, set "
+                             "calyx-valkey-order to capacity-first"
+                           : "part 0 does not begin with its capacity; if "
+                             "another version of valkey-bloom wrote it, set "
+                             "calyx-valkey-order to bitmap-first");
 }
 
 calyx_status valkey_begin_filter(const void *payload, size_t size,

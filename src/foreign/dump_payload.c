@@ -37,6 +37,12 @@ uint64_t payload_sum(uint64_t sum, const void *bytes, size_t size) {
 
 /* ---- Reading ------------------------------------------------------------- */
 
+struct payload_reader {
+    const uint8_t *first, *at, *end;
+    calyx_error *why;
+    bool failed; /* `why` has the first failure; all later calls fail, too */
+};
+
 #define FAIL(r, ...)                                                     \
     ((r)->failed ? (void)0                                               \
                  : layout_explain((r)->why, CALYX_DAMAGED, __VA_ARGS__), \
@@ -93,11 +99,11 @@ static bool expect_opcode(struct payload_reader *r, enum opcode wanted,
     return !r->failed;
 }
 
-bool payload_get_unsigned(struct payload_reader *r, uint64_t *value) {
+static bool get_unsigned(void *r, uint64_t *value) {
     return expect_opcode(r, UNSIGNED, "a number") && get_length(r, value, NULL);
 }
 
-bool payload_get_double(struct payload_reader *r, double *value) {
+static bool get_double(void *r, double *value) {
     const uint8_t *const at =
         expect_opcode(r, DOUBLE, "a fraction") ? take(r, 8) : NULL;
     if (!at) return false;
@@ -131,7 +137,8 @@ static bool unpack_lzf(const uint8_t *in, size_t size, uint8_t *out,
     return to == room;
 }
 
-void *payload_get_string(struct payload_reader *r, size_t *size) {
+static void *get_string(void *reader, size_t *size) {
+    struct payload_reader *const r = reader;
     enum { MOST_RATIO = 88 }; /* 3 bytes of LZF become 264 at most */
     uint64_t there, length;
     bool packed;
@@ -162,7 +169,8 @@ void *payload_get_string(struct payload_reader *r, size_t *size) {
     return NULL;
 }
 
-bool payload_next_is_string(const struct payload_reader *r) {
+static bool next_is_string(void *reader) {
+    const struct payload_reader *const r = reader;
     return r->at < r->end && *r->at == STRING;
 }
 
@@ -180,9 +188,9 @@ bool payload_looks_so(const uint8_t *bytes, size_t size) {
     return size > FOOTER && bytes[0] == MODULE_2 && bytes[1] == 0x81;
 }
 
-calyx_status payload_open(struct payload_reader *r, const uint8_t *bytes,
-                          size_t size, const char *type, int *encoding,
-                          calyx_error *why) {
+static calyx_status open_payload(struct payload_reader *r, const uint8_t *bytes,
+                                 size_t size, const char *type, int *encoding,
+                                 calyx_error *why) {
     uint64_t number = 0;
     *r = (struct payload_reader){.first = bytes, .at = bytes, .why = why};
     if (!payload_looks_so(bytes, size))
@@ -207,14 +215,39 @@ calyx_status payload_open(struct payload_reader *r, const uint8_t *bytes,
     return CALYX_OK;
 }
 
-calyx_status payload_close(struct payload_reader *r) {
+static bool is_at_end(struct payload_reader *r) {
     if (expect_opcode(r, NO_MORE, "the end") && r->at != r->end)
         FAIL(r, "%zu bytes follow behind the last value",
              (size_t)(r->end - r->at));
-    return r->failed ? CALYX_DAMAGED : CALYX_OK;
+    return !r->failed;
+}
+
+calyx_status payload_read(const uint8_t *bytes, size_t size, const char *type,
+                          load_values *load, struct foreign_filter *f,
+                          calyx_error *why) {
+    struct payload_reader r;
+    calyx_error cause = {0}; /* of what `load` says */
+    int encoding;
+    calyx_status status = open_payload(&r, bytes, size, type, &encoding, why);
+    if (status != CALYX_OK) return status;
+    r.why = &cause;
+    const struct rdb_reader from = {get_unsigned, get_double, get_string, &r,
+                                    next_is_string};
+    status = load(&from, encoding, f, why);
+    if (status == CALYX_OK && !is_at_end(&r)) {
+        f->layout->free(f);
+        status = CALYX_DAMAGED;
+    }
+    if (r.failed && why) *why = cause;
+    return status;
 }
 
 /* ---- Writing ------------------------------------------------------------- */
+
+struct payload_writer {
+    const struct foreign_sink *to;
+    uint64_t sum;
+};
 
 static void put(struct payload_writer *w, const void *bytes, size_t size) {
     w->sum = payload_sum(w->sum, bytes, size);
@@ -241,20 +274,12 @@ static void put_length(struct payload_writer *w, uint64_t length) {
     put(w, bytes, size);
 }
 
-void payload_begin(struct payload_writer *w, const char *type, int encoding,
-                   const struct foreign_sink *to) {
-    const uint8_t first = MODULE_2;
-    *w = (struct payload_writer){.to = to};
-    put(w, &first, 1);
-    put_length(w, type_number(type) << 10 | (uint64_t)encoding);
-}
-
-void payload_put_unsigned(struct payload_writer *w, uint64_t value) {
+static void put_unsigned(void *w, uint64_t value) {
     put_length(w, UNSIGNED);
     put_length(w, value);
 }
 
-void payload_put_double(struct payload_writer *w, double value) {
+static void put_double(void *w, double value) {
     uint8_t bytes[8];
     uint64_t word;
     memcpy(&word, &value, sizeof word);
@@ -263,17 +288,22 @@ void payload_put_double(struct payload_writer *w, double value) {
     put(w, bytes, sizeof bytes);
 }
 
-void payload_put_string(struct payload_writer *w, const void *bytes,
-                        uint64_t size) {
+static void put_string(void *w, const void *bytes, size_t size) {
     put_length(w, STRING);
     put_length(w, size);
-    put(w, bytes, (size_t)size);
+    put(w, bytes, size);
 }
 
-void payload_end(struct payload_writer *w) {
+void payload_write(const struct foreign_filter *f, const char *type,
+                   int encoding, save_values *save,
+                   const struct foreign_sink *to) {
+    struct payload_writer w = {.to = to};
     uint8_t sum[8];
-    put_length(w, NO_MORE);
-    put(w, (const uint8_t[]){VERSION, 0}, 2);
-    store_u64(sum, w->sum);
-    w->to->put(w->to->context, sum, sizeof sum);
+    put(&w, (const uint8_t[]){MODULE_2}, 1);
+    put_length(&w, type_number(type) << 10 | (uint64_t)encoding);
+    save(f, &(struct rdb_writer){put_unsigned, put_double, put_string, &w});
+    put_length(&w, NO_MORE);
+    put(&w, (const uint8_t[]){VERSION, 0}, 2);
+    store_u64(sum, w.sum);
+    to->put(to->context, sum, sizeof sum);
 }

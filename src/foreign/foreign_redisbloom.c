@@ -60,18 +60,6 @@ static void describe(const struct foreign_filter *f,
 
 /* ---- The file ------------------------------------------------------------ */
 
-static bool get_unsigned(void *r, uint64_t *value) {
-    return payload_get_unsigned(r, value);
-}
-
-static bool get_double(void *r, double *value) {
-    return payload_get_double(r, value);
-}
-
-static void *get_string(void *r, size_t *size) {
-    return payload_get_string(r, size);
-}
-
 static calyx_status loaded(const struct foreign_filter *f, calyx_error *why) {
     if (f->chain && !chain_is_partial(f->chain)) return CALYX_OK;
     return layout_fail(why, CALYX_DAMAGED,
@@ -80,47 +68,34 @@ static calyx_status loaded(const struct foreign_filter *f, calyx_error *why) {
                        (unsigned long long)(f->chain ? f->chain->bytes : 0));
 }
 
+static calyx_status load_chain(const struct rdb_reader *from, int encoding,
+                               struct foreign_filter *f, calyx_error *why) {
+    calyx_status status = chain_load(from, encoding, NULL, &f->chain, why);
+    if (status == CALYX_OK && loaded(f, why) != CALYX_OK) {
+        chain_free(f->chain);
+        status = CALYX_DAMAGED;
+    }
+    return status;
+}
+
 static calyx_status read_file(uint8_t *bytes, size_t size,
                               struct foreign_filter *f, calyx_error *why) {
-    struct payload_reader r;
-    calyx_error payload_why = {0};
-    int encoding;
-    if (payload_open(&r, bytes, size, type, &encoding, why) != CALYX_OK)
-        return CALYX_DAMAGED;
-    r.why = &payload_why;
-    const struct chain_reader from = {get_unsigned, get_double, get_string, &r};
-    calyx_status status = chain_load(&from, encoding, NULL, &f->chain, why);
-    if (status == CALYX_OK) {
-        status = payload_close(&r);
-        if (status == CALYX_OK) status = loaded(f, why);
-        if (status != CALYX_OK) chain_free(f->chain);
-    }
-    if (r.failed && why) *why = payload_why; /* the cause of the other */
+    const calyx_status status =
+        payload_read(bytes, size, type, load_chain, f, why);
     if (status == CALYX_OK) free(bytes);
     return status;
 }
 
-static void put_unsigned(void *w, uint64_t value) {
-    payload_put_unsigned(w, value);
-}
-
-static void put_double(void *w, double value) {
-    payload_put_double(w, value);
-}
-
-static void put_string(void *w, const void *bytes, size_t size) {
-    payload_put_string(w, bytes, size);
+static void save_chain(const struct foreign_filter *f,
+                       const struct rdb_writer *to) {
+    chain_save(f->chain, to);
 }
 
 static calyx_status write_file(const struct foreign_filter *f,
                                const struct foreign_sink *to,
                                calyx_error *why) {
     (void)why;
-    struct payload_writer w;
-    payload_begin(&w, type, CHAIN_ENCODING, to);
-    chain_save(f->chain, &(struct chain_writer){put_unsigned, put_double,
-                                                put_string, &w});
-    payload_end(&w);
+    payload_write(f, type, CHAIN_ENCODING, save_chain, to);
     return CALYX_OK;
 }
 

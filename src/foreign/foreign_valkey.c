@@ -11,7 +11,6 @@
 #include "foreign/valkey_bloom.h"
 
 static const char type[] = "bloomfltr";
-enum { ENCODING = 1 };
 
 /* With the fixed seed: the same keys make the same bits. */
 static calyx_status make(uint64_t capacity, double rate,
@@ -67,102 +66,44 @@ static void describe(const struct foreign_filter *f,
 
 /* ---- The file ------------------------------------------------------------ */
 
-/* The next part. Versions before 1.0 have its blob first, others last. */
-static calyx_status read_part(struct payload_reader *r, struct valkey_bloom *v,
-                              bool last, calyx_error *why) {
-    const bool blob_first = payload_next_is_string(r);
-    uint64_t capacity = 0, items = 0;
-    size_t size = 0;
-    uint8_t *blob = NULL;
-    if (blob_first) blob = payload_get_string(r, &size);
-    payload_get_unsigned(r, &capacity);
-    items = capacity;
-    if (last) payload_get_unsigned(r, &items);
-    if (!blob_first) blob = payload_get_string(r, &size);
-    const calyx_status status =
-        r->failed ? CALYX_DAMAGED
-                  : valkey_push_blob(v, blob, size, capacity, items, why);
-    if (status != CALYX_OK) free(blob);
-    return status;
-}
-
-static calyx_status read_params(struct payload_reader *r, uint64_t *parts,
-                                struct valkey_params *params,
-                                calyx_error *why) {
-    uint64_t expansion = 0, random = 0;
-    payload_get_unsigned(r, parts);
-    payload_get_unsigned(r, &expansion);
-    payload_get_double(r, &params->rate);
-    payload_get_double(r, &params->tightening);
-    payload_get_unsigned(r, &random);
-    if (r->failed) return CALYX_DAMAGED;
-    if (*parts > VALKEY_MOST_PARTS || expansion > UINT32_MAX || random > 1)
-        return layout_fail(why, CALYX_DAMAGED,
-                           "its first numbers are impossible: %llu parts, "
-                           "expansion %llu, random seed %llu",
-                           (unsigned long long)*parts,
-                           (unsigned long long)expansion,
-                           (unsigned long long)random);
-    params->expansion = (uint32_t)expansion;
-    params->seed_is_random = random;
-    return CALYX_OK;
-}
-
-static calyx_status read_dump(struct payload_reader *r, struct valkey_bloom **v,
-                              calyx_error *why) {
-    struct valkey_params params = {0};
-    uint64_t parts = 0;
-    calyx_status status = read_params(r, &parts, &params, why);
-    if (status == CALYX_OK) status = valkey_begin_load(&params, NULL, v, why);
+static calyx_status load_parts(const struct rdb_reader *from, int encoding,
+                               struct foreign_filter *f, calyx_error *why) {
+    struct valkey_bloom *v;
+    calyx_status status = valkey_load(from, encoding, NULL, &v, why);
     if (status != CALYX_OK) return status;
-    while (status == CALYX_OK && (*v)->parts < parts)
-        status = read_part(r, *v, (*v)->parts + 1 == parts, why);
-    if (status == CALYX_OK) status = valkey_end_load(*v, parts, why);
-    if (status == CALYX_OK) status = payload_close(r);
-    if (status != CALYX_OK) valkey_free(*v);
+    if (v->arrived < v->bytes) {
+        status = layout_fail(why, CALYX_DAMAGED,
+                             "it is not complete: %llu of %llu bytes are there",
+                             (unsigned long long)v->arrived,
+                             (unsigned long long)v->bytes);
+        valkey_free(v);
+    }
+    f->valkey = v;
     return status;
 }
 
 static calyx_status read_file(uint8_t *bytes, size_t size,
                               struct foreign_filter *f, calyx_error *why) {
-    struct payload_reader r;
-    int encoding;
-    calyx_status status;
-    if (payload_looks_so(bytes, size)) {
-        status = payload_open(&r, bytes, size, type, &encoding, why);
-        if (status == CALYX_OK && encoding != ENCODING)
-            status = layout_fail(why, CALYX_DAMAGED,
-                                 "its encoding is %d; %d is known", encoding,
-                                 ENCODING);
-        if (status == CALYX_OK) status = read_dump(&r, &f->valkey, why);
-    } else {
-        status = valkey_begin_payload(bytes, size, NULL, &f->valkey, why);
-        if (status == CALYX_OK)
-            valkey_copy_payload(f->valkey, bytes, UINT64_MAX);
-    }
-    if (status == CALYX_OK) free(bytes);
-    return status;
+    const bool dump = payload_looks_so(bytes, size);
+    const calyx_status status =
+        dump ? payload_read(bytes, size, type, load_parts, f, why)
+             : valkey_begin_payload(bytes, size, NULL, &f->valkey, why);
+    if (status != CALYX_OK) return status;
+    if (!dump) valkey_copy_payload(f->valkey, bytes, UINT64_MAX);
+    free(bytes);
+    return CALYX_OK;
+}
+
+static void save_parts(const struct foreign_filter *f,
+                       const struct rdb_writer *to) {
+    valkey_save(f->valkey, false, to);
 }
 
 static calyx_status write_file(const struct foreign_filter *f,
                                const struct foreign_sink *to,
                                calyx_error *why) {
     (void)why;
-    const struct valkey_bloom *const v = f->valkey;
-    struct payload_writer w;
-    payload_begin(&w, type, ENCODING, to);
-    payload_put_unsigned(&w, v->parts);
-    payload_put_unsigned(&w, v->params.expansion);
-    payload_put_double(&w, v->params.rate);
-    payload_put_double(&w, v->params.tightening);
-    payload_put_unsigned(&w, v->params.seed_is_random);
-    for (uint32_t i = 0; i < v->parts; i++) {
-        const struct valkey_part *const p = &v->part[i];
-        payload_put_unsigned(&w, p->capacity);
-        if (i + 1 == v->parts) payload_put_unsigned(&w, p->items);
-        payload_put_string(&w, p->blob, VALKEY_BLOB_HEAD + p->bytes);
-    }
-    payload_end(&w);
+    payload_write(f, type, VALKEY_ENCODING, save_parts, to);
     return CALYX_OK;
 }
 

@@ -24,6 +24,7 @@
 #include <calyx/calyx.h>
 
 #include "foreign/layout_error.h"
+#include "foreign/rdb_values.h"
 
 /* ---- The layout ---------------------------------------------------------- */
 
@@ -134,29 +135,12 @@ uint64_t chain_digest(const struct chain *c);
 
 enum { CHAIN_ENCODING = 4 }; /* what is written; 0 to 4 can be read */
 
-/* Receives the values; it stores its errors itself. */
-struct chain_writer {
-    void (*put_unsigned)(void *context, uint64_t value);
-    void (*put_double)(void *context, double value);
-    void (*put_string)(void *context, const void *bytes, size_t size);
-    void *context;
-};
-
-/* Returns them in the same order; false or NULL on failure. The chain then owns
- * a string, and frees it by its memory hooks. */
-struct chain_reader {
-    bool (*get_unsigned)(void *context, uint64_t *value);
-    bool (*get_double)(void *context, double *value);
-    void *(*get_string)(void *context, size_t *size);
-    void *context;
-};
-
 /* A partial chain is saved with an option and a number more, which RedisBloom
  * does not know: it refuses it, as it should. */
-void chain_save(const struct chain *c, const struct chain_writer *to);
+void chain_save(const struct chain *c, const struct rdb_writer *to);
 
 /* CALYX_IO: the reader gave up. CALYX_DAMAGED: the values are no chain. */
-calyx_status chain_load(const struct chain_reader *from, int encoding,
+calyx_status chain_load(const struct rdb_reader *from, int encoding,
                         const calyx_memory *memory, struct chain **out,
                         calyx_error *why);
 

@@ -160,7 +160,7 @@ static calyx_status check_items(uint64_t claimed, uint64_t items,
 
 /* ---- Values -------------------------------------------------------------- */
 
-void chain_save(const struct chain *c, const struct chain_writer *to) {
+void chain_save(const struct chain *c, const struct rdb_writer *to) {
     const bool partial = chain_is_partial(c);
     void *const context = to->context;
     to->put_unsigned(context, c->items);
@@ -181,36 +181,6 @@ void chain_save(const struct chain *c, const struct chain_writer *to) {
     if (partial) to->put_unsigned(context, c->arrived);
 }
 
-/* A reader, and whether it failed. After a failure it returns 0 for everything,
- * which no check accepts. */
-struct input {
-    const struct chain_reader *from;
-    bool failed;
-};
-
-static uint64_t get_unsigned(struct input *in) {
-    uint64_t value = 0;
-    if (!in->failed && !in->from->get_unsigned(in->from->context, &value))
-        in->failed = true;
-    return in->failed ? 0 : value;
-}
-
-static double get_double(struct input *in) {
-    double value = 0;
-    if (!in->failed && !in->from->get_double(in->from->context, &value))
-        in->failed = true;
-    return in->failed ? 0 : value;
-}
-
-static uint8_t *get_string(struct input *in, uint64_t *bytes) {
-    size_t size = 0;
-    uint8_t *string =
-        in->failed ? NULL : in->from->get_string(in->from->context, &size);
-    if (!string) in->failed = true;
-    *bytes = size;
-    return string;
-}
-
 static calyx_status ended(calyx_error *why) {
     return layout_fail(why, CALYX_IO, "the data of a filter ends too early");
 }
@@ -221,18 +191,18 @@ static uint64_t bits_of_oldest(const struct claim *is) {
     return bits >= 1 && bits < (double)MOST_BITS ? (uint64_t)bits : 0;
 }
 
-static calyx_status load_link(struct input *in, int encoding, struct chain *c,
-                              calyx_error *why) {
+static calyx_status load_link(struct rdb_input *in, int encoding,
+                              struct chain *c, calyx_error *why) {
     struct claim is = {0};
     struct chain_link l;
-    is.entries = get_unsigned(in);
-    is.error = get_double(in);
-    is.hashes = get_unsigned(in);
-    is.bpe = get_double(in);
-    is.bits = encoding < 1 ? bits_of_oldest(&is) : get_unsigned(in);
-    is.n2 = encoding < 1 ? 0 : get_unsigned(in);
-    uint8_t *const body = get_string(in, &is.bytes);
-    is.items = get_unsigned(in);
+    is.entries = rdb_get_unsigned(in);
+    is.error = rdb_get_double(in);
+    is.hashes = rdb_get_unsigned(in);
+    is.bpe = rdb_get_double(in);
+    is.bits = encoding < 1 ? bits_of_oldest(&is) : rdb_get_unsigned(in);
+    is.n2 = encoding < 1 ? 0 : rdb_get_unsigned(in);
+    uint8_t *const body = rdb_get_string(in, &is.bytes);
+    is.items = rdb_get_unsigned(in);
 
     calyx_status status =
         in->failed ? ended(why) : check_link(&is, c->links, &l, why);
@@ -255,11 +225,11 @@ static uint64_t next_used_byte(const struct chain *c, uint64_t from) {
     return from;
 }
 
-static calyx_status load_arrived(struct input *in, uint64_t options,
+static calyx_status load_arrived(struct rdb_input *in, uint64_t options,
                                  struct chain *c, calyx_error *why) {
     c->arrived = c->bytes;
     if (!(options & PARTIAL)) return CALYX_OK;
-    c->arrived = get_unsigned(in);
+    c->arrived = rdb_get_unsigned(in);
     if (in->failed) return ended(why);
     if (c->arrived >= c->bytes)
         return layout_fail(
@@ -275,7 +245,7 @@ static calyx_status load_arrived(struct input *in, uint64_t options,
                        (number)c->arrived, (number)used);
 }
 
-static calyx_status load_links(struct input *in, int encoding,
+static calyx_status load_links(struct rdb_input *in, int encoding,
                                const struct chain_claim *is, struct chain *c,
                                calyx_error *why) {
     calyx_status status = CALYX_OK;
@@ -288,10 +258,10 @@ static calyx_status load_links(struct input *in, int encoding,
     return status;
 }
 
-calyx_status chain_load(const struct chain_reader *from, int encoding,
+calyx_status chain_load(const struct rdb_reader *from, int encoding,
                         const calyx_memory *memory, struct chain **out,
                         calyx_error *why) {
-    struct input in = {from, false};
+    struct rdb_input in = {from, false};
     struct chain_claim is = {.growth = GROWTH_OF_OLD};
     struct chain *c;
     *out = NULL;
@@ -300,10 +270,10 @@ calyx_status chain_load(const struct chain_reader *from, int encoding,
                            "the encoding of a filter is %d; those from 0 to %d "
                            "can be read",
                            encoding, CHAIN_ENCODING);
-    is.items = get_unsigned(&in);
-    is.links = get_unsigned(&in);
-    if (encoding >= 2) is.options = get_unsigned(&in);
-    if (encoding >= 4) is.growth = get_unsigned(&in);
+    is.items = rdb_get_unsigned(&in);
+    is.links = rdb_get_unsigned(&in);
+    if (encoding >= 2) is.options = rdb_get_unsigned(&in);
+    if (encoding >= 4) is.growth = rdb_get_unsigned(&in);
     if (in.failed) return ended(why);
 
     const uint64_t partial = encoding == CHAIN_ENCODING ? PARTIAL : 0;

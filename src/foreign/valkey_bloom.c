@@ -19,7 +19,7 @@
 
 #include "foreign/modulo.h"
 #include "foreign/siphash13.h"
-#include "foreign/valkey_blob.h"
+#include "foreign/valkey_bloom.h"
 
 const uint8_t valkey_fixed_seed[VALKEY_SEED_BYTES] = {
     0x59, 0x0F, 0xF5, 0x22, 0xEA, 0x78, 0x11, 0xDA, 0xA7, 0x14, 0xD8,

@@ -21,6 +21,7 @@
 #include <calyx/calyx.h>
 
 #include "foreign/layout_error.h"
+#include "foreign/rdb_values.h"
 
 enum {
     VALKEY_SEED_BYTES = 32,
@@ -126,19 +127,40 @@ calyx_status valkey_load_head(const uint8_t *head, size_t size,
 uint8_t *valkey_bits_from(const struct valkey_bloom *v, uint64_t from,
                           uint64_t *size);
 
-/* ---- For loading in another form: valkey.c --------------------------------
+/* ---- Saved in an RDB file or a DUMP payload: type "bloomfltr" ------------ */
+
+/*
+ *     unsigned parts, unsigned expansion, double rate, double tightening,
+ *     unsigned seed is random; for each part:
+ *     unsigned capacity, [unsigned items: last part only], string blob
+ *
+ * Versions before 1.0 have the blob first, with the same encoding.
+ */
+enum { VALKEY_ENCODING = 1 };
+
+/* A partial filter is saved with a bit and a number more, which valkey-bloom
+ * does not know: it refuses it, as it should. */
+void valkey_save(const struct valkey_bloom *v, bool blobs_first,
+                 const struct rdb_writer *to);
+
+/* CALYX_IO: the first part has other values than the reader says. */
+calyx_status valkey_load(const struct rdb_reader *from, int encoding,
+                         const calyx_memory *memory, struct valkey_bloom **out,
+                         calyx_error *why);
+
+/* ---- Between valkey_bloom.c and valkey_codec.c ----------------------------
  */
 
-/* Check what all parts share, and make a filter without parts. Then push one
- * after the other; a blob belongs to the filter once that succeeded. At last
- * check the whole. */
-calyx_status valkey_begin_load(const struct valkey_params *params,
-                               const calyx_memory *memory,
-                               struct valkey_bloom **out, calyx_error *why);
-calyx_status valkey_push_blob(struct valkey_bloom *v, uint8_t *blob,
-                              uint64_t size, uint64_t capacity, uint64_t items,
-                              calyx_error *why);
-calyx_status valkey_end_load(struct valkey_bloom *v, uint64_t parts,
-                             calyx_error *why);
+/* A filter without parts, which nobody may use yet; and one part more for it,
+ * with a blob of its own if it has none. The filter owns the blob then. */
+calyx_status valkey_blank(const struct valkey_params *params,
+                          const calyx_memory *memory, struct valkey_bloom **out,
+                          calyx_error *why);
+calyx_status valkey_push(struct valkey_bloom *v, struct valkey_part *p,
+                         calyx_error *why);
+
+/* What stands before the bits. */
+void valkey_put_blob_head(uint8_t *blob, const struct valkey_part *p,
+                          const uint8_t *seed);
 
 #endif

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "foreign/valkey_blob.h"
+#include "foreign/valkey_bloom.h"
 #include "wire/bytes.h"
 
 enum {
@@ -125,22 +125,14 @@ static calyx_status check_part(struct valkey_bloom *v, const uint8_t *blob,
 
 /* ---- Loading ------------------------------------------------------------- */
 
-calyx_status valkey_begin_load(const struct valkey_params *params,
+static calyx_status begin_load(const struct valkey_params *params,
                                const calyx_memory *memory,
                                struct valkey_bloom **out, calyx_error *why) {
     const calyx_status status = check_params(params, why);
     return status == CALYX_OK ? valkey_blank(params, memory, out, why) : status;
 }
 
-calyx_status valkey_push_blob(struct valkey_bloom *v, uint8_t *blob,
-                              uint64_t size, uint64_t capacity, uint64_t items,
-                              calyx_error *why) {
-    struct valkey_part p = {.blob = blob, .capacity = capacity, .items = items};
-    const calyx_status status = check_part(v, blob, size, size, &p, why);
-    return status == CALYX_OK ? valkey_push(v, &p, why) : status;
-}
-
-calyx_status valkey_end_load(struct valkey_bloom *v, uint64_t parts,
+static calyx_status end_load(struct valkey_bloom *v, uint64_t parts,
                              calyx_error *why) {
     v->arrived = v->bytes;
     if (v->parts == parts && parts > 0) return CALYX_OK;
@@ -188,13 +180,13 @@ static calyx_status load_object(const uint8_t *at, size_t size, bool only_head,
         .seed_is_random = at[AT_RANDOM],
     };
     const uint64_t parts = load_u64(at + AT_PARTS);
-    calyx_status status = valkey_begin_load(&params, memory, &v, why);
+    calyx_status status = begin_load(&params, memory, &v, why);
     if (status != CALYX_OK) return status;
     at += OBJECT_HEAD;
     while (status == CALYX_OK && v->parts < parts &&
            v->parts < VALKEY_MOST_PARTS)
         status = load_part(v, &at, end, only_head, why);
-    if (status == CALYX_OK) status = valkey_end_load(v, parts, why);
+    if (status == CALYX_OK) status = end_load(v, parts, why);
     if (status == CALYX_OK && at != end)
         status = layout_fail(why, CALYX_DAMAGED,
                              "there are %llu bytes behind the filter",
@@ -275,6 +267,119 @@ size_t valkey_payload_size(const struct valkey_bloom *v) {
 
 void valkey_put_payload(const struct valkey_bloom *v, uint8_t *payload) {
     put_object(v, false, payload);
+}
+
+/* ---- RDB files and DUMP payloads ----------------------------------------- */
+
+/* Beside the number of parts, which is smaller: the bytes that have arrived
+ * follow. */
+static const uint64_t PARTIAL = UINT64_C(1) << 32;
+
+static void save_numbers(const struct valkey_part *p, bool last,
+                         const struct rdb_writer *to) {
+    to->put_unsigned(to->context, p->capacity);
+    if (last) to->put_unsigned(to->context, p->items);
+}
+
+void valkey_save(const struct valkey_bloom *v, bool blobs_first,
+                 const struct rdb_writer *to) {
+    const bool partial = v->arrived < v->bytes;
+    to->put_unsigned(to->context, v->parts | (partial ? PARTIAL : 0));
+    to->put_unsigned(to->context, v->params.expansion);
+    to->put_double(to->context, v->params.rate);
+    to->put_double(to->context, v->params.tightening);
+    to->put_unsigned(to->context, v->params.seed_is_random);
+    for (uint32_t i = 0; i < v->parts; i++) {
+        const struct valkey_part *const p = &v->part[i];
+        const bool last = i + 1 == v->parts;
+        if (!blobs_first) save_numbers(p, last, to);
+        to->put_string(to->context, p->blob,
+                       (size_t)(VALKEY_BLOB_HEAD + p->bytes));
+        if (blobs_first) save_numbers(p, last, to);
+    }
+    if (partial) to->put_unsigned(to->context, v->arrived);
+}
+
+static calyx_status ended(const struct valkey_bloom *v, bool blob_first,
+                          calyx_error *why) {
+    if (v->parts)
+        return layout_fail(why, CALYX_DAMAGED, "the filter ends in part %u",
+                           v->parts);
+    return layout_fail(why, CALYX_IO, "part 0 does not begin with its %s",
+                       blob_first ? "bits" : "capacity");
+}
+
+static calyx_status load_saved_part(struct rdb_input *in,
+                                    struct valkey_bloom *v, bool last,
+                                    calyx_error *why) {
+    const bool blob_first = in->from->next_is_string(in->from->context);
+    struct valkey_part p = {0};
+    uint64_t size = 0;
+    if (blob_first) p.blob = rdb_get_string(in, &size);
+    p.capacity = rdb_get_unsigned(in);
+    p.items = last ? rdb_get_unsigned(in) : p.capacity;
+    if (!blob_first) p.blob = rdb_get_string(in, &size);
+    calyx_status status = in->failed
+                              ? ended(v, blob_first, why)
+                              : check_part(v, p.blob, size, size, &p, why);
+    if (status == CALYX_OK) status = valkey_push(v, &p, why);
+    if (status != CALYX_OK && p.blob)
+        v->memory.release(v->memory.context, p.blob, (size_t)size);
+    return status;
+}
+
+static calyx_status load_arrived(struct rdb_input *in, struct valkey_bloom *v,
+                                 calyx_error *why) {
+    const uint64_t arrived = rdb_get_unsigned(in);
+    if (in->failed || arrived >= v->bytes)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "the filter is said to be partial, and is not");
+    v->arrived = arrived;
+    return CALYX_OK;
+}
+
+static calyx_status load_saved_parts(struct rdb_input *in, uint64_t parts,
+                                     struct valkey_bloom *v, calyx_error *why) {
+    calyx_status status = CALYX_OK;
+    while (status == CALYX_OK && v->parts < parts)
+        status = load_saved_part(in, v, v->parts + 1 == parts, why);
+    return status == CALYX_OK ? end_load(v, parts, why) : status;
+}
+
+calyx_status valkey_load(const struct rdb_reader *from, int encoding,
+                         const calyx_memory *memory, struct valkey_bloom **out,
+                         calyx_error *why) {
+    struct rdb_input in = {from, false};
+    struct valkey_params params = {0};
+    struct valkey_bloom *v;
+    *out = NULL;
+    if (encoding != VALKEY_ENCODING)
+        return layout_fail(why, CALYX_TOO_NEW,
+                           "its encoding is %d; %d is known", encoding,
+                           VALKEY_ENCODING);
+    const uint64_t first = rdb_get_unsigned(&in), parts = first & ~PARTIAL;
+    const uint64_t expansion = rdb_get_unsigned(&in);
+    params.rate = rdb_get_double(&in);
+    params.tightening = rdb_get_double(&in);
+    const uint64_t random = rdb_get_unsigned(&in);
+    if (in.failed || expansion > UINT32_MAX || random > 1 ||
+        parts > VALKEY_MOST_PARTS)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "its first numbers are missing or impossible: %llu "
+                           "parts, expansion %llu, random seed %llu",
+                           (number)parts, (number)expansion, (number)random);
+    params.expansion = (uint32_t)expansion;
+    params.seed_is_random = random;
+    calyx_status status = begin_load(&params, memory, &v, why);
+    if (status != CALYX_OK) return status;
+    status = load_saved_parts(&in, parts, v, why);
+    if (status == CALYX_OK && first & PARTIAL)
+        status = load_arrived(&in, v, why);
+    if (status == CALYX_OK)
+        *out = v;
+    else
+        valkey_free(v);
+    return status;
 }
 
 /* ---- Dumps --------------------------------------------------------------- */

@@ -165,14 +165,14 @@ static void *get_string(void *context, size_t *size) {
 static calyx_status load(struct bytes from, int encoding, struct chain **out,
                          calyx_error *why) {
     return chain_load(
-        &(struct chain_reader){get_unsigned, get_double, get_string, &from},
+        &(struct rdb_reader){get_unsigned, get_double, get_string, &from, NULL},
         encoding, NULL, out, why);
 }
 
 static struct bytes save(const struct chain *c) {
     struct bytes out = {0};
     chain_save(
-        c, &(struct chain_writer){put_unsigned, put_double, put_string, &out});
+        c, &(struct rdb_writer){put_unsigned, put_double, put_string, &out});
     return out;
 }
 
@@ -829,8 +829,8 @@ static void a_chain_without_memory_changes_nothing(void **state) {
         ration.calls_left = calls;
         chain_new(10, 0.01, CHAIN_GROWS, 2, &memory, &new, NULL);
         calyx_status status =
-            chain_load(&(struct chain_reader){ration_unsigned, ration_double,
-                                              ration_string, both},
+            chain_load(&(struct rdb_reader){ration_unsigned, ration_double,
+                                            ration_string, both, NULL},
                        CHAIN_ENCODING, &memory, &c, NULL);
         if (status == CALYX_OK) status = chain_copy(c, &copy, NULL);
         chain_free(load_header(file_named("grown"), "chk", &n));
