@@ -25,10 +25,7 @@ static void has_many(const struct foreign_filter *f, const calyx_key *keys,
 
 static calyx_status add_many(struct foreign_filter *f, const calyx_key *keys,
                              size_t n, calyx_error *why) {
-    calyx_status status = CALYX_OK;
-    for (size_t i = 0; i < n && status == CALYX_OK; i++)
-        status = chain_add(f->chain, keys[i].data, keys[i].size, NULL, why);
-    return status;
+    return chain_add_many(f->chain, keys, n, NULL, NULL, why);
 }
 
 static void describe(const struct foreign_filter *f,
