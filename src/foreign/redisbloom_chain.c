@@ -365,7 +365,6 @@ struct chain_info chain_describe(const struct chain *c) {
     enum { THEIR_CHAIN = 32, THEIR_LINK = 64 };
     struct chain_info info = {
         .size = THEIR_CHAIN + c->links * (uint64_t)THEIR_LINK + c->bytes,
-        .memory = sizeof *c + c->room * sizeof *c->link + c->bytes,
         .items = c->items,
         .links = c->links,
         .growth = (c->options & CHAIN_NO_SCALING) ? 0 : c->growth,

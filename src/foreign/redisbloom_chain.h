@@ -119,7 +119,6 @@ size_t chain_has_many(const struct chain *c, const calyx_key *keys, size_t n,
 struct chain_info {
     uint64_t capacity;  /* entries of all links                             */
     uint64_t size;      /* what BF.INFO calls Size: by RedisBloom's structs */
-    uint64_t memory;    /* what is allocated                                */
     uint64_t items;     /* what BF.INFO calls Number of items inserted      */
     uint32_t links;     /* what it calls Number of filters                  */
     uint32_t growth;    /* its Expansion rate; 0 if it does not grow        */

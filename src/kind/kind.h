@@ -76,10 +76,9 @@ struct lot {
 };
 
 struct construction {
-    uint32_t most_layers;  /* if the last of these bumps, building has failed:
-                              hashes are not mixed, or were chosen to do so  */
-    size_t scratch_bytes;  /* for `build`, for any lot; 64-byte aligned      */
-    size_t most_lot_bytes; /* of any lot                                     */
+    uint32_t most_layers; /* if the last of these bumps, building has failed:
+                             hashes are not mixed, or were chosen to do so  */
+    size_t scratch_bytes; /* for `build`, for any lot; 64-byte aligned      */
 
     /* The shape of a layer for this number of distinct hashes. */
     struct shape (*layer)(uint64_t hashes, double fpr);

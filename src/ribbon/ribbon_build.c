@@ -224,7 +224,6 @@ static size_t build(const struct shape *shape, uint64_t number,
 const struct construction ribbon_construction = {
     .most_layers = 24,
     .scratch_bytes = sizeof(struct lot_rows),
-    .most_lot_bytes = 2 * LOT_GROUPS * MOST_WORDS + FLAG_BYTES,
     .layer = plan_layer,
     .bumped_share = bumped_share,
     .lots = lots,

@@ -50,7 +50,6 @@ static size_t build_lots(const struct shape *shape, uint8_t *body,
             assert_int_equal(lot.at + lot.bytes, next.at);
             for (to = from; to < n && hashes[to] < next.first;) to++;
         }
-        assert_true(lot.bytes <= c->most_lot_bytes);
         memset(body + lot.at, 0xA5, (size_t)lot.bytes);
         total += c->build(shape, number, hashes + from, to - from, scratch,
                           body + lot.at, bumped + total);
