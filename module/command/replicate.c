@@ -225,9 +225,10 @@ static void write_header(RedisModuleCtx *ctx, RedisModuleString *name,
     }
 }
 
-void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
-                     const struct chain *c, RedisModuleString **more,
-                     size_t n) {
+/* A new filter of the redisbloom layout, and n items that were added to it. */
+static void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
+                            const struct chain *c, RedisModuleString **more,
+                            size_t n) {
     const bool fixed = c->options & CHAIN_NO_SCALING;
     const double rate = c->link[0].error * (fixed ? 1 : 2);
     if (is_usual(name, c, rate)) {

@@ -27,11 +27,6 @@ bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
 /* What BF.ADD or BF.MADD makes in a stream, where it makes a filter. */
 struct filter_params redisbloom_params(void);
 
-/* Replicate a new filter of the redisbloom layout, and the items that were
- * added to it. `more` are n of them. */
-void replicate_chain(RedisModuleCtx *ctx, RedisModuleString *name,
-                     const struct chain *c, RedisModuleString **more, size_t n);
-
 /* Replicate that a filter of another module's layout was emptied, or replaced
  * another, by words that the module's server knows. The key expires then, in
  * Unix time in milliseconds; never if that is negative. */

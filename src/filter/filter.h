@@ -112,16 +112,6 @@ void move_properties(struct calyx_filter *f, calyx_move_function *move,
 calyx_status plan_filter(const calyx_options *want, struct calyx_filter *head,
                          struct part *first, calyx_error *why);
 
-/* Shape of the first layer of a static filter, and the bytes and layers that
- * all of them are expected to take. */
-struct layers_plan {
-    struct shape first;
-    uint64_t bytes;
-    uint32_t layers;
-};
-struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
-                               double fpr);
-
 /* Fails with a text that says what to do instead if filters of this kind cannot
  * be `done`: "merged". */
 calyx_status check_can(const struct kind *kind, uint32_t ability,
@@ -131,16 +121,10 @@ calyx_status check_can(const struct kind *kind, uint32_t ability,
 calyx_status check_same_hash(const calyx_filter *a, const calyx_filter *b,
                              calyx_error *why);
 
-/* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
- * will do. `probes` is a number to keep to, or 0 for the best. */
-bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
-                uint32_t probes, struct shape *shape);
-
 /* Choose capacity, rate and shape of the part to follow the `last` one; false
  * if no more keys can be promised. */
 bool plan_growth(const struct calyx_filter *f, const struct part *last,
                  struct part *next);
-double plan_first_fpr(double fpr, uint64_t capacity);
 
 /* Bytes of a body, and how many of them, at its start, hold the bits that
  * lookups read; counters follow. Both are multiples of 64. */

@@ -119,8 +119,10 @@ static double blocks_below(const struct search *s, double best) {
     return near > margin * best ? near : exact_blocks(s, near);
 }
 
-bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
-                uint32_t probes, struct shape *shape) {
+/* Choose the smallest shape that holds `capacity` keys at `fpr`; false if none
+ * will do. `probes` is a number to keep to, or 0 for the best. */
+static bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
+                       uint32_t probes, struct shape *shape) {
     const uint32_t step = kind->probe_step;
     const double most = (double)kind->most_blocks;
     /* No kind of Bloom filter wants more probes than the textbook filter does;
@@ -197,8 +199,16 @@ static uint64_t most_keys(const struct kind *kind, struct shape *shape,
 
 /* ---- Layers -------------------------------------------------------------- */
 
-struct layers_plan plan_layers(const struct kind *kind, uint64_t capacity,
-                               double fpr) {
+/* Shape of the first layer of a static filter, and the bytes and layers that
+ * all of them are expected to take. */
+struct layers_plan {
+    struct shape first;
+    uint64_t bytes;
+    uint32_t layers;
+};
+
+static struct layers_plan plan_layers(const struct kind *kind,
+                                      uint64_t capacity, double fpr) {
     const struct construction *const c = kind->construction;
     struct layers_plan plan = {.first = c->layer(capacity, fpr)};
     double n = (double)capacity;
@@ -280,7 +290,7 @@ static double first_table_fpr(double fpr) {
     return rounded(fpr / (2 * PLANNED_DOUBLINGS));
 }
 
-double plan_first_fpr(double fpr, uint64_t capacity) {
+static double first_fpr(double fpr, uint64_t capacity) {
     return rounded(fpr * FIRST_SHARE * size_share((double)capacity));
 }
 
@@ -537,7 +547,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                      : want->first_fpr != 0 ? want->first_fpr
                      : head->kind->is_segment
                          ? first_table_fpr(head->fpr)
-                         : plan_first_fpr(head->fpr, first->capacity);
+                         : first_fpr(head->fpr, first->capacity);
         const uint32_t probes = want->probes || head->growth == 0
                                     ? want->probes
                                     : growing_probes(kind, first->fpr);
