@@ -13,7 +13,6 @@
  * %.
  */
 #include <math.h>
-#include <string.h>
 
 #include "foreign/foreign_filter.h"
 #include "wire/bytes.h"
@@ -49,13 +48,6 @@ static uint64_t next(struct word_walk *walk) {
 
 static const struct word_rule rule = {"version 1", start, next};
 
-static double load_double(const uint8_t *at) {
-    const uint64_t word = load_u64(at);
-    double value;
-    memcpy(&value, &word, sizeof value);
-    return value;
-}
-
 static calyx_status make(uint64_t capacity, double rate,
                          struct foreign_filter *f, calyx_error *why) {
     double bits;
@@ -71,11 +63,9 @@ static calyx_status make(uint64_t capacity, double rate,
         .counter = AT_KEYS};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     uint8_t *const head = f->words.file;
-    uint64_t word;
-    memcpy(&word, &rate, sizeof word);
     store_u64(head, VERSION);
     store_u64(head + AT_CAPACITY, capacity);
-    store_u64(head + AT_RATE, word);
+    store_f64(head + AT_RATE, rate);
     store_u64(head + AT_PROBES, like.probes);
     store_u64(head + AT_BITS, like.modulus);
     return CALYX_OK;
@@ -108,7 +98,7 @@ static void describe(const struct foreign_filter *f,
     const uint8_t *const head = f->words.file;
     word_describe(f, facts);
     facts->capacity = load_u64(head + AT_CAPACITY);
-    facts->rate = load_double(head + AT_RATE);
+    facts->rate = load_f64(head + AT_RATE);
     facts->counts = true;
     facts->items = load_u64(head + AT_KEYS);
     if (f->words.modulus % SHORT_CYCLES == 0)

@@ -106,10 +106,8 @@ static bool get_unsigned(void *r, uint64_t *value) {
 static bool get_double(void *r, double *value) {
     const uint8_t *const at =
         expect_opcode(r, DOUBLE, "a fraction") ? take(r, 8) : NULL;
-    if (!at) return false;
-    const uint64_t word = load_u64(at);
-    memcpy(value, &word, sizeof word);
-    return true;
+    if (at) *value = load_f64(at);
+    return at;
 }
 
 /* LZF: a byte below 32 is the number of literal bytes, less 1; others are a
@@ -281,9 +279,7 @@ static void put_unsigned(void *w, uint64_t value) {
 
 static void put_double(void *w, double value) {
     uint8_t bytes[8];
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    store_u64(bytes, word);
+    store_f64(bytes, value);
     put_length(w, DOUBLE);
     put(w, bytes, sizeof bytes);
 }

@@ -34,6 +34,7 @@
 
 #include "foreign/murmur.h"
 #include "foreign/redisbloom_chain.h"
+#include "wire/bytes.h"
 
 typedef unsigned long long number; /* for printing */
 
@@ -304,22 +305,14 @@ static uint64_t get(const uint8_t *p, size_t bytes) {
     return value;
 }
 
-static double get_f64(const uint8_t *p) {
-    const uint64_t word = get(p, 8);
-    double value;
-    memcpy(&value, &word, sizeof value);
-    return value;
-}
-
 static uint8_t *put(uint8_t *p, size_t bytes, uint64_t value) {
     for (size_t i = 0; i < bytes; i++, value >>= 8) *p++ = (uint8_t)value;
     return p;
 }
 
 static uint8_t *put_f64(uint8_t *p, double value) {
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    return put(p, 8, word);
+    store_f64(p, value);
+    return p + 8;
 }
 
 static void dump_head(const struct chain *c, uint32_t growth, uint8_t *p) {
@@ -401,8 +394,8 @@ static calyx_status read_link(const struct header *h, uint32_t i,
         .bytes = get(p, 8),
         .bits = get(p + 8, 8),
         .items = get(p + 16, 8),
-        .error = get_f64(p + 24),
-        .bpe = get_f64(p + 32),
+        .error = load_f64(p + 24),
+        .bpe = load_f64(p + 32),
         .hashes = get(p + 40, 4),
         .entries = get(p + 44, entries),
         .n2 = p[44 + entries],

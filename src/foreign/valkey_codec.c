@@ -28,19 +28,6 @@ static const uint8_t MARK[8] = {'C', 'A', 'L', 'Y', 'X', 'V', 'B', 1};
 
 typedef unsigned long long number;
 
-static void store_f64(uint8_t *to, double value) {
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    store_u64(to, word);
-}
-
-static double load_f64(const uint8_t *from) {
-    const uint64_t word = load_u64(from);
-    double value;
-    memcpy(&value, &word, sizeof value);
-    return value;
-}
-
 /* ---- Checks -------------------------------------------------------------- */
 
 static bool is_rate(double x) {
