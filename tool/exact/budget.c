@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,17 @@ const struct group budget_group = {
         {0},
     },
 };
+
+void *map_memory(uint64_t size) {
+    void *const pages =
+        mmap(NULL, size, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        fail("out of memory: %llu bytes more are wanted; -S sets how much is "
+             "taken",
+             (unsigned long long)size);
+    return pages;
+}
 
 bool only_plans(void) {
     if (assumed_lines && !dry) fail("option --assume goes with --dry-run only");

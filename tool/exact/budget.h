@@ -16,6 +16,9 @@ uint64_t budget(void);
  * may exceed the budget of a test. */
 uint64_t budget_without(uint64_t taken);
 
+/* Pages of zeros, which take memory when they are first touched; or fail. */
+void *map_memory(uint64_t size);
+
 bool only_plans(void); /* --dry-run */
 
 /* --assume: files are not looked at, nor need they exist. */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "exact/budget.h"
+
 enum {
     KEY_TAG_SHIFT = 40, /* a slot: 24 bits of the hash above, the place below */
     ALIGNMENT = 8,
@@ -42,17 +44,6 @@ uint64_t key_table_bytes(uint64_t keys, uint64_t bytes, size_t payload) {
            keys * size_of_copy(payload, ALIGNMENT / 2 - 1);
 }
 
-static void *map_pages(uint64_t size) {
-    void *const pages =
-        mmap(NULL, size, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED)
-        fail("out of memory: %llu bytes more are wanted; -S sets how much is "
-             "taken",
-             (unsigned long long)size);
-    return pages;
-}
-
 struct key_table *key_table_new(uint64_t keys, uint64_t memory,
                                 size_t payload) {
     struct key_table *const t = alloc_memory(sizeof *t);
@@ -60,10 +51,10 @@ struct key_table *key_table_new(uint64_t keys, uint64_t memory,
     const uint64_t most = memory / 2 / sizeof *t->slots + 1;
     if (t->slot_count > most) t->slot_count = most;
     const uint64_t size = t->slot_count * sizeof *t->slots;
-    t->slots = map_pages(size);
+    t->slots = map_memory(size);
     if (size >= (1u << 22)) madvise((void *)t->slots, size, MADV_HUGEPAGE);
     t->room = memory - (size < memory ? size : memory) + 64;
-    t->keys = map_pages(t->room);
+    t->keys = map_memory(t->room);
     return t;
 }
 

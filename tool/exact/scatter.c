@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "exact/budget.h"
 #include "exact/spill.h"
 
 enum {
@@ -123,11 +124,7 @@ static void map_chunks(struct scatter *s, uint64_t memory) {
     if (s->chunks < open) s->chunks = open;
     s->kept_at_most = s->chunks - open;
     s->mapped_size = (s->chunks + 1) * s->chunk;
-    s->mapped = mmap(NULL, s->mapped_size, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->mapped == MAP_FAILED)
-        fail("out of memory: %zu bytes are wanted; -S sets how much is taken",
-             s->mapped_size);
+    s->mapped = map_memory(s->mapped_size);
     const uintptr_t past = (uintptr_t)s->mapped & (s->chunk - 1);
     s->memory = s->mapped + (past ? s->chunk - past : 0);
 }

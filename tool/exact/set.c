@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "exact/budget.h"
+
 enum {
     TAG_SHIFT = 40, /* a slot: 24 bits of the hash above, the place below */
     FIRST_SLOTS = 1 << 10,
@@ -21,15 +23,8 @@ struct key_set {
 
 /* ---- Memory ------------------------------------------------------------- */
 
-/* Pages of zeros, which take memory when they are first touched. */
 static void *take_pages(uint64_t size) {
-    void *const pages =
-        mmap(NULL, size, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED)
-        fail("out of memory: %llu bytes more are wanted; -S sets how much is "
-             "taken",
-             (unsigned long long)size);
+    void *const pages = map_memory(size);
     if (size >= (1u << 22)) madvise(pages, size, MADV_HUGEPAGE);
     return pages;
 }
