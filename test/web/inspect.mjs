@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { start } from "../../node/calyx.js";
-import { built, calyx, calyxJson, close, folder, kinds, open, paste, same } from "./support.mjs";
+import { built, calyx, calyxJson, close, folder, kinds, lookUp, open, paste, same } from "./support.mjs";
 
 const golden = fileURLToPath(new URL("../golden/", import.meta.url));
 const place = (name) => join(folder, name);
@@ -49,15 +49,6 @@ function compare(found, wanted) {
       1.001 * wanted.rate_promised * Math.max(1, wanted.keys / wanted.capacity), what("rate"));
   else
     same(found.rate, wanted.rate, what("rate"));
-}
-
-// Looks words up; returns those that the page finds.
-async function lookUp(page, words) {
-  await page.fill("#ask", words.join("\n"));
-  await page.click("#ask-form button");
-  await page.waitForSelector(`#answers tbody tr:nth-child(${words.length})`);
-  return page.locator("#answers tbody tr").evaluateAll((rows) => rows
-    .filter((row) => row.cells[1].dataset.found === "true").map((row) => row.cells[0].textContent));
 }
 
 const good = readdirSync(golden).filter((name) =>

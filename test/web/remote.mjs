@@ -5,7 +5,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { seen, serveRanges, version } from "./range_server.mjs";
-import { calyx, close, folder, kinds, open } from "./support.mjs";
+import { calyx, close, folder, kinds, lookUp, open } from "./support.mjs";
 
 const place = (name) => join(folder, name);
 
@@ -22,14 +22,6 @@ async function inspectUrl(page, url) {
     damage: [...document.querySelectorAll("#damage li")].map((li) => li.dataset.damage),
     reason: document.getElementById("damage").textContent,
   }));
-}
-
-async function lookUp(page, words) {
-  await page.fill("#ask", words.join("\n"));
-  await page.click("#ask-form button");
-  await page.waitForSelector(`#answers tbody tr:nth-child(${words.length})`);
-  return page.locator("#answers tbody tr").evaluateAll((rows) => rows
-    .filter((row) => row.cells[1].dataset.found === "true").map((row) => row.cells[0].textContent));
 }
 
 const words = [...Array.from({ length: 30 }, (_, i) => `absent ${i}`),

@@ -131,6 +131,15 @@ export const paste = (page, field, letter, n = 1e7) =>
 export const numbers = (row) => row.locator("data").evaluateAll((all) =>
   all.map((each) => Number(each.value)));
 
+// Looks words up in Inspect; returns those that the page finds.
+export async function lookUp(page, words) {
+  await page.fill("#ask", words.join("\n"));
+  await page.click("#ask-form button");
+  await page.waitForSelector(`#answers tbody tr:nth-child(${words.length})`);
+  return page.locator("#answers tbody tr").evaluateAll((rows) => rows
+    .filter((row) => row.cells[1].dataset.found === "true").map((row) => row.cells[0].textContent));
+}
+
 // As near as the 12 digits of the command's JSON show.
 export function same(found, wanted, what) {
   const near = Math.abs(found - wanted) <= 1e-11 * Math.abs(wanted);
