@@ -41,8 +41,7 @@ expected() {
     seq 500000 | "$CALYX" check -v -c -f big.calyx >out || [ $? -eq 1 ]
     prints 0
     TMPDIR=/nonexistent run_calyx build -S 1M -o other.calyx <(seq 500000)
-    is_status 2
-    complains "/nonexistent: cannot make a temporary file for hashes"
+    fails_with "/nonexistent: cannot make a temporary file for hashes"
     [ ! -e other.calyx ]
     run_calyx build -S 1M -T spool -o same.calyx <(seq 500000 | tac)
     is_status 0
@@ -166,8 +165,7 @@ near() {
         case $rate in
         2%) is_status 0 && rm no.calyx ;;
         *)
-            is_status 2
-            complains "option --rate wants a rate between 0 and 1"
+            fails_with "option --rate wants a rate between 0 and 1"
             complains "not '$rate'"
             ;;
         esac
@@ -185,12 +183,10 @@ near() {
     done
     for count in x 1.5 10Q 1e30 -5 10MB 99999999999999999999; do
         run_calyx build -o no.calyx --keys=$count /dev/null
-        is_status 2
-        complains "option --keys wants a whole number below 2^63, such as 5000, 10M or 1e9, not '$count'"
+        fails_with "option --keys wants a whole number below 2^63, such as 5000, 10M or 1e9, not '$count'"
     done
     run_calyx build -o no.calyx --memory 5X /dev/null
-    is_status 2
-    complains "option --memory wants a size such as 10M, 64KiB or 1G, not '5X'"
+    fails_with "option --memory wants a size such as 10M, 64KiB or 1G, not '5X'"
 }
 
 @test "no kind exceeds --memory" {
@@ -210,8 +206,7 @@ near() {
     run_calyx build --memory 8KiB -p 1% -o rate.calyx numbers
     is_status 0
     run_calyx build --memory 8KiB -p 1% -n 5 -o all.calyx numbers
-    is_status 2
-    complains "--keys, --rate and --memory are all given"
+    fails_with "--keys, --rate and --memory are all given"
 }
 
 @test "too many keys for --keys are reported" {
@@ -221,19 +216,16 @@ near() {
     complains "full.calyx: holds 1 "
     complains "but was planned for 1 000: expect a rate of"
     run_calyx build -n 1000 --strict -o strict.calyx numbers
-    is_status 2
-    complains "the filter is full at 1000 keys, and --strict lets no more in"
+    fails_with "the filter is full at 1000 keys, and --strict lets no more in"
     [ ! -e strict.calyx ]
     run_calyx build -n 1000 --growth 2 -o grown.calyx numbers
     is_status 0
     quiet
     run_calyx build --growth 1 -o no.calyx numbers
-    is_status 2
-    complains "option --growth wants a factor from 1.25 to 16, not '1'"
+    fails_with "option --growth wants a factor from 1.25 to 16, not '1'"
     for other in "--memory 1M" "--probes 3" --strict; do
         run_calyx build --growth 2 $other -o no.calyx numbers
-        is_status 2
-        complains "--growth goes with --keys and --rate, but not with --memory"
+        fails_with "--growth goes with --keys and --rate, but not with --memory"
     done
 }
 
@@ -245,8 +237,7 @@ near() {
         prints
     done
     run_calyx build --kind lien -o no.calyx /dev/null
-    is_status 2
-    complains "lien"
+    fails_with "lien"
     complains "there are: line"
     seq 100 >numbers
     run_calyx build --kind flat --memory 1000 --probes 8 -n 100 -o flat8.calyx numbers
@@ -261,8 +252,7 @@ near() {
     [ "$(sort -u sums | wc -l)" = 4 ]
     for wrong in rose 18446744073709551616 -1; do
         run_calyx build --seed $wrong -o no.calyx numbers
-        is_status 2
-        complains "option --seed wants a number or 'random', not '$wrong'"
+        fails_with "option --seed wants a number or 'random', not '$wrong'"
     done
 }
 
@@ -292,11 +282,9 @@ near() {
     is_status 2
     printf short >short
     run_calyx build --key-file short -o no.calyx numbers
-    is_status 2
-    complains "short: a key of 16 bytes or 32 hexadecimal digits is wanted, found 5 bytes"
+    fails_with "short: a key of 16 bytes or 32 hexadecimal digits is wanted, found 5 bytes"
     run_calyx build --key-file key --seed 1 -o no.calyx numbers
-    is_status 2
-    complains "--seed and --key-file are both given"
+    fails_with "--seed and --key-file are both given"
 }
 
 @test "--all is the universal set: yes to every key" {
@@ -308,14 +296,11 @@ near() {
     "$CALYX" verify line.calyx
     "$CALYX" info line.calyx | grep -q "512, 100 % set"
     run_calyx build --all --kind counting -o no.calyx
-    is_status 2
-    complains "--all wants a kind of plain bits, such as line, not counting"
+    fails_with "--all wants a kind of plain bits, such as line, not counting"
     run_calyx build --all --kind bucket -o no.calyx
-    is_status 2
-    complains "--all wants a kind of plain bits, such as line, not bucket"
+    fails_with "--all wants a kind of plain bits, such as line, not bucket"
     run_calyx build --all -n 5 -o no.calyx
-    is_status 2
-    complains "it takes no files, nor --keys"
+    fails_with "it takes no files, nor --keys"
     [ ! -e no.calyx ]
 }
 
@@ -325,8 +310,7 @@ near() {
     "$CALYX" info low.calyx | grep -q "kind  *line2"
     [ "$("$CALYX" check -c -f low.calyx numbers)" = 1000 ]
     run_calyx build -p 1e-10 --kind line -o no.calyx numbers
-    is_status 2
-    complains "line filters keep rates down to 1e-08, not 1e-10"
+    fails_with "line filters keep rates down to 1e-08, not 1e-10"
 }
 
 @test "--hash names the hash, and the filter remembers it" {
@@ -338,18 +322,15 @@ near() {
     done
     ! cmp -s murmur3.calyx fnv1a.calyx
     run_calyx build --hash murmur -o no.calyx numbers
-    is_status 2
-    complains "murmur3"
+    fails_with "murmur3"
     run_calyx build --hash siphash -o no.calyx numbers
-    is_status 2
-    complains "siphash needs a key of 16 bytes"
+    fails_with "siphash needs a key of 16 bytes"
 }
 
 @test "an existing file is replaced only with --force" {
     echo precious >old.calyx
     run_calyx build -o old.calyx /dev/null
-    is_status 2
-    complains "old.calyx: exists already; --force replaces it"
+    fails_with "old.calyx: exists already; --force replaces it"
     [ "$(cat old.calyx)" = precious ]
     run_calyx build --force -o old.calyx /dev/null
     is_status 0
@@ -366,21 +347,17 @@ near() {
     is_status 0
     grep -q "of https://example.org/@me/list" c.calyx
     run_calyx build --comment "$(head -c 1001 /dev/zero | tr '\0' x)" -o b.calyx /dev/null
-    is_status 2
-    complains "option --comment wants at most 1000 bytes, not 1001"
+    fails_with "option --comment wants at most 1000 bytes, not 1001"
 }
 
 @test "what cannot be read or written is named" {
     run_calyx build -o a.calyx nowhere.txt
-    is_status 2
-    complains "calyx build: nowhere.txt: cannot open it: No such file"
+    fails_with "calyx build: nowhere.txt: cannot open it: No such file"
     [ ! -e a.calyx ]
     run_calyx build -o a.calyx .
-    is_status 2
-    complains ".: cannot read it: Is a directory"
+    fails_with ".: cannot read it: Is a directory"
     run_calyx build -o nowhere/a.calyx /dev/null
-    is_status 2
-    complains "nowhere/a.calyx: cannot make a file in its folder: No such file"
+    fails_with "nowhere/a.calyx: cannot make a file in its folder: No such file"
     [ -z "$(ls -A | grep -v -e out -e err)" ]
 }
 
@@ -394,15 +371,12 @@ near() {
     says rose
     mkdir deeper && cd deeper
     run_calyx check -f../b://f@c -v ../a://me:s3cr@b ./none://s3cr@x
-    is_status 2
-    complains "./none://s3cr@x: cannot open it"
+    fails_with "./none://s3cr@x: cannot open it"
     cd ..
     run_calyx check -f b://f@c a://me:s3cr@b
-    is_status 2
-    complains "b://***@c: cannot open it"
+    fails_with "b://***@c: cannot open it"
     run_calyx check -f./b://f@c a://me:s3cr@b
-    is_status 2
-    complains "a://***@b: cannot open it"
+    fails_with "a://***@b: cannot open it"
 }
 
 @test "a packed filter is written by name, and read by magic" {
@@ -437,19 +411,16 @@ near() {
     for option in --keys=0 --memory=0 --memory=1e30 --probes=0 \
         --probes=4294967297 --rate=0 --rate=1 --rate=nan --jobs=1000; do
         run_calyx build $option -o no.calyx /dev/null
-        is_status 2
-        complains "option ${option%=*} wants"
+        fails_with "option ${option%=*} wants"
         [ ! -e no.calyx ]
     done
 }
 
 @test "an empty name is reported before the work" {
     run_calyx build -o "" /nowhere
-    is_status 2
-    complains "the output has an empty name"
+    fails_with "the output has an empty name"
     run_calyx build ""
-    is_status 2
-    complains "'': cannot open it"
+    fails_with "'': cannot open it"
 }
 
 # ---- Shards -----------------------------------------------------------------
@@ -540,15 +511,12 @@ near() {
 @test "a name is wanted for shards, and none of them is replaced" {
     printf 'a\nb\n' >keys
     run_calyx build --shards 2 keys
-    is_status 2
-    complains "--shards makes several files"
+    fails_with "--shards makes several files"
     "$CALYX" build --shards 2 -o ids.calyx keys
     run_calyx build --shards 2 -o ids.calyx keys
-    is_status 2
-    complains "ids.0-of-2.calyx: exists already"
+    fails_with "ids.0-of-2.calyx: exists already"
     run_calyx build --shards 2 --force -o ids.calyx keys
     is_status 0
     run_calyx build --shards 0 -o x.calyx keys
-    is_status 2
-    complains "option --shards wants a number from 1 to 1024, not '0'"
+    fails_with "option --shards wants a number from 1 to 1024, not '0'"
 }

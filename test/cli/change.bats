@@ -92,8 +92,7 @@ setup() {
         echo x >&5
         await grep -q x fresh
         run_calyx add $filter <<<y
-        is_status 2
-        complains "$filter: another process changes it now"
+        fails_with "$filter: another process changes it now"
         exec 5>&-
         wait
         rm lines
@@ -108,20 +107,16 @@ setup() {
     complains "but was planned for 100: expect a rate of"
     "$CALYX" build -n 100 --strict -o strict.calyx /dev/null
     run_calyx add strict.calyx <(seq 1000)
-    is_status 2
-    complains "the filter is full"
+    fails_with "the filter is full"
 }
 
 @test "add wants a filter that exists" {
     run_calyx add
-    is_status 2
-    complains "at least 1 operand is wanted, found 0: calyx add FILTER"
+    fails_with "at least 1 operand is wanted, found 0: calyx add FILTER"
     run_calyx add nowhere.calyx <<<x
-    is_status 2
-    complains "nowhere.calyx: there is no such file; 'calyx add --create -n KEYS' makes it"
+    fails_with "nowhere.calyx: there is no such file; 'calyx add --create -n KEYS' makes it"
     run_calyx add - <<<x
-    is_status 2
-    complains "standard input cannot be changed"
+    fails_with "standard input cannot be changed"
 }
 
 @test "remove forgets, once for each time it was added" {
@@ -144,8 +139,7 @@ setup() {
 
 @test "remove wants a filter that counts" {
     run_calyx remove flowers.calyx <<<rose
-    is_status 2
-    complains "flowers.calyx: a filter of kind bucket or counting is wanted, found line, whose keys cannot be removed"
+    fails_with "flowers.calyx: a filter of kind bucket or counting is wanted, found line, whose keys cannot be removed"
 }
 
 @test "closed standard streams do not become the filter that is changed" {
@@ -160,8 +154,7 @@ setup() {
         is_status 0
     done
     run_calyx add flowers.calyx <&-
-    is_status 2
-    complains "standard input: cannot read it: Bad file descriptor"
+    fails_with "standard input: cannot read it: Bad file descriptor"
 }
 
 @test "a bucket filter of lines that come several times has them all" {
@@ -188,8 +181,7 @@ setup() {
 
 @test "a bucket filter that is full says what to do" {
     run_calyx build --kind bucket -n 300 -o small.calyx <(seq 9000)
-    is_status 2
-    complains "the filter is full at 300 keys; give a larger --keys, or --growth"
+    fails_with "the filter is full at 300 keys; give a larger --keys, or --growth"
 }
 
 @test "a bucket filter takes keys, gives them up and grows" {
@@ -203,8 +195,7 @@ setup() {
     prints 8000
     [ "$("$CALYX" check -f grown.calyx --count <(seq 1000))" -lt 30 ]
     run_calyx merge -o both.calyx grown.calyx grown.calyx
-    is_status 2
-    complains "filters of kind bucket cannot be combined: make one of all keys, or use kind counting"
+    fails_with "filters of kind bucket cannot be combined: make one of all keys, or use kind counting"
     ! grep -q -e --fold err || false
 }
 
@@ -212,20 +203,15 @@ setup() {
     seq 1000 | "$CALYX" build --kind bucket -o a.calyx
     seq 1000 | "$CALYX" build --kind bucket -o b.calyx
     run_calyx compare a.calyx b.calyx
-    is_status 2
-    complains "cannot be combined: make one of all keys, or use kind counting"
+    fails_with "cannot be combined: make one of all keys, or use kind counting"
     run_calyx merge --fold -o no.calyx a.calyx b.calyx
-    is_status 2
-    complains "cannot be folded: make one of all keys, or use kind counting"
+    fails_with "cannot be folded: make one of all keys, or use kind counting"
     run_calyx freeze -o no.calyx a.calyx
-    is_status 2
-    complains "build a filter of kind line from the keys"
+    fails_with "build a filter of kind line from the keys"
     run_calyx convert --to raw -o no.calyx a.calyx
-    is_status 2
-    complains "a table of fingerprints, and the form is for bits"
+    fails_with "a table of fingerprints, and the form is for bits"
     run_calyx add --at-most-once --new a.calyx <<<new
-    is_status 2
-    complains "--at-most-once wants a filter that is changed in place"
+    fails_with "--at-most-once wants a filter that is changed in place"
     run_calyx info a.calyx
     says "% of the slots in use"
     [ ! -e no.calyx ]
@@ -244,11 +230,9 @@ setup() {
     seq 1000 | "$CALYX" build --kind bucket -n 1000 -o full.calyx
     seq 1001 9000 >more
     run_calyx add full.calyx more
-    is_status 2
-    complains "the filter is full: it has 1 "
+    fails_with "the filter is full: it has 1 "
     complains "was made for 1 000, and kind bucket has no room for more in a fixed size"
     complains "with --growth"
     run_calyx add full.calyx --new more
-    is_status 2
-    complains "kind bucket has no room for more"
+    fails_with "kind bucket has no room for more"
 }

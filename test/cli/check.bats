@@ -25,20 +25,15 @@ setup() {
     is_status 1
     prints
     run_calyx check -f flowers.calyx nowhere
-    is_status 2
-    complains "nowhere: cannot open it"
+    fails_with "nowhere: cannot open it"
     run_calyx check -f nowhere.calyx garden
-    is_status 2
-    complains "nowhere.calyx: cannot open it"
+    fails_with "nowhere.calyx: cannot open it"
     run_calyx check -f garden garden
-    is_status 2
-    complains "garden: "
+    fails_with "garden: "
     run_calyx check garden
-    is_status 2
-    complains "a filter is wanted: calyx check -f FILTER"
+    fails_with "a filter is wanted: calyx check -f FILTER"
     run_calyx check garden -f
-    is_status 2
-    complains "option --filter wants a value: --filter FILTER"
+    fails_with "option --filter wants a value: --filter FILTER"
 }
 
 @test "behind a file that cannot be read the others are read" {
@@ -81,8 +76,7 @@ setup() {
 
 @test "standard input cannot be read twice" {
     run_calyx check -f - <flowers.calyx
-    is_status 2
-    complains "standard input is to be read as more than one"
+    fails_with "standard input is to be read as more than one"
     run_calyx check -f flowers.calyx --allow - - <garden
     is_status 2
 }
@@ -154,14 +148,12 @@ setup() {
     run_calyx check -v -f flowers.calyx -f weeds.calyx garden
     prints tulip moss
     run_calyx check -Hc -m 2 -f flowers.calyx garden
-    is_status 2
-    complains "--max-count does not go with --count and --filter-name"
+    fails_with "--max-count does not go with --count and --filter-name"
 }
 
 @test "more than 64 filters are too many" {
     run_calyx check $(printf -- '-f flowers.calyx %.0s' $(seq 65)) garden
-    is_status 2
-    complains "at most 64 filters can be queried at once, not 65"
+    fails_with "at most 64 filters can be queried at once, not 65"
     run_calyx check -c $(printf -- '-f flowers.calyx %.0s' $(seq 64)) garden
     prints 3
 }
@@ -190,12 +182,10 @@ setup() {
 @test "a damaged or cut filter is trouble" {
     head -c 3000 flowers.calyx >cut.calyx
     run_calyx check -f cut.calyx garden
-    is_status 2
-    complains "cut.calyx: "
+    fails_with "cut.calyx: "
     : >empty.calyx
     run_calyx check -f empty.calyx garden
-    is_status 2
-    complains "empty.calyx: "
+    fails_with "empty.calyx: "
 }
 
 @test "-l and -L print the names of files with and without a selected line" {
@@ -226,8 +216,7 @@ setup() {
     prints
     for option in -L -c -m1 -H; do
         run_calyx check -f flowers.calyx -l $option some
-        is_status 2
-        complains "print only names"
+        fails_with "print only names"
     done
     yes moss | head -300000 >long
     echo rose >>long

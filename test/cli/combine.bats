@@ -47,8 +47,7 @@ make() {
 @test "merge replaces only with --force, even one of its own" {
     make
     run_calyx merge -o a a b
-    is_status 2
-    complains "calyx merge: a: exists already; --force replaces it"
+    fails_with "calyx merge: a: exists already; --force replaces it"
     run_calyx merge --force -o a a b
     is_status 0
     [ "$("$CALYX" check -c -f a b.txt)" -eq 1000 ]
@@ -58,15 +57,12 @@ make() {
     make
     "$CALYX" build -n 3000 -o larger a.txt
     run_calyx merge -o m a larger
-    is_status 2
-    complains "calyx merge: a and larger: "
+    fails_with "calyx merge: a and larger: "
     [ ! -e m ]
     run_calyx merge -o m a
-    is_status 2
-    complains "at least 2 operands are wanted, found 1: calyx merge"
+    fails_with "at least 2 operands are wanted, found 1: calyx merge"
     run_calyx merge -o m a nothing
-    is_status 2
-    complains "nothing: cannot open it"
+    fails_with "nothing: cannot open it"
     [ "$(ls -A | grep -c new)" -eq 0 ]
 }
 
@@ -103,11 +99,9 @@ make() {
     make
     "$CALYX" build -n 2000 --seed 1 -o seeded a.txt
     run_calyx compare a seeded
-    is_status 2
-    complains "calyx compare: a and seeded: "
+    fails_with "calyx compare: a and seeded: "
     run_calyx compare a b c
-    is_status 2
-    complains "'c' is one operand too many"
+    fails_with "'c' is one operand too many"
 }
 
 # ---- freeze -----------------------------------------------------------------
@@ -128,13 +122,11 @@ make() {
 @test "freeze refuses other kinds, and files that exist" {
     make
     run_calyx freeze -o frozen a
-    is_status 2
-    complains "calyx freeze: a: only counting filters can be frozen"
+    fails_with "calyx freeze: a: only counting filters can be frozen"
     [ ! -e frozen ]
     "$CALYX" build --kind counting -n 100 -o counting a.txt 2>/dev/null
     run_calyx freeze -o b counting
-    is_status 2
-    complains "b: exists already"
+    fails_with "b: exists already"
     run_calyx freeze --force -o b counting
     is_status 0
 }
@@ -156,8 +148,7 @@ make() {
     seq 20000 20300 >c.txt
     for name in a b c; do "$CALYX" build -p 1e-3 --probes 10 -o $name $name.txt; done
     run_calyx merge -o m a b
-    is_status 2
-    complains "or --fold them to one size"
+    fails_with "or --fold them to one size"
     for order in "a b c" "c b a" "b a c"; do
         run_calyx merge --force --fold -o m $order
         is_status 0
@@ -179,14 +170,12 @@ make() {
     "$CALYX" build -n 1000 -p 1e-3 -o a a.txt
     "$CALYX" build -n 500 -p 1e-6 -o rate a.txt
     run_calyx merge --fold -o m a rate
-    is_status 2
-    complains "probes"
+    fails_with "probes"
     complains "query both: calyx check -f A -f B"
     "$CALYX" build --kind counting -n 1100 -o c1 a.txt
     "$CALYX" build --kind counting -n 500 -o c2 a.txt
     run_calyx merge --fold -o m c1 c2
-    is_status 2
-    complains "counted twice"
+    fails_with "counted twice"
     [ ! -e m ]
 }
 

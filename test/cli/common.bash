@@ -41,6 +41,11 @@ complains() {
     }
 }
 
+# fails_with TEXT: exit status 2, and that on standard error
+fails_with() {
+    is_status 2 && complains "$1"
+}
+
 # quiet: nothing was complained of
 quiet() {
     [ ! -s err ] || {

@@ -75,9 +75,7 @@ offers() {
 
 @test "another shell is refused" {
     run_calyx completion tcsh
-    is_status 2
-    complains "bash, zsh or fish is wanted, not 'tcsh'"
+    fails_with "bash, zsh or fish is wanted, not 'tcsh'"
     run_calyx completion
-    is_status 2
-    complains "calyx completion bash|zsh|fish"
+    fails_with "calyx completion bash|zsh|fish"
 }

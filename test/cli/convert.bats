@@ -43,13 +43,11 @@ reader() {
     "$CALYX" info --json back | jq -e '.[0].rate_promised == 0.001'
     (cat f.bloom; echo behind) >start
     run_calyx convert --from parquet -o no start
-    is_status 2
-    complains "start: bytes follow behind the filter; with --offset"
+    fails_with "start: bytes follow behind the filter; with --offset"
     run_calyx convert --from parquet --offset 0 -o first start
     is_status 0
     run_calyx convert --from parquet --offset 13000 -o no whole
-    is_status 2
-    complains "whole: the file, before the offset, ends too early"
+    fails_with "whole: the file, before the offset, ends too early"
 }
 
 @test "a size that Arrow would not read is reported" {
@@ -62,12 +60,10 @@ reader() {
 @test "Parquet wants split, xxh64 and seed 0" {
     seq 100 | "$CALYX" build -n 100 -o line
     run_calyx convert --to parquet -o no line
-    is_status 2
-    complains "line: Parquet wants kind split, hash xxh64 and seed 0"
+    fails_with "line: Parquet wants kind split, hash xxh64 and seed 0"
     seq 100 | "$CALYX" build --kind split --seed 3 -n 100 -o seeded
     run_calyx convert --to parquet -o no seeded
-    is_status 2
-    complains "this is split, xxh64 and 3"
+    fails_with "this is split, xxh64 and 3"
     [ ! -e no ]
 }
 
@@ -92,8 +88,7 @@ reader() {
     seq 100 | "$CALYX" build -n 100 --key-file key -o f
     "$CALYX" convert --to raw --key-file key -o f.raw f
     run_calyx convert --from raw -o back f.raw
-    is_status 2
-    complains "siphash needs a key"
+    fails_with "siphash needs a key"
     "$CALYX" convert --from raw --key-file key -o back f.raw
     [ "$(seq 100 | "$CALYX" check -c --key-file key -f back)" -eq 100 ]
 }
@@ -101,12 +96,10 @@ reader() {
 @test "filters that grew or count are refused" {
     seq 5000 | "$CALYX" build -n 100 --growth 2 -o grown
     run_calyx convert --to raw -o no grown
-    is_status 2
-    complains "grown: it has grown to"
+    fails_with "grown: it has grown to"
     seq 100 | "$CALYX" build --kind counting -n 100 -o counting
     run_calyx convert --to raw -o no counting
-    is_status 2
-    complains "'calyx freeze' makes a filter without"
+    fails_with "'calyx freeze' makes a filter without"
     [ ! -e no ]
 }
 
@@ -114,8 +107,7 @@ reader() {
 broken() {
     printf "$2" >broken
     run_calyx convert --from "$1" -o no broken
-    is_status 2
-    complains "broken: "
+    fails_with "broken: "
     complains "$3"
     [ ! -e no ]
 }
@@ -141,8 +133,7 @@ broken() {
     head -c 33 /dev/zero >bits
     (printf "\025\100$unions"; cat bits) >broken
     run_calyx convert --from parquet -o no broken
-    is_status 2
-    complains "bytes follow behind the filter"
+    fails_with "bytes follow behind the filter"
 }
 
 @test "every broken raw header is refused in words" {
@@ -172,30 +163,23 @@ broken() {
 @test "convert wants one direction, and a form that it knows" {
     seq 10 | "$CALYX" build -n 10 -o f
     run_calyx convert -o no f
-    is_status 2
-    complains "one of --to FORM and --from FORM is wanted"
+    fails_with "one of --to FORM and --from FORM is wanted"
     run_calyx convert --to raw --from raw -o no f
-    is_status 2
-    complains "one of --to FORM and --from FORM is wanted"
+    fails_with "one of --to FORM and --from FORM is wanted"
     run_calyx convert --to avro -o no f
-    is_status 2
-    complains "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms or dcso, not 'avro'"
+    fails_with "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms or dcso, not 'avro'"
     run_calyx convert --to raw -p 1% -o no f
-    is_status 2
-    complains "options --offset, --keys and --rate go with --from parquet and --from raw only"
+    fails_with "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx convert --from raw -p 1% -n 10 -o no f
-    is_status 2
-    complains "only one of --keys and --rate"
+    fails_with "only one of --keys and --rate"
     run_calyx convert --to raw -o f f
-    is_status 2
-    complains "f: exists already; --force replaces it"
+    fails_with "f: exists already; --force replaces it"
     [ ! -e no ]
 }
 
 @test "a whole Parquet file is refused with the option that helps" {
     printf 'PAR1 and columns' >p.parquet
     run_calyx convert --from parquet -o out.calyx p.parquet
-    is_status 2
-    complains "p.parquet: not the header of a Bloom filter in Parquet"
+    fails_with "p.parquet: not the header of a Bloom filter in Parquet"
     complains "--offset says where the filter is: the bloom_filter_offset of its column"
 }

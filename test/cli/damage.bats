@@ -18,8 +18,7 @@ make() {
 }
 
 is_refused() {
-    is_status 2
-    complains "bad.calyx: "
+    fails_with "bad.calyx: "
     complains "damaged"
     prints
 }
@@ -34,8 +33,7 @@ is_refused() {
         run_calyx check -c -f good.calyx --except bad.calyx keys
         is_refused
         run_calyx check -c -f - keys <bad.calyx
-        is_status 2
-        complains "damaged"
+        fails_with "damaged"
         run_calyx check -c -f good.calyx keys
         prints 200000
     done
@@ -60,8 +58,7 @@ is_refused() {
         for words in "minus keys bad.calyx" "compare good.calyx bad.calyx" \
             "compare bad.calyx good.calyx" "info bad.calyx" "info --json bad.calyx"; do
             run_calyx $words
-            is_status 2
-            complains "bad.calyx: "
+            fails_with "bad.calyx: "
             complains "damaged"
             ! grep -q '[0-9a-z]' out || false
         done
@@ -94,19 +91,16 @@ is_refused() {
             [ $status = 0 ] || is_refused
             echo $status >>added
             run_calyx verify bad.calyx
-            is_status 2
-            complains damaged
+            fails_with damaged
         done
         [ "$(sort -u added | xargs)" = "0 2" ]
         cp bad bad.calyx
         for words in "" --new; do
             run_calyx add $words bad.calyx <(seq 200001 220000)
-            is_status 2
-            complains "bad.calyx: "
+            fails_with "bad.calyx: "
             complains damaged
             run_calyx verify bad.calyx
-            is_status 2
-            complains damaged
+            fails_with damaged
             cp bad bad.calyx
         done
     done
@@ -137,8 +131,7 @@ is_refused() {
     for words in "check -f bad.calyx.gz keys" "add bad.calyx.gz keys" \
         "info bad.calyx.gz" "minus keys bad.calyx.gz"; do
         run_calyx $words
-        is_status 2
-        complains "bad.calyx.gz: "
+        fails_with "bad.calyx.gz: "
         complains damaged
     done
 }

@@ -50,8 +50,7 @@ batch=4096 pipe=65536 reads=32768
     for filter in $filters; do
         status=0
         "$CALYX" add --new $filter lines 2>err >/dev/full || status=$?
-        is_status 2
-        complains "standard output: cannot write it: No space left"
+        fails_with "standard output: cannot write it: No space left"
         [ "$(remembered $filter)" = 0 ]
         # a file that takes 16 KiB, and no more
         status=0
@@ -114,14 +113,12 @@ batch=4096 pipe=65536 reads=32768
     for filter in counts.calyx grows.calyx packed.calyx.gz; do
         cp $filter before
         run_calyx add --new --at-most-once $filter lines
-        is_status 2
-        complains "$filter: --at-most-once wants a filter that is changed in place"
+        fails_with "$filter: --at-most-once wants a filter that is changed in place"
         prints
         "$CALYX" verify $filter
     done
     run_calyx add --at-most-once line.calyx lines
-    is_status 2
-    complains "--at-most-once goes with --new"
+    fails_with "--at-most-once goes with --new"
 }
 
 @test "each new line is printed once, wherever batches and blocks end" {
@@ -163,8 +160,7 @@ print("last", end="")' >many
     for order in "" --at-most-once; do
         cp strict.calyx full.calyx
         run_calyx add --new $order full.calyx lines
-        is_status 2
-        complains "the filter is full, and was made to let no more in"
+        fails_with "the filter is full, and was made to let no more in"
         head -1000 lines | cmp - out
         run_calyx check -c -f full.calyx lines
         prints 1000

@@ -98,11 +98,9 @@ spills() {
     run_calyx common --at-least 3 a b c d
     prints iris
     run_calyx common --at-least 5 a b c d
-    is_status 2
-    complains "option --at-least wants a number from 1 to 4, the number of files, not 5"
+    fails_with "option --at-least wants a number from 1 to 4, the number of files, not 5"
     run_calyx common --at-least 0 a b c d
-    is_status 2
-    complains "option --at-least wants at least 1, not '0'"
+    fails_with "option --at-least wants at least 1, not '0'"
 }
 
 @test "minus: lines of the first in no other, as often as they are there" {
@@ -118,8 +116,7 @@ spills() {
     is_status 1
     prints
     run_calyx minus a
-    is_status 2
-    complains "2 operands are wanted, found 1"
+    fails_with "2 operands are wanted, found 1"
 }
 
 @test "minus: a filter may stand for a list, and that is said" {
@@ -148,8 +145,7 @@ spills() {
     [ "$(cat again)" = "$(printf 'rose\n\nrose')" ]
     [ "$(cat once)" = "$(printf 'rose\niris\n\nlily')" ]
     run_calyx dedup a -o once
-    is_status 2
-    complains "once: exists already; --force replaces it"
+    fails_with "once: exists already; --force replaces it"
     run_calyx dedup -u -d a
     is_status 2
     printf 'last' | "$CALYX" dedup >out
@@ -186,8 +182,7 @@ spills() {
     run_calyx dedup -k2 -t, x more.csv y.gz /dev/null -o packed.zst
     [ "$(zstd -dcq packed.zst | wc -l)" = 3 ]
     run_calyx common -k 9 x y.gz
-    is_status 2
-    complains "y.gz:1: field 9 is wanted, found 1 field"
+    fails_with "y.gz:1: field 9 is wanted, found 1 field"
 }
 
 @test "exact on random lists, with memory for all or for little" {
@@ -344,12 +339,10 @@ spills() {
         "$CALYX" $verb -j1 a b | cmp - wanted
     done
     run_calyx common - - </dev/null
-    is_status 2
-    complains "standard input is named 2 times; it can be read once"
+    fails_with "standard input is named 2 times; it can be read once"
     # a pipe under another name is the same pipe; a file is opened anew
     run_calyx common /dev/stdin - < <(cat a)
-    is_status 2
-    complains "standard input is named 2 times; it can be read once"
+    fails_with "standard input is named 2 times; it can be read once"
     "$CALYX" common /dev/stdin a /dev/stdin <a | cmp - <("$CALYX" dedup a)
 }
 
@@ -456,8 +449,7 @@ PYTHON
     [ ! -s wrong ]
     [ "$(wc -l <out)" -gt 49900 ]
     run_calyx common --approx=2 a b
-    is_status 2
-    complains "option --approx wants a rate"
+    fails_with "option --approx wants a rate"
     run_calyx dedup --approx -c a
     is_status 2
     seq 1000000 | CALYX_TEST_BUDGET=1000000 "$CALYX" dedup --approx=1e-5 >/dev/null 2>err || status=$?
@@ -501,15 +493,12 @@ PYTHON
     run_calyx dedup --dry-run --assume 1000 first
     says "input          about 1 000 lines, 64.0 kB"
     run_calyx dedup --dry-run --assume 1000 </dev/null
-    is_status 2
-    complains "option --assume is about files: name one"
+    fails_with "option --assume is about files: name one"
     run_calyx dedup --assume 1000 first
-    is_status 2
-    complains "option --assume goes with --dry-run only"
+    fails_with "option --assume goes with --dry-run only"
     for wrong in 0 5,0 x 5, 1e19,1e6; do
         run_calyx dedup --dry-run --assume $wrong first
-        is_status 2
-        complains "option --assume wants a number of lines, or LINES,BYTES, such as 5G,64; not '$wrong'"
+        fails_with "option --assume wants a number of lines, or LINES,BYTES, such as 5G,64; not '$wrong'"
     done
 }
 
@@ -562,8 +551,7 @@ keeps_plan() {
     seq 300000 >a
     export CALYX_TEST_BUDGET=1000000 CALYX_TEST_SPACE=100000
     run_calyx dedup -c a
-    is_status 2
-    complains "of temporary files are likely, and"
+    fails_with "of temporary files are likely, and"
     complains "has 100 kB left; -T names another folder, -S gives more memory, --force begins all the same"
     run_calyx dedup -c --dry-run a
     is_status 0
@@ -592,17 +580,13 @@ keeps_plan() {
 @test "options that make no sense are refused" {
     echo a >a
     run_calyx dedup -S 1M a
-    is_status 2
-    complains "option --memory wants at least 16M, not 1000000 bytes"
+    fails_with "option --memory wants at least 16M, not 1000000 bytes"
     run_calyx dedup -T nowhere a
-    is_status 2
-    complains "nowhere: cannot use it for temporary files: No such file"
+    fails_with "nowhere: cannot use it for temporary files: No such file"
     run_calyx dedup -T a a
-    is_status 2
-    complains "a: a folder for temporary files is wanted, found a file"
+    fails_with "a: a folder for temporary files is wanted, found a file"
     run_calyx common a missing
-    is_status 2
-    complains "missing: cannot open it: No such file"
+    fails_with "missing: cannot open it: No such file"
 }
 
 @test "no room for temporary files: trouble, and no partial result" {
@@ -629,17 +613,14 @@ keeps_plan() {
     exec 5>&-
     status=0
     wait $pid || status=$?
-    is_status 2
-    complains "a: shrank from 6888896 to 1000 bytes while it was read"
+    fails_with "a: shrank from 6888896 to 1000 bytes while it was read"
     [ ! -e new ]
     { seq 100000 | gzip | head -c 100000; } >cut.gz
     run_calyx dedup -o new cut.gz
-    is_status 2
-    complains "cut.gz: damaged"
+    fails_with "cut.gz: damaged"
     [ ! -e new ]
     run_calyx dedup -o new .
-    is_status 2
-    complains ".: cannot read it: Is a directory"
+    fails_with ".: cannot read it: Is a directory"
     [ ! -e new ]
 }
 

@@ -50,22 +50,17 @@ setup() {
 
 @test "a column that is not there, or twice, is an error that names file and line" {
     run_calyx dedup --csv --header -k mail a.csv
-    is_status 2
-    complains "a.csv:1: column 'mail' is wanted, found 2 columns without it: id,email"
+    fails_with "a.csv:1: column 'mail' is wanted, found 2 columns without it: id,email"
     printf 'x,x\n1,2\n' >twice.csv
     run_calyx build -o f.calyx --csv --header -k x a.csv twice.csv
-    is_status 2
-    complains "a.csv:1: column 'x' is wanted"
+    fails_with "a.csv:1: column 'x' is wanted"
     run_calyx build -o f.calyx --csv --header -k x twice.csv
-    is_status 2
-    complains "twice.csv:1: column 'x' is in the header 2 times; give its number"
+    fails_with "twice.csv:1: column 'x' is in the header 2 times; give its number"
     printf '"id,email\n1,2\n' >open.csv
     run_calyx build -o f.calyx --csv --header open.csv
-    is_status 2
-    complains "open.csv:1: the quotes around field 1 are never closed"
+    fails_with "open.csv:1: the quotes around field 1 are never closed"
     run_calyx build -o f.calyx --csv -k email a.csv
-    is_status 2
-    complains "--fields names a column: give --header, too"
+    fails_with "--fields names a column: give --header, too"
     [ ! -e f.calyx ]
 }
 
@@ -85,8 +80,7 @@ setup() {
     is_status 0
     printf 'b@x\n' >list
     run_calyx check -f f.calyx list
-    is_status 2
-    complains "list:1: column 'email' is wanted, found 1 column without it: b@x; the filter was built with"
+    fails_with "list:1: column 'email' is wanted, found 1 column without it: b@x; the filter was built with"
 }
 
 @test "a header has line numbers, also in pipes, packed files and behind NUL" {
@@ -95,8 +89,7 @@ setup() {
     gzip -k c.csv
     for file in c.csv c.csv.gz <(cat c.csv); do
         run_calyx dedup --csv --header -k email $file
-        is_status 2
-        complains "$file:4: column 'email', field 2, is wanted, found 1 field"
+        fails_with "$file:4: column 'email', field 2, is wanted, found 1 field"
     done
     tr '\n' '\0' <a.csv | "$CALYX" dedup -z --csv --header -k email >out
     printf 'id,email\0001,a@x\0002,b@x\000' | cmp - out
@@ -116,15 +109,13 @@ setup() {
 @test "--missing=skip leaves lines without the field out, and counts their numbers" {
     printf '1\tx\n2\n3\tx\n4\ty\n5\n' >ragged
     run_calyx dedup -k 2 ragged
-    is_status 2
-    complains "ragged:2: field 2 is wanted, found 1 field; --missing=skip leaves such lines out"
+    fails_with "ragged:2: field 2 is wanted, found 1 field; --missing=skip leaves such lines out"
     run_calyx dedup -k 2 --missing=skip ragged
     prints $'1\tx' $'4\ty'
     "$CALYX" build -p 1e-8 -k 2 --missing skip -o f.calyx --json-stats figures ragged
     grep -q '"lines": 3,' figures
     run_calyx check -n -f f.calyx ragged
-    is_status 2
-    complains "ragged:2: field 2 is wanted"
+    fails_with "ragged:2: field 2 is wanted"
     run_calyx check -n -f f.calyx --missing=skip ragged ragged
     prints $'ragged:1:1\tx' $'ragged:3:3\tx' $'ragged:4:4\ty' $'ragged:1:1\tx' $'ragged:3:3\tx' $'ragged:4:4\ty'
     run_calyx check -v -f f.calyx --missing=skip ragged
@@ -132,11 +123,9 @@ setup() {
     prints
     printf '1,x\n2\n"3"4\n' >wrong.csv
     run_calyx dedup --csv -k 2 --missing=skip wrong.csv
-    is_status 2
-    complains "wrong.csv:3: behind the closing quote of field 1"
+    fails_with "wrong.csv:3: behind the closing quote of field 1"
     run_calyx dedup -k 2 --missing=perhaps ragged
-    is_status 2
-    complains "option --missing wants skip, empty or error, not 'perhaps'"
+    fails_with "option --missing wants skip, empty or error, not 'perhaps'"
 }
 
 @test "--missing=empty takes the field for an empty one" {
@@ -166,16 +155,14 @@ setup() {
     run_calyx dedup --blanks -k 2 --missing=skip blank
     prints ' a  x'
     run_calyx dedup --blanks -k 1 blank
-    is_status 2
-    complains "blank:3: field 1 is wanted, found 0 fields"
+    fails_with "blank:3: field 1 is wanted, found 0 fields"
     for words in '-t \q' '-t 12345678901234567' '-t \x1' '--csv -t ::' '--blanks -t :' \
         '-t \n' '--jsonl a -k 1' '--jsonl a --csv' '--jsonl a --header'; do
         run_calyx dedup $words two
         is_status 2
     done
     run_calyx dedup -t '' two
-    is_status 2
-    complains "option --separator wants 1 to 16 bytes"
+    fails_with "option --separator wants 1 to 16 bytes"
 }
 
 @test "--trim removes white space at the ends of a key and of each field" {
@@ -202,11 +189,9 @@ LINES
     run_calyx dedup --jsonl n --missing=empty j.jsonl
     [ "$(wc -l <out)" = 3 ]
     run_calyx dedup --jsonl n j.jsonl
-    is_status 2
-    complains "j.jsonl:3: field 'n' is wanted, found null"
+    fails_with "j.jsonl:3: field 'n' is wanted, found null"
     run_calyx dedup --jsonl user.id j.jsonl
-    is_status 2
-    complains "j.jsonl:3: field 'user.id' is wanted, found none"
+    fails_with "j.jsonl:3: field 'user.id' is wanted, found none"
     "$CALYX" build -p 1e-8 --jsonl user.id --missing=skip -o f.calyx j.jsonl
     run_calyx check --whole-line -f f.calyx <<<café
     prints café
@@ -223,8 +208,7 @@ LINES
     while IFS='|' read -r line text; do
         printf '{"a":1}\n%s\n' "$line" >j
         run_calyx dedup --jsonl a j
-        is_status 2
-        complains "j:2: $text"
+        fails_with "j:2: $text"
     done <<'ROWS'
 [1]|not JSON: at byte 1 an object is wanted, found '['
 {"a":1,}|not JSON: at byte 8 the name of a field in quotes is wanted, found '}'
@@ -239,8 +223,7 @@ LINES
 ROWS
     python3 -c 'print("{\"a\":" + "[" * 5000)' >deep
     run_calyx dedup --jsonl a deep
-    is_status 2
-    complains "deep:1: at byte 1006 objects and arrays are nested more than 1000 deep"
+    fails_with "deep:1: at byte 1006 objects and arrays are nested more than 1000 deep"
 }
 
 @test "the keys of random lines are those of a model" {

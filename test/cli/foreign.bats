@@ -89,8 +89,7 @@ list_of() {
             .[0].rate < 0.011 and .[0].bits > 40000"
     done
     run_calyx build --layout guava -o no <keys
-    is_status 2
-    complains "standard input can be read only once; give the number of its keys with -n"
+    fails_with "standard input can be read only once; give the number of its keys with -n"
     run_calyx build --layout guava -n 5000 -o piped <keys
     is_status 0
     cmp piped guava
@@ -126,31 +125,25 @@ list_of() {
     for line in abc "" 1.5 " 10" +10 9223372036854775808 -; do
         echo "$line" >lines
         run_calyx check -f f lines
-        is_status 2
-        complains "the items of the filter are int64, and '$line' is not a whole number"
+        fails_with "the items of the filter are int64, and '$line' is not a whole number"
     done
     "$CALYX" convert --from guava --items int32 -o g "$owned/guava-int32.filter"
     run_calyx check -f g <(echo 2147483648)
-    is_status 2
-    complains "is not a whole number from -2147483648 to 2147483647"
+    fails_with "is not a whole number from -2147483648 to 2147483647"
     (seq 5000; echo; seq 9; echo rose) >lines
     run_calyx check -f g lines
-    is_status 2
-    complains "lines:5001: the items of the filter are int32, and '' is not"
+    fails_with "lines:5001: the items of the filter are int32, and '' is not"
     printf 'a,7\n"b\nc",8\n"d",rose\n' >lines # the third begins in line 4
     run_calyx check -f g --csv -k 2 lines
-    is_status 2
-    complains "lines:4: the items of the filter are int32, and 'rose' is not"
+    fails_with "lines:4: the items of the filter are int32, and 'rose' is not"
     run_calyx build --layout guava --items int32 -n 10 -o made lines
-    is_status 2
-    complains "lines:1: the items of the filter are int32, and 'a,7' is not"
+    fails_with "lines:1: the items of the filter are int32, and 'a,7' is not"
     [ ! -e made ]
     "$CALYX" convert --from guava --items utf16 -o h "$owned/guava-utf16.filter"
     for bytes in '\xff' '\xc0\x80' '\xed\xa0\x80' '\xf4\x90\x80\x80' '\xe2\x82'; do
         printf "$bytes\n" >lines
         run_calyx check -f h lines
-        is_status 2
-        complains "is not text in UTF-8"
+        fails_with "is not text in UTF-8"
     done
 }
 
@@ -158,18 +151,14 @@ list_of() {
     seq 10 | "$CALYX" build -o own
     seq 10 | "$CALYX" build --layout guava -n 10 -o g
     run_calyx convert --to guava -o no own
-    is_status 2
-    complains "own: it is a filter of Calyx, which has other hashes than guava: without the keys it cannot become one; 'calyx build --layout guava -o FILTER LIST' makes one of them"
+    fails_with "own: it is a filter of Calyx, which has other hashes than guava: without the keys it cannot become one; 'calyx build --layout guava -o FILTER LIST' makes one of them"
     run_calyx convert --to spark -o no g
-    is_status 2
-    complains "g: it is a filter of guava, which has other hashes than spark"
+    fails_with "g: it is a filter of guava, which has other hashes than spark"
     run_calyx convert --from guava -o no g
-    is_status 2
-    complains "it is such a filter already"
+    fails_with "it is such a filter already"
     for form in parquet raw; do
         run_calyx convert --to $form -o no g
-        is_status 2
-        complains "g: it is a filter of another program, which 'calyx check'"
+        fails_with "g: it is a filter of another program, which 'calyx check'"
     done
     [ ! -e no ]
 }
@@ -180,21 +169,18 @@ list_of() {
     for words in "add g /dev/null" "merge -o m g g" "freeze -o m g" \
         "verify g" "compare g g"; do
         run_calyx $words
-        is_status 2
-        complains "it is a filter of another program, which 'calyx check', 'calyx info', 'calyx convert --to' and 'calyx push --as' read"
+        fails_with "it is a filter of another program, which 'calyx check', 'calyx info', 'calyx convert --to' and 'calyx push --as' read"
     done
     cmp g copy
     run_calyx build -o m g
-    is_status 2
-    complains "a list of lines is wanted, and this is a filter of another program"
+    fails_with "a list of lines is wanted, and this is a filter of another program"
 }
 
 # damaged LAYOUT BYTES... MESSAGE: a file with these bytes, in hexadecimal
 damaged() {
     printf "$(printf '%s' "$2" | sed 's/[0-9a-f][0-9a-f]/\\x&/g')" >bad
     run_calyx convert --from $1 -o no bad
-    is_status 2
-    complains "bad: it is not "
+    fails_with "bad: it is not "
     complains "$3"
     [ ! -e no ]
 }
@@ -241,16 +227,13 @@ damaged() {
     done
     (cat f; echo) >bad
     run_calyx info bad
-    is_status 2
-    complains "bad: bytes follow behind the filter"
+    fails_with "bad: bytes follow behind the filter"
     sed '1s/guava/gvava/' f >bad
     run_calyx info bad
-    is_status 2
-    complains "bad: it is a dump of 'gvava', which is unknown"
+    fails_with "bad: it is a dump of 'gvava', which is unknown"
     sed '1s/guava/guava int65/' f >bad
     run_calyx info bad
-    is_status 2
-    complains "bad: its items are 'int65', which this calyx does not know"
+    fails_with "bad: its items are 'int65', which this calyx does not know"
 }
 
 @test "a DCSO filter with short cycles is warned of" {
@@ -267,38 +250,29 @@ damaged() {
 
 @test "--layout and --items go only where they have a meaning" {
     run_calyx build --items int64 -o no /dev/null
-    is_status 2
-    complains "option --items goes with --layout only"
+    fails_with "option --items goes with --layout only"
     for words in "--kind flat" "--hash murmur3" "--memory 1M" "--growth 2" \
         "--comment x" "--probes 3" --strict "--seed 1"; do
         run_calyx build --layout guava -n 1 $words -o no /dev/null
-        is_status 2
-        complains "--layout guava says how the filter is made: only --keys, --rate and --items go with it"
+        fails_with "--layout guava says how the filter is made: only --keys, --rate and --items go with it"
     done
     run_calyx build --layout guava --shards 2 -o no.calyx /dev/null
-    is_status 2
-    complains "--layout does not go with --shards or --all"
+    fails_with "--layout does not go with --shards or --all"
     run_calyx build --layout nothing -o no /dev/null
-    is_status 2
-    complains "option --layout wants redisbloom, valkey-bloom, guava, spark, bits-and-blooms or dcso, not 'nothing'"
+    fails_with "option --layout wants redisbloom, valkey-bloom, guava, spark, bits-and-blooms or dcso, not 'nothing'"
     run_calyx convert --from raw --items int64 -o no /dev/null
-    is_status 2
-    complains "option --items goes with --from and a layout of another program only"
+    fails_with "option --items goes with --from and a layout of another program only"
     run_calyx convert --from guava -n 5 -o no /dev/null
-    is_status 2
-    complains "options --offset, --keys and --rate go with --from parquet and --from raw only"
+    fails_with "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx build --layout guava --items int16 -o no /dev/null
-    is_status 2
-    complains "option --items wants text, utf16, int32 or int64, not 'int16'"
+    fails_with "option --items wants text, utf16, int32 or int64, not 'int16'"
     [ ! -e no ]
 }
 
 @test "a layout has room for what its owner can count" {
     run_calyx build --layout guava -n 100G -o no /dev/null
-    is_status 2
-    complains "this layout has room for 1.37439e+11 bits, and 100000000000 keys"
+    fails_with "this layout has room for 1.37439e+11 bits, and 100000000000 keys"
     run_calyx build --layout guava -n 1 -p 1e-300 -o no /dev/null
-    is_status 2
-    complains "Guava has room for at most 255 bits of a key"
+    fails_with "Guava has room for at most 255 bits of a key"
     [ ! -e no ]
 }

@@ -65,51 +65,42 @@ verbs() {
 
 @test "an unknown verb gets a suggestion" {
     run_calyx hepl
-    is_status 2
-    complains "calyx: there is no verb 'hepl'; did you mean 'help'?"
+    fails_with "calyx: there is no verb 'hepl'; did you mean 'help'?"
     run_calyx frobnicate
-    is_status 2
-    complains "calyx: there is no verb 'frobnicate'; 'calyx help' lists"
+    fails_with "calyx: there is no verb 'frobnicate'; 'calyx help' lists"
 }
 
 @test "an unknown option gets a suggestion" {
     run_calyx help --mna
-    is_status 2
-    complains "calyx help: there is no option --mna; did you mean --man?"
+    fails_with "calyx help: there is no option --mna; did you mean --man?"
     run_calyx help -x
-    is_status 2
-    complains "calyx help: there is no option -x; see 'calyx help help'"
+    fails_with "calyx help: there is no option -x; see 'calyx help help'"
     run_calyx --frob
-    is_status 2
-    complains "there is no option '--frob' before the verb"
+    fails_with "there is no option '--frob' before the verb"
 }
 
 @test "names of options may be cut short, unless two begin so" {
     run_calyx plan --keys 1000 --rat 1%
     is_status 0
     run_calyx plan --ke 1000
-    is_status 2
-    complains "option --ke could be --keys or --key-bytes"
+    fails_with "option --ke could be --keys or --key-bytes"
 }
 
 @test "verbs that other programs have lead to ours" {
     for pair in uniq:dedup grep:check diff:minus; do
         run_calyx ${pair%:*} file
-        is_status 2
-        complains "here it is 'calyx ${pair#*:}'"
+        fails_with "here it is 'calyx ${pair#*:}'"
     done
 }
 
 @test "a value for an option that takes none is refused" {
     run_calyx help --man=yes
-    is_status 2
-    complains "option --man takes no value, but got 'yes'"
+    fails_with "option --man takes no value, but got 'yes'"
 }
 
 @test "one operand too many is named" {
     run_calyx help help again
-    is_status 2
-    complains "'again' is one operand too many: calyx help [--man] [VERB]"
+    fails_with "'again' is one operand too many: calyx help [--man] [VERB]"
 }
 
 @test "output that cannot be written is trouble" {
@@ -122,7 +113,6 @@ verbs() {
 
 @test "no file name makes a message obey it" {
     run_calyx info $'no\e]52;c;eA==\a\x7f\xc2\x9b1m\r\xc3\xbc'
-    is_status 2
-    complains $'no\\x1b]52;c;eA==\\x07\\x7f\xc2\\x9b1m\\x0d\xc3\xbc: cannot open it'
+    fails_with $'no\\x1b]52;c;eA==\\x07\\x7f\xc2\\x9b1m\\x0d\xc3\xbc: cannot open it'
     [ "$(wc -l <err)" -eq 1 ]
 }

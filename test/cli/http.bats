@@ -86,10 +86,10 @@ needs_curl() {
     skip "built without libcurl"
 }
 
-# refuses MODE TEXT: exit 2, that text, and no line on standard output
+# refuses MODE TEXT: fails with that, and no line on standard output
 refuses() {
     run_calyx check -f "$odd/$1/line.calyx" lines
-    is_status 2 && complains "$2" && prints || { echo "mode $1" >&2; return 1; }
+    fails_with "$2" && prints || { echo "mode $1" >&2; return 1; }
 }
 
 # answers URL OPTION...: as the file does
@@ -157,8 +157,7 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     answers "$plain/listed.calyx" --verify -v ask
     printf X | dd of="$www/listed.calyx" bs=1 seek=5000 conv=notrunc status=none
     run_calyx check -f "$plain/listed.calyx" ask
-    is_status 2
-    complains "the allow list does not match its checksum"
+    fails_with "the allow list does not match its checksum"
     prints
 }
 
@@ -211,11 +210,9 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     is_status 0
     cmp out lines
     run_calyx check --key-file other -f "$tls/keyed.calyx" lines
-    is_status 2
-    complains "it was made with another secret key"
+    fails_with "it was made with another secret key"
     run_calyx check -f "$tls/keyed.calyx" lines
-    is_status 2
-    complains "it was made with a secret key; give the key to open it"
+    fails_with "it was made with a secret key; give the key to open it"
 }
 
 @test "info by URL shows what the header says, from a few kB" {
@@ -250,13 +247,11 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     done
     [ $wanted = 2 ]
     run_calyx verify "$plain/flipped.calyx" --against lines
-    is_status 2
-    complains "--against wants a file"
+    fails_with "--against wants a file"
     cp "$root/test/golden/line-open.calyx" "$www"
     for place in "$www" "$plain"; do
         run_calyx verify "$place/line-open.calyx"
-        is_status 2
-        complains "line-open.calyx: "
+        fails_with "line-open.calyx: "
     done
 }
 
@@ -359,12 +354,10 @@ EOF
     damage "$www/bad.calyx"
     echo 7 >one
     run_calyx check --verify -f "$tls/bad.calyx" one
-    is_status 2
-    complains "do not match their checksum"
+    fails_with "do not match their checksum"
     prints
     run_calyx check --verify -f "$www/bad.calyx" one
-    is_status 2
-    complains "do not match their checksum"
+    fails_with "do not match their checksum"
 }
 
 @test "damage is found without --verify where whole ranges were read" {
@@ -373,8 +366,7 @@ EOF
     answers "$plain/small.calyx" ask
     damage "$www/small.calyx"
     run_calyx check -f "$plain/small.calyx" ask
-    is_status 2
-    complains "do not match their checksum"
+    fails_with "do not match their checksum"
     prints
 }
 
@@ -383,20 +375,16 @@ EOF
     size=$(stat -c %s whole)
     head -c $((size - 64)) whole >"$www/cut.calyx"
     run_calyx check -f "$plain/cut.calyx" lines
-    is_status 2
-    complains "damaged: it has $((size - 64)) bytes, and its header says $size"
+    fails_with "damaged: it has $((size - 64)) bytes, and its header says $size"
     (head -c 100 whole; printf X; tail -c +102 whole) >"$www/header.calyx"
     run_calyx check -f "$plain/header.calyx" lines
-    is_status 2
-    complains "damaged"
+    fails_with "damaged"
     (head -c $((size - 1024)) whole; head -c 1024 /dev/zero) >"$www/slots.calyx"
     run_calyx check -f "$plain/slots.calyx" lines
-    is_status 2
-    complains "neither of its slots is sound"
+    fails_with "neither of its slots is sound"
     echo "no filter" >"$www/text.calyx"
     run_calyx check -f "$plain/text.calyx" lines
-    is_status 2
-    complains "not a calyx filter"
+    fails_with "not a calyx filter"
     : >"$www/nothing.calyx"
     run_calyx check -f "$plain/nothing.calyx" lines
     is_status 2
@@ -419,8 +407,7 @@ replaced() {
     timeout 300 sh -c 'seq 1 1000 >feed' # waits until it is opened to be read
     status=0
     wait $pid || status=$?
-    is_status 2
-    complains "the file has changed on the server while it was queried"
+    fails_with "the file has changed on the server while it was queried"
     prints
 }
 
@@ -500,14 +487,11 @@ replaced() {
     CALYX_HTTP_TIMEOUT=1s refuses silent "tried 4 times"
     CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, not '0'"
     run_calyx check -f "$plain/none.calyx" lines
-    is_status 2
-    complains "$plain/none.calyx: there is no such file on the server (404)"
+    fails_with "$plain/none.calyx: there is no such file on the server (404)"
     run_calyx check -f http://127.0.0.1:1/x.calyx lines
-    is_status 2
-    complains "http://127.0.0.1:1/x.calyx: "
+    fails_with "http://127.0.0.1:1/x.calyx: "
     run_calyx check -f http://no.such.host.invalid/x.calyx lines
-    is_status 2
-    complains "no.such.host.invalid"
+    fails_with "no.such.host.invalid"
 }
 
 @test "redirects are followed, but not for ever, and not away from TLS" {
@@ -516,29 +500,25 @@ replaced() {
     refuses loop "redirects"
     refuses endless_redirect "beside those requested"
     run_calyx check -f "$tls/downgrade" lines
-    is_status 2
-    complains "http"
+    fails_with "http"
     prints
 }
 
 @test "a server that no authority vouches for is refused" {
     unset CALYX_TLS_CA
     run_calyx check -f "$tls/line.calyx" lines
-    is_status 2
-    complains "CALYX_TLS_CA names a file or folder of the authorities to trust"
+    fails_with "CALYX_TLS_CA names a file or folder of the authorities to trust"
     prints
 }
 
 @test "a password in the URL is sent and never shown" {
     answers "${tls/:\/\//://rose:thorn@}/private/line.calyx" lines
     run_calyx check -f "${tls/:\/\//://rose:nettle@}/private/line.calyx" lines
-    is_status 2
-    complains "the server refuses to send it (401)"
+    fails_with "the server refuses to send it (401)"
     ! grep -q nettle err
 }
 
 @test "--except wants a file" {
     run_calyx check -f "$www/line.calyx" --except "$plain/line.calyx" lines
-    is_status 2
-    complains "--except wants a file, not a URL"
+    fails_with "--except wants a file, not a URL"
 }

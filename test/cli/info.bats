@@ -70,19 +70,15 @@ assert text == "quote \" back \\ tab \t new\nline, h\u00e9, bad \ufffd\ufffd\uff
 
 @test "info fails for what is missing, not a filter, or keyed otherwise" {
     run_calyx info
-    is_status 2
-    complains "1 operand is wanted, found 0: calyx info [--json] FILE..."
+    fails_with "1 operand is wanted, found 0: calyx info [--json] FILE..."
     run_calyx info nothing
-    is_status 2
-    complains "calyx info: nothing: cannot open it: No such file"
+    fails_with "calyx info: nothing: cannot open it: No such file"
     echo "no filter" >text
     run_calyx info text
-    is_status 2
-    complains "text"
+    fails_with "text"
     complains "not a calyx filter"
     head -c 16 /dev/zero >key
     seq 10 | "$CALYX" build -n 1000 --key-file key -o keyed
     run_calyx info keyed
-    is_status 2
-    complains "key"
+    fails_with "key"
 }

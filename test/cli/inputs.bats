@@ -38,18 +38,15 @@ verbs="build build-n add check allow common minus dedup verify"
     for file in f/*; do
         for verb in $verbs; do
             read_list $file $verb
-            is_status 2
-            complains "$file: a list of lines is wanted, and this is a calyx filter"
+            fails_with "$file: a list of lines is wanted, and this is a calyx filter"
             [ ! -e made.calyx ]
             ! grep -q CLX out || false
         done
     done
     run_calyx dedup <flowers.calyx
-    is_status 2
-    complains "standard input: a list of lines is wanted, and this is a calyx filter"
+    fails_with "standard input: a list of lines is wanted, and this is a calyx filter"
     run_calyx minus moss <(cat flowers.calyx) # a pipe can't be looked at before
-    is_status 2
-    complains "a list of lines is wanted, and this is a calyx filter"
+    fails_with "a list of lines is wanted, and this is a calyx filter"
 }
 
 @test "minus knows a filter by its bytes, packed or with another name" {
@@ -70,8 +67,7 @@ verbs="build build-n add check allow common minus dedup verify"
     echo rose >list
     { printf x; tail -c +2 flowers.calyx; } >bad.calyx
     run_calyx minus list bad.calyx
-    is_status 2
-    complains "bad.calyx: damaged: its first 8 bytes are not those of a filter"
+    fails_with "bad.calyx: damaged: its first 8 bytes are not those of a filter"
 }
 
 # name, its first bytes, what it is, what helps
@@ -97,16 +93,14 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
         printf "${first#* }" >$file
         for verb in build add check dedup minus-2; do
             read_list $file $verb
-            is_status 2
-            complains "$file: a list of lines is wanted, and this is $is; pipe it through '$helps'"
+            fails_with "$file: a list of lines is wanted, and this is $is; pipe it through '$helps'"
         done
         run_calyx dedup --text $file
         is_status 0
         quiet
         [ "$(head -c $(stat -c %s $file) out | cmp - $file && echo same)" = same ]
         run_calyx info $file
-        is_status 2
-        complains "$file: not a calyx filter, but $is; pipe it through '$helps'"
+        fails_with "$file: not a calyx filter, but $is; pipe it through '$helps'"
     done <<<"$packings"
 }
 
@@ -114,8 +108,7 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     needs gzip
     echo rose | gzip | gzip >twice
     run_calyx dedup twice
-    is_status 2
-    complains "twice: a list of lines is wanted, and this is gzip data, packed twice; pipe it through 'gzip -dc'"
+    fails_with "twice: a list of lines is wanted, and this is gzip data, packed twice; pipe it through 'gzip -dc'"
 }
 
 @test "a filter whose first bytes are damaged is not taken for a list" {
@@ -128,16 +121,13 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
         for file in bad bad.gz; do
             for verb in build add check dedup; do
                 read_list $file $verb
-                is_status 2
-                complains "$file: $is"
+                fails_with "$file: $is"
             done
         done
         run_calyx dedup <bad
-        is_status 2
-        complains "standard input: $is"
+        fails_with "standard input: $is"
         run_calyx verify bad
-        is_status 2
-        complains "damaged: its first 8 bytes are not those of a filter"
+        fails_with "damaged: its first 8 bytes are not those of a filter"
         run_calyx dedup --text bad
         is_status 0
     done
@@ -192,18 +182,15 @@ utf-16-of-nothing \xff\xfe|UTF-16 text|iconv -f UTF-16 -t UTF-8
     for file in list list.gz; do
         for verb in info verify freeze; do
             run_calyx $verb $file
-            is_status 2
-            complains "$file: not a calyx filter: it looks like text; 'calyx build -o FILTER LIST' makes a filter of lines"
+            fails_with "$file: not a calyx filter: it looks like text; 'calyx build -o FILTER LIST' makes a filter of lines"
         done
         echo 1 | { run_calyx add $file; is_status 2; }
         complains "$file: not a calyx filter: it looks like text"
         run_calyx check -f $file list
-        is_status 2
-        complains "$file: not a calyx filter: it looks like text"
+        fails_with "$file: not a calyx filter: it looks like text"
     done
     run_calyx check -f - list <list
-    is_status 2
-    complains "standard input: not a calyx filter: it looks like text"
+    fails_with "standard input: not a calyx filter: it looks like text"
 }
 
 # ---- Lists that change ---------------------------------------------------------
@@ -240,8 +227,7 @@ goes_on() {
         stops_at read 5 big "$CALYX" $words -j1 big
         truncate -s 4096 big
         goes_on
-        is_status 2
-        complains "big: shrank from 22888896 to 4096 bytes while it was read"
+        fails_with "big: shrank from 22888896 to 4096 bytes while it was read"
         [ ! -e new.calyx ]
     done
     run_calyx verify into.calyx # what add has done is sound
@@ -254,8 +240,7 @@ goes_on() {
     stops_at read 5 big "$CALYX" add into.calyx -j1 big
     truncate -s 4096 big
     goes_on
-    is_status 2
-    complains "bytes while it was read; the lines before that were added"
+    fails_with "bytes while it was read; the lines before that were added"
     seq 1000 | "$CALYX" check -c -f into.calyx >out
     prints 1000
 }
@@ -269,8 +254,7 @@ goes_on() {
         stops_at read 5 big "$CALYX" check -c -f flowers.calyx -j1 big
         cat $file >big # truncated, and written again with the same size
         goes_on
-        is_status 2
-        complains "big: changed while it was read"
+        fails_with "big: changed while it was read"
     done
 }
 
@@ -343,28 +327,21 @@ goes_on() {
 @test "--files0-from refuses a list without names, empty names and itself" {
     : >none
     run_calyx dedup --files0-from none <<<x
-    is_status 2
-    complains "none: names of files are wanted, found none"
+    fails_with "none: names of files are wanted, found none"
     printf 'a\nb\n' >lines
     run_calyx dedup --files0-from lines
-    is_status 2
-    complains "lines: names that end in a byte 0 are wanted"
+    fails_with "lines: names that end in a byte 0 are wanted"
     printf 'a\0\0b\0' >gap
     run_calyx dedup --files0-from gap
-    is_status 2
-    complains "gap:2: the name of a file is empty"
+    fails_with "gap:2: the name of a file is empty"
     printf 'x\0-\0' >list
     run_calyx dedup --files0-from - <list
-    is_status 2
-    complains "standard input:2: - is standard input, which has the names"
+    fails_with "standard input:2: - is standard input, which has the names"
     run_calyx dedup --files0-from missing
-    is_status 2
-    complains "missing: cannot open it"
+    fails_with "missing: cannot open it"
     run_calyx minus --files0-from list <<<y
-    is_status 2
-    complains "x"
+    fails_with "x"
     printf 'x\0' >list
     run_calyx common --files0-from list
-    is_status 2
-    complains "at least 2 operands are wanted, found 1"
+    fails_with "at least 2 operands are wanted, found 1"
 }

@@ -41,8 +41,7 @@ calls() { grep -oE '^[0-9]+ +\w+' trace | awk '{ print $2 }'; }
         status=0
         traced -e trace=close --inject=close:error=EIO:when=$number \
             "$CALYX" ${result%:*} -j1 -o ${result#*:} list 2>err || status=$?
-        is_status 2
-        complains "${result#*:}: cannot close it: Input/output error"
+        fails_with "${result#*:}: cannot close it: Input/output error"
         [ ! -e ${result#*:} ]
     done
 }
@@ -119,8 +118,7 @@ without_nameless_files() {
     begin dedup -o result.txt
     echo mine >result.txt
     end
-    is_status 2
-    complains "result.txt: it has come to exist meanwhile; --force replaces it"
+    fails_with "result.txt: it has come to exist meanwhile; --force replaces it"
     [ "$(cat result.txt)" = mine ]
     rm result.txt
     begin dedup --force -o result.txt
@@ -133,8 +131,7 @@ without_nameless_files() {
 @test "two results can't have one name" {
     for force in "" --force; do
         run_calyx dedup $force -o x --dups ./x list
-        is_status 2
-        complains "./x: two results are to be written to this file"
+        fails_with "./x: two results are to be written to this file"
         [ -z "$force" ] || grep -qx old x
         echo old >x
     done
@@ -215,11 +212,9 @@ cut_while() {
     traced -e trace=pread64 "$CALYX" --version >out
     first=$(($(grep -c pread64 trace) + 1))
     CALYX_TEST_BUDGET=1000000 cut_while pread64 $first "$CALYX" dedup -j1 -o new.txt <(cat many)
-    is_status 2
-    complains "temporary: a temporary file lost its end while it was used"
+    fails_with "temporary: a temporary file lost its end while it was used"
     [ ! -e new.txt ]
     cut_while pread64 $first "$CALYX" build -S 1M -j1 -o new.calyx <(cat many)
-    is_status 2
-    complains "temporary: cannot read hashes back from a temporary file"
+    fails_with "temporary: cannot read hashes back from a temporary file"
     [ ! -e new.calyx ]
 }

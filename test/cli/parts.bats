@@ -106,13 +106,11 @@ build_parts() { # PARTS [OPTION]...
     cmp joined whole
     printf 'z,x5\0' | "$CALYX" check -f joined >out
     run_calyx build --part 1/2 -n 20000 -k 1 -o other {a,b,c}/1-of-2.hashes
-    is_status 2
-    complains "a/1-of-2.hashes was hashed with -z"
+    fails_with "a/1-of-2.hashes was hashed with -z"
     complains "come too late"
     "$CALYX" hash --parts 2 -o d a.txt --text
     run_calyx build --part 1/2 -n 20000 -o other {a,d}/1-of-2.hashes
-    is_status 2
-    complains "and d/1-of-2.hashes with no options for keys"
+    fails_with "and d/1-of-2.hashes with no options for keys"
 }
 
 @test "a secret key is needed to hash and to build, and not to join" {
@@ -125,11 +123,9 @@ build_parts() { # PARTS [OPTION]...
     "$CALYX" join -o joined *.part
     cmp joined whole
     run_calyx build --part 1/2 -n 70000 --key-file other -o x a/1-of-2.hashes
-    is_status 2
-    complains "a/1-of-2.hashes: its hashes were made with another secret key"
+    fails_with "a/1-of-2.hashes: its hashes were made with another secret key"
     run_calyx build --part 1/2 -n 70000 -o x a/1-of-2.hashes
-    is_status 2
-    complains "its hashes are of siphash, and the filter is to have xxh3"
+    fails_with "its hashes are of siphash, and the filter is to have xxh3"
 }
 
 @test "the same parts come from any number of threads, and from packed input" {
@@ -150,19 +146,15 @@ build_parts() { # PARTS [OPTION]...
         "$CALYX" build --part $i/3 -n 70000 -o $i.part a.txt
     done
     run_calyx join -o f 1.part 3.part
-    is_status 2
-    complains "calyx join: part 2 of 3 is missing"
+    fails_with "calyx join: part 2 of 3 is missing"
     run_calyx join -o f 1.part 2.part 2.part 3.part
-    is_status 2
-    complains "calyx join: 2.part and 2.part are both part 2 of 3"
+    fails_with "calyx join: 2.part and 2.part are both part 2 of 3"
     "$CALYX" build --part 2/3 -n 70001 -o larger a.txt
     run_calyx join -o f 1.part larger 3.part
-    is_status 2
-    complains "1.part and larger are parts of two filters: they differ in number of keys"
+    fails_with "1.part and larger are parts of two filters: they differ in number of keys"
     "$CALYX" build --part 2/3 -n 70000 -i -o folded a.txt
     run_calyx join -o f 1.part folded 3.part
-    is_status 2
-    complains "they differ in comment or properties"
+    fails_with "they differ in comment or properties"
     [ ! -e f ]
 }
 
@@ -174,20 +166,16 @@ build_parts() { # PARTS [OPTION]...
     cp 2.part good
     printf X | dd of=2.part bs=1 seek=20000 conv=notrunc status=none
     run_calyx join -o f 1.part 2.part
-    is_status 2
-    complains "calyx join: 2.part: damaged: the bytes from"
+    fails_with "calyx join: 2.part: damaged: the bytes from"
     head -c 20000 good >2.part
     run_calyx join -o f 1.part 2.part
-    is_status 2
-    complains "2.part: damaged: it has 20000 bytes"
+    fails_with "2.part: damaged: it has 20000 bytes"
     run_calyx join -o f 1.part a.txt
-    is_status 2
-    complains "a.txt: not a part of a calyx filter"
+    fails_with "a.txt: not a part of a calyx filter"
     [ ! -e f ]
     "$CALYX" join -o f good 1.part
     run_calyx join -o f good 1.part
-    is_status 2
-    complains "f: exists already; --force replaces it"
+    fails_with "f: exists already; --force replaces it"
     "$CALYX" join --force -o f good 1.part
 }
 
@@ -195,38 +183,30 @@ build_parts() { # PARTS [OPTION]...
     make_lists
     hash_lists 2 --seed 5
     run_calyx build --part 2/2 -n 70000 --seed 5 -o x a/1-of-2.hashes
-    is_status 2
-    complains "a/1-of-2.hashes: its hashes are of part 1 of 2, not of part 2 of 2"
+    fails_with "a/1-of-2.hashes: its hashes are of part 1 of 2, not of part 2 of 2"
     run_calyx build --part 1/3 -n 70000 --seed 5 -o x a/1-of-2.hashes
-    is_status 2
-    complains "not of part 1 of 3"
+    fails_with "not of part 1 of 3"
     run_calyx build --part 1/2 -n 70000 -o x a/1-of-2.hashes
-    is_status 2
-    complains "its hashes have the seed 5, and the filter is to have 0"
+    fails_with "its hashes have the seed 5, and the filter is to have 0"
     run_calyx build --part 1/2 -n 70000 --hash murmur3 --seed 5 -o x a/1-of-2.hashes
-    is_status 2
-    complains "its hashes are of xxh3, and the filter is to have murmur3"
+    fails_with "its hashes are of xxh3, and the filter is to have murmur3"
     run_calyx build --part 1/2 -n 70000 --seed 5 -o x a/1-of-2.hashes b.txt
-    is_status 2
-    complains "1 of the 2 files are files of hashes"
+    fails_with "1 of the 2 files are files of hashes"
     size=$(stat -c %s a/1-of-2.hashes)
     for at in 17 30 70 100 5000 $((size - 4)); do
         cp a/1-of-2.hashes bad.hashes
         printf '\377' | dd of=bad.hashes bs=1 seek=$at conv=notrunc status=none
         run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
-        is_status 2
-        complains "bad.hashes: damaged: "
+        fails_with "bad.hashes: damaged: "
     done
     for bytes in 20 70 5000 $((size - 10)); do
         head -c $bytes a/1-of-2.hashes >bad.hashes
         run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
-        is_status 2
-        complains "bad.hashes: damaged: it ends in its middle"
+        fails_with "bad.hashes: damaged: it ends in its middle"
     done
     (cat a/1-of-2.hashes; echo) >bad.hashes
     run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
-    is_status 2
-    complains "bytes behind its end"
+    fails_with "bytes behind its end"
     [ ! -e x ]
 }
 
@@ -235,24 +215,19 @@ build_parts() { # PARTS [OPTION]...
     kinds=$(kinds_that ".can_be_made_of_parts | not")
     for kind in $kinds; do
         run_calyx build --part 1/2 -n 10 --kind $kind -o x ten
-        is_status 2
-        complains "filters of kind $kind cannot be made of parts"
+        fails_with "filters of kind $kind cannot be made of parts"
     done
     run_calyx build --part 1/2 -o x ten
-    is_status 2
-    complains "--part needs --keys"
+    fails_with "--part needs --keys"
     run_calyx build --part 1/2 -n 10 --growth 2 -o x ten
     is_status 2
     run_calyx build --part 1/2 -n 10 --strict -o x ten
-    is_status 2
-    complains "fixed size"
+    fails_with "fixed size"
     run_calyx build --part 1/2 -n 10 ten
-    is_status 2
-    complains "name it by -o"
+    fails_with "name it by -o"
     for part in 0/2 3/2 2 1/ /2 1/65537 a/b 1/2/3 -1/2; do
         run_calyx build --part=$part -n 10 -o x ten
-        is_status 2
-        complains "option --part wants a part such as 3/16"
+        fails_with "option --part wants a part such as 3/16"
     done
     [ ! -e x ]
 }
@@ -261,8 +236,7 @@ build_parts() { # PARTS [OPTION]...
     seq 100 >a.txt
     "$CALYX" hash --parts 4 -o a a.txt
     run_calyx build --part 1/4 -n 100 -o x a/1-of-4.hashes
-    is_status 2
-    complains "too small for files of hashes of 4 parts: use fewer parts, or build from lines"
+    fails_with "too small for files of hashes of 4 parts: use fewer parts, or build from lines"
 }
 
 @test "parts and files of hashes are not taken for filters or lists" {
@@ -270,46 +244,36 @@ build_parts() { # PARTS [OPTION]...
     "$CALYX" hash --parts 1 -o a a.txt
     "$CALYX" build --part 1/1 -n 100 -o 1.part a.txt
     run_calyx check -f 1.part a.txt
-    is_status 2
-    complains "1.part: a part of a calyx filter, and no whole one: 'calyx join"
+    fails_with "1.part: a part of a calyx filter, and no whole one: 'calyx join"
     run_calyx info a/1-of-1.hashes
-    is_status 2
-    complains "a file of hashes, and no calyx filter"
+    fails_with "a file of hashes, and no calyx filter"
     run_calyx build -o x a/1-of-1.hashes
-    is_status 2
-    complains "this is a file of hashes, for 'calyx build --part'"
+    fails_with "this is a file of hashes, for 'calyx build --part'"
     run_calyx build -o x 1.part
-    is_status 2
-    complains "this is a part of a calyx filter, for 'calyx join'"
+    fails_with "this is a part of a calyx filter, for 'calyx join'"
 }
 
 @test "hash wants a number of parts and a folder, and replaces nothing unasked" {
     seq 100 >a.txt
     for words in "a.txt" "--parts 2 a.txt" "-o h a.txt" "--parts 2 --shards 2 -o h a.txt"; do
         run_calyx hash $words
-        is_status 2
-        complains "--parts N or --shards N, and -o FOLDER are wanted"
+        fails_with "--parts N or --shards N, and -o FOLDER are wanted"
     done
     for parts in 0 1025 x; do
         run_calyx hash --parts $parts -o h a.txt
-        is_status 2
-        complains "from 1 to 1024"
+        fails_with "from 1 to 1024"
     done
     "$CALYX" hash --parts 2 -o h a.txt
     run_calyx hash --parts 2 -o h a.txt
-    is_status 2
-    complains "h/1-of-2.hashes: exists already"
+    fails_with "h/1-of-2.hashes: exists already"
     "$CALYX" hash --parts 2 --force -o h a.txt
     run_calyx hash --parts 2 -o a.txt a.txt
-    is_status 2
-    complains "a.txt: a folder is wanted"
+    fails_with "a.txt: a folder is wanted"
     run_calyx hash --count a.txt
-    is_status 2
-    complains "not a file of hashes"
+    fails_with "not a file of hashes"
     "$CALYX" hash --parts 2 --seed 1 -o other a.txt
     run_calyx hash --count h/1-of-2.hashes other/1-of-2.hashes
-    is_status 2
-    complains "were hashed in different ways"
+    fails_with "were hashed in different ways"
 }
 
 @test "a build of a part that is killed leaves nothing, and is run again" {
@@ -398,8 +362,7 @@ build_parts() { # PARTS [OPTION]...
     [ "$(wc -l <parts)" -eq 3000 ]
     (seq 2000 | sed 's/$/,x/'; echo short) >short.csv
     run_calyx dedup --part 1/2 -t , -k 2 short.csv
-    is_status 2
-    complains "short.csv:2001: field 2 is wanted"
+    fails_with "short.csv:2001: field 2 is wanted"
 }
 
 @test "a last line without an end is in its part" {
@@ -430,16 +393,13 @@ build_parts() { # PARTS [OPTION]...
             cmp hashes.$((i - 1))-of-3.calyx whole.$((i - 1))-of-3.calyx
         done
         run_calyx build "${options[@]}" --part 1/3 -o x.calyx a/1-of-3.hashes
-        is_status 2
-        complains "its hashes are cut by range, not by shard"
+        fails_with "its hashes are cut by range, not by shard"
         run_calyx build --kind line --part 1/3 -n 70000 -o x a-shards/1-of-3.hashes
-        is_status 2
-        complains "its hashes are cut by shard, not by range"
+        fails_with "its hashes are cut by shard, not by range"
         rm -r -- *.calyx a b c ?-shards
     done
     run_calyx build --shards 3 -n 70000 --part 1/2 -o x.calyx a.txt
-    is_status 2
-    complains "want the same N"
+    fails_with "want the same N"
     keys=0
     "$CALYX" hash --shards 3 -o a a.txt
     for i in 1 2 3; do
@@ -484,8 +444,7 @@ build_parts() { # PARTS [OPTION]...
     done | sort -n >all
     grep -v short a.csv | cmp - all
     run_calyx dedup --part 2/3 -t , -k 1-2 a.csv
-    is_status 2
-    complains "a.csv:3001: field 2 is wanted"
+    fails_with "a.csv:3001: field 2 is wanted"
 }
 
 @test "plan says what a part takes, and that is what it takes" {
@@ -506,12 +465,10 @@ build_parts() { # PARTS [OPTION]...
     [ "$hashes" -gt $((planned * 98 / 100)) ]
     [ "$hashes" -lt $((planned * 102 / 100)) ]
     run_calyx plan -n 1e6 --kind flat --parts 3
-    is_status 2
-    complains "filters of kind flat cannot be made of parts"
+    fails_with "filters of kind flat cannot be made of parts"
     for parts in 0 65537 x; do
         run_calyx plan -n 1e6 --parts $parts
-        is_status 2
-        complains "from 1 to 65536"
+        fails_with "from 1 to 65536"
     done
 }
 

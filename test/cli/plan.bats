@@ -76,11 +76,9 @@ kinds() {
     run_calyx plan -n 1000 -p 1% --probes 5 --kind split
     is_status 2
     run_calyx plan -n 1000 -p 1% --probes 1e10
-    is_status 2
-    complains "option --probes: 10000000000 is too large"
+    fails_with "option --probes: 10000000000 is too large"
     run_calyx plan -n 1000 --bits 8000 --memory 1000
-    is_status 2
-    complains "--bits and --memory are both given"
+    fails_with "--bits and --memory are both given"
 }
 
 @test "what else would hold the keys, and how many times the memory" {
@@ -131,11 +129,9 @@ kinds() {
     jq -e '(.kinds[0] | .possible == false and (.why_not | length > 0)) and
         .chosen == "line2"' out
     run_calyx plan -n 1000 -p 1e-9 --kind line
-    is_status 2
-    complains "line filters keep rates down to"
+    fails_with "line filters keep rates down to"
     run_calyx plan -n 1000 -p 1e-17
-    is_status 2
-    complains "no kind will do"
+    fails_with "no kind will do"
 }
 
 @test "a store behind the filter: mean times, and the rate worth paying for" {
@@ -170,8 +166,7 @@ kinds() {
     run_calyx plan -n 1000 --key-bytes 20 --json
     jq -e '.hash_table.bytes == 40000 and .sorted_list.bytes == 20000' out
     run_calyx plan -n 1000 --key-bytes 0
-    is_status 2
-    complains "option --key-bytes wants a size"
+    fails_with "option --key-bytes wants a size"
 }
 
 @test "JSON is valid, with and without a store" {
@@ -226,51 +221,38 @@ END
 @test "the picture replaces a file only with --force" {
     echo mine >plot.svg
     run_calyx plan -n 1e6 --plot plot.svg
-    is_status 2
-    complains "plot.svg: exists already; --force replaces it"
+    fails_with "plot.svg: exists already; --force replaces it"
     [ "$(cat plot.svg)" = mine ]
     run_calyx plan -n 1e6 --plot plot.svg --force
     is_status 0
     grep -q '</svg>' plot.svg
     run_calyx plan -n 1e6 --plot -
-    is_status 2
-    complains "option --plot wants the name of a file"
+    fails_with "option --plot wants the name of a file"
 }
 
 @test "wrong options are reported" {
     run_calyx plan
-    is_status 2
-    complains "--keys or --memory is wanted"
+    fails_with "--keys or --memory is wanted"
     run_calyx plan -p 1%
-    is_status 2
-    complains "--keys or --memory is wanted"
+    fails_with "--keys or --memory is wanted"
     run_calyx plan -n 1 -p 1% --memory 1M
-    is_status 2
-    complains "any two of them decide the third"
+    fails_with "any two of them decide the third"
     run_calyx plan -n 1000 --kind lien
-    is_status 2
-    complains "there is no kind 'lien'; did you mean 'line'?"
+    fails_with "there is no kind 'lien'; did you mean 'line'?"
     run_calyx plan -n many
-    is_status 2
-    complains "option --keys wants a whole number"
+    fails_with "option --keys wants a whole number"
     run_calyx plan -n 10 -p 2
-    is_status 2
-    complains "option --rate wants a rate"
+    fails_with "option --rate wants a rate"
     run_calyx plan -n 10 --store-time 5
-    is_status 2
-    complains "option --store-time wants a time"
+    fails_with "option --store-time wants a time"
     run_calyx plan -n 10 --present 2
-    is_status 2
-    complains "option --present wants a share"
+    fails_with "option --present wants a share"
     run_calyx plan -n 2e12
-    is_status 2
-    complains "at most 2^40 keys"
+    fails_with "at most 2^40 keys"
     run_calyx plan -n 10 --memory 3T
-    is_status 2
-    complains "option --memory wants at most 2 TiB"
+    fails_with "option --memory wants at most 2 TiB"
     run_calyx plan -n 10 more
-    is_status 2
-    complains "'more' is one operand too many"
+    fails_with "'more' is one operand too many"
 }
 
 @test "plan does not recommend a filter that says yes to nearly everything" {

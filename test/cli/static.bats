@@ -67,13 +67,11 @@ load common
     "$CALYX" build --kind ribbon -p 1% -o rate.calyx rows
     cmp both.calyx rate.calyx
     run_calyx build --kind ribbon --memory 10K -p 1% -o no.calyx rows
-    is_status 2
-    complains "20000 keys at a rate of 0.01 take"
+    fails_with "20000 keys at a rate of 0.01 take"
     [ ! -e no.calyx ]
     for option in --strict "--growth 2" "--probes 3"; do
         run_calyx build --kind ribbon $option -o no.calyx rows
-        is_status 2
-        complains "ribbon filters are built once from all their keys"
+        fails_with "ribbon filters are built once from all their keys"
         [ ! -e no.calyx ]
     done
 }
@@ -117,30 +115,24 @@ load common
     "$CALYX" build --kind line -o l.calyx keys
     cp f.calyx before
     run_calyx add f.calyx keys
-    is_status 2
-    complains "f.calyx: a ribbon filter is built once from all its keys, and cannot be added to"
+    fails_with "f.calyx: a ribbon filter is built once from all its keys, and cannot be added to"
     complains "calyx check -f OLD -f NEW"
     run_calyx add --create -n 10 --kind ribbon new.calyx keys
-    is_status 2
-    complains "built once from all"
+    fails_with "built once from all"
     [ ! -e new.calyx ]
     run_calyx remove f.calyx keys
-    is_status 2
-    complains "cannot be removed from"
+    fails_with "cannot be removed from"
     for pair in "f.calyx l.calyx" "l.calyx f.calyx" "f.calyx f.calyx"; do
         for more in "" --intersect; do
             run_calyx merge $more -o m.calyx $pair
-            is_status 2
-            complains "f.calyx: a ribbon filter is built once from all its keys, and cannot be merged"
+            fails_with "f.calyx: a ribbon filter is built once from all its keys, and cannot be merged"
             [ ! -e m.calyx ]
         done
         run_calyx compare $pair
-        is_status 2
-        complains "cannot be compared by its bits"
+        fails_with "cannot be compared by its bits"
     done
     run_calyx freeze -o m.calyx f.calyx
-    is_status 2
-    complains "only counting filters can be frozen"
+    fails_with "only counting filters can be frozen"
     for form in raw parquet; do
         run_calyx convert --to $form -o m.calyx f.calyx
         is_status 2
@@ -186,8 +178,7 @@ load common
         run_calyx verify d.calyx
         is_status 2
         run_calyx check -c -f d.calyx keys
-        is_status 2
-        complains "d.calyx"
+        fails_with "d.calyx"
     done
     for cut in 10 4096 $((size / 2)) $((size - 1)); do
         head -c $cut f.calyx >d.calyx

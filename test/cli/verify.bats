@@ -71,36 +71,28 @@ make() {
     printf '\377\377\377\377' |
         dd of=damaged bs=1 seek=5000 conv=notrunc status=none
     run_calyx verify damaged
-    is_status 2
-    complains "damaged: "
+    fails_with "damaged: "
     head -c $((size - 1)) f >cut
     run_calyx verify cut
-    is_status 2
-    complains "cut: damaged: it should be $size bytes long"
+    fails_with "cut: damaged: it should be $size bytes long"
     cp "$root/test/golden/line-open.calyx" open
     gzip -k open damaged
     for file in open open.gz; do
         run_calyx verify $file
-        is_status 2
-        complains "$file: it was changed in place and not closed since"
+        fails_with "$file: it was changed in place and not closed since"
     done
     run_calyx verify damaged.gz
-    is_status 2
-    complains "damaged.gz: damaged"
+    fails_with "damaged.gz: damaged"
 }
 
 @test "verify wants one file" {
     run_calyx verify
-    is_status 2
-    complains "calyx verify [--against LIST]"
+    fails_with "calyx verify [--against LIST]"
     run_calyx verify a b
-    is_status 2
-    complains "'b' is one operand too many"
+    fails_with "'b' is one operand too many"
     make
     run_calyx verify f --against nothing
-    is_status 2
-    complains "nothing: cannot open it"
+    fails_with "nothing: cannot open it"
     run_calyx verify f --absent many
-    is_status 2
-    complains "option --absent wants a whole number"
+    fails_with "option --absent wants a whole number"
 }

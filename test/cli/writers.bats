@@ -62,8 +62,7 @@ is_waiting() {
             "convert --to raw --force -o $filter other.calyx" \
             "add $filter keys" "remove $filter keys"; do
             run_calyx $words
-            is_status 2
-            complains "$filter: another process changes it now"
+            fails_with "$filter: another process changes it now"
         done
         cmp $filter before
         finish held-last
@@ -82,8 +81,7 @@ is_waiting() {
     exec 5>lines
     until_true is_locked line.calyx
     run_calyx add line.calyx <<<rose
-    is_status 2
-    complains "line.calyx: another process changes it now"
+    fails_with "line.calyx: another process changes it now"
     echo moss >&5
     exec 5>&-
     wait $builder
@@ -106,8 +104,7 @@ is_waiting() {
         kill -CONT "$(awk '/stopped by SIGSTOP/ { print $1; exit }' trace)"
         status=0
         wait $tracer || status=$?
-        is_status 2
-        complains "$name: it has come to exist meanwhile; --force replaces it"
+        fails_with "$name: it has come to exist meanwhile; --force replaces it"
         cmp $name other
         rm trace
     done
@@ -124,8 +121,7 @@ is_waiting() {
             hold $filter
             $change
             finish
-            is_status 2
-            complains "$filter: another process replaced or removed the file"
+            fails_with "$filter: another process replaced or removed the file"
             # nothing but what the other put there
             [ ! -e $filter ] || cmp $filter copy
         done
@@ -144,8 +140,7 @@ is_waiting() {
     wait $holder || status=$?
     exec 5>&-
     cp held err
-    is_status 2
-    complains "line.calyx: another process replaced or removed the file"
+    fails_with "line.calyx: another process replaced or removed the file"
     [ "$(cat fresh)" = held-first ]
     rm lines
 }
@@ -194,8 +189,7 @@ is_waiting() {
 @test "--wait has an end, by its time or by a signal" {
     hold line.calyx
     run_calyx add --wait=10ms line.calyx <<<x
-    is_status 2
-    complains "line.calyx: another process changes it now"
+    fails_with "line.calyx: another process changes it now"
     env --default-signal=INT "$CALYX" add --wait line.calyx keys 3>&- 5>&- &
     waiter=$!
     until_true is_waiting $waiter
@@ -206,8 +200,7 @@ is_waiting() {
     finish
     is_status 0
     run_calyx add --wait=soon line.calyx <<<x
-    is_status 2
-    complains "option --wait wants a time such as 10s, 5min or 1h, not 'soon'"
+    fails_with "option --wait wants a time such as 10s, 5min or 1h, not 'soon'"
 }
 
 @test "add --create makes the file, as build would" {
@@ -246,14 +239,11 @@ is_waiting() {
 @test "add --create says what it lacks, and makes nothing" {
     ls -A >before
     run_calyx add --create new.calyx keys
-    is_status 2
-    complains "--create wants --keys"
+    fails_with "--create wants --keys"
     run_calyx add -n 100 line.calyx keys
-    is_status 2
-    complains "--keys, --rate and other options of a new filter go with --create"
+    fails_with "--keys, --rate and other options of a new filter go with --create"
     run_calyx add --create -n 100 nowhere/new.calyx keys
-    is_status 2
-    complains "nowhere/"
+    fails_with "nowhere/"
     ln -s dangling link.calyx
     run_calyx add --create -n 100 link.calyx keys
     is_status 2
