@@ -1,4 +1,5 @@
-/* The redisbloom layout: redisbloom.c behind the interface of filter.h. */
+/* The redisbloom layout: redisbloom_chain.h behind the interface of layout.h.
+ */
 #include "layout/layout.h"
 #include "layout/rdb_io.h"
 #include "server/allocator.h"

@@ -152,10 +152,6 @@ static struct piece dump_from(const struct filter *f, int64_t at) {
     return (struct piece){at + (int64_t)size, bits, (size_t)size, NULL};
 }
 
-static bool is_head(const void *bytes, size_t size) {
-    return valkey_is_head(bytes, size);
-}
-
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
     return noted(f,
@@ -269,7 +265,7 @@ const struct filter_layout valkey_layout = {
     .describe_part = describe_part,
     .dump_head = dump_head,
     .dump_from = dump_from,
-    .is_head = is_head,
+    .is_head = valkey_is_head,
     .load_head = load_head,
     .load_piece = load_piece,
     .save = save,

@@ -1,7 +1,7 @@
 /*
  * MurmurHash2 by Austin Appleby, in 32 and in 64 bits ("64A"): the hashes of
  * RedisBloom's filters. Words of a key are little-endian on every
- * machine. Not for keys that an enemy chooses; see redisbloom.h.
+ * machine. Not for keys that an enemy chooses; see redisbloom_chain.h.
  */
 #ifndef CALYX_FOREIGN_MURMUR_H
 #define CALYX_FOREIGN_MURMUR_H

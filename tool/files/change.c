@@ -46,15 +46,11 @@ static void save_whole(void) {
     filter = NULL;
 }
 
-static void save(void) {
+void change_close(void) {
     begin_change();
     at_early_end = NULL; /* so that an error in it does not recurse */
     (in_place ? close_in_place : save_whole)();
     end_change();
-}
-
-void change_close(void) {
-    save();
 }
 
 void change_check(void) {
@@ -171,7 +167,7 @@ calyx_filter *change_open(const char *name, calyx_filter *(*make)(void)) {
                              "put new keys into a second filter and query "
                              "both: calyx check -f OLD -f NEW");
     if (in_place && stat(path, &opened) != 0) fail_os(path, "look at it");
-    at_early_end = save;
+    at_early_end = change_close;
     return filter;
 }
 
