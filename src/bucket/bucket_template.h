@@ -325,40 +325,40 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
 
 ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        struct batch_form form,
+                                        const struct batch_form *form,
                                         struct bucket_steps steps) {
     const size_t steady =
-        form.is_special ? steady_length(&batch) / EIGHT * EIGHT : 0;
+        form->is_special ? steady_length(&batch) / EIGHT * EIGHT : 0;
     const size_t all = batch.n + batch.more;
     const uint64_t *const hashes = batch.hashes;
     struct line_ring ring;
     struct batch_answers answers;
     size_t i = 0;
-    prefetch_first(t, &form, &batch, &ring, steps);
+    prefetch_first(t, form, &batch, &ring, steps);
     for (; i < steady; i += EIGHT) {
         const uint64_t *const ahead = hashes + i + PREFETCH_DISTANCE;
         uint8_t **const here = ring.line + i % RING;
         uint8_t **const there = ring.line + (i + PREFETCH_DISTANCE) % RING;
-        if (!form.is_one) steps.find_lines(t, &form, ahead, there);
+        if (!form->is_one) steps.find_lines(t, form, ahead, there);
 #pragma GCC unroll 8
         for (size_t j = 0; j < EIGHT; j++) {
-            if (form.is_one)
-                prefetch_l2(line_in(t, &form, ahead[j]));
+            if (form->is_one)
+                prefetch_l2(line_in(t, form, ahead[j]));
             else
                 prefetch_l2(there[j]);
-            has_prefetched(t, &form, hashes[i + j], here + j, i + j, &answers,
+            has_prefetched(t, form, hashes[i + j], here + j, i + j, &answers,
                            steps);
         }
     }
     for (; i < batch.n; i++) {
         const size_t ahead = i + PREFETCH_DISTANCE;
         if (ahead < all)
-            prefetch_line(t, &form, hashes[ahead], &ring.line[ahead % RING]);
-        has_prefetched(t, &form, hashes[i], &ring.line[i % RING], i, &answers,
+            prefetch_line(t, form, hashes[ahead], &ring.line[ahead % RING]);
+        has_prefetched(t, form, hashes[i], &ring.line[i % RING], i, &answers,
                        steps);
     }
     memset(answers.spilled + batch.n, 0, EIGHT);
-    has_spilled_of_batch(t, &form, &batch, &answers, steps);
+    has_spilled_of_batch(t, form, &batch, &answers, steps);
     if (found) memcpy(found, answers.has, batch.n);
     return count_true((const bool *)answers.has, batch.n);
 }
@@ -392,20 +392,20 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
     struct batch_form form = form_of(t);
     if (is_grown(&form)) {
         set_grown(&form);
-        return has_batch_unshared(t, batch, found, form, steps);
+        return has_batch_unshared(t, batch, found, &form, steps);
     }
     switch (width_of_one(&form)) {
         case WIDTH_FIXED:
             set_one(&form, WIDTH_FIXED);
-            return has_batch_unshared(t, batch, found, form, steps);
+            return has_batch_unshared(t, batch, found, &form, steps);
         case WIDTH_FIXED_LOW:
             set_one(&form, WIDTH_FIXED_LOW);
-            return has_batch_unshared(t, batch, found, form, steps);
+            return has_batch_unshared(t, batch, found, &form, steps);
         case WIDTH_GROWING:
             set_one(&form, WIDTH_GROWING);
-            return has_batch_unshared(t, batch, found, form, steps);
+            return has_batch_unshared(t, batch, found, &form, steps);
     }
-    return has_batch_unshared(t, batch, found, form, steps);
+    return has_batch_unshared(t, batch, found, &form, steps);
 }
 
 /* ---- Add ----------------------------------------------------------------- */
@@ -645,29 +645,29 @@ ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
  * those before it, and of these that were added. The stage does not change. */
 ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
                                   bool *fresh, size_t *added,
-                                  struct batch_form form,
+                                  const struct batch_form *form,
                                   struct bucket_steps steps,
                                   add_hash_alone *add_alone) {
     const size_t all = batch.n + batch.more;
     struct line_ring ring;
     size_t i = 0, at_most = 0;
-    prefetch_first(t, &form, &batch, &ring, steps);
+    prefetch_first(t, form, &batch, &ring, steps);
     for (; i < batch.n; i++) {
         const uint64_t hash = batch.hashes[i];
         const size_t ahead = i + PREFETCH_DISTANCE;
         if (ahead < all)
-            prefetch_line(t, &form, batch.hashes[ahead],
+            prefetch_line(t, form, batch.hashes[ahead],
                           &ring.line[ahead % RING]);
         const size_t near = i + PREFETCH_DISTANCE_L1;
         if (near < all)
-            prefetch_near(t, &form, batch.hashes[near],
-                          &ring.line[near % RING]);
+            prefetch_near(t, form, batch.hashes[near], &ring.line[near % RING]);
         const struct bucket_query q =
-            query_in(t, &form, hash, &ring.line[i % RING]);
+            query_in(t, form, hash, &ring.line[i % RING]);
         enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
-                !is_near_border(hash, scale_in(&form, hash), form.width), true))
-            here = add_to_line(q.line, form.width, q.want, form.varies, steps);
+                !is_near_border(hash, scale_in(form, hash), form->width), true))
+            here =
+                add_to_line(q.line, form->width, q.want, form->varies, steps);
         bool is = here == ADDED_FRESH;
         if (__builtin_expect(here == NOT_ADDED, false)) {
             bool is_fresh = false;
@@ -708,20 +708,23 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
     struct batch_form form = form_of(t);
     if (is_grown(&form)) {
         set_grown(&form);
-        return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+        return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
     }
     switch (width_of_one(&form)) {
         case WIDTH_FIXED:
             set_one(&form, WIDTH_FIXED);
-            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+            return add_batch_of(t, batch, fresh, added, &form, steps,
+                                add_alone);
         case WIDTH_FIXED_LOW:
             set_one(&form, WIDTH_FIXED_LOW);
-            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+            return add_batch_of(t, batch, fresh, added, &form, steps,
+                                add_alone);
         case WIDTH_GROWING:
             set_one(&form, WIDTH_GROWING);
-            return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+            return add_batch_of(t, batch, fresh, added, &form, steps,
+                                add_alone);
     }
-    return add_batch_of(t, batch, fresh, added, form, steps, add_alone);
+    return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
 }
 
 /* ---- Remove -------------------------------------------------------------- */
