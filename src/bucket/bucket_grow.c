@@ -422,8 +422,9 @@ bool bucket_move_group(struct bucket_table *t) {
 
 /* ---- Permanent codes ----------------------------------------------------- */
 
-/* In place of the entries that match, COPIES_MOST of the shortest. */
-static void shorten_matching(struct entries *all,
+/* In place of the entries that match, COPIES_MOST of the shortest. False if
+ * there are too many others. */
+static bool shorten_matching(struct entries *all,
                              const struct bucket_place *at) {
     uint32_t n = 0, shortest = 0;
     for (uint32_t i = 0; i < all->n; i++) {
@@ -433,8 +434,10 @@ static void shorten_matching(struct entries *all,
         else if (!shortest || is_longer(shortest, code))
             shortest = code;
     }
+    if (n > ENTRIES_MOST - COPIES_MOST) return false;
     for (uint32_t i = 0; i < COPIES_MOST; i++) all->code[n++] = shortest;
     all->n = n;
+    return true;
 }
 
 /* The shortest matches whoever matched another one. So no key is lost, and the
@@ -448,9 +451,9 @@ bool bucket_make_permanent(struct bucket_table *t,
     log.n = 0;
     memcpy(was, line, BUCKET_BYTES);
     begin_move(t, at->group);
-    bool done = take_bucket(t, at, was, &all, &log);
+    bool done =
+        take_bucket(t, at, was, &all, &log) && shorten_matching(&all, at);
     if (done) {
-        shorten_matching(&all, at);
         const uint32_t permanent = join_permanent(&all, t->width);
         done = put_entries(t, at, &all, permanent, at->varies, &log);
     }
@@ -462,8 +465,10 @@ bool bucket_make_permanent(struct bucket_table *t,
     return done;
 }
 
-/* Of a key in the bucket, that is: any bits that a code matches will do. */
+/* Of a key in the bucket, that is: any bits that a code matches will do. Only a
+ * forged file says that a table with runs grows. */
 bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
+    if (has_runs(t->width)) return false;
     struct bucket_place at = place_of(t, scale_of(t, t->stage, hash), hash);
     struct entries all;
     uint32_t most = 1;

@@ -544,6 +544,53 @@ static void a_crowded_bucket_is_full_at_last(void **state) {
     }
 }
 
+/* All hashes of bucket 0 of a table of 256 buckets or less. */
+static uint64_t hash_in_first(uint64_t i) {
+    return mixed(i) >> 8;
+}
+
+/* A forged file may say so. No layout but halves has permanent slots. */
+static void a_table_of_runs_that_claims_to_grow_is_full(void **state) {
+    (void)state;
+    for (uint32_t probes = 1; probes <= WIDTH_RUNS - WIDTH_LEAST + 1;
+         probes++) {
+        calyx_filter *f = make_filter((calyx_options){
+            .kind = "bucket", .capacity = 4000, .fpr = 0.5, .probes = probes});
+        uint64_t n = 0;
+        f->growth = 2;
+        while (add_hash(f, hash_in_first(n / 3)) == CALYX_OK) n++;
+        assert_true(n > 0 && n < 4000);
+        for (uint64_t i = 0; i < n; i++)
+            assert_true(has_hash(f, hash_in_first(i / 3)));
+        calyx_free(f);
+    }
+}
+
+/* 31 entries in its slots, and in a forged file 225 in the first 15 lines of
+ * spilled ones: as many as a move takes. */
+static void a_bucket_of_256_entries_has_no_room_for_copies(void **state) {
+    (void)state;
+    enum { SLOTS = 31, LINES = 15, CODE = 0x8001 };
+    calyx_filter *f = make_growing(5000, 0.01);
+    const struct part *const p = f->newest;
+    assert_true(p->shape.blocks <= 256 && spill_lines(p->shape.blocks) > LINES);
+    assert_int_equal(f->table->t.width, WIDTH_GROWING);
+    for (uint64_t i = 0; i < SLOTS; i++)
+        assert_ok(add_hash(f, hash_in_first(i / 2)));
+    p->body[CLASSES_AT] = 0xFF;
+    for (uint32_t n = 0; n < LINES; n++) {
+        uint8_t *const line = p->body + (p->shape.blocks + n) * BUCKET_BYTES;
+        for (uint32_t i = 0; i < SPILL_ENTRIES; i++)
+            store32(line + 4 * i, (CODE + 2 * (n * SPILL_ENTRIES + i)) |
+                                      (n << 4) << WIDTH_GROWING);
+        store32(line + 4 * SPILL_ENTRIES, 1000);
+    }
+    assert_int_equal(add_hash(f, hash_in_first(SLOTS)), CALYX_FULL);
+    for (uint64_t i = 0; i < SLOTS; i++)
+        assert_true(has_hash(f, hash_in_first(i / 2)));
+    calyx_free(f);
+}
+
 static void a_fixed_table_takes_keys_until_it_is_full(void **state) {
     (void)state;
     calyx_filter *f = make_fixed(10000, 0.01);
@@ -682,6 +729,8 @@ int main(void) {
         cmocka_unit_test(copies_of_few_keys_leave_room_for_others),
         cmocka_unit_test(crowded_hashes_end_in_an_error_and_nothing_is_lost),
         cmocka_unit_test(a_crowded_bucket_is_full_at_last),
+        cmocka_unit_test(a_table_of_runs_that_claims_to_grow_is_full),
+        cmocka_unit_test(a_bucket_of_256_entries_has_no_room_for_copies),
         cmocka_unit_test(a_fixed_table_takes_keys_until_it_is_full),
         cmocka_unit_test(a_table_from_bytes_goes_on_as_the_first_does),
         cmocka_unit_test(a_file_is_mapped_for_reading_and_not_for_writing),
