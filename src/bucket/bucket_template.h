@@ -792,10 +792,14 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
     copy_line(copy.bytes, bucket_line(&at));
     const struct bucket_scan here =
         scan_bucket(copy.bytes, t->width, at.want, at.varies, steps.scans);
-    uint32_t n = (uint32_t)__builtin_popcountll(here.hits);
     if (here.hits & permanent_slots(copy.bytes, t->width)) return COPIES_MOST;
-    if (may_be_spilled(copy.bytes, t->width, at.want))
-        n += scan_spilled(t, &at).hits;
+    struct spill_scan there = may_be_spilled(copy.bytes, t->width, at.want)
+                                  ? scan_spilled(t, &at)
+                                  : (struct spill_scan){0};
+    count_slots(copy.bytes, t->width, at.varies, here.hits, &there.copies);
+    /* A short code stands once, however often its keys were added. */
+    if (any_stays(&there.copies, t->width, at.varies)) return COPIES_MOST;
+    const uint32_t n = (uint32_t)__builtin_popcountll(here.hits) + there.hits;
     if (n == 0) return 1; /* it was moved, or removed, meanwhile */
     return n < COPIES_MOST ? n : COPIES_MOST;
 }

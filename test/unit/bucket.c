@@ -316,6 +316,9 @@ static void keys_stay_when_their_codes_run_out_of_bits(void **state) {
         for (int i = 0; i < POSITIONS; i++) grow_one_stage(f);
         assert_has_numbers(f, 0, KEYS);
         add_numbers(f, 0, KEYS / 10); /* longer codes of the same keys */
+        for (uint64_t k = 0; k < KEYS / 10; k++)
+            assert_true(calyx_count_u64(f, k) >=
+                        (level < 15 ? 1u + (uint32_t)level : 15));
     }
     for (uint64_t k = 0; k < KEYS; k += 2) {
         bool found = false;
