@@ -537,7 +537,8 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
     }
     const size_t added = p->older ? add_to_grown(f, p, batch->hashes, n, fresh)
                                   : add_to_only(f, p, batch, n, fresh);
-    count_items(f, p, (is_counting(f) ? n : added) - (claims ? n : 0));
+    const uint64_t counted = is_counting(f) ? n : added;
+    count_items(f, p, counted - (claims ? n : 0));
     *done = n;
     return CALYX_OK;
 }

@@ -158,7 +158,7 @@ LOADING = re.compile(r"ERR the filter is still being loaded: \d+ of its \d+ byte
 
 
 def test_a_filter_that_is_partly_loaded_does_not_answer(start):
-    server = start(appendonly="yes", save="3600 1")
+    server = start(appendonly="yes", appendfsync="always", save="3600 1")
     r = server.client()
     model, items = loaded_model()
     pieces = list(in_halves(model))
