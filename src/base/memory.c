@@ -38,10 +38,10 @@ static size_t mapped_size(size_t size) {
 
 /* Map one huge page more, then unmap what lies before and after the aligned
  * block: huge pages must be aligned to their size. */
-static void *map_aligned(size_t size_mapped, int flags) {
+static void *map_aligned(size_t size_mapped, int access) {
     const size_t reserved = size_mapped + HUGE_PAGE;
-    char *const start = mmap(NULL, reserved, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    char *const start =
+        mmap(NULL, reserved, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return NULL;
     const size_t before =
         (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
@@ -55,7 +55,7 @@ static void *map_aligned(size_t size_mapped, int flags) {
 
 static void *map_huge(size_t size) {
     if (size > SIZE_MAX - 2 * HUGE_PAGE) return NULL;
-    return map_aligned(mapped_size(size), 0);
+    return map_aligned(mapped_size(size), PROT_READ | PROT_WRITE);
 }
 
 static void *map(size_t size) {
@@ -73,6 +73,19 @@ static void unmap(void *block, size_t size) {
     munmap(block, memory_mapped_bytes(size));
 }
 
+/* Let `size` bytes of a row be written, up to the end of a huge page. Before,
+ * they count for no limit, and mlockall() does not take them. */
+static bool make_ready(struct memory_row *row, size_t size) {
+    if (size <= row->ready) return true;
+    char *const begin = (char *)row->at + row->ready;
+    const size_t behind = (uintptr_t)row->at + size;
+    const size_t end = (behind + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t more = end - (uintptr_t)begin;
+    if (mprotect(begin, more, PROT_READ | PROT_WRITE) != 0) return false;
+    row->ready += more;
+    return true;
+}
+
 void *memory_take_next(struct memory_row *row, size_t size) {
     enum { BLOCKS = 64 }; /* four doublings of a table */
     if (size < IN_ROW || size > SIZE_MAX / BLOCKS - 2 * HUGE_PAGE) return NULL;
@@ -80,14 +93,16 @@ void *memory_take_next(struct memory_row *row, size_t size) {
     if (here > row->left) {
         const size_t all =
             (BLOCKS * here + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-        void *const mapped = map_aligned(all, MAP_NORESERVE);
+        void *const mapped = map_aligned(all, PROT_NONE);
         if (!mapped) return NULL;
         memory_end_row(row);
-        *row = (struct memory_row){mapped, all};
+        *row = (struct memory_row){mapped, all, 0};
     }
+    if (!make_ready(row, here)) return NULL;
     char *const block = row->at;
     row->at = block + here;
     row->left -= here;
+    row->ready -= here;
     return block;
 }
 
@@ -97,7 +112,7 @@ void memory_give_from_row(void *block, size_t size) {
 
 void memory_end_row(struct memory_row *row) {
     if (row->left) munmap(row->at, row->left);
-    row->left = 0;
+    *row = (struct memory_row){NULL, 0, 0};
 }
 #else
 static const size_t LARGE = SIZE_MAX;

@@ -21,12 +21,13 @@ size_t memory_mapped_bytes(size_t size);
 /*
  * Blocks that follow each other, for a table that grows: they share huge pages,
  * where each block by itself would have its end on small ones, and a block
- * under 2 MiB all of it. What is left is mapped for those that follow, which
- * takes addresses, but no memory until it is written. All zero to begin with.
+ * under 2 MiB all of it. What is left is reserved for those that follow, which
+ * takes addresses, but no memory. All zero to begin with.
  */
 struct memory_row {
     void *at;
     size_t left;
+    size_t ready; /* of what is left: may be written */
 };
 /* A block of zeros; NULL if it is small, or there are no addresses: then take
  * it elsewhere. */

@@ -423,7 +423,7 @@ bool bucket_move_group(struct bucket_table *t) {
 /* ---- Permanent codes ----------------------------------------------------- */
 
 /* In place of the entries that match, COPIES_MOST of the shortest. False if
- * there are too many others. */
+ * none has a bit, as in a forged file, or there are too many others. */
 static bool shorten_matching(struct entries *all,
                              const struct bucket_place *at) {
     uint32_t n = 0, shortest = 0;
@@ -434,7 +434,7 @@ static bool shorten_matching(struct entries *all,
         else if (!shortest || is_longer(shortest, code))
             shortest = code;
     }
-    if (n > ENTRIES_MOST - COPIES_MOST) return false;
+    if (!shortest || n > ENTRIES_MOST - COPIES_MOST) return false;
     for (uint32_t i = 0; i < COPIES_MOST; i++) all->code[n++] = shortest;
     all->n = n;
     return true;

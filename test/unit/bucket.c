@@ -233,6 +233,31 @@ static void batches_do_what_single_calls_do(void **state) {
     free(hashes);
 }
 
+#if defined(__linux__)
+/* Bytes that count for a limit: `ulimit -d`. */
+static uint64_t data_bytes(void) {
+    char line[200];
+    uint64_t kib = 0;
+    FILE *const status = fopen("/proc/self/status", "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof line, status))
+        if (strncmp(line, "VmData:", 7) == 0)
+            kib = strtoull(line + 7, NULL, 10);
+    fclose(status);
+    return kib << 10;
+}
+
+static void segments_that_are_to_come_take_addresses_alone(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* its memory counts, too */
+    const uint64_t before = data_bytes();
+    calyx_filter *f = make_growing(1000, 0.01);
+    add_numbers(f, 0, 2000000);
+    assert_true(data_bytes() - before < 2 * info_of(f).bytes + (4 << 20));
+    calyx_free(f);
+}
+#endif
+
 /* An addition moves one group at most: 8 lines, and what they spilled. */
 static void an_addition_moves_at_most_one_group(void **state) {
     (void)state;
@@ -720,6 +745,9 @@ int main(void) {
         cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
         cmocka_unit_test(batches_do_what_single_calls_do),
         cmocka_unit_test(newest_segments_have_the_lines_of_most_hashes),
+#if defined(__linux__)
+        cmocka_unit_test(segments_that_are_to_come_take_addresses_alone),
+#endif
         cmocka_unit_test(an_addition_moves_at_most_one_group),
         cmocka_unit_test(the_rate_of_a_grown_table_is_as_described),
         cmocka_unit_test(keys_stay_when_their_codes_run_out_of_bits),
