@@ -149,9 +149,10 @@ CALYX_API bool calyx_has_u64(const calyx_filter *f, uint64_t number);
 /*
  * Remove a key that was added; a key added n times is removed by n calls.
  * `*found`, unless NULL, becomes true if the key was there. An absent key
- * changes nothing. A key whose counters have all reached 15 is found, and
- * stays; so is one of a bucket filter that has doubled so often since that 2 or
- * fewer bits of it are left. Only kinds with CALYX_CAN_REMOVE.
+ * changes nothing. A key that was added 15 times, or whose counters have all
+ * reached 15, is found, and stays. So is one of a bucket filter that has
+ * doubled so often since that 2 or fewer bits of it are left, or that was added
+ * twice where copies crowd a bucket. Only kinds with CALYX_CAN_REMOVE.
  *
  * Only remove keys that were added: removing a false positive causes false
  * negatives. An absent key is one at the rate of the filter, info.fpr_now: of
