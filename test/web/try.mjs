@@ -13,7 +13,7 @@ const run = async (page) => {
 };
 
 // The longest time in which the page could do nothing, as a part of a whole run:
-// another process may stop the page, but hardly for half of each.
+// another process may stop the page, but hardly for half of each of three.
 const longestWait = async (page) => {
   await page.evaluate(() => {
     globalThis.longest = 0;
@@ -33,8 +33,9 @@ const longestWait = async (page) => {
 test("a million keys: none is lost, the rate is the expected one, the page stays alive", async () => {
   const page = await open("?part=try");
   await page.locator('[data-fact="try.measured"]').waitFor(); // by itself
-  const waits = [await longestWait(page), await longestWait(page), await longestWait(page)];
-  assert.ok(Math.min(...waits) < 0.5, `the page waited for ${waits} of a run`);
+  const waits = [];
+  do waits.push(await longestWait(page)); while (waits.at(-1) >= 0.5 && waits.length < 3);
+  assert.ok(waits.at(-1) < 0.5, `the page waited for ${waits} of a run`);
   const [line] = calyxJson("plan", "-n", "1M", "-p", "1%").kinds;
   assert.equal(await fact(page, "keys"), 1000000);
   assert.equal(await fact(page, "lost"), 0);
