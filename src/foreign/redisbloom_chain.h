@@ -181,8 +181,7 @@ calyx_status chain_load_header(const void *header, size_t size,
 calyx_status chain_load_chunk(struct chain *c, int64_t at, const void *bytes,
                               size_t size, bool *changed, calyx_error *why);
 
-/* ---- Between redisbloom_chain.c and redisbloom_rdb.c ------------------------
- */
+/* ---- Between redisbloom_chain.c and redisbloom_rdb.c -------------------- */
 
 enum { MOST_LINKS = 1100, MOST_HASHES = 1075 };
 #define MOST_BITS    (UINT64_C(1) << 48)

@@ -111,8 +111,7 @@ calyx_status valkey_begin_payload(const uint8_t *payload, size_t size,
 void valkey_copy_payload(struct valkey_bloom *v, const uint8_t *payload,
                          uint64_t most);
 
-/* ---- A dump: a head, then the bits in pieces ------------------------------
- */
+/* ---- A dump: a head, then the bits in pieces ---------------------------- */
 
 /* The head is a payload whose blobs end with their seeds, behind the mark
  * "CALYXVB\1". */
@@ -148,8 +147,7 @@ calyx_status valkey_load(const struct rdb_reader *from, int encoding,
                          const calyx_memory *memory, struct valkey_bloom **out,
                          calyx_error *why);
 
-/* ---- Between valkey_bloom.c and valkey_codec.c ----------------------------
- */
+/* ---- Between valkey_bloom.c and valkey_codec.c -------------------------- */
 
 /* A filter without parts, which nobody may use yet; and one part more for it,
  * with a blob of its own if it has none. The filter owns the blob then. */

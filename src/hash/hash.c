@@ -212,8 +212,7 @@ static void xxh64_numbers(const struct hash *hash, const struct secret *secret,
     hash_numbers(xxh64_hash, secret, numbers, n, hashes);
 }
 
-/* ---- Hashes that take 10 ns and more for a key -----------------------------
- */
+/* ---- Hashes that take 10 ns and more for a key -------------------------- */
 
 /* For keys that an adversary may choose: SipHash-2-4. */
 static uint64_t siphash_one(const struct secret *secret, const void *key,

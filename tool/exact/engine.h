@@ -97,8 +97,7 @@ unsigned engine_read_candidates(struct engine *engine,
 /* Process the remaining partitions, merge the runs, free the engine. */
 struct figures engine_end(struct engine *engine);
 
-/* ---- What it will take (forecast.c) ---------------------------------------
- */
+/* ---- What it will take (forecast.c) ------------------------------------- */
 
 struct engine_plan {
     struct sample sum; /* of all files */

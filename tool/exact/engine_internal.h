@@ -154,8 +154,7 @@ struct line_counts {
 unsigned passes_for(const struct rule *rule, uint64_t memory,
                     const struct line_counts *counts);
 
-/* ---- A look at the input (guess.c) ----------------------------------------
- */
+/* ---- A look at the input (guess.c) -------------------------------------- */
 
 void guess_counts(const struct engine_plan *plan, struct line_counts *counts);
 

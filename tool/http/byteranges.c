@@ -28,8 +28,7 @@ bool content_range_from(const char *at, struct content_range *r) {
            r->first <= r->last && r->last < r->total;
 }
 
-/* ---- Several ranges --------------------------------------------------------
- */
+/* ---- Several ranges ----------------------------------------------------- */
 
 struct body_reader {
     const char *at, *end;

@@ -31,8 +31,7 @@ static _Noreturn void fail_here(const struct http_filter *f,
     fail_at(range_client_name(f->client), 0, "%s", why->text);
 }
 
-/* ---- Sections --------------------------------------------------------------
- */
+/* ---- Sections ----------------------------------------------------------- */
 
 /* The first section of this type, from `index` on; false if there is none. */
 static bool find_section(const struct http_filter *f, calyx_section_type type,
@@ -157,8 +156,7 @@ static void check_ranges(struct http_filter *f, const struct http_range *r) {
     }
 }
 
-/* ---- Units: what is read and kept at a time -------------------------------
- */
+/* ---- Units: what is read and kept at a time ----------------------------- */
 
 /* A line; or, to verify, the range that it is in. */
 static struct unit unit_of_line(const struct http_filter *f, uint64_t line) {
@@ -221,8 +219,7 @@ static void read_units(struct http_filter *f, struct unit *units, size_t n) {
     free(requests);
 }
 
-/* ---- Lookups ---------------------------------------------------------------
- */
+/* ---- Lookups ------------------------------------------------------------ */
 
 /* Hashes, and the indexes of those that are to be looked up in the next part.
  */
@@ -356,8 +353,7 @@ void http_filter_take_back(const struct http_filter *f, const calyx_key *keys,
             found[i] = false;
 }
 
-/* ---- Opening and closing ---------------------------------------------------
- */
+/* ---- Opening and closing ------------------------------------------------ */
 
 void http_filter_expect_lookups(const struct http_filter *f) {
     uint64_t at[CALYX_LINES_MOST];
@@ -437,8 +433,7 @@ struct http_facts http_filter_facts(const struct http_filter *f) {
                                .key_options = key_options_of_layout(f->layout)};
 }
 
-/* ---- All of it -------------------------------------------------------------
- */
+/* ---- All of it ---------------------------------------------------------- */
 
 /* Requests that are read together, 32 MiB of them. */
 struct whole_read {

@@ -75,8 +75,7 @@ static _Noreturn void fail_client(const struct range_client *c,
     fail_at(c->name, 0, "%s", text);
 }
 
-/* ---- The header of an answer ----------------------------------------------
- */
+/* ---- The header of an answer -------------------------------------------- */
 
 static void copy_tag(struct range_answer *answer, char to[TAG_BYTES],
                      const char *value) {
@@ -129,8 +128,7 @@ static size_t take_header(char *bytes, size_t one, size_t n, void *context) {
     return one * n;
 }
 
-/* ---- Is it the answer? -----------------------------------------------------
- */
+/* ---- Is it the answer? -------------------------------------------------- */
 
 #define WRONG(t, ...) snprintf((t)->wrong, sizeof(t)->wrong, __VA_ARGS__)
 
@@ -282,8 +280,7 @@ static int refuse_endless(void *context, curl_off_t all, curl_off_t now,
     return 1;
 }
 
-/* ---- Requests --------------------------------------------------------------
- */
+/* ---- Requests ----------------------------------------------------------- */
 
 static void set_authorities(CURL *easy) {
     const char *const ca = getenv("CALYX_TLS_CA");
@@ -487,8 +484,7 @@ void range_client_read(struct range_client *c, const struct http_range *ranges,
     free(list);
 }
 
-/* ---- Opening ---------------------------------------------------------------
- */
+/* ---- Opening ------------------------------------------------------------ */
 
 static long timeout_seconds(void) {
     const char *const text = getenv("CALYX_HTTP_TIMEOUT");

@@ -191,8 +191,7 @@ static void put_value(struct key_maker *m, const calyx_key *field) {
     }
 }
 
-/* ---- Fields by number -----------------------------------------------------
- */
+/* ---- Fields by number --------------------------------------------------- */
 
 static const char *what_to_do(void) {
     const char *const hint = key_options_hint();
@@ -241,8 +240,7 @@ static bool put_range(struct key_maker *m, const struct field_range *r,
     return true;
 }
 
-/* ---- Fields of JSON -------------------------------------------------------
- */
+/* ---- Fields of JSON ----------------------------------------------------- */
 
 static bool put_json_value(struct key_maker *m, const char *path,
                            const struct json_value *value, char *error) {
@@ -321,8 +319,7 @@ enum key_result make_key(struct key_maker *m, const calyx_key *line,
     return result;
 }
 
-/* ---- Keys that need not be made --------------------------------------------
- */
+/* ---- Keys that need not be made ----------------------------------------- */
 
 bool key_lies_in_line(const struct field_range *columns) {
     return key_is_one_field() && columns[0].first > 0 && !key_form.json &&
@@ -352,8 +349,7 @@ enum key_result find_key(const calyx_key *line,
     }
 }
 
-/* ---- Columns of a header ---------------------------------------------------
- */
+/* ---- Columns of a header ------------------------------------------------ */
 
 static bool is_name(struct key_maker *m, const calyx_key *field,
                     const char *name) {

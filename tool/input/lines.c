@@ -109,8 +109,7 @@ static uint64_t count_lines(const struct text_block *b) {
     return lines;
 }
 
-/* ---- Headers --------------------------------------------------------------
- */
+/* ---- Headers ------------------------------------------------------------ */
 
 static bool same_columns(const struct field_range *a,
                          const struct field_range *b) {
@@ -147,8 +146,7 @@ static void cut_header(struct line_input *in, struct text_block *b) {
     }
 }
 
-/* ---- Blocks, handed out ----------------------------------------------------
- */
+/* ---- Blocks, handed out ------------------------------------------------- */
 
 static bool hand_out(struct line_input *in, struct text_block *b, size_t size) {
     keep(in, b->text + size, b->size - size);

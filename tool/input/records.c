@@ -271,8 +271,7 @@ bool batch_next(struct key_batch *batch, struct text_block *block) {
     return batch->count > 0;
 }
 
-/* ---- Lines without a key --------------------------------------------------
- */
+/* ---- Lines without a key ------------------------------------------------ */
 
 void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
     if (block->gap_count &&

@@ -201,8 +201,7 @@ void tls_prepare(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- One connection
- * ---------------------------------------------------------- */
+/* ---- One connection ----------------------------------------------------- */
 
 /* An empty name would have OpenSSL verify none. Only names are sent (SNI). */
 static bool set_host(SSL *ssl, const char *host) {

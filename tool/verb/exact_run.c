@@ -24,8 +24,7 @@ static void report_figures(const struct exact_run *run,
     report(&totals, figures, n);
 }
 
-/* ---- With hashes ----------------------------------------------------------
- */
+/* ---- With hashes -------------------------------------------------------- */
 
 static size_t first_printed(const struct exact_run *run) {
     size_t reading = 0;
@@ -88,8 +87,7 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
     return fits;
 }
 
-/* ---- Without hashes -------------------------------------------------------
- */
+/* ---- Without hashes ----------------------------------------------------- */
 
 static struct figures run_on_lines(const struct exact_run *run) {
     const struct sample nothing = {0};
@@ -104,8 +102,7 @@ static struct figures run_on_lines(const struct exact_run *run) {
     return f;
 }
 
-/* ---- All of it ------------------------------------------------------------
- */
+/* ---- All of it ---------------------------------------------------------- */
 
 static struct figures run_engine(struct exact_run *run) {
     struct figures f, in_vain = {0};

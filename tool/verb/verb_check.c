@@ -382,8 +382,7 @@ static bool prints_lines(void) {
     return !quiet && !count_only && !list_with && !list_without;
 }
 
-/* ---- Files ----------------------------------------------------------------
- */
+/* ---- Files -------------------------------------------------------------- */
 
 static bool looks_at_files(void) {
     return !quiet && (list_with || list_without || (count_only && show_file));

@@ -23,8 +23,7 @@
 static bool count;
 static uint64_t at_least, files_count;
 
-/* ---- The rule for all files ----------------------------------------------
- */
+/* ---- The rule for all files --------------------------------------------- */
 
 static bool is_read_first(uint64_t file) {
     return file == 0;
@@ -48,8 +47,7 @@ static enum destination absent(uint64_t file) {
     return NOT_PRINTED;
 }
 
-/* ---- The rule for some ----------------------------------------------------
- */
+/* ---- The rule for some -------------------------------------------------- */
 
 /* A key that is first met later cannot be in enough files. */
 static bool inserts(uint64_t file) {
@@ -67,8 +65,7 @@ static bool selects(const struct tally *tally) {
     return tally->count >= at_least;
 }
 
-/* ---- What is read ---------------------------------------------------------
- */
+/* ---- What is read ------------------------------------------------------- */
 
 struct operand {
     char *file;
@@ -119,8 +116,7 @@ static size_t own_figures(const struct figures *f, struct figure *own) {
     return 2;
 }
 
-/* ---- With filters alone ---------------------------------------------------
- */
+/* ---- With filters alone ------------------------------------------------- */
 
 static int run_approx(int n, char **files) {
     if (count || at_least)

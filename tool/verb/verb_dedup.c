@@ -43,8 +43,7 @@ static bool tallies(void) {
     return count || only_dups || only_unique;
 }
 
-/* ---- With a filter alone --------------------------------------------------
- */
+/* ---- With a filter alone ------------------------------------------------ */
 
 static int run_approx(int files_count, char **files) {
     if (tallies() || dups)

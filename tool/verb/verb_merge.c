@@ -38,8 +38,7 @@ static calyx_filter *merge(int count, char **operands) {
     return f;
 }
 
-/* ---- Filters of different sizes -------------------------------------------
- */
+/* ---- Filters of different sizes ----------------------------------------- */
 
 static int smallest(int count, char **operands) {
     int least = 0;

@@ -42,8 +42,7 @@ static enum destination absent(uint64_t file) {
     return is_first(file) ? TO_OUTPUT : NOT_PRINTED;
 }
 
-/* ---- Lists and filters among the others ------------------------------------
- */
+/* ---- Lists and filters among the others --------------------------------- */
 
 static char **lists;
 static calyx_filter **filters;
@@ -95,8 +94,7 @@ static void drop(const calyx_key *keys, size_t n, bool *dropped) {
     }
 }
 
-/* ---- With a filter alone ---------------------------------------------------
- */
+/* ---- With a filter alone ------------------------------------------------ */
 
 static int run_approx(int n, char **files) {
     char *const file = files[0];
