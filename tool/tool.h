@@ -34,11 +34,12 @@ struct verb_option {
     void *into;
 };
 
-/* Options that belong together; several verbs may share a group. The rows end
- * with one that has no name. */
+/* Options that belong together; several verbs may share a group. Here and
+ * below, a list has room for more than any verb needs: its last entry stays
+ * empty. */
 struct group {
     const char *title; /* "Options", "The key in a line" */
-    const struct verb_option *options;
+    struct verb_option options[24];
 };
 
 struct example {
@@ -47,13 +48,13 @@ struct example {
 
 struct verb {
     const char *name;
-    const char *summary;               /* one line, no full stop              */
-    const char *synopsis;              /* what follows the name               */
-    const char *const *prose;          /* paragraphs; ends with NULL          */
-    const struct group *const *groups; /* ends with NULL; NULL for none    */
-    const struct example *examples;    /* ends with an empty one              */
-    const char *status;                /* what exit 0 and 1 mean; NULL: usual */
-    int least, most; /* operands wanted; most < 0: any number */
+    const char *summary;            /* one line, no full stop              */
+    const char *synopsis;           /* what follows the name               */
+    const char *prose[16];          /* paragraphs                          */
+    const struct group *groups[10]; /* of options                          */
+    struct example examples[10];
+    const char *status; /* what exit 0 and 1 mean; NULL: usual */
+    int least, most;    /* operands wanted; most < 0: any number */
     int (*run)(int count, char **operands);
 };
 

@@ -38,7 +38,7 @@ static void parse_assumed(const struct verb_option *o, const char *value) {
 
 const struct group budget_group = {
     "Memory and temporary files",
-    (const struct verb_option[]){
+    {
         {'S', "memory", "SIZE",
          "Use at most SIZE of memory, at least 16M, and up to 32 MiB more for "
          "threads and buffers; a single longer line is still accepted. The "
@@ -61,7 +61,6 @@ const struct group budget_group = {
          "by default 64, of which one of ten occurs twice. The files need not "
          "exist.",
          parse_assumed, NULL},
-        {0},
     },
 };
 

@@ -24,13 +24,12 @@ static uint8_t key[KEY_BYTES];
 
 const struct group secret_group = {
     "A secret key",
-    (const struct verb_option[]){
+    {
         {0, "key-file", "FILE",
          "Hash with the secret key in FILE: 16 bytes, or 32 hexadecimal "
          "digits. Without it nobody can predict which keys collide. The filter "
          "does not contain it; every later use needs the same option.",
          parse_text, &key_file},
-        {0},
     },
 };
 

@@ -15,21 +15,19 @@ static void parse_layout(const struct verb_option *option, const char *value) {
 
 const struct group layout_group = {
     "A filter for another program",
-    (const struct verb_option[]){
+    {
         {0, "layout",
          "redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso",
          "Make the filter that this program would make of the keys, with its "
          "size and its hashes. 'calyx check' and 'calyx info' read it, and "
-         "'calyx "
-         "convert --to LAYOUT' writes the file that the program reads. Of the "
-         "other options, only those for keys, -n and -p go with it; without -n "
-         "the lines are counted first.",
+         "'calyx convert --to LAYOUT' writes the file that the program reads. "
+         "Of the other options, only those for keys, -n and -p go with it; "
+         "without -n the lines are counted first.",
          parse_layout, NULL},
         {0, "items", "text|utf16|int32|int64",
          "With --layout: what the program makes of an item before it hashes "
          "it; 'calyx help convert' says more.",
          parse_items, &items},
-        {0},
     },
 };
 

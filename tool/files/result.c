@@ -11,14 +11,13 @@ static bool replace;
 
 const struct group result_group = {
     "The result",
-    (const struct verb_option[]){
+    {
         {'o', "output", "FILE",
          "Write to FILE, which appears only when it is complete, and is "
          "compressed if its name ends in .gz or .zst. Without this option, or "
          "with -, write to standard output.",
          parse_text, &path},
         {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &replace},
-        {0},
     },
 };
 

@@ -49,8 +49,7 @@ const char *nearest(const char *name, const char *const *names) {
 /* The option with this letter, or else with this name of `size` bytes. */
 static const struct verb_option *find(const struct verb *verb, char letter,
                                       const char *name, size_t size) {
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++)
+    for (const struct group *const *group = verb->groups; *group; group++)
         for (const struct verb_option *o = (*group)->options; o->name; o++)
             if (name ? strlen(o->name) == size && !memcmp(o->name, name, size)
                      : o->letter == letter)
@@ -68,8 +67,7 @@ static bool same_effect(const struct verb_option *a,
 static const struct verb_option *find_short(const struct verb *verb,
                                             const char *name, size_t size) {
     const struct verb_option *found = NULL;
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++)
+    for (const struct group *const *group = verb->groups; *group; group++)
         for (const struct verb_option *o = (*group)->options; o->name; o++) {
             if (strncmp(o->name, name, size) != 0) continue;
             if (found && same_effect(found, o)) continue;
@@ -85,8 +83,7 @@ static _Noreturn void fail_unknown(const struct verb *verb, const char *name) {
     enum { MOST = 64 };
     const char *names[MOST + 1];
     size_t n = 0;
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++)
+    for (const struct group *const *group = verb->groups; *group; group++)
         for (const struct verb_option *o = (*group)->options; o->name; o++)
             if (n < MOST) names[n++] = o->name;
     names[n] = NULL;

@@ -104,13 +104,12 @@ void print_help(const struct verb *verb) {
         printf("\n");
         wrap(*text, 0, 0);
     }
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++) {
+    for (const struct group *const *group = verb->groups; *group; group++) {
         printf("\n%s:\n", (*group)->title);
         for (const struct verb_option *o = (*group)->options; o->name; o++)
             print_option(o);
     }
-    if (verb->examples) print_examples(verb->examples);
+    if (verb->examples->command) print_examples(verb->examples);
     printf("\nExit status:\n");
     wrap(verb->status ? verb->status : usual_status, 0, 2);
 }
@@ -232,13 +231,12 @@ void print_manual(const struct verb *verb) {
     printf("\n");
     section("Description");
     for (const char *const *text = verb->prose; *text; text++) paragraph(*text);
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++) {
+    for (const struct group *const *group = verb->groups; *group; group++) {
         section((*group)->title);
         for (const struct verb_option *o = (*group)->options; o->name; o++)
             roff_option(o);
     }
-    if (verb->examples) roff_examples(verb->examples);
+    if (verb->examples->command) roff_examples(verb->examples);
     section("Exit status");
     paragraph(verb->status ? verb->status : usual_status);
     section("See also");

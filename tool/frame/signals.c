@@ -20,14 +20,13 @@ static bool draws; /* a bar, once the work takes over a second */
 
 const struct group progress_group = {
     "Progress",
-    (const struct verb_option[]){
+    {
         {0, "progress", NULL,
          "Show progress on standard error, even if that is not a terminal.",
          parse_flag, &always},
         {0, "no-progress", NULL,
          "Show no progress. SIGUSR1 still prints one line of it.", parse_flag,
          &never},
-        {0},
     },
 };
 

@@ -209,7 +209,7 @@ void key_options_expect_sound(void) {
 
 const struct group key_group = {
     "The key in a line",
-    (const struct verb_option[]){
+    {
         {'z', "null", NULL,
          "Lines end with a NUL byte instead of a newline, in input and output.",
          parse_flag, &key_form.nul},
@@ -226,8 +226,8 @@ const struct group key_group = {
          parse_flag, &key_form.trim},
         {'k', "fields", "FIELDS",
          "The key is these fields of the line, such as 2, 1,3, 2-4, 2- or -1, "
-         "the last one; with --header also by name, such as email or "
-         "\"a, b\". A single field equals a line with the same bytes.",
+         "the last one; with --header also by name, such as email or \"a, b\". "
+         "A single field equals a line with the same bytes.",
          parse_fields, NULL},
         {'t', "separator", "TEXT",
          "Fields are separated by TEXT, up to 16 bytes; the default is a tab, "
@@ -248,9 +248,9 @@ const struct group key_group = {
         {0, "jsonl", "FIELD",
          "Lines are JSON objects, and the key is the value of FIELD: a string "
          "without quotes and escapes, a number as it is written, true or "
-         "false. a.b is field b of the object a; \\. is a dot in a name. "
-         "null is a missing value. Given several times, the key is all of "
-         "these fields.",
+         "false. a.b is field b of the object a; \\. is a dot in a name. null "
+         "is a missing value. Given several times, the key is all of these "
+         "fields.",
          parse_json_field, NULL},
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
@@ -268,7 +268,6 @@ const struct group key_group = {
          "otherwise; and keep the byte order mark of UTF-8, which is otherwise "
          "not part of the first line.",
          parse_flag, &any_bytes},
-        {0},
     },
 };
 

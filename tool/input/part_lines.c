@@ -35,14 +35,13 @@ static void parse_part_of_lines(const struct verb_option *o,
 
 const struct group part_lines_group = {
     "One part of the work",
-    (const struct verb_option[]){
+    {
         {0, "part", "I/N",
          "Look only at the lines whose key is in part I of N, by its hash, as "
          "if the files had no others: 1/16 to 16/16 on 16 machines give each "
          "line of the whole result once. 'cat PART... | calyx common FIRST -' "
          "puts them into the order of the first file.",
          parse_part_of_lines, &lines_part},
-        {0},
     },
 };
 

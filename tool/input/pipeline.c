@@ -20,7 +20,7 @@ static const char *json_stats;
 
 const struct group work_group = {
     "Threads and figures",
-    (const struct verb_option[]){
+    {
         {'j', "jobs", "N",
          "Use N threads; the default, and 0, is one for each processor. "
          "Results and their order do not depend on it, and memory hardly does.",
@@ -33,7 +33,6 @@ const struct group work_group = {
          "Write the same figures to FILE as a JSON object; - is standard "
          "error. An existing FILE is replaced.",
          parse_text, &json_stats},
-        {0},
     },
 };
 

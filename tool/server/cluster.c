@@ -9,13 +9,12 @@ static double patience = 30;
 
 const struct group server_group = {
     "The server",
-    (const struct verb_option[]){
+    {
         {0, "wait", "TIME",
          "Try for TIME to reach a server that went away, such as 2s or 600s; "
          "the default is 30s. A connection without traffic for 30s counts as "
          "broken.",
          parse_time, &patience},
-        {0},
     },
 };
 

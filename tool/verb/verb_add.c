@@ -268,7 +268,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "new", NULL,
          "Print the lines that the filter does not have, each the first time, "
          "as soon as they come.",
@@ -283,16 +283,14 @@ static const struct group options = {
          "Processes that do so at the same time all add to one file.",
          parse_flag, &create},
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
 static const struct group new_options = {
     "A new filter",
-    (const struct verb_option[]){
+    {
         NEW_FILTER_OPTIONS("Plan for KEYS distinct keys, such as 10M or 1e9. "
                            "If more come, the rate rises."),
-        {0},
     },
 };
 
@@ -301,53 +299,46 @@ const struct verb verb_add = {
     .summary = "add lines to a filter, and with --new print the new ones",
     .synopsis = "FILTER [--new] [OPTION]... [FILE]...",
     .prose =
-        (const char *const[]){
-            "Adds the lines of the files, or of standard input, to the filter "
-            "in the file FILTER. It must exist, unless --create makes it. Exit "
-            "status 0 means that the keys are in the file and on the disk.",
-            "With --new, add is a stream that remembers: it prints each line "
-            "that it has not seen before, and stores it, also for the next "
-            "run. New lines are suppressed at the filter's false-positive "
-            "rate.",
-            "A new line is delivered at least once: it is stored only after it "
-            "was written, in batches of at most 4096 bytes (65536 into a "
-            "regular file). If the process is killed, the disk is full or the "
-            "reader of a pipe is gone, the lines that were not written are "
-            "printed again in the next run, and so may lines of one batch that "
-            "were. With --at-most-once a line is stored first, then written: "
-            "none is printed twice, and a batch may be lost. This holds when "
-            "the process is killed; when the machine crashes, keys added since "
-            "the last run may be lost.",
-            "Neither knows what the reader of a pipe did with a line. A pipe "
-            "holds up to 64 KiB; what a reader that dies leaves there was "
-            "written, and is lost. If that matters, write to a file, and read "
-            "that.",
-            "The file is changed in place: added keys stay, whatever happens "
-            "to the process. Filters that count or grow, have an allow list, "
-            "or are compressed, "
-            "are read into memory instead, and replaced when the input ends, "
-            "or when SIGINT, SIGTERM or a closed pipe ends the stream. If such "
-            "a process is killed by SIGKILL, nothing was stored: with --new "
-            "all its lines are printed again, and --at-most-once is refused.",
-            "Only one process at a time can change or replace a filter; others "
-            "may query it meanwhile. If FILTER is nevertheless replaced or "
-            "removed, as by mv, add ends with status 2 and an error message.",
-            "If an input file shrinks or is overwritten while it is read, add "
-            "reports an error when it reaches the end; some of its lines have "
-            "been added by then. A file that only grows is read to its end.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &new_options, &work_group,
-                                            &progress_group, NULL},
+        {"Adds the lines of the files, or of standard input, to the filter in "
+         "the file FILTER. It must exist, unless --create makes it. Exit "
+         "status 0 means that the keys are in the file and on the disk.",
+         "With --new, add is a stream that remembers: it prints each line that "
+         "it has not seen before, and stores it, also for the next run. New "
+         "lines are suppressed at the filter's false-positive rate.",
+         "A new line is delivered at least once: it is stored only after it "
+         "was written, in batches of at most 4096 bytes (65536 into a regular "
+         "file). If the process is killed, the disk is full or the reader of a "
+         "pipe is gone, the lines that were not written are printed again in "
+         "the next run, and so may lines of one batch that were. With "
+         "--at-most-once a line is stored first, then written: none is printed "
+         "twice, and a batch may be lost. This holds when the process is "
+         "killed; when the machine crashes, keys added since the last run may "
+         "be lost.",
+         "Neither knows what the reader of a pipe did with a line. A pipe "
+         "holds up to 64 KiB; what a reader that dies leaves there was "
+         "written, and is lost. If that matters, write to a file, and read "
+         "that.",
+         "The file is changed in place: added keys stay, whatever happens to "
+         "the process. Filters that count or grow, have an allow list, or are "
+         "compressed, are read into memory instead, and replaced when the "
+         "input ends, or when SIGINT, SIGTERM or a closed pipe ends the "
+         "stream. If such a process is killed by SIGKILL, nothing was stored: "
+         "with --new all its lines are printed again, and --at-most-once is "
+         "refused.",
+         "Only one process at a time can change or replace a filter; others "
+         "may query it meanwhile. If FILTER is nevertheless replaced or "
+         "removed, as by mv, add ends with status 2 and an error message.",
+         "If an input file shrinks or is overwritten while it is read, add "
+         "reports an error when it reaches the end; some of its lines have "
+         "been added by then. A file that only grows is read to its end."},
+    .groups = {&options, &key_group, &secret_group, &new_options, &work_group,
+               &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx add seen.calyx today.txt", "add the lines of a file"},
-            {"calyx add --create -n 10M --wait seen.calyx today.txt",
-             "the same from cron: make the file first, wait for other runs"},
-            {"crawl | calyx add seen.calyx --new | fetch",
-             "fetch only what was never seen"},
-            {0},
-        },
+        {{"calyx add seen.calyx today.txt", "add the lines of a file"},
+         {"calyx add --create -n 10M --wait seen.calyx today.txt",
+          "the same from cron: make the file first, wait for other runs"},
+         {"crawl | calyx add seen.calyx --new | fetch",
+          "fetch only what was never seen"}},
     .status = "0 on success; with --new, 1 if no line was new; 2 on an error, "
               "with a message on standard error.",
     .least = 1,

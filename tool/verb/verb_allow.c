@@ -91,13 +91,12 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "remove", NULL, "Take the lines off the list.", parse_flag,
          &take_off},
         {0, "list", NULL, "Print the keys on the list, in order.", parse_flag,
          &show_list},
         WAIT_OPTION,
-        {0},
     },
 };
 
@@ -105,33 +104,27 @@ const struct verb verb_allow = {
     .name = "allow",
     .summary = "put known false positives on the allow list of a filter",
     .synopsis = "FILTER [--remove | --list] [OPTION]... [FILE]...",
-    .prose =
-        (const char *const[]){
-            "Puts the lines of the files, or of standard input, on the allow "
-            "list of the filter in the file FILTER: an exact list of keys that "
-            "are known not to be in it. Everything that queries the filter "
-            "answers no for them, also in a program or a server.",
-            "Allow only what is not in the filter. The filter cannot know, and "
-            "answers no for what is on the list.",
-            "A key that is added later leaves the list: calyx add, the library "
-            "and BF.ADD take it off. A filter with a list is therefore not "
-            "changed in place, but read and saved as a whole. 'calyx merge' "
-            "keeps the keys that no filter has.",
-            "The keys, and 4 bytes for each, take at most 256 KiB. If there "
-            "are more, build a filter with a lower rate.",
-            "The file is replaced when the input ends. If an error occurs "
-            "before, it stays as it was. Only one process at a time can change "
-            "or replace a filter.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
+    .prose = {"Puts the lines of the files, or of standard input, on the allow "
+              "list of the filter in the file FILTER: an exact list of keys "
+              "that are known not to be in it. Everything that queries the "
+              "filter answers no for them, also in a program or a server.",
+              "Allow only what is not in the filter. The filter cannot know, "
+              "and answers no for what is on the list.",
+              "A key that is added later leaves the list: calyx add, the "
+              "library and BF.ADD take it off. A filter with a list is "
+              "therefore not changed in place, but read and saved as a whole. "
+              "'calyx merge' keeps the keys that no filter has.",
+              "The keys, and 4 bytes for each, take at most 256 KiB. If there "
+              "are more, build a filter with a lower rate.",
+              "The file is replaced when the input ends. If an error occurs "
+              "before, it stays as it was. Only one process at a time can "
+              "change or replace a filter."},
+    .groups = {&options, &key_group, &secret_group, &work_group,
+               &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx check -f spam.calyx friends.txt | calyx allow spam.calyx",
-             "no friend is blocked any more"},
-            {"calyx allow --list spam.calyx", "who is on the list"},
-            {0},
-        },
+        {{"calyx check -f spam.calyx friends.txt | calyx allow spam.calyx",
+          "no friend is blocked any more"},
+         {"calyx allow --list spam.calyx", "who is on the list"}},
     .status = "0 if the list was changed, or --list printed a key; 1 if not; 2 "
               "on an error, with a message on standard error.",
     .least = 1,

@@ -475,7 +475,7 @@ static int run(int count, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {'o', "output", "FILE",
          "Write the filter to FILE; the default is standard output. The file "
          "appears when it is complete. It is compressed if the name ends in "
@@ -487,8 +487,7 @@ static const struct group options = {
             "are estimated or counted, and the rate is still kept."),
         {0, "all", NULL,
          "Make the universal set instead, which says yes to every key: 64 "
-         "bytes "
-         "that a service can fall back to.",
+         "bytes that a service can fall back to.",
          parse_flag, &universal},
         {0, "shards", "N",
          "Make N filters, at most 1024, each for its share of the keys: -o "
@@ -509,15 +508,14 @@ static const struct group options = {
          parse_texts, &allow_lists},
         {'S', "build-memory", "SIZE",
          "Use at most SIZE of memory for hashes that wait until all keys are "
-         "known, and up to 64 MiB more for threads and buffers. The default "
-         "is 160MiB, for 16 million keys; others wait in a temporary file.",
+         "known, and up to 64 MiB more for threads and buffers. The default is "
+         "160MiB, for 16 million keys; others wait in a temporary file.",
          parse_size, &build_memory},
         {'T', "temporary", "FOLDER",
          "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp. "
          "They have no names, and disappear with the process.",
          parse_spill_folder, NULL},
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -526,75 +524,67 @@ const struct verb verb_build = {
     .summary = "build a filter from lines",
     .synopsis = "[-o OUT.calyx] [-n KEYS] [-p RATE] [OPTION]... [FILE]...",
     .prose =
-        (const char *const[]){
-            "Reads lines from the files, or from standard input if there is "
-            "none or it is '-', and builds a filter of them. Input compressed "
-            "by gzip or zstd is decompressed, whatever its name.",
-            "The size of a filter depends on the number of distinct keys and "
-            "on the rate. You need not give that number. For plain files of 16 "
-            "MiB and more, calyx estimates the number of lines from a sample "
-            "and makes the filter for as many keys. If there are fewer "
-            "distinct keys, so that the filter would be over 4 percent too "
-            "large, or more, so that it would miss its rate, it reads the "
-            "files again.",
-            "In that case, and for any other input, calyx stores a hash of 8 "
-            "bytes for each line, the first 16 million in memory and the rest "
-            "in a temporary file, sorts them, and makes the filter for as many "
-            "as are different.",
-            "A filter of kind ribbon is always made in this way, and -n is not "
-            "needed. It cannot be added to: build it anew, or put new keys "
-            "into a second filter, and query both, as in 'calyx check -f "
-            "big.calyx -f new.calyx'.",
-            "It is an error if a file shrinks, is overwritten or is replaced "
-            "while it is read; then no filter is made. A file that only grows, "
-            "such as a log, is read to its end.",
-            "With --keys nothing is estimated and no hash is stored. If more "
-            "keys come, the rate rises, and a warning says how far.",
-            "The options for keys are stored with the filter. Verbs that read "
-            "lines for it later use them, unless others are given.",
-            "With --shards, the shards together take as much memory as one "
-            "filter would, and up to one percent more. doc/COMMANDS.md says "
-            "which shard a key belongs to.",
-            "With --part, several machines build one filter: 'calyx hash' "
-            "sorts hashes into ranges, each machine builds one range, and "
-            "'calyx join' copies them into the file that one machine would "
-            "have made. This works for kinds in which a key has one place: "
-            "line, split and ribbon. A key of line2, flat or counting has bits "
-            "in several places, and one of bucket may move. For ribbon, give "
-            "the exact number of keys, which 'calyx hash --count' prints: with "
-            "another one the filter is as right, but larger.",
-            "The same lines and options make the same file, whatever the "
-            "number of threads.",
-            "With --all it reads nothing and makes the universal set: a filter "
-            "that says yes to every key. Put it where a filter is missing or "
-            "being rebuilt, in a program or with 'calyx push' in a server: "
-            "then every lookup reaches the store, and no key is turned away. "
-            "The empty set is 'calyx build -n 1 /dev/null'.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &layout_group, &key_group,
-                                            &secret_group, &work_group,
-                                            &progress_group, NULL},
+        {"Reads lines from the files, or from standard input if there is none "
+         "or it is '-', and builds a filter of them. Input compressed by gzip "
+         "or zstd is decompressed, whatever its name.",
+         "The size of a filter depends on the number of distinct keys and on "
+         "the rate. You need not give that number. For plain files of 16 MiB "
+         "and more, calyx estimates the number of lines from a sample and "
+         "makes the filter for as many keys. If there are fewer distinct keys, "
+         "so that the filter would be over 4 percent too large, or more, so "
+         "that it would miss its rate, it reads the files again.",
+         "In that case, and for any other input, calyx stores a hash of 8 "
+         "bytes for each line, the first 16 million in memory and the rest in "
+         "a temporary file, sorts them, and makes the filter for as many as "
+         "are different.",
+         "A filter of kind ribbon is always made in this way, and -n is not "
+         "needed. It cannot be added to: build it anew, or put new keys into a "
+         "second filter, and query both, as in 'calyx check -f big.calyx -f "
+         "new.calyx'.",
+         "It is an error if a file shrinks, is overwritten or is replaced "
+         "while it is read; then no filter is made. A file that only grows, "
+         "such as a log, is read to its end.",
+         "With --keys nothing is estimated and no hash is stored. If more keys "
+         "come, the rate rises, and a warning says how far.",
+         "The options for keys are stored with the filter. Verbs that read "
+         "lines for it later use them, unless others are given.",
+         "With --shards, the shards together take as much memory as one filter "
+         "would, and up to one percent more. doc/COMMANDS.md says which shard "
+         "a key belongs to.",
+         "With --part, several machines build one filter: 'calyx hash' sorts "
+         "hashes into ranges, each machine builds one range, and 'calyx join' "
+         "copies them into the file that one machine would have made. This "
+         "works for kinds in which a key has one place: line, split and "
+         "ribbon. A key of line2, flat or counting has bits in several places, "
+         "and one of bucket may move. For ribbon, give the exact number of "
+         "keys, which 'calyx hash --count' prints: with another one the filter "
+         "is as right, but larger.",
+         "The same lines and options make the same file, whatever the number "
+         "of threads.",
+         "With --all it reads nothing and makes the universal set: a filter "
+         "that says yes to every key. Put it where a filter is missing or "
+         "being rebuilt, in a program or with 'calyx push' in a server: then "
+         "every lookup reaches the store, and no key is turned away. The empty "
+         "set is 'calyx build -n 1 /dev/null'."},
+    .groups = {&options, &layout_group, &key_group, &secret_group, &work_group,
+               &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx build -o words.calyx words.txt",
-             "all different lines of a file, at 1%"},
-            {"calyx build -p 1e-6 -o pwned.calyx hashes/*.txt.zst",
-             "one in a million, from compressed files"},
-            {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
-             "keys of two columns, and a size to keep to"},
-            {"calyx build --jsonl user.id --missing=skip -o users.calyx "
-             "log.jsonl",
-             "a field of each JSON object that has it"},
-            {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
-             "the smallest filter, of a list that never changes"},
-            {"calyx build --part 3/16 -n 1e9 -o 3.part host*/3-of-16.hashes",
-             "one of 16 parts, for 'calyx join'"},
-            {"calyx build -n 10M -o seen.calyx /dev/null",
-             "an empty filter, to be added to"},
-            {"calyx build --layout guava -n 1M -p 1% -o ids.calyx ids.txt",
-             "a filter for Guava; 'calyx convert --to guava' writes its file"},
-            {0},
-        },
+        {{"calyx build -o words.calyx words.txt",
+          "all different lines of a file, at 1%"},
+         {"calyx build -p 1e-6 -o pwned.calyx hashes/*.txt.zst",
+          "one in a million, from compressed files"},
+         {"calyx build --csv -k 2,5 --memory 64MiB -o people.calyx a.csv",
+          "keys of two columns, and a size to keep to"},
+         {"calyx build --jsonl user.id --missing=skip -o users.calyx log.jsonl",
+          "a field of each JSON object that has it"},
+         {"zcat list.gz | calyx build --kind ribbon -p 1% -o list.calyx",
+          "the smallest filter, of a list that never changes"},
+         {"calyx build --part 3/16 -n 1e9 -o 3.part host*/3-of-16.hashes",
+          "one of 16 parts, for 'calyx join'"},
+         {"calyx build -n 10M -o seen.calyx /dev/null",
+          "an empty filter, to be added to"},
+         {"calyx build --layout guava -n 1M -p 1% -o ids.calyx ids.txt",
+          "a filter for Guava; 'calyx convert --to guava' writes its file"}},
     .most = -1,
     .run = run,
 };

@@ -583,11 +583,10 @@ static int run(int count, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {'f', "filter", "FILTER",
          "Query this filter: a file, or a URL, http:// or https://. May be "
-         "given "
-         "several times: a line is selected if any of them may have it.",
+         "given several times: a line is selected if any of them may have it.",
          parse_texts, &names},
         {0, "server", "URL",
          "Query the filter under this key of a server; 'calyx help push' "
@@ -648,7 +647,6 @@ static const struct group options = {
          "Answer no for what this filter may have, whatever the others say.",
          parse_text, &except_name},
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -657,60 +655,52 @@ const struct verb verb_check = {
     .summary = "print the lines that may be in a filter, or with -v are not",
     .synopsis = "(-f FILTER... | --server URL) [OPTION]... [FILE]...",
     .prose =
-        (const char *const[]){
-            "Reads lines from the files, or from standard input, and prints "
-            "those that may be in the filter, whole and in order. Lines that "
-            "were added are always printed; other lines are printed at the "
-            "filter's false-positive rate. With -v it prints the lines that "
-            "are certainly not in the filter.",
-            "The options that choose the key are those that the filter was "
-            "built with. Options on the command line replace them, for input "
-            "that has the key elsewhere. Several filters must have been built "
-            "with the same options, unless some are given.",
-            "Damaged bytes never answer: each range of the filter is compared "
-            "with its checksum before it is first used, and a mismatch is an "
-            "error. Only 'calyx verify' checks all ranges.",
-            "A list that shrinks or is overwritten while it is read is an "
-            "error. One that only grows is read to its end.",
-            "If a file cannot be read, an error message says so and the others "
-            "are still read. The exit status is then 2, unless -q found a "
-            "match.",
-            "A filter by URL is not downloaded: for each line its place in the "
-            "file is read, about 64 bytes for most kinds, by up to 256 "
-            "requests "
-            "at a time. The server must send byte ranges and an ETag or "
-            "Last-Modified. The header is checked by its checksum, and a "
-            "change of the file on the server is an error; so are answers that "
-            "are not the bytes requested. Without --verify, damage within the "
-            "bits is found only where whole ranges of 64 KiB were read; TLS "
-            "vouches for the way and the ETag for the version, not for the "
-            "server's disk. A user and password may stand in the URL; "
-            "CALYX_TLS_CA, CALYX_TLS_CERT and CALYX_TLS_KEY name files as "
-            "'calyx help push' says, and CALYX_HTTP_TIMEOUT is the time to "
-            "wait for a server that is silent, 30s by default.",
-            "With --server, a missing or incomplete filter is an error, not a "
-            "no. If a connection breaks or a cluster fails over, check waits "
-            "and queries again.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &server_group, &work_group,
-                                            &progress_group, NULL},
+        {"Reads lines from the files, or from standard input, and prints those "
+         "that may be in the filter, whole and in order. Lines that were added "
+         "are always printed; other lines are printed at the filter's "
+         "false-positive rate. With -v it prints the lines that are certainly "
+         "not in the filter.",
+         "The options that choose the key are those that the filter was built "
+         "with. Options on the command line replace them, for input that has "
+         "the key elsewhere. Several filters must have been built with the "
+         "same options, unless some are given.",
+         "Damaged bytes never answer: each range of the filter is compared "
+         "with its checksum before it is first used, and a mismatch is an "
+         "error. Only 'calyx verify' checks all ranges.",
+         "A list that shrinks or is overwritten while it is read is an error. "
+         "One that only grows is read to its end.",
+         "If a file cannot be read, an error message says so and the others "
+         "are still read. The exit status is then 2, unless -q found a match.",
+         "A filter by URL is not downloaded: for each line its place in the "
+         "file is read, about 64 bytes for most kinds, by up to 256 requests "
+         "at a time. The server must send byte ranges and an ETag or "
+         "Last-Modified. The header is checked by its checksum, and a change "
+         "of the file on the server is an error; so are answers that are not "
+         "the bytes requested. Without --verify, damage within the bits is "
+         "found only where whole ranges of 64 KiB were read; TLS vouches for "
+         "the way and the ETag for the version, not for the server's disk. A "
+         "user and password may stand in the URL; CALYX_TLS_CA, CALYX_TLS_CERT "
+         "and CALYX_TLS_KEY name files as 'calyx help push' says, and "
+         "CALYX_HTTP_TIMEOUT is the time to wait for a server that is silent, "
+         "30s by default.",
+         "With --server, a missing or incomplete filter is an error, not a no. "
+         "If a connection breaks or a cluster fails over, check waits and "
+         "queries again."},
+    .groups = {&options, &key_group, &secret_group, &server_group, &work_group,
+               &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx check -f seen.calyx -v new.txt",
-             "lines that were certainly never seen"},
-            {"calyx check -f pwned.calyx -k 1 -t : users.txt",
-             "whole lines, by their first field"},
-            {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
-             "which of two lists may have each line, but for a third"},
-            {"calyx check -f https://example.com/bad.calyx urls.txt",
-             "query a filter on a web server, without downloading it"},
-            {"calyx check --server redis://localhost/seen -v new.txt",
-             "query a filter in a server"},
-            {"calyx check -q -f seen.calyx new.txt && echo some",
-             "query by the exit status"},
-            {0},
-        },
+        {{"calyx check -f seen.calyx -v new.txt",
+          "lines that were certainly never seen"},
+         {"calyx check -f pwned.calyx -k 1 -t : users.txt",
+          "whole lines, by their first field"},
+         {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
+          "which of two lists may have each line, but for a third"},
+         {"calyx check -f https://example.com/bad.calyx urls.txt",
+          "query a filter on a web server, without downloading it"},
+         {"calyx check --server redis://localhost/seen -v new.txt",
+          "query a filter in a server"},
+         {"calyx check -q -f seen.calyx new.txt && echo some",
+          "query by the exit status"}},
     .status = "0 if a line was selected, 1 if none was, 2 on an error, with a "
               "message on standard error.",
     .most = -1,

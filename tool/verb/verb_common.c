@@ -209,7 +209,7 @@ static int run_verb(int n, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "at-least", "K",
          "Print the lines that at least K of the files have, instead of all.",
          parse_positive, &at_least},
@@ -220,7 +220,6 @@ static const struct group options = {
                       "each line: up to RATE (by default 1%) of the lines that "
                       "are not common are printed, too. None is lost."),
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -229,35 +228,26 @@ const struct verb verb_common = {
     .summary = "print the lines that all files have, exactly",
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
-        (const char *const[]){
-            "Prints the distinct lines that all files have, each once, in the "
-            "order of the first file; or with --at-least K those that K files "
-            "have, in the order of their first occurrence. The files need not "
-            "be sorted, and may be larger than memory. Lines are compared by "
-            "all bytes of the key.",
-            "The first file is read last. Files that are not compressed are "
-            "read once if they fit into the memory with 12 bytes more for each "
-            "line of the smallest, and if whole lines are compared. Else they "
-            "are read twice: first for the hashes of all lines, which find "
-            "those "
-            "that may be common, then to compare these byte by byte, in more "
-            "passes if the memory requires it. Pipes and compressed files are "
-            "read once. What does not fit into memory goes to temporary files.",
-            NULL},
-    .groups =
-        (const struct group *const[]){&options, &result_group, &budget_group,
-                                      &part_lines_group, &key_group,
-                                      &work_group, &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx common -S 4G monday.txt tuesday.txt -o both.txt",
-             "what two huge lists share, in 4 GB of memory"},
-            {"calyx common --at-least 3 -c day-*.txt.zst",
-             "lines of at least three files, and of how many"},
-            {"calyx common -k 1 -t , a.csv b.csv",
-             "lines of a.csv whose first field b.csv has, too"},
-            {0},
-        },
+        {"Prints the distinct lines that all files have, each once, in the "
+         "order of the first file; or with --at-least K those that K files "
+         "have, in the order of their first occurrence. The files need not be "
+         "sorted, and may be larger than memory. Lines are compared by all "
+         "bytes of the key.",
+         "The first file is read last. Files that are not compressed are read "
+         "once if they fit into the memory with 12 bytes more for each line of "
+         "the smallest, and if whole lines are compared. Else they are read "
+         "twice: first for the hashes of all lines, which find those that may "
+         "be common, then to compare these byte by byte, in more passes if the "
+         "memory requires it. Pipes and compressed files are read once. What "
+         "does not fit into memory goes to temporary files."},
+    .groups = {&options, &result_group, &budget_group, &part_lines_group,
+               &key_group, &work_group, &progress_group},
+    .examples = {{"calyx common -S 4G monday.txt tuesday.txt -o both.txt",
+                  "what two huge lists share, in 4 GB of memory"},
+                 {"calyx common --at-least 3 -c day-*.txt.zst",
+                  "lines of at least three files, and of how many"},
+                 {"calyx common -k 1 -t , a.csv b.csv",
+                  "lines of a.csv whose first field b.csv has, too"}},
     .status = "0 if a line was printed, 1 if none was, 2 on an error, with a "
               "message on standard error.",
     .least = 2,

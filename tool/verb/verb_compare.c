@@ -88,10 +88,9 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "json", NULL, "Print one object, for programs.", parse_flag,
          &as_json},
-        {0},
     },
 };
 
@@ -99,25 +98,19 @@ const struct verb verb_compare = {
     .name = "compare",
     .summary = "estimate how the keys of two filters overlap",
     .synopsis = "[--json] A B",
-    .prose =
-        (const char *const[]){
-            "Estimates how many keys are in each filter, in either, in both, "
-            "and in one only; and the Jaccard index, both / either: 1 for "
-            "equal sets, 0 for sets with no key in common.",
-            "The numbers are estimated from the bits. Their error is about one "
-            "percent of the larger set if that has a thousand keys, and 0.03 "
-            "percent if it has a million; so a small overlap of large sets is "
-            "lost in it. The filters must agree as for 'calyx merge', and not "
-            "have grown.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &secret_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx compare mon.calyx tue.calyx", "how alike were two days?"},
-            {"calyx compare --json a.calyx b.calyx | jq .jaccard",
-             "one number, for a script"},
-            {0},
-        },
+    .prose = {"Estimates how many keys are in each filter, in either, in both, "
+              "and in one only; and the Jaccard index, both / either: 1 for "
+              "equal sets, 0 for sets with no key in common.",
+              "The numbers are estimated from the bits. Their error is about "
+              "one percent of the larger set if that has a thousand keys, and "
+              "0.03 percent if it has a million; so a small overlap of large "
+              "sets is lost in it. The filters must agree as for 'calyx "
+              "merge', and not have grown."},
+    .groups = {&options, &secret_group},
+    .examples = {{"calyx compare mon.calyx tue.calyx",
+                  "how alike were two days?"},
+                 {"calyx compare --json a.calyx b.calyx | jq .jaccard",
+                  "one number, for a script"}},
     .least = 2,
     .most = 2,
     .run = run,

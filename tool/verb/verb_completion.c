@@ -71,8 +71,7 @@ static bool takes_operands(const struct verb *verb) {
 typedef void each_option(const struct verb *verb, const struct verb_option *o);
 
 static void for_options(const struct verb *verb, each_option *each) {
-    for (const struct group *const *group = verb->groups; group && *group;
-         group++)
+    for (const struct group *const *group = verb->groups; *group; group++)
         for (const struct verb_option *o = (*group)->options; o->name; o++)
             each(verb, o);
 }
@@ -292,22 +291,16 @@ const struct verb verb_completion = {
     .name = "completion",
     .summary = "print a script that completes verbs and options in a shell",
     .synopsis = "bash|zsh|fish",
-    .prose =
-        (const char *const[]){
-            "Prints a script that makes the Tab key complete verbs, options "
-            "and their values after calyx. It is generated from the tables "
-            "that parse the options, so it fits the calyx that printed it.",
-            NULL},
+    .prose = {"Prints a script that makes the Tab key complete verbs, options "
+              "and their values after calyx. It is generated from the tables "
+              "that parse the options, so it fits the calyx that printed it."},
     .examples =
-        (const struct example[]){
-            {"source <(calyx completion bash)",
-             "complete in this bash; put it into ~/.bashrc for all"},
-            {"calyx completion zsh > ~/.zfunc/_calyx",
-             "complete in zsh, where ~/.zfunc is in fpath"},
-            {"calyx completion fish > ~/.config/fish/completions/calyx.fish",
-             "complete in fish"},
-            {0},
-        },
+        {{"source <(calyx completion bash)",
+          "complete in this bash; put it into ~/.bashrc for all"},
+         {"calyx completion zsh > ~/.zfunc/_calyx",
+          "complete in zsh, where ~/.zfunc is in fpath"},
+         {"calyx completion fish > ~/.config/fish/completions/calyx.fish",
+          "complete in fish"}},
     .least = 1,
     .most = 1,
     .run = run,

@@ -218,7 +218,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "to", FORMS, "Make this form of the filter FILE.", parse_text,
          &to_name},
         {0, "from", FORMS, "Make a filter of FILE, which has this form.",
@@ -242,7 +242,6 @@ static const struct group options = {
          "With --from parquet or raw: record that it was made for this rate, "
          "such as 0.01, 1% or 1/1000. Without either option, 1 % is recorded.",
          parse_rate, &rate},
-        {0},
     },
 };
 
@@ -251,56 +250,47 @@ const struct verb verb_convert = {
     .summary = "export a filter for other programs, or import theirs",
     .synopsis = "(--to | --from) FORM [-o OUT] [--force] FILE",
     .prose =
-        (const char *const[]){
-            "The forms parquet and raw hold the bits of a filter of Calyx. The "
-            "others are layouts of other programs, whose filters stay what "
-            "they are: redisbloom, valkey-bloom, guava, spark, "
-            "bits-and-blooms and dcso.",
-            "The form parquet is the header and bitset that a Parquet file "
-            "stores for a column chunk, not a Parquet file. It requires a "
-            "filter of kind split, with the hash xxh64 and the seed 0, as "
-            "'calyx build --kind split' makes it. Its size should be a power "
-            "of two, as by --memory 1MiB, since some readers accept no other. "
-            "Keys are the plain encoding of the values: for strings, their "
-            "bytes.",
-            "The form raw is for programs of your own. It has 128 bytes of "
-            "text, then the bits. The text is the lines 'calyx raw 2', "
-            "'kind=line', 'hash=xxh3', 'seed=0', 'probes=6' and 'bits=9930752' "
-            "with the values of the filter, and newlines up to byte 128. Each "
-            "byte has eight bits, the lowest first; the document FORMAT.md "
-            "says which of them a key sets.",
-            "Neither of these two has a checksum or a number of keys; the "
-            "latter is estimated from the bits on import. Counting filters "
-            "must be frozen before, and filters that have grown cannot be "
-            "converted.",
-            "A layout of another program has hashes of its own, so its filter "
-            "is stored as it came, with a checksum. 'calyx check' and 'calyx "
-            "info' read it, and check answers exactly what its owner would. "
-            "--to gives it back as it came. Only a filter of that layout "
-            "can be given to it: one that came from there, or one that 'calyx "
-            "build --layout' made of the keys.",
-            "The file of guava and spark is what BloomFilter.writeTo writes; "
-            "of bits-and-blooms (Go), what WriteTo writes; of dcso, a file of "
-            "DCSO's bloom or of poppy in version 1, also packed by gzip. Of "
-            "redisbloom and valkey-bloom it is what the server's DUMP replies "
-            "and RESTORE takes, or the payload of valkey-bloom's BF.LOAD; "
-            "'calyx pull --as' gets the same from a server.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &result_group,
-                                            &secret_group, NULL},
+        {"The forms parquet and raw hold the bits of a filter of Calyx. The "
+         "others are layouts of other programs, whose filters stay what they "
+         "are: redisbloom, valkey-bloom, guava, spark, bits-and-blooms and "
+         "dcso.",
+         "The form parquet is the header and bitset that a Parquet file stores "
+         "for a column chunk, not a Parquet file. It requires a filter of kind "
+         "split, with the hash xxh64 and the seed 0, as 'calyx build --kind "
+         "split' makes it. Its size should be a power of two, as by --memory "
+         "1MiB, since some readers accept no other. Keys are the plain "
+         "encoding of the values: for strings, their bytes.",
+         "The form raw is for programs of your own. It has 128 bytes of text, "
+         "then the bits. The text is the lines 'calyx raw 2', 'kind=line', "
+         "'hash=xxh3', 'seed=0', 'probes=6' and 'bits=9930752' with the values "
+         "of the filter, and newlines up to byte 128. Each byte has eight "
+         "bits, the lowest first; the document FORMAT.md says which of them a "
+         "key sets.",
+         "Neither of these two has a checksum or a number of keys; the latter "
+         "is estimated from the bits on import. Counting filters must be "
+         "frozen before, and filters that have grown cannot be converted.",
+         "A layout of another program has hashes of its own, so its filter is "
+         "stored as it came, with a checksum. 'calyx check' and 'calyx info' "
+         "read it, and check answers exactly what its owner would. --to gives "
+         "it back as it came. Only a filter of that layout can be given to it: "
+         "one that came from there, or one that 'calyx build --layout' made of "
+         "the keys.",
+         "The file of guava and spark is what BloomFilter.writeTo writes; of "
+         "bits-and-blooms (Go), what WriteTo writes; of dcso, a file of DCSO's "
+         "bloom or of poppy in version 1, also packed by gzip. Of redisbloom "
+         "and valkey-bloom it is what the server's DUMP replies and RESTORE "
+         "takes, or the payload of valkey-bloom's BF.LOAD; 'calyx pull --as' "
+         "gets the same from a server."},
+    .groups = {&options, &result_group, &secret_group},
     .examples =
-        (const struct example[]){
-            {"calyx convert --to parquet -o ids.bloom ids.calyx",
-             "header and bitset, for a Parquet file"},
-            {"calyx convert --from parquet --offset 73211 -o ids.calyx "
-             "t.parquet",
-             "the filter of one column chunk"},
-            {"calyx convert --from guava --items int64 -o ids.calyx ids.guava",
-             "a filter that Guava wrote, of its longFunnel"},
-            {"calyx convert --to dcso -o bad.bloom bad.calyx",
-             "for DCSO's bloom, of a filter of its layout"},
-            {0},
-        },
+        {{"calyx convert --to parquet -o ids.bloom ids.calyx",
+          "header and bitset, for a Parquet file"},
+         {"calyx convert --from parquet --offset 73211 -o ids.calyx t.parquet",
+          "the filter of one column chunk"},
+         {"calyx convert --from guava --items int64 -o ids.calyx ids.guava",
+          "a filter that Guava wrote, of its longFunnel"},
+         {"calyx convert --to dcso -o bad.bloom bad.calyx",
+          "for DCSO's bloom, of a filter of its layout"}},
     .least = 1,
     .most = 1,
     .run = run,

@@ -131,7 +131,7 @@ static int run_verb(int n, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {'c', "count", NULL,
          "Print before each line the number of lines with its key, and a tab.",
          parse_flag, &count},
@@ -147,7 +147,6 @@ static const struct group options = {
                       "each line: up to RATE (by default 1%) of the distinct "
                       "lines are mistaken for duplicates and lost."),
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -156,42 +155,33 @@ const struct verb verb_dedup = {
     .summary = "print each different line once, in order, exactly",
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... [FILE]...",
     .prose =
-        (const char *const[]){
-            "Reads lines from the files, or from standard input, and prints "
-            "the first line of each key, in the order of the input. Unlike "
-            "'sort -u' it keeps the order; unlike 'awk !seen[$0]++' it works "
-            "in the memory that you give it. Lines are compared by all bytes "
-            "of the key.",
-            "Files that are not compressed are read once if they fit into the "
-            "memory with 12 bytes more for each line, and if whole lines are "
-            "compared. Else they are read two to seven times: first "
-            "for the hashes of all lines, which find the keys that may occur "
-            "again, then to compare those byte by byte, in as many passes as "
-            "the memory requires. "
-            "For pipes and compressed files, and with --count, --only-dups and "
-            "--only-unique, keys are stored in memory. When that is full, "
-            "lines with other keys are partitioned by hash into temporary "
-            "files, processed partition by partition, and printed in order at "
-            "the end.",
-            NULL},
-    .groups =
-        (const struct group *const[]){&options, &result_group, &budget_group,
-                                      &part_lines_group, &key_group,
-                                      &work_group, &progress_group, NULL},
+        {"Reads lines from the files, or from standard input, and prints the "
+         "first line of each key, in the order of the input. Unlike 'sort -u' "
+         "it keeps the order; unlike 'awk !seen[$0]++' it works in the memory "
+         "that you give it. Lines are compared by all bytes of the key.",
+         "Files that are not compressed are read once if they fit into the "
+         "memory with 12 bytes more for each line, and if whole lines are "
+         "compared. Else they are read two to seven times: first for the "
+         "hashes of all lines, which find the keys that may occur again, then "
+         "to compare those byte by byte, in as many passes as the memory "
+         "requires. For pipes and compressed files, and with --count, "
+         "--only-dups and --only-unique, keys are stored in memory. When that "
+         "is full, lines with other keys are partitioned by hash into "
+         "temporary files, processed partition by partition, and printed in "
+         "order at the end."},
+    .groups = {&options, &result_group, &budget_group, &part_lines_group,
+               &key_group, &work_group, &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx dedup urls.txt more.txt.gz -o all.txt",
-             "one list of two, in their order"},
-            {"calyx dedup -S 1G --dups again.txt huge.txt >once.txt",
-             "in a gigabyte of memory, with duplicates apart"},
-            {"calyx dedup -c --csv -k 2 people.csv",
-             "how often each value of a column occurs"},
-            {"calyx dedup --csv --header -k email people.csv",
-             "one line for each value of a named column, below the header"},
-            {"tail -f log | calyx dedup --approx=1/10000",
-             "a stream without end"},
-            {0},
-        },
+        {{"calyx dedup urls.txt more.txt.gz -o all.txt",
+          "one list of two, in their order"},
+         {"calyx dedup -S 1G --dups again.txt huge.txt >once.txt",
+          "in a gigabyte of memory, with duplicates apart"},
+         {"calyx dedup -c --csv -k 2 people.csv",
+          "how often each value of a column occurs"},
+         {"calyx dedup --csv --header -k email people.csv",
+          "one line for each value of a named column, below the header"},
+         {"tail -f log | calyx dedup --approx=1/10000",
+          "a stream without end"}},
     .most = -1,
     .run = run_verb,
 };

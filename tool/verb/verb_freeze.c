@@ -23,19 +23,12 @@ const struct verb verb_freeze = {
     .summary = "make a line filter from a counting one, a fifth of its size",
     .synopsis = "[-o OUT] [--force] FILE",
     .prose =
-        (const char *const[]){
-            "The result answers every query as the counting filter does now, "
-            "in a fifth of the memory. Keys cannot be removed from it. Keep "
-            "the counting filter where keys come and go, and distribute frozen "
-            "ones.",
-            NULL},
-    .groups = (const struct group *const[]){&result_group, &secret_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx freeze -o today.calyx members.calyx",
-             "a small filter to send out"},
-            {0},
-        },
+        {"The result answers every query as the counting filter does now, in a "
+         "fifth of the memory. Keys cannot be removed from it. Keep the "
+         "counting filter where keys come and go, and distribute frozen ones."},
+    .groups = {&result_group, &secret_group},
+    .examples = {{"calyx freeze -o today.calyx members.calyx",
+                  "a small filter to send out"}},
     .least = 1,
     .most = 1,
     .run = run,

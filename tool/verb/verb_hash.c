@@ -146,7 +146,7 @@ static int run(int count, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "parts", "N",
          "Cut the hashes into N ranges, at most 1024, one file each.",
          parse_parts, NULL},
@@ -182,7 +182,6 @@ static const struct group options = {
          "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp.",
          parse_spill_folder, NULL},
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -191,33 +190,26 @@ const struct verb verb_hash = {
     .summary = "hash lines into files by range, for a build on many machines",
     .synopsis = "--parts N -o FOLDER [OPTION]... [FILE]...",
     .prose =
-        (const char *const[]){
-            "Reads lines as 'calyx build' does, and writes 8 bytes a key: its "
-            "hash, to the file of the range in which it lies. Each of several "
-            "machines hashes its own lists. Then the files 3-of-16.hashes of "
-            "all of them go to the machine that runs 'calyx build --part "
-            "3/16', and 'calyx join' makes one filter of the parts.",
-            "The files say how keys were hashed, and with which options for "
-            "keys; a build that does not fit is refused. They have checksums. "
-            "Hashes stay in the order of the lines. A file also has those of "
-            "the next range that are near, which makes it 3 percent longer: a "
-            "block of the filter may lie on the border.",
-            "With --shards the files are those of the shards of a filter. Each "
-            "is built by 'calyx build --shards 16 --part 3/16' and needs no "
-            "joining.",
-            "doc/FORMAT.md describes the files, so that other programs can "
-            "write them.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx hash --parts 16 -o hashes urls-*.txt.zst",
-             "hashes of the lists on this machine, by range"},
-            {"calyx hash --count host*/3-of-16.hashes",
-             "how many different keys are in range 3"},
-            {0},
-        },
+        {"Reads lines as 'calyx build' does, and writes 8 bytes a key: its "
+         "hash, to the file of the range in which it lies. Each of several "
+         "machines hashes its own lists. Then the files 3-of-16.hashes of all "
+         "of them go to the machine that runs 'calyx build --part 3/16', and "
+         "'calyx join' makes one filter of the parts.",
+         "The files say how keys were hashed, and with which options for keys; "
+         "a build that does not fit is refused. They have checksums. Hashes "
+         "stay in the order of the lines. A file also has those of the next "
+         "range that are near, which makes it 3 percent longer: a block of the "
+         "filter may lie on the border.",
+         "With --shards the files are those of the shards of a filter. Each is "
+         "built by 'calyx build --shards 16 --part 3/16' and needs no joining.",
+         "doc/FORMAT.md describes the files, so that other programs can write "
+         "them."},
+    .groups = {&options, &key_group, &secret_group, &work_group,
+               &progress_group},
+    .examples = {{"calyx hash --parts 16 -o hashes urls-*.txt.zst",
+                  "hashes of the lists on this machine, by range"},
+                 {"calyx hash --count host*/3-of-16.hashes",
+                  "how many different keys are in range 3"}},
     .most = -1,
     .run = run,
 };

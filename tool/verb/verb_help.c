@@ -18,11 +18,10 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "man", NULL,
          "Print the manual page in roff instead; without VERB, that of calyx.",
          parse_flag, &manual},
-        {0},
     },
 };
 
@@ -31,17 +30,12 @@ const struct verb verb_help = {
     .summary = "show what calyx can do, or how to use a verb",
     .synopsis = "[--man] [VERB]",
     .prose =
-        (const char *const[]){"Without VERB, lists the verbs. With it, shows "
-                              "what that verb does and its options. The manual "
-                              "pages are generated from the same text.",
-                              NULL},
-    .groups = (const struct group *const[]){&options, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx help check", "how check is used"},
-            {"calyx help --man check | man -l -", "the same as a manual page"},
-            {0},
-        },
+        {"Without VERB, lists the verbs. With it, shows what that verb does "
+         "and its options. The manual pages are generated from the same text."},
+    .groups = {&options},
+    .examples = {{"calyx help check", "how check is used"},
+                 {"calyx help --man check | man -l -",
+                  "the same as a manual page"}},
     .most = 1,
     .run = run,
 };

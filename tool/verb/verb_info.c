@@ -196,11 +196,10 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "json", NULL,
          "Print an array with one object for each FILE, for programs.",
          parse_flag, &as_json},
-        {0},
     },
 };
 
@@ -209,30 +208,23 @@ const struct verb verb_info = {
     .summary = "show what filters are, how full they are, and their rate",
     .synopsis = "[--json] FILE...",
     .prose =
-        (const char *const[]){
-            "Shows the kind, keys, size and hash of each filter; the rate that "
-            "it was made for, and up to how many keys; and the rate to expect "
-            "now, estimated from the bits that are set. FILE may be compressed "
-            "by gzip or zstd; - is standard input.",
-            "Keys are counted when they are added; false positives are not "
-            "counted. The number of distinct keys is an independent estimate "
-            "from the bits. For it the whole filter is read and compared with "
-            "its checksums: a damaged filter is an error.",
-            "FILE may be a URL, http:// or https://. Then only the header and "
-            "the state are read, a few kB, and what needs all bits is left "
-            "out.",
-            "Of a filter of another program, which 'calyx convert' or 'calyx "
-            "pull --as' has made, it shows what its layout says: most have "
-            "neither the number of keys nor the rate.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &secret_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx info seen.calyx", "show one filter"},
-            {"calyx info --json *.calyx | jq '.[] | select(.rate > .01)'",
-             "those with a rate over 1 % now"},
-            {0},
-        },
+        {"Shows the kind, keys, size and hash of each filter; the rate that it "
+         "was made for, and up to how many keys; and the rate to expect now, "
+         "estimated from the bits that are set. FILE may be compressed by gzip "
+         "or zstd; - is standard input.",
+         "Keys are counted when they are added; false positives are not "
+         "counted. The number of distinct keys is an independent estimate from "
+         "the bits. For it the whole filter is read and compared with its "
+         "checksums: a damaged filter is an error.",
+         "FILE may be a URL, http:// or https://. Then only the header and the "
+         "state are read, a few kB, and what needs all bits is left out.",
+         "Of a filter of another program, which 'calyx convert' or 'calyx pull "
+         "--as' has made, it shows what its layout says: most have neither the "
+         "number of keys nor the rate."},
+    .groups = {&options, &secret_group},
+    .examples = {{"calyx info seen.calyx", "show one filter"},
+                 {"calyx info --json *.calyx | jq '.[] | select(.rate > .01)'",
+                  "those with a rate over 1 % now"}},
     .least = 1,
     .most = -1,
     .run = run,

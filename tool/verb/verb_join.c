@@ -90,7 +90,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {'o', "output", "FILTER",
          "Write the filter to this file, which appears when it is complete.",
          parse_text, &out},
@@ -102,7 +102,6 @@ static const struct group options = {
         {'T', "temporary", "FOLDER",
          "Create temporary files in FOLDER; the default is $TMPDIR, or /tmp.",
          parse_spill_folder, NULL},
-        {0},
     },
 };
 
@@ -111,25 +110,17 @@ const struct verb verb_join = {
     .summary = "make one filter of the parts that many machines built",
     .synopsis = "-o FILTER [--force] PART...",
     .prose =
-        (const char *const[]){
-            "The parts are files of 'calyx build --part', in any order. "
-            "Joining "
-            "copies their bytes, each compared with its checksum; no key is "
-            "read again, and no secret key is needed. The filter is the same, "
-            "byte for byte, as that of one 'calyx build' with the same options "
-            "and the lines in the same order.",
-            "It is an error if a part is missing, is there twice, or belongs "
-            "to "
-            "another filter: of another kind, hash, seed or key, number of "
-            "keys, rate, comment or options for keys. Nothing is written then.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &work_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx join -o ids.calyx ids.*-of-16.part",
-             "one filter of 16 parts"},
-            {0},
-        },
+        {"The parts are files of 'calyx build --part', in any order. Joining "
+         "copies their bytes, each compared with its checksum; no key is read "
+         "again, and no secret key is needed. The filter is the same, byte for "
+         "byte, as that of one 'calyx build' with the same options and the "
+         "lines in the same order.",
+         "It is an error if a part is missing, is there twice, or belongs to "
+         "another filter: of another kind, hash, seed or key, number of keys, "
+         "rate, comment or options for keys. Nothing is written then."},
+    .groups = {&options, &work_group},
+    .examples = {{"calyx join -o ids.calyx ids.*-of-16.part",
+                  "one filter of 16 parts"}},
     .least = 1,
     .most = -1,
     .run = run,

@@ -96,7 +96,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "intersect", NULL,
          "Keep the keys that all filters have, instead of those that any has. "
          "The result may also have keys that pass in each filter for another "
@@ -108,7 +108,6 @@ static const struct group options = {
          "smallest. No key is lost, but the rate rises with the number of "
          "keys; a warning says how far.",
          parse_flag, &folds},
-        {0},
     },
 };
 
@@ -117,32 +116,24 @@ const struct verb verb_merge = {
     .summary = "merge several filters into one with the keys of all",
     .synopsis = "[-o OUT] [--force] [--intersect] [--fold] A B...",
     .prose =
-        (const char *const[]){
-            "The filters must have the same kind, size, probes, hash and seed "
-            "or key: make them with the same 'calyx build' options, -n among "
-            "them. The result equals the filter that one build of all their "
-            "keys would make. It is as large as each of them, so it may hold "
-            "more keys than it was made for: 'calyx info' shows that. Filters "
-            "of kind ribbon cannot be merged.",
-            "With --fold the sizes may differ, as those of filters that were "
-            "built without -n; kind, probes, hash and seed or key must still "
-            "agree, and no filter may have grown. The result is as small as "
-            "the smallest filter. For many keys, or a low rate, query all of "
-            "them instead: calyx check -f A -f B.",
-            "The comment and the options for keys are those of the first "
-            "filter. A warning says if others were built with other options "
-            "for keys.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &result_group,
-                                            &secret_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx merge -o week.calyx mon.calyx tue.calyx wed.calyx",
-             "one filter for three days"},
-            {"calyx merge --fold -o all.calyx large.calyx small.calyx",
-             "filters that were made for different numbers of keys"},
-            {0},
-        },
+        {"The filters must have the same kind, size, probes, hash and seed or "
+         "key: make them with the same 'calyx build' options, -n among them. "
+         "The result equals the filter that one build of all their keys would "
+         "make. It is as large as each of them, so it may hold more keys than "
+         "it was made for: 'calyx info' shows that. Filters of kind ribbon "
+         "cannot be merged.",
+         "With --fold the sizes may differ, as those of filters that were "
+         "built without -n; kind, probes, hash and seed or key must still "
+         "agree, and no filter may have grown. The result is as small as the "
+         "smallest filter. For many keys, or a low rate, query all of them "
+         "instead: calyx check -f A -f B.",
+         "The comment and the options for keys are those of the first filter. "
+         "A warning says if others were built with other options for keys."},
+    .groups = {&options, &result_group, &secret_group},
+    .examples = {{"calyx merge -o week.calyx mon.calyx tue.calyx wed.calyx",
+                  "one filter for three days"},
+                 {"calyx merge --fold -o all.calyx large.calyx small.calyx",
+                  "filters that were made for different numbers of keys"}},
     .least = 2,
     .most = -1,
     .run = run,

@@ -193,7 +193,7 @@ static int run_verb(int n, char **files) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {'u', "unique", NULL,
          "Print each line once, even if the first file has it several times.",
          parse_flag, &unique},
@@ -201,7 +201,6 @@ static const struct group options = {
                       "with a few bits for each line: up to RATE (by default "
                       "1%) of the lines that would be printed are lost."),
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -210,38 +209,28 @@ const struct verb verb_minus = {
     .summary = "print the lines of one file that no other has, exactly",
     .synopsis = "[-S SIZE] [-o OUT] [OPTION]... FILE FILE...",
     .prose =
-        (const char *const[]){
-            "Prints the lines of the first file that are in none of the "
-            "others, in order, including repetitions. The files need not be "
-            "sorted, and may be larger than memory. Lines are compared by all "
-            "bytes of the key.",
-            "A file that is a filter, or whose name ends in .calyx, stands for "
-            "the list that the filter was built from. Then a few lines that "
-            "are not in that list are missing in the result; a warning says "
-            "so.",
-            "Files that are not compressed are read once if they fit into the "
-            "memory with 12 bytes more for each line of the other files, and "
-            "if whole lines are compared. Else they are read twice: first for "
-            "the hashes of all lines, which find the lines that other files "
-            "may "
-            "have, then to compare these byte by byte, in more passes if the "
-            "memory requires it. Pipes and compressed files are read once. "
-            "What does not fit into memory goes to temporary files.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &result_group,
-                                            &budget_group, &part_lines_group,
-                                            &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx minus new.txt seen.txt -o fresh.txt",
-             "what was never seen, in its order"},
-            {"calyx minus -S 1G a.txt.gz b.txt.gz c.txt.gz",
-             "huge lists in a gigabyte of memory"},
-            {"calyx minus new.txt seen.calyx",
-             "a filter instead of a list: nearly exact, and small"},
-            {0},
-        },
+        {"Prints the lines of the first file that are in none of the others, "
+         "in order, including repetitions. The files need not be sorted, and "
+         "may be larger than memory. Lines are compared by all bytes of the "
+         "key.",
+         "A file that is a filter, or whose name ends in .calyx, stands for "
+         "the list that the filter was built from. Then a few lines that are "
+         "not in that list are missing in the result; a warning says so.",
+         "Files that are not compressed are read once if they fit into the "
+         "memory with 12 bytes more for each line of the other files, and if "
+         "whole lines are compared. Else they are read twice: first for the "
+         "hashes of all lines, which find the lines that other files may have, "
+         "then to compare these byte by byte, in more passes if the memory "
+         "requires it. Pipes and compressed files are read once. What does not "
+         "fit into memory goes to temporary files."},
+    .groups = {&options, &result_group, &budget_group, &part_lines_group,
+               &key_group, &secret_group, &work_group, &progress_group},
+    .examples = {{"calyx minus new.txt seen.txt -o fresh.txt",
+                  "what was never seen, in its order"},
+                 {"calyx minus -S 1G a.txt.gz b.txt.gz c.txt.gz",
+                  "huge lists in a gigabyte of memory"},
+                 {"calyx minus new.txt seen.calyx",
+                  "a filter instead of a list: nearly exact, and small"}},
     .status = "0 if a line was printed, 1 if none was, 2 on an error, with a "
               "message on standard error.",
     .least = 2,

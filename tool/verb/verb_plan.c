@@ -566,7 +566,7 @@ static int run(int count, char **operands) {
 
 static const struct group goal_group = {
     "Any two of these",
-    (const struct verb_option[]){
+    {
         {'n', "keys", "COUNT", "Keys to hold, such as 5000, 10M or 1e9.",
          parse_positive, &keys},
         {'p', "rate", "RATE",
@@ -578,13 +578,12 @@ static const struct group goal_group = {
         {0, "bits", "COUNT",
          "The same in bits: m in the formulas, such as 1e10.", parse_positive,
          &bits},
-        {0},
     },
 };
 
 static const struct group store_group = {
     "A slow store behind the filter",
-    (const struct verb_option[]){
+    {
         {0, "store-time", "TIME",
          "The store takes TIME for a lookup, such as 80us or 1ms: show the "
          "mean time of a lookup with and without a filter.",
@@ -600,7 +599,6 @@ static const struct group store_group = {
          "A key takes SIZE in an exact table or list. The default is 8, as "
          "much as a good fingerprint.",
          parse_size, &key_bytes},
-        {0},
     },
 };
 
@@ -612,7 +610,7 @@ static void parse_plan_parts(const struct verb_option *o, const char *value) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "kind", "KIND",
          "Compute, draw and make a filter of this kind. The default is the "
          "first suitable one in the table.",
@@ -635,7 +633,6 @@ static const struct group options = {
          parse_flag, &force},
         {0, "json", NULL, "Print one object, for programs.", parse_flag,
          &as_json},
-        {0},
     },
 };
 
@@ -643,36 +640,29 @@ const struct verb verb_plan = {
     .name = "plan",
     .summary = "show what a filter would take, before it is made",
     .synopsis = "[-n KEYS] [-p RATE] [--memory SIZE] [OPTION]...",
-    .prose =
-        (const char *const[]){
-            "Any two of keys, rate and memory determine the third. For each "
-            "kind, the table shows the bits for each key, the bits that a key "
-            "sets, the rate to expect once all keys are in, and what can be "
-            "done with it; and for comparison, what other structures for the "
-            "same keys would take: a hash table, chained hash maps, a tree, a "
-            "sorted list and a bit array with one hash. The last lines are the "
-            "commands that make the filter, at the shell or in a server. A "
-            "filter that is built once from all its keys takes 8 bytes a key "
-            "until it is built; the lines say how much that is.",
-            "With --store-time it also shows what the filter saves in front of "
-            "a slow store. A lookup takes the time of the filter, plus that of "
-            "the store for present keys and for false positives. The rate "
-            "worth paying for is the one at which false positives take 1 % of "
-            "the mean time; a lower rate can save no more than that.",
-            NULL},
-    .groups = (const struct group *const[]){&goal_group, &store_group, &options,
-                                            NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
-            {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},
-            {"calyx plan -n 1e8 --bits 1.6e9 --probes 8",
-             "a filter of a book: m, n and k are given"},
-            {"calyx plan -n 1e9 -p 1% --store-time 1ms --present 20%",
-             "is it worth it, before a disk?"},
-            {"calyx plan -n 1e9 -p 1% --plot rates.svg", "draw the curves"},
-            {0},
-        },
+    .prose = {"Any two of keys, rate and memory determine the third. For each "
+              "kind, the table shows the bits for each key, the bits that a "
+              "key sets, the rate to expect once all keys are in, and what can "
+              "be done with it; and for comparison, what other structures for "
+              "the same keys would take: a hash table, chained hash maps, a "
+              "tree, a sorted list and a bit array with one hash. The last "
+              "lines are the commands that make the filter, at the shell or in "
+              "a server. A filter that is built once from all its keys takes 8 "
+              "bytes a key until it is built; the lines say how much that is.",
+              "With --store-time it also shows what the filter saves in front "
+              "of a slow store. A lookup takes the time of the filter, plus "
+              "that of the store for present keys and for false positives. The "
+              "rate worth paying for is the one at which false positives take "
+              "1 % of the mean time; a lower rate can save no more than that."},
+    .groups = {&goal_group, &store_group, &options},
+    .examples = {{"calyx plan -n 1e9 -p 1%", "a billion keys at 1 %"},
+                 {"calyx plan -n 10M --memory 16MiB", "what rate is that?"},
+                 {"calyx plan -n 1e8 --bits 1.6e9 --probes 8",
+                  "a filter of a book: m, n and k are given"},
+                 {"calyx plan -n 1e9 -p 1% --store-time 1ms --present 20%",
+                  "is it worth it, before a disk?"},
+                 {"calyx plan -n 1e9 -p 1% --plot rates.svg",
+                  "draw the curves"}},
     .most = 0,
     .run = run,
 };

@@ -359,12 +359,11 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "as", "MODULE",
          "Read a filter of another module as it is: redisbloom or "
          "valkey-bloom.",
          parse_foreign, &as},
-        {0},
     },
 };
 
@@ -372,40 +371,30 @@ const struct verb verb_pull = {
     .name = "pull",
     .summary = "save a filter from a Redis or Valkey server to a file",
     .synopsis = "-o FILE [--force] [--as MODULE] [OPTION]... URL",
-    .prose =
-        (const char *const[]){
-            "Reads a filter from a server that has the calyx module, in chunks "
-            "of 1 MiB with checksums, and saves it in FILE. Keys may be added "
-            "meanwhile: the file has every key that was in the filter when "
-            "pull began.",
-            "If the connection breaks, pull continues when the server is back. "
-            "What has arrived is stored in FILE.part, so that the same command "
-            "resumes after pull itself was ended, and says so: keys that were "
-            "added since the first run began may be missing. If the filter was "
-            "replaced or the server restarted, it starts over. With standard "
-            "output nothing is stored. A FILE.part that was not left by a pull "
-            "of the "
-            "same user is not touched: that is an error. It has the "
-            "permissions of FILE, if that exists.",
-            "With --as it reads a filter of another module, from a server that "
-            "need not have calyx. FILE is then a dump with a checksum, which "
-            "'calyx push --as' loads into another server, 'calyx check' and "
-            "'calyx info' read, and 'calyx convert --to' turns into what "
-            "RESTORE takes. No other verb reads it: its hash is the module's. "
-            "Of RedisBloom it is what BF.SCANDUMP replies; do not add keys "
-            "meanwhile.",
-            "URL is as for 'calyx push', whose help also describes passwords "
-            "and TLS.",
-            NULL},
-    .groups =
-        (const struct group *const[]){&result_group, &options, &server_group,
-                                      &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx pull -o seen.calyx redis://localhost:6379/seen",
-             "save the filter under the key 'seen'"},
-            {0},
-        },
+    .prose = {"Reads a filter from a server that has the calyx module, in "
+              "chunks of 1 MiB with checksums, and saves it in FILE. Keys may "
+              "be added meanwhile: the file has every key that was in the "
+              "filter when pull began.",
+              "If the connection breaks, pull continues when the server is "
+              "back. What has arrived is stored in FILE.part, so that the same "
+              "command resumes after pull itself was ended, and says so: keys "
+              "that were added since the first run began may be missing. If "
+              "the filter was replaced or the server restarted, it starts "
+              "over. With standard output nothing is stored. A FILE.part that "
+              "was not left by a pull of the same user is not touched: that is "
+              "an error. It has the permissions of FILE, if that exists.",
+              "With --as it reads a filter of another module, from a server "
+              "that need not have calyx. FILE is then a dump with a checksum, "
+              "which 'calyx push --as' loads into another server, 'calyx "
+              "check' and 'calyx info' read, and 'calyx convert --to' turns "
+              "into what RESTORE takes. No other verb reads it: its hash is "
+              "the module's. Of RedisBloom it is what BF.SCANDUMP replies; do "
+              "not add keys meanwhile.",
+              "URL is as for 'calyx push', whose help also describes passwords "
+              "and TLS."},
+    .groups = {&result_group, &options, &server_group, &progress_group},
+    .examples = {{"calyx pull -o seen.calyx redis://localhost:6379/seen",
+                  "save the filter under the key 'seen'"}},
     .least = 1,
     .most = 1,
     .run = run,

@@ -435,7 +435,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "swap", NULL,
          "Load the filter under another key, {KEY}:staged, and when it is "
          "complete replace what is under KEY by it, in one step, by BF.SWAP. "
@@ -460,7 +460,6 @@ static const struct group options = {
         {'p', "rate", "RATE",
          "With --as: the false-positive rate. The default is 1%.", parse_rate,
          &list_rate},
-        {0},
     },
 };
 
@@ -469,72 +468,63 @@ const struct verb verb_push = {
     .summary = "load a filter into a Redis or Valkey server",
     .synopsis = "[--swap] [--shards N] [--as MODULE] [OPTION]... FILE URL",
     .prose =
-        (const char *const[]){
-            "Loads the filter in FILE into a server that has the calyx module, "
-            "in chunks of 1 MiB with checksums. The filter may be larger than "
-            "512 MB, and the server serves others between two chunks. Until "
-            "the filter is complete, the key answers with an error, never with "
-            "no.",
-            "If the connection breaks or the server goes away, push continues "
-            "when it is back. If push itself is ended, the same command "
-            "resumes where the last one stopped. It leaves a key that cannot "
-            "be queried yet; UNLINK removes it.",
-            "URL is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, or rediss:// "
-            "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] "
-            "for a UNIX socket. A KEY that begins with a number and a slash "
-            "needs the DB before it. Bytes that a URL cannot contain are "
-            "written as %2F, and so is an @ in KEY, as %40. A word without :// "
-            "is a KEY at the server in $CALYX_REDIS_URL. Any node of a cluster "
-            "will do: push finds the right one.",
-            "User and password may be in the URL, in $CALYX_REDIS_USER and "
-            "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they "
-            "are overwritten in the list of processes at once, and no message "
-            "shows them.",
-            "With rediss:// nothing is sent before the server has proved its "
-            "identity: its certificate must be for the HOST in the URL, by "
-            "name or by IP address, and for a node of a cluster for the host "
-            "that the cluster announces. It must be signed by an authority "
-            "that the system trusts, or, if $CALYX_TLS_CA is set, by one in "
-            "that file, or in that folder, which 'openssl rehash' has "
-            "prepared. If the server wants a client certificate, as Redis does "
-            "by default, $CALYX_TLS_CERT names its file, and $CALYX_TLS_KEY "
-            "that of its key, without a pass phrase; both may be in the first. "
-            "TLS before 1.2 is not used.",
-            "With --shards one logical filter of any size is distributed over "
-            "the nodes of a cluster; doc/COMMANDS.md says how clients find the "
-            "shard of a key. A filter that was built as one cannot be split, "
-            "since it does not know its keys: build the shards from the list. "
-            "With --swap each shard is swapped when it is loaded, so the "
-            "server needs memory for only one more shard.",
-            "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
-            "which RedisBloom, valkey-bloom and services with either of them "
-            "have. The filter is filled under {KEY}:staged and renamed when it "
-            "is complete; with --swap it replaces what is under KEY. If push "
-            "is ended, the next one begins again. A filter of Calyx cannot be "
-            "pushed so: it does not "
-            "know its keys, and the modules hash in other ways. The options "
-            "for keys choose the key in a line.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &server_group,
-                                            &progress_group, NULL},
+        {"Loads the filter in FILE into a server that has the calyx module, in "
+         "chunks of 1 MiB with checksums. The filter may be larger than 512 "
+         "MB, and the server serves others between two chunks. Until the "
+         "filter is complete, the key answers with an error, never with no.",
+         "If the connection breaks or the server goes away, push continues "
+         "when it is back. If push itself is ended, the same command resumes "
+         "where the last one stopped. It leaves a key that cannot be queried "
+         "yet; UNLINK removes it.",
+         "URL is redis://[USER:PASSWORD@]HOST[:PORT][/DB]/KEY, or rediss:// "
+         "for TLS, or redis+unix://[USER:PASSWORD@]/PATH?key=KEY[&db=DB] for a "
+         "UNIX socket. A KEY that begins with a number and a slash needs the "
+         "DB before it. Bytes that a URL cannot contain are written as %2F, "
+         "and so is an @ in KEY, as %40. A word without :// is a KEY at the "
+         "server in $CALYX_REDIS_URL. Any node of a cluster will do: push "
+         "finds the right one.",
+         "User and password may be in the URL, in $CALYX_REDIS_USER and "
+         "$CALYX_REDIS_PASSWORD, or in $CALYX_REDIS_URL. In the URL they are "
+         "overwritten in the list of processes at once, and no message shows "
+         "them.",
+         "With rediss:// nothing is sent before the server has proved its "
+         "identity: its certificate must be for the HOST in the URL, by name "
+         "or by IP address, and for a node of a cluster for the host that the "
+         "cluster announces. It must be signed by an authority that the system "
+         "trusts, or, if $CALYX_TLS_CA is set, by one in that file, or in that "
+         "folder, which 'openssl rehash' has prepared. If the server wants a "
+         "client certificate, as Redis does by default, $CALYX_TLS_CERT names "
+         "its file, and $CALYX_TLS_KEY that of its key, without a pass phrase; "
+         "both may be in the first. TLS before 1.2 is not used.",
+         "With --shards one logical filter of any size is distributed over the "
+         "nodes of a cluster; doc/COMMANDS.md says how clients find the shard "
+         "of a key. A filter that was built as one cannot be split, since it "
+         "does not know its keys: build the shards from the list. With --swap "
+         "each shard is swapped when it is loaded, so the server needs memory "
+         "for only one more shard.",
+         "With --as the keys go to the server by BF.RESERVE and BF.INSERT, "
+         "which RedisBloom, valkey-bloom and services with either of them "
+         "have. The filter is filled under {KEY}:staged and renamed when it is "
+         "complete; with --swap it replaces what is under KEY. If push is "
+         "ended, the next one begins again. A filter of Calyx cannot be pushed "
+         "so: it does not know its keys, and the modules hash in other ways. "
+         "The options for keys choose the key in a line."},
+    .groups = {&options, &key_group, &server_group, &progress_group},
     .examples =
-        (const struct example[]){
-            {"calyx push seen.calyx redis://localhost:6379/seen",
-             "load a filter under the key 'seen'"},
-            {"calyx push --swap tonight.calyx redis://cache.example/allowed",
-             "replace one that clients are querying"},
-            {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
-             "rediss://cache.example/seen",
-             "by TLS, to a server whose certificate is signed by your own "
-             "authority"},
-            {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push "
-             "--shards 16 ids.calyx redis://node1.example/ids",
-             "one filter over a cluster"},
-            {"calyx push --as redisbloom --swap -p 0.1% ids.txt "
-             "redis://cache.example/ids",
-             "a filter of RedisBloom, from a list"},
-            {0},
-        },
+        {{"calyx push seen.calyx redis://localhost:6379/seen",
+          "load a filter under the key 'seen'"},
+         {"calyx push --swap tonight.calyx redis://cache.example/allowed",
+          "replace one that clients are querying"},
+         {"CALYX_TLS_CA=ca.pem calyx push seen.calyx "
+          "rediss://cache.example/seen",
+          "by TLS, to a server whose certificate is signed by your own "
+          "authority"},
+         {"calyx build --shards 16 -o ids.calyx ids.txt && calyx push --shards "
+          "16 ids.calyx redis://node1.example/ids",
+          "one filter over a cluster"},
+         {"calyx push --as redisbloom --swap -p 0.1% ids.txt "
+          "redis://cache.example/ids",
+          "a filter of RedisBloom, from a list"}},
     .least = 2,
     .most = 2,
     .run = run,

@@ -66,12 +66,11 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "absent", NULL, "Print the lines that certainly were not there.",
          parse_flag, &absent_only},
         WAIT_OPTION,
         FILE_LIST_OPTION,
-        {0},
     },
 };
 
@@ -79,30 +78,24 @@ const struct verb verb_remove = {
     .name = "remove",
     .summary = "remove lines from a filter",
     .synopsis = "FILTER [--absent] [OPTION]... [FILE]...",
-    .prose =
-        (const char *const[]){
-            "Removes the lines of the files, or of standard input, from the "
-            "filter in the file FILTER, which must be of kind bucket, 14 bits "
-            "a key at 1 %, or counting, 50 bits, which can be merged and "
-            "frozen. A line that was added twice must be removed twice; of "
-            "more than 14 additions some stay.",
-            "Remove only what was added. A line that was never added is "
-            "reported as absent, and changes nothing, unless it passes as a "
-            "false positive: at the rate of the filter. Then another key is "
-            "lost in its place.",
-            "The file is replaced when the input ends. If an error occurs "
-            "before, it stays as it was. Only one process at a time can change "
-            "or replace a filter.",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx build --kind bucket -o members.calyx all.txt",
-             "a filter that keys can be removed from"},
-            {"calyx remove members.calyx left.txt", "remove some of them"},
-            {0},
-        },
+    .prose = {"Removes the lines of the files, or of standard input, from the "
+              "filter in the file FILTER, which must be of kind bucket, 14 "
+              "bits a key at 1 %, or counting, 50 bits, which can be merged "
+              "and frozen. A line that was added twice must be removed twice; "
+              "of more than 14 additions some stay.",
+              "Remove only what was added. A line that was never added is "
+              "reported as absent, and changes nothing, unless it passes as a "
+              "false positive: at the rate of the filter. Then another key is "
+              "lost in its place.",
+              "The file is replaced when the input ends. If an error occurs "
+              "before, it stays as it was. Only one process at a time can "
+              "change or replace a filter."},
+    .groups = {&options, &key_group, &secret_group, &work_group,
+               &progress_group},
+    .examples = {{"calyx build --kind bucket -o members.calyx all.txt",
+                  "a filter that keys can be removed from"},
+                 {"calyx remove members.calyx left.txt",
+                  "remove some of them"}},
     .status = "0 if a line was removed, 1 if none was, 2 on an error, with a "
               "message on standard error.",
     .least = 1,

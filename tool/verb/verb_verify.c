@@ -218,7 +218,7 @@ static int run(int count, char **operands) {
 
 static const struct group options = {
     "Options",
-    (const struct verb_option[]){
+    {
         {0, "against", "LIST",
          "Also look up every key of LIST, and query absent keys. May be given "
          "several times; - is standard input.",
@@ -227,7 +227,6 @@ static const struct group options = {
          "Query COUNT absent keys. The default is a million, and more if the "
          "rate is low, up to a hundred million.",
          parse_positive, &absent_keys},
-        {0},
     },
 };
 
@@ -236,28 +235,21 @@ const struct verb verb_verify = {
     .summary =
         "check a filter against its checksums, and against a list of its keys",
     .synopsis = "[--against LIST]... [OPTION]... FILE",
-    .prose =
-        (const char *const[]){
-            "Checks every byte of the filter against its checksum. FILE may be "
-            "a URL, http:// or https://, which is read whole. With "
-            "--against it also looks up every key of the list, none of which "
-            "may be missing, and queries keys that were never added, of which "
-            "no more may pass than the filter's rate allows. Up to ten lines "
-            "with missing keys are printed.",
-            "The absent keys are generated, and contain a newline and a NUL, "
-            "so that no list has them. By chance a few more may pass than the "
-            "rate says. That is an error only if the odds of it are below 1 in "
-            "10^9 (a bound on the binomial distribution).",
-            NULL},
-    .groups = (const struct group *const[]){&options, &key_group, &secret_group,
-                                            &work_group, &progress_group, NULL},
-    .examples =
-        (const struct example[]){
-            {"calyx verify seen.calyx", "is the file undamaged?"},
-            {"calyx verify seen.calyx --against urls.txt",
-             "does it have every line, and does it keep its rate?"},
-            {0},
-        },
+    .prose = {"Checks every byte of the filter against its checksum. FILE may "
+              "be a URL, http:// or https://, which is read whole. With "
+              "--against it also looks up every key of the list, none of which "
+              "may be missing, and queries keys that were never added, of "
+              "which no more may pass than the filter's rate allows. Up to ten "
+              "lines with missing keys are printed.",
+              "The absent keys are generated, and contain a newline and a NUL, "
+              "so that no list has them. By chance a few more may pass than "
+              "the rate says. That is an error only if the odds of it are "
+              "below 1 in 10^9 (a bound on the binomial distribution)."},
+    .groups = {&options, &key_group, &secret_group, &work_group,
+               &progress_group},
+    .examples = {{"calyx verify seen.calyx", "is the file undamaged?"},
+                 {"calyx verify seen.calyx --against urls.txt",
+                  "does it have every line, and does it keep its rate?"}},
     .status = "0 if everything is right, 2 if not.",
     .least = 1,
     .most = 1,
