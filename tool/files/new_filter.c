@@ -9,20 +9,65 @@
 
 struct wanted wanted;
 
-void parse_growth(const struct verb_option *o, const char *value) {
+static void parse_growth(const struct verb_option *o, const char *value) {
     if (!rate_from(value, &wanted.growth) ||
         !(wanted.growth >= 1.25 && wanted.growth <= 16))
         fail("option --%s wants a factor from 1.25 to 16, not '%s'", o->name,
              value);
 }
 
-void parse_probes(const struct verb_option *o, const char *value) {
+static void parse_probes(const struct verb_option *o, const char *value) {
     uint64_t number;
     if (!count_from(value, &number) || number == 0 || number > UINT32_MAX)
         fail("option --%s wants a number of bits such as 6, not '%s'", o->name,
              value);
     wanted.probes = (uint32_t)number;
 }
+
+const struct group new_filter_group = {
+    "A new filter",
+    {
+        {'n', "keys", "KEYS",
+         "Plan for KEYS distinct keys, such as 10M or 1e9. If more come, the "
+         "rate rises. Without it, 'calyx build' estimates or counts them, and "
+         "the rate is still kept.",
+         parse_positive, &wanted.keys},
+        {'p', "rate", "RATE",
+         "The false-positive rate: 0.01, 1%, 1e-6 or 1/1000000. The default is "
+         "1%.",
+         parse_rate, &wanted.rate},
+        {0, "memory", "SIZE",
+         "Make the filter this large, such as 10M or 64KiB, with the rate that "
+         "results; or with --rate, the number of keys. K, M and G are powers "
+         "of 1000, Ki, Mi and Gi of 1024.",
+         parse_size, &wanted.memory},
+        {0, "kind", "KIND",
+         "The kind of filter: line (the default, unless another is the first "
+         "that keeps the rate), line2 for rates below 0.1%, split for Parquet, "
+         "flat as in textbooks, bucket to be able to remove keys, or to grow "
+         "far, counting to remove keys and merge, ribbon for 30 % less memory "
+         "if keys never change. 'calyx --version' lists all kinds.",
+         parse_text, &wanted.kind},
+        {0, "probes", "N", "Bits to set for a key, instead of the best number.",
+         parse_probes, NULL},
+        {0, "growth", "FACTOR",
+         "Let the filter grow when more keys come than planned, to FACTOR "
+         "times the keys, from 1.25 to 16.",
+         parse_growth, NULL},
+        {0, "strict", NULL, "Report an error when more keys come than planned.",
+         parse_flag, &wanted.strict},
+        {0, "hash", "HASH",
+         "The hash of the keys: xxh3 (the default), xxh64, murmur3 or fnv1a; "
+         "siphash with --key-file.",
+         parse_text, &wanted.hash},
+        {0, "seed", "SEED",
+         "Seed of the hash: a number, or 'random'. The default is 0. Filters "
+         "can be merged if their seeds are equal.",
+         parse_text, &wanted.seed},
+        {0, "comment", "TEXT", "Store TEXT with the filter.", parse_text,
+         &wanted.comment},
+    },
+};
 
 static uint64_t seed_from_text(void) {
     uint64_t number = 0;

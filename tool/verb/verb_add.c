@@ -286,14 +286,6 @@ static const struct group options = {
     },
 };
 
-static const struct group new_options = {
-    "A new filter",
-    {
-        NEW_FILTER_OPTIONS("Plan for KEYS distinct keys, such as 10M or 1e9. "
-                           "If more come, the rate rises."),
-    },
-};
-
 const struct verb verb_add = {
     .name = "add",
     .summary = "add lines to a filter, and with --new print the new ones",
@@ -331,8 +323,8 @@ const struct verb verb_add = {
          "If an input file shrinks or is overwritten while it is read, add "
          "reports an error when it reaches the end; some of its lines have "
          "been added by then. A file that only grows is read to its end."},
-    .groups = {&options, &key_group, &secret_group, &new_options, &work_group,
-               &progress_group},
+    .groups = {&options, &key_group, &secret_group, &new_filter_group,
+               &work_group, &progress_group},
     .examples =
         {{"calyx add seen.calyx today.txt", "add the lines of a file"},
          {"calyx add --create -n 10M --wait seen.calyx today.txt",

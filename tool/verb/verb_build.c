@@ -482,9 +482,6 @@ static const struct group options = {
          ".gz or .zst.",
          parse_text, &out},
         {0, "force", NULL, "Replace FILE if it exists.", parse_flag, &force},
-        NEW_FILTER_OPTIONS(
-            "Plan for KEYS distinct keys, such as 10M or 1e9. Without it they "
-            "are estimated or counted, and the rate is still kept."),
         {0, "all", NULL,
          "Make the universal set instead, which says yes to every key: 64 "
          "bytes that a service can fall back to.",
@@ -566,8 +563,8 @@ const struct verb verb_build = {
          "being rebuilt, in a program or with 'calyx push' in a server: then "
          "every lookup reaches the store, and no key is turned away. The empty "
          "set is 'calyx build -n 1 /dev/null'."},
-    .groups = {&options, &layout_group, &key_group, &secret_group, &work_group,
-               &progress_group},
+    .groups = {&options, &new_filter_group, &layout_group, &key_group,
+               &secret_group, &work_group, &progress_group},
     .examples =
         {{"calyx build -o words.calyx words.txt",
           "all different lines of a file, at 1%"},
