@@ -202,6 +202,17 @@ void *alloc_memory(size_t size);
 void *resize_memory(void *old, size_t size);
 char *copy_text(const char *text);
 
+/* An array with room for `wanted` elements of this size. If it must grow, it is
+ * at least doubled. */
+static inline void *with_room(void *array, size_t *room, size_t wanted,
+                              size_t size) {
+    enum { LEAST = 64 };
+    if (wanted <= *room) return array;
+    *room = 2 * *room > wanted ? 2 * *room : wanted;
+    if (*room < LEAST) *room = LEAST;
+    return resize_memory(array, *room * size);
+}
+
 /* ---- Output (output.c) -------------------------------------------------- */
 
 /* Where bytes go: standard output, for NULL and "-"; or a file, which appears

@@ -46,7 +46,7 @@ struct hash_pass {
     struct scatter *scatter;
     calyx_filter *hasher;
     uint64_t most_lines;
-    uint64_t blocks, block_room;
+    size_t blocks, block_room;
 };
 
 static void hash_lines(struct text_block *block, struct key_batch *batch) {
@@ -61,18 +61,21 @@ static void hash_lines(struct text_block *block, struct key_batch *batch) {
     }
 }
 
+/* The number of the first line of the next block, or of the end. */
+static void note_start(struct hash_pass *job) {
+    struct candidates *const found = job->found;
+    found->block_starts =
+        with_room(found->block_starts, &job->block_room, job->blocks + 1,
+                  sizeof *found->block_starts);
+    found->block_starts[job->blocks++] = found->lines;
+}
+
 static bool number_lines(struct text_block *block, struct key_batch *batch) {
     (void)batch;
     struct hash_pass *const job = block->context;
     struct candidates *const found = job->found;
-    if (job->blocks == job->block_room) {
-        job->block_room = job->block_room ? 2 * job->block_room : 64;
-        found->block_starts =
-            resize_memory(found->block_starts,
-                          (job->block_room + 1) * sizeof *found->block_starts);
-    }
     block->line = found->lines;
-    found->block_starts[job->blocks++] = found->lines;
+    note_start(job);
     found->lines += block->lines;
     found->bytes += block->size;
     return found->lines <= job->most_lines;
@@ -102,8 +105,7 @@ static bool hash_files(struct hash_pass *job, const struct reading *readings,
     }
     found->starts[count] = found->lines;
     found->first_blocks[count] = job->blocks;
-    if (!job->blocks) found->block_starts = alloc_memory(sizeof(uint64_t));
-    found->block_starts[job->blocks] = found->lines;
+    note_start(job);
     return true;
 }
 

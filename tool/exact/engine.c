@@ -19,23 +19,17 @@ static bool is_in_text(const struct text_block *block, const void *bytes) {
 static struct candidate *add_candidate(struct text_block *block, uint64_t hash,
                                        size_t number, const calyx_key *key,
                                        const calyx_key *line) {
-    if (block->candidate_count == block->candidate_room) {
-        block->candidate_room =
-            block->candidate_room ? 2 * block->candidate_room : 1024;
-        block->candidates =
-            resize_memory(block->candidates,
-                          block->candidate_room * sizeof *block->candidates);
-    }
+    block->candidates =
+        with_room(block->candidates, &block->candidate_room,
+                  block->candidate_count + 1, sizeof *block->candidates);
     struct candidate *const c = &block->candidates[block->candidate_count++];
     *c = (struct candidate){
         .hash = hash, .number = number & INT64_MAX, .key = *key};
     if (line) c->line = *line;
     if (is_in_text(block, key->data)) return c;
     /* an empty key has a place, too */
-    if (key->size >= block->key_room - block->key_size) {
-        block->key_room = 2 * block->key_room + key->size + 4096;
-        block->key_bytes = resize_memory(block->key_bytes, block->key_room);
-    }
+    block->key_bytes = with_room(block->key_bytes, &block->key_room,
+                                 block->key_size + key->size + 1, 1);
     if (key->size)
         memcpy(block->key_bytes + block->key_size, key->data, key->size);
     c->key.data = NULL;
@@ -247,10 +241,8 @@ struct engine *engine_start(const struct rule *rule, uint64_t memory,
 }
 
 void engine_read(struct engine *e, int count, char **files) {
-    if (e->file == e->file_room) {
-        e->file_room = 2 * e->file_room + 8;
-        e->starts = resize_memory(e->starts, e->file_room * sizeof *e->starts);
-    }
+    e->starts =
+        with_room(e->starts, &e->file_room, e->file + 1, sizeof *e->starts);
     e->starts[e->file++] = e->sequence;
     const struct stages stages = {
         .in_parallel = find_all, .in_order = visit_candidates, .context = e};

@@ -67,7 +67,8 @@ struct engine {
 
     uint64_t sequence; /* of the next line */
     uint64_t *starts;  /* of each file: sequence number of its first line */
-    uint64_t file, file_room;
+    uint64_t file;
+    size_t file_room;
     /* Of engine_read_candidates; passes is 0 for one with all keys: */
     const struct candidates *found;
     unsigned pass, passes;

@@ -41,10 +41,8 @@ struct guess_sample {
 };
 
 static void add_batch(struct guess_sample *s, const struct key_batch *batch) {
-    if (s->room - s->count < batch->count) {
-        s->room = 2 * s->room + BATCH_ROOM;
-        s->lines = resize_memory(s->lines, s->room * sizeof *s->lines);
-    }
+    s->lines = with_room(s->lines, &s->room, s->count + batch->count,
+                         sizeof *s->lines);
     uint64_t hashes[BATCH_ROOM];
     hash_keys(s->hasher, batch->keys, batch->count, hashes);
     for (size_t i = 0; i < batch->count; i++) {

@@ -63,7 +63,7 @@ char **operands_with_files(char **operands, int *count) {
             fail_at(name, number,
                     "- is standard input, which has the names of the files");
         if (n == INT_MAX) fail_at(name, 0, "it names too many files");
-        if (n == room) all = resize_memory(all, (room *= 2) * sizeof *all);
+        all = with_room(all, &room, n + 1, sizeof *all);
         all[n] = at;
     }
     *count = (int)n;

@@ -236,10 +236,7 @@ static size_t take_several(struct transfer *t, const char *bytes, size_t size) {
         t->is_refused = true; /* it sends more than was wanted */
         return 0;
     }
-    if (t->got + size > t->room) {
-        t->room = 2 * (t->got + size);
-        t->body = resize_memory(t->body, t->room);
-    }
+    t->body = with_room(t->body, &t->room, t->got + size, 1);
     memcpy(t->body + t->got, bytes, size);
     t->got += size;
     return size;

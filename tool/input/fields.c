@@ -19,10 +19,7 @@ bool line_ends_are_crlf(void) {
 /* ---- Bytes --------------------------------------------------------------- */
 
 static char *room_for(struct key_maker *m, size_t size) {
-    if (size > m->room - m->size) {
-        while (size > m->room - m->size) m->room = m->room ? 2 * m->room : 4096;
-        m->bytes = resize_memory(m->bytes, m->room);
-    }
+    m->bytes = with_room(m->bytes, &m->room, m->size + size, 1);
     return m->bytes + m->size;
 }
 
@@ -86,10 +83,7 @@ static bool key_is_one_field(void) {
 
 static void put_field(struct key_maker *m, size_t n, const char *from,
                       const char *to) {
-    if (n == m->field_room) {
-        m->field_room = n ? 2 * n : 16;
-        m->fields = resize_memory(m->fields, m->field_room * sizeof *m->fields);
-    }
+    m->fields = with_room(m->fields, &m->field_room, n + 1, sizeof *m->fields);
     m->fields[n] = (calyx_key){from, (size_t)(to - from)};
 }
 

@@ -90,11 +90,7 @@ static void set_room(struct text_block *b, size_t room) {
 }
 
 static void keep(struct line_input *in, const char *bytes, size_t size) {
-    if (size > in->carry_room) {
-        free(in->carry);
-        in->carry_room = size + size / 2;
-        in->carry = alloc_memory(in->carry_room);
-    }
+    in->carry = with_room(in->carry, &in->carry_room, size, 1);
     if (size) memcpy(in->carry, bytes, size);
     in->carried = size;
 }
@@ -242,11 +238,7 @@ void input_close(struct line_input *in) {
 }
 
 static void put(struct text_block *b, const void *bytes, size_t size) {
-    if (size > b->out_room - b->out_size) {
-        while (size > b->out_room - b->out_size)
-            b->out_room = b->out_room ? 2 * b->out_room : 4096;
-        b->out = resize_memory(b->out, b->out_room);
-    }
+    b->out = with_room(b->out, &b->out_room, b->out_size + size, 1);
     memcpy(b->out + b->out_size, bytes, size);
     b->out_size += size;
 }

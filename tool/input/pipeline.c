@@ -192,28 +192,14 @@ struct input_totals run_pipeline(const struct stages *stages, int count,
 
 /* ---- Hashes of a block -------------------------------------------------- */
 
-static size_t grown(size_t room, size_t least) {
-    if (room < 4096) room = 4096;
-    while (room < least) room *= 2;
-    return room;
-}
-
 uint64_t *room_for_hashes(struct text_block *block, size_t lines) {
-    if (lines > block->hash_room) {
-        block->hash_room = grown(block->hash_room, lines);
-        block->hashes = resize_memory(block->hashes,
-                                      block->hash_room * sizeof *block->hashes);
-    }
-    return block->hashes;
+    return block->hashes = with_room(block->hashes, &block->hash_room, lines,
+                                     sizeof *block->hashes);
 }
 
 size_t *room_for_ends(struct text_block *block, size_t lines) {
-    if (lines > block->end_room) {
-        block->end_room = grown(block->end_room, lines);
-        block->ends =
-            resize_memory(block->ends, block->end_room * sizeof *block->ends);
-    }
-    return block->ends;
+    return block->ends = with_room(block->ends, &block->end_room, lines,
+                                   sizeof *block->ends);
 }
 
 void note_ends(struct text_block *block, const struct key_batch *batch) {

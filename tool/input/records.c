@@ -279,11 +279,8 @@ void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
         block->gaps[block->gap_count - 1].ends += ends;
         return;
     }
-    if (block->gap_count == block->gap_room) {
-        block->gap_room = block->gap_room ? 2 * block->gap_room : 64;
-        block->gaps =
-            resize_memory(block->gaps, block->gap_room * sizeof *block->gaps);
-    }
+    block->gaps = with_room(block->gaps, &block->gap_room, block->gap_count + 1,
+                            sizeof *block->gaps);
     block->gaps[block->gap_count++] = (struct line_gap){offset, ends};
 }
 

@@ -134,10 +134,8 @@ static uint64_t place_of(const struct batch_state *b, size_t i) {
 
 static void add_lost(struct pass_state *p, uint64_t place) {
     pthread_mutex_lock(&p->lock);
-    if (p->lost_count == p->lost_room) {
-        p->lost_room = 2 * p->lost_room + 64;
-        p->lost = resize_memory(p->lost, p->lost_room * sizeof *p->lost);
-    }
+    p->lost =
+        with_room(p->lost, &p->lost_room, p->lost_count + 1, sizeof *p->lost);
     p->lost[p->lost_count++] = place;
     pthread_mutex_unlock(&p->lock);
 }

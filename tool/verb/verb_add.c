@@ -52,11 +52,7 @@ static void add(const struct text_block *block, size_t from, size_t to,
 static bool *room_for_answers(size_t lines) {
     static bool *answers;
     static size_t room;
-    if (lines > room) {
-        room = 2 * lines;
-        answers = resize_memory(answers, room * sizeof *answers);
-    }
-    return answers;
+    return answers = with_room(answers, &room, lines, sizeof *answers);
 }
 
 static bool add_all(struct text_block *block, struct key_batch *batch) {
@@ -77,10 +73,7 @@ static void drop_repeated(const struct text_block *block, bool *fresh) {
     static size_t room;
     size_t size = 64;
     while (size < 2 * block->lines) size *= 2;
-    if (size > room) {
-        table = resize_memory(table, size * sizeof *table);
-        room = size;
-    }
+    table = with_room(table, &room, size, sizeof *table);
     memset(table, 0, size * sizeof *table);
     for (size_t i = 0; i < block->lines; i++) {
         if (!fresh[i]) continue;

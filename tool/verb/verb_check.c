@@ -323,12 +323,8 @@ static void put_lines(struct text_block *block, const calyx_key *line,
 
 /* To cut the output at the last line that is wanted. */
 static void note_end(struct text_block *block) {
-    if (block->selected >= block->end_room) {
-        block->end_room = block->end_room ? 2 * block->end_room : 1024;
-        block->ends =
-            resize_memory(block->ends, block->end_room * sizeof *block->ends);
-    }
-    block->ends[block->selected] = block->out_size;
+    room_for_ends(block, block->selected + 1)[block->selected] =
+        block->out_size;
 }
 
 static void put_selected(struct text_block *block,
