@@ -228,20 +228,31 @@ static bool will_pass(const char *error) {
     return false;
 }
 
+static const char *command_of(const struct call *call) {
+    return call->words[0].data;
+}
+
 _Noreturn void fail_reply(const struct url *address, const struct call *call,
                           const char *error) {
     if (starts(error, "ERR unknown command"))
         fail("%s: the server does not know %s: load the calyx module there, "
              "by redis-server --loadmodule /path/to/calyx.so",
-             address->shown, call->words[0]);
+             address->shown, command_of(call));
     if (starts(error, "NOAUTH"))
         fail("%s: the server wants a password; give it in the URL or in "
              "CALYX_REDIS_PASSWORD",
              address->shown);
     if (starts(error, "WRONGTYPE"))
         fail("%s: the key %.*s holds something else than a filter",
-             address->shown, (int)call->sizes[1], call->words[1]);
+             address->shown, (int)call->words[1].size,
+             (const char *)call->words[1].data);
     fail("%s: %s", address->shown, error);
+}
+
+_Noreturn void fail_answer(const struct url *address, const struct call *call,
+                           const char *how) {
+    fail("%s: the server answers %s in a way that is not understood%s%s",
+         address->shown, command_of(call), *how ? ": " : "", how);
 }
 
 /* ---- Asking -------------------------------------------------------------- */
@@ -268,7 +279,8 @@ static void await(struct cluster *s, struct waiting *w, const char *trouble) {
 }
 
 static int node_for(const struct cluster *s, const struct call *call) {
-    const int node = s->where[slot_of(call->words[1], call->sizes[1])];
+    const int node =
+        s->where[slot_of(call->words[1].data, call->words[1].size)];
     return node == NOWHERE ? s->entry : node;
 }
 
@@ -330,6 +342,29 @@ struct reply *cluster_query(struct cluster *s, const struct call *call,
             await(s, &waiting, error);
         reply_free(reply);
     }
+}
+
+struct reply *cluster_demand(struct cluster *s, const struct call *call) {
+    struct reply *const reply = cluster_query(s, call, false);
+    const char *const error = reply_error(reply);
+    if (error) fail_reply(s->address, call, error);
+    return reply;
+}
+
+bool cluster_has_key(struct cluster *s, struct call *call,
+                     const struct name *key) {
+    long long number = 0;
+    call_for(call, "EXISTS", key);
+    struct reply *const reply = cluster_demand(s, call);
+    reply_number(reply, &number);
+    reply_free(reply);
+    return number > 0;
+}
+
+void cluster_unlink(struct cluster *s, struct call *call,
+                    const struct name *key) {
+    call_for(call, "UNLINK", key);
+    reply_free(cluster_demand(s, call));
 }
 
 int cluster_post(struct cluster *s, const struct call *call) {

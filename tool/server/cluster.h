@@ -25,6 +25,14 @@ void cluster_close(struct cluster *server);
 struct reply *cluster_query(struct cluster *server, const struct call *call,
                             bool once);
 
+/* The same of one that must not fail, and two such commands: is there
+ * anything under the key, and remove it. `call` is memory for the command. */
+struct reply *cluster_demand(struct cluster *server, const struct call *call);
+bool cluster_has_key(struct cluster *server, struct call *call,
+                     const struct name *key);
+void cluster_unlink(struct cluster *server, struct call *call,
+                    const struct name *key);
+
 /* Many commands at a time: post some, send them all, then receive as many
  * replies, in the same order. NULL means a broken connection, a node that is no
  * longer the right one, or the like: repeat by cluster_query when all are
@@ -36,5 +44,9 @@ struct reply *cluster_receive(struct cluster *server, int node);
 /* Fail with an error of the server, in words for people. */
 _Noreturn void fail_reply(const struct url *address, const struct call *call,
                           const char *error);
+
+/* Fail with a reply that is not as it should be; `how` may be "". */
+_Noreturn void fail_answer(const struct url *address, const struct call *call,
+                           const char *how);
 
 #endif

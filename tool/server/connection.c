@@ -17,15 +17,9 @@
 /* ---- Commands ------------------------------------------------------------ */
 
 void call_add(struct call *call, const void *word, size_t size) {
-    if (call->count == call->room) {
-        call->room = call->room ? 2 * call->room : 16;
-        call->words = resize_memory(call->words,
-                                    (size_t)call->room * sizeof *call->words);
-        call->sizes = resize_memory(call->sizes,
-                                    (size_t)call->room * sizeof *call->sizes);
-    }
-    call->words[call->count] = word;
-    call->sizes[call->count++] = size;
+    call->words = with_room(call->words, &call->room, call->count + 1,
+                            sizeof *call->words);
+    call->words[call->count++] = (calyx_key){word, size};
 }
 
 void call_text(struct call *call, const char *word) {
@@ -37,9 +31,13 @@ void call_start(struct call *call, const char *command) {
     call_text(call, command);
 }
 
+void call_for(struct call *call, const char *command, const struct name *key) {
+    call_start(call, command);
+    call_add(call, key->text, key->size);
+}
+
 void call_free(struct call *call) {
     free(call->words);
-    free(call->sizes);
 }
 
 #ifdef CALYX_HAVE_HIREDIS
@@ -207,10 +205,7 @@ const struct trouble *connection_trouble(const struct connection *l) {
 /* ---- Commands that are posted -------------------------------------------- */
 
 static void put(struct connection *l, const void *bytes, size_t size) {
-    if (!l->out || size > l->out_room - l->out_size) {
-        l->out_room = 2 * (l->out_size + size) + 64;
-        l->out = resize_memory(l->out, l->out_room);
-    }
+    l->out = with_room(l->out, &l->out_room, l->out_size + size, 1);
     if (size) memcpy(l->out + l->out_size, bytes, size);
     l->out_size += size;
 }
@@ -218,10 +213,11 @@ static void put(struct connection *l, const void *bytes, size_t size) {
 /* "*2\r\n$6\r\nEXISTS\r\n$4\r\nseen\r\n" */
 void connection_post(struct connection *l, const struct call *call) {
     char head[32];
-    put(l, head, (size_t)sprintf(head, "*%d\r\n", call->count));
-    for (int i = 0; i < call->count; i++) {
-        put(l, head, (size_t)sprintf(head, "$%zu\r\n", call->sizes[i]));
-        put(l, call->words[i], call->sizes[i]);
+    put(l, head, (size_t)sprintf(head, "*%zu\r\n", call->count));
+    for (size_t i = 0; i < call->count; i++) {
+        const calyx_key *const word = &call->words[i];
+        put(l, head, (size_t)sprintf(head, "$%zu\r\n", word->size));
+        put(l, word->data, word->size);
         put(l, "\r\n", 2);
     }
 }

@@ -10,13 +10,19 @@
 
 /* A command: its words, which are not copied. The second is the key. */
 struct call {
-    const char **words;
-    size_t *sizes;
-    int count, room;
+    calyx_key *words;
+    size_t count, room;
 };
 
-/* Begin a new one, in the same memory. */
+/* The name of a key in the server. */
+struct name {
+    char *text; /* ends with a zero that does not count */
+    size_t size;
+};
+
+/* Begin a new one, in the same memory; call_for with the key. */
 void call_start(struct call *call, const char *command);
+void call_for(struct call *call, const char *command, const struct name *key);
 void call_add(struct call *call, const void *word, size_t size);
 void call_text(struct call *call, const char *word);
 void call_free(struct call *call);

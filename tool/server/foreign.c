@@ -24,38 +24,9 @@ void parse_foreign(const struct verb_option *option, const char *value) {
     *(const struct foreign_module **)option->into = module;
 }
 
-/* ---- Commands ------------------------------------------------------------ */
-
-void foreign_call(struct foreign_session *s, const char *command,
-                  const struct name *key) {
-    call_start(&s->call, command);
-    call_add(&s->call, key->text, key->size);
-}
-
-struct reply *foreign_demand(struct foreign_session *s) {
-    struct reply *const reply = cluster_query(s->server, &s->call, false);
-    const char *const error = reply_error(reply);
-    if (error) fail_reply(s->address, &s->call, error);
-    return reply;
-}
-
-static bool exists(struct foreign_session *s, const struct name *key) {
-    long long number = 0;
-    foreign_call(s, "EXISTS", key);
-    struct reply *const reply = foreign_demand(s);
-    reply_number(reply, &number);
-    reply_free(reply);
-    return number > 0;
-}
-
-void foreign_unlink(struct foreign_session *s, const struct name *key) {
-    foreign_call(s, "UNLINK", key);
-    reply_free(foreign_demand(s));
-}
-
 bool foreign_has_type(struct foreign_session *s, char found[FOREIGN_TYPE]) {
-    foreign_call(s, "TYPE", &s->key);
-    struct reply *const reply = foreign_demand(s);
+    call_for(&s->call, "TYPE", &s->key);
+    struct reply *const reply = cluster_demand(s->server, &s->call);
     const char *const text = reply_text(reply, NULL);
     snprintf(found, FOREIGN_TYPE, "%s", text ? text : "");
     reply_free(reply);
@@ -71,14 +42,15 @@ static _Noreturn void fail_exists(const struct foreign_session *s) {
 }
 
 void foreign_begin(struct foreign_session *s) {
-    if (!s->swap && exists(s, &s->target)) fail_exists(s);
-    foreign_unlink(s, &s->key); /* what an earlier push left */
+    if (!s->swap && cluster_has_key(s->server, &s->call, &s->target))
+        fail_exists(s);
+    cluster_unlink(s->server, &s->call, &s->key); /* an earlier push left it */
 }
 
 /* If the answer is lost, it was done if the first key is gone. */
 void foreign_publish(struct foreign_session *s) {
     const char *const command = s->swap ? "RENAME" : "RENAMENX";
-    foreign_call(s, command, &s->key);
+    call_for(&s->call, command, &s->key);
     call_add(&s->call, s->target.text, s->target.size);
     struct reply *const reply = cluster_query(s->server, &s->call, true);
     const char *const error = reply ? reply_error(reply) : NULL;
@@ -87,9 +59,9 @@ void foreign_publish(struct foreign_session *s) {
     const bool taken = reply && reply_number(reply, &renamed) && !renamed;
     const bool lost = !reply;
     reply_free(reply);
-    if (taken) foreign_unlink(s, &s->key);
+    if (taken) cluster_unlink(s->server, &s->call, &s->key);
     if (taken) fail_exists(s);
-    if (lost && exists(s, &s->key))
+    if (lost && cluster_has_key(s->server, &s->call, &s->key))
         fail("%s: the answer to %s was lost, and it was not done; push again",
              s->address->shown, command);
     call_free(&s->call);

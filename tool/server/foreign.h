@@ -50,15 +50,6 @@ void foreign_push_dump(struct foreign_session *s, const char *path);
 /* Did foreign_pull make this file? */
 bool is_foreign_dump(const char *path);
 
-/* ---- Commands ------------------------------------------------------------ */
-
-/* Begin a command for a key; get an answer that must not be an error. */
-void foreign_call(struct foreign_session *s, const char *command,
-                  const struct name *key);
-struct reply *foreign_demand(struct foreign_session *s);
-
-void foreign_unlink(struct foreign_session *s, const struct name *key);
-
 /* Is what is under the key of that module? `found` is its type. */
 enum { FOREIGN_TYPE = 64 };
 bool foreign_has_type(struct foreign_session *s, char found[FOREIGN_TYPE]);

@@ -38,27 +38,21 @@ bool is_foreign_dump(const char *path) {
 
 /* ---- From a server ------------------------------------------------------- */
 
-static _Noreturn void fail_answer(const struct foreign_session *s,
-                                  const char *command, const char *how) {
-    fail("%s: the server answers %s in a way that is not understood%s%s",
-         s->address->shown, command, *how ? ": " : "", how);
-}
-
 /* By DUMP, which is checked as a file of the layout is. */
 static void pull_whole(struct foreign_session *s, struct dump_writer *w) {
     struct foreign_filter f;
     calyx_error why;
     size_t size;
-    foreign_call(s, "DUMP", &s->key);
-    struct reply *const reply = foreign_demand(s);
+    call_for(&s->call, "DUMP", &s->key);
+    struct reply *const reply = cluster_demand(s->server, &s->call);
     const char *const payload = reply_text(reply, &size);
-    if (!payload) fail_answer(s, "DUMP", "");
+    if (!payload) fail_answer(s->address, &s->call, "");
     uint8_t *const bytes = alloc_memory(size + 1);
     memcpy(bytes, payload, size);
     reply_free(reply);
     if (foreign_read(s->as->layout, bytes, size, &f, &why) != CALYX_OK ||
         dump_filter(w, &f, &why) != CALYX_OK)
-        fail_answer(s, "DUMP", why.text);
+        fail_answer(s->address, &s->call, why.text);
     s->as->layout->free(&f);
 }
 
@@ -68,14 +62,14 @@ static void pull_chunks(struct foreign_session *s, struct dump_writer *w) {
         char iterator[24];
         size_t size;
         snprintf(iterator, sizeof iterator, "%lld", at);
-        foreign_call(s, "BF.SCANDUMP", &s->key);
+        call_for(&s->call, "BF.SCANDUMP", &s->key);
         call_text(&s->call, iterator);
-        struct reply *const reply = foreign_demand(s);
+        struct reply *const reply = cluster_demand(s->server, &s->call);
         const char *const bytes = reply_parts(reply) == 2
                                       ? reply_text(reply_part(reply, 1), &size)
                                       : NULL;
         if (!bytes || !reply_number(reply_part(reply, 0), &at) || at < 0)
-            fail_answer(s, "BF.SCANDUMP", "");
+            fail_answer(s->address, &s->call, "");
         if (at) dump_record(w, (uint64_t)at, bytes, size);
         reply_free(reply);
         if (!at) return;
@@ -111,10 +105,10 @@ static void push_record(struct foreign_session *s,
     char iterator[24];
     snprintf(iterator, sizeof iterator, "%llu",
              (unsigned long long)r->iterator);
-    foreign_call(s, s->as->in_chunks ? "BF.LOADCHUNK" : "BF.LOAD", &s->key);
+    call_for(&s->call, s->as->in_chunks ? "BF.LOADCHUNK" : "BF.LOAD", &s->key);
     if (s->as->in_chunks) call_text(&s->call, iterator);
     call_add(&s->call, r->bytes, r->size);
-    reply_free(foreign_demand(s));
+    reply_free(cluster_demand(s->server, &s->call));
 }
 
 static void next_record(struct dump_reader *r, const char *path) {

@@ -14,12 +14,12 @@ static void reserve(struct foreign_session *s, uint64_t items, double rate,
     char error[32], capacity[24];
     snprintf(error, sizeof error, "%.17g", rate);
     snprintf(capacity, sizeof capacity, "%" PRIu64, items ? items : 1);
-    foreign_call(s, "BF.RESERVE", &s->key);
+    call_for(&s->call, "BF.RESERVE", &s->key);
     call_text(&s->call, error);
     call_text(&s->call, capacity);
     if (layout) call_text(&s->call, "LAYOUT");
     if (layout) call_text(&s->call, layout);
-    reply_free(foreign_demand(s));
+    reply_free(cluster_demand(s->server, &s->call));
 }
 
 /* A server that has Calyx makes native filters, unless LAYOUT says otherwise;
@@ -28,7 +28,7 @@ static void make(struct foreign_session *s, uint64_t items, double rate) {
     char found[FOREIGN_TYPE];
     reserve(s, items, rate, NULL);
     if (foreign_has_type(s, found)) return;
-    foreign_unlink(s, &s->key);
+    cluster_unlink(s->server, &s->call, &s->key);
     if (strncmp(found, "calyx", 5) != 0)
         fail("%s: the server makes filters of the type %s; --as %s wants %s",
              s->address->shown, found, s->as->layout->name, s->as->type);
@@ -45,7 +45,7 @@ struct list_push {
 
 static void call_add_keys(struct foreign_session *s,
                           const struct key_batch *batch) {
-    foreign_call(s, "BF.INSERT", &s->key);
+    call_for(&s->call, "BF.INSERT", &s->key);
     call_text(&s->call, "NOCREATE"); /* else the server might begin anew */
     call_text(&s->call, "ITEMS");
     for (size_t i = 0; i < batch->count; i++)
@@ -93,10 +93,7 @@ static size_t post_block(struct foreign_session *s, struct text_block *block,
     size_t sent = 0, room = 0;
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        if (sent == room) {
-            room = 2 * room + 16;
-            *posted = resize_memory(*posted, room * sizeof **posted);
-        }
+        *posted = with_room(*posted, &room, sent + 1, sizeof **posted);
         call_add_keys(s, batch);
         (*posted)[sent++] = (struct posted_batch){
             cluster_post(s->server, &s->call), batch->count};
@@ -131,8 +128,8 @@ static bool add_block(struct text_block *block, struct key_batch *batch) {
 static void check_number(const struct list_push *l) {
     struct foreign_session *const s = l->session;
     long long there = 0;
-    foreign_call(s, "BF.CARD", &s->key);
-    struct reply *const reply = foreign_demand(s);
+    call_for(&s->call, "BF.CARD", &s->key);
+    struct reply *const reply = cluster_demand(s->server, &s->call);
     reply_number(reply, &there);
     reply_free(reply);
     if ((uint64_t)there < l->fresh)

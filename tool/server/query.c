@@ -48,11 +48,6 @@ static struct name name_of(uint64_t shard) {
     return shard_name(&address, shard, shards);
 }
 
-static void call_exists(struct call *call, const struct name *name) {
-    call_start(call, "EXISTS");
-    call_add(call, name->text, name->size);
-}
-
 static void demand_existence(const struct reply *reply, const struct call *call,
                              const struct name *name) {
     const char *const error = reply_error(reply);
@@ -67,7 +62,7 @@ static void look_for_all(struct cluster *server) {
     struct call call = {0};
     for (uint64_t i = 0; i < (shards ? shards : 1); i++) {
         const struct name name = name_of(i);
-        call_exists(&call, &name);
+        call_for(&call, "EXISTS", &name);
         struct reply *const reply = cluster_query(server, &call, false);
         demand_existence(reply, &call, &name);
         reply_free(reply);
@@ -104,8 +99,7 @@ char *query_key_options(void) {
     struct call call = {0};
     const struct name name = name_of(0);
     struct cluster *const server = take_server();
-    call_start(&call, "BF.DUMP");
-    call_add(&call, name.text, name.size);
+    call_for(&call, "BF.DUMP", &name);
     call_text(&call, "0");
     struct reply *const reply = cluster_query(server, &call, false);
     size_t size;
@@ -137,14 +131,8 @@ char *query_key_options(void) {
 void remote_keys_add(struct remote_keys *q, const calyx_key *keys, size_t n) {
     size_t size = q->size;
     for (size_t i = 0; i < n; i++) size += keys[i].size;
-    if (size > q->byte_room) {
-        q->byte_room = 2 * size;
-        q->bytes = resize_memory(q->bytes, q->byte_room);
-    }
-    if (q->count + n > q->room) {
-        q->room = 2 * (q->count + n);
-        q->ends = resize_memory(q->ends, q->room * sizeof *q->ends);
-    }
+    q->bytes = with_room(q->bytes, &q->byte_room, size, 1);
+    q->ends = with_room(q->ends, &q->room, q->count + n, sizeof *q->ends);
     for (size_t i = 0; i < n; i++) {
         if (keys[i].size)
             memcpy(q->bytes + q->size, keys[i].data, keys[i].size);
@@ -169,8 +157,7 @@ struct ask {
 
 static void call_ask(struct call *call, const struct ask *ask,
                      const struct remote_keys *q, const struct name *name) {
-    call_start(call, "BF.MEXISTS");
-    call_add(call, name->text, name->size);
+    call_for(call, "BF.MEXISTS", name);
     for (size_t i = 0; i < ask->count; i++) {
         const calyx_key key = key_of(q, ask->keys[i]);
         call_add(call, key.data, key.size);
@@ -187,10 +174,7 @@ static void read_answers(const struct reply *reply, const struct call *call,
         good = reply_number(reply_part(reply, i), &number);
         found[ask->keys[i]] = number != 0;
     }
-    if (!good)
-        fail("%s: the server answers BF.MEXISTS in a way that is not "
-             "understood",
-             address.shown);
+    if (!good) fail_answer(&address, call, "");
 }
 
 /* The numbers of the keys, sorted by shard and cut into commands. */
@@ -227,7 +211,7 @@ static void post(struct cluster *server, struct ask *ask,
     const struct name name = name_of(ask->shard);
     call_ask(call, ask, q, &name);
     ask->node = cluster_post(server, call);
-    call_exists(call, &name);
+    call_for(call, "EXISTS", &name);
     ask->exists_node = cluster_post(server, call);
     free(name.text);
 }
@@ -246,7 +230,7 @@ static void resolve(struct cluster *server, struct ask *ask,
     }
     read_answers(answers, call, ask, found);
     reply_free(answers);
-    call_exists(call, &name);
+    call_for(call, "EXISTS", &name);
     if (again) {
         reply_free(existence);
         existence = cluster_query(server, call, false);

@@ -29,12 +29,12 @@ struct lines {
 };
 
 static void more_lines(struct lines *lines, size_t count) {
-    if (lines->count + count <= lines->room) return;
-    lines->room = 2 * (lines->count + count);
+    const size_t wanted = lines->count + count;
+    size_t same = lines->room;
     lines->hashes =
-        resize_memory(lines->hashes, lines->room * sizeof *lines->hashes);
+        with_room(lines->hashes, &same, wanted, sizeof *lines->hashes);
     lines->shards =
-        resize_memory(lines->shards, lines->room * sizeof *lines->shards);
+        with_room(lines->shards, &lines->room, wanted, sizeof *lines->shards);
 }
 
 /* Counting sort: count the keys of each shard, compute where each begins, move

@@ -31,10 +31,6 @@ void look_for_shards(const char *stem, uint64_t shards);
 
 /* The key of a shard, in memory of its own; with `shards` 0, that of the filter
  * as a whole. */
-struct name {
-    char *text; /* ends with a zero that does not count */
-    size_t size;
-};
 struct name shard_name(const struct url *address, uint64_t number,
                        uint64_t shards);
 

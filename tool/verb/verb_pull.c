@@ -226,8 +226,7 @@ static bool ask(const char *cursor, struct answer *a) {
         !(sum = reply_text(reply_part(a->reply, 1), &digits)) ||
         !dump_read_sum(sum, digits, &a->sum) ||
         !(a->bytes = reply_text(reply_part(a->reply, 2), &a->size)))
-        fail("%s: the server answers BF.DUMP in a way that is not understood",
-             address.shown);
+        fail_answer(&address, &call, "");
     return true;
 }
 

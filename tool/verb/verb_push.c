@@ -56,27 +56,9 @@ static void note_progress(void) {
     progress.bytes = bytes_before + (here < load.bytes ? here : load.bytes);
 }
 
-static void start_call(const char *command, const struct name *key) {
-    call_start(&call, command);
-    call_add(&call, key->text, key->size);
-}
-
 static void start_load(const char *step) {
-    start_call("BF.RESTORE", &load.key);
+    call_for(&call, "BF.RESTORE", &load.key);
     call_text(&call, step);
-}
-
-/* An answer that must not be an error. */
-static struct reply *demand(void) {
-    struct reply *const reply = cluster_query(server, &call, false);
-    const char *const error = reply_error(reply);
-    if (error) fail_reply(&address, &call, error);
-    return reply;
-}
-
-static _Noreturn void fail_strange(void) {
-    fail("%s: the server answers %s in a way that is not understood",
-         address.shown, call.words[0]);
 }
 
 /* Whatever breaks is tried again, but not for ever. */
@@ -165,7 +147,7 @@ static bool send_some(void) {
 static void send_one(void) {
     if (load.done == load.chunks) return;
     call_chunk(&parcels[0], load.done);
-    struct reply *const reply = demand();
+    struct reply *const reply = cluster_demand(server, &call);
     long long here;
     if (reply_number(reply, &here) && here == (long long)load.done + 1)
         chunk_arrived(&parcels[0]);
@@ -183,7 +165,7 @@ static void read_status(const struct reply *reply) {
         !(sum = reply_text(reply_part(reply, 2), &size)) ||
         !dump_read_sum(sum, size, &load.sum) || here < 0 || here > all ||
         (uint64_t)all != load.chunks)
-        fail_strange();
+        fail_answer(&address, &call, "");
     load.done = (uint64_t)here;
     if (load.done > load.furthest) {
         load.furthest = load.done;
@@ -192,21 +174,16 @@ static void read_status(const struct reply *reply) {
     note_progress();
 }
 
-static void throw_away(void) {
-    start_call("UNLINK", &load.key);
-    reply_free(demand());
-}
-
 /* Equal bits may mean other keys, by another hash or seed. */
 static bool has_this_head(void) {
-    start_call("BF.DUMP", &load.key);
+    call_for(&call, "BF.DUMP", &load.key);
     call_text(&call, "0");
-    struct reply *const reply = demand();
+    struct reply *const reply = cluster_demand(server, &call);
     size_t size = 0;
     const char *const head = reply_parts(reply) == 3
                                  ? reply_text(reply_part(reply, 2), &size)
                                  : NULL;
-    if (!head) fail_strange();
+    if (!head) fail_answer(&address, &call, "");
     const bool has = are_heads_of_one((const uint8_t *)head, size, load.head,
                                       load.head_size);
     reply_free(reply);
@@ -256,7 +233,7 @@ static enum found begin(void) {
         }
         warn("%s: what another push left half done under %s is thrown away",
              address.shown, load.key.text);
-        throw_away();
+        cluster_unlink(server, &call, &load.key);
     }
 }
 
@@ -264,31 +241,22 @@ static void commit(void) {
     const struct dump_text sum = dump_sum_text(load.sum);
     start_load("COMMIT");
     call_text(&call, sum.text);
-    reply_free(demand());
+    reply_free(cluster_demand(server, &call));
 }
 
 /* ---- Swapping ------------------------------------------------------------ */
-
-static bool exists(const struct name *key) {
-    long long number = 0;
-    start_call("EXISTS", key);
-    struct reply *const reply = demand();
-    reply_number(reply, &number);
-    reply_free(reply);
-    return number > 0;
-}
 
 /* If the answer is lost, it was done if the staged key is gone. */
 static void take_the_place(void) {
     for (load.tries = 0;;) {
         note_try();
-        start_call("BF.SWAP", &load.target);
+        call_for(&call, "BF.SWAP", &load.target);
         call_add(&call, load.key.text, load.key.size);
         struct reply *const reply = cluster_query(server, &call, true);
         const char *const error = reply ? reply_error(reply) : NULL;
         if (error) fail_reply(&address, &call, error);
         reply_free(reply);
-        if (reply || !exists(&load.key)) return;
+        if (reply || !cluster_has_key(server, &call, &load.key)) return;
     }
 }
 
