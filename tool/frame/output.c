@@ -21,7 +21,6 @@
 #include "frame/draft.h"
 #include "tool.h"
 
-enum output_packing { PLAIN, GZIP, ZSTD };
 enum { PACKED_SIZE = 1 << 17 };
 
 struct output {
@@ -30,7 +29,7 @@ struct output {
     int fd;
     uint64_t skipped;         /* bytes that are not to be written again */
     calyx_key (*first)(void); /* text to begin with; NULL: none, or written */
-    enum output_packing packing;
+    const struct packer *packer; /* NULL: as it is */
     uint8_t *packed;
 #ifdef CALYX_HAVE_ZLIB
     z_stream gzip;
@@ -81,15 +80,6 @@ static void pack_gzip(struct output *o, const void *bytes, size_t size,
     } while (size > 0);
     if (step == END) deflateEnd(&o->gzip);
 }
-#else
-static void start_gzip(struct output *o) {
-    (void)o;
-}
-
-static void pack_gzip(struct output *o, const void *b, size_t n,
-                      enum pack_step s) {
-    (void)o, (void)b, (void)n, (void)s;
-}
 #endif
 
 #ifdef CALYX_HAVE_ZSTD
@@ -113,51 +103,50 @@ static void pack_zstd(struct output *o, const void *bytes, size_t size,
     } while (in.pos < in.size || (step == END && left > 0));
     if (step == END) ZSTD_freeCStream(o->zstd);
 }
-#else
-static void start_zstd(struct output *o) {
-    (void)o;
-}
-
-static void pack_zstd(struct output *o, const void *b, size_t n,
-                      enum pack_step s) {
-    (void)o, (void)b, (void)n, (void)s;
-}
 #endif
+
+/* What a name that ends so is packed by. */
+static const struct packer {
+    const char *ending, *name, *library;
+    void (*start)(struct output *o); /* NULL: without the library */
+    void (*pack)(struct output *o, const void *bytes, size_t size,
+                 enum pack_step step);
+} packers[] = {
+#ifdef CALYX_HAVE_ZLIB
+    {".gz", "gzip", "zlib", start_gzip, pack_gzip},
+#else
+    {".gz", "gzip", "zlib", NULL, NULL},
+#endif
+#ifdef CALYX_HAVE_ZSTD
+    {".zst", "zstd", "libzstd", start_zstd, pack_zstd},
+#else
+    {".zst", "zstd", "libzstd", NULL, NULL},
+#endif
+};
+
+static const struct packer *packer_named(const char *path) {
+    const char *const dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof packers / sizeof *packers; i++)
+        if (strcmp(dot, packers[i].ending) == 0) return &packers[i];
+    return NULL;
+}
 
 static void pack(struct output *o, const void *bytes, size_t size,
                  enum pack_step step) {
-    if (o->packing == GZIP)
-        pack_gzip(o, bytes, size, step);
-    else if (o->packing == ZSTD)
-        pack_zstd(o, bytes, size, step);
+    if (o->packer)
+        o->packer->pack(o, bytes, size, step);
     else
         put(o, bytes, size);
 }
 
 /* ---- Files -------------------------------------------------------------- */
 
-static enum output_packing packing_named(const char *path) {
-    const char *const dot = strrchr(path, '.');
-    if (dot && strcmp(dot, ".gz") == 0) return GZIP;
-    if (dot && strcmp(dot, ".zst") == 0) return ZSTD;
-    return PLAIN;
-}
-
 static void refuse_what_cannot_be_packed(const char *path) {
-    const enum output_packing packing = packing_named(path);
-    (void)packing;
-#ifndef CALYX_HAVE_ZLIB
-    if (packing == GZIP)
+    const struct packer *const packer = packer_named(path);
+    if (packer && !packer->start)
         fail_at(path, 0,
-                "its name requires gzip, and this calyx was built "
-                "without zlib");
-#endif
-#ifndef CALYX_HAVE_ZSTD
-    if (packing == ZSTD)
-        fail_at(path, 0,
-                "its name requires zstd, and this calyx was built "
-                "without libzstd");
-#endif
+                "its name requires %s, and this calyx was built without %s",
+                packer->name, packer->library);
 }
 
 static _Noreturn void fail_exists(const char *path) {
@@ -207,11 +196,12 @@ struct output *output_open(const char *path, bool replace) {
     const bool standard = !path || strcmp(path, "-") == 0;
     *o = (struct output){.name = standard ? "standard output" : path,
                          .fd = STDOUT_FILENO,
-                         .packing = standard ? PLAIN : packing_named(path)};
+                         .packer = standard ? NULL : packer_named(path)};
     if (!standard) open_file(o, path, replace);
-    if (o->packing == GZIP) start_gzip(o);
-    if (o->packing == ZSTD) start_zstd(o);
-    if (o->packing != PLAIN) o->packed = alloc_memory(PACKED_SIZE);
+    if (o->packer) {
+        o->packer->start(o);
+        o->packed = alloc_memory(PACKED_SIZE);
+    }
     return o;
 }
 
@@ -262,6 +252,6 @@ void allow_open_files(uint64_t number) {
 
 bool is_plain_name(const char *path) {
     struct stat is;
-    return strcmp(path, "-") != 0 && packing_named(path) == PLAIN &&
+    return strcmp(path, "-") != 0 && !packer_named(path) &&
            (stat(path, &is) != 0 || S_ISREG(is.st_mode));
 }

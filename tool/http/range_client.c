@@ -612,38 +612,4 @@ struct range_client *range_client_open(const char *url, void *first,
             "again");
 }
 
-void range_client_close(struct range_client *c) {
-    (void)c;
-}
-
-const char *range_client_name(const struct range_client *c) {
-    (void)c;
-    return "";
-}
-
-uint64_t range_client_file_bytes(const struct range_client *c) {
-    (void)c;
-    return 0;
-}
-
-bool range_client_is_young(const struct range_client *c) {
-    (void)c;
-    return false;
-}
-
-void range_client_fail_changed(const struct range_client *c) {
-    (void)c;
-    exit(EXIT_TROUBLE);
-}
-
-void range_client_read(struct range_client *c, const struct http_range *ranges,
-                       size_t n) {
-    (void)c, (void)ranges, (void)n;
-}
-
-struct http_traffic range_client_traffic(const struct range_client *c) {
-    (void)c;
-    return (struct http_traffic){0};
-}
-
 #endif

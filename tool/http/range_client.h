@@ -15,6 +15,12 @@
 
 #include "tool.h"
 
+#ifdef CALYX_HAVE_CURL
+#define BY_LIBCURL
+#else
+#define BY_LIBCURL __attribute__((weak)) /* not there, and never called */
+#endif
+
 /* http:// or https:// */
 bool is_http_url(const char *word);
 
@@ -24,19 +30,20 @@ struct range_client;
  * those that it has. */
 struct range_client *range_client_open(const char *url, void *first,
                                        size_t *size);
-void range_client_close(struct range_client *client);
+BY_LIBCURL void range_client_close(struct range_client *client);
 
 /* The URL without a password, for messages; the size of the file, in bytes. */
-const char *range_client_name(const struct range_client *client);
-uint64_t range_client_file_bytes(const struct range_client *client);
+BY_LIBCURL const char *range_client_name(const struct range_client *client);
+BY_LIBCURL uint64_t range_client_file_bytes(const struct range_client *client);
 
 /* Was the file less than 2 seconds old when it was opened? Then it may be
  * replaced once more without another ETag, if that is made of its time in
  * seconds and of its size, as that of nginx is. */
-bool range_client_is_young(const struct range_client *client);
+BY_LIBCURL bool range_client_is_young(const struct range_client *client);
 
 /* Say that the file has changed meanwhile. */
-_Noreturn void range_client_fail_changed(const struct range_client *client);
+BY_LIBCURL _Noreturn void range_client_fail_changed(
+    const struct range_client *client);
 
 /* Read all of these. They must lie within the file. One thread at a time. */
 struct http_range {
@@ -44,13 +51,14 @@ struct http_range {
     size_t size;
     uint8_t *bytes;
 };
-void range_client_read(struct range_client *client,
-                       const struct http_range *ranges, size_t n);
+BY_LIBCURL void range_client_read(struct range_client *client,
+                                  const struct http_range *ranges, size_t n);
 
 /* Requests sent, and bytes of the file received. */
 struct http_traffic {
     uint64_t requests, bytes;
 };
-struct http_traffic range_client_traffic(const struct range_client *client);
+BY_LIBCURL struct http_traffic range_client_traffic(
+    const struct range_client *client);
 
 #endif

@@ -8,6 +8,12 @@
 
 #include "server/url.h"
 
+#ifdef CALYX_HAVE_HIREDIS
+#define BY_HIREDIS
+#else
+#define BY_HIREDIS __attribute__((weak)) /* not there, and never called */
+#endif
+
 /* A command: its words, which are not copied. The second is the key. */
 struct call {
     calyx_key *words;
@@ -29,13 +35,14 @@ void call_free(struct call *call);
 
 struct reply;
 
-/* NULL if it is none, or not of that form. */
-const char *reply_error(const struct reply *reply);
-const char *reply_text(const struct reply *reply, size_t *size);
-bool reply_number(const struct reply *reply, long long *number);
-const struct reply *reply_part(const struct reply *reply, size_t number);
-size_t reply_parts(const struct reply *reply); /* 0 if it is no array */
-void reply_free(struct reply *reply);
+/* NULL if it is none, or not of that form; no parts if it is no array. */
+BY_HIREDIS const char *reply_error(const struct reply *reply);
+BY_HIREDIS const char *reply_text(const struct reply *reply, size_t *size);
+BY_HIREDIS bool reply_number(const struct reply *reply, long long *number);
+BY_HIREDIS const struct reply *reply_part(const struct reply *reply,
+                                          size_t number);
+BY_HIREDIS size_t reply_parts(const struct reply *reply);
+BY_HIREDIS void reply_free(struct reply *reply);
 
 struct connection;
 
@@ -50,14 +57,15 @@ struct trouble {
  * the URL is for TLS; authenticate. NULL, and why, if that fails. */
 struct connection *connection_open(const struct url *address, const char *host,
                                    int port, struct trouble *trouble);
-void connection_close(struct connection *link);
+BY_HIREDIS void connection_close(struct connection *link);
 
 /* Put commands together, send them all, then take the replies in order; NULL if
  * the connection broke. Taking sends, too. */
-void connection_post(struct connection *link, const struct call *call);
-void connection_send(struct connection *link);
-struct reply *connection_receive(struct connection *link);
-const struct trouble *connection_trouble(
+BY_HIREDIS void connection_post(struct connection *link,
+                                const struct call *call);
+BY_HIREDIS void connection_send(struct connection *link);
+BY_HIREDIS struct reply *connection_receive(struct connection *link);
+BY_HIREDIS const struct trouble *connection_trouble(
     const struct connection *link); /* why NULL */
 
 #endif

@@ -342,28 +342,4 @@ void tls_prepare(void) {
          "it (Debian: libssl-dev) and build again");
 }
 
-struct tls *tls_new(int fd, const char *host, struct trouble *trouble) {
-    (void)fd, (void)host, (void)trouble;
-    return NULL;
-}
-
-void tls_free(struct tls *t) {
-    (void)t;
-}
-
-ssize_t tls_shake(struct tls *t, short *events) {
-    (void)t, (void)events;
-    return -1;
-}
-
-ssize_t tls_receive(struct tls *t, void *bytes, size_t size, short *events) {
-    (void)t, (void)bytes, (void)size, (void)events;
-    return -1;
-}
-
-ssize_t tls_send(struct tls *t, const void *bytes, size_t size, short *events) {
-    (void)t, (void)bytes, (void)size, (void)events;
-    return -1;
-}
-
 #endif

@@ -14,6 +14,12 @@
 
 #include "server/connection.h"
 
+#ifdef CALYX_HAVE_OPENSSL
+#define BY_OPENSSL
+#else
+#define BY_OPENSSL __attribute__((weak)) /* not there, and never called */
+#endif
+
 struct tls;
 
 /* Of a server that answers without TLS. */
@@ -25,17 +31,20 @@ struct tls;
 void tls_prepare(void);
 
 /* The socket must be non-blocking, and remains the caller's. Why a call below
- * failed is written to `trouble`. */
-struct tls *tls_new(int fd, const char *host, struct trouble *trouble);
-void tls_free(struct tls *tls); /* says goodbye first, if there is anybody */
+ * failed is written to `trouble`. tls_free says goodbye first, if there is
+ * anybody. */
+BY_OPENSSL struct tls *tls_new(int fd, const char *host,
+                               struct trouble *trouble);
+BY_OPENSSL void tls_free(struct tls *tls);
 
 /* Like recv and send: the number of bytes, 0 at the end, or -1. `events` is
  * then what to poll for before the same call is made again; 0: the connection
  * broke. tls_shake returns 1 when the server is verified; nothing can be sent
  * before. */
-ssize_t tls_shake(struct tls *tls, short *events);
-ssize_t tls_receive(struct tls *tls, void *bytes, size_t size, short *events);
-ssize_t tls_send(struct tls *tls, const void *bytes, size_t size,
-                 short *events);
+BY_OPENSSL ssize_t tls_shake(struct tls *tls, short *events);
+BY_OPENSSL ssize_t tls_receive(struct tls *tls, void *bytes, size_t size,
+                               short *events);
+BY_OPENSSL ssize_t tls_send(struct tls *tls, const void *bytes, size_t size,
+                            short *events);
 
 #endif
