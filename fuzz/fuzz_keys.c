@@ -19,6 +19,10 @@ const struct field_separator *separator_of(const struct key_options *o) {
     return &o->separator;
 }
 
+bool key_is_one_field(const struct key_options *o) {
+    return o->ranges_count == 1 && o->ranges[0].first == o->ranges[0].last;
+}
+
 const char *key_options_hint(void) {
     return "";
 }

@@ -105,6 +105,13 @@ bool size_from(const char *text, uint64_t *bytes);  /* 64KiB, 10M, 1G, 4096B */
 bool rate_from(const char *text, double *rate);     /* 0.01, 1%, 1/1000     */
 bool time_from(const char *text, double *seconds);  /* 50ns, 3us, 2s, 5min  */
 
+/* The value of a hexadecimal digit; -1 if it is none. */
+static inline int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The same for people, in a buffer of TEXT_SIZE: "1 234 567", "1.2 GB", and a
  * rate as "1 %" or "1 in 1 000 000". All return the buffer. */
 enum { TEXT_SIZE = 32 };
@@ -155,6 +162,9 @@ void end_change(void);
 
 /* End as this signal would, after cleaning up. */
 _Noreturn void end_by(int signal_number);
+
+/* Is there a regular file of this name, which is not "-"? */
+bool is_regular_file(const char *path);
 
 /* ---- Files that are mapped (mapping.c) ---------------------------------- */
 

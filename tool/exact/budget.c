@@ -138,15 +138,13 @@ uint64_t budget_without(uint64_t taken) {
 
 struct sample sample_file(const char *path) {
     enum { SIZE = 1 << 20 };
-    struct stat is;
     struct sample sample = {0};
     if (assumed_lines) {
         const uint64_t bytes = assumed_lines * assumed_size;
         return (struct sample){true, true, bytes, assumed_lines,
                                1e-9 * (double)bytes};
     }
-    if (strcmp(path, "-") == 0 || stat(path, &is) != 0 || !S_ISREG(is.st_mode))
-        return sample;
+    if (!is_regular_file(path)) return sample;
     sample.rereadable = true;
     const double started = seconds_now();
     struct byte_source *const source = source_open(path);

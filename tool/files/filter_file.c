@@ -2,7 +2,6 @@
  * Filters from files and to them, for the verbs: mapped where that is possible,
  * unpacked where it is needed, and with the secret key if there is one.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,18 +32,13 @@ const struct group secret_group = {
     },
 };
 
-static int digit(char c) {
-    const char *const digits = "0123456789abcdef";
-    const char *const at = strchr(digits, tolower((unsigned char)c));
-    return c && at ? (int)(at - digits) : -1;
-}
-
 /* 32 hexadecimal digits, and perhaps a newline. */
 static bool from_digits(const char *text, size_t size) {
     if (size == 2 * KEY_BYTES + 1 && text[size - 1] == '\n') size--;
     if (size != (size_t)2 * KEY_BYTES) return false;
     for (size_t i = 0; i < KEY_BYTES; i++) {
-        const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        const int high = hex_digit(text[2 * i]),
+                  low = hex_digit(text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         key[i] = (uint8_t)(16 * high + low);
     }
@@ -124,7 +118,7 @@ calyx_filter *filter_open(const char *path) {
 calyx_filter *filter_open_any(const char *path, struct foreign_file **foreign) {
     struct byte_source *const source = source_open(path);
     *foreign = NULL;
-    if (!source_is_dump(source)) return open_from(source, path);
+    if (!source_is(source, A_DUMP)) return open_from(source, path);
     *foreign = foreign_file_load(source);
     return NULL;
 }

@@ -17,13 +17,7 @@ struct hash_reader {
 
 bool are_hash_files(int count, char **files) {
     int hashes = 0;
-    for (int i = 0; i < count; i++) {
-        struct stat is;
-        if (stat(files[i], &is) != 0 || !S_ISREG(is.st_mode)) continue;
-        struct byte_source *const source = source_open(files[i]);
-        hashes += source_is_hashes(source);
-        source_close(source);
-    }
+    for (int i = 0; i < count; i++) hashes += file_is(files[i], HASHES);
     if (hashes && hashes < count)
         fail("%d of the %d files are files of hashes; give either these or "
              "lists of lines",
@@ -37,14 +31,9 @@ static _Noreturn void fail_in(const struct hash_reader *r, const char *what) {
 
 /* All these bytes; false if the file ends before the first of them. */
 static bool read_or_end(struct hash_reader *r, uint8_t *to, size_t size) {
-    for (size_t done = 0; done < size;) {
-        const ssize_t n = source_read(r->source, to + done, size - done);
-        if (n < 0) fail_in(r, source_trouble(r->source));
-        if (n == 0 && done == 0) return false;
-        if (n == 0) fail_in(r, "damaged: it ends in its middle");
-        done += (size_t)n;
-    }
-    return true;
+    const size_t there = source_fill(r->source, to, size);
+    if (there && there < size) fail_in(r, "damaged: it ends in its middle");
+    return there;
 }
 
 static void read_all(struct hash_reader *r, uint8_t *to, size_t size) {
@@ -55,7 +44,7 @@ struct hash_reader *hash_reader_open(const char *path) {
     struct hash_reader *const r = alloc_memory(sizeof *r);
     uint8_t bytes[HASH_HEAD_MOST];
     *r = (struct hash_reader){.source = source_open(path)};
-    if (!source_is_hashes(r->source))
+    if (!source_is(r->source, HASHES))
         fail_in(r, "not a file of hashes; 'calyx hash' makes them");
     read_all(r, bytes, HASH_START_BYTES);
     const char *wrong = hash_check_start(bytes, &r->head);

@@ -48,10 +48,6 @@ static void expect_range_in_files(const struct part_choice *part) {
              part->count);
 }
 
-static const char *in_words(const char *text) {
-    return *text ? text : "no options for keys";
-}
-
 static void expect_part(const struct hash_files_job *job, const char *file,
                         const struct hash_head *head) {
     if (head->by_shard != job->by_shard)
@@ -76,13 +72,14 @@ static void expect_heads(const struct hash_files_job *job, int count,
         if (!text) text = copy_text(hash_reader_text(r));
         if (strcmp(text, hash_reader_text(r)) != 0)
             fail("%s was hashed with %s, and %s with %s", files[0],
-                 in_words(text), files[i], in_words(hash_reader_text(r)));
+                 key_options_in_words(text), files[i],
+                 key_options_in_words(hash_reader_text(r)));
         hash_reader_close(r);
     }
     if (key_options_given() && strcmp(text, key_options_of(job->hasher)) != 0)
         fail("%s was hashed with %s; the options for keys given here come too "
              "late",
-             files[0], in_words(text));
+             files[0], key_options_in_words(text));
     key_options_set(job->hasher, text);
     free(text);
 }
@@ -113,13 +110,11 @@ static calyx_status save_part(void *b, const char *path, calyx_error *why) {
 
 struct input_totals build_part(const struct part_job *job, int count,
                                char **files) {
-    enum { MOST_THREADS = 64 };
-    const size_t threads = thread_count();
     const calyx_builder_options how = {
         .filter = size_wanted(job->want),
         .memory_bytes = job->memory_bytes,
         .folder = job->folder,
-        .threads = threads < MOST_THREADS ? (uint32_t)threads : MOST_THREADS,
+        .threads = builder_threads(),
         .part = job->part.number,
         .parts = job->part.count,
     };

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -46,6 +47,12 @@ void remove_files(void) {
         const char *const path = atomic_load(&files[i]);
         if (path) rmdir(path);
     }
+}
+
+bool is_regular_file(const char *path) {
+    struct stat is;
+    return strcmp(path, "-") != 0 && stat(path, &is) == 0 &&
+           S_ISREG(is.st_mode);
 }
 
 /* ---- Ends --------------------------------------------------------------- */
@@ -107,7 +114,7 @@ static size_t show(const char *text, size_t size, char *shown, size_t room) {
 
 /* One write, so that the lines of two processes do not mix. */
 static void say(const char *file, uint64_t line, const char *format,
-                va_list values, const char *tail) {
+                va_list values) {
     char text[4096];
     const size_t most = sizeof text - 1;
     size_t n = (size_t)snprintf(text, most, "calyx%s%s: ", verb_name ? " " : "",
@@ -119,8 +126,6 @@ static void say(const char *file, uint64_t line, const char *format,
                               "%llu:", (unsigned long long)line);
     if (file && n < most) n += (size_t)snprintf(text + n, most - n, " ");
     if (n < most) n += (size_t)vsnprintf(text + n, most - n, format, values);
-    if (tail && n < most)
-        n += (size_t)snprintf(text + n, most - n, ": %s", tail);
     if (n >= most) n = most - 1;
     char shown[2 * sizeof text];
     n = show(text, n, shown, sizeof shown - 1);
@@ -132,14 +137,14 @@ static void say(const char *file, uint64_t line, const char *format,
 void warn(const char *format, ...) {
     va_list values;
     va_start(values, format);
-    say(NULL, 0, format, values, NULL);
+    say(NULL, 0, format, values);
     va_end(values);
 }
 
 void warn_at(const char *file, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    say(file, 0, format, values, NULL);
+    say(file, 0, format, values);
     va_end(values);
 }
 
@@ -152,7 +157,7 @@ static _Noreturn void leave(void) {
 _Noreturn void fail(const char *format, ...) {
     va_list values;
     va_start(values, format);
-    say(NULL, 0, format, values, NULL);
+    say(NULL, 0, format, values);
     va_end(values);
     leave();
 }
@@ -161,7 +166,7 @@ _Noreturn void fail_at(const char *file, uint64_t line, const char *format,
                        ...) {
     va_list values;
     va_start(values, format);
-    say(file, line, format, values, NULL);
+    say(file, line, format, values);
     va_end(values);
     leave();
 }

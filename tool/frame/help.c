@@ -177,15 +177,19 @@ static void roff_option(const struct verb_option *o) {
     printf("\n");
 }
 
+/* A name in bold, and what it is. */
+static void roff_item(const char *name, const char *text) {
+    printf(".TP\n\\fB");
+    roff(name);
+    printf("\\fR\n");
+    roff(text);
+    printf("\n");
+}
+
 static void roff_examples(const struct example *example) {
     section("Examples");
-    for (; example->command; example++) {
-        printf(".TP\n\\fB");
-        roff(example->command);
-        printf("\\fR\n");
-        roff(example->text);
-        printf("\n");
-    }
+    for (; example->command; example++)
+        roff_item(example->command, example->text);
 }
 
 static void manual_of_all(void) {
@@ -197,20 +201,14 @@ static void manual_of_all(void) {
     paragraph(about);
     paragraph(file_names);
     section("Verbs");
-    for (const struct verb *const *verb = verbs; *verb; verb++) {
-        printf(".TP\n\\fB%s\\fR\n", (*verb)->name);
-        roff((*verb)->summary);
-        printf("\n");
-    }
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        roff_item((*verb)->name, (*verb)->summary);
     roff_examples(tour);
     section("Exit status");
     paragraph(status_of_all);
     section("Environment");
-    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
-        printf(".TP\n\\fB%s\\fR\n", environment[i].name);
-        roff(environment[i].text);
-        printf("\n");
-    }
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++)
+        roff_item(environment[i].name, environment[i].text);
     section("See also"); /* names are not to be hyphenated: \% */
     for (const struct verb *const *verb = verbs; *verb; verb++)
         printf("\\fB\\%%calyx\\-%s\\fR(1),\n", (*verb)->name);

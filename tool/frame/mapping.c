@@ -29,10 +29,8 @@ static size_t read_maps(char *text, size_t room) {
 }
 
 static const char *take_address(const char *at, uintptr_t *address) {
-    const char *const digits = "0123456789abcdef";
-    *address = 0;
-    for (const char *digit; *at && (digit = strchr(digits, *at)); at++)
-        *address = *address << 4 | (uintptr_t)(digit - digits);
+    for (*address = 0; hex_digit(*at) >= 0; at++)
+        *address = *address << 4 | (uintptr_t)hex_digit(*at);
     return at;
 }
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input/records.h"
@@ -19,9 +18,9 @@ static const uint64_t least_size = UINT64_C(8) * PIECES * PIECE;
 /* More than the least by this share is no guess any more. */
 static const double most_doubt = 0.025;
 
+/* To open a named pipe and close it would lose bytes. */
 static bool is_plain(const char *path, uint64_t *size) {
-    struct stat file; /* to open a named pipe and close it would lose bytes */
-    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return false;
+    if (!is_regular_file(path)) return false;
     struct byte_source *const source = source_try(path);
     if (!source) return false; /* reading it will report that */
     const bool plain = source_is_plain_file(source);
@@ -78,7 +77,7 @@ bool estimate_lines(int count, char **files, uint64_t *lines) {
     uint64_t total = 0;
     bool plain = true;
     for (int i = 0; i < count && plain; i++) {
-        plain = strcmp(files[i], "-") != 0 && is_plain(files[i], &sizes[i]);
+        plain = is_plain(files[i], &sizes[i]);
         if (plain) total += sizes[i];
     }
     double densities[PIECES];

@@ -74,11 +74,6 @@ static void end_field(struct key_maker *m, size_t from, bool single) {
     if (!single) put_length_before(m, from);
 }
 
-static bool key_is_one_field(void) {
-    return key_form.ranges_count == 1 &&
-           key_form.ranges[0].first == key_form.ranges[0].last;
-}
-
 /* ---- Splitting a line ---------------------------------------------------- */
 
 static void put_field(struct key_maker *m, size_t n, const char *from,
@@ -229,7 +224,7 @@ static bool put_range(struct key_maker *m, const struct field_range *r,
     for (int64_t n = first; n <= last; n++) {
         const size_t from = m->size;
         if (n >= 1 && n <= fields) put_value(m, &m->fields[n - 1]);
-        end_field(m, from, key_is_one_field());
+        end_field(m, from, key_is_one_field(&key_form));
     }
     return true;
 }
@@ -279,7 +274,7 @@ static enum key_result make_json_key(struct key_maker *m, const calyx_key *line,
         }
         if (!put_json_value(m, paths[i], &values[i], error))
             return LINE_IS_WRONG;
-        end_field(m, from, key_is_one_field());
+        end_field(m, from, key_is_one_field(&key_form));
     }
     return KEY_MADE;
 }
@@ -316,9 +311,9 @@ enum key_result make_key(struct key_maker *m, const calyx_key *line,
 /* ---- Keys that need not be made ----------------------------------------- */
 
 bool key_lies_in_line(const struct field_range *columns) {
-    return key_is_one_field() && columns[0].first > 0 && !key_form.json &&
-           !key_form.csv && !key_form.blanks && !key_form.fold &&
-           !key_form.trim;
+    return key_is_one_field(&key_form) && columns[0].first > 0 &&
+           !key_form.json && !key_form.csv && !key_form.blanks &&
+           !key_form.fold && !key_form.trim;
 }
 
 enum key_result find_key(const calyx_key *line,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tool.h"
+
 enum { MOST_DEPTH = 1000 };
 
 struct json_reader {
@@ -33,12 +35,6 @@ static bool fail_wanted(struct json_reader *r, const char *wanted) {
 }
 
 /* ---- Strings ------------------------------------------------------------- */
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Behind a backslash. */
 static bool skip_escape(struct json_reader *r) {
@@ -188,6 +184,11 @@ static bool skip_number(struct json_reader *r) {
     return true;
 }
 
+static bool starts_number(const struct json_reader *r) {
+    return r->at < r->end &&
+           (*r->at == '-' || (*r->at >= '0' && *r->at <= '9'));
+}
+
 static bool skip_word(struct json_reader *r, const char *word) {
     for (; *word; word++)
         if (!take(r, *word)) return fail_wanted(r, "true, false or null");
@@ -269,19 +270,9 @@ static bool skip_any(struct json_reader *r, unsigned depth,
         case 'n': *type = JSON_NULL; return skip_word(r, "null");
         case 't': return skip_word(r, "true");
         case 'f': return skip_word(r, "false");
-        case '-':
-        case '0':
-        case '1':
-        case '2':
-        case '3':
-        case '4':
-        case '5':
-        case '6':
-        case '7':
-        case '8':
-        case '9': return skip_number(r);
-        default: return fail_wanted(r, "a value");
+        default: break;
     }
+    return starts_number(r) ? skip_number(r) : fail_wanted(r, "a value");
 }
 
 static bool skip_value(struct json_reader *r, unsigned depth,

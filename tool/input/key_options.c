@@ -59,16 +59,8 @@ static bool numbers_from(const char **at, struct field_range *r) {
 }
 
 static bool hex_byte(const char *at, char *byte) {
-    static const char digits[] = "0123456789abcdef";
-    int value = 0;
-    for (int i = 0; i < 2; i++) {
-        const char c =
-            at[i] >= 'A' && at[i] <= 'F' ? (char)(at[i] | 32) : at[i];
-        const char *const digit = c ? strchr(digits, c) : NULL;
-        if (!digit) return false;
-        value = 16 * value + (int)(digit - digits);
-    }
-    *byte = (char)value;
+    if (hex_digit(at[0]) < 0 || hex_digit(at[1]) < 0) return false;
+    *byte = (char)(16 * hex_digit(at[0]) + hex_digit(at[1]));
     return true;
 }
 
@@ -448,7 +440,7 @@ void key_options_store(calyx_filter *f) {
     key_options_set(f, text.bytes);
 }
 
-static const char *in_words(const char *text) {
+const char *key_options_in_words(const char *text) {
     return *text ? text : "no options for keys";
 }
 
@@ -461,7 +453,7 @@ static struct key_options options_of(const char *name, const char *text) {
     return o;
 }
 
-static bool is_one_field(const struct key_options *o) {
+bool key_is_one_field(const struct key_options *o) {
     return o->ranges_count == 1 && o->ranges[0].first == o->ranges[0].last;
 }
 
@@ -484,7 +476,7 @@ static bool may_miss(const struct key_options *built,
         (built->csv && !given->csv) || (built->header && !given->header))
         return true;
     if (built->ranges_count == 0)
-        return given->ranges_count > 0 && !is_one_field(given);
+        return given->ranges_count > 0 && !key_is_one_field(given);
     return !same_fields(built, given) || built->blanks != given->blanks ||
            !same_separator(separator_of(built), separator_of(given));
 }
@@ -496,8 +488,8 @@ static void say_if_they_differ(const char *name, const char *text,
         options_from(text, &built) && !may_miss(&built, &key_form);
     options_free(&built);
     if (harmless) return;
-    warn("%s was built with %s; going by %s, as given", name, in_words(text),
-         *given ? given : "--whole-line");
+    warn("%s was built with %s; going by %s, as given", name,
+         key_options_in_words(text), *given ? given : "--whole-line");
 }
 
 bool key_options_given(void) {
@@ -521,7 +513,8 @@ void key_options_use(size_t n, const char *const *names,
         if (strcmp(text, first) != 0)
             fail("%s was built with %s, and %s with %s: query them one by one, "
                  "or give the options for keys to go by, or --whole-line",
-                 names[0], in_words(first), names[i], in_words(text));
+                 names[0], key_options_in_words(first), names[i],
+                 key_options_in_words(text));
     }
     if (any || !first || !*first) return;
     adopted = copy_text(first);
@@ -533,7 +526,8 @@ void key_options_compare(const char *a_name, const calyx_filter *a,
     const char *const of_a = key_options_of(a), *const of_b = key_options_of(b);
     if (of_a && of_b && strcmp(of_a, of_b) != 0)
         warn("%s was built with %s, and %s with %s; the result says %s", a_name,
-             in_words(of_a), b_name, in_words(of_b), in_words(of_a));
+             key_options_in_words(of_a), b_name, key_options_in_words(of_b),
+             key_options_in_words(of_a));
 }
 
 const char *key_options_hint(void) {

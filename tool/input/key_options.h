@@ -57,6 +57,12 @@ const char *key_options_of(const calyx_filter *f);
 const char *key_options_of_layout(const calyx_layout *layout);
 void key_options_set(calyx_filter *f, const char *text);
 
+/* The text, or that there are none. */
+const char *key_options_in_words(const char *text);
+
+/* Is the key a single field of the line? */
+bool key_is_one_field(const struct key_options *o);
+
 /* Are there any on the command line? */
 bool key_options_given(void);
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "input/part_lines.h"
@@ -47,6 +46,12 @@ size_t thread_count(void) {
     if (sched_getaffinity(0, sizeof ours, &ours) != 0) return 1;
     const int n = CPU_COUNT(&ours);
     return n < 1 ? 1 : n > 64 ? 64 : (size_t)n;
+}
+
+uint32_t builder_threads(void) {
+    enum { MOST = 64 };
+    const size_t threads = thread_count();
+    return threads < MOST ? (uint32_t)threads : MOST;
 }
 
 /* Small enough to stay in the second-level cache between reading, cutting and
@@ -245,13 +250,11 @@ static void count_block(struct text_block *block, struct key_batch *batch) {
 
 uint64_t count_lines(int count, char **files) {
     const struct stages stages = {.in_parallel = count_block};
-    struct stat about;
     if (count == 0)
         fail("standard input can be read only once; give the number of its "
              "keys with -n");
     for (int i = 0; i < count; i++)
-        if (strcmp(files[i], "-") == 0 || stat(files[i], &about) != 0 ||
-            !S_ISREG(about.st_mode))
+        if (!is_regular_file(files[i]))
             fail("%s: it can be read only once; give the number of its keys "
                  "with -n",
                  files[i]);

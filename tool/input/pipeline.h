@@ -17,6 +17,7 @@
 /* -j N, --stats, --json-stats FILE */
 extern const struct group work_group;
 size_t thread_count(void);
+uint32_t builder_threads(void); /* no more than a calyx_builder takes */
 
 struct stages {
     /* In parallel with other blocks. NULL: nothing. */

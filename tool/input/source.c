@@ -15,7 +15,6 @@
 #include <zstd.h>
 #endif
 
-#include "input/look.h"
 #include "tool.h"
 
 enum source_packing { UNKNOWN, PLAIN, GZIP, ZSTD };
@@ -325,19 +324,17 @@ bool source_expect_lines(struct byte_source *s) {
     return false;
 }
 
-bool source_is_filter(struct byte_source *s) {
+bool source_is(struct byte_source *s, enum look_kind kind) {
     const struct look *const is = look(s);
-    return is && is->kind == A_FILTER;
+    return is && is->kind == kind;
 }
 
-bool source_is_hashes(struct byte_source *s) {
-    const struct look *const is = look(s);
-    return is && is->kind == HASHES;
-}
-
-bool source_is_dump(struct byte_source *s) {
-    const struct look *const is = look(s);
-    return is && is->kind == A_DUMP;
+bool file_is(const char *path, enum look_kind kind) {
+    if (!is_regular_file(path)) return false;
+    struct byte_source *const s = source_open(path);
+    const bool is = source_is(s, kind);
+    source_close(s);
+    return is;
 }
 
 void source_expect_filter(struct byte_source *s) {

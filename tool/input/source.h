@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "input/look.h"
+
 struct byte_source;
 
 /* "-" is standard input. If it cannot be opened, source_try returns NULL and
@@ -24,12 +26,10 @@ struct byte_source *source_open(const char *path);
  * part of the first line, and skipped. */
 bool source_expect_lines(struct byte_source *source);
 
-/* Is it a filter? Or one of another program, as in foreign/dump_file.h? */
-bool source_is_filter(struct byte_source *source);
-bool source_is_dump(struct byte_source *source);
-
-/* A file of hashes? */
-bool source_is_hashes(struct byte_source *source);
+/* Is it of this kind? The second is about a regular file: of a pipe, the bytes
+ * that are looked at would be gone. */
+bool source_is(struct byte_source *source, enum look_kind kind);
+bool file_is(const char *path, enum look_kind kind);
 
 /* Fails if it is no filter, and says what it looks like. */
 void source_expect_filter(struct byte_source *source);

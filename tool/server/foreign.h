@@ -47,8 +47,6 @@ void foreign_push_list(struct foreign_session *s, uint64_t items, double rate,
 /* A filter as it is, from a server (without a target) and into one. */
 void foreign_pull(struct foreign_session *s, struct output *output);
 void foreign_push_dump(struct foreign_session *s, const char *path);
-/* Did foreign_pull make this file? */
-bool is_foreign_dump(const char *path);
 
 /* Is what is under the key of that module? `found` is its type. */
 enum { FOREIGN_TYPE = 64 };

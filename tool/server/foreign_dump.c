@@ -24,18 +24,6 @@ static bool get(void *source, void *bytes, size_t size) {
     return source_fill(source, bytes, size) == size;
 }
 
-/* What is read of a pipe would be gone. */
-bool is_foreign_dump(const char *path) {
-    struct stat about;
-    if (strcmp(path, "-") == 0 || stat(path, &about) != 0 ||
-        !S_ISREG(about.st_mode))
-        return false;
-    struct byte_source *const source = source_try(path);
-    const bool is = source && source_is_dump(source);
-    if (source) source_close(source);
-    return is;
-}
-
 /* ---- From a server ------------------------------------------------------- */
 
 /* By DUMP, which is checked as a file of the layout is. */

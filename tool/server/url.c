@@ -1,6 +1,5 @@
 #include "server/url.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,20 +47,17 @@ static _Noreturn void fail_address(const char *shown, const char *what) {
          shown, what);
 }
 
-static int digit(char c) {
-    return isdigit((unsigned char)c) ? c - '0' : tolower(c) - 'a' + 10;
-}
-
 /* Decode %2F and the like. */
 static char *decode(const char *text, size_t size, size_t *decoded) {
     char *const out = alloc_memory(size + 1);
     size_t n = 0;
     for (size_t i = 0; i < size; i++) {
         const bool coded = text[i] == '%' && i + 2 < size &&
-                           isxdigit((unsigned char)text[i + 1]) &&
-                           isxdigit((unsigned char)text[i + 2]);
-        out[n++] = coded ? (char)(16 * digit(text[i + 1]) + digit(text[i + 2]))
-                         : text[i];
+                           hex_digit(text[i + 1]) >= 0 &&
+                           hex_digit(text[i + 2]) >= 0;
+        out[n++] =
+            coded ? (char)(16 * hex_digit(text[i + 1]) + hex_digit(text[i + 2]))
+                  : text[i];
         if (coded) i += 2;
     }
     out[n] = '\0';

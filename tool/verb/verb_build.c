@@ -261,14 +261,13 @@ static bool make_guessed(calyx_options want, int count, char **files,
 }
 
 static void make_builders(calyx_options want) {
-    enum { MOST_THREADS = 64, LEAST_MEMORY = 64 << 10 }; /* of a builder */
+    enum { LEAST_MEMORY = 64 << 10 }; /* of a builder */
     const uint64_t share = build_memory / filter_count();
-    const size_t threads = thread_count();
     const calyx_builder_options how = {
         .filter = size_wanted(want),
         .memory_bytes = share > LEAST_MEMORY ? share : LEAST_MEMORY,
         .folder = spill_folder(),
-        .threads = threads < MOST_THREADS ? (uint32_t)threads : MOST_THREADS,
+        .threads = builder_threads(),
         .file_backed = true,
     };
     calyx_error why;

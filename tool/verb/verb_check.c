@@ -11,6 +11,7 @@
 #include "exact/set.h"
 #include "files/filter_file.h"
 #include "files/foreign_file.h"
+#include "files/new_filter.h"
 #include "frame/file_list.h"
 #include "http/http_filter.h"
 #include "input/header.h"
@@ -77,13 +78,7 @@ static bool queries_remote(void) {
 }
 
 /* For what hashes here, and is queried elsewhere or in another way. */
-static calyx_filter *new_hasher(void) {
-    const calyx_options plain = {.capacity = 1};
-    calyx_error why;
-    calyx_filter *f;
-    if (calyx_new(&plain, &f, &why) != CALYX_OK) fail_with(&why);
-    return f;
-}
+static const calyx_options plain = {0};
 
 /* The filter in the server counts as the first; the one here only hashes, for
  * --allow. */
@@ -91,7 +86,7 @@ static void open_remote(void) {
     if (names.count)
         fail("--server does not go with -f: query one, then the other");
     query_open(server_url, shards);
-    queried[0].filter = new_hasher();
+    queried[0].filter = new_hasher(&plain);
     char *const options = query_key_options();
     key_options_set(queried[0].filter, options);
     free(options);
@@ -102,7 +97,7 @@ static void open_remote(void) {
 
 static void open_file(const char *path, struct queried *q) {
     q->filter = filter_open_any(path, &q->foreign);
-    if (q->foreign) q->filter = new_hasher(); /* it was read as a whole */
+    if (q->foreign) q->filter = new_hasher(&plain); /* it was read as a whole */
 }
 
 static void open_filter(const char *name, struct queried *q) {

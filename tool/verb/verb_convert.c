@@ -174,7 +174,7 @@ static void import_foreign(const struct foreign_layout *layout,
                            const char *path) {
     result_path(); /* fails before the work, if it must */
     struct byte_source *const source = source_open(path);
-    if (source_is_dump(source))
+    if (source_is(source, A_DUMP))
         fail_at(source_name(source), 0,
                 "it is such a filter already: 'calyx check -f' reads it as it "
                 "is");

@@ -28,11 +28,8 @@ static calyx_info info_from_header(void) {
     calyx_layout *layout;
     calyx_info info;
     calyx_error why;
-    size_t size = 0;
     struct byte_source *const source = source_open(out);
-    for (ssize_t n = 1; n > 0 && size < sizeof bytes; size += (size_t)n)
-        if ((n = source_read(source, bytes + size, sizeof bytes - size)) < 0)
-            fail_at(out, 0, "%s", source_trouble(source));
+    const size_t size = source_fill(source, bytes, sizeof bytes);
     source_close(source);
     if (calyx_layout_new(bytes, size, &layout, &why) != CALYX_OK)
         fail_at(out, 0, "%s", why.text);
@@ -69,16 +66,12 @@ static void report_joined(struct input_totals totals) {
 }
 
 static int run(int count, char **operands) {
-    enum { MOST_THREADS = 64 };
-    const size_t threads = thread_count();
     const double started = seconds_now();
     struct part_files parts = {.paths = operands,
                                .count = (size_t)count,
                                .how = {.memory_bytes = join_memory,
                                        .folder = spill_folder(),
-                                       .threads = threads < MOST_THREADS
-                                                      ? (uint32_t)threads
-                                                      : MOST_THREADS}};
+                                       .threads = builder_threads()}};
     if (!out || !is_plain_name(out))
         fail("the filter goes to a file that can be mapped: name it by -o "
              "FILTER, without .gz or .zst");

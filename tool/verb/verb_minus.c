@@ -10,7 +10,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "exact/approx.h"
 #include "files/filter_file.h"
@@ -53,14 +52,9 @@ static int list_count, filter_count;
  * when they are read as lines. */
 static bool is_filter(const char *path) {
     const char *const dot = strrchr(path, '.');
-    struct stat is;
     if (accepts_any_bytes()) return false;
     if (dot && strcmp(dot, ".calyx") == 0) return true;
-    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
-    struct byte_source *const source = source_open(path);
-    const bool filter = source_is_filter(source);
-    source_close(source);
-    return filter;
+    return file_is(path, A_FILTER);
 }
 
 static void sort_operands(int n, char **files) {

@@ -13,6 +13,7 @@
 
 #include "files/filter_file.h"
 #include "input/key_options.h"
+#include "input/source.h"
 #include "server/chunks.h"
 #include "server/cluster.h"
 #include "server/foreign.h"
@@ -318,7 +319,7 @@ static int push_foreign(char *file) {
                                       .target = key,
                                       .key = staged_of(&key),
                                       .swap = swap};
-    if (is_foreign_dump(file))
+    if (file_is(file, A_DUMP))
         foreign_push_dump(&session, file);
     else
         foreign_push_list(&session, list_keys, list_rate, file);
