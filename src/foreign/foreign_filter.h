@@ -83,8 +83,8 @@ struct foreign_layout {
      * the filter on success. */
     calyx_status (*read)(uint8_t *bytes, size_t size, struct foreign_filter *f,
                          calyx_error *why);
-    calyx_status (*write)(const struct foreign_filter *f,
-                          const struct foreign_sink *to, calyx_error *why);
+    void (*write)(const struct foreign_filter *f,
+                  const struct foreign_sink *to);
 
     /* The same as records. If `load` is NULL, `read` takes the bytes of all
      * records together; else begin with a filter of zeros, and call `loaded`

@@ -88,12 +88,9 @@ static void save_chain(const struct foreign_filter *f,
     chain_save(f->chain, to);
 }
 
-static calyx_status write_file(const struct foreign_filter *f,
-                               const struct foreign_sink *to,
-                               calyx_error *why) {
-    (void)why;
+static void write_file(const struct foreign_filter *f,
+                       const struct foreign_sink *to) {
     payload_write(f, type, CHAIN_ENCODING, save_chain, to);
-    return CALYX_OK;
 }
 
 /* ---- Records ------------------------------------------------------------- */

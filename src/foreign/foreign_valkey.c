@@ -99,12 +99,9 @@ static void save_parts(const struct foreign_filter *f,
     valkey_save(f->valkey, false, to);
 }
 
-static calyx_status write_file(const struct foreign_filter *f,
-                               const struct foreign_sink *to,
-                               calyx_error *why) {
-    (void)why;
+static void write_file(const struct foreign_filter *f,
+                       const struct foreign_sink *to) {
     payload_write(f, type, VALKEY_ENCODING, save_parts, to);
-    return CALYX_OK;
 }
 
 static calyx_status save(const struct foreign_filter *f,

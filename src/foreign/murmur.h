@@ -7,28 +7,14 @@
 #define CALYX_FOREIGN_MURMUR_H
 
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-static inline uint32_t murmur_word32(const uint8_t *p) {
-    uint32_t word;
-    memcpy(&word, p, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap32(word);
-#endif
-    return word;
-}
-
-static inline uint64_t murmur_word64(const uint8_t *p) {
-    return murmur_word32(p) | (uint64_t)murmur_word32(p + 4) << 32;
-}
+#include "base/bits.h"
 
 /* 1 to 7 bytes as a little-endian number, without a loop: both ends are read,
  * and what they have in common is the same. */
 static inline uint64_t murmur_tail(const uint8_t *p, size_t bytes) {
     if (bytes >= 4)
-        return murmur_word32(p) | (uint64_t)murmur_word32(p + bytes - 4)
-                                      << 8 * (bytes - 4);
+        return load32(p) | (uint64_t)load32(p + bytes - 4) << 8 * (bytes - 4);
     const size_t middle = bytes / 2, last = bytes - 1;
     return p[0] | (uint64_t)p[middle] << 8 * middle |
            (uint64_t)p[last] << 8 * last;
@@ -39,7 +25,7 @@ static inline uint64_t murmur64(const void *key, size_t size, uint64_t seed) {
     const uint8_t *p = key;
     uint64_t h = seed ^ (uint64_t)size * mix;
     for (size_t left = size; left >= 8; left -= 8, p += 8) {
-        uint64_t word = murmur_word64(p) * mix;
+        uint64_t word = load64(p) * mix;
         word = (word ^ word >> 47) * mix;
         h = (h ^ word) * mix;
     }
@@ -53,7 +39,7 @@ static inline uint32_t murmur32(const void *key, size_t size, uint32_t seed) {
     const uint8_t *p = key;
     uint32_t h = seed ^ (uint32_t)size;
     for (size_t left = size; left >= 4; left -= 4, p += 4) {
-        uint32_t word = murmur_word32(p) * mix;
+        uint32_t word = load32(p) * mix;
         word = (word ^ word >> 24) * mix;
         h = h * mix ^ word;
     }

@@ -21,9 +21,9 @@
 #include "foreign/redisbloom_chain.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "foreign/layout_memory.h"
 #include "foreign/modulo.h"
 #include "foreign/murmur.h"
 
@@ -224,58 +224,23 @@ static bool newest_is_full(const struct chain *c) {
 
 /* ---- Making -------------------------------------------------------------- */
 
-enum { ALIGNMENT = 16 }; /* that of malloc; a body needs no more */
-
-static void *allocate_plain(void *context, size_t size, size_t alignment) {
-    (void)context, (void)alignment;
-    return calloc(1, size);
-}
-
-static void release_plain(void *context, void *block, size_t size) {
-    (void)context, (void)size;
-    free(block);
-}
-
-static const calyx_memory plain = {allocate_plain, release_plain, NULL};
-
-static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
-    void *block = size <= SIZE_MAX ? memory->allocate(memory->context,
-                                                      (size_t)size, ALIGNMENT)
-                                   : NULL;
-    if (!block)
-        layout_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
-                       (unsigned long long)size);
-    return block;
-}
-
 calyx_status chain_blank(const calyx_memory *memory, struct chain **out,
                          calyx_error *why) {
-    if (!memory) memory = &plain;
-    struct chain *c = take(memory, sizeof *c, why);
+    if (!memory) memory = &layout_malloc;
+    struct chain *c = layout_allocate(memory, sizeof *c, why);
     if (!c) return CALYX_NO_MEMORY;
     c->memory = *memory;
     *out = c;
     return CALYX_OK;
 }
 
-static calyx_status make_room(struct chain *c, calyx_error *why) {
-    if (c->links < c->room) return CALYX_OK;
-    const uint32_t room = c->room ? 2 * c->room : 1;
-    struct chain_link *link = take(&c->memory, room * sizeof *link, why);
-    if (!link) return CALYX_NO_MEMORY;
-    if (c->room) {
-        memcpy(link, c->link, c->links * sizeof *link);
-        c->memory.release(c->memory.context, c->link, c->room * sizeof *link);
-    }
-    c->link = link;
-    c->room = room;
-    return CALYX_OK;
-}
-
 calyx_status chain_push(struct chain *c, struct chain_link *l,
                         calyx_error *why) {
-    if (make_room(c, why) != CALYX_OK) return CALYX_NO_MEMORY;
-    if (!l->body) l->body = take(&c->memory, l->bytes, why);
+    struct chain_link *const link = layout_more_room(
+        &c->memory, c->link, c->links, &c->room, sizeof *link, why);
+    if (!link) return CALYX_NO_MEMORY;
+    c->link = link;
+    if (!l->body) l->body = layout_allocate(&c->memory, l->bytes, why);
     if (!l->body) return CALYX_NO_MEMORY;
     c->link[c->links++] = *l;
     c->bytes += l->bytes;

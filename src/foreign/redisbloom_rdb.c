@@ -299,38 +299,22 @@ enum {
     OLD_LINK = 49 /* with entries of 32 bits */
 };
 
-static uint64_t get(const uint8_t *p, size_t bytes) {
-    uint64_t value = 0;
-    for (size_t i = bytes; i > 0; i--) value = value << 8 | p[i - 1];
-    return value;
-}
-
-static uint8_t *put(uint8_t *p, size_t bytes, uint64_t value) {
-    for (size_t i = 0; i < bytes; i++, value >>= 8) *p++ = (uint8_t)value;
-    return p;
-}
-
-static uint8_t *put_f64(uint8_t *p, double value) {
-    store_f64(p, value);
-    return p + 8;
-}
-
 static void dump_head(const struct chain *c, uint32_t growth, uint8_t *p) {
-    p = put(p, 8, c->items);
-    p = put(p, 4, c->links);
-    p = put(p, 4, c->options);
-    put(p, 4, growth);
+    store_u64(p, c->items);
+    store_u32(p + 8, c->links);
+    store_u32(p + 12, c->options);
+    store_u32(p + 16, growth);
 }
 
 static void dump_link(const struct chain_link *l, uint8_t *p) {
-    p = put(p, 8, l->bytes);
-    p = put(p, 8, l->bits);
-    p = put(p, 8, l->items);
-    p = put_f64(p, l->error);
-    p = put_f64(p, l->bpe);
-    p = put(p, 4, l->hashes);
-    p = put(p, 8, l->entries);
-    put(p, 1, l->n2);
+    store_u64(p, l->bytes);
+    store_u64(p + 8, l->bits);
+    store_u64(p + 16, l->items);
+    store_f64(p + 24, l->error);
+    store_f64(p + 32, l->bpe);
+    store_u32(p + 40, l->hashes);
+    store_u64(p + 44, l->entries);
+    p[52] = l->n2;
 }
 
 size_t chain_header_size(const struct chain *c) {
@@ -368,16 +352,16 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
     static const struct {
         uint8_t head, link;
     } form[] = {{HEAD, LINK}, {HEAD, OLD_LINK}, {OLD_HEAD, OLD_LINK}};
-    const uint64_t links = size < OLD_HEAD ? 0 : get(p + 8, 4);
+    const uint64_t links = size < OLD_HEAD ? 0 : load_u32(p + 8);
     for (size_t i = 0; i < sizeof form / sizeof form[0] && links; i++) {
         if (size != form[i].head + links * form[i].link) continue;
         h->link = p + form[i].head;
         h->link_size = form[i].link;
         h->is = (struct chain_claim){
-            .items = get(p, 8),
+            .items = load_u64(p),
             .links = links,
-            .options = get(p + 12, 4),
-            .growth = form[i].head == HEAD ? get(p + 16, 4) : GROWTH_OF_OLD,
+            .options = load_u32(p + 12),
+            .growth = form[i].head == HEAD ? load_u32(p + 16) : GROWTH_OF_OLD,
         };
         return check_chain(&h->is, KNOWN_OPTIONS, why);
     }
@@ -389,16 +373,16 @@ static calyx_status read_head(const uint8_t *p, size_t size, struct header *h,
 static calyx_status read_link(const struct header *h, uint32_t i,
                               struct chain_link *l, calyx_error *why) {
     const uint8_t *p = h->link + i * h->link_size;
-    const size_t entries = h->link_size == LINK ? 8 : 4;
+    const bool is_old = h->link_size == OLD_LINK;
     const struct claim is = {
-        .bytes = get(p, 8),
-        .bits = get(p + 8, 8),
-        .items = get(p + 16, 8),
+        .bytes = load_u64(p),
+        .bits = load_u64(p + 8),
+        .items = load_u64(p + 16),
         .error = load_f64(p + 24),
         .bpe = load_f64(p + 32),
-        .hashes = get(p + 40, 4),
-        .entries = get(p + 44, entries),
-        .n2 = p[44 + entries],
+        .hashes = load_u32(p + 40),
+        .entries = is_old ? load_u32(p + 44) : load_u64(p + 44),
+        .n2 = p[h->link_size - 1],
     };
     return check_link(&is, i, l, why);
 }

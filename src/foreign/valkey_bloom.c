@@ -14,12 +14,11 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "foreign/layout_memory.h"
 #include "foreign/modulo.h"
-#include "foreign/siphash13.h"
-#include "foreign/valkey_bloom.h"
+#include "hash/siphash.h"
 
 const uint8_t valkey_fixed_seed[VALKEY_SEED_BYTES] = {
     0x59, 0x0F, 0xF5, 0x22, 0xEA, 0x78, 0x11, 0xDA, 0xA7, 0x14, 0xD8,
@@ -31,6 +30,19 @@ const uint8_t valkey_fixed_seed[VALKEY_SEED_BYTES] = {
 struct sip_pair {
     uint64_t a, b;
 };
+
+/* SipHash-1-3, as valkey-bloom hashes items: the size of the item as a word,
+ * then its bytes. */
+static uint64_t siphash13_of_item(const uint8_t secret[16], const void *item,
+                                  size_t size) {
+    const uint8_t *at = item;
+    struct siphash_state s = siphash_begin(secret);
+    siphash_word(&s, size, 1);
+    for (size_t left = size; left >= 8; left -= 8, at += 8)
+        siphash_word(&s, load64(at), 1);
+    siphash_word(&s, siphash_last_word(at, size + 8), 1);
+    return siphash_end(&s, 3);
+}
 
 static struct sip_pair hash_item(const struct valkey_bloom *v, const void *item,
                                  size_t size) {
@@ -166,29 +178,6 @@ uint64_t valkey_scaled_capacity(uint64_t capacity,
 
 /* ---- Making -------------------------------------------------------------- */
 
-static void *allocate_plain(void *context, size_t size, size_t alignment) {
-    (void)context, (void)alignment;
-    return calloc(1, size);
-}
-
-static void release_plain(void *context, void *block, size_t size) {
-    (void)context, (void)size;
-    free(block);
-}
-
-static const calyx_memory plain = {allocate_plain, release_plain, NULL};
-
-static void *allocate(const calyx_memory *memory, uint64_t size,
-                      calyx_error *why) {
-    void *const block =
-        size <= SIZE_MAX ? memory->allocate(memory->context, (size_t)size, 16)
-                         : NULL;
-    if (!block)
-        layout_explain(why, CALYX_NO_MEMORY, "there is no memory of %llu bytes",
-                       (unsigned long long)size);
-    return block;
-}
-
 static void release(const struct valkey_bloom *v, void *block, uint64_t size) {
     v->memory.release(v->memory.context, block, (size_t)size);
 }
@@ -196,8 +185,8 @@ static void release(const struct valkey_bloom *v, void *block, uint64_t size) {
 calyx_status valkey_blank(const struct valkey_params *params,
                           const calyx_memory *memory, struct valkey_bloom **out,
                           calyx_error *why) {
-    if (!memory) memory = &plain;
-    struct valkey_bloom *const v = allocate(memory, sizeof *v, why);
+    if (!memory) memory = &layout_malloc;
+    struct valkey_bloom *const v = layout_allocate(memory, sizeof *v, why);
     if (!v) return CALYX_NO_MEMORY;
     v->params = *params;
     v->memory = *memory;
@@ -205,26 +194,14 @@ calyx_status valkey_blank(const struct valkey_params *params,
     return CALYX_OK;
 }
 
-static calyx_status make_room(struct valkey_bloom *v, calyx_error *why) {
-    if (v->parts < v->room) return CALYX_OK;
-    const uint32_t room = v->room ? 2 * v->room : 1;
-    struct valkey_part *const part =
-        allocate(&v->memory, room * sizeof *part, why);
-    if (!part) return CALYX_NO_MEMORY;
-    if (v->room) {
-        memcpy(part, v->part, v->parts * sizeof *part);
-        release(v, v->part, v->room * sizeof *part);
-    }
-    v->part = part;
-    v->room = room;
-    return CALYX_OK;
-}
-
 calyx_status valkey_push(struct valkey_bloom *v, struct valkey_part *p,
                          calyx_error *why) {
-    if (make_room(v, why) != CALYX_OK) return CALYX_NO_MEMORY;
+    struct valkey_part *const part = layout_more_room(
+        &v->memory, v->part, v->parts, &v->room, sizeof *part, why);
+    if (!part) return CALYX_NO_MEMORY;
+    v->part = part;
     if (!p->blob) {
-        p->blob = allocate(&v->memory, VALKEY_BLOB_HEAD + p->bytes, why);
+        p->blob = layout_allocate(&v->memory, VALKEY_BLOB_HEAD + p->bytes, why);
         if (!p->blob) return CALYX_NO_MEMORY;
         valkey_put_blob_head(p->blob, p, v->params.seed);
     }

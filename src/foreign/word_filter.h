@@ -83,8 +83,7 @@ void word_has_many(const struct foreign_filter *f, const calyx_key *keys,
 calyx_status word_add_many(struct foreign_filter *f, const calyx_key *keys,
                            size_t n, calyx_error *why);
 void word_describe(const struct foreign_filter *f, struct foreign_facts *facts);
-calyx_status word_write(const struct foreign_filter *f,
-                        const struct foreign_sink *to, calyx_error *why);
+void word_write(const struct foreign_filter *f, const struct foreign_sink *to);
 calyx_status word_save(const struct foreign_filter *f,
                        const struct record_sink *to, calyx_error *why);
 

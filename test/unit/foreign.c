@@ -216,10 +216,10 @@ static void a_filter_of_any_layout_survives_its_file_and_a_dump(void **state) {
         struct foreign_filter f = filled(*l, 2000), read, loaded;
         struct bytes file = {0}, again = {0}, dump = dumped(&f);
         const struct foreign_sink to = {put, &file}, to_again = {put, &again};
-        assert_int_equal((*l)->write(&f, &to, NULL), CALYX_OK);
+        (*l)->write(&f, &to);
         assert_int_equal(load(&dump, &loaded, NULL), CALYX_OK);
         assert_int_equal(dump.used, dump.size);
-        assert_int_equal((*l)->write(&loaded, &to_again, NULL), CALYX_OK);
+        (*l)->write(&loaded, &to_again);
         assert_int_equal(file.size, again.size);
         assert_memory_equal(file.at, again.at, file.size);
         assert_int_equal(foreign_read(*l, file.at, file.size, &read, NULL),
@@ -298,7 +298,7 @@ static void a_payload_with_wrong_values_is_refused_or_a_filter(void **state) {
         struct foreign_filter f = filled(of[l], 30);
         struct bytes file = {0};
         const struct foreign_sink to = {put, &file};
-        assert_int_equal(of[l]->write(&f, &to, NULL), CALYX_OK);
+        of[l]->write(&f, &to);
         assert_int_equal(read_signed(of[l], &file, NULL), CALYX_OK);
         for (size_t i = 0; i < file.size - 8; i++)
             for (unsigned value = 0; value < 256; value++) {

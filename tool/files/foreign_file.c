@@ -93,12 +93,8 @@ void foreign_file_save(const struct foreign_file *f, const char *path,
     output_close(output);
 }
 
-void foreign_file_export(const struct foreign_file *f, const char *path,
-                         struct output *to) {
-    const struct foreign_sink sink = {put_out, to};
-    calyx_error why;
-    if (f->filter.layout->write(&f->filter, &sink, &why) != CALYX_OK)
-        fail_at(path, 0, "%s", why.text);
+void foreign_file_export(const struct foreign_file *f, struct output *to) {
+    f->filter.layout->write(&f->filter, &(struct foreign_sink){put_out, to});
 }
 
 /* ---- Keys ---------------------------------------------------------------- */

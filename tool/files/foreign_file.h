@@ -26,12 +26,11 @@ void foreign_file_add_many(struct foreign_file *f, const calyx_key *keys,
                            size_t n);
 struct foreign_facts foreign_file_describe(const struct foreign_file *f);
 
-/* The file of its owner: read it, and write it. `path` is for messages. */
+/* The file of its owner: read it, and write it. */
 struct foreign_file *foreign_file_import(const struct foreign_layout *layout,
                                          const struct item_type *items,
                                          struct byte_source *source);
-void foreign_file_export(const struct foreign_file *f, const char *path,
-                         struct output *to);
+void foreign_file_export(const struct foreign_file *f, struct output *to);
 
 /* An empty one. */
 struct foreign_file *foreign_file_new(const struct foreign_layout *layout,

@@ -102,7 +102,7 @@ static void export_foreign(const struct foreign_layout *layout,
                 own ? "Calyx" : f->filter.layout->name, layout->name,
                 layout->name);
     struct output *const output = output_open(result, result_replaces());
-    foreign_file_export(f, path, output);
+    foreign_file_export(f, output);
     output_close(output);
     foreign_file_free(f);
 }
