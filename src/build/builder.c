@@ -297,21 +297,16 @@ static calyx_status select_for_part(calyx_builder *b, const uint64_t *hashes,
     return status;
 }
 
-static calyx_status take_hashes(calyx_builder *b, const uint64_t *hashes,
-                                size_t n, calyx_error *why) {
-    return b->parts ? select_for_part(b, hashes, n, why)
-                    : spool_add(&b->spool, hashes, n, why);
-}
-
 calyx_status calyx_builder_add_hashes(calyx_builder *b, const uint64_t *hashes,
                                       size_t n, calyx_error *why) {
-    return take_hashes(b, hashes, n, why);
+    return b->parts ? select_for_part(b, hashes, n, why)
+                    : spool_add(&b->spool, hashes, n, why);
 }
 
 calyx_status calyx_builder_add(calyx_builder *b, const void *key, size_t size,
                                calyx_error *why) {
     const uint64_t hash = b->head.hash->one(&b->head.secret, key, size);
-    return take_hashes(b, &hash, 1, why);
+    return calyx_builder_add_hashes(b, &hash, 1, why);
 }
 
 calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
@@ -322,7 +317,7 @@ calyx_status calyx_builder_add_many(calyx_builder *b, const calyx_key *keys,
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
         b->head.hash->many(b->head.hash, &b->head.secret, keys, some, n - some,
                            hashes);
-        status = take_hashes(b, hashes, some, why);
+        status = calyx_builder_add_hashes(b, hashes, some, why);
     }
     return status;
 }
@@ -336,7 +331,7 @@ calyx_status calyx_builder_add_many_u64(calyx_builder *b,
         some = n < HASHED_AT_ONCE ? n : HASHED_AT_ONCE;
         b->head.hash->numbers(b->head.hash, &b->head.secret,
                               b->head.kernel->level, numbers, some, hashes);
-        status = take_hashes(b, hashes, some, why);
+        status = calyx_builder_add_hashes(b, hashes, some, why);
     }
     return status;
 }
@@ -389,13 +384,6 @@ static void release_in_file(void *context, void *block, size_t size) {
 
 /* ---- Kinds that keys are added to ---------------------------------------- */
 
-enum { EQUAL_UNITS_BITS = 12, EQUAL_UNITS = 1 << EQUAL_UNITS_BITS };
-
-static uint64_t first_of_equal(void *context, uint64_t unit) {
-    (void)context;
-    return unit << (64 - EQUAL_UNITS_BITS);
-}
-
 static calyx_status count_range(void *context, const struct hash_range *range,
                                 calyx_error *why) {
     (void)why;
@@ -403,15 +391,14 @@ static calyx_status count_range(void *context, const struct hash_range *range,
     return CALYX_OK;
 }
 
-static calyx_status count_spool(const struct hash_spool *s, uint32_t threads,
-                                uint64_t *distinct, calyx_error *why) {
-    const struct spool_visit how = {.units = EQUAL_UNITS,
-                                    .first = first_of_equal,
-                                    .visit = count_range,
-                                    .context = distinct,
-                                    .divisible = true};
+/* After the last key. */
+static calyx_status count_keys(calyx_builder *b, uint64_t *distinct,
+                               calyx_error *why) {
     *distinct = 0;
-    return spool_read(s, threads, &how, why);
+    const calyx_status status = spool_seal(&b->spool, b->threads, why);
+    if (status != CALYX_OK) return status;
+    return spool_read_all(&b->spool, b->threads, count_range, distinct, false,
+                          why);
 }
 
 struct adding {
@@ -433,13 +420,8 @@ static calyx_status add_range(void *context, const struct hash_range *range,
 static calyx_status add_all(const calyx_builder *b, calyx_filter *f,
                             calyx_error *why) {
     struct adding work = {.f = f};
-    const struct spool_visit how = {.units = EQUAL_UNITS,
-                                    .first = first_of_equal,
-                                    .visit = add_range,
-                                    .context = &work,
-                                    .in_order = true,
-                                    .divisible = true};
-    const calyx_status status = spool_read(&b->spool, b->threads, &how, why);
+    const calyx_status status =
+        spool_read_all(&b->spool, b->threads, add_range, &work, true, why);
     /* More copies of a key than a counter can count are not added. */
     if (b->head.kind->can & CALYX_CAN_COUNT)
         f->newest->items += b->spool.added - work.added;
@@ -597,9 +579,7 @@ static calyx_status save_part(calyx_builder *b, const char *path,
     uint64_t keys;
     if (b->added)
         return save_content(b, b->added->newest->items, NULL, path, why);
-    calyx_status status = spool_seal(&b->spool, b->threads, why);
-    if (status == CALYX_OK)
-        status = count_spool(&b->spool, b->threads, &keys, why);
+    const calyx_status status = count_keys(b, &keys, why);
     return status == CALYX_OK ? save_lots(b, keys, path, why) : status;
 }
 
@@ -636,9 +616,7 @@ static calyx_status finish(calyx_builder *b, bool in_files, calyx_filter **out,
                     "part %u of %u is no filter by itself: save it, and join "
                     "all parts",
                     b->part, b->parts);
-    calyx_status status = spool_seal(&b->spool, b->threads, why);
-    if (status == CALYX_OK)
-        status = count_spool(&b->spool, b->threads, &keys, why);
+    calyx_status status = count_keys(b, &keys, why);
     if (status != CALYX_OK) return status;
     const calyx_options want = options_for(b, keys);
     calyx_filter *f;
@@ -657,10 +635,7 @@ calyx_status calyx_builder_count(calyx_builder *b, uint64_t *distinct,
                                  calyx_error *why) {
     if (b->parts)
         return fail(why, CALYX_CANNOT, "a part of a filter has no count");
-    const calyx_status status = spool_seal(&b->spool, b->threads, why);
-    return status == CALYX_OK
-               ? count_spool(&b->spool, b->threads, distinct, why)
-               : status;
+    return count_keys(b, distinct, why);
 }
 
 calyx_status calyx_builder_finish(calyx_builder *b, calyx_filter **out,

@@ -560,3 +560,22 @@ calyx_status spool_read(const struct hash_spool *s, uint32_t threads,
         give(s, r.buffers[i].hashes, r.buffers[i].room * sizeof(uint64_t));
     return status;
 }
+
+enum { EQUAL_UNITS_BITS = 12 };
+
+static uint64_t first_of_equal(void *context, uint64_t unit) {
+    (void)context;
+    return unit << (64 - EQUAL_UNITS_BITS);
+}
+
+calyx_status spool_read_all(const struct hash_spool *s, uint32_t threads,
+                            spool_visitor *visit, void *context, bool in_order,
+                            calyx_error *why) {
+    const struct spool_visit how = {.units = 1 << EQUAL_UNITS_BITS,
+                                    .first = first_of_equal,
+                                    .visit = visit,
+                                    .context = context,
+                                    .in_order = in_order,
+                                    .divisible = true};
+    return spool_read(s, threads, &how, why);
+}

@@ -76,11 +76,13 @@ struct hash_range {
  * which `first` returns the first hash, which rises with the unit. `visit` gets
  * ranges of whole units, several of them at once on several threads; or in
  * order, one at a time, if `in_order`. Empty ranges are visited too. */
+typedef calyx_status spool_visitor(void *context,
+                                   const struct hash_range *range,
+                                   calyx_error *why);
 struct spool_visit {
     uint64_t units;
     uint64_t (*first)(void *context, uint64_t unit);
-    calyx_status (*visit)(void *context, const struct hash_range *range,
-                          calyx_error *why);
+    spool_visitor *visit;
     void *context;
     size_t least_room; /* hashes in memory that a thread needs for one unit; 0
                           if there is no such number */
@@ -91,5 +93,10 @@ struct spool_visit {
 
 calyx_status spool_read(const struct hash_spool *s, uint32_t threads,
                         const struct spool_visit *how, calyx_error *why);
+
+/* The same with units of no meaning, for those who want hashes alone. */
+calyx_status spool_read_all(const struct hash_spool *s, uint32_t threads,
+                            spool_visitor *visit, void *context, bool in_order,
+                            calyx_error *why);
 
 #endif

@@ -126,12 +126,6 @@ static void store_part_head(const struct part_head *head, uint8_t *to) {
     store64(to + PART_AT_SUM, checksum(to, PART_AT_SUM, 0));
 }
 
-static bool all_zero(const uint8_t *bytes, size_t size) {
-    uint8_t any = 0;
-    for (size_t i = 0; i < size; i++) any |= bytes[i];
-    return any == 0;
-}
-
 /* The numbers that do not depend on the header. */
 static calyx_status check_numbers(const uint8_t *bytes, size_t size,
                                   struct part_head *head, calyx_error *why) {
@@ -180,12 +174,8 @@ calyx_status check_part_head(const uint8_t *bytes, size_t size,
     calyx_status status = check_numbers(bytes, size, head, why);
     if (status != CALYX_OK) return status;
     const uint8_t *const header = bytes + PART_HEAD_BYTES;
-    const size_t left = size - PART_HEAD_BYTES;
-    if (left < FIXED_BYTES)
-        return fail(why, CALYX_DAMAGED, "damaged: it ends in its header");
-    status = check_start(header, &header_bytes, why);
-    if (status == CALYX_OK && left < header_bytes)
-        return fail(why, CALYX_DAMAGED, "damaged: it ends in its header");
+    status =
+        check_first_bytes(header, size - PART_HEAD_BYTES, &header_bytes, why);
     if (status == CALYX_OK) status = check_header(header, d, why);
     if (status != CALYX_OK) return status;
     if (!is_whole_header(d, head))
@@ -257,22 +247,11 @@ static calyx_status put_bumped(void *context, const struct hash_range *range,
     return CALYX_OK;
 }
 
-static uint64_t first_of_all(void *context, uint64_t unit) {
-    (void)context;
-    return unit << 52;
-}
-
 static calyx_status put_all_bumped(struct part_writer *w,
                                    const struct hash_spool *s,
                                    calyx_error *why) {
-    const struct spool_visit how = {.units = 1 << 12,
-                                    .first = first_of_all,
-                                    .visit = put_bumped,
-                                    .context = w,
-                                    .in_order = true,
-                                    .divisible = true};
     if (!s || !s->added) return CALYX_OK;
-    const calyx_status status = spool_read(s, 1, &how, why);
+    const calyx_status status = spool_read_all(s, 1, put_bumped, w, true, why);
     end_piece(w);
     return status;
 }

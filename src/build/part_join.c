@@ -49,11 +49,6 @@ struct join {
 
 /* ---- Heads --------------------------------------------------------------- */
 
-static calyx_status open_part_file(const char *path, int *fd, uint64_t *size,
-                                   calyx_error *why) {
-    return open_regular(path, O_RDONLY, fd, size, why);
-}
-
 static calyx_status read_at(const char *path, int fd, void *buffer, size_t size,
                             uint64_t at, calyx_error *why) {
     if (temp_file_read(fd, buffer, size, at)) return CALYX_OK;
@@ -84,7 +79,7 @@ static calyx_status read_head(struct part_input *input, uint8_t *first,
                               struct description *d, calyx_error *why) {
     int fd;
     uint64_t size;
-    calyx_status status = open_part_file(input->path, &fd, &size, why);
+    calyx_status status = open_regular(input->path, O_RDONLY, &fd, &size, why);
     if (status != CALYX_OK) return status;
     status = check_open_head(input, fd, size, first, d, why);
     close(fd);
@@ -212,7 +207,7 @@ static calyx_status open_input(struct join *j, const struct part_input *input,
     uint64_t size;
     close_part(j);
     const calyx_status status =
-        open_part_file(input->path, &j->open.fd, &size, why);
+        open_regular(input->path, O_RDONLY, &j->open.fd, &size, why);
     if (status != CALYX_OK) return status;
     j->open.input = input;
     j->open.sums = malloc(sums_bytes(&input->head));

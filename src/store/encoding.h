@@ -41,8 +41,7 @@ calyx_status set_list(calyx_filter *f, const struct description *d,
 /* Has the whole the size that its header says? */
 calyx_status check_size(const struct description *d, uint64_t size,
                         calyx_error *why);
-/* Bits behind the last block, or its counters, up to the end of its 64 bytes
- * belong to no key and must be 0. */
+/* check_tail of all parts. */
 calyx_status check_tails(const calyx_filter *f, calyx_error *why);
 
 #endif

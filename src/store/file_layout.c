@@ -23,19 +23,10 @@ struct calyx_layout {
 
 static calyx_status check_first(const void *bytes, size_t size,
                                 struct description *d, calyx_error *why) {
-    uint32_t header_bytes = 0;
-    if (size < FIXED_BYTES)
-        return fail(why, CALYX_DAMAGED,
-                    "not a calyx filter: it has %llu bytes, fewer than the "
-                    "%d that all begin with",
-                    (unsigned long long)size, FIXED_BYTES);
-    const calyx_status status = check_start(bytes, &header_bytes, why);
-    if (status != CALYX_OK) return status;
-    if (size < header_bytes)
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: it ends after %llu of the %u bytes of its header",
-                    (unsigned long long)size, header_bytes);
-    return check_header(bytes, d, why);
+    uint32_t header_bytes;
+    const calyx_status status =
+        check_first_bytes(bytes, size, &header_bytes, why);
+    return status == CALYX_OK ? check_header(bytes, d, why) : status;
 }
 
 calyx_status calyx_layout_new(const void *bytes, size_t size,
@@ -167,9 +158,8 @@ static calyx_status keep_tables(calyx_layout *l, const uint8_t *tables,
                                 size_t size, calyx_error *why) {
     if (l->state.generation == 0)
         return fail(why, CALYX_UNSEALED, "no slot was sound");
-    if (l->state.sealed && checksum(tables, size, 0) != l->state.tables_sum)
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: the tables do not match their checksum");
+    const calyx_status status = check_tables(&l->state, tables, size, why);
+    if (status != CALYX_OK) return status;
     l->tables = tables;
     return l->state.sealed ? CALYX_OK
                            : fail(why, CALYX_UNSEALED, "the file is open");
@@ -182,35 +172,14 @@ static calyx_status keep_list(calyx_layout *l, const uint8_t *list,
     return status;
 }
 
-/* Is any bit set of those from `first` to `end`, numbers in the body, in these
- * bytes of it? */
-static bool any_set(uint64_t first, uint64_t end, uint64_t from,
-                    const uint8_t *bytes, size_t size) {
-    const uint64_t start = 8 * from, stop = 8 * (from + size);
-    for (uint64_t i = first > start ? first : start; i < end && i < stop; i++)
-        if (bytes[(i - start) / 8] >> i % 8 & 1) return true;
-    return false;
-}
-
-/* Behind the last block, and behind its counters, no bit is set. */
-static bool has_tail(const calyx_layout *l, uint32_t part, uint64_t from,
-                     const uint8_t *bytes, size_t size) {
-    const struct kind *const kind = l->d.head.kind;
-    const struct shape *const shape = &l->d.part[part].shape;
-    const uint64_t bits = 8 * bits_bytes(kind, shape);
-    return any_set(kind_bits(kind, shape), bits, from, bytes, size) ||
-           any_set(bits + kind_counter_bits(kind, shape),
-                   8 * body_bytes(kind, shape), from, bytes, size);
-}
-
 static calyx_status check_body(const calyx_layout *l, uint32_t part,
                                uint64_t from, const uint8_t *bytes, size_t size,
                                calyx_error *why) {
     const uint64_t number =
         first_entry(&l->d, part) / sizeof(uint64_t) + from / RANGE_BYTES;
-    if (has_tail(l, part, from, bytes, size))
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: bits are set behind the last block");
+    const calyx_status status = check_tail(
+        l->d.head.kind, &l->d.part[part].shape, from, bytes, size, why);
+    if (status != CALYX_OK) return status;
     if (!l->tables)
         return fail(why, CALYX_UNSEALED, "there are no sound tables");
     const uint64_t stored = load64(l->tables + number * sizeof(uint64_t));

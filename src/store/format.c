@@ -119,7 +119,7 @@ static void store_double(uint8_t *p, double x) {
     store64(p, bits);
 }
 
-static bool all_zero(const uint8_t *bytes, size_t size) {
+bool all_zero(const uint8_t *bytes, size_t size) {
     uint8_t any = 0;
     for (size_t i = 0; i < size; i++) any |= bytes[i];
     return any == 0;
@@ -286,6 +286,20 @@ calyx_status check_start(const uint8_t start[FIXED_BYTES],
                     "damaged: it claims a header of %u bytes", size);
     *header_bytes = size;
     return CALYX_OK;
+}
+
+calyx_status check_first_bytes(const uint8_t *bytes, uint64_t size,
+                               uint32_t *header_bytes, calyx_error *why) {
+    if (size < FIXED_BYTES)
+        return fail(why, CALYX_DAMAGED,
+                    "not a calyx filter: it has %llu bytes, fewer than the %d "
+                    "that all begin with",
+                    (unsigned long long)size, FIXED_BYTES);
+    const calyx_status status = check_start(bytes, header_bytes, why);
+    if (status != CALYX_OK || size >= *header_bytes) return status;
+    return fail(why, CALYX_DAMAGED,
+                "damaged: it ends after %llu of the %u bytes of its header",
+                (unsigned long long)size, *header_bytes);
 }
 
 /* Written so that NaN fails too. A size that was given outright may come to a
@@ -505,6 +519,48 @@ calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
     if (state->generation == 0)
         return damaged(why, "the end does not belong to the header");
     return CALYX_OK;
+}
+
+calyx_status check_tables(const struct state *state, const uint8_t *tables,
+                          uint64_t size, calyx_error *why) {
+    if (!state->sealed ||
+        checksum(tables, (size_t)size, 0) == state->tables_sum)
+        return CALYX_OK;
+    return damaged(why, "the table of checksums does not match its own");
+}
+
+calyx_status check_zeros(const uint8_t *bytes, uint64_t size, uint64_t at,
+                         calyx_error *why) {
+    for (uint64_t i = 0; i < size; i++)
+        if (bytes[i])
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: byte %llu is not 0, as it should be",
+                        (unsigned long long)(at + i));
+    return CALYX_OK;
+}
+
+/* Those from bit `first` to `end` of the body. */
+static calyx_status check_bits(uint64_t first, uint64_t end, uint64_t from,
+                               const uint8_t *bytes, size_t size,
+                               calyx_error *why) {
+    const uint64_t start = 8 * from, stop = 8 * (from + size);
+    for (uint64_t i = first > start ? first : start; i < end && i < stop; i++)
+        if (bytes[(i - start) / 8] >> i % 8 & 1)
+            return fail(why, CALYX_DAMAGED,
+                        "damaged: bit %llu is set, behind the last",
+                        (unsigned long long)i);
+    return CALYX_OK;
+}
+
+calyx_status check_tail(const struct kind *kind, const struct shape *shape,
+                        uint64_t from, const uint8_t *bytes, size_t size,
+                        calyx_error *why) {
+    const uint64_t bits = 8 * bits_bytes(kind, shape);
+    const calyx_status status =
+        check_bits(kind_bits(kind, shape), bits, from, bytes, size, why);
+    if (status != CALYX_OK) return status;
+    return check_bits(bits + kind_counter_bits(kind, shape),
+                      8 * body_bytes(kind, shape), from, bytes, size, why);
 }
 
 calyx_status open_head(struct description *d, const calyx_open_options *how,

@@ -84,9 +84,12 @@ void store_header(struct description *d, uint8_t *header);
 void store_slot(const struct description *d, const struct state *state,
                 uint8_t slot[SLOT_BYTES]);
 
-/* How long is the header that starts with these bytes? */
+/* How long is the header that starts with these bytes? The second fails if
+ * there are fewer than that, too. */
 calyx_status check_start(const uint8_t start[FIXED_BYTES],
                          uint32_t *header_bytes, calyx_error *why);
+calyx_status check_first_bytes(const uint8_t *bytes, uint64_t size,
+                               uint32_t *header_bytes, calyx_error *why);
 /* A whole header. */
 calyx_status check_header(const uint8_t *header, struct description *d,
                           calyx_error *why);
@@ -99,6 +102,19 @@ bool check_slot(const struct description *d, int number, const uint8_t *slot,
 /* The two slots. */
 calyx_status check_slots(const struct description *d, const uint8_t *slots[2],
                          struct state *state, calyx_error *why);
+
+/* The tables, if they are sealed, against their own checksum. */
+calyx_status check_tables(const struct state *state, const uint8_t *tables,
+                          uint64_t size, calyx_error *why);
+/* Bytes between sections, of which the first is byte `at`. */
+calyx_status check_zeros(const uint8_t *bytes, uint64_t size, uint64_t at,
+                         calyx_error *why);
+bool all_zero(const uint8_t *bytes, size_t size);
+/* Bits behind the last block, or its counters, up to the end of its 64 bytes
+ * belong to no key and must be 0: those in these bytes of a body. */
+calyx_status check_tail(const struct kind *kind, const struct shape *shape,
+                        uint64_t from, const uint8_t *bytes, size_t size,
+                        calyx_error *why);
 
 /* Complete the head with what only the caller knows. */
 calyx_status open_head(struct description *d, const calyx_open_options *how,

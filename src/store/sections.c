@@ -66,22 +66,12 @@ static calyx_status check_head_size(size_t size, uint64_t wanted,
 static calyx_status check_head(const uint8_t *bytes, size_t size,
                                struct description *d, calyx_error *why) {
     uint32_t header_bytes;
-    if (size < FIXED_BYTES)
-        return fail(why, CALYX_DAMAGED,
-                    "not the head of a calyx filter: it has %llu bytes",
-                    (unsigned long long)size);
-    calyx_status status = check_start(bytes, &header_bytes, why);
-    if (status == CALYX_OK && size < header_bytes)
-        status = check_head_size(size, header_bytes, why);
+    calyx_status status = check_first_bytes(bytes, size, &header_bytes, why);
     if (status == CALYX_OK) status = check_header(bytes, d, why);
     if (status == CALYX_OK) status = check_head_size(size, head_bytes(d), why);
-    for (uint64_t i = status == CALYX_OK ? list_at(d) + d->list_bytes : size;
-         i < size; i++)
-        if (bytes[i])
-            return fail(why, CALYX_DAMAGED,
-                        "damaged: byte %llu is not 0, as it should be",
-                        (unsigned long long)i);
-    return status;
+    if (status != CALYX_OK) return status;
+    const uint64_t used = list_at(d) + d->list_bytes;
+    return check_zeros(bytes + used, size - used, used, why);
 }
 
 calyx_status calyx_decode_head(const void *bytes, size_t size,
@@ -155,18 +145,6 @@ calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
     return CALYX_OK;
 }
 
-/* Bits behind the last block belong to no key and must be 0. */
-static bool has_no_tail(const calyx_filter *f, const struct part *p,
-                        const uint8_t *bytes, const struct common_bytes *o) {
-    const uint64_t last = kind_bits(f->kind, &p->shape);
-    uint64_t bit = last > 8 * o->in_part ? last : 8 * o->in_part;
-    const uint64_t stop = 8 * bits_bytes(f->kind, &p->shape);
-    const uint64_t end = 8 * (o->in_part + o->size);
-    for (; bit < stop && bit < end; bit++)
-        if (bytes[bit / 8 - o->in_part] >> bit % 8 & 1) return false;
-    return true;
-}
-
 static void set_bits(uint8_t *to, const uint8_t *from, size_t size) {
     for (; size >= 8; size -= 8, to += 8, from += 8)
         store64(to, load64(to) | load64(from));
@@ -186,7 +164,9 @@ calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
             const struct common_bytes o = common_bytes(at, there, from, size);
             const uint8_t *const here = (const uint8_t *)bytes + o.in_range;
             if (o.size && sets) set_bits(p->body + o.in_part, here, o.size);
-            if (o.size && !has_no_tail(f, p, here, &o)) return CALYX_DAMAGED;
+            if (check_tail(f->kind, &p->shape, o.in_part, here, o.size, NULL) !=
+                CALYX_OK)
+                return CALYX_DAMAGED;
         }
     }
     return CALYX_OK;

@@ -42,13 +42,8 @@ static calyx_status check_image(struct image *image, uint64_t size,
                                 const calyx_open_options *how,
                                 calyx_error *why) {
     uint32_t header_bytes;
-    if (size < FIXED_BYTES)
-        return fail(why, CALYX_DAMAGED,
-                    "not a calyx filter: it has only %llu bytes",
-                    (unsigned long long)size);
-    calyx_status status = check_start(image->base, &header_bytes, why);
-    if (status == CALYX_OK && size < header_bytes)
-        status = fail(why, CALYX_DAMAGED, "damaged: it ends in its header");
+    calyx_status status =
+        check_first_bytes(image->base, size, &header_bytes, why);
     if (status != CALYX_OK) return status;
     /* A copy, which nobody can change between check and use. */
     uint8_t header[MOST_HEADER] = {0};
@@ -110,12 +105,7 @@ calyx_status calyx_view(const void *bytes, size_t size,
 
 static calyx_status check_gap(const struct image *image, uint64_t from,
                               uint64_t to, calyx_error *why) {
-    for (; from < to; from++)
-        if (image->base[from])
-            return fail(why, CALYX_DAMAGED,
-                        "damaged: byte %llu is not 0, as it should be",
-                        (unsigned long long)from);
-    return CALYX_OK;
+    return check_zeros(image->base + from, to - from, from, why);
 }
 
 /* Between the sections, and around the slots, there are zeros. */
@@ -145,12 +135,9 @@ static calyx_status verify_sums(const calyx_filter *f,
                                 const struct state *state, calyx_error *why) {
     const struct image *image = f->image;
     const struct file_layout *l = &image->d.layout;
-    if (state->sealed &&
-        checksum(image->base + l->tables_at, (size_t)l->tables_bytes, 0) !=
-            state->tables_sum)
-        return fail(why, CALYX_DAMAGED,
-                    "damaged: the table of checksums does not match its own");
-    calyx_status status = verify_all_ranges(f, why);
+    calyx_status status =
+        check_tables(state, image->base + l->tables_at, l->tables_bytes, why);
+    if (status == CALYX_OK) status = verify_all_ranges(f, why);
     if (status == CALYX_OK)
         status = check_list(&image->d, image->base + list_at(&image->d), why);
     return status == CALYX_OK ? check_gaps(image, why) : status;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "wire/bytes.h"
 #include "wire/dump.h"
 
@@ -23,16 +24,8 @@ enum {
 
 /* ---- Ranges -------------------------------------------------------------- */
 
-/* (part - 1) * 2^64 / parts, rounded up: long division. */
 uint64_t hash_part_start(uint32_t part, uint32_t parts) {
-    uint64_t quotient = 0, rest = part - 1;
-    if (part > parts) return 0;
-    for (int i = 0; i < 64; i++) {
-        rest *= 2;
-        quotient = 2 * quotient + (rest >= parts);
-        if (rest >= parts) rest -= parts;
-    }
-    return quotient + (rest > 0);
+    return part > parts ? 0 : lowest_scaled64(part - 1, parts);
 }
 
 uint64_t hash_part_margin(uint32_t parts) {
