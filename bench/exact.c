@@ -55,11 +55,6 @@ static size_t table_run(struct contestant *c, const struct task *task,
     return found;
 }
 
-static bool table_can(const struct contestant *c, const struct task *task) {
-    (void)c;
-    return task->form == NUMBERS && task->single && task->verb == HAS;
-}
-
 static uint64_t table_bytes(const struct contestant *c) {
     const struct table *t = c->self;
     return t->bytes;
@@ -117,21 +112,20 @@ static size_t sorted_run(struct contestant *c, const struct task *task,
     return found;
 }
 
-static bool sorted_can(const struct contestant *c, const struct task *task) {
-    (void)c;
-    return task->form == NUMBERS && task->single && task->verb == HAS;
-}
-
 static uint64_t sorted_bytes(const struct contestant *c) {
     const struct sorted *a = c->self;
     return a->most * sizeof *a->key;
 }
 
+static bool can(const struct contestant *c, const struct task *task) {
+    (void)c;
+    return task->form == NUMBERS && task->single && task->verb == HAS;
+}
+
 static const struct trade table_trade = {table_make, table_clear, table_end,
-                                         table_can,  table_run,   table_bytes};
-static const struct trade sorted_trade = {sorted_make, sorted_clear,
-                                          sorted_end,  sorted_can,
-                                          sorted_run,  sorted_bytes};
+                                         can,        table_run,   table_bytes};
+static const struct trade sorted_trade = {
+    sorted_make, sorted_clear, sorted_end, can, sorted_run, sorted_bytes};
 
 int exact_contestants(struct contestant *to) {
     to[0] = (struct contestant){.name = "table, exact",

@@ -8,7 +8,6 @@
 #include "kind/kernel.h"
 
 struct inlined {
-    const char *level;
     size_t (*has)(const uint8_t *body, const struct shape *shape,
                   const struct task *task, struct segment *s);
     void (*add)(uint8_t *body, const struct shape *shape,
@@ -52,6 +51,6 @@ extern const struct inlined inlined_scalar, inlined_avx2, inlined_avx512;
                         XXH3_64bits_withSeed(s->urls[i].data, s->urls[i].size, \
                                              0));                              \
     }                                                                          \
-    const struct inlined name = {#name, name##_has, name##_add};
+    const struct inlined name = {name##_has, name##_add};
 
 #endif
