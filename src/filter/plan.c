@@ -25,9 +25,14 @@ static double rounded(double x) {
 
 /* ---- Shapes -------------------------------------------------------------- */
 
+/* The rate, with the odds that a key has the hash of another. */
+static double with_same_hash(double rate, double items) {
+    return fmin(1, rate + ldexp(items, -64));
+}
+
 double expected_rate(const struct kind *kind, const struct shape *shape,
                      double items) {
-    return fmin(1, kind->fpr(shape, items) + ldexp(items, -64));
+    return with_same_hash(kind->fpr(shape, items), items);
 }
 
 typedef double rate_of_shape(const struct shape *shape, double items);
@@ -39,15 +44,22 @@ struct search {
     double capacity, fpr;
 };
 
-/* How far the rate of `blocks` blocks is above what is wanted, as a logarithm:
- * nearly a straight line, and falling. */
+/* More than the logarithm of quick_fpr is wrong by: a sum that loses 12 digits
+ * of 16 is wrong by a few 10000ths. */
+static const double QUICK_ERROR = 0.01;
+
+/* How far a rate is above what is wanted, as a logarithm. */
+static double rate_excess(double rate, double fpr) {
+    return log(fmax(rate, 1e-300) / fpr);
+}
+
+/* That of `blocks` blocks: nearly a straight line, and falling. */
 static double excess(const struct search *s, rate_of_shape *rate,
                      double blocks) {
     const struct shape shape = {.blocks = (uint64_t)blocks,
                                 .probes = s->probes};
-    const double is =
-        fmin(1, rate(&shape, s->capacity) + ldexp(s->capacity, -64));
-    return log(fmax(is, 1e-300) / s->fpr);
+    return rate_excess(with_same_hash(rate(&shape, s->capacity), s->capacity),
+                       s->fpr);
 }
 
 /* The fewest blocks that keep to the rate, or a number over `most_blocks`. */
@@ -75,30 +87,37 @@ static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
     return high;
 }
 
+/* Are these blocks too few by the exact rate? quick_fpr mostly says so as well:
+ * in a small filter one block changes the rate by more than QUICK_ERROR. */
+static bool are_too_few(const struct search *s, double blocks) {
+    const double quick = excess(s, s->kind->quick_fpr, blocks);
+    if (fabs(quick) > QUICK_ERROR) return quick > 0;
+    return excess(s, s->kind->fpr, blocks) > 0;
+}
+
 /* The same by the exact rate, from a number of blocks nearby: in steps that
  * double until one is too few and one is not, then by halves. */
 static double exact_blocks(const struct search *s, double near) {
     const double most = (double)s->kind->most_blocks;
-    rate_of_shape *const rate = s->kind->fpr;
     double low = near, high = near, step = 1;
-    if (near > most) return fewest_blocks(s, rate);
-    if (excess(s, rate, near) > 0) {
+    if (near > most) return fewest_blocks(s, s->kind->fpr);
+    if (are_too_few(s, near)) {
         do {
             if (high >= most) return 2 * most;
             low = high;
             high = fmin(most, high + step);
             step *= 2;
-        } while (excess(s, rate, high) > 0);
+        } while (are_too_few(s, high));
     } else {
         do {
             high = low;
             low = fmax(0, low - step);
             step *= 2;
-        } while (low > 0 && excess(s, rate, low) <= 0);
+        } while (low > 0 && !are_too_few(s, low));
     }
     while (high - low > 1) {
         const double mid = floor((low + high) / 2);
-        *(excess(s, rate, mid) > 0 ? &low : &high) = mid;
+        *(are_too_few(s, mid) ? &low : &high) = mid;
     }
     return high;
 }
@@ -146,20 +165,22 @@ static bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
     return true;
 }
 
-/* For a given number of blocks, the number of probes with the lowest rate. Once
- * there are too many, the rate only rises. */
-static uint32_t best_probes(const struct kind *kind, uint64_t blocks,
-                            double items) {
-    struct shape shape = {.blocks = blocks};
-    uint32_t best = kind->probe_step;
+/* The lowest rate of a number of blocks, and the probes that it takes; `probes`
+ * is a number to keep to, or 0 for the best. Once there are too many, the rate
+ * only rises. */
+static double lowest_rate(const struct kind *kind, rate_of_shape *rate_of,
+                          struct shape *shape, uint32_t probes, double items) {
+    const uint32_t step = kind->probe_step;
+    struct shape tried = {.blocks = shape->blocks};
     double lowest = 2;
-    for (uint32_t k = best; k <= kind->most_probes; k += kind->probe_step) {
-        shape.probes = k;
-        const double rate = expected_rate(kind, &shape, items);
-        if (rate < lowest) lowest = rate, best = k;
-        if (rate > 4 * lowest) break;
+    for (uint32_t k = probes ? probes : step; k <= kind->most_probes;
+         k += step) {
+        tried.probes = k;
+        const double rate = with_same_hash(rate_of(&tried, items), items);
+        if (rate < lowest) lowest = rate, shape->probes = k;
+        if (rate > 4 * lowest || probes) break;
     }
-    return best;
+    return lowest;
 }
 
 /* Two keys with one hash are one key, which must stay a small part of the
@@ -168,33 +189,40 @@ static double most_keys_at(double fpr) {
     return fmin((double)MOST_KEYS, ldexp(fpr, 60));
 }
 
-/* Do these blocks hold this number of keys at this rate? Also sets the probes.
- */
-static bool hold_keys(const struct kind *kind, struct shape *shape, double fpr,
+/* Do these blocks hold this number of keys at this rate? */
+static bool hold_keys(const struct kind *kind, uint64_t blocks, double fpr,
                       uint32_t probes, uint64_t keys) {
     const double items = (double)keys;
-    shape->probes = probes ? probes : best_probes(kind, shape->blocks, items);
-    return expected_rate(kind, shape, items) <= fpr;
+    struct shape shape = {.blocks = blocks};
+    if (kind->quick_fpr) {
+        const double quick = rate_excess(
+            lowest_rate(kind, kind->quick_fpr, &shape, probes, items), fpr);
+        if (fabs(quick) > QUICK_ERROR) return quick <= 0;
+    }
+    return lowest_rate(kind, kind->fpr, &shape, probes, items) <= fpr;
+}
+
+/* A number of keys, rounded down by less than a 4096th. */
+static uint64_t in_12_bits(uint64_t keys) {
+    uint64_t unit = 1;
+    while (unit * 2 * 4096 <= keys) unit *= 2;
+    return keys - keys % unit;
 }
 
 /* The most keys that these blocks hold at this rate, of large numbers but for a
  * 4096th (see rounded()); may be 0. */
-static uint64_t most_keys(const struct kind *kind, struct shape *shape,
-                          double fpr, uint32_t probes) {
+static uint64_t most_keys(const struct kind *kind, uint64_t blocks, double fpr,
+                          uint32_t probes) {
     const uint64_t most = (uint64_t)most_keys_at(fpr);
     uint64_t low = 0, high = 1;
-    while (high <= most && hold_keys(kind, shape, fpr, probes, high))
+    while (high <= most && hold_keys(kind, blocks, fpr, probes, high))
         low = high, high *= 2;
     if (high > most) high = most + 1;
-    while (high - low > 1) {
+    while (in_12_bits(low) < in_12_bits(high - 1)) {
         const uint64_t mid = low + (high - low) / 2;
-        *(hold_keys(kind, shape, fpr, probes, mid) ? &low : &high) = mid;
+        *(hold_keys(kind, blocks, fpr, probes, mid) ? &low : &high) = mid;
     }
-    uint64_t unit = 1;
-    while (unit * 2 * 4096 <= low) unit *= 2;
-    low -= low % unit;
-    hold_keys(kind, shape, fpr, probes, low);
-    return low;
+    return in_12_bits(low);
 }
 
 /* ---- Layers -------------------------------------------------------------- */
@@ -565,16 +593,16 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                     (unsigned long long)(kind->most_blocks * kind->block_bits),
                     (unsigned long long)want->bits);
     if (want->capacity == 0) {
-        first->capacity = most_keys(kind, shape, head->fpr, want->probes);
+        first->capacity =
+            most_keys(kind, shape->blocks, head->fpr, want->probes);
         if (first->capacity == 0)
             return fail(why, CALYX_BAD_ARGUMENT,
                         "%llu bits hold no key at a rate of %g",
                         (unsigned long long)want->bits, head->fpr);
     }
     const double items = (double)first->capacity;
-    shape->probes =
-        want->probes ? want->probes : best_probes(kind, shape->blocks, items);
-    first->fpr = rounded(expected_rate(kind, shape, items));
+    first->fpr =
+        rounded(lowest_rate(kind, kind->fpr, shape, want->probes, items));
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
 }

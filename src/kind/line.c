@@ -324,6 +324,10 @@ static double fpr_of_two(const struct shape *shape, double items) {
     return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
 }
 
+static double quick_fpr_of_two(const struct shape *shape, double items) {
+    return pow(line_quick_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
+}
+
 static double bits_in_two(uint32_t probes) {
     return 2 * line_bits_of_key(probes / 2);
 }
@@ -400,6 +404,7 @@ const struct kind kind_line2 = {
     .probe_step = 2,
     .least_fpr = 1e-14,
     .fpr = fpr_of_two,
+    .quick_fpr = quick_fpr_of_two,
     .bits_of_key = bits_in_two,
     .kernels = line2_kernels,
     .atomic_kernels = line2_atomic_kernels,

@@ -22,15 +22,18 @@
 /* The odds that a key that takes `takes` columns, a bit in each, misses all
  * bits in `ones` columns and both in `twos` others. Where it takes such a
  * column, it misses with odds 63/64, or 62/64. Column by column, ways[n]
- * becomes the sum of the odds over all ways to take n of the columns so far. */
+ * becomes the sum of the odds over all ways to take n of the columns so far;
+ * only for n that the columns left can still make `takes` of. */
 static double miss(uint32_t takes, uint32_t ones, uint32_t twos) {
-    double ways[LINE_COLUMNS + 1] = {1}, all[LINE_COLUMNS + 1] = {1};
+    static const double all[LINE_COLUMNS + 1] = {1,  8,  28, 56, 70,
+                                                 56, 28, 8,  1};
+    double ways[LINE_COLUMNS + 1] = {1};
     for (uint32_t i = 0; i < LINE_COLUMNS; i++) {
         const double odds = (i < ones ? 63 : i < ones + twos ? 62 : 64) / 64.;
-        for (uint32_t n = i + 1; n > 0; n--) {
+        const uint32_t left = LINE_COLUMNS - 1 - i;
+        const uint32_t least = takes > left ? takes - left : 1;
+        for (uint32_t n = i + 1 < takes ? i + 1 : takes; n >= least; n--)
             ways[n] += odds * ways[n - 1];
-            all[n] += all[n - 1];
-        }
     }
     return ways[takes] / all[takes];
 }

@@ -206,7 +206,8 @@ static void remove_one(struct world *w) {
     const bool present = w->times[i] > 0;
     if (!present && calyx_has(w->f, key->data, key->size)) return;
     const bool stuck = calyx_count(w->f, key->data, key->size) == 15;
-    const uint64_t before = info_of(w->f).items;
+    const bool table = is_table(w->want.kind);
+    const uint64_t before = table ? info_of(w->f).items : 0;
     bool found;
 
     const calyx_status status =
@@ -219,7 +220,7 @@ static void remove_one(struct world *w) {
     assert_ok(status);
     assert_int_equal(found, present);
     w->times[i] -= present;
-    if (is_table(w->want.kind)) /* it is stuck also if few bits are left */
+    if (table) /* it is stuck also if few bits are left */
         w->items -= before - info_of(w->f).items;
     else
         w->items -= present && !stuck;
