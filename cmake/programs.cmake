@@ -45,7 +45,28 @@ if(HAVE_HIREDIS)
     endif()
 endif()
 
-use(CURL curl/curl.h curl "filters by URL, such as check -f https://...")
+# libcurl is loaded when a URL is used, by the name that its shared library has.
+look_for(CURL curl/curl.h curl)
+if(HAVE_CURL)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${CURL_LIBRARY}
+        OUTPUT_VARIABLE libcurl ERROR_QUIET)
+    string(REGEX MATCH "SONAME +([^ \n]+)" libcurl "${libcurl}")
+    set(libcurl ${CMAKE_MATCH_1})
+    if(APPLE)
+        set(libcurl libcurl.4.dylib)
+    endif()
+endif()
+if(libcurl)
+    target_include_directories(calyx-command PRIVATE ${CURL_INCLUDE})
+    target_link_libraries(calyx-command PRIVATE ${CMAKE_DL_LIBS})
+    target_compile_definitions(calyx-command PRIVATE
+        CALYX_HAVE_CURL=1 CALYX_LIBCURL="${libcurl}")
+elseif(CALYX_CURL STREQUAL ON)
+    message(FATAL_ERROR "CALYX_CURL is ON, but ${CURL_LIBRARY} is not shared")
+else()
+    message(NOTICE "the command: no shared libcurl, so without filters by URL,"
+        " such as check -f https://...")
+endif()
 
 # Each verb's help is its manual page.
 file(GLOB verb_sources CONFIGURE_DEPENDS tool/verb/verb_*.c)

@@ -111,6 +111,20 @@ answers() {
 log_of() { grep "^/$1 " "$BATS_FILE_TMPDIR/access.log"; }
 was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
 
+# ---- libcurl -------------------------------------------------------------------
+
+@test "libcurl is loaded for a URL alone, and what cannot be loaded is said" {
+    mkdir broken
+    : >broken/libcurl.so.4
+    export LD_LIBRARY_PATH=$PWD/broken
+    run_calyx check -f "$www/line.calyx" -c lines
+    quiet
+    run_calyx check -f "$plain/line.calyx" lines
+    fails_with "line.calyx: filters by URL need libcurl: "
+    complains "broken/libcurl.so.4"
+    prints
+}
+
 # ---- Answers -------------------------------------------------------------------
 
 @test "every kind that knows its places answers by URL as the file does" {

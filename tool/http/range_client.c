@@ -17,7 +17,7 @@ bool is_http_url(const char *word) {
 }
 
 #ifdef CALYX_HAVE_CURL
-#include <curl/curl.h>
+#include "http/libcurl.h"
 
 enum {
     MOST_IN_FLIGHT = 256,  /* requests                                     */
@@ -42,6 +42,7 @@ struct range_answer {
 struct range_client {
     const char *name; /* the URL as messages show it */
     char *url;
+    struct libcurl curl;
     CURLM *multi;
     struct transfer *transfers; /* MOST_IN_FLIGHT */
     struct curl_slist *headers; /* of requests */
@@ -225,7 +226,7 @@ static void judge_status(struct transfer *t, long status) {
 
 static long status_of(const struct transfer *t) {
     long status = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    t->client->curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
 
@@ -279,51 +280,52 @@ static int refuse_endless(void *context, curl_off_t all, curl_off_t now,
 
 /* ---- Requests ----------------------------------------------------------- */
 
-static void set_authorities(CURL *easy) {
+static void set_authorities(const struct libcurl *curl, CURL *easy) {
     const char *const ca = getenv("CALYX_TLS_CA");
     const char *const certificate = getenv("CALYX_TLS_CERT");
     const char *const key = getenv("CALYX_TLS_KEY");
     struct stat about;
     if (ca) {
         if (stat(ca, &about) != 0) fail_os(ca, "read this CALYX_TLS_CA");
-        curl_easy_setopt(
+        curl->easy_setopt(
             easy, S_ISDIR(about.st_mode) ? CURLOPT_CAPATH : CURLOPT_CAINFO, ca);
     }
-    if (certificate) curl_easy_setopt(easy, CURLOPT_SSLCERT, certificate);
+    if (certificate) curl->easy_setopt(easy, CURLOPT_SSLCERT, certificate);
     if (certificate)
-        curl_easy_setopt(easy, CURLOPT_SSLKEY, key ? key : certificate);
+        curl->easy_setopt(easy, CURLOPT_SSLKEY, key ? key : certificate);
 }
 
 static void set_up(struct transfer *t) {
     struct range_client *const c = t->client;
-    CURL *const easy = t->easy = curl_easy_init();
+    const struct libcurl *const curl = &c->curl;
+    CURL *const easy = t->easy = curl->easy_init();
     if (!easy) fail_client(c, "no memory for a request");
     /* whoever wants TLS does not get a redirect without */
     const bool is_tls = strncasecmp(c->url, "https:", 6) == 0;
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
-                     is_tls ? "https" : "http,https");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTS);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "calyx");
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, c->timeout);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, c->timeout);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, refuse_endless);
-    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, t);
-    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
-    set_authorities(easy);
+    curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+                      is_tls ? "https" : "http,https");
+    curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl->easy_setopt(easy, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTS);
+    curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    curl->easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl->easy_setopt(easy, CURLOPT_USERAGENT, "calyx");
+    curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, c->timeout);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, c->timeout);
+    curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
+    curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl->easy_setopt(easy, CURLOPT_HEADERDATA, t);
+    curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl->easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, refuse_endless);
+    curl->easy_setopt(easy, CURLOPT_XFERINFODATA, t);
+    curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl->easy_setopt(easy, CURLOPT_PRIVATE, t);
+    set_authorities(curl, easy);
 }
 
 /* Take the next ranges of a list: small ones together, others alone. */
@@ -352,10 +354,10 @@ static void start(struct transfer *t) {
                                  "%s%" PRIu64 "-%" PRIu64, i ? "," : "",
                                  t->ranges[i]->at,
                                  t->ranges[i]->at + t->ranges[i]->size - 1);
-    curl_easy_setopt(t->easy, CURLOPT_URL, c->url);
-    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, c->headers);
-    curl_easy_setopt(t->easy, CURLOPT_RANGE, text);
-    if (curl_multi_add_handle(c->multi, t->easy) != CURLM_OK)
+    c->curl.easy_setopt(t->easy, CURLOPT_URL, c->url);
+    c->curl.easy_setopt(t->easy, CURLOPT_HTTPHEADER, c->headers);
+    c->curl.easy_setopt(t->easy, CURLOPT_RANGE, text);
+    if (c->curl.multi_add_handle(c->multi, t->easy) != CURLM_OK)
         fail_client(c, "no memory for a request");
     c->traffic.requests++;
 }
@@ -388,7 +390,8 @@ static void read_several(struct transfer *t) {
 
 /* What to say of a request that failed. */
 static void explain(struct transfer *t, CURLcode code) {
-    const char *const text = *t->why ? t->why : curl_easy_strerror(code);
+    const char *const text =
+        *t->why ? t->why : t->client->curl.easy_strerror(code);
     if (*t->wrong || t->is_refused) return;
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         WRONG(t,
@@ -442,23 +445,23 @@ static size_t read_once(struct range_client *c, const struct http_range **list,
             start(t);
         }
         int running, left;
-        if (curl_multi_perform(c->multi, &running) != CURLM_OK)
+        if (c->curl.multi_perform(c->multi, &running) != CURLM_OK)
             fail_client(c, "libcurl cannot go on");
         bool any = false;
-        for (CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));) {
+        for (CURLMsg *m; (m = c->curl.multi_info_read(c->multi, &left));) {
             if (m->msg != CURLMSG_DONE) continue;
             const CURLcode code = m->data.result;
             struct transfer *t = NULL;
-            curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+            c->curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
             done += t->count;
             if (!finish_transfer(t, code, tries))
                 for (size_t i = 0; i < t->count; i++)
                     list[again++] = t->ranges[i];
-            curl_multi_remove_handle(c->multi, t->easy);
+            c->curl.multi_remove_handle(c->multi, t->easy);
             idle[idle_count++] = t;
             any = true;
         }
-        if (!any) curl_multi_poll(c->multi, NULL, 0, 1000, NULL);
+        if (!any) c->curl.multi_poll(c->multi, NULL, 0, 1000, NULL);
     }
     return again;
 }
@@ -492,7 +495,7 @@ static long timeout_seconds(void) {
 }
 
 static void add_header(struct range_client *c, const char *line) {
-    struct curl_slist *const longer = curl_slist_append(c->headers, line);
+    struct curl_slist *const longer = c->curl.slist_append(c->headers, line);
     if (!longer) fail_client(c, "no memory for a request");
     c->headers = longer;
 }
@@ -511,15 +514,15 @@ static void set_conditions(struct range_client *c) {
 }
 
 /* Many servers make the ETag of the size and of the time in seconds. */
-static bool is_young(const struct range_answer *a) {
-    const time_t now = curl_getdate(a->date, NULL);
-    const time_t modified = curl_getdate(a->modified, NULL);
+static bool is_young(const struct libcurl *curl, const struct range_answer *a) {
+    const time_t now = curl->getdate(a->date, NULL);
+    const time_t modified = curl->getdate(a->modified, NULL);
     return now != -1 && modified != -1 && now - modified < 2;
 }
 
 static void set_connections(struct range_client *c, long number) {
-    curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, number);
-    curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, number);
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
 }
 
 /* What the first answer says holds for all others. */
@@ -529,15 +532,15 @@ static void keep_answer(struct range_client *c, const struct transfer *t) {
     c->file_bytes = t->answer.range.total;
     strcpy(c->tag, t->answer.tag);
     strcpy(c->modified, t->answer.modified);
-    c->is_young = is_young(&t->answer);
+    c->is_young = is_young(&c->curl, &t->answer);
     set_conditions(c);
     c->is_open = true;
-    curl_easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version);
+    c->curl.easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version);
     if (version >= CURL_HTTP_VERSION_2_0) set_connections(c, HTTP2_CONNECTIONS);
     /* A password goes only to the server that it was given for: then every
      * request is redirected anew. */
-    curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_COUNT, &redirects);
-    curl_easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
+    c->curl.easy_getinfo(t->easy, CURLINFO_REDIRECT_COUNT, &redirects);
+    c->curl.easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
     if (redirects && url && as_given(c->name) == c->name) {
         free(c->url);
         c->url = copy_text(url);
@@ -546,18 +549,20 @@ static void keep_answer(struct range_client *c, const struct transfer *t) {
 
 struct range_client *range_client_open(const char *url, void *first,
                                        size_t *size) {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    const struct libcurl curl = load_libcurl(url);
+    curl.global_init(CURL_GLOBAL_DEFAULT);
     struct range_client *const c = alloc_memory(sizeof *c);
     *c = (struct range_client){.name = url,
                                .url = copy_text(as_given(url)),
-                               .multi = curl_multi_init(),
+                               .curl = curl,
+                               .multi = curl.multi_init(),
                                .takes_several = true,
                                .timeout = timeout_seconds()};
     if (!c->multi) fail_client(c, "no memory for requests");
     set_connections(c, MOST_CONNECTIONS);
     add_header(c, "Accept-Encoding: identity");
-    curl_multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS,
-                      (long)MOST_IN_FLIGHT);
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS,
+                         (long)MOST_IN_FLIGHT);
     c->transfers = alloc_memory(MOST_IN_FLIGHT * sizeof *c->transfers);
     for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
         c->transfers[i] = (struct transfer){.client = c};
@@ -571,11 +576,11 @@ struct range_client *range_client_open(const char *url, void *first,
 
 void range_client_close(struct range_client *c) {
     for (size_t i = 0; i < MOST_IN_FLIGHT; i++) {
-        if (c->transfers[i].easy) curl_easy_cleanup(c->transfers[i].easy);
+        if (c->transfers[i].easy) c->curl.easy_cleanup(c->transfers[i].easy);
         free(c->transfers[i].body);
     }
-    curl_multi_cleanup(c->multi);
-    curl_slist_free_all(c->headers);
+    c->curl.multi_cleanup(c->multi);
+    c->curl.slist_free_all(c->headers);
     free(c->transfers);
     free(c->url);
     free(c);
