@@ -41,7 +41,7 @@ if(CALYX_SANITIZE)
     set(module_tests ${module_sanitized})
     set(module_suffix "+address")
     list(APPEND module_environment CALYX_PRELOAD=${libasan}
-        "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+        ASAN_OPTIONS=detect_leaks=0:${asan_options})
 else()
     file(GLOB module_tests CONFIGURE_DEPENDS test/module/test_*.py)
     list(TRANSFORM module_tests REPLACE ".*/test_(.*)\\.py" "\\1")

@@ -17,7 +17,7 @@ endif()
 # a second by default; the command always has one that waits for
 # signals.
 set(sanitizer_options
-    ASAN_OPTIONS=allocator_may_return_null=1
+    ASAN_OPTIONS=${asan_options}
     TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1:atexit_sleep_ms=50)
 
 # ---- The processor's levels, as the library sees them ----------------------
