@@ -29,10 +29,14 @@ export function parse(text) {
 export const write = (deeds) => deeds.map(({ deed, word }) =>
   deed + encodeURIComponent(word.toWellFormed?.() ?? word)).join(",");
 
-// Words that can be spoken: three pairs of a consonant and a vowel.
-export function* syllables() {
-  const pairs = [..."bdfghklmnprstvz"].flatMap((c) => [..."aeiou"].map((v) => c + v));
-  for (const a of pairs) for (const b of pairs) for (const c of pairs) yield c + a + b;
+// Words that can be spoken: three pairs of a consonant and a vowel. There are 421,875,
+// and a list of them would take 0.1 seconds to make.
+const pairs = [..."bdfghklmnprstvz"].flatMap((c) => [..."aeiou"].map((v) => c + v));
+const SPOKEN = pairs.length ** 3;
+
+export function spokenWord(i) {
+  const n = pairs.length, pair = (at) => pairs[Math.floor(at) % n];
+  return pair(i) + pair(i / n / n) + pair(i / n);
 }
 
 // The sizes and numbers of probes, of those given, that a kind can have.
@@ -277,12 +281,13 @@ export class Story {
     return { cells, ...sums, passes: !sums.bumped && sums.tests.every((test) => sumOf(test, cells) === test.sum) };
   }
 
-  // A word that was never added and is found, from `candidates`; "" if there is
-  // none. Stops now and then to let the page breathe.
-  async falsePositive(deeds, candidates) {
+  // A word that was never added and is found, of `first` and then of those that can be
+  // spoken; "" if there is none. Stops now and then to let the page breathe.
+  async falsePositive(deeds, first) {
     const { filter, words } = this.after(deeds);
     let found = "", tries = 0;
-    for (const word of candidates) {
+    while (tries < first.length + SPOKEN) {
+      const word = first[tries] ?? spokenWord(tries - first.length);
       if (++tries % 20000 === 0) await new Promise((go) => setTimeout(go));
       if (!filter.has(word) || words.has(word)) continue;
       found = word;

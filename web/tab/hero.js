@@ -3,7 +3,7 @@
 import { Board } from "../board.js";
 import { caption } from "../caption.js";
 import { $, still } from "../dom.js";
-import { ADD, ASK, Story, stepsOf, syllables } from "../story.js";
+import { ADD, ASK, Story, stepsOf } from "../story.js";
 import { t } from "../text/text.js";
 
 const BITS = 64, PROBES = 3, PACE = 400; // ms a step
@@ -37,7 +37,7 @@ async function prepare() {
   const { filter } = story.after(added);
   const absent = others.find((word) => !filter.has(word)) ?? others[0];
   filter.free();
-  const { found } = await story.falsePositive(added, [...others, ...syllables()]);
+  const { found } = await story.falsePositive(added, others);
   deeds = [...added, ...[absent, added[0].word, found].map((word) => ({ deed: ASK, word }))];
 }
 

@@ -6,7 +6,7 @@ import { Flow } from "../flow.js";
 import { $, make, say, still } from "../dom.js";
 import { rateText } from "../number.js";
 import { get, link, set } from "../state.js";
-import { ADD, ASK, REMOVE, Story, probesOf, stepsOf, syllables, write } from "../story.js";
+import { ADD, ASK, REMOVE, Story, probesOf, spokenWord, stepsOf, write } from "../story.js";
 import { t } from "../text/text.js";
 
 const PACE = 700; // ms a step
@@ -131,7 +131,7 @@ async function words(story) {
   const x = others.find((word) => !filter.has(word));
   filter.free();
   const f = cards[card].name === "false" // else a search for nothing
-    ? (await story.falsePositive(added, [...others, ...syllables()])).found : "";
+    ? (await story.falsePositive(added, others)).found : "";
   // A word whose removal by force takes another with it.
   const shares = (one, all) => all.some((other) => other !== one &&
     story.bitsOf(one).some((bit) => story.bitsOf(other).includes(bit)));
@@ -148,8 +148,7 @@ function filled() {
   const kind = calyx.textbook();
   const probes = probesOf(calyx, kind, bits, [Number($("card-k").value)])[0] ?? 1;
   const story = new Story(calyx, { kind, bits, probes });
-  const all = [...syllables()];
-  const deeds = Array.from({ length: n }, (_, i) => add(all[i * 331 % all.length]));
+  const deeds = Array.from({ length: n }, (_, i) => add(spokenWord(331 * i)));
   return { story, deeds, from: 0 };
 }
 

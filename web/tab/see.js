@@ -4,8 +4,8 @@ import { caption } from "../caption.js";
 import { $, download, make, quoted, say, still } from "../dom.js";
 import { general, rateText } from "../number.js";
 import { LONGEST as LONGEST_LINK, get, set } from "../state.js";
-import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf, stepsOf,
-  sumOf, syllables, write } from "../story.js";
+import { ADD, ALLOW, ASK, LONGEST, MANY, MOST_DEEDS, REMOVE, Story, parse, probesOf, sizesOf,
+  spokenWord, stepsOf, sumOf, write } from "../story.js";
 import { t } from "../text/text.js";
 
 const SIZES = [64, 128, 256, 512, 1024, 2048], LARGEST = 1024, PROBES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
@@ -222,8 +222,7 @@ async function find() {
     filter.free();
     say($("see-error"), words.size ? t("see.finding") : t("see.empty"));
     if (!words.size) return;
-    const { found, tries } = await story.falsePositive(deeds,
-      [...t("flowers").split(" "), ...syllables()]);
+    const { found, tries } = await story.falsePositive(deeds, t("flowers").split(" "));
     say($("see-error"), found ? "" : t("see.notfound", { x: tries }));
     if (found) act(ASK, found);
   } finally {
@@ -238,9 +237,8 @@ function fill() {
   const room = isFull() ? 0 : MOST_DEEDS - deeds.length;
   say($("see-error"), room < FILL ? t("see.full") : "");
   let n = 0;
-  const all = [...syllables()];
   for (let i = 7 * deeds.length; n < Math.min(FILL, room); i += 331) {
-    const word = all[i % all.length];
+    const word = spokenWord(i);
     if (words.has(word)) continue;
     words.set(word, 1);
     deeds.push({ deed: ADD, word });
