@@ -477,27 +477,32 @@ def read_log(path):
     return records
 
 
+def changed(old, new, unit):
+    """Where units differ; sectors that are the same have none."""
+    for sector in range(0, len(new), SECTOR):
+        if old[sector:sector + SECTOR] != new[sector:sector + SECTOR]:
+            yield from (at for at in range(sector, min(sector + SECTOR, len(new)), unit)
+                        if old[at:at + unit] != new[at:at + unit])
+
+
 def mixed(old, new, unit, dice):
     """Some units of the one, some of the other; the length of either."""
     size = len(old) if dice.random() < 0.5 else len(new)
     longer = max(len(old), len(new))
     old, new = old.ljust(longer, b"\0"), new.ljust(longer, b"\0")
     share = dice.choice((0.02, 0.5, 0.98))
-    pieces = [(new if dice.random() < share else old)[at:at + unit]
-              for at in range(0, longer, unit)]
-    return b"".join(pieces)[:size]
-
-
-def changed_sectors(old, new):
-    return [at for at in range(0, len(new), SECTOR)
-            if old[at:at + SECTOR] != new[at:at + SECTOR]]
+    state = bytearray(old)
+    for at in changed(old, new, unit):
+        if dice.random() < share:
+            state[at:at + unit] = new[at:at + unit]
+    return bytes(state[:size])
 
 
 def states_of(old, new, times, dice):
     """What a disk may hold, of a mapping that went from one to the other: each
     sector as it was or as it is; and, since the system may have taken a page in
     the middle of a store, each word."""
-    sectors = changed_sectors(old, new)
+    sectors = list(changed(old, new, SECTOR))
     yield "nothing of it", old
     yield "all of it", new
     for subset in range(1, min(2 ** len(sectors), 16) - 1):
