@@ -120,8 +120,8 @@ endforeach()
 # Unit tests at the best level, but for those that take seconds, and the tests of
 # the command's frame. The target builds what they need.
 if(NOT sanitizer)
-    set(slow_units builder builder_faults growth kernels large large_file map model
-        parts plan rate thread_add thread_builder thread_live)
+    set(slow_units bucket builder builder_faults damage file growth kernels large
+        large_file map model parts plan rate thread_add thread_builder thread_live)
     set(quick_targets calyx-command)
     foreach(source IN LISTS unit_tests)
         cmake_path(GET source STEM name)

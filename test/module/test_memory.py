@@ -44,33 +44,38 @@ def a_few_items(key, i):
     return [("BF.ADD", key, f"item{j}") for j in range(1 + i % 5)]
 
 
-def test_100_000_filters_of_a_few_items_take_what_redisblooms_do(start):
-    """There each takes 339 bytes, with all that the server takes for a key; also
-    after a restart, from an RDB file or an AOF."""
+# The table of the keys has as many slots per key with either number: 1.31.
+SMALL_FILTERS = 100000 if os.environ.get("CALYX_LONG") else 25000
+
+
+def test_many_filters_of_a_few_items_take_what_redisblooms_do(start):
+    """There each of 100,000 takes 339 bytes, with all that the server takes for a
+    key; also after a restart, from an RDB file or an AOF."""
     server = start(**ONLY_KEYS, appendonly="yes", aof_use_rdb_preamble="no",
                    auto_aof_rewrite_percentage=0)
-    taken = bytes_a_key(server, 100000, a_few_items)
+    taken = bytes_a_key(server, SMALL_FILTERS, a_few_items)
+    last = f"k{SMALL_FILTERS - 1}"
     r = server.client()
-    assert r("BF.INFO", "k99999", "CAPACITY") == [100]
-    assert r("BF.CARD", "k99999") == 5
+    assert r("BF.INFO", last, "CAPACITY") == [100]
+    assert r("BF.CARD", last) == 5
     if SERVERS_OWN:
         assert taken <= 339
-    usage = r("MEMORY", "USAGE", "k99999")
+    usage = r("MEMORY", "USAGE", last)
 
     restart_saved(server, "rewritten")
     r = server.client()
-    assert r("DBSIZE") == 100000
-    assert r("MEMORY", "USAGE", "k99999") == usage
-    assert r("BF.MEXISTS", "k99999", "item0", "item4") == [1, 1]
+    assert r("DBSIZE") == SMALL_FILTERS
+    assert r("MEMORY", "USAGE", last) == usage
+    assert r("BF.MEXISTS", last, "item0", "item4") == [1, 1]
 
     server.options["appendonly"] = "no"
     r("CONFIG", "SET", "appendonly", "no")
     r("SAVE")
     server.restart()
     r = server.client()
-    assert r("DBSIZE") == 100000
-    assert r("MEMORY", "USAGE", "k99999") == usage
-    assert r("BF.MEXISTS", "k99999", "item0", "item4") == [1, 1]
+    assert r("DBSIZE") == SMALL_FILTERS
+    assert r("MEMORY", "USAGE", last) == usage
+    assert r("BF.MEXISTS", last, "item0", "item4") == [1, 1]
 
 
 @pytest.mark.parametrize("capacity, most", [
