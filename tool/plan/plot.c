@@ -197,16 +197,21 @@ static void draw_by_bits(const struct plan *plan, struct output *to) {
 
 /* ---- Rate against fill -------------------------------------------------- */
 
-static double rate_by_fill(const void *of, double fill) {
-    const calyx_info *const is = of;
+/* Of a filter of the same bits; negative if its kind does not take this number
+ * of probes. */
+static double rate_of(const calyx_info *is, uint32_t probes, uint64_t keys) {
     const calyx_options made = {.kind = is->kind,
                                 .capacity = is->capacity,
                                 .bits = is->bits,
-                                .probes = is->probes};
+                                .probes = probes};
     double rate;
-    const uint64_t keys = (uint64_t)(fill * (double)is->capacity);
     if (calyx_rate_at(&made, keys, &rate, NULL) != CALYX_OK) return -1;
     return rate;
+}
+
+static double rate_by_fill(const void *of, double fill) {
+    const calyx_info *const is = of;
+    return rate_of(is, is->probes, (uint64_t)(fill * (double)is->capacity));
 }
 
 static void draw_by_fill(const struct plan *plan, struct output *to) {
@@ -234,19 +239,6 @@ static void draw_by_fill(const struct plan *plan, struct output *to) {
 
 enum { DRAWN_PROBES = 24 };
 
-/* Of the chosen filter with another number of probes, in the same bits;
- * negative if its kind does not take this number. */
-static double rate_with_probes(const struct planned *chosen, uint32_t probes) {
-    const calyx_options made = {.kind = chosen->kind,
-                                .capacity = chosen->is.capacity,
-                                .bits = chosen->is.bits,
-                                .probes = probes};
-    double rate;
-    if (calyx_rate_at(&made, chosen->is.capacity, &rate, NULL) != CALYX_OK)
-        return -1;
-    return rate;
-}
-
 static void draw_point(const struct panel *p, const char *style, double probes,
                        double rate, double radius) {
     if (down(p, rate) > TOP + TALL) return;
@@ -258,10 +250,11 @@ static void draw_point(const struct panel *p, const char *style, double probes,
 /* The U-curve of the textbooks: few probes hardly distinguish keys, many fill
  * the bits. */
 static void draw_by_probes(const struct plan *plan, struct output *to) {
+    const calyx_info *const is = &plan->chosen->is;
     uint32_t best = 0;
     double lowest = 2;
     for (uint32_t k = 1; k <= DRAWN_PROBES; k++) {
-        const double rate = rate_with_probes(plan->chosen, k);
+        const double rate = rate_of(is, k, is->capacity);
         if (rate >= 0 && rate < lowest) lowest = rate, best = k;
     }
     const int decades = (int)fmin(12, ceil(-log10(lowest)) + 1);
@@ -273,7 +266,7 @@ static void draw_by_probes(const struct plan *plan, struct output *to) {
     char style[TEXT_SIZE];
     style_of((int)(plan->chosen - plan->kind), style);
     for (uint32_t k = 1; k <= DRAWN_PROBES; k++) {
-        const double r = rate_with_probes(plan->chosen, k);
+        const double r = rate_of(is, k, is->capacity);
         if (r >= 0) draw_point(&p, style, k, r, k == best ? 6 : 3);
     }
     if (!best) return;
