@@ -144,6 +144,16 @@ static void bits_behind_the_last_are_refused(void **state) {
     calyx_free(f);
 }
 
+static void bits_behind_the_counters_are_refused(void **state) {
+    (void)state;
+    calyx_filter *f =
+        make_filter((calyx_options){.kind = "counting", .capacity = 100});
+    const uint64_t last = outline_of(f).bytes - 1;
+    const uint8_t byte = 0x80;
+    assert_int_equal(calyx_put_bits(f, last, &byte, 1), CALYX_DAMAGED);
+    calyx_free(f);
+}
+
 static void damaged_heads_are_refused(void **state) {
     (void)state;
     calyx_filter *f = make_grown("line"), *copy = NULL;
@@ -257,6 +267,7 @@ int main(void) {
         cmocka_unit_test(putting_twice_does_no_harm),
         cmocka_unit_test(ranges_outside_are_refused),
         cmocka_unit_test(bits_behind_the_last_are_refused),
+        cmocka_unit_test(bits_behind_the_counters_are_refused),
         cmocka_unit_test(damaged_heads_are_refused),
         cmocka_unit_test(an_outline_is_a_description_without_the_fill),
         cmocka_unit_test(parts_add_up_to_the_whole),
