@@ -46,8 +46,11 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->base_blocks = shape->blocks;
     t->stage = 0;
     t->width = width_of(shape);
+    t->most_copies = COPIES_MOST;
     t->adds = SPILL_FAR;
     t->shared = false;
+    t->versions = NULL;
+    t->start = t->first;
     set_segment(t, 0, body);
 }
 
@@ -187,25 +190,35 @@ static const struct kernel *const kernels[] = {
     &bucket_scalar,
 };
 
+enum {
+    CAN_TABLE = CALYX_CAN_ADD | CALYX_CAN_GROW | CALYX_CAN_SHARE |
+                CALYX_CAN_GROW_IN_PLACE
+};
+
+/* What all kinds of table have. */
+#define TABLE_OF_BUCKETS                                                       \
+    .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES, .least_blocks = POSITIONS, \
+    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,                          \
+    .counter_lines = counter_lines, .is_shape = is_shape,                      \
+    .is_segment = is_segment,                                                  \
+    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,                         \
+    .most_blocks = UINT64_C(1) << 35,                                          \
+    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1,              \
+    .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,                         \
+    .atomic_kernels = kernels
+
 const struct kind kind_bucket = {
     .name = "bucket",
     .code = 10,
-    .hash = "xxh3",
-    .can = CALYX_CAN_ADD | CALYX_CAN_REMOVE | CALYX_CAN_COUNT | CALYX_CAN_GROW |
-           CALYX_CAN_SHARE | CALYX_CAN_GROW_IN_PLACE,
-    .block_bits = 8 * BUCKET_BYTES,
-    .least_blocks = POSITIONS,
-    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,
-    .counter_lines = counter_lines,
-    .is_shape = is_shape,
-    .is_segment = is_segment,
-    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
-    .most_blocks = UINT64_C(1) << 35,
-    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1,
-    .probe_step = 1,
-    .least_fpr = 1e-6,
-    .fpr = fpr,
-    .kernels = kernels,
-    .atomic_kernels = kernels,
+    .can = CAN_TABLE | CALYX_CAN_REMOVE | CALYX_CAN_COUNT,
     .count = count,
+    TABLE_OF_BUCKETS,
+};
+
+/* A key that is found is not added again. */
+const struct kind kind_distinct = {
+    .name = "distinct",
+    .code = 11,
+    .can = CAN_TABLE,
+    TABLE_OF_BUCKETS,
 };

@@ -36,10 +36,8 @@ enum spilling { SPILL_FAR, SPILL_HALF, SPILL_NEAR };
 
 /* Places in the list of segments: see segment_place. */
 enum {
-    PLACE_OF_4 = 4 * 61 + 4, /* of bucket 4 * groups, the first of segment 1 */
-    FIRST_PLACE = PLACE_OF_4 - (SEGMENTS_MOST - 1) / 4 * 4,
-    LAST_PLACE = 4 * 63 + 4,
-    SEGMENT_PLACES = LAST_PLACE - FIRST_PLACE + 1,
+    FIRST_PLACES = 12, /* of segment 0; each other segment has one */
+    SEGMENT_PLACES = FIRST_PLACES + SEGMENTS_MOST - 1,
     NEWEST = 32 /* places of 8 levels */
 };
 
@@ -55,12 +53,14 @@ struct bucket_table {
     uint64_t base_blocks; /* buckets of segment 0: 4 a group, or up to 3 more */
     uint64_t stage;
     uint32_t width;
-    enum spilling adds; /* how far an entry may go that is added          */
+    uint32_t most_copies; /* of a code: COPIES_MOST, or 1: distinct ones  */
+    enum spilling adds;   /* how far an entry may go that is added          */
     bool shared; /* other threads read while one writes                   */
-    uint32_t versions[STRIPES]; /* odd while entries move, if shared      */
+    uint32_t *versions; /* STRIPES, odd while entries move; NULL if unshared */
     /* By segment_place: where bucket 0 of the table would be, if all buckets
-     * were in this segment. */
-    uintptr_t start[SEGMENT_PLACES];
+     * were in this segment. `first` until it grows. */
+    uintptr_t *start;
+    uintptr_t first[FIRST_PLACES];
 };
 
 /* A bucket, and what to look for in it. */
@@ -120,11 +120,13 @@ static inline uint32_t segment_of(uint64_t unit) {
     return 1 + POSITIONS * level + (uint32_t)(unit >> level) - POSITIONS;
 }
 
-/* The same as a place in a list: the number of leading zeros, and the 3 bits
- * behind them. Segment 0 has three places, as 0, 1, 2 and 3 have other bits. */
+/* The same as a place in a list, from the number of leading zeros and the 3
+ * bits behind them. Segment 0 has places 0, 4, 8 and 10, as 0, 1, 2 and 3 have
+ * other bits; segment n has place n + 11. */
+enum { MOST_ZEROS = 63 };
 ALWAYS_INLINE uint32_t segment_place(uint64_t unit) {
     const uint32_t zeros = (uint32_t)__builtin_clzll(unit | 1);
-    return 4 * zeros + (uint32_t)(unit << zeros >> 61) - FIRST_PLACE;
+    return 4 * (MOST_ZEROS - zeros) + (uint32_t)(unit << zeros >> 61);
 }
 
 /*
@@ -231,13 +233,12 @@ struct newest_segments {
 static inline void copy_newest(const struct bucket_table *t,
                                const struct bucket_scale *scale,
                                struct newest_segments *to) {
-    const uint32_t zeros = (uint32_t)__builtin_clzll(scale->units - 1);
-    to->place = 4 * zeros + 4 - FIRST_PLACE;
+    const uint64_t last = segment_place(scale->units - 1);
+    to->place = (last | 3) - (NEWEST - 1);
     to->buckets = scale->buckets;
     to->units = scale->units;
     for (uint64_t i = 0; i < NEWEST; i++)
-        to->start[i] =
-            to->place + i < SEGMENT_PLACES ? t->start[to->place + i] : 0;
+        to->start[i] = to->place + i <= last ? t->start[to->place + i] : 0;
 }
 
 /* NULL if it is in an older segment. */
@@ -265,7 +266,7 @@ static inline struct bucket_place place_of(const struct bucket_table *t,
 /* Of the group of a hash. */
 static inline uint32_t *version_of(const struct bucket_table *t,
                                    uint64_t group) {
-    return (uint32_t *)&t->versions[group % STRIPES];
+    return &t->versions[group % STRIPES];
 }
 
 /* The code to store of a key. */
@@ -286,7 +287,7 @@ struct table_kernel {
     bool (*has)(const struct bucket_table *t, uint64_t hash);
     size_t (*has_batch)(const struct bucket_table *t, struct batch batch,
                         bool *found);
-    /* A key of which there are COPIES_MOST is not added again. */
+    /* A key of which there are most_copies is not added again. */
     enum insertion (*add)(struct bucket_table *t, uint64_t hash, bool *fresh);
     /* Until a hash finds no room. Returns the number of those before it, and of
      * these that were added. */

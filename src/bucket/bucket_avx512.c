@@ -60,13 +60,13 @@ TARGET ALWAYS_INLINE __m512i scale8(__m512i hash, __m512i high, uint64_t n) {
                              32);
 }
 
-/* segment_place of eight. */
+/* segment_place of eight, less 4 * MOST_ZEROS. */
 TARGET ALWAYS_INLINE __m512i places8(__m512i unit) {
     const __m512i zeros =
         _mm512_lzcnt_epi64(_mm512_or_si512(unit, _mm512_set1_epi64(1)));
-    return _mm512_add_epi64(
-        _mm512_slli_epi64(zeros, 2),
-        _mm512_srli_epi64(_mm512_sllv_epi64(unit, zeros), 61));
+    return _mm512_sub_epi64(
+        _mm512_srli_epi64(_mm512_sllv_epi64(unit, zeros), 61),
+        _mm512_slli_epi64(zeros, 2));
 }
 
 TARGET ALWAYS_INLINE void find_lines(const struct bucket_table *t,
@@ -79,9 +79,9 @@ TARGET ALWAYS_INLINE void find_lines(const struct bucket_table *t,
     const __m512i hash = _mm512_loadu_si512(hashes);
     const __m512i high = _mm512_srli_epi64(hash, 32);
     const __m512i bucket = scale8(hash, high, form->scale.buckets);
-    const __m512i place = _mm512_sub_epi64(
+    const __m512i place = _mm512_add_epi64(
         places8(scale8(hash, high, form->scale.units)),
-        _mm512_set1_epi64((long long)form->newest.place + FIRST_PLACE));
+        _mm512_set1_epi64(4 * MOST_ZEROS - (long long)form->newest.place));
     const uintptr_t *const newest = form->newest.start;
     const __m512i start = _mm512_mask_blend_epi64(
         _mm512_test_epi64_mask(place, _mm512_set1_epi64(16)),

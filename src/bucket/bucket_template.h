@@ -448,7 +448,7 @@ static inline bool any_stays(const struct copies *copies, uint32_t width,
     return false;
 }
 
-/* A key has COPIES_MOST entries, or one that is permanent: it is not added. */
+/* A key has most_copies entries, or one that is permanent: it is not added. */
 static inline bool is_at_most(struct bucket_table *t,
                               const struct bucket_place *at,
                               const struct bucket_scan *here,
@@ -456,7 +456,8 @@ static inline bool is_at_most(struct bucket_table *t,
     const uint8_t *const line = bucket_line(at);
     if (here->hits & permanent_slots(line, t->width)) return true;
     const uint32_t hits = (uint32_t)__builtin_popcountll(here->hits);
-    if (hits + there->hits < COPIES_MOST) return false;
+    if (hits + there->hits < t->most_copies) return false;
+    if (t->most_copies == 1) return true;
     count_slots(line, t->width, at->varies, here->hits, &there->copies);
     const bool stays = any_stays(&there->copies, t->width, at->varies);
     if (has_runs(t->width) ||
@@ -498,6 +499,7 @@ enum line_insertion { NOT_ADDED, ADDED_FRESH, ADDED_AGAIN };
 /* Nobody else reads the line, or it has halves. */
 ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
                                               uint32_t want, uint32_t varies,
+                                              uint32_t most_copies,
                                               struct bucket_steps steps) {
     uint64_t hits;
     if (has_runs(width)) {
@@ -506,7 +508,8 @@ ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
         const uint64_t used = line[BUCKET_BYTES - 1] & END_MASK;
         hits = in_run(scan_slots8(line, width, want, steps.scans), run);
         if (__builtin_expect(used >= slots_of(width) ||
-                                 __builtin_popcountll(hits) >= COPIES_MOST,
+                                 (uint32_t)__builtin_popcountll(hits) >=
+                                     most_copies,
                              false))
             return NOT_ADDED;
         steps.put_in_run(line, width, want, run.end, used);
@@ -515,7 +518,8 @@ ALWAYS_INLINE enum line_insertion add_to_line(uint8_t *line, uint32_t width,
             scan_bucket(line, width, want, varies, steps.scans);
         hits = here.hits;
         if (__builtin_expect(here.used == all_slots(width) ||
-                                 __builtin_popcountll(hits) >= COPIES_MOST ||
+                                 (uint32_t)__builtin_popcountll(hits) >=
+                                     most_copies ||
                                  line[LOW_AT] > LOW_MASK,
                              false))
             return NOT_ADDED;
@@ -529,8 +533,8 @@ ALWAYS_INLINE enum insertion add_at(struct bucket_table *t,
                                     struct bucket_steps steps) {
     uint8_t *const line = bucket_line(at);
     if (!(t->shared && has_runs(t->width))) {
-        const enum line_insertion became =
-            add_to_line(line, t->width, at->want, at->varies, steps);
+        const enum line_insertion became = add_to_line(
+            line, t->width, at->want, at->varies, t->most_copies, steps);
         *fresh = became == ADDED_FRESH;
         if (became != NOT_ADDED) return KEY_ADDED;
     }
@@ -582,7 +586,8 @@ ALWAYS_INLINE bool is_near_border(uint64_t hash, struct bucket_scale scale,
 /*
  * A move takes equal codes on both sides of a border for entries of the same
  * keys (bucket_grow.c), and leaves as many as the side with more of them had.
- * So a new key there makes its side have one more than both had before.
+ * So a new key there makes its side have one more than both had before. Where
+ * codes are distinct, one entry will do for both sides.
  */
 ALWAYS_INLINE enum insertion add_at_border(struct bucket_table *t,
                                            uint64_t other_number,
@@ -606,7 +611,8 @@ ALWAYS_INLINE enum insertion add_to_table(struct bucket_table *t, uint64_t hash,
                                           struct bucket_steps steps) {
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, scale, hash);
-    if (__builtin_expect(is_near_border(hash, scale, t->width), false)) {
+    if (__builtin_expect(is_near_border(hash, scale, t->width), false) &&
+        t->most_copies > 1) {
         const uint64_t other = other_bucket(t, &scale, hash);
         if (other != scale64(hash, scale.buckets))
             return add_at_border(t, other, &at, fresh, steps);
@@ -649,6 +655,7 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
                                   struct bucket_steps steps,
                                   add_hash_alone *add_alone) {
     const size_t all = batch.n + batch.more;
+    const uint32_t most_copies = t->most_copies;
     struct line_ring ring;
     size_t i = 0, at_most = 0;
     prefetch_first(t, form, &batch, &ring, steps);
@@ -666,8 +673,8 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
         enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
                 !is_near_border(hash, scale_in(form, hash), form->width), true))
-            here =
-                add_to_line(q.line, form->width, q.want, form->varies, steps);
+            here = add_to_line(q.line, form->width, q.want, form->varies,
+                               most_copies, steps);
         bool is = here == ADDED_FRESH;
         if (__builtin_expect(here == NOT_ADDED, false)) {
             bool is_fresh = false;

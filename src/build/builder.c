@@ -81,7 +81,8 @@ static bool may_grow(calyx_options want) {
  * for each copy of a key, and copies fill its buckets unevenly: it may grow. */
 static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
     calyx_options want = b->want;
-    if (b->head.kind->is_segment && b->spool.added > keys) {
+    if (b->head.kind->is_segment && b->head.kind->count &&
+        b->spool.added > keys) {
         keys = b->spool.added;
         if (may_grow(want)) want.growth = 2;
     }

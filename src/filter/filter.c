@@ -203,10 +203,7 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
     while (f->newest) free_newest(f);
     if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
-    if (f->table) {
-        memory_end_row(&f->table->row);
-        give(&memory, f->table, sizeof *f->table);
-    }
+    if (f->table) free_table(f);
     if (f->stripes) give(&memory, f->stripes, sizeof *f->stripes);
     drop_properties(f);
     drop_list(f);
@@ -238,10 +235,7 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
         if (!f->release) (*p)->body = move(context, (*p)->body, size);
     }
     link_layers(f);
-    if (f->table) {
-        f->table = move(context, f->table, sizeof *f->table);
-        renew_segments(f);
-    }
+    if (f->table) relocate_table(f, move, context);
     if (f->stripes) f->stripes = move(context, f->stripes, sizeof *f->stripes);
     return move(context, f, sizeof *f);
 }
@@ -250,7 +244,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
     uint64_t bytes = sizeof *f;
     for (const struct part *p = newest_of(f); p; p = p->older)
         bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
-    if (f->table) bytes += sizeof *f->table;
+    if (f->table) bytes += table_bytes(f);
     if (f->stripes) bytes += sizeof *f->stripes;
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;

@@ -192,6 +192,11 @@ static inline bool is_counting(const struct calyx_filter *f) {
     return f->kind->count != NULL;
 }
 
+/* Is a body more than the bits of its blocks? */
+static inline bool has_counters(const struct kind *kind) {
+    return kind->counter_bits != 0;
+}
+
 /* Is there a limit to the number of keys in the newest part? */
 static inline bool is_bounded(const struct calyx_filter *f) {
     return f->growth > 0 || f->strict;

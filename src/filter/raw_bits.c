@@ -31,7 +31,7 @@ static calyx_status check_given(const calyx_options *want,
                     "a %s filter cannot be made of bits: they do not say how "
                     "it is laid out; use its file",
                     kind->name);
-    if (is_counting(head))
+    if (has_counters(kind))
         return fail(why, CALYX_CANNOT,
                     "a %s filter cannot be made of bits: it wants counters",
                     kind->name);

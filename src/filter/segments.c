@@ -9,6 +9,16 @@ calyx_status add_segment(calyx_filter *f) {
 void renew_segments(calyx_filter *f) {
     (void)f;
 }
+void free_table(calyx_filter *f) {
+    (void)f;
+}
+void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
+    (void)f, (void)move, (void)context;
+}
+uint64_t table_bytes(const calyx_filter *f) {
+    (void)f;
+    return 0;
+}
 bool has_in_segments(const calyx_filter *f, uint64_t hash) {
     (void)f, (void)hash;
     return true;
@@ -70,20 +80,79 @@ static void take_segment(struct filter_table *table, const struct part *p) {
     __atomic_store_n(&t->stage, stage, __ATOMIC_RELEASE);
 }
 
+static void *take_zeros(const calyx_filter *f, size_t size) {
+    void *const block =
+        f->memory.allocate(f->memory.context, size, sizeof(uint64_t));
+    if (block) memset(block, 0, size);
+    return block;
+}
+
+static void give(const calyx_filter *f, void *block, size_t size) {
+    if (block) f->memory.release(f->memory.context, block, size);
+}
+
+static size_t list_bytes(const struct filter_table *table) {
+    return table->places * sizeof *table->t.start;
+}
+
+/* Let the list of segments have this number of places. */
+static calyx_status lengthen_list(calyx_filter *f, uint32_t places) {
+    struct filter_table *const table = f->table;
+    uintptr_t *const list = take_zeros(f, places * sizeof *list);
+    if (!list) return CALYX_NO_MEMORY;
+    const uint32_t had = table->places ? table->places : FIRST_PLACES;
+    memcpy(list, table->t.start, had * sizeof *list);
+    if (table->places) give(f, table->t.start, list_bytes(table));
+    table->t.start = list;
+    table->places = places;
+    return CALYX_OK;
+}
+
+/* Other threads read the list: so all of it is there from the beginning. */
+static calyx_status share_table(calyx_filter *f) {
+    f->table->t.shared = true;
+    f->table->t.versions = take_zeros(f, STRIPES * sizeof(uint32_t));
+    return f->table->t.versions ? lengthen_list(f, SEGMENT_PLACES)
+                                : CALYX_NO_MEMORY;
+}
+
+static calyx_status make_table(calyx_filter *f, const struct part *first) {
+    f->table = take_zeros(f, sizeof *f->table);
+    if (!f->table) return CALYX_NO_MEMORY;
+    note_special(f);
+    struct bucket_table *const t = &f->table->t;
+    table_of(t, first->body, &first->shape);
+    if (!is_counting(f)) t->most_copies = 1;
+    if (f->growth > 0) t->adds = SPILL_NEAR;
+    return f->concurrent ? share_table(f) : CALYX_OK;
+}
+
+static calyx_status make_place(calyx_filter *f) {
+    const struct filter_table *const table = f->table;
+    const uint32_t wanted = FIRST_PLACES + table->segments;
+    if (table->segments == 0 || wanted <= table->places) return CALYX_OK;
+    const uint32_t more = 2 * wanted;
+    return lengthen_list(f, more < SEGMENT_PLACES ? more : SEGMENT_PLACES);
+}
+
 calyx_status add_segment(calyx_filter *f) {
     const struct part *const p = f->newest;
-    if (!p->older) {
-        f->table = f->memory.allocate(f->memory.context, sizeof *f->table,
-                                      sizeof(uint64_t));
-        if (!f->table) return CALYX_NO_MEMORY;
-        *f->table = (struct filter_table){0};
-        note_special(f);
-        table_of(&f->table->t, p->body, &p->shape);
-        f->table->t.shared = f->concurrent;
-        if (f->growth > 0) f->table->t.adds = SPILL_NEAR;
-    }
-    take_segment(f->table, p);
-    return CALYX_OK;
+    const calyx_status status = p->older ? make_place(f) : make_table(f, p);
+    if (status == CALYX_OK) take_segment(f->table, p);
+    return status;
+}
+
+void free_table(calyx_filter *f) {
+    struct filter_table *const table = f->table;
+    memory_end_row(&table->row);
+    give(f, table->t.versions, STRIPES * sizeof(uint32_t));
+    if (table->places) give(f, table->t.start, list_bytes(table));
+    give(f, table, sizeof *table);
+}
+
+uint64_t table_bytes(const calyx_filter *f) {
+    return sizeof *f->table + list_bytes(f->table) +
+           (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
 }
 
 static void take_segments(struct filter_table *table, const struct part *p) {
@@ -97,6 +166,18 @@ void renew_segments(calyx_filter *f) {
     f->table->capacity = 0;
     f->table->t.stage = 0;
     take_segments(f->table, f->newest);
+}
+
+void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
+    struct filter_table *const table =
+        move(context, f->table, sizeof *f->table);
+    struct bucket_table *const t = &table->t;
+    f->table = table;
+    t->start =
+        table->places ? move(context, t->start, list_bytes(table)) : t->first;
+    if (t->versions)
+        t->versions = move(context, t->versions, STRIPES * sizeof *t->versions);
+    renew_segments(f);
 }
 
 /* ---- One writer ---------------------------------------------------------- */
@@ -222,9 +303,10 @@ static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
 static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
     struct filter_table *const table = f->table;
     if (items_of(f->newest) < table->capacity) return CALYX_OK;
-    if (f->growth > 0) return is_moving(table) ? CALYX_OK : start_stage(f);
-    if (!f->strict || f->kernel->table->has(&table->t, hash)) return CALYX_OK;
-    return CALYX_FULL;
+    if (f->growth > 0 ? is_moving(table) : !f->strict) return CALYX_OK;
+    const bool may_stay = f->strict || !is_counting(f);
+    if (may_stay && f->kernel->table->has(&table->t, hash)) return CALYX_OK;
+    return f->growth > 0 ? start_stage(f) : CALYX_FULL;
 }
 
 /* ---- Keys ---------------------------------------------------------------- */
@@ -394,6 +476,7 @@ enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
 
 uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
     if (!has_in_segments(f, hash)) return 0;
+    if (!is_counting(f)) return 1;
     const uint32_t n = f->kernel->table->count(&f->table->t, hash);
     return n ? n : 1;
 }

@@ -17,6 +17,7 @@
 
 struct filter_table {
     struct bucket_table t;
+    uint32_t places; /* in the list of segments; 0: t.first   */
     uint32_t segments;
     uint32_t locked;       /* by a thread, if concurrent          */
     uint32_t times;        /* that this thread has locked it      */
@@ -32,6 +33,10 @@ enum { PLANNED_DOUBLINGS = 20 };
 calyx_status add_segment(calyx_filter *f);
 /* Parts have moved, or only the first is left. */
 void renew_segments(calyx_filter *f);
+/* The memory of a table, without its segments. */
+void free_table(calyx_filter *f);
+void relocate_table(calyx_filter *f, calyx_move_function *move, void *context);
+uint64_t table_bytes(const calyx_filter *f);
 
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);

@@ -72,8 +72,8 @@ static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
     const struct calyx_filter head = small_head(small, &f->memory);
     return !p->older && !f->image && !f->comment && !f->properties &&
-           !f->allowed && !f->concurrent && !is_counting(f) && !is_static(f) &&
-           f->kernel == head.kernel && f->hash == head.hash &&
+           !f->allowed && !f->concurrent && !has_counters(f->kind) &&
+           !is_static(f) && f->kernel == head.kernel && f->hash == head.hash &&
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&
            p->items == small->items && p->shape.blocks == small->blocks &&

@@ -22,6 +22,7 @@
     UNLESS(CALYX_NO_SPLIT, ROW(split))       \
     UNLESS(CALYX_NO_FLAT, ROW(flat))         \
     UNLESS(CALYX_NO_BUCKET, ROW(bucket))     \
+    UNLESS(CALYX_NO_BUCKET, ROW(distinct))   \
     UNLESS(CALYX_NO_COUNTING, ROW(counting)) \
     UNLESS(CALYX_NO_RIBBON, ROW(ribbon))
 
@@ -44,6 +45,7 @@ static const struct left_out left_out[] = {
 #endif
 #if CALYX_NO_BUCKET
     {"bucket", "CALYX_NO_BUCKET", 10},
+    {"distinct", "CALYX_NO_BUCKET", 11},
 #endif
     {NULL, NULL, 0},
 };

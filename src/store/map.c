@@ -364,7 +364,7 @@ static const uint64_t LAST_GENERATION = UINT64_C(1) << 62;
 static calyx_status check_writable(const calyx_filter *f, const char *path,
                                    calyx_error *why) {
     const struct image *const image = f->image;
-    if (is_counting(f))
+    if (has_counters(f->kind))
         return fail(why, CALYX_CANNOT,
                     "%.100s: %s filters cannot be changed in place: what they "
                     "remove or move would not survive a crash; load and save "
