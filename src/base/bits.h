@@ -163,17 +163,27 @@ static inline struct scaled scale_whole(uint64_t hash, uint64_t n) {
 #endif
 }
 
-/* The lowest hash that scale64 takes to this number below n: number * 2^64 / n,
- * rounded up. n is less than 2^63. Long division, for machines without integers
- * of 128 bits. */
-static inline uint64_t lowest_scaled64(uint64_t number, uint64_t n) {
-    uint64_t quotient = 0, rest = number;
-    for (int i = 0; i < 64; i++) {
-        rest *= 2;
-        quotient = 2 * quotient + (rest >= n);
-        if (rest >= n) rest -= n;
+/* The lowest hash whose product with n is this or more; `to.whole` is less than
+ * n, and n less than 2^63. Long division, for machines without integers of 128
+ * bits. */
+static inline uint64_t unscale_whole(struct scaled to, uint64_t n) {
+#if UINTPTR_MAX > UINT32_MAX
+    const wide_product product = (wide_product)to.whole << 64 | to.rest;
+    return (uint64_t)((product + n - 1) / n);
+#else
+    uint64_t quotient = 0, left = to.whole;
+    for (uint32_t i = 64; i-- > 0;) {
+        left = 2 * left + (to.rest >> i & 1);
+        quotient = 2 * quotient + (left >= n);
+        if (left >= n) left -= n;
     }
-    return quotient + (rest > 0);
+    return quotient + (left > 0);
+#endif
+}
+
+/* The lowest hash that scale64 takes to this number below n. */
+static inline uint64_t lowest_scaled64(uint64_t number, uint64_t n) {
+    return unscale_whole((struct scaled){number, 0}, n);
 }
 
 static inline uint32_t scale32(uint32_t hash, uint32_t n) {

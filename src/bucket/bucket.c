@@ -219,6 +219,6 @@ const struct kind kind_bucket = {
 const struct kind kind_distinct = {
     .name = "distinct",
     .code = 11,
-    .can = CAN_TABLE,
+    .can = CAN_TABLE | CALYX_CAN_MERGE,
     TABLE_OF_BUCKETS,
 };

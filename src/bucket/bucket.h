@@ -341,4 +341,34 @@ struct bucket_sums {
 };
 struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments);
 
+/* ---- bucket_merge.c ------------------------------------------------------ */
+
+/* All hashes that begin alike: what an entry knows of that of its key. */
+struct hash_prefix {
+    uint64_t hash; /* the lowest                                           */
+    uint32_t bits; /* that are known, of the fraction of a group at level 0 */
+};
+
+enum {
+    BUCKET_PREFIXES = 1024, /* that the entries of a bucket make, at most */
+    PREFIXES_MOST = 2 * BUCKET_PREFIXES
+};
+struct prefix_list {
+    uint32_t n;
+    struct hash_prefix prefix[PREFIXES_MOST];
+};
+
+/* Append the entries of the bucket of a hash. *next becomes the lowest hash of
+ * the bucket behind it; 0 if it is the last. False if no table has such
+ * entries: it is damaged. */
+bool bucket_list(const struct bucket_table *t, uint64_t hash,
+                 struct prefix_list *to, uint64_t *next);
+
+/* Would any key that begins so get the same code, in the same bucket? Then add
+ * it as a hash; else as a prefix, to a table of distinct codes. */
+bool bucket_is_whole(const struct bucket_table *t,
+                     const struct hash_prefix *prefix);
+enum insertion bucket_add_prefix(struct bucket_table *t,
+                                 const struct hash_prefix *prefix);
+
 #endif

@@ -126,7 +126,8 @@ uint32_t take_spilled(const struct bucket_table *t,
             const uint32_t code = entry & code_mask(t->width);
             if (entry == 0 || entry >> t->width != tag) continue;
             const struct spilled_entry here = {word_of(&p, i), p.number, code};
-            if (n == most || !drop_spilled(t, at, &here, log)) return most + 1;
+            if (n == most || (log && !drop_spilled(t, at, &here, log)))
+                return most + 1;
             codes[n++] = code;
         }
     } while (goes_on(&p) && next_probe(&p));

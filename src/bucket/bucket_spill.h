@@ -96,11 +96,28 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
 /* False if there is no room. `log` may be NULL. */
 bool spill(const struct bucket_table *t, const struct bucket_place *at,
            uint32_t code, struct spill_log *log);
+/* Spill a code from a full bucket. */
+static inline bool spill_from(const struct bucket_table *t,
+                              const struct bucket_place *at, uint32_t code) {
+    uint8_t *const line = bucket_line(at);
+    if (!spill(t, at, code, NULL)) return false;
+    put_classes(line, t->width,
+                get_classes(line, t->width) |
+                    classes_of(code, t->width, at->varies));
+    return true;
+}
+
+/* Entries that additions may spill from one bucket. In a full table of distinct
+ * keys one bucket in 10^10 spills as many as these: it does not grow early. */
+static inline uint32_t spill_most(const struct bucket_table *t) {
+    return t->adds == SPILL_NEAR ? SPILL_MOST / 4 * 3 : SPILL_MOST;
+}
+
 /* False if the log has no room. */
 bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
                   const struct spilled_entry *entry, struct spill_log *log);
-/* Take all entries of a bucket out. Returns their number; over `most` if there
- * are more, or the log has no room. */
+/* Take all entries of a bucket out; without a log they stay. Returns their
+ * number; over `most` if there are more, or the log has no room. */
 uint32_t take_spilled(const struct bucket_table *t,
                       const struct bucket_place *at, uint32_t *codes,
                       uint32_t most, struct spill_log *log);

@@ -420,23 +420,6 @@ static inline void count_slots(const uint8_t *line, uint32_t width,
                    varies);
 }
 
-/* Spill a code from a full bucket. */
-static inline bool spill_from(const struct bucket_table *t,
-                              const struct bucket_place *at, uint32_t code) {
-    uint8_t *const line = bucket_line(at);
-    if (!spill(t, at, code, NULL)) return false;
-    put_classes(line, t->width,
-                get_classes(line, t->width) |
-                    classes_of(code, t->width, at->varies));
-    return true;
-}
-
-/* Entries that additions may spill from one bucket. In a full table of distinct
- * keys one bucket in 10^10 spills as many as these: it does not grow early. */
-static inline uint32_t spill_most(const struct bucket_table *t) {
-    return t->adds == SPILL_NEAR ? SPILL_MOST / 4 * 3 : SPILL_MOST;
-}
-
 /* Do entries stay of which a key has these copies? No removal takes one of
  * COPIES_MOST copies, nor a short code, and both move on as they are. */
 static inline bool any_stays(const struct copies *copies, uint32_t width,

@@ -162,6 +162,12 @@ static inline struct part *newest_of(const struct calyx_filter *f) {
     return __atomic_load_n(&f->newest, __ATOMIC_ACQUIRE);
 }
 
+static inline const struct part *first_part(const struct calyx_filter *f) {
+    const struct part *p = newest_of(f);
+    while (p->older) p = p->older;
+    return p;
+}
+
 /* Was the file under this filter cut short? */
 static inline bool is_truncated(const struct calyx_filter *f) {
     return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;

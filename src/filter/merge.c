@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "filter/allow_list.h"
+#include "filter/segments.h"
 
 /* ---- Do they fit? -------------------------------------------------------- */
 
@@ -52,18 +53,28 @@ static calyx_status check_shape(const struct part *p, const struct part *q,
                 (unsigned long long)q->shape.blocks, q->shape.probes);
 }
 
+static calyx_status check_parts(const calyx_filter *a, const calyx_filter *b,
+                                calyx_error *why) {
+    const struct part *p = newest_of(a), *q = newest_of(b);
+    calyx_status status = CALYX_OK;
+    for (; p && q && status == CALYX_OK; p = p->older, q = q->older)
+        status = check_shape(p, q, why);
+    if (status == CALYX_OK && (p || q))
+        return fail(why, CALYX_MISMATCH,
+                    "the filters have grown to different numbers of parts");
+    return status;
+}
+
+/* Tables may have grown to different sizes. */
 static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
                               calyx_error *why) {
     calyx_status status = check_same_hash(a, b, why);
-    const struct part *p = newest_of(a), *q = newest_of(b);
-    for (; p && q && status == CALYX_OK; p = p->older, q = q->older)
-        status = check_shape(p, q, why);
-    if (status != CALYX_OK) return status;
-    if (p || q)
-        return fail(why, CALYX_MISMATCH,
-                    "the filters have grown to different numbers of parts");
-    const calyx_status whole = check_whole(a, why);
-    return whole == CALYX_OK ? check_whole(b, why) : whole;
+    if (status == CALYX_OK)
+        status = a->kind->is_segment
+                     ? check_shape(first_part(a), first_part(b), why)
+                     : check_parts(a, b, why);
+    if (status == CALYX_OK) status = check_whole(a, why);
+    return status == CALYX_OK ? check_whole(b, why) : status;
 }
 
 static calyx_status fail_read_only(const calyx_filter *f, calyx_error *why) {
@@ -138,6 +149,9 @@ calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
 calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
                              calyx_error *why) {
     /* A file in place only ever gains bits, so that a crash loses none. */
+    const calyx_status can =
+        check_can(f->kind, CALYX_CAN_INTERSECT, "combined", why);
+    if (can != CALYX_OK) return can;
     const calyx_status fit =
         f->image ? fail_read_only(f, why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
@@ -234,9 +248,57 @@ static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
     return fail(why, marked, "the file could not be marked as changing");
 }
 
+/* What a step over a table keeps in at->bits: where to go on, as the other may
+ * grow between steps; the capacity to grow to; at->at at the end. */
+enum { AT_HASH, AT_CAPACITY, AT_END };
+
+/* The entries of a table are added one by one: so a step is shorter. */
+static calyx_status merge_some_of_table(calyx_filter *f,
+                                        const calyx_filter *other,
+                                        uint64_t most, calyx_progress *at,
+                                        calyx_error *why) {
+    enum { SHORTER = 32 };
+    const uint64_t buckets = most / SHORTER / ALIGNMENT;
+    struct table_merge step = {
+        .buckets = buckets ? buckets : 1,
+        .capacity = at->bits[AT_CAPACITY],
+        .from = at->bits[AT_HASH],
+    };
+    const calyx_status status = merge_segments(f, other, &step);
+    if (status != CALYX_OK)
+        return fail(why, status,
+                    "%s; the filter now has some of the other's keys, and all "
+                    "of its own",
+                    calyx_status_text(status));
+    at->bits[AT_CAPACITY] = step.capacity;
+    at->bits[AT_HASH] = step.from;
+    at->at =
+        step.done ? at->bits[AT_END] : scale64(step.from, at->bits[AT_END]);
+    return CALYX_OK;
+}
+
+static calyx_status merge_table(calyx_filter *f, const calyx_filter *other,
+                                uint64_t most, calyx_progress *at,
+                                calyx_error *why) {
+    calyx_status status =
+        f->read_only ? fail_read_only(f, why) : check_fit(f, other, why);
+    if (status != CALYX_OK) return status;
+    if (at->bits[AT_END] == 0) {
+        status = f == other ? CALYX_OK : unite_lists(f, other, why);
+        at->bits[AT_END] = calyx_row_bytes(other);
+    }
+    if (f == other) at->at = at->bits[AT_END];
+    if (status != CALYX_OK || f == other) return status;
+    status = merge_some_of_table(f, other, most, at, why);
+    if (status != CALYX_OK) return status;
+    if (at->at == at->bits[AT_END]) drop_listed_of(f, other);
+    return check_whole(other, why);
+}
+
 calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
                               uint64_t most, calyx_progress *at,
                               calyx_error *why) {
+    if (f->kind->is_segment) return merge_table(f, other, most, at, why);
     struct stretch s;
     calyx_status status =
         f->read_only ? fail_read_only(f, why) : check_same_hash(f, other, why);
@@ -287,7 +349,9 @@ calyx_status calyx_compare_some(const calyx_filter *a, const calyx_filter *b,
                                 uint64_t most, calyx_progress *at,
                                 calyx_overlap *overlap, calyx_error *why) {
     struct stretch s;
-    calyx_status status = check_fit(a, b, why);
+    calyx_status status =
+        check_can(a->kind, CALYX_CAN_INTERSECT, "combined", why);
+    if (status == CALYX_OK) status = check_fit(a, b, why);
     if (status == CALYX_OK && newest_of(a)->older)
         return fail_grown(why, "a comparison");
     if (status == CALYX_OK) status = find_stretch(a, b, at->at, most, &s, why);

@@ -45,6 +45,11 @@ uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
     (void)f, (void)hash;
     return 0;
 }
+calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
+                            struct table_merge *merge) {
+    (void)f, (void)other, (void)merge;
+    return CALYX_CANNOT;
+}
 void describe_segments(const calyx_filter *f, calyx_info *info) {
     (void)f, (void)info;
 }
@@ -211,12 +216,6 @@ static bool is_moving(const struct filter_table *table) {
     return stage_number(table->t.stage) + 1 < table->segments;
 }
 
-static const struct part *first_part(const calyx_filter *f) {
-    const struct part *p = newest_of(f);
-    while (p->older) p = p->older;
-    return p;
-}
-
 static uint64_t blocks_of(const struct filter_table *table) {
     uint64_t blocks = 0;
     for (uint32_t i = 0; i < table->segments; i++)
@@ -336,41 +335,55 @@ static calyx_status grow_crowded(calyx_filter *f) {
     return start_stage(f);
 }
 
-static enum insertion add_spilling(calyx_filter *f, uint64_t hash, bool *fresh,
-                                   enum spilling how) {
+/* A key of which the whole hash is known has all bits. */
+enum { ALL_BITS = 64 };
+
+static enum insertion insert(calyx_filter *f, const struct hash_prefix *key,
+                             bool *fresh) {
     struct bucket_table *const t = &f->table->t;
-    t->adds = how;
-    const enum insertion became = f->kernel->table->add(t, hash, fresh);
-    t->adds = SPILL_NEAR;
+    return key->bits == ALL_BITS || bucket_is_whole(t, key)
+               ? f->kernel->table->add(t, key->hash, fresh)
+               : bucket_add_prefix(t, key);
+}
+
+static enum insertion add_spilling(calyx_filter *f,
+                                   const struct hash_prefix *key, bool *fresh,
+                                   enum spilling how) {
+    f->table->t.adds = how;
+    const enum insertion became = insert(f, key, fresh);
+    f->table->t.adds = SPILL_NEAR;
     return became;
 }
 
 /* The room that is left for moves is the last before many groups have to move
  * at once. */
-static enum insertion add_crowded(calyx_filter *f, uint64_t hash, bool *fresh) {
-    const enum insertion became = add_spilling(f, hash, fresh, SPILL_HALF);
-    return became == NO_ROOM ? add_spilling(f, hash, fresh, SPILL_FAR) : became;
+static enum insertion add_crowded(calyx_filter *f,
+                                  const struct hash_prefix *key, bool *fresh) {
+    const enum insertion became = add_spilling(f, key, fresh, SPILL_HALF);
+    return became == NO_ROOM ? add_spilling(f, key, fresh, SPILL_FAR) : became;
 }
 
-static calyx_status add_to_crowded(calyx_filter *f, uint64_t hash, bool *fresh,
+static calyx_status add_to_crowded(calyx_filter *f,
+                                   const struct hash_prefix *key, bool *fresh,
                                    enum insertion *became) {
     calyx_status status = f->growth > 0 ? grow_crowded(f) : CALYX_FULL;
     while (status == CALYX_OK &&
-           (*became = add_crowded(f, hash, fresh)) == NO_ROOM)
-        status = grow_early(f, hash);
+           (*became = add_crowded(f, key, fresh)) == NO_ROOM)
+        status = grow_early(f, key->hash);
     if (status != CALYX_FULL || f->growth <= 0) return status;
     /* Copies that cannot be removed are better than no room for a new key. */
-    if (bucket_relieve(&f->table->t, hash))
-        *became = add_crowded(f, hash, fresh);
+    if (bucket_relieve(&f->table->t, key->hash))
+        *became = add_crowded(f, key, fresh);
     return *became == NO_ROOM ? CALYX_FULL : CALYX_OK;
 }
 
-static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
-    calyx_status status = check_capacity(f, hash);
+static calyx_status add_locked(calyx_filter *f, const struct hash_prefix *key,
+                               bool *fresh) {
+    calyx_status status = check_capacity(f, key->hash);
     if (status != CALYX_OK) return status;
     if (is_moving(f->table)) move_group(f);
-    enum insertion became = f->kernel->table->add(&f->table->t, hash, fresh);
-    if (became == NO_ROOM) status = add_to_crowded(f, hash, fresh, &became);
+    enum insertion became = insert(f, key, fresh);
+    if (became == NO_ROOM) status = add_to_crowded(f, key, fresh, &became);
     if (status == CALYX_OK && became == KEY_ADDED) count_keys(f, 1);
     return status;
 }
@@ -378,7 +391,8 @@ static calyx_status add_locked(calyx_filter *f, uint64_t hash, bool *fresh) {
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
     if (is_table_locked_here(f)) return CALYX_CANNOT;
     lock_table(f);
-    const calyx_status status = add_locked(f, hash, fresh);
+    const calyx_status status =
+        add_locked(f, &(struct hash_prefix){hash, ALL_BITS}, fresh);
     unlock_table(f);
     return status;
 }
@@ -443,7 +457,9 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
         if (i == n) break;
         if (i + DISTANCE < all)
             prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
-        status = add_locked(f, batch->hashes[i], fresh ? &fresh[i] : &ignored);
+        status =
+            add_locked(f, &(struct hash_prefix){batch->hashes[i], ALL_BITS},
+                       fresh ? &fresh[i] : &ignored);
         if (status != CALYX_OK) break;
         i++;
     }
@@ -479,6 +495,101 @@ uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
     if (!is_counting(f)) return 1;
     const uint32_t n = f->kernel->table->count(&f->table->t, hash);
     return n ? n : 1;
+}
+
+/* ---- Merging ------------------------------------------------------------- */
+
+/* Take the prefixes that are as good as hashes to the front, up to a batch. */
+static size_t sort_whole(const struct bucket_table *t,
+                         struct prefix_list *waiting, uint64_t *hashes) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < waiting->n && n < BATCH_MAX; i++) {
+        const struct hash_prefix prefix = waiting->prefix[i];
+        if (!bucket_is_whole(t, &prefix)) continue;
+        waiting->prefix[i] = waiting->prefix[n];
+        waiting->prefix[n] = prefix;
+        hashes[n++] = prefix.hash;
+    }
+    return n;
+}
+
+static calyx_status add_waiting(calyx_filter *f, struct prefix_list *waiting) {
+    uint64_t hashes[BATCH_MAX];
+    const struct batch whole = {
+        .hashes = hashes,
+        .n = sort_whole(&f->table->t, waiting, hashes),
+    };
+    calyx_status status = CALYX_OK;
+    bool ignored;
+    size_t i = add_in_place(f, &whole, NULL);
+    for (; i < waiting->n && status == CALYX_OK; i++)
+        status = add_locked(f, &waiting->prefix[i], &ignored);
+    waiting->n = 0;
+    return status;
+}
+
+/* Entries come in the order of hashes, so a table that is too small for the
+ * union would be crowded at once where they begin. Some buckets of the other
+ * tell how many are new. */
+static uint64_t capacity_for_union(const calyx_filter *f,
+                                   const calyx_filter *other) {
+    enum { SAMPLES = 64 };
+    uint64_t next, tried = 1, fresh = 1;
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        struct prefix_list some = {.n = 0};
+        if (!bucket_list(&other->table->t, i << 58, &some, &next)) break;
+        tried += some.n;
+        for (uint32_t j = 0; j < some.n; j++)
+            fresh += !f->kernel->table->has(&f->table->t, some.prefix[j].hash);
+    }
+    const double share = (double)fresh / (double)tried;
+    const double more = share * (double)items_of(other->newest);
+    return items_of(f->newest) + (uint64_t)ceil(more);
+}
+
+/* Grow to a capacity by at most this number of moves. *left becomes the number
+ * of moves that were not needed: none, if it has to go on. */
+static calyx_status grow_to(calyx_filter *f, uint64_t capacity,
+                            uint64_t *left) {
+    for (; *left > 0; --*left) {
+        const bool is_small = f->table->capacity < capacity && f->growth > 0;
+        if (!is_moving(f->table) && !is_small) return CALYX_OK;
+        const calyx_status status =
+            is_moving(f->table) ? CALYX_OK : start_stage(f);
+        if (status != CALYX_OK) return status;
+        if (!move_group(f)) return CALYX_FULL;
+    }
+    return CALYX_OK;
+}
+
+static calyx_status merge_locked(calyx_filter *f, const calyx_filter *other,
+                                 struct table_merge *merge) {
+    struct prefix_list waiting = {.n = 0};
+    uint64_t buckets = merge->buckets;
+    calyx_status status = grow_to(f, merge->capacity, &buckets);
+    while (status == CALYX_OK && buckets-- > 0 && !merge->done) {
+        if (!bucket_list(&other->table->t, merge->from, &waiting, &merge->from))
+            return CALYX_DAMAGED;
+        merge->done = merge->from == 0;
+        if (waiting.n + BUCKET_PREFIXES > PREFIXES_MOST)
+            status = add_waiting(f, &waiting);
+    }
+    return status == CALYX_OK ? add_waiting(f, &waiting) : status;
+}
+
+calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
+                            struct table_merge *merge) {
+    if (is_table_locked_here(f) || is_table_locked_here(other))
+        return CALYX_CANNOT;
+    /* In this order in all threads. */
+    const bool f_first = (uintptr_t)f < (uintptr_t)other;
+    lock_table(f_first ? f : other);
+    lock_table(f_first ? other : f);
+    if (merge->capacity == 0) merge->capacity = capacity_for_union(f, other);
+    const calyx_status status = merge_locked(f, other, merge);
+    unlock_table(f);
+    unlock_table(other);
+    return status;
 }
 
 /* ---- Description --------------------------------------------------------- */

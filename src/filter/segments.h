@@ -48,6 +48,20 @@ size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
                                   bool *found);
 uint32_t count_in_segments(const calyx_filter *f, uint64_t hash);
 
+/* A step of a merge: over this number of buckets of the other, or as many moves
+ * of groups, by which the table grows first. */
+struct table_merge {
+    uint64_t buckets;
+    uint64_t capacity; /* to grow to; 0: to be found out     */
+    uint64_t from;     /* the hash whose bucket is the next  */
+    bool done;
+};
+
+/* Add the entries of another table of the same first shape. Only for kinds that
+ * do not count. */
+calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
+                            struct table_merge *merge);
+
 /* The members of a description that need the bits. */
 void describe_segments(const calyx_filter *f, calyx_info *info);
 

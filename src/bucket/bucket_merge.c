@@ -1,0 +1,214 @@
+/*
+ * Entries of one table for another: each as the beginning of a hash, which is
+ * all that is known of its key.
+ *
+ * hash * G is the group at level 0, G in number, and a fraction within it. An
+ * entry at level n, with a code of b bits, knows n + 2 + b bits of the
+ * fraction: n that chose among the groups that this one has become, two by its
+ * position, and the code. Where a table has the same G, these bits say where
+ * the entry goes and what its code is there, at any stage; it goes to several
+ * buckets, if its bits do not choose one.
+ */
+#include "bucket/bucket_entries.h"
+
+_Static_assert(BUCKET_PREFIXES >= 4 * ENTRIES_MOST, "one for each quarter");
+
+/* ---- Entries as prefixes ------------------------------------------------- */
+
+/* The first bits of a fraction. */
+static uint64_t first_bits(uint64_t fraction, uint32_t bits) {
+    return bits == 0 ? 0 : fraction >> (64 - bits) << (64 - bits);
+}
+
+static struct hash_prefix prefix_of(const struct bucket_table *t,
+                                    uint64_t group, uint64_t fraction,
+                                    uint32_t bits) {
+    return (struct hash_prefix){
+        .hash = unscale_whole((struct scaled){group, fraction}, t->groups),
+        .bits = bits,
+    };
+}
+
+static uint64_t fraction_of(const struct bucket_table *t,
+                            const struct hash_prefix *prefix) {
+    return first_bits(prefix->hash * t->groups, prefix->bits);
+}
+
+/* A bucket, where it is in its group. */
+struct bucket_seat {
+    struct bucket_place at;
+    struct bucket_scale scale;
+    uint64_t group;
+    uint32_t position;
+};
+
+static struct bucket_seat seat_of(const struct bucket_table *t, uint64_t group,
+                                  uint32_t position,
+                                  struct bucket_scale scale) {
+    struct bucket_seat seat = {
+        .scale = scale, .group = group, .position = position};
+    const uint64_t bucket = group * scale.positions + position;
+    find_bucket(t, bucket / t->groups, bucket, &seat.at);
+    seat.at.group = group;
+    seat.at.varies = varies_at(&scale);
+    return seat;
+}
+
+/* A copy of its entries. False if there are more than a table makes. */
+static bool list_entries(const struct bucket_table *t,
+                         const struct bucket_place *at, struct entries *to) {
+    uint8_t line[BUCKET_BYTES];
+    copy_line(line, bucket_line(at));
+    take_line(line, t->width, to);
+    if (get_classes(line, t->width))
+        to->n +=
+            take_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, NULL);
+    return to->n <= ENTRIES_MOST;
+}
+
+/* What a code in this bucket says, for each quarter of the fractions that it
+ * may be in: one, unless it is short. */
+static bool list_prefixes_of(const struct bucket_table *t,
+                             const struct bucket_seat *seat, uint32_t code,
+                             struct prefix_list *to) {
+    const uint32_t level = seat->scale.level;
+    const struct fraction_range here =
+        range_of_position(seat->position, seat->scale.positions);
+    uint32_t bits = code, n = t->width;
+    if (!has_runs(t->width)) n = code_bits(code, t->width, level, &bits);
+    if (level + n + 1 < t->width) return false; /* no key had so few */
+    const uint64_t known = level ? seat->group << (64 - level) : 0;
+    for (uint64_t two = 0; two < 4; two++) {
+        const uint64_t low = two << 62 | (uint64_t)bits << (62 - n);
+        const uint64_t high = low + (UINT64_C(1) << (62 - n)) - 1;
+        if (high < here.low || low > here.high) continue;
+        to->prefix[to->n++] = prefix_of(t, seat->group >> level,
+                                        known | low >> level, level + 2 + n);
+    }
+    return true;
+}
+
+bool bucket_list(const struct bucket_table *t, uint64_t hash,
+                 struct prefix_list *to, uint64_t *next) {
+    const struct bucket_scale scale = scale_of(t, stage_of(t), hash);
+    const uint64_t bucket = scale64(hash, scale.buckets);
+    const struct bucket_seat seat =
+        seat_of(t, bucket / scale.positions,
+                (uint32_t)(bucket % scale.positions), scale);
+    struct entries all;
+    if (!list_entries(t, &seat.at, &all)) return false;
+    for (uint32_t i = 0; i < all.n; i++)
+        if (!list_prefixes_of(t, &seat, all.code[i], to)) return false;
+    *next = bucket + 1 < scale.buckets
+                ? lowest_scaled64(bucket + 1, scale.buckets)
+                : 0;
+    return true;
+}
+
+/* ---- Prefixes as entries ------------------------------------------------- */
+
+/* Its fractions in the group that it belongs to at this level. */
+static struct fraction_range range_of_prefix(const struct bucket_table *t,
+                                             const struct hash_prefix *prefix,
+                                             uint32_t level) {
+    const uint64_t low = fraction_of(t, prefix);
+    const uint64_t rest = prefix->bits < 64 ? UINT64_MAX >> prefix->bits : 0;
+    return (struct fraction_range){
+        .low = low << level,
+        .high = (low | rest) << level | ((UINT64_C(1) << level) - 1),
+    };
+}
+
+/* Does it have all bits of a new code? At level 0 a slot of 0 is stored as 1:
+ * so one bit less will do for it. */
+static bool has_all_bits(const struct bucket_table *t,
+                         const struct hash_prefix *prefix, uint32_t level,
+                         uint64_t low) {
+    const uint32_t wanted = level + 2 + t->width - (level > 0);
+    const uint32_t code = (uint32_t)(low << 2 >> (64 - t->width));
+    return prefix->bits >= wanted ||
+           (prefix->bits + 1 == wanted && level == 0 && !has_runs(t->width) &&
+            (code & slot_mask(t->width)) == 0);
+}
+
+bool bucket_is_whole(const struct bucket_table *t,
+                     const struct hash_prefix *prefix) {
+    const struct bucket_scale scale = scale_of(t, t->stage, prefix->hash);
+    const struct fraction_range range = range_of_prefix(t, prefix, scale.level);
+    return has_all_bits(t, prefix, scale.level, range.low) &&
+           scale64(range.low, scale.positions) ==
+               scale64(range.high, scale.positions);
+}
+
+/* Does an entry stand for all keys of this code? */
+static bool is_covered(const struct entries *by, uint32_t code,
+                       uint32_t varies) {
+    for (uint32_t i = 0; i < by->n; i++)
+        if (code_matches(by->code[i], code, varies) &&
+            !(varies && is_longer(by->code[i], code)))
+            return true;
+    return false;
+}
+
+static enum insertion add_code(struct bucket_table *t,
+                               const struct bucket_place *at, uint32_t code) {
+    const uint32_t slots = slots_of(t->width);
+    struct entries all;
+    if (!list_entries(t, at, &all)) return NO_ROOM;
+    if (is_covered(&all, code, at->varies)) return KEY_AT_MOST;
+    const uint64_t used = used_slots(bucket_line(at), t->width);
+    if (used != all_slots(t->width))
+        put_code(bucket_line(at), t->width, used, code);
+    else if (all.n >= slots + spill_most(t) || !spill_from(t, at, code))
+        return NO_ROOM;
+    return KEY_ADDED;
+}
+
+/* A code of a fraction, with as many bits as are known, up to those of a new
+ * one. */
+static uint32_t code_of_bits(uint64_t fraction, uint32_t known,
+                             uint32_t width) {
+    const uint32_t n = known < width - 1 ? known : width - 1;
+    const uint32_t bits = (uint32_t)(fraction << 2 >> (64 - n));
+    return (2 * bits + 1) << (width - 1 - n);
+}
+
+/* To each bucket that it may belong to. */
+static enum insertion add_in_group(struct bucket_table *t,
+                                   const struct hash_prefix *prefix,
+                                   struct bucket_scale scale) {
+    const struct fraction_range range = range_of_prefix(t, prefix, scale.level);
+    const uint32_t code =
+        scale.level == 0
+            ? code_from(range.low << 2, t->width, 0)
+            : code_of_bits(range.low, prefix->bits - scale.level - 2, t->width);
+    const uint64_t group = scale64(prefix->hash, scale.groups);
+    const uint64_t last = scale64(range.high, scale.positions);
+    enum insertion became = KEY_AT_MOST;
+    for (uint64_t c = scale64(range.low, scale.positions); c <= last; c++) {
+        const struct bucket_seat seat = seat_of(t, group, (uint32_t)c, scale);
+        const enum insertion here = add_code(t, &seat.at, code);
+        if (here == NO_ROOM) return NO_ROOM;
+        if (here == KEY_ADDED) became = KEY_ADDED;
+    }
+    return became;
+}
+
+enum insertion bucket_add_prefix(struct bucket_table *t,
+                                 const struct hash_prefix *prefix) {
+    const struct bucket_scale scale = scale_of(t, t->stage, prefix->hash);
+    if (scale.level == 0 && !has_all_bits(t, prefix, 0, fraction_of(t, prefix)))
+        return NO_ROOM;
+    if (prefix->bits >= scale.level + 3) return add_in_group(t, prefix, scale);
+    enum insertion became = KEY_AT_MOST;
+    for (uint64_t bit = 0; bit < 2; bit++) {
+        const struct hash_prefix half =
+            prefix_of(t, scale64(prefix->hash, t->groups),
+                      fraction_of(t, prefix) | bit << (63 - prefix->bits),
+                      prefix->bits + 1);
+        const enum insertion here = bucket_add_prefix(t, &half);
+        if (here == NO_ROOM) return NO_ROOM;
+        if (here == KEY_ADDED) became = KEY_ADDED;
+    }
+    return became;
+}
