@@ -98,14 +98,18 @@ typedef struct calyx_memory calyx_memory; /* see "Advanced" */
 /* What to make. Of capacity, fpr and bits, two determine the third; `fpr` has a
  * default. A filter of fixed size needs capacity or bits. */
 typedef struct calyx_options {
-    const char *kind;   /* one of calyx_kinds(); default the first, "line"   */
+    const char *kind;   /* one of calyx_kinds(); default the first, "line";
+                           "distinct" with `growth` and without capacity,
+                           bits, probes, first_fpr and concurrent            */
     uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000
                            with `growth`                                     */
     double fpr;         /* 0 < fpr < 1; default 0.01                         */
     uint64_t bits;      /* size, at most 2^44; default as needed             */
     double growth;      /* 0: fixed size. 1.25 to 16: a full filter allocates
                            another part, and then holds about `growth` times
-                           the keys, still at `fpr` in all                   */
+                           the keys, still at `fpr` in all. Kinds with
+                           CALYX_CAN_GROW_IN_PLACE take a quarter more at a
+                           time, whatever its value                          */
     double first_fpr;   /* rate of the first part of a filter with `growth`,
                            less than `fpr`; later parts share the rest.
                            Default 70 % of `fpr`, less for few keys          */
@@ -558,8 +562,10 @@ CALYX_API calyx_status calyx_clear(calyx_filter *f);
 
 /* Make `f` the union of both filters (merge), or what both contain (intersect).
  * They must have the same kind, hash, seed or key, and shape of every part,
- * else CALYX_MISMATCH. Filters that have grown can be merged, unless they
- * count; they cannot be intersected. */
+ * else CALYX_MISMATCH; of a table (CALYX_CAN_GROW_IN_PLACE), of the first part.
+ * Filters that have grown can be merged, unless they count; they cannot be
+ * intersected. A table without growth may become full (CALYX_FULL): then it has
+ * some of the other's keys. */
 CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                                    calyx_error *why);
 CALYX_API calyx_status calyx_intersect(calyx_filter *f,
@@ -1052,7 +1058,8 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
  * parts are one row, the oldest part first, without counters. A step processes
  * at most `most` bytes from `at->at` on, and ends where a part ends. Begin with
  * zeros in `at`; the merge is complete when `at->at` has reached the value of
- * calyx_row_bytes(other) before the first step.
+ * calyx_row_bytes(other) before the first step. A step over a table is shorter,
+ * and the first ones may only let it grow.
  *
  *     calyx_progress at = {0};
  *     const uint64_t end = calyx_row_bytes(b);

@@ -529,6 +529,7 @@ static void assert_cannot_change(calyx_filter *view, calyx_filter *other) {
                      CALYX_READ_ONLY);
     const uint32_t can = info_of(view).can;
     const bool removes = can & CALYX_CAN_REMOVE, merges = can & CALYX_CAN_MERGE;
+    const bool intersects = can & CALYX_CAN_INTERSECT;
     const calyx_key rose = {"rose", 4};
     assert_int_equal(calyx_remove_many(view, &rose, 1, NULL, NULL),
                      removes ? CALYX_READ_ONLY : CALYX_CANNOT);
@@ -538,7 +539,7 @@ static void assert_cannot_change(calyx_filter *view, calyx_filter *other) {
     assert_int_equal(calyx_merge(view, other, NULL),
                      merges ? CALYX_READ_ONLY : CALYX_CANNOT);
     assert_int_equal(calyx_intersect(view, other, NULL),
-                     merges ? CALYX_READ_ONLY : CALYX_CANNOT);
+                     intersects ? CALYX_READ_ONLY : CALYX_CANNOT);
     assert_int_equal(calyx_set_comment(view, "mine"), CALYX_READ_ONLY);
     assert_int_equal(calyx_sync(view, NULL), CALYX_READ_ONLY);
 }

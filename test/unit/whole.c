@@ -167,7 +167,8 @@ static void merging_equals_adding_both(void **state) {
 
         assert_ok(calyx_merge(a, b, NULL));
 
-        assert_true(same_bodies(a, both));
+        assert_true(same_bodies(a, both) || is_table(*kind));
+        assert_int_equal(count_found(a, 0, 3000), 3000);
         assert_true(same_bodies(b, source));
         /* 9.6 bits a key give the number of keys to within 1 %. */
         if (counts_additions(*kind))
@@ -189,7 +190,8 @@ static void merging_a_filter_with_itself_changes_nothing(void **state) {
         assert_ok(calyx_copy(f, &before, NULL));
 
         assert_ok(calyx_merge(f, f, NULL));
-        assert_ok(calyx_intersect(f, f, NULL));
+        if (calyx_kind_can(*kind) & CALYX_CAN_INTERSECT)
+            assert_ok(calyx_intersect(f, f, NULL));
 
         assert_true(same_bodies(f, before));
         assert_int_equal(info_of(f).items, info_of(before).items);
@@ -341,7 +343,7 @@ static void an_overlap_is_estimated_well(void **state) {
     (void)state;
     enum { N = 50000 };
     const uint64_t percents[] = {0, 10, 50, 100};
-    EACH_KIND_THAT_CAN(kind, CALYX_CAN_MERGE) {
+    EACH_KIND_THAT_CAN(kind, CALYX_CAN_INTERSECT) {
         const calyx_options want = {.kind = *kind, .capacity = 2 * N};
         calyx_filter *a = make_filter(want);
         add_numbers(a, 0, N);
@@ -367,7 +369,7 @@ static void an_overlap_is_estimated_well(void **state) {
 
 static void empty_filters_are_equal(void **state) {
     (void)state;
-    EACH_KIND_THAT_CAN(kind, CALYX_CAN_MERGE) {
+    EACH_KIND_THAT_CAN(kind, CALYX_CAN_INTERSECT) {
         calyx_filter *a = make_filter((calyx_options){.kind = *kind});
         calyx_filter *b = make_filter((calyx_options){.kind = *kind});
         calyx_overlap overlap;
@@ -979,7 +981,10 @@ static void merge_in_steps(calyx_filter *f, const calyx_filter *other,
     while (at.at < end) {
         const uint64_t before = at.at, most = 64 + random_below(g, 1000);
         assert_ok(calyx_merge_some(f, other, most, &at, NULL));
-        assert_true(at.at > before && at.at - before <= most);
+        if (is_table(info_of(f).kind)) /* which may have to grow first */
+            assert_true(at.at >= before);
+        else
+            assert_true(at.at > before && at.at - before <= most);
     }
     assert_int_equal(at.at, end);
 }
@@ -1006,11 +1011,15 @@ static void merging_in_steps_is_merging_at_once(void **state) {
             merge_in_steps(copy, b, &g);
             merge_in_steps(empty, b, &g);
 
-            assert_true(same_bodies(a, copy) && same_bodies(b, empty));
+            const bool is_order = is_table(*kind); /* that decides bytes */
+            assert_true(is_order ||
+                        (same_bodies(a, copy) && same_bodies(b, empty)));
+            assert_has_numbers(copy, 0, 3000);
+            assert_has_numbers(empty, 1000, 3000);
             assert_int_equal(info_of(a).items, info_of(copy).items);
             assert_int_equal(info_of(b).items, info_of(empty).items);
             merge_in_steps(empty, empty, &g); /* which changes nothing */
-            assert_true(same_bodies(b, empty));
+            assert_true(is_order || same_bodies(b, empty));
             calyx_free(a);
             calyx_free(b);
             calyx_free(copy);
@@ -1050,7 +1059,7 @@ static void both_filters_may_grow_between_steps(void **state) {
 static void comparing_in_steps_is_comparing_at_once(void **state) {
     (void)state;
     struct generator g = {4};
-    EACH_KIND_THAT_CAN(kind, CALYX_CAN_MERGE) {
+    EACH_KIND_THAT_CAN(kind, CALYX_CAN_INTERSECT) {
         const calyx_options want = {.kind = *kind, .capacity = 3000};
         calyx_filter *a = make_filter(want), *b = make_filter(want);
         add_numbers(a, 0, 2000);
