@@ -529,8 +529,8 @@ static calyx_status add_waiting(calyx_filter *f, struct prefix_list *waiting) {
 }
 
 /* Entries come in the order of hashes, so a table that is too small for the
- * union would be crowded at once where they begin. Some buckets of the other
- * tell how many are new. */
+ * union would be crowded at once where they begin. How many are new is
+ * estimated from some buckets of the other. */
 static uint64_t capacity_for_union(const calyx_filter *f,
                                    const calyx_filter *other) {
     enum { SAMPLES = 64 };
