@@ -100,7 +100,7 @@ typedef struct calyx_memory calyx_memory; /* see "Advanced" */
 typedef struct calyx_options {
     const char *kind;   /* one of calyx_kinds(); default the first, "line";
                            "distinct" with `growth` and without capacity,
-                           bits, probes, first_fpr and concurrent            */
+                           first_fpr and concurrent                          */
     uint64_t capacity;  /* keys to hold at `fpr`, at most 2^40; default 1000
                            with `growth`                                     */
     double fpr;         /* 0 < fpr < 1; default 0.01                         */

@@ -35,23 +35,23 @@ static uint64_t fraction_of(const struct bucket_table *t,
 }
 
 /* A bucket, where it is in its group. */
-struct bucket_seat {
+struct group_bucket {
     struct bucket_place at;
     struct bucket_scale scale;
     uint64_t group;
     uint32_t position;
 };
 
-static struct bucket_seat seat_of(const struct bucket_table *t, uint64_t group,
-                                  uint32_t position,
-                                  struct bucket_scale scale) {
-    struct bucket_seat seat = {
+static struct group_bucket bucket_in_group(const struct bucket_table *t,
+                                           uint64_t group, uint32_t position,
+                                           struct bucket_scale scale) {
+    struct group_bucket here = {
         .scale = scale, .group = group, .position = position};
     const uint64_t bucket = group * scale.positions + position;
-    find_bucket(t, bucket / t->groups, bucket, &seat.at);
-    seat.at.group = group;
-    seat.at.varies = varies_at(&scale);
-    return seat;
+    find_bucket(t, bucket / t->groups, bucket, &here.at);
+    here.at.group = group;
+    here.at.varies = varies_at(&scale);
+    return here;
 }
 
 /* A copy of its entries. False if there are more than a table makes. */
@@ -69,20 +69,20 @@ static bool list_entries(const struct bucket_table *t,
 /* What a code in this bucket says, for each quarter of the fractions that it
  * may be in: one, unless it is short. */
 static bool list_prefixes_of(const struct bucket_table *t,
-                             const struct bucket_seat *seat, uint32_t code,
+                             const struct group_bucket *here, uint32_t code,
                              struct prefix_list *to) {
-    const uint32_t level = seat->scale.level;
-    const struct fraction_range here =
-        range_of_position(seat->position, seat->scale.positions);
+    const uint32_t level = here->scale.level;
+    const struct fraction_range all =
+        range_of_position(here->position, here->scale.positions);
     uint32_t bits = code, n = t->width;
     if (!has_runs(t->width)) n = code_bits(code, t->width, level, &bits);
     if (level + n + 1 < t->width) return false; /* no key had so few */
-    const uint64_t known = level ? seat->group << (64 - level) : 0;
+    const uint64_t known = level ? here->group << (64 - level) : 0;
     for (uint64_t two = 0; two < 4; two++) {
         const uint64_t low = two << 62 | (uint64_t)bits << (62 - n);
         const uint64_t high = low + (UINT64_C(1) << (62 - n)) - 1;
-        if (high < here.low || low > here.high) continue;
-        to->prefix[to->n++] = prefix_of(t, seat->group >> level,
+        if (high < all.low || low > all.high) continue;
+        to->prefix[to->n++] = prefix_of(t, here->group >> level,
                                         known | low >> level, level + 2 + n);
     }
     return true;
@@ -92,13 +92,13 @@ bool bucket_list(const struct bucket_table *t, uint64_t hash,
                  struct prefix_list *to, uint64_t *next) {
     const struct bucket_scale scale = scale_of(t, stage_of(t), hash);
     const uint64_t bucket = scale64(hash, scale.buckets);
-    const struct bucket_seat seat =
-        seat_of(t, bucket / scale.positions,
-                (uint32_t)(bucket % scale.positions), scale);
+    const struct group_bucket here =
+        bucket_in_group(t, bucket / scale.positions,
+                        (uint32_t)(bucket % scale.positions), scale);
     struct entries all;
-    if (!list_entries(t, &seat.at, &all)) return false;
+    if (!list_entries(t, &here.at, &all)) return false;
     for (uint32_t i = 0; i < all.n; i++)
-        if (!list_prefixes_of(t, &seat, all.code[i], to)) return false;
+        if (!list_prefixes_of(t, &here, all.code[i], to)) return false;
     *next = bucket + 1 < scale.buckets
                 ? lowest_scaled64(bucket + 1, scale.buckets)
                 : 0;
@@ -186,10 +186,11 @@ static enum insertion add_in_group(struct bucket_table *t,
     const uint64_t last = scale64(range.high, scale.positions);
     enum insertion became = KEY_AT_MOST;
     for (uint64_t c = scale64(range.low, scale.positions); c <= last; c++) {
-        const struct bucket_seat seat = seat_of(t, group, (uint32_t)c, scale);
-        const enum insertion here = add_code(t, &seat.at, code);
-        if (here == NO_ROOM) return NO_ROOM;
-        if (here == KEY_ADDED) became = KEY_ADDED;
+        const struct group_bucket here =
+            bucket_in_group(t, group, (uint32_t)c, scale);
+        const enum insertion added = add_code(t, &here.at, code);
+        if (added == NO_ROOM) return NO_ROOM;
+        if (added == KEY_ADDED) became = KEY_ADDED;
     }
     return became;
 }
@@ -206,9 +207,9 @@ enum insertion bucket_add_prefix(struct bucket_table *t,
             prefix_of(t, scale64(prefix->hash, t->groups),
                       fraction_of(t, prefix) | bit << (63 - prefix->bits),
                       prefix->bits + 1);
-        const enum insertion here = bucket_add_prefix(t, &half);
-        if (here == NO_ROOM) return NO_ROOM;
-        if (here == KEY_ADDED) became = KEY_ADDED;
+        const enum insertion added = bucket_add_prefix(t, &half);
+        if (added == NO_ROOM) return NO_ROOM;
+        if (added == KEY_ADDED) became = KEY_ADDED;
     }
     return became;
 }

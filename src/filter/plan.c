@@ -478,17 +478,13 @@ static const struct kind *lowest_kind(void) {
 
 /* Can this kind keep this rate? 100 * 1e-6 is 0.0001 to people, and a little
  * less to a processor: what prints as the lowest rate is the lowest rate. */
-static double least_rate(const struct kind *kind, bool grows) {
-    const double times = !grows             ? 1
-                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
-                                            : 1e4;
-    return times * kind->least_fpr;
-}
-
 static calyx_status check_kind_rate(calyx_filter *head, calyx_error *why) {
     const bool grows = head->growth > 0;
     const struct kind *const kind = head->kind, *const lowest = lowest_kind();
-    const double least = least_rate(kind, grows);
+    const double times = !grows             ? 1
+                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
+                                            : 1e4;
+    const double least = times * kind->least_fpr;
     if (head->fpr >= least * (1 - 1e-9)) {
         head->fpr = fmax(head->fpr, least);
         return CALYX_OK;
@@ -497,7 +493,7 @@ static calyx_status check_kind_rate(calyx_filter *head, calyx_error *why) {
                 "%s%s filters keep rates down to %g, not %g; of all kinds %s "
                 "goes lowest, to %g",
                 grows ? "growing " : "", kind->name, least, head->fpr,
-                lowest->name, least_rate(lowest, grows));
+                lowest->name, times * lowest->least_fpr);
 }
 
 static calyx_status check_hash_rate(const calyx_filter *head, uint64_t capacity,
@@ -627,11 +623,10 @@ static calyx_status fail_kind(const char *name, calyx_error *why) {
  */
 static const char *default_kind(const calyx_options *want) {
     const struct kind *const table = kind_named("distinct");
-    const bool may_be_table =
-        table && want->growth > 0 && !want->capacity && !want->bits &&
-        !want->probes && want->first_fpr == 0 && !want->concurrent &&
-        (want->fpr == 0 || want->fpr >= least_rate(table, true));
-    return may_be_table ? table->name : calyx_kinds()[0];
+    const bool is_open =
+        want->growth > 0 && !want->capacity && want->first_fpr == 0;
+    return table && is_open && !want->concurrent ? table->name
+                                                 : calyx_kinds()[0];
 }
 
 calyx_status plan_filter(const calyx_options *want, calyx_filter *head,

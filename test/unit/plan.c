@@ -499,6 +499,26 @@ static void the_lowest_rate_may_be_computed(void **state) {
     assert_int_equal(calyx_plan(&lower, &info, NULL), CALYX_BAD_ARGUMENT);
 }
 
+static const char *kind_of(calyx_options want) {
+    calyx_info info;
+    assert_ok(calyx_plan(&want, &info, NULL));
+    return info.kind;
+}
+
+static void growth_from_an_unknown_size_is_a_table(void **state) {
+    (void)state;
+    const double grows = 2;
+    assert_string_equal(kind_of((calyx_options){.growth = grows}), "distinct");
+    const calyx_options chains[] = {
+        {.growth = grows, .capacity = 1000},
+        {.growth = grows, .concurrent = true},
+        {.growth = grows, .first_fpr = 0.001},
+        {.capacity = 1000},
+    };
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+        assert_string_equal(kind_of(chains[i]), "line");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lowest_rate_may_be_computed),
@@ -525,6 +545,7 @@ int main(void) {
         cmocka_unit_test(a_filter_is_no_use_where_all_keys_are_there),
         cmocka_unit_test(where_no_key_is_there_only_the_rate_reaches_the_store),
         cmocka_unit_test(the_largest_workload_does_not_overflow),
+        cmocka_unit_test(growth_from_an_unknown_size_is_a_table),
     };
     return RUN_TESTS(tests);
 }
