@@ -350,7 +350,7 @@ calyx_status calyx_compare_some(const calyx_filter *a, const calyx_filter *b,
                                 calyx_overlap *overlap, calyx_error *why) {
     struct stretch s;
     calyx_status status =
-        check_can(a->kind, CALYX_CAN_INTERSECT, "combined", why);
+        check_can(a->kind, CALYX_CAN_INTERSECT, "compared", why);
     if (status == CALYX_OK) status = check_fit(a, b, why);
     if (status == CALYX_OK && newest_of(a)->older)
         return fail_grown(why, "a comparison");
