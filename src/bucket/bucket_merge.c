@@ -150,12 +150,33 @@ static bool is_covered(const struct entries *by, uint32_t code,
     return false;
 }
 
+/* Put it in place of a longer code, of the same key most likely, whose keys it
+ * stands for. False if there is none. */
+static bool replace_longer(struct bucket_table *t,
+                           const struct bucket_place *at, uint32_t code) {
+    uint8_t *const line = bucket_line(at);
+    const uint64_t used = used_slots(line, t->width);
+    for (uint64_t left = used; left && at->varies; left &= left - 1) {
+        const uint32_t slot = (uint32_t)__builtin_ctzll(left);
+        const uint32_t other = get_code(line, slot, t->width);
+        if (!is_longer(other, code) || !code_matches(code, other, at->varies))
+            continue;
+        begin_move(t, at->group);
+        take_code(line, t->width, used, slot);
+        put_code(line, t->width, used_slots(line, t->width), code);
+        end_move(t, at->group);
+        return true;
+    }
+    return false;
+}
+
 static enum insertion add_code(struct bucket_table *t,
                                const struct bucket_place *at, uint32_t code) {
     const uint32_t slots = slots_of(t->width);
     struct entries all;
     if (!list_entries(t, at, &all)) return NO_ROOM;
     if (is_covered(&all, code, at->varies)) return KEY_AT_MOST;
+    if (replace_longer(t, at, code)) return KEY_AT_MOST;
     const uint64_t used = used_slots(bucket_line(at), t->width);
     if (used != all_slots(t->width))
         put_code(bucket_line(at), t->width, used, code);

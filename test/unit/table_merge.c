@@ -81,6 +81,24 @@ static void a_union_has_the_keys_of_both(void **unused) {
         }
 }
 
+/* A key that came early to one and late to the other has codes of different
+ * lengths: the shorter one takes the place of the longer. */
+static void keys_that_both_have_take_no_more_room(void **unused) {
+    enum { N = 20000 };
+    (void)unused;
+    calyx_filter *const f = make_growing(10, 0.01);
+    calyx_filter *const other = make_growing(10, 0.01);
+    for (uint64_t i = 0; i < N; i++) {
+        assert_ok(calyx_add_u64(f, i, NULL));
+        assert_ok(calyx_add_u64(other, N - 1 - i, NULL));
+    }
+    assert_ok(calyx_merge(f, other, NULL));
+    assert_has(f, 0, N);
+    assert_true(items_in(f) <= N + N / 100);
+    calyx_free(f);
+    calyx_free(other);
+}
+
 /* Groups are on their way in most of these. */
 static void tables_are_merged_while_they_grow(void **unused) {
     (void)unused;
@@ -245,6 +263,7 @@ static void a_prefix_stands_for_all_its_hashes(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_union_has_the_keys_of_both),
+        cmocka_unit_test(keys_that_both_have_take_no_more_room),
         cmocka_unit_test(tables_are_merged_while_they_grow),
         cmocka_unit_test(fixed_tables_are_merged_until_they_are_full),
         cmocka_unit_test(keys_may_come_between_the_steps),
