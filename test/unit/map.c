@@ -40,10 +40,6 @@ static void save_numbers(calyx_options want, uint64_t n) {
     calyx_free(f);
 }
 
-static bool can_be_changed_in_place(const char *kind) {
-    return !kind_named(kind)->count;
-}
-
 /* ---- Opening ------------------------------------------------------------- */
 
 /* An empty filter of any size, its bodies a hole in the file. Only the ranges
@@ -221,7 +217,7 @@ static void a_mapped_file_cannot_be_changed(void **state) {
 static void what_is_added_is_seen_by_others_at_once(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, 0);
         calyx_filter *reader = map(path, CALYX_READ),
                      *writer = map(path, CALYX_WRITE);
@@ -247,7 +243,7 @@ static void what_is_added_is_seen_by_others_at_once(void **state) {
 static void a_file_is_unsealed_from_opening_to_closing(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         save_numbers((calyx_options){.kind = *kind}, KEYS);
         assert_ok(verify_file(path));
         for (int round = 0; round < 3; round++) {
@@ -426,7 +422,7 @@ static void counters_cannot_be_changed_in_place(void **state) {
 static void a_filter_does_not_grow_in_place(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         save_numbers(
             (calyx_options){.kind = *kind, .capacity = 100, .growth = 2}, 250);
         calyx_filter *f = map(path, CALYX_WRITE);
@@ -622,8 +618,7 @@ static void a_file_cut_short_never_says_no(void **state) {
         }
         for (int i = 0; i < n; i++)
             for (int after = STAYS_CUT; after <= IS_EXTENDED; after++) {
-                const bool writes =
-                    i % 4 == 3 && can_be_changed_in_place(*kind);
+                const bool writes = i % 4 == 3 && is_bits_alone(*kind);
                 save_numbers(want, KEYS);
                 assert_never_denies(cuts[i], (enum after)after,
                                     writes ? CALYX_WRITE : CALYX_READ);

@@ -303,15 +303,11 @@ static void a_sealed_file_has_no_marks(void **state) {
 
 /* ---- Writing ------------------------------------------------------------- */
 
-static bool can_be_changed_in_place(const char *kind) {
-    return !kind_named(kind)->count;
-}
-
 static void damage_is_never_added_to_nor_signed(void **state) {
     (void)state;
     for (const char *const *kind = adding_kinds(); *kind; kind++)
         for (int many = 0; many < 3; many++) {
-            if (!can_be_changed_in_place(*kind)) continue;
+            if (!is_bits_alone(*kind)) continue;
             calyx_free(save_numbers(of_kind(*kind)));
             damage(4);
             calyx_filter *f = map(path, CALYX_WRITE);
@@ -398,7 +394,7 @@ static void marking_is_for_what_is_added_and_takes_few_syncs(void **state) {
 static void what_is_merged_into_a_file_is_marked_and_sealed(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         calyx_filter *more = make_filter(of_kind(*kind));
         add_numbers(more, KEYS, ASKED);
@@ -443,7 +439,7 @@ static void add_and_die(uint64_t from, uint64_t synced, uint64_t to) {
 static void what_a_dead_writer_did_not_touch_is_still_protected(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         if (strcmp(*kind, "flat") == 0) continue; /* a key touches them all */
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + 1);
@@ -494,7 +490,7 @@ static void the_number_of_keys_is_written_as_it_survived(void **state) {
     (void)state;
     enum { MORE = 30000 };
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         add_and_die(KEYS, 0, KEYS + MORE);
         calyx_filter *f = map(path, CALYX_READ), *made = NULL;
@@ -525,7 +521,7 @@ static void the_number_of_keys_survives_sudden_death(void **state) {
     (void)state;
     enum { MORE = 30000 };
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         calyx_free(save_numbers(of_kind(*kind)));
         for (uint64_t n = KEYS, round = 0; round < 3; round++, n += MORE) {
             add_and_die(n, n + 100, n + MORE);
@@ -569,7 +565,7 @@ static void a_strict_filter_stays_strict_after_sudden_death(void **state) {
 static void a_synced_number_of_keys_is_exact(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (!can_be_changed_in_place(*kind)) continue;
+        if (!is_bits_alone(*kind)) continue;
         for (uint64_t n = 1; n < 30000; n *= 3) {
             calyx_filter *f = make_filter(of_kind(*kind));
             assert_ok(calyx_save(f, path, NULL));

@@ -41,6 +41,15 @@ bool is_table(const char *kind) {
     return kind_named(kind)->is_segment != NULL;
 }
 
+bool is_bits_alone(const char *kind) {
+    return !is_table(kind) && !counts_additions(kind);
+}
+
+size_t table_blocks(const char *kind, uint32_t parts) {
+    if (!is_table(kind)) return 0;
+    return parts > 1 ? 2 : 1;
+}
+
 bool add(calyx_filter *f, const char *text) {
     bool fresh;
     assert_ok(calyx_add(f, text, strlen(text), &fresh));

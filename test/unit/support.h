@@ -50,9 +50,17 @@ const char *const *adding_kinds(void);
 bool counts_additions(const char *kind);
 
 /* Does a filter of this kind have slots for its keys, and not only bits that
- * they set? Then it is full at last, each addition takes room, and the bytes
- * depend on the order of the keys. */
+ * they set? Then it is full at last, and the bytes depend on the order of the
+ * keys. */
 bool is_table(const char *kind);
+
+/* Do additions only set bits, and is there nothing else in a filter of this
+ * kind? Then its file can be changed in place, and its bits make it again. */
+bool is_bits_alone(const char *kind);
+
+/* Blocks of memory that a filter of this number of parts has for its table,
+ * without the parts: the table and, once it has grown, a list. */
+size_t table_blocks(const char *kind, uint32_t parts);
 
 #define EACH_KIND_OF_BITS(kind) EACH_KIND(kind) if (!is_table(*kind))
 

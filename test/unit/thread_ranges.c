@@ -95,7 +95,7 @@ static void threads_that_read_compare_each_range_once(void **state) {
 static void threads_that_add_mark_each_range_once(void **state) {
     (void)state;
     EACH_KIND(kind) {
-        if (kind_named(*kind)->count) continue;
+        if (!is_bits_alone(*kind)) continue;
         calyx_filter *f = mapped(CALYX_WRITE, *kind);
         run(f, add_and_look);
         const struct image *image = f->image;
