@@ -111,7 +111,7 @@ class Ribbon:
         return True
 
 
-RIBBON, BUCKET = 9, 10
+RIBBON, TABLES = 9, (10, 11)
 
 
 def in_layers(layers, hash):
@@ -123,17 +123,17 @@ def in_layers(layers, hash):
 
 
 # Places, bits of a block, bits of its counters, most blocks, probes allowed. In
-# a bucket filter, a key has no places: has_in_table looks for it.
+# a table, a key has no places: has_in_table looks for it.
 KINDS = {3: (split, 256, 0, 2**32 - 1, (8,)),
          4: (flat, 1, 0, 2**44, range(1, 65)),
          6: (line, 512, 0, 2**35, range(1, 17)),
          7: (line2, 512, 0, 2**35, range(2, 33, 2)),
          8: (line, 512, 2050, 2**35, range(1, 17)),
-         BUCKET: (None, 512, 32, 2**35, range(1, 17))}
+         **dict.fromkeys(TABLES, (None, 512, 32, 2**35, range(1, 17)))}
 HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 
-# ---- Bucket: the parts are segments of one table -----------------------------
+# ---- Tables: the parts are segments of one -----------------------------------
 
 def find_bucket(hash, parts):
     """Part and number of the bucket of a hash, its level, and the bits behind."""
@@ -287,10 +287,10 @@ def open_filter(data, key=b""):
         else:
             places, block_bits, counter_bits, most, some = KINDS[kind]
             check(1 <= blocks <= most and probes in some
-                  and rest <= (blocks if kind == BUCKET else 0)
+                  and rest <= (blocks if kind in TABLES else 0)
                   and capacity >= 1
                   and size == (up(blocks * block_bits, 512) +
-                               (512 * spill_lines(blocks) if kind == BUCKET
+                               (512 * spill_lines(blocks) if kind in TABLES
                                 else up(blocks * counter_bits, 512))) // 8,
                   "part")
             parts.append((at, blocks, probes, rest))
@@ -328,7 +328,7 @@ def open_filter(data, key=b""):
         computed = xxh3(data[start:end], i)
         check(stored == computed + (computed == UNSEALED) or
               not sealed and stored == UNSEALED, f"bytes from {start} on")
-    for at, blocks, _, _ in parts if kind not in (RIBBON, BUCKET) else ():
+    for at, blocks, _, _ in parts if kind not in (RIBBON, *TABLES) else ():
         for used in (blocks * block_bits, blocks * counter_bits):
             end = at + up(used, 512) // 8
             bits = int.from_bytes(data[at:end], "little")
@@ -343,7 +343,7 @@ def open_filter(data, key=b""):
         hashed = hash(word)
         if kind == RIBBON:
             return in_layers(parts, hashed)
-        if kind == BUCKET:
+        if kind in TABLES:
             return has_in_table(data, parts, hashed)
         return any(all(data[start + bit // 8] >> bit % 8 & 1
                        for bit in places(hashed, blocks, probes))

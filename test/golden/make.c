@@ -250,6 +250,23 @@ static const struct recipe recipes[] = {
      0,
      NULL},
     {"bucket-empty", {.kind = "bucket", .capacity = 20}, 0, 0, NULL},
+
+    {"distinct-saved",
+     {.kind = "distinct", .capacity = 100},
+     60,
+     SAVED,
+     "each key once"},
+    {"distinct-grown",
+     {.kind = "distinct", .growth = 2, .capacity = 100, .seed = 5},
+     1000,
+     0,
+     NULL},
+    {"distinct-siphash",
+     {.kind = "distinct", .hash = "siphash", .key = secret, .capacity = 90},
+     90,
+     0,
+     NULL},
+    {"distinct-empty", {.kind = "distinct", .capacity = 20}, 0, 0, NULL},
 };
 
 /* ---- Trouble ------------------------------------------------------------- */
