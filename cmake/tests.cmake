@@ -57,7 +57,8 @@ endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS test/unit/*.c)
 list(FILTER unit_tests EXCLUDE REGEX "/support")
-add_library(unit_support STATIC test/unit/support.c test/unit/support_files.c)
+add_library(unit_support STATIC test/unit/support.c test/unit/support_files.c
+    test/unit/support_tables.c)
 target_include_directories(unit_support PRIVATE
     include src ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
 

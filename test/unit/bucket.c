@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filter/segments.h"
-#include "support.h"
+#include "support_tables.h"
 
 static calyx_filter *make_growing(uint64_t capacity, double fpr) {
     return make_filter((calyx_options){
@@ -16,20 +15,6 @@ static calyx_filter *make_growing(uint64_t capacity, double fpr) {
 static calyx_filter *make_fixed(uint64_t capacity, double fpr) {
     return make_filter(
         (calyx_options){.kind = "bucket", .capacity = capacity, .fpr = fpr});
-}
-
-static uint64_t mixed(uint64_t i) {
-    i = (i ^ i >> 31) * UINT64_C(0x9E3779B97F4A7C15);
-    i = (i ^ i >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
-    return i ^ i >> 32;
-}
-
-static calyx_status add_hash(calyx_filter *f, uint64_t hash) {
-    return calyx_add_hashes(f, &hash, 1, NULL, NULL);
-}
-
-static bool has_hash(const calyx_filter *f, uint64_t hash) {
-    return calyx_has_hashes(f, &hash, 1, NULL) == 1;
 }
 
 static bool remove_hash(calyx_filter *f, uint64_t hash) {
@@ -119,11 +104,6 @@ static void a_table_that_grows_has_wide_codes(void **state) {
 }
 
 /* ---- Every width, every kernel ------------------------------------------- */
-
-/* Rates that come to all widths. */
-static double rate_of(int i) {
-    return ldexp(0.35, -i);
-}
 
 static void every_width_has_its_keys_and_keeps_its_rate(void **state) {
     (void)state;
@@ -296,19 +276,6 @@ static void the_rate_of_a_grown_table_is_as_described(void **state) {
     calyx_free(f);
 }
 
-/* Add a segment, and move all groups into it. */
-static void grow_one_stage(calyx_filter *f) {
-    struct bucket_table *const t = &f->table->t;
-    const struct part like = {
-        .shape = {.blocks = segment_blocks(t, f->table->segments),
-                  .probes = f->newest->shape.probes},
-        .capacity = 1,
-    };
-    assert_ok(allocate_part(f, &like));
-    for (uint64_t left = groups_now(t, t->stage); left > 0; left--)
-        assert_true(bucket_move_group(t));
-}
-
 /* What a hint of a table knows leads to the right lines, at all stages. */
 static void newest_segments_have_the_lines_of_most_hashes(void **state) {
     (void)state;
@@ -374,19 +341,6 @@ static void what_was_added_and_removed_is_gone(void **state) {
         assert_true(info_of(f).distinct <= (grows ? 20 : 0));
         calyx_free(f);
     }
-}
-
-/* The lowest hash of position c of p, in the first group. */
-static uint64_t border(const struct bucket_table *t, uint64_t c, uint64_t p) {
-    const uint64_t groups = groups_now(t, t->stage);
-    const uint64_t fraction = ((c << 32) + p - 1) / p << 32;
-    return (fraction + groups - 1) / groups;
-}
-
-static uint64_t add_until_stage(calyx_filter *f, uint32_t number, uint64_t i) {
-    while (stage_number(f->table->t.stage) < number)
-        assert_ok(add_hash(f, mixed(++i)));
-    return i;
 }
 
 /* Keys with the same code on both sides of a border, each with an entry in its
