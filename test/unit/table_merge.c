@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/segments.h"
-#include "support.h"
+#include "support_tables.h"
 
 static calyx_filter *make_growing(uint64_t capacity, double fpr) {
     return make_filter((calyx_options){
@@ -205,12 +204,6 @@ static void a_forged_table_is_damaged(void **unused) {
 }
 
 /* ---- Prefixes ------------------------------------------------------------ */
-
-static uint64_t mixed(uint64_t i) {
-    i = (i ^ i >> 31) * UINT64_C(0x9E3779B97F4A7C15);
-    i = (i ^ i >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
-    return i ^ i >> 32;
-}
 
 /* Every hash of the same group whose fraction begins with the same bits. */
 static void assert_has_all_of(const calyx_filter *f,
