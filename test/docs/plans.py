@@ -96,6 +96,20 @@ def flat_rate(m, k, n):
     return float(rate)
 
 
+def slots(k):
+    """Of a bucket."""
+    place = 1 if k > 8 else k if k < 5 else 3
+    return (496 if k > 8 else 8 * (63 - 2**place)) // (k + 8 - place)
+
+
+def table_rate(blocks, k, n):
+    blocks = blocks // 4 * 4
+    if n > math.floor((0.866 if k > 4 else 0.83) * blocks * slots(k)):
+        return 1.0
+    odds = 2.0 ** -(k + 8) * (1 + (2.0 ** -(k + 6) if k > 8 else 0))
+    return -math.expm1(-odds * n / blocks)
+
+
 # name: rate, bits of a block, most blocks, most probes, step, lowest rate
 KINDS = {
     "line": (line_rate, 512, 2**35, 16, 1, 1e-8),
@@ -103,7 +117,9 @@ KINDS = {
     "split": (split_rate, 256, 2**32 - 1, 8, 8, 1e-7),
     "flat": (flat_rate, 1, 2**44, 64, 1, 1e-15),
     "counting": (line_rate, 512, 2**35, 16, 1, 1e-8),
+    "distinct": (table_rate, 512, 2**35, 16, 1, 1e-6),
 }
+TABLES = {"distinct"}
 
 
 def rate(kind, blocks, k, n):
@@ -141,6 +157,8 @@ def size(kind, n, p, k=None):
     if k:
         return foldable(fewest_blocks(kind, k, n, p)), k
     k = min(most, (math.ceil(-math.log2(p)) + step) // step * step)
+    if kind in TABLES:
+        k = most
     best = None
     while k >= step:
         blocks = fewest_blocks(kind, k, n, p)
@@ -200,7 +218,24 @@ def next_part(kind, p, growth, parts):
     return blocks, k, n, own
 
 
+def table(kind, n, p, count):
+    """A table of this number of segments."""
+    first = rounded(p / 40)
+    k = max(9, size(kind, 2**20, first)[1])
+    blocks, _ = size(kind, n, first, k)
+    groups, total, parts = blocks // 4, blocks, [(blocks, k, n, first)]
+    for i in range(count - 1):
+        total += groups << i // 4
+        most = min(math.floor(0.885 * total * slots(k)),
+                   math.floor(first * total * 2.0 ** (k + 8)))
+        more = max(1, most - sum(part[2] for part in parts))
+        parts.append((groups << i // 4, k, more, first))
+    return parts
+
+
 def grown(kind, n, p, growth, count):
+    if kind in TABLES:
+        return table(kind, n, p, count)
     first = rounded(p * 0.7 * share(n))
     blocks, k = size(kind, n, first)
     parts = [(blocks, k, n, first)]
