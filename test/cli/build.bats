@@ -297,8 +297,11 @@ near() {
     "$CALYX" info line.calyx | grep -q "512, 100 % set"
     run_calyx build --all --kind counting -o no.calyx
     fails_with "--all wants a kind of plain bits, such as line, not counting"
-    run_calyx build --all --kind bucket -o no.calyx
-    fails_with "--all wants a kind of plain bits, such as line, not bucket"
+    kinds=$(kinds_that ".can_intersect | not")
+    for kind in $kinds; do
+        run_calyx build --all --kind $kind -o no.calyx
+        fails_with "--all wants a kind of plain bits, such as line, not $kind"
+    done
     run_calyx build --all -n 5 -o no.calyx
     fails_with "it takes no files, nor --keys"
     [ ! -e no.calyx ]

@@ -199,11 +199,29 @@ setup() {
     ! grep -q -e --fold err || false
 }
 
+@test "lines that come again take no room in a filter of distinct keys" {
+    seq 900 | "$CALYX" build --kind distinct -n 100 --growth 2 -o days.calyx
+    "$CALYX" info --json days.calyx >first
+    for day in 1 2 3; do
+        run_calyx add days.calyx <(seq 900 | shuf --random-source=<(yes $day))
+        is_status 0
+        quiet
+    done
+    "$CALYX" info --json days.calyx >last
+    cmp <(jq '.[0] | .keys, .bytes, .rate' first) <(jq '.[0] | .keys, .bytes, .rate' last)
+    jq -e '.[0] | .keys <= 900 and .keys > 880' last
+    [ "$("$CALYX" check -c -f days.calyx <(seq 900))" -eq 900 ]
+    [ "$("$CALYX" add --new days.calyx <(seq 900) | wc -l)" -eq 0 ]
+
+    run_calyx remove days.calyx <<<1
+    fails_with "days.calyx: a filter of kind bucket or counting is wanted, found distinct, whose keys cannot be removed"
+}
+
 @test "what a bucket filter cannot do, it says, and what can" {
     seq 1000 | "$CALYX" build --kind bucket -o a.calyx
     seq 1000 | "$CALYX" build --kind bucket -o b.calyx
     run_calyx compare a.calyx b.calyx
-    fails_with "cannot be combined: make one of all keys, or use kind counting"
+    fails_with "cannot be compared: make one of all keys, or use kind counting"
     run_calyx merge --fold -o no.calyx a.calyx b.calyx
     fails_with "cannot be folded: make one of all keys, or use kind counting"
     run_calyx freeze -o no.calyx a.calyx

@@ -66,6 +66,41 @@ make() {
     [ "$(ls -A | grep -c new)" -eq 0 ]
 }
 
+@test "filters of distinct keys merge, whatever they have grown to" {
+    seq 300 >few && seq 200 20000 >many
+    for name in few many; do
+        "$CALYX" build --kind distinct -n 100 --growth 2 -o $name.calyx $name
+    done
+    for files in "few.calyx many.calyx" "many.calyx few.calyx"; do
+        run_calyx merge --force -o m $files
+        is_status 0
+        quiet
+        [ "$("$CALYX" check -c -f m few many)" -eq 20101 ]
+        "$CALYX" info --json m | jq -e '.[0].kind == "distinct" and .[0].keys > 19700 and .[0].keys <= 20000'
+    done
+    # What was merged goes on as one that was never two.
+    "$CALYX" add m <(seq 30000)
+    [ "$("$CALYX" check -c -f m <(seq 30000))" -eq 30000 ]
+
+    for words in "merge --intersect -o no" compare; do
+        run_calyx $words few.calyx many.calyx
+        fails_with "few.calyx and many.calyx: filters of kind distinct cannot be "
+    done
+    "$CALYX" build --kind distinct -n 200 --growth 2 -o other.calyx few
+    run_calyx merge -o no few.calyx other.calyx
+    fails_with "few.calyx and other.calyx: "
+    [ ! -e no ]
+}
+
+@test "filters of distinct keys that have no room for each other say so" {
+    for i in 1 2; do
+        "$CALYX" build --kind distinct -n 1000 -o $i.calyx <(seq ${i}001 $((i + 1))000)
+    done
+    run_calyx merge -o no 1.calyx 2.calyx
+    fails_with "1.calyx and 2.calyx: the keys of both have no room in a filter of this size; build them with --growth, or with a larger --keys"
+    [ ! -e no ]
+}
+
 # ---- compare ----------------------------------------------------------------
 
 @test "compare estimates union, intersection and Jaccard index" {

@@ -101,7 +101,7 @@ kinds_that() {
     "$CALYX" plan -n 1000 --json |
         jq -er "[.kinds[] | select($1) | .kind] | join(\" \") | select(. != \"\")"
 }
-plain_bits=".can_merge and (.can_remove | not)" # nothing but bits that are only set
+plain_bits=".can_intersect and (.can_remove | not)" # nothing but bits that are only set
 
 # A filter of some flowers, with a rate that no test will ever notice.
 flowers() {

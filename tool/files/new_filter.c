@@ -44,9 +44,9 @@ const struct group new_filter_group = {
         {0, "kind", "KIND",
          "The kind of filter: line (the default, unless another is the first "
          "that keeps the rate), line2 for rates below 0.1%, split for Parquet, "
-         "flat as in textbooks, bucket to be able to remove keys, or to grow "
-         "far, counting to remove keys and merge, ribbon for 30 % less memory "
-         "if keys never change. 'calyx --version' lists all kinds.",
+         "flat as in textbooks, distinct to grow far, bucket to be able to "
+         "remove keys, counting to remove keys and intersect, ribbon for 30 % "
+         "less memory if keys never change. 'calyx --version' lists all kinds.",
          parse_text, &wanted.kind},
         {0, "probes", "N", "Bits to set for a key, instead of the best number.",
          parse_probes, NULL},

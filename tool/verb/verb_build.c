@@ -365,7 +365,7 @@ static void make_universal(calyx_options want, int count) {
              "--keys, --rate, --memory or --shards");
     const char *const kind = want.kind ? want.kind : calyx_kinds()[0];
     const uint32_t can = calyx_kind_can(kind);
-    if (can && (!(can & CALYX_CAN_ADD) || (can & CALYX_CAN_REMOVE)))
+    if (can && (!(can & CALYX_CAN_INTERSECT) || (can & CALYX_CAN_REMOVE)))
         fail("--all wants a kind of plain bits, such as %s, not %s",
              calyx_kinds()[0], kind);
     want.fpr = 0.999999;
@@ -552,9 +552,9 @@ const struct verb verb_build = {
          "copies them into the file that one machine would have made. This "
          "works for kinds in which a key has one place: line, split and "
          "ribbon. A key of line2, flat or counting has bits in several places, "
-         "and one of bucket may move. For ribbon, give the exact number of "
-         "keys, which 'calyx hash --count' prints: with another one the filter "
-         "is as right, but larger.",
+         "and one of bucket or distinct may move. For ribbon, give the exact "
+         "number of keys, which 'calyx hash --count' prints: with another one "
+         "the filter is as right, but larger.",
          "The same lines and options make the same file, whatever the number "
          "of threads.",
          "With --all it reads nothing and makes the universal set: a filter "

@@ -20,6 +20,10 @@ static void join(calyx_filter *f, const char *name, const calyx_filter *other,
     calyx_error why;
     const calyx_status status =
         (intersect ? calyx_intersect : calyx_merge)(f, other, &why);
+    if (status == CALYX_FULL)
+        fail("%s and %s: the keys of both have no room in a filter of this "
+             "size; build them with --growth, or with a larger --keys",
+             name, other_name);
     if (status != CALYX_OK)
         fail("%s and %s: %s%s", name, other_name, why.text,
              folds || status == CALYX_CANNOT ? ""
@@ -120,8 +124,11 @@ const struct verb verb_merge = {
          "key: make them with the same 'calyx build' options, -n among them. "
          "The result equals the filter that one build of all their keys would "
          "make. It is as large as each of them, so it may hold more keys than "
-         "it was made for: 'calyx info' shows that. Filters of kind ribbon "
-         "cannot be merged.",
+         "it was made for: 'calyx info' shows that. Filters of kind ribbon and "
+         "bucket cannot be merged.",
+         "Filters of kind distinct only need to have begun alike: they may "
+         "have grown to different sizes, and the result is as large as its "
+         "keys need. Of a fixed size, it must have room for them.",
          "With --fold the sizes may differ, as those of filters that were "
          "built without -n; kind, probes, hash and seed or key must still "
          "agree, and no filter may have grown. The result is as small as the "

@@ -439,6 +439,7 @@ static void write_kind(const struct planned *p) {
     json_answer("can_add", can & CALYX_CAN_ADD);
     json_answer("can_remove", can & CALYX_CAN_REMOVE);
     json_answer("can_merge", can & CALYX_CAN_MERGE);
+    json_answer("can_intersect", can & CALYX_CAN_INTERSECT);
     json_answer("can_grow", can & CALYX_CAN_GROW);
     json_answer("can_add_from_many_threads", can & CALYX_CAN_SHARE);
     json_answer("can_be_made_of_parts", can & CALYX_CAN_PARTS);
