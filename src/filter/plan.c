@@ -476,15 +476,19 @@ static const struct kind *lowest_kind(void) {
     return lowest;
 }
 
+static double least_rate(const struct kind *kind, bool grows) {
+    const double times = !grows             ? 1
+                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
+                                            : 1e4;
+    return times * kind->least_fpr;
+}
+
 /* Can this kind keep this rate? 100 * 1e-6 is 0.0001 to people, and a little
  * less to a processor: what prints as the lowest rate is the lowest rate. */
 static calyx_status check_kind_rate(calyx_filter *head, calyx_error *why) {
     const bool grows = head->growth > 0;
     const struct kind *const kind = head->kind, *const lowest = lowest_kind();
-    const double times = !grows             ? 1
-                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
-                                            : 1e4;
-    const double least = times * kind->least_fpr;
+    const double least = least_rate(kind, grows);
     if (head->fpr >= least * (1 - 1e-9)) {
         head->fpr = fmax(head->fpr, least);
         return CALYX_OK;
@@ -493,7 +497,7 @@ static calyx_status check_kind_rate(calyx_filter *head, calyx_error *why) {
                 "%s%s filters keep rates down to %g, not %g; of all kinds %s "
                 "goes lowest, to %g",
                 grows ? "growing " : "", kind->name, least, head->fpr,
-                lowest->name, times * lowest->least_fpr);
+                lowest->name, least_rate(lowest, grows));
 }
 
 static calyx_status check_hash_rate(const calyx_filter *head, uint64_t capacity,
