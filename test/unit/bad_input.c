@@ -82,7 +82,7 @@ static const struct refusal refusals[] = {
     {{.kind = "counting", .fpr = 1e-9}, BAD, "rates down to 1e-08", "1e-09"},
     {{.fpr = 1e-5, .growth = 2},
      BAD,
-     "growing line filters keep rates down",
+     "growing distinct filters keep rates down",
      "1e-05"},
 
     /* Rates that a hash of 64 bits cannot keep with this number of keys: two
