@@ -4,10 +4,10 @@
 set(longest
     node.build web.build web.look web.page web.file package.amalgamation cli.exact
     module.steps+address crash.faults module.window+address module.push+address
-    cli.exact+address cli.threads+thread go.binding module.memory python.package
+    cli.exact+address cli.http+address cli.threads+thread go.binding python.package
     cli.build+address crash cli.damage+address module.fuzz+address module.window
     module.tls+address unit.kernels@${best}+address module.citizen module.rate
-    package.install unit.growth@${best}+address unit.plan@${best}+address
+    module.memory package.install unit.growth@${best}+address unit.plan@${best}+address
     example.cluster example.distributed module.push)
 list(LENGTH longest cost)
 foreach(test IN LISTS longest)
