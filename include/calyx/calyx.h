@@ -24,10 +24,10 @@
  *              calyx_filter *`. A thread that changes a filter must be the only
  *              user, unless the filter is `concurrent`: then any number may
  *              also add, beside all const calls; what these read has every key
- *              that was added before. Of a concurrent bucket filter they may
- *              also remove: one thread writes at a time, the others wait for
- *              it, and lookups do not, also while the table grows. Different
- *              filters share nothing.
+ *              that was added before. In a concurrent table, bucket or
+ *              distinct, one thread writes at a time, the others wait for it,
+ *              and lookups do not, also while the table grows; from a bucket
+ *              filter they may also remove. Different filters share nothing.
  *   Fork       A child may query its parent's filters, and free its copies. A
  *              file mapped with CALYX_WRITE stays its parent's: the child
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
@@ -211,8 +211,8 @@ typedef struct calyx_key {
  * queried in another order of the keys; only threads that add at the same time
  * can observe that.
  *
- * Stack: up to 40 KiB; lookups in a filter that has grown, and all calls for a
- * bucket filter, up to 60 KiB.
+ * Stack: up to 40 KiB; lookups in a filter that has grown, and all calls for
+ * bucket and distinct filters, up to 60 KiB.
  */
 CALYX_API calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys,
                                       size_t n, bool *fresh, size_t *done);
@@ -412,8 +412,8 @@ CALYX_API calyx_status calyx_view(const void *bytes, size_t size,
 /* The same bytes as a stream. `put` gets them in order, at most 1 MiB at a
  * time; `get` fills the buffer with the next `size` bytes. Both return false to
  * stop; then the call returns CALYX_IO. While `put` runs, the filter can be
- * queried; a concurrent bucket filter returns CALYX_CANNOT if it adds or
- * removes. */
+ * queried; a concurrent bucket or distinct filter returns CALYX_CANNOT if it
+ * adds or removes. */
 typedef bool calyx_put_function(void *context, const void *bytes, size_t size);
 typedef bool calyx_get_function(void *context, void *buffer, size_t size);
 
