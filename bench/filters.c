@@ -270,14 +270,14 @@ int calyx_contestants(struct contestant *to, const char *kinds) {
         for (const char *const *level = kernels; *level; level++)
             if (has_kernel(*kind, *level))
                 enter(to + count++, *kind, *level, "");
+        if (calyx_kind_can(*kind) & CALYX_CAN_GROW_IN_PLACE) {
+            enter(to + count, *kind, *kernels, " grown");
+            to[count].growth = 2;
+            to[count++].first = 1000;
+        }
         if (!(calyx_kind_can(*kind) & CALYX_CAN_STATIC)) continue;
         enter(to + count, *kind, *kernels, " by 2 threads");
         to[count++].shared = true;
-    }
-    if (!kinds || is_listed(kinds, "bucket")) {
-        enter(to + count, "bucket", *kernels, " grown");
-        to[count].growth = 2;
-        to[count++].first = 1000;
     }
     if (kinds && !is_listed(kinds, "line")) return count;
     if (strcmp(*kernels, "scalar") != 0) {
