@@ -31,6 +31,7 @@ function captionOf(story, view, step) {
 function place(story, view) {
   if (story.form === "sums") return sumsPlace(story, view);
   if (story.form === "codes") {
+    if (view.now.deed === REMOVE && !story.removes) return t("see.anew");
     const code = codeIn(story, view), { bucket, run, code: is } = story.codeOf(view.now.word);
     return t(code ? "see.code.hash" : "see.code", { x: bucket, y: hex(is, 2), z: t(run ? "see.run.last" : "see.run.first"),
       ...(code && { b: code.bucket, h: code.run, c: code.code }) });
@@ -64,6 +65,7 @@ function probe(story, view, number) {
 const own = ["no", "maybe", "false", "lost", "added", "again", "notthere", "listed"];
 
 function outcome(story, view, steps, verdict) {
+  if (verdict === "again" && story.form === "codes" && !story.repeats) return t("see.codes.known");
   const lost = [...view.lost].filter((word) => !view.lostBefore.has(word)).map(quoted);
   const from = story.form !== "bits" && own.includes(verdict) ? `see.${story.form}.` : "see.is.";
   return t(from + verdict, { x: story.form === "bits" ? view.bits[steps.zero] ?? "" : steps.zero + 1, k: view.bits.length,

@@ -78,7 +78,8 @@ export class Story {
     this.learn(filter);
     const tests = this.layout.tests(0, filter.hash(""));
     this.form = !tests.length ? "codes" : tests.some((test) => test.bits.length > 1) ? "sums" : "bits";
-    this.counts = this.form === "bits" && calyx.can(kind, "count"); // how often a bit was set
+    this.repeats = calyx.can(kind, "count"); // what it stores of a word
+    this.counts = this.form === "bits" && this.repeats; // how often a bit was set
     filter.free();
   }
 
@@ -226,9 +227,16 @@ export class Story {
     if (deed !== REMOVE && !state.filter.has(word)) words.delete(word); // no room
     if (deed !== REMOVE || !had) return;
     if (this.removes) return void state.filter.remove(word);
+    if (this.form === "codes") return this.replace(state, this.filled(words.keys()));
     const body = state.filter.getBits(0, Math.ceil(this.bits / 8));
     for (const bit of this.bitsOf(word)) body[bit >> 3] &= ~(1 << (bit & 7));
     this.replace(state, this.calyx.fromBits(this.shape, body));
+  }
+
+  filled(words) {
+    const filter = this.empty();
+    for (const word of words) filter.add(word);
+    return filter;
   }
 
   replace(state, filter) {

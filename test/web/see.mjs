@@ -214,7 +214,7 @@ test("a filter of codes: a word leaves its code in its bucket, and takes it away
   const codes = () => page.locator("#bits .set").evaluateAll((all) => all.map((e) => [Number(e.dataset.bit), e.textContent]));
   const all = await kindsOf(page, "codes");
   assert.ok(all.length > 0);
-  for (const { kind } of all) {
+  for (const { kind, can } of all) {
     await page.selectOption("#see-kind", kind);
     await page.click("#see-clear");
     await word(page, "rose", "#see-add"); // 0xd6ea...: bucket 11, run 0, then 10110111
@@ -226,6 +226,11 @@ test("a filter of codes: a word leaves its code in its bucket, and takes it away
     await word(page, "iris", "#see-add");
     await word(page, "rose", "#see-ask");
     assert.equal(await page.locator("#bits .probe").textContent(), "b7");
+    const repeats = can.includes("count");
+    await word(page, "rose", "#see-add");
+    assert.equal((await codes()).length, repeats ? 3 : 2);
+    assert.match(await page.textContent("#see-say"), repeats ? /now there are two/ : /not stored again/);
+    if (repeats) await word(page, "rose", "#see-remove");
     for (const each of ["rose", "iris"]) await word(page, each, "#see-remove");
     assert.deepEqual(await codes(), []);
   }

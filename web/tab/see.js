@@ -262,7 +262,8 @@ export function update() {
   $("see-many").hidden = !story.counts;
   say($("see-remove"), t(story.removes ? "see.remove" : "see.force"));
   say($("see-about"), t("see.about." + (story.form !== "bits" ? story.form : story.counts ? "count" : story.open ? "open"
-    : "block"), { x: story.bits / story.block, y: story.block, k: story.probes }));
+    : "block"), { x: story.bits / story.block, y: story.block, k: story.probes,
+    z: t(story.removes ? "see.about.remove" : "see.about.once") }));
   const view = story.look(deeds, shown), steps = stepsOf(view);
   step = Math.min(step, steps.last);
   const final = step >= steps.last;
