@@ -154,7 +154,7 @@ help:
 	@echo 'make                 build the command, the library and the server module, into build/'
 	@echo 'make run             build it, and take a tour of the calyx command'
 	@echo 'make test            run the tests: each processor level, sanitizers, package'
-	@echo 'make quick           the short tests, while you edit: 15 seconds; T=kernels: one'
+	@echo 'make quick           the short tests, while you edit: 10 seconds; T=kernels: one'
 	@echo 'make check           the tests, and the checks before a change is sent: 40 minutes'
 	@echo 'make bench           measure the speed: half an hour; BENCH=--quick: a minute'
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
