@@ -683,8 +683,8 @@ static int run_python(const char *options, const char *filter) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void check_exam(struct exam *exam, const char *options,
-                       const char *filter) {
+static void compare_with_python(struct exam *exam, const char *options,
+                                const char *filter) {
     char path[PATH_BYTES];
     scratch_path(path, "keys");
     append(&exam->keys, "", 0);
@@ -703,6 +703,14 @@ static void check_exam(struct exam *exam, const char *options,
         fail_msg("%s: the reader answers otherwise", filter);
     free(errors.at);
     free(answers.at);
+}
+
+/* A sanitizer watches our lookups; the reader, which is Python, runs without
+ * it, and with CALYX_LONG once more. */
+static void check_exam(struct exam *exam, const char *options,
+                       const char *filter) {
+    if (!SANITIZED || getenv("CALYX_LONG"))
+        compare_with_python(exam, options, filter);
     free(exam->keys.text);
     free(exam->answers.text);
 }
