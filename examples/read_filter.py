@@ -154,7 +154,7 @@ def find_bucket(hash, parts):
 
 
 def spill_lines(blocks):
-    return -(-blocks // 16) + 3 + min(blocks // 32, 7)
+    return 2 if blocks < 8 else -(-blocks // 16) + 3 + min(blocks // 32, 7)
 
 
 def matches(stored, code, level):

@@ -133,9 +133,12 @@ ALWAYS_INLINE uint32_t segment_place(uint64_t unit) {
  * Lines for spilled entries, behind the buckets. When a growing table is full,
  * 0.77 entries of each bucket are spilled, with a deviation of 1.7, and there
  * is room for 15 / 16. The lines beyond that are for 6 deviations of the sum,
- * which are most of it in a segment of a few hundred buckets.
+ * which are most of it in a segment of a few hundred buckets. Less than 8
+ * buckets have 2 lines: with 1, one in 30,000 tables for 100 keys has a group
+ * that cannot move before it has 300; with 2, none in 2 million.
  */
 static inline uint64_t spill_lines(uint64_t blocks) {
+    if (blocks < SPILL_BUCKETS / 2) return 2;
     const uint64_t more = blocks / 32 < 7 ? blocks / 32 : 7;
     return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE + more;
 }
