@@ -88,12 +88,15 @@ static calyx_status put_part(calyx_filter *f, struct part *p) {
     __atomic_store_n(&f->newest, p, __ATOMIC_RELEASE);
     link_layers(f);
     if (!f->kind->is_segment || add_segment(f) == CALYX_OK) return CALYX_OK;
-    free_newest(f);
+    f->newest = p->older;
     return CALYX_NO_MEMORY;
 }
 
 calyx_status allocate_part(calyx_filter *f, const struct part *like) {
-    return put_part(f, make_part(f, like));
+    struct part *const p = make_part(f, like);
+    const calyx_status status = put_part(f, p);
+    if (status != CALYX_OK && p) free_part(f, p);
+    return status;
 }
 
 calyx_status borrow_part(calyx_filter *f, const struct part *like,
@@ -104,7 +107,9 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
         p->body = body;
         if (f->kind->is_segment) p->in_row = false;
     }
-    return put_part(f, p);
+    const calyx_status status = put_part(f, p);
+    if (status != CALYX_OK && p) give(&f->memory, p, sizeof *p);
+    return status;
 }
 
 struct calyx_filter head_of(const calyx_filter *f) {
@@ -221,6 +226,7 @@ void give_structs(calyx_filter *f) {
         older = p->older;
         give(&memory, p, sizeof *p);
     }
+    if (f->table) free_table(f);
     give(&memory, f, sizeof *f);
 }
 

@@ -6,6 +6,9 @@ calyx_status add_segment(calyx_filter *f) {
     (void)f;
     return CALYX_CANNOT;
 }
+void open_table(calyx_filter *f, struct filter_table *table) {
+    (void)f, (void)table;
+}
 void renew_segments(calyx_filter *f) {
     (void)f;
 }
@@ -121,15 +124,27 @@ static calyx_status share_table(calyx_filter *f) {
                                 : CALYX_NO_MEMORY;
 }
 
-static calyx_status make_table(calyx_filter *f, const struct part *first) {
-    f->table = take_zeros(f, sizeof *f->table);
-    if (!f->table) return CALYX_NO_MEMORY;
+/* A table of zeros becomes that of the filter, which has one part. */
+static void begin_table(calyx_filter *f, struct filter_table *table) {
+    const struct part *const first = f->newest;
+    f->table = table;
     note_special(f);
-    struct bucket_table *const t = &f->table->t;
-    table_of(t, first->body, &first->shape);
-    if (!is_counting(f)) t->most_copies = 1;
-    if (f->growth > 0) t->adds = SPILL_NEAR;
+    table_of(&table->t, first->body, &first->shape);
+    if (!is_counting(f)) table->t.most_copies = 1;
+    if (f->growth > 0) table->t.adds = SPILL_NEAR;
+}
+
+static calyx_status make_table(calyx_filter *f) {
+    struct filter_table *const table = take_zeros(f, sizeof *table);
+    if (!table) return CALYX_NO_MEMORY;
+    begin_table(f, table);
     return f->concurrent ? share_table(f) : CALYX_OK;
+}
+
+void open_table(calyx_filter *f, struct filter_table *table) {
+    *table = (struct filter_table){0};
+    begin_table(f, table);
+    take_segment(table, f->newest);
 }
 
 static calyx_status make_place(calyx_filter *f) {
@@ -142,7 +157,7 @@ static calyx_status make_place(calyx_filter *f) {
 
 calyx_status add_segment(calyx_filter *f) {
     const struct part *const p = f->newest;
-    const calyx_status status = p->older ? make_place(f) : make_table(f, p);
+    const calyx_status status = p->older ? make_place(f) : make_table(f);
     if (status == CALYX_OK) take_segment(f->table, p);
     return status;
 }
@@ -238,8 +253,9 @@ static uint64_t more_capacity(const struct filter_table *table,
 
 static calyx_status start_stage(calyx_filter *f) {
     struct filter_table *const table = f->table;
-    if (table->segments == SEGMENTS_MOST || f->image) return CALYX_FULL;
-    if (has_runs(table->t.width)) return CALYX_FULL;
+    if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
+        return CALYX_FULL;
+    if (f->image || f->open_small) return CALYX_FULL;
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
     const uint64_t blocks = segment_blocks(&table->t, table->segments);
@@ -370,18 +386,29 @@ static calyx_status add_to_crowded(calyx_filter *f,
     while (status == CALYX_OK &&
            (*became = add_crowded(f, key, fresh)) == NO_ROOM)
         status = grow_early(f, key->hash);
-    if (status != CALYX_FULL || f->growth <= 0) return status;
+    if (status != CALYX_FULL || f->growth <= 0 || f->open_small) return status;
     /* Copies that cannot be removed are better than no room for a new key. */
     if (bucket_relieve(&f->table->t, key->hash))
         *became = add_crowded(f, key, fresh);
     return *became == NO_ROOM ? CALYX_FULL : CALYX_OK;
 }
 
+/* Where it is not added again, a key that is there moves nothing: so the bytes
+ * of a table depend only on the keys that were new, and on their order. */
+static bool leaves_table(const calyx_filter *f, const struct hash_prefix *key) {
+    return !is_counting(f) && key->bits == ALL_BITS &&
+           f->kernel->table->has(&f->table->t, key->hash);
+}
+
 static calyx_status add_locked(calyx_filter *f, const struct hash_prefix *key,
                                bool *fresh) {
     calyx_status status = check_capacity(f, key->hash);
     if (status != CALYX_OK) return status;
-    if (is_moving(f->table)) move_group(f);
+    if (is_moving(f->table)) {
+        *fresh = false;
+        if (leaves_table(f, key)) return CALYX_OK;
+        move_group(f);
+    }
     enum insertion became = insert(f, key, fresh);
     if (became == NO_ROOM) status = add_to_crowded(f, key, fresh, &became);
     if (status == CALYX_OK && became == KEY_ADDED) count_keys(f, 1);

@@ -31,6 +31,8 @@ enum { PLANNED_DOUBLINGS = 20 };
 
 /* The newest part is a segment of the table, which is made with the first. */
 calyx_status add_segment(calyx_filter *f);
+/* The table of a filter with one part, in this memory. */
+void open_table(calyx_filter *f, struct filter_table *table);
 /* Parts have moved, or only the first is left. */
 void renew_segments(calyx_filter *f);
 /* The memory of a table, without its segments. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "filter/filter.h"
+#include "filter/segments.h"
 
 /* Growth comes in steps of 0.05 here; others are not made small. */
 static const double GROWTH_UNIT = 20;
@@ -13,6 +13,7 @@ static const double GROWTH_UNIT = 20;
 struct room {
     struct calyx_filter filter;
     struct part part;
+    struct filter_table table;
 };
 
 _Static_assert(sizeof(calyx_small) == 32, "no padding");
@@ -72,8 +73,8 @@ static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
     const struct calyx_filter head = small_head(small, &f->memory);
     return !p->older && !f->image && !f->comment && !f->properties &&
-           !f->allowed && !f->concurrent && !has_counters(f->kind) &&
-           !is_static(f) && f->kernel == head.kernel && f->hash == head.hash &&
+           !f->allowed && !f->concurrent && !is_counting(f) && !is_static(f) &&
+           f->kernel == head.kernel && f->hash == head.hash &&
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&
            p->items == small->items && p->shape.blocks == small->blocks &&
@@ -108,6 +109,7 @@ calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
     r->part = small_part(small, bits);
     r->filter.newest = &r->part;
     r->filter.open_small = true;
+    if (r->filter.kind->is_segment) open_table(&r->filter, &r->table);
     return &r->filter;
 }
 

@@ -254,6 +254,33 @@ static void adding_the_same_keys_again_does_not_grow(void **state) {
     }
 }
 
+/* Also while groups of a table move: a server sends its replicas only the keys
+ * that were new. */
+static void known_keys_leave_every_byte_of_a_growing_table(void **state) {
+    (void)state;
+    const calyx_options want = {
+        .kind = "distinct", .capacity = 1000, .growth = 2};
+    calyx_filter *f = make_filter(want), *other = make_filter(want);
+    for (uint64_t key = 0; key < 5000; key++) {
+        bool fresh;
+        assert_ok(calyx_add_u64(f, key, &fresh));
+        if (fresh) assert_ok(calyx_add_u64(other, key, NULL));
+        for (uint64_t again = key % 7; again <= key; again += 1000)
+            assert_ok(calyx_add_u64(f, again, NULL));
+        if (key % 100) continue;
+        const uint64_t size = calyx_encoded_size(f);
+        assert_int_equal(calyx_encoded_size(other), size);
+        uint8_t *const a = test_malloc(size), *const b = test_malloc(size);
+        assert_ok(calyx_encode(f, a, size, NULL));
+        assert_ok(calyx_encode(other, b, size, NULL));
+        assert_memory_equal(a, b, size);
+        test_free(a);
+        test_free(b);
+    }
+    calyx_free(f);
+    calyx_free(other);
+}
+
 /* An old key that the newest part seems to have, too, is counted in the old
  * part alone. Were it removed from the newest, other keys would lose their
  * bits. */
@@ -697,6 +724,7 @@ int main(void) {
         cmocka_unit_test(
             a_large_filter_of_one_part_answers_batches_like_single_lookups),
         cmocka_unit_test(adding_the_same_keys_again_does_not_grow),
+        cmocka_unit_test(known_keys_leave_every_byte_of_a_growing_table),
         cmocka_unit_test(removing_old_keys_takes_nothing_from_newer_ones),
         cmocka_unit_test(the_first_part_is_full_at_its_capacity),
         cmocka_unit_test(the_first_part_has_the_requested_rate),

@@ -8,6 +8,8 @@
 
 static const calyx_options SMALL = {
     .capacity = 100, .growth = 1.6, .first_fpr = 0.001, .seed = 7};
+static const calyx_options TABLE = {
+    .capacity = 100, .growth = 2, .kind = "distinct", .seed = 7};
 
 /* All that a file of it would have. */
 static void assert_same_bytes(const calyx_filter *a, const calyx_filter *b) {
@@ -32,6 +34,8 @@ static void an_open_small_filter_is_the_filter(void **state) {
         {.capacity = 1000, .fpr = 1e-4, .strict = true, .kind = "line2"},
         {.capacity = 3000, .strict = true, .kind = "flat", .seed = 1},
         {.capacity = 300, .growth = 4, .kind = "split"},
+        TABLE,
+        {.capacity = 1000, .strict = true, .kind = "distinct"},
     };
     for (size_t i = 0; i < sizeof wants / sizeof *wants; i++) {
         calyx_filter *whole = make_filter(wants[i]), *f = make_filter(wants[i]);
@@ -54,9 +58,8 @@ static void an_open_small_filter_is_the_filter(void **state) {
     }
 }
 
-static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
-    (void)state;
-    calyx_filter *whole = make_filter(SMALL), *f = make_filter(SMALL);
+static void assert_grows_when_whole(calyx_options want) {
+    calyx_filter *whole = make_filter(want), *f = make_filter(want);
     calyx_small small;
     calyx_room room;
     void *bits;
@@ -76,6 +79,44 @@ static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
     assert_same_bytes(f, whole);
     calyx_free(f);
     calyx_free(whole);
+}
+
+static void a_full_small_filter_grows_when_it_is_whole_again(void **state) {
+    (void)state;
+    assert_grows_when_whole(SMALL);
+    assert_grows_when_whole(TABLE);
+}
+
+/* An allocator that has a number of blocks left. */
+static void *allocate_some(void *left, size_t size, size_t alignment) {
+    if (*(int *)left == 0) return NULL;
+    --*(int *)left;
+    return memory_default.allocate(NULL, size, alignment);
+}
+
+static void release_some(void *left, void *block, size_t size) {
+    (void)left;
+    memory_default.release(NULL, block, size);
+}
+
+static void a_small_filter_stays_without_memory_for_a_whole_one(void **state) {
+    (void)state;
+    calyx_filter *f = make_filter(TABLE);
+    calyx_small small;
+    calyx_room room;
+    void *bits;
+    add_numbers(f, 0, 100);
+    assert_true(calyx_make_small(f, &small, &bits));
+    int blocks = 0, left;
+    const calyx_memory memory = {allocate_some, release_some, &left};
+    do {
+        f = calyx_open_small(&small, bits, &memory, &room);
+        assert_has_numbers(f, 0, 100);
+        left = blocks++;
+    } while (calyx_from_small(&small, bits, &memory, &f) == CALYX_NO_MEMORY);
+    assert_int_equal(blocks, 4); /* the filter, its part and its table */
+    assert_has_numbers(f, 0, 100);
+    calyx_free(f);
 }
 
 /* The filter must be as it was. */
@@ -102,6 +143,9 @@ static void a_filter_that_32_bytes_cannot_describe_is_not_made_small(
     assert_stays(want, 10);
     want = strict, want.kind = "counting";
     assert_stays(want, 10);
+    want = strict, want.kind = "bucket";
+    assert_stays(want, 10);
+    assert_stays(TABLE, 200); /* has grown */
     want = strict, want.concurrent = true;
     assert_stays(want, 10);
     want = strict, want.hash = "xxh64";
@@ -134,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_small_filter_is_the_filter),
         cmocka_unit_test(a_full_small_filter_grows_when_it_is_whole_again),
+        cmocka_unit_test(a_small_filter_stays_without_memory_for_a_whole_one),
         cmocka_unit_test(
             a_filter_that_32_bytes_cannot_describe_is_not_made_small),
         cmocka_unit_test(what_was_said_of_a_filter_is_not_lost),
