@@ -159,6 +159,7 @@ enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 static const char *layout_names[] = {"native", "valkey-bloom",
                                      "redisbloom"}; /* as layouts */
+static const char *unreserved_names[] = {"chain", "table"};
 static const char *cf_layout_names[] = {"redisbloom", "native"};
 static const char *order_names[] = {"capacity-first", "bitmap-first"};
 static const char *huge_names[] = {"no", "loaded", "yes"};
@@ -172,6 +173,8 @@ static const struct choice_setting {
 } choices[] = {
     {"calyx-layout", &settings.layout, 3, layout_names,
      "calyx-layout is native, redisbloom or valkey-bloom"},
+    {"calyx-unreserved", &settings.tables, 2, unreserved_names,
+     "calyx-unreserved is chain or table"},
     {"calyx-cf-layout", &settings.cf_native, 2, cf_layout_names,
      "calyx-cf-layout is redisbloom or native"},
     {"calyx-valkey-order", &settings.valkey_order, 2, order_names,

@@ -21,6 +21,7 @@ struct settings {
     long long cf_expansion;      /* cf-expansion-factor */
     long long cf_max_expansions; /* cf-max-expansions   */
     int layout;       /* calyx-layout: an index of `layouts`             */
+    int tables;       /* calyx-unreserved: 1 for tables, 0 for chains    */
     int cf_native;    /* calyx-cf-layout: 1 or 0                         */
     bool random_seed; /* calyx-seed: random, or                          */
     uint64_t seed;    /*   a number                                      */

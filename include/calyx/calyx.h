@@ -1099,6 +1099,11 @@ CALYX_API calyx_status calyx_new_alike(const calyx_filter *f,
 CALYX_API size_t calyx_lines_of_key(const calyx_filter *f, const void *key,
                                     size_t size, uint64_t *at, size_t most);
 
+/* A number that changes when growth moves keys within the row, as in kinds with
+ * CALYX_CAN_GROW_IN_PLACE: sections from before and after do not fit. Filters
+ * with the same head have the same number. 0 in other kinds. */
+CALYX_API uint64_t calyx_moves(const calyx_filter *f);
+
 /* ---- Prefetch hint ------------------------------------------------------- */
 
 /*

@@ -47,8 +47,10 @@ struct cursor {
 static uint64_t life_of(const struct filter *f) {
     calyx_room room;
     calyx_info info;
-    calyx_info_of(native_of(f, &room), &info);
-    const uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
+    const calyx_filter *const native = native_of(f, &room);
+    calyx_info_of(native, &info);
+    uint64_t life = dump_sum_with(filter_life(f), rare_of(f)->rewrites);
+    life = dump_sum_with(life, calyx_moves(native));
     return dump_sum_with(life, info.parts);
 }
 

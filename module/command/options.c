@@ -90,7 +90,8 @@ const char *check_repeated(const char *word, RedisModuleString **argv, int from,
 
 struct parsing {
     struct options *out;
-    bool non_scaling, has_expansion, has_layout, has_began, is_counting;
+    bool non_scaling, has_capacity, has_expansion, has_layout, has_began;
+    bool is_counting;
     bool has_seed_or_kind;
     bool is_insert;
     bool is_valkeys;    /* has words that only valkey-bloom has */
@@ -103,6 +104,7 @@ static enum number option_capacity(struct parsing *p,
     long long n = 0;
     const enum number is = parse_whole(value, 1, MOST_CAPACITY, &n);
     p->out->params.capacity = (uint64_t)n;
+    p->has_capacity = true;
     return is;
 }
 
@@ -303,6 +305,7 @@ struct filter_params default_params(void) {
         .unused_growth = (uint32_t)settings.expansion,
         .random_seed = settings.random_seed,
         .seed = settings.seed,
+        .unreserved = settings.tables,
         .tightening = settings.tightening,
     };
 }
@@ -371,6 +374,8 @@ static const char *complete(struct parsing *p) {
                "other KIND";
     if (p->is_counting) params->kind = "counting";
     if (p->non_scaling) params->expansion = 0;
+    if (p->has_capacity || p->expansions || params->window)
+        params->unreserved = false;
     const bool ours =
         params->window || p->has_seed_or_kind || params_can_remove(params);
     if (p->is_valkeys ||

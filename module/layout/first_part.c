@@ -4,6 +4,9 @@
 
 #include "wire/dump.h"
 
+/* The kind that grows in place, and takes no item twice. */
+static const char TABLE[] = "distinct";
+
 static bool can_keep_rate(const char *kind,
                           const struct filter_params *params) {
     const calyx_options want = {.kind = kind,
@@ -21,10 +24,15 @@ static const char *removable_kind(const struct filter_params *params) {
                                                                 : "counting";
 }
 
-/* One cache line per key while that costs little memory; see README.md. */
+/* A filter that grows without an end in sight is a table: lookups in it take
+ * one cache line, however often it has grown. A filter that was reserved mostly
+ * has the size that it needs: there bits take half the memory. One cache line
+ * per key while that costs little memory; see README.md. */
 static const char *usual_kind(const struct filter_params *params) {
     const double least_line2 = params->expansion ? 1e-10 : 1e-14;
     if (params->removable) return removable_kind(params);
+    if (params->unreserved && params->expansion && can_keep_rate(TABLE, params))
+        return TABLE;
     if (params->error >= 1e-3) return "line";
     return params->error >= least_line2 ? "line2" : "flat";
 }
@@ -72,7 +80,8 @@ static double choose_first(struct filter_params *params) {
     const bool free = !params->kind;
     if (free) params->kind = usual;
     if (!params->expansion || params->capacity >= MANY ||
-        params_can_remove(params))
+        params_can_remove(params) ||
+        calyx_kind_can(params->kind) & CALYX_CAN_GROW_IN_PLACE)
         return 0;
     const uint64_t block = first_block(params, params->kind, &rate);
     if (block && free && params->capacity >= FEW &&
@@ -93,13 +102,14 @@ double first_part_rate(struct filter_params *params) {
         double error, rate;
         uint64_t capacity;
         uint32_t expansion;
-        bool removable;
+        bool removable, unreserved;
         const char *kind;
     } last;
     if (!params->kind && last.kind && params->error == last.error &&
         params->capacity == last.capacity &&
         params->expansion == last.expansion &&
-        params->removable == last.removable) {
+        params->removable == last.removable &&
+        params->unreserved == last.unreserved) {
         params->kind = last.kind;
         return last.rate;
     }
@@ -111,6 +121,7 @@ double first_part_rate(struct filter_params *params) {
         last.capacity = params->capacity;
         last.expansion = params->expansion;
         last.removable = params->removable;
+        last.unreserved = params->unreserved;
         last.kind = params->kind;
     }
     return rate;

@@ -125,6 +125,12 @@ void filter_compact(struct filter *f) {
     add_to(&totals.bytes, size_of(f) - before.counted_bytes);
 }
 
+void filter_note_bytes(struct filter *f) {
+    calyx_info info;
+    calyx_info_of(f->native, &info);
+    f->bytes = f->arrived = info.bytes;
+}
+
 calyx_filter *native_for(struct filter *f) {
     calyx_filter *native;
     if (!f->is_small) return f->native;

@@ -31,6 +31,7 @@ struct filter_params {
     uint64_t seed;          /*   this; native only, as is   */
     const char *kind;       /* NULL for what suits the rate */
     bool removable;         /*   and items can be deleted   */
+    bool unreserved;        /*   and nobody said for how many items it is */
     uint64_t window;        /* milliseconds; 0: no window   */
     uint32_t generations;
     uint64_t began;                         /* Unix time in milliseconds    */
@@ -106,6 +107,9 @@ calyx_filter *native_of(const struct filter *f, calyx_room *room);
 
 /* The same for changes: the filter is no longer small. NULL without memory. */
 calyx_filter *native_for(struct filter *f);
+
+/* A whole native filter may have grown, or is new. */
+void filter_note_bytes(struct filter *f);
 
 /* Make a new or loaded filter small, if it is complete and small enough. */
 void filter_compact(struct filter *f);

@@ -10,7 +10,8 @@
  * set during a dump: it has every key that was there at the start. But cleared
  * bits would lose keys that are still there, and a counter is spread over the
  * row, so a changed one would be half old and half new. `rewrites` counts such
- * changes and goes into the hash: pieces from before and after do not fit.
+ * changes and goes into the hash: pieces from before and after do not fit. So
+ * does calyx_moves: a table that grows moves items to where pieces were before.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +37,6 @@ static calyx_status damaged(calyx_error *why, const char *text) {
 
 /* ---- Making -------------------------------------------------------------- */
 
-static void note_bytes(struct filter *f) {
-    calyx_info info;
-    calyx_info_of(f->native, &info);
-    f->bytes = f->arrived = info.bytes;
-}
-
 static calyx_status make(struct filter_params *params, struct filter *f,
                          calyx_error *why) {
     const double rate = first_part_rate(params);
@@ -61,7 +56,7 @@ static calyx_status make(struct filter_params *params, struct filter *f,
     const calyx_status status = calyx_new(&want, &f->native, why);
     if (status != CALYX_OK) return status;
     f->expansion = (uint16_t)params->expansion;
-    note_bytes(f);
+    filter_note_bytes(f);
     return CALYX_OK;
 }
 
@@ -84,7 +79,7 @@ static calyx_status make_like(const struct filter *f, struct filter *to,
         calyx_new_like(native_of(f, &room), &to->native, why);
     if (status != CALYX_OK) return status;
     to->expansion = f->expansion;
-    note_bytes(to);
+    filter_note_bytes(to);
     return CALYX_OK;
 }
 
@@ -162,7 +157,7 @@ static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
                                     ? add_to_small(f, keys, n, fresh, done)
                                     : add_keys(f->native, keys, n, fresh, done);
     if (f->can_remove) memset(changed, true, *done);
-    if (memory_allocations() != before && !f->is_small) note_bytes(f);
+    if (memory_allocations() != before && !f->is_small) filter_note_bytes(f);
     return explain_add(f, status, why);
 }
 
@@ -273,8 +268,9 @@ static uint64_t hash_piece(const struct filter *f, const uint8_t *bits,
                            uint64_t size) {
     static const uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);
     calyx_room room;
-    return calyx_hash(native_of(f, &room), bits, (size_t)size) ^
-           rare_of(f)->rewrites * GOLDEN;
+    const calyx_filter *const native = native_of(f, &room);
+    return calyx_hash(native, bits, (size_t)size) ^
+           (rare_of(f)->rewrites + calyx_moves(native)) * GOLDEN;
 }
 
 static struct piece dump_from(const struct filter *f, int64_t at) {
@@ -327,13 +323,16 @@ static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
     return CALYX_OK;
 }
 
-/* Bits of a static filter that have arrived cannot be merged with others. */
+/* Only where a key is in bits alone may these be merged with others that have
+ * arrived; not in a static filter, nor in a table. */
 static bool may_merge(const struct filter *f, uint64_t from,
                       const uint8_t *bytes, uint64_t n) {
     uint8_t here[4096];
     calyx_info info;
     calyx_info_of(f->native, &info);
-    if (info.can & CALYX_CAN_MERGE || from >= f->arrived) return true;
+    if (from >= f->arrived) return true;
+    if (info.can & CALYX_CAN_MERGE && !(info.can & CALYX_CAN_GROW_IN_PLACE))
+        return true;
     if (n > f->arrived - from) n = f->arrived - from;
     for (uint64_t i = 0, some; i < n; i += some) {
         some = n - i < sizeof here ? n - i : sizeof here;

@@ -14,6 +14,7 @@
  * the merge fails.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "command/command.h"
 #include "command/open_key.h"
@@ -65,15 +66,18 @@ static struct filter *make_copy(RedisModuleCtx *ctx, RedisModuleKey *key,
     return NULL;
 }
 
-/* The filters fit, but their allow lists together may be too long: nothing else
- * can fail. Replicate what was merged before. */
+/* The filters fit, but their allow lists together may be too long, or there is
+ * no memory for a table that has to grow: nothing else can fail. Replicate what
+ * was merged before. A table may have some items of the next source, too:
+ * replicas get them all, as items that are known here are not replicated. */
 static void give_up_now(RedisModuleCtx *ctx, RedisModuleString **argv,
                         RedisModuleKey *key, bool made, int merged,
-                        const calyx_error *why) {
-    const bool stays = merged && !made;
+                        bool is_merged_in_part, const calyx_error *why) {
+    const size_t some = (size_t)merged + is_merged_in_part;
+    const bool stays = some && !made;
     if (made) RM_UnlinkKey(key);
     if (stays) {
-        RM_Replicate(ctx, "BF.MERGE", "sv", argv[1], argv + 2, (size_t)merged);
+        RM_Replicate(ctx, "BF.MERGE", "sv", argv[1], argv + 2, some);
         note_change(ctx, argv[1], "bloom.merge");
     }
     reply_text(ctx, "ERR not merged: source %d: %s%s", merged + 1, why->text,
@@ -94,17 +98,22 @@ static void merge_now(RedisModuleCtx *ctx, RedisModuleString **argv,
     }
     calyx_error why = {.text = ""};
     int merged = missing;
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(target));
     for (; merged < n; merged++) {
         calyx_room room;
         if (calyx_merge(native, native_of(sources[merged], &room), &why) !=
             CALYX_OK)
             break;
     }
+    memory_end(&why);
     if (target->can_remove && missing < n) rare_for(target)->rewrites++;
+    filter_note_bytes(target);
     filter_count(target);
     filter_compact(target);
     if (merged < n) {
-        give_up_now(ctx, argv, key, missing, merged, &why);
+        give_up_now(ctx, argv, key, missing, merged, grows_in_place(target),
+                    &why);
         return;
     }
     RM_ReplicateVerbatim(ctx);
@@ -129,20 +138,24 @@ static calyx_status make_target(RedisModuleCtx *ctx, RedisModuleKey *key,
 }
 
 /* One step: on the primary, and the same on replicas and from the AOF. */
-static calyx_status merge_part(struct filter *target,
+static calyx_status merge_part(RedisModuleCtx *ctx, struct filter *target,
                                const struct filter *source, uint64_t bytes,
                                calyx_progress *at, calyx_error *why) {
     const uint64_t before = at->at;
     calyx_room room;
     calyx_filter *const native = native_for(target);
     if (!native) return CALYX_NO_MEMORY;
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(target));
     const calyx_status status =
         calyx_merge_some(native, native_of(source, &room), bytes, at, why);
+    memory_end(why);
+    filter_note_bytes(target);
+    filter_count(target);
     if (status != CALYX_OK) return status;
-    count_step(target, at->at - before);
+    if (source != target) count_step(target, at->at - before);
     steps_note_change(rare_of(target)->life);
     if (target->can_remove) rare_for(target)->rewrites++;
-    filter_count(target);
     return CALYX_OK;
 }
 
@@ -183,13 +196,36 @@ static bool complain_gone(struct merge_job *j, const struct filter *target) {
     return true;
 }
 
+/* The numbers of a progress in one word: "1:2:3". */
+struct numbers_text {
+    char text[64];
+};
+
+static struct numbers_text progress_text(const calyx_progress *at) {
+    struct numbers_text out;
+    snprintf(out.text, sizeof out.text, "%llu:%llu:%llu",
+             (unsigned long long)at->bits[0], (unsigned long long)at->bits[1],
+             (unsigned long long)at->bits[2]);
+    return out;
+}
+
+static bool read_progress(RedisModuleString *word, calyx_progress *at) {
+    size_t size;
+    const char *text = RM_StringPtrLen(word, &size);
+    unsigned long long bits[3];
+    if (sscanf(text, "%llu:%llu:%llu", &bits[0], &bits[1], &bits[2]) != 3)
+        return false;
+    for (int i = 0; i < 3; i++) at->bits[i] = bits[i];
+    return strcmp(progress_text(at).text, text) == 0;
+}
+
 static void replicate_part(RedisModuleCtx *ctx, const struct merge_job *j,
                            const calyx_progress *at, uint64_t bytes,
                            bool last) {
-    RM_Replicate(ctx, "BF.MERGEPART", "sslllc", j->job.argv[1],
-                 j->job.argv[j->source], (long long)at->at,
-                 (long long)at->bits[0], (long long)bytes,
-                 last ? "LAST" : "MORE");
+    struct numbers_text bits = progress_text(at);
+    RM_Replicate(ctx, "BF.MERGEPART", "sslclc", j->job.argv[1],
+                 j->job.argv[j->source], (long long)at->at, bits.text,
+                 (long long)bytes, last ? "LAST" : "MORE");
 }
 
 static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
@@ -202,9 +238,13 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
 
     const calyx_progress before = j->at;
     const uint64_t left = j->ends[j->source - 2] - before.at;
-    const uint64_t most = step_bytes(target), bytes = most < left ? most : left;
-    if (merge_part(target, source, bytes, &j->at, &j->why) != CALYX_OK)
+    const uint64_t most = step_bytes(target);
+    const uint64_t bytes = most < left || grows_in_place(target) ? most : left;
+    if (merge_part(ctx, target, source, bytes, &j->at, &j->why) != CALYX_OK) {
+        if (grows_in_place(target))
+            replicate_part(ctx, j, &before, bytes, false);
         return give_up(ctx, j, target);
+    }
     const bool ends = j->at.at == j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
     replicate_part(ctx, j, &before, bytes, last);
@@ -263,7 +303,7 @@ static void merge_into(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     uint64_t bytes = 0;
     if (!all_fit(ctx, target, sources, 0, n)) return;
     for (int i = 0; i < n; i++) bytes += row_bytes(sources[i]);
-    if (bytes <= step_bytes(sources[0]) || !steps_can_wait(ctx))
+    if (bytes <= bytes_at_once(sources[0]) || !steps_can_wait(ctx))
         merge_now(ctx, argv, key, target, sources, n);
     else if (n == 1 && is_grown_copy(target, sources[0]))
         copy_in_steps(ctx, argv, argc, key, sources[0]);
@@ -307,16 +347,17 @@ static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (!is_replayed(ctx))
         return RM_ReplyWithError(ctx, "ERR BF.MERGEPART is how replicas hear "
                                       "of a merge; use BF.MERGE");
-    long long at, bits, bytes;
+    long long at, bytes;
+    calyx_progress from = {0};
     if (parse_whole(argv[3], 0, INT64_MAX, &at) != NUMBER ||
-        parse_whole(argv[4], 0, INT64_MAX, &bits) != NUMBER ||
+        !read_progress(argv[4], &from) ||
         parse_whole(argv[5], 0, INT64_MAX, &bytes) != NUMBER)
         return RM_ReplyWithError(ctx, "ERR whole numbers are wanted");
     const struct filter *source = find_mergeable(ctx, argv[2], "source");
     if (!source) return RM_OK;
 
     calyx_error why = {.text = ""};
-    calyx_progress from = {.at = (uint64_t)at, .bits = {(uint64_t)bits}};
+    from.at = (uint64_t)at;
     struct filter *target = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     const enum key_type type = type_of(key, &target);
@@ -327,7 +368,7 @@ static int run_mergepart(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (type == KEY_OTHER || (target && target->layout != &native_layout))
         return reply_wrong_type(ctx);
     if (status == CALYX_OK)
-        status = merge_part(target, source, (uint64_t)bytes, &from, &why);
+        status = merge_part(ctx, target, source, (uint64_t)bytes, &from, &why);
     if (status != CALYX_OK) return reply_text(ctx, "ERR %s", why.text);
     RM_ReplicateVerbatim(ctx);
     end_step(ctx, argv[1], target, is_word(argv[6], "LAST"));
@@ -347,7 +388,7 @@ static RedisModuleCommandArg merge_part_args[] = {
     NAMED_KEY("target", 0),
     NAMED_KEY("source", 1),
     {.name = "at", .type = RM_ARG_INTEGER},
-    {.name = "bits", .type = RM_ARG_INTEGER},
+    {.name = "bits", .type = RM_ARG_STRING},
     {.name = "bytes", .type = RM_ARG_INTEGER},
     {.name = "last", .type = RM_ARG_STRING},
     END};

@@ -52,9 +52,23 @@ void end_step(RedisModuleCtx *ctx, RedisModuleString *name,
     note_change(ctx, name, "bloom.merge");
 }
 
+bool grows_in_place(const struct filter *f) {
+    struct filter_facts facts;
+    f->layout->describe(f, &facts);
+    return facts.in_place;
+}
+
 uint64_t step_bytes(const struct filter *f) {
     const uint64_t both = (uint64_t)STEP_LINES * LINE_BYTES / 2;
     return f->can_remove ? both / 8 : both;
+}
+
+/* A bucket of a table has about 25 items, which are added one by one. So a step
+ * of the library takes fewer. */
+enum { TABLE_SHORTER = 32 };
+
+uint64_t bytes_at_once(const struct filter *f) {
+    return grows_in_place(f) ? step_bytes(f) / TABLE_SHORTER : step_bytes(f);
 }
 
 uint64_t row_bytes(const struct filter *f) {
@@ -63,6 +77,8 @@ uint64_t row_bytes(const struct filter *f) {
 }
 
 void count_step(const struct filter *f, uint64_t bytes) {
-    const uint64_t bodies = f->can_remove ? 10 : 2;
+    const uint64_t bodies = grows_in_place(f) ? TABLE_SHORTER
+                            : f->can_remove   ? 10
+                                              : 2;
     steps_count(bodies * bytes / LINE_BYTES);
 }

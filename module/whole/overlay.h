@@ -19,6 +19,10 @@ struct filter *find_mergeable(RedisModuleCtx *ctx, RedisModuleString *name,
 /* The bytes of bits in a step, of each of two filters. A counting filter has
  * four times as many bytes of counters. */
 uint64_t step_bytes(const struct filter *f);
+/* Of all sources that may be merged at once, without steps. */
+uint64_t bytes_at_once(const struct filter *f);
+/* Is each item in one place of a table that grows? */
+bool grows_in_place(const struct filter *f);
 uint64_t row_bytes(const struct filter *f);
 
 /* Delete a target that a failed command has made: half of it is no use. */

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "filter/segments.h"
 #include "filter/single.h"
 #include "store/encoding.h"
 
@@ -204,4 +205,8 @@ size_t calyx_lines_of_key(const calyx_filter *f, const void *key, size_t size,
                     begins + offsets[i] / CALYX_LINE_BYTES * CALYX_LINE_BYTES;
     }
     return lines;
+}
+
+uint64_t calyx_moves(const calyx_filter *f) {
+    return f->table ? stage_of(&f->table->t) : 0;
 }

@@ -34,6 +34,7 @@ def test_defaults(r):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
+              "calyx-unreserved": "chain",
               "calyx-huge-pages": "loaded", "calyx-prefault": "yes"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
@@ -48,6 +49,7 @@ def test_defaults(r):
     ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
     ("calyx-huge-pages", "yes", b"yes"),
+    ("calyx-unreserved", "table", b"table"),
     ("calyx-prefault", "no", b"no")])
 def test_a_setting_keeps_its_value(start, name, value, kept):
     r = start().client()
@@ -156,6 +158,7 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1099511627776]"),
     (("calyx-layout", "x"), "calyx-layout is native, redisbloom or "
      "valkey-bloom"),
+    (("calyx-unreserved", "line"), "calyx-unreserved is chain or table"),
     (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
@@ -228,7 +231,7 @@ def test_every_command_and_setting_is_documented(r):
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]
-    assert len(names) == 10
+    assert len(names) == 11
     for name in names:
         assert f"`{name.decode().removeprefix(PREFIX)}`" in text
 

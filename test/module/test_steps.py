@@ -216,9 +216,11 @@ def test_a_merge_in_steps_is_the_merge_at_once(start, kind):
     r("BF.MERGE", "two", "b", "two", "c")
     r("BF.MERGE", "new2", "a", "b", "c")
     assert r("EXEC") == ["OK", "OK"]
+    # Else the bytes depend on the order of the items.
+    has_bits = kind in kinds_that("can_intersect")
     for key in ("two", "new", "new2"):
         assert r("BF.INFO", key) == r("BF.INFO", "one"), key
-        if kind != "counting":
+        if has_bits and kind != "counting":
             assert digest(r, key) == digest(r, "one"), key
     if kind == "counting":  # whose digests count the steps
         assert r("BF.COUNT", "one", 2500) == r("BF.COUNT", "new", 2500) == 2
