@@ -344,7 +344,9 @@ function useOf(p, possible) {
     return t(removing.some((q) => bytes(q) < bytes(p)) ? "use.remove" : "use.remove.least");
   if (p.kind === calyx.kinds[0]) return t("use.default");
   if (p === leastAdding) return t("use.least");
-  const lines = linesOf(p), first = possible.find((q) => q.kind === calyx.kinds[0]);
+  const lines = linesOf(p);
+  if (!lines) return t("use.table"); // a key has no bits of its own
+  const first = possible.find((q) => q.kind === calyx.kinds[0]);
   if (lines > 1 && first) return t("use.lower", { x: first.kind, y: general(100 - 100 * bytes(p) / bytes(first), 2) });
   return t("use.block", { x: calyx.leastBits(p.kind) });
 }

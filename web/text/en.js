@@ -38,7 +38,7 @@ export const en = {
   "use.remove.least": "When keys go as well as come: the smallest that can forget.",
   "use.static": "When all keys are known beforehand.", "use.static.least": "When all keys are known beforehand: the smallest.",
   "use.lower": "For lower rates: takes {y} % less than {x}, for one more access to memory.",
-  "use.block": "Like the default, in blocks of {x} bits.",
+  "use.block": "Like the default, in blocks of {x} bits.", "use.table": "When nobody knows how many keys will come: it grows in place, and is as fast afterwards.",
   "table": "hash table", "list": "sorted list", "exact": "exact",
   "table.note": "Half full, with keys of {x} bytes.", "list.note": "Keys of {x} bytes; to add one is to make it anew.",
   "formulas.note": "These are Bloom’s formulas, for bits anywhere in the filter. The kind {x} differs by {y} in {z}: the calculator uses what the kind really does.",

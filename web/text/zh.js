@@ -40,7 +40,7 @@ export const zh = {
   "use.remove.least": "需要删除键时用：能删除的里面最省内存。",
   "use.static": "所有键事先已知时用。", "use.static.least": "所有键事先已知时用：最省内存。",
   "use.lower": "误判率要求更低时用：比 {x} 省 {y} %，每次查询多访问一次内存。",
-  "use.block": "与首选类似，每块 {x} 位。",
+  "use.block": "与首选类似，每块 {x} 位。", "use.table": "事先不知道会有多少键时：就地扩容，扩容之后一样快。",
   "table": "哈希表", "list": "有序数组", "exact": "精确", "table.note": "半满，每键 {x} 字节。", "list.note": "每键 {x} 字节，添加一个键就要重建。",
   "formulas.title": "公式，代入你的数字", "formulas.note": "这是布隆的经典公式，假定各位可以落在任何地方。{x} 型的{z}与公式相差 {y}，计算器按它的真实情况给出结果。",
   "formulas.memory": "内存", "formulas.keys": "键数", "formulas.rate": "误判率",
