@@ -248,11 +248,13 @@ static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
     return fail(why, marked, "the file could not be marked as changing");
 }
 
-/* What a step over a table keeps in at->bits: where to go on, as the other may
- * grow between steps; the capacity to grow to; at->at at the end. */
-enum { AT_HASH, AT_CAPACITY, AT_END };
-
-/* The entries of a table are added one by one: so a step is shorter. */
+/*
+ * The entries of a table are added one by one: so a step is shorter. Where to
+ * go on is a hash, in at->bits[0], as the other may grow between steps; a step
+ * depends on nothing else, so that a replica can repeat it. The other may have
+ * grown since the caller read its size, too: so at->at stays below the bytes of
+ * its first part, which are always in that size, until all is done.
+ */
 static calyx_status merge_some_of_table(calyx_filter *f,
                                         const calyx_filter *other,
                                         uint64_t most, calyx_progress *at,
@@ -261,8 +263,7 @@ static calyx_status merge_some_of_table(calyx_filter *f,
     const uint64_t buckets = most / SHORTER / ALIGNMENT;
     struct table_merge step = {
         .buckets = buckets ? buckets : 1,
-        .capacity = at->bits[AT_CAPACITY],
-        .from = at->bits[AT_HASH],
+        .from = at->bits[0],
     };
     const calyx_status status = merge_segments(f, other, &step);
     if (status != CALYX_OK)
@@ -270,11 +271,12 @@ static calyx_status merge_some_of_table(calyx_filter *f,
                     "%s; the filter now has some of the other's keys, and all "
                     "of its own",
                     calyx_status_text(status));
-    at->bits[AT_CAPACITY] = step.capacity;
-    at->bits[AT_HASH] = step.from;
-    at->at =
-        step.done ? at->bits[AT_END] : scale64(step.from, at->bits[AT_END]);
-    return CALYX_OK;
+    const struct shape *const first = &first_part(other)->shape;
+    at->bits[0] = step.from;
+    at->at = step.done ? calyx_row_bytes(other)
+                       : scale64(step.from, bits_bytes(other->kind, first));
+    if (step.done) drop_listed_of(f, other);
+    return check_whole(other, why);
 }
 
 static calyx_status merge_table(calyx_filter *f, const calyx_filter *other,
@@ -282,17 +284,13 @@ static calyx_status merge_table(calyx_filter *f, const calyx_filter *other,
                                 calyx_error *why) {
     calyx_status status =
         f->read_only ? fail_read_only(f, why) : check_fit(f, other, why);
+    /* Until the first keys are added: `f` still answers without the other. */
+    if (status == CALYX_OK && at->at == 0 && at->bits[0] == 0)
+        status = unite_lists(f, other, why);
     if (status != CALYX_OK) return status;
-    if (at->bits[AT_END] == 0) {
-        status = f == other ? CALYX_OK : unite_lists(f, other, why);
-        at->bits[AT_END] = calyx_row_bytes(other);
-    }
-    if (f == other) at->at = at->bits[AT_END];
-    if (status != CALYX_OK || f == other) return status;
-    status = merge_some_of_table(f, other, most, at, why);
-    if (status != CALYX_OK) return status;
-    if (at->at == at->bits[AT_END]) drop_listed_of(f, other);
-    return check_whole(other, why);
+    if (f != other) return merge_some_of_table(f, other, most, at, why);
+    at->at = calyx_row_bytes(other);
+    return CALYX_OK;
 }
 
 calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,

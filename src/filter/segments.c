@@ -593,7 +593,9 @@ static calyx_status merge_locked(calyx_filter *f, const calyx_filter *other,
                                  struct table_merge *merge) {
     struct prefix_list waiting = {.n = 0};
     uint64_t buckets = merge->buckets;
-    calyx_status status = grow_to(f, merge->capacity, &buckets);
+    const bool begins = merge->from == 0;
+    const uint64_t capacity = begins ? capacity_for_union(f, other) : 0;
+    calyx_status status = grow_to(f, capacity, &buckets);
     while (status == CALYX_OK && buckets-- > 0 && !merge->done) {
         if (!bucket_list(&other->table->t, merge->from, &waiting, &merge->from))
             return CALYX_DAMAGED;
@@ -612,7 +614,6 @@ calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
     const bool f_first = (uintptr_t)f < (uintptr_t)other;
     lock_table(f_first ? f : other);
     lock_table(f_first ? other : f);
-    if (merge->capacity == 0) merge->capacity = capacity_for_union(f, other);
     const calyx_status status = merge_locked(f, other, merge);
     unlock_table(f);
     unlock_table(other);

@@ -54,8 +54,7 @@ uint32_t count_in_segments(const calyx_filter *f, uint64_t hash);
  * of groups, by which the table grows first. */
 struct table_merge {
     uint64_t buckets;
-    uint64_t capacity; /* to grow to; 0: to be found out     */
-    uint64_t from;     /* the hash whose bucket is the next  */
+    uint64_t from; /* the hash whose bucket is the next */
     bool done;
 };
 

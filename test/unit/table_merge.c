@@ -157,13 +157,58 @@ static void keys_may_come_between_the_steps(void **unused) {
             more += 20;
             steps++;
         }
-        assert_int_equal(at.at, end);
         assert_true(steps >= 4);
         assert_has(f, 0, 300 + more);
         assert_has(f, OTHERS, start);
         calyx_free(f);
         calyx_free(other);
     }
+}
+
+/* Another thread may add between the call that returns the end and the first
+ * step. */
+static void the_other_may_grow_before_the_first_step(void **unused) {
+    enum { BEFORE = 1000, AFTER = 2000 };
+    (void)unused;
+    calyx_filter *const f = make_growing(100, 0.01);
+    calyx_filter *const other = make_growing(100, 0.01);
+    calyx_progress at = {0};
+    add_some(other, 0, BEFORE);
+    const uint64_t end = calyx_row_bytes(other);
+    add_some(other, BEFORE, AFTER);
+    assert_true(calyx_row_bytes(other) > end);
+    while (at.at < end)
+        assert_ok(calyx_merge_some(f, other, 4096, &at, NULL));
+    assert_has(f, 0, BEFORE + AFTER);
+    calyx_free(f);
+    calyx_free(other);
+}
+
+/* A replica of a server gets `at` and the first of the bits. */
+static void a_step_depends_on_two_numbers_alone(void **unused) {
+    enum { MORE = 30 };
+    (void)unused;
+    calyx_filter *const f = make_growing(100, 0.01);
+    calyx_filter *const other = make_growing(100, 0.01);
+    calyx_filter *replica;
+    calyx_progress at = {0};
+    add_some(f, 0, 300);
+    add_some(other, OTHERS, 4000);
+    assert_ok(calyx_copy(f, &replica, NULL));
+    const uint64_t end = calyx_row_bytes(other);
+    for (uint64_t n = 300; at.at < end; n += MORE) {
+        calyx_progress same = {.at = at.at, .bits = {at.bits[0]}};
+        assert_ok(calyx_merge_some(f, other, 10000, &at, NULL));
+        assert_ok(calyx_merge_some(replica, other, 10000, &same, NULL));
+        assert_true(same.at == at.at && same.bits[0] == at.bits[0]);
+        add_some(f, n, MORE);
+        add_some(replica, n, MORE);
+    }
+    assert_has(replica, OTHERS, 4000);
+    assert_int_equal(items_in(replica), items_in(f));
+    calyx_free(f);
+    calyx_free(replica);
+    calyx_free(other);
 }
 
 static void what_does_not_fit_is_refused(void **unused) {
@@ -260,6 +305,8 @@ int main(void) {
         cmocka_unit_test(tables_are_merged_while_they_grow),
         cmocka_unit_test(fixed_tables_are_merged_until_they_are_full),
         cmocka_unit_test(keys_may_come_between_the_steps),
+        cmocka_unit_test(the_other_may_grow_before_the_first_step),
+        cmocka_unit_test(a_step_depends_on_two_numbers_alone),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(a_forged_table_is_damaged),
         cmocka_unit_test(a_prefix_stands_for_all_its_hashes),
