@@ -557,7 +557,8 @@ static calyx_status add_waiting(calyx_filter *f, struct prefix_list *waiting) {
 
 /* Entries come in the order of hashes, so a table that is too small for the
  * union would be crowded at once where they begin. How many are new is
- * estimated from some buckets of the other. */
+ * estimated from some buckets of the other. A forged file may claim any number
+ * of keys: no more than there are slots count. */
 static uint64_t capacity_for_union(const calyx_filter *f,
                                    const calyx_filter *other) {
     enum { SAMPLES = 64 };
@@ -570,7 +571,9 @@ static uint64_t capacity_for_union(const calyx_filter *f,
             fresh += !f->kernel->table->has(&f->table->t, some.prefix[j].hash);
     }
     const double share = (double)fresh / (double)tried;
-    const double more = share * (double)items_of(other->newest);
+    const double slots = (double)blocks_of(other->table) *
+                         slots_of(other->table->t.width);
+    const double more = share * fmin((double)items_of(other->newest), slots);
     return items_of(f->newest) + (uint64_t)ceil(more);
 }
 

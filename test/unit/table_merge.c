@@ -248,6 +248,20 @@ static void a_forged_table_is_damaged(void **unused) {
     calyx_free(other);
 }
 
+static void a_forged_number_of_keys_takes_no_memory(void **unused) {
+    (void)unused;
+    calyx_filter *const f = make_growing(100, 0.01);
+    calyx_filter *const other = make_growing(100, 0.01);
+    calyx_error why;
+    add_some(other, OTHERS, 50);
+    other->newest->items = UINT64_C(1) << 30;
+    if (calyx_merge(f, other, &why) != CALYX_OK) fail_msg("%s", why.text);
+    assert_has(f, OTHERS, 50);
+    assert_true(calyx_memory_bytes(f) < 2 * calyx_memory_bytes(other));
+    calyx_free(f);
+    calyx_free(other);
+}
+
 /* ---- Prefixes ------------------------------------------------------------ */
 
 /* Every hash of the same group whose fraction begins with the same bits. */
@@ -309,6 +323,7 @@ int main(void) {
         cmocka_unit_test(a_step_depends_on_two_numbers_alone),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(a_forged_table_is_damaged),
+        cmocka_unit_test(a_forged_number_of_keys_takes_no_memory),
         cmocka_unit_test(a_prefix_stands_for_all_its_hashes),
     };
     return RUN_TESTS(tests);
