@@ -637,7 +637,7 @@ typedef struct calyx_small {
 } calyx_small;
 
 typedef struct calyx_room {
-    uint64_t inner[40];
+    uint64_t inner[64];
 } calyx_room;
 
 /* False, and nothing has changed, if this filter cannot be small: it is large,
