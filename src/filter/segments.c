@@ -571,8 +571,8 @@ static uint64_t capacity_for_union(const calyx_filter *f,
             fresh += !f->kernel->table->has(&f->table->t, some.prefix[j].hash);
     }
     const double share = (double)fresh / (double)tried;
-    const double slots = (double)blocks_of(other->table) *
-                         slots_of(other->table->t.width);
+    const double slots =
+        (double)blocks_of(other->table) * slots_of(other->table->t.width);
     const double more = share * fmin((double)items_of(other->newest), slots);
     return items_of(f->newest) + (uint64_t)ceil(more);
 }

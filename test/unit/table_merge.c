@@ -177,8 +177,7 @@ static void the_other_may_grow_before_the_first_step(void **unused) {
     const uint64_t end = calyx_row_bytes(other);
     add_some(other, BEFORE, AFTER);
     assert_true(calyx_row_bytes(other) > end);
-    while (at.at < end)
-        assert_ok(calyx_merge_some(f, other, 4096, &at, NULL));
+    while (at.at < end) assert_ok(calyx_merge_some(f, other, 4096, &at, NULL));
     assert_has(f, 0, BEFORE + AFTER);
     calyx_free(f);
     calyx_free(other);
