@@ -40,12 +40,12 @@ function compare(found, wanted) {
   for (const key of ["keys", "capacity", "bytes", "bits", "probes", "parts",
     "growth", "rate_promised"])
     same(found[key], wanted[key], what(key));
-  // The command sums the entries of a table, of which a grown one has some twice;
-  // the page, which counts bits alone, shows the fill by keys and the rate that was
+  // The command sums the entries of a table, of which a grown one has some twice,
+  // and some stand for several keys; the page, which counts bits alone, shows the fill by keys and the rate that was
   // planned for as many.
   for (const key of ["fill", "distinct"])
     if (isTable(wanted.kind) && wanted[key] !== undefined)
-      assert.ok(Math.abs(found[key] - wanted[key]) <= 0.01 * wanted[key], what(key));
+      assert.ok(Math.abs(found[key] - wanted[key]) <= 0.02 * wanted[key], what(key));
     else
       same(found[key], wanted[key], what(key));
   if (isTable(wanted.kind))
