@@ -153,7 +153,9 @@ static calyx_status merge_part(RedisModuleCtx *ctx, struct filter *target,
     filter_note_bytes(target);
     filter_count(target);
     if (status != CALYX_OK) return status;
-    if (source != target) count_step(target, at->at - before);
+    /* The last step over a table goes to the end of the row at once. */
+    const uint64_t gone = at->at - before, most = bytes_at_once(target);
+    count_step(target, gone < most ? gone : most);
     steps_note_change(rare_of(target)->life);
     if (target->can_remove) rare_for(target)->rewrites++;
     return CALYX_OK;
@@ -245,7 +247,8 @@ static bool merge_step(RedisModuleCtx *ctx, struct job *job) {
             replicate_part(ctx, j, &before, bytes, false);
         return give_up(ctx, j, target);
     }
-    const bool ends = j->at.at == j->ends[j->source - 2];
+    /* Behind the end, if a table has grown since that was noted. */
+    const bool ends = j->at.at >= j->ends[j->source - 2];
     const bool last = ends && j->source == job->argc - 1;
     replicate_part(ctx, j, &before, bytes, last);
     end_step(ctx, job->argv[1], target, last);

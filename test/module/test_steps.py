@@ -316,6 +316,40 @@ def test_what_is_replicated(start):
         i for i, fresh in enumerate(answer) if fresh]
 
 
+DISTINCT = ("SEED", 7, "KIND", "distinct", "CAPACITY", 1000)
+
+
+def test_a_table_is_merged_in_steps_on_replicas_and_from_the_aof(start):
+    primary = start(appendonly="yes", appendfsync="always")
+    p = primary.client()
+    fill(p, "a", range(0, 20000), *DISTINCT)
+    fill(p, "b", range(20000, 420000), *DISTINCT)
+    r = follow(start(), primary)
+    before = steps(p)
+    assert p("BF.MERGE", "a", "b") == "OK"
+    assert steps(p) - before > 2
+    assert is_in(p, "a", range(420000)) == 420000
+    are_equal(p, r)
+    before = digest(p, "a")
+    primary.restart()
+    assert digest(primary.client(), "a") == before
+
+
+def test_a_table_may_grow_before_it_is_merged(start):
+    server = start()
+    r = server.client()
+    fill(r, "a", range(0, 400000), *DISTINCT)
+    fill(r, "b", range(400000, 800000), *DISTINCT)
+    merge = begin_and_hold(server, r, "BF.MERGE", "new", "a", "b")
+    more = server.client()
+    send(more, "BF.MADD", "b", *range(800000, 1000000))
+    until(lambda: blocked(r) == 2)
+    assert r("CLIENT", "UNPAUSE") == "OK"
+    assert merge.read() == "OK"
+    assert len(more.read()) == 200000
+    assert is_in(r, "new", range(800000)) == 800000
+
+
 # ---- Copies of counting filters that have grown ----------------------------
 
 COUNTING = ("SEED", 7, "CAPACITY", 100000, "COUNTING")
