@@ -555,10 +555,16 @@ static calyx_status add_waiting(calyx_filter *f, struct prefix_list *waiting) {
     return status;
 }
 
+/* Number of keys, up to that of slots: a forged file may claim any. */
+static double keys_of(const calyx_filter *f) {
+    const struct filter_table *const table = f->table;
+    const double slots = (double)blocks_of(table) * slots_of(table->t.width);
+    return fmin((double)items_of(f->newest), slots);
+}
+
 /* Entries come in the order of hashes, so a table that is too small for the
  * union would be crowded at once where they begin. How many are new is
- * estimated from some buckets of the other. A forged file may claim any number
- * of keys: no more than there are slots count. */
+ * estimated from some buckets of the other. */
 static uint64_t capacity_for_union(const calyx_filter *f,
                                    const calyx_filter *other) {
     enum { SAMPLES = 64 };
@@ -571,10 +577,7 @@ static uint64_t capacity_for_union(const calyx_filter *f,
             fresh += !f->kernel->table->has(&f->table->t, some.prefix[j].hash);
     }
     const double share = (double)fresh / (double)tried;
-    const double slots =
-        (double)blocks_of(other->table) * slots_of(other->table->t.width);
-    const double more = share * fmin((double)items_of(other->newest), slots);
-    return items_of(f->newest) + (uint64_t)ceil(more);
+    return (uint64_t)ceil(keys_of(f) + share * keys_of(other));
 }
 
 /* Grow to a capacity by at most this number of moves. *left becomes the number
