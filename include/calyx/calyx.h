@@ -1059,7 +1059,8 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
  * at most `most` bytes from `at->at` on, and ends where a part ends. Begin with
  * zeros in `at`; the merge is complete when `at->at` has reached the value of
  * calyx_row_bytes(other) before the first step. A step over a table is shorter,
- * and the first ones may only let it grow.
+ * and the first ones may only let it grow; its last step sets `at->at` to the
+ * size that the other has then, which may be more.
  *
  *     calyx_progress at = {0};
  *     const uint64_t end = calyx_row_bytes(b);
