@@ -564,9 +564,10 @@ static double keys_of(const calyx_filter *f) {
 
 /* Entries come in the order of hashes, so a table that is too small for the
  * union would be crowded at once where they begin. How many are new is
- * estimated from some buckets of the other. */
-static uint64_t capacity_for_union(const calyx_filter *f,
-                                   const calyx_filter *other) {
+ * estimated from some buckets of the other. noinline: else one frame would hold
+ * two lists of prefixes, of 32 KiB each. */
+__attribute__((noinline)) static uint64_t capacity_for_union(
+    const calyx_filter *f, const calyx_filter *other) {
     enum { SAMPLES = 64 };
     uint64_t next, tried = 1, fresh = 1;
     for (uint64_t i = 0; i < SAMPLES; i++) {
