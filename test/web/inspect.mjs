@@ -41,11 +41,12 @@ function compare(found, wanted) {
     "growth", "rate_promised"])
     same(found[key], wanted[key], what(key));
   // The command sums the entries of a table, of which a grown one has some twice,
-  // and some stand for several keys; the page, which counts bits alone, shows the fill by keys and the rate that was
-  // planned for as many.
+  // and a permanent one stands for 15 keys; the page, which counts bits alone,
+  // shows the fill by keys and the rate that was planned for as many.
+  const stray = 0.01 + 2 * 14 / Math.max(1, wanted.keys);
   for (const key of ["fill", "distinct"])
     if (isTable(wanted.kind) && wanted[key] !== undefined)
-      assert.ok(Math.abs(found[key] - wanted[key]) <= 0.02 * wanted[key], what(key));
+      assert.ok(Math.abs(found[key] - wanted[key]) <= stray * wanted[key] + 1e-9, what(key));
     else
       same(found[key], wanted[key], what(key));
   if (isTable(wanted.kind))
