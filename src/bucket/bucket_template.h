@@ -131,6 +131,7 @@ struct batch_form {
     uint32_t width;
     uint32_t varies;    /* is their level 1 or more?                    */
     bool is_one;        /* segment                                      */
+    uint8_t *first;     /* bucket of the first segment                  */
     bool is_moving;     /* are groups on their way to the next stage?   */
     bool is_special;    /* set_one, set_grown: then loops are unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
@@ -144,6 +145,7 @@ static inline struct batch_form form_of(const struct bucket_table *t) {
         .width = t->width,
         .varies = number < POSITIONS ? 0 : UINT32_MAX,
         .is_one = t->stage == 0,
+        .first = (uint8_t *)t->start[segment_place(0)],
         .is_moving = (t->stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
     };
@@ -215,8 +217,7 @@ ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
                                const struct batch_form *form, uint64_t hash) {
     const struct bucket_scale scale = scale_in(form, hash);
     if (!form->is_one) return line_of_hash(t, hash, scale);
-    return (uint8_t *)t->start[segment_place(0)] +
-           scale64(hash, scale.buckets) * BUCKET_BYTES;
+    return form->first + scale64(hash, scale.buckets) * BUCKET_BYTES;
 }
 
 /* A line, and what to look for in it. */
@@ -227,8 +228,7 @@ struct bucket_query {
 
 /* In a table of one segment it is faster to find the line again, with the code,
  * than to remember it. */
-ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
-                                           const struct batch_form *form,
+ALWAYS_INLINE struct bucket_query query_in(const struct batch_form *form,
                                            uint64_t hash,
                                            uint8_t *const *place) {
     if (!form->is_one)
@@ -239,7 +239,7 @@ ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
         };
     const struct scaled at = scale_whole(hash, form->scale.buckets);
     return (struct bucket_query){
-        .line = (uint8_t *)t->start[segment_place(0)] + at.whole * BUCKET_BYTES,
+        .line = form->first + at.whole * BUCKET_BYTES,
         .want = code_from(at.rest, form->width, form->varies),
     };
 }
@@ -311,12 +311,11 @@ ALWAYS_INLINE void has_spilled_of_batch(const struct bucket_table *t,
     }
 }
 
-ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
-                                  const struct batch_form *form, uint64_t hash,
+ALWAYS_INLINE void has_prefetched(const struct batch_form *form, uint64_t hash,
                                   uint8_t *const *place, size_t i,
                                   struct batch_answers *answers,
                                   struct bucket_steps steps) {
-    const struct bucket_query q = query_in(t, form, hash, place);
+    const struct bucket_query q = query_in(form, hash, place);
     const struct line_answer answer =
         ask_line(q.line, form->width, q.want, form->varies, steps.scans);
     answers->has[i] = answer.has;
@@ -346,7 +345,7 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
                 prefetch_l2(line_in(t, form, ahead[j]));
             else
                 prefetch_l2(there[j]);
-            has_prefetched(t, form, hashes[i + j], here + j, i + j, &answers,
+            has_prefetched(form, hashes[i + j], here + j, i + j, &answers,
                            steps);
         }
     }
@@ -354,7 +353,7 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         const size_t ahead = i + PREFETCH_DISTANCE;
         if (ahead < all)
             prefetch_line(t, form, hashes[ahead], &ring.line[ahead % RING]);
-        has_prefetched(t, form, hashes[i], &ring.line[i % RING], i, &answers,
+        has_prefetched(form, hashes[i], &ring.line[i % RING], i, &answers,
                        steps);
     }
     memset(answers.spilled + batch.n, 0, EIGHT);
@@ -623,7 +622,7 @@ ALWAYS_INLINE bool looks_full(const uint8_t *line, uint32_t width) {
 ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
                                  const struct batch_form *form, uint64_t hash,
                                  uint8_t *const *place) {
-    const struct bucket_query q = query_in(t, form, hash, place);
+    const struct bucket_query q = query_in(form, hash, place);
     if (__builtin_expect(!looks_full(q.line, form->width), true)) return;
     const struct bucket_place at = place_of(t, scale_in(form, hash), hash);
     const struct probing p = first_probe(t, &at);
@@ -652,7 +651,7 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
         if (near < all)
             prefetch_near(t, form, batch.hashes[near], &ring.line[near % RING]);
         const struct bucket_query q =
-            query_in(t, form, hash, &ring.line[i % RING]);
+            query_in(form, hash, &ring.line[i % RING]);
         enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
                 !is_near_border(hash, scale_in(form, hash), form->width), true))
