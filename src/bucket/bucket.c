@@ -98,6 +98,15 @@ static struct lane_masks compare16(const uint8_t *line, uint32_t lane,
     return masks;
 }
 
+static struct lane_match match16(const uint8_t *line, uint32_t lane,
+                                 uint32_t varies) {
+    const struct lane_masks masks = compare16(line, lane, varies);
+    return (struct lane_match){
+        .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
+        .last = load32(line + LAST_AT),
+    };
+}
+
 static bool find(const uint8_t *line, uint32_t want, uint32_t varies) {
     bool found = false;
     for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
@@ -114,12 +123,14 @@ static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
 }
 
 #define TARGET
-#define STEPS                                                \
-    ((struct bucket_steps){                                  \
-        .scans = {.equal8 = equal8, .compare16 = compare16}, \
-        .find_lines = find_lines_each,                       \
-        .find = find,                                        \
-        .put_in_run = insert,                                \
+#define STEPS                             \
+    ((struct bucket_steps){               \
+        .scans = {.equal8 = equal8,       \
+                  .compare16 = compare16, \
+                  .match16 = match16},    \
+        .resolve = resolve_each,          \
+        .find = find,                     \
+        .put_in_run = insert,             \
     })
 #include "bucket/bucket_kernel_template.h"
 

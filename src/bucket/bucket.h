@@ -111,6 +111,11 @@ static inline uint64_t segment_begin(uint32_t number) {
            << (number - 1) / POSITIONS;
 }
 
+/* Units of the segment that begins with this one, from POSITIONS on. */
+static inline uint64_t segment_units(uint64_t unit) {
+    return UINT64_C(1) << (61 - __builtin_clzll(unit));
+}
+
 /* The segment of a bucket, from its number / groups. Segments begin at 0, 4, 5,
  * 6, 7, 8, 10, 12, 14, 16, 20 and so on: at all numbers of 3 bits and some
  * zeros. */
@@ -252,6 +257,38 @@ static inline const uint8_t *line_in_newest(const struct newest_segments *of,
     return (const uint8_t *)(of->start[i] +
                              (uintptr_t)scale64(hash, of->buckets) *
                                  BUCKET_BYTES);
+}
+
+/*
+ * The starts of all segments, by a coarse scale on which each segment begins
+ * with a unit: so a batch finds a line by two products and a load. Only the
+ * oldest segments are too small for that scale. The units of these have 0; not
+ * one in 32 hashes goes there.
+ */
+enum {
+    COARSE_LEVELS = 5,
+    COARSE_UNITS = 2 * POSITIONS << COARSE_LEVELS /* at most */
+};
+struct segment_starts {
+    uint64_t units, buckets;
+    uintptr_t start[COARSE_UNITS];
+};
+
+static inline void fill_starts(const struct bucket_table *t,
+                               const struct bucket_scale *scale,
+                               struct segment_starts *to) {
+    const uint32_t shift =
+        scale->level > COARSE_LEVELS ? scale->level - COARSE_LEVELS : 0;
+    uint64_t unit = 0;
+    to->units = scale->units >> shift;
+    to->buckets = scale->buckets;
+    for (; unit < POSITIONS; unit++)
+        to->start[unit] = shift ? 0 : t->start[segment_place(0)];
+    while (unit < to->units) {
+        const uintptr_t start = t->start[segment_place(unit << shift)];
+        const uint64_t end = unit + segment_units(unit);
+        for (; unit < end; unit++) to->start[unit] = start;
+    }
 }
 
 static inline struct bucket_place place_of(const struct bucket_table *t,

@@ -13,7 +13,7 @@
     __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"), no_sanitize("threa" \
                                                                      "d")))
 
-TARGET ALWAYS_INLINE __m256i load_half(const uint8_t *from) {
+TARGET ALWAYS_INLINE __m256i load_half(const void *from) {
     return _mm256_load_si256((const __m256i *)from);
 }
 
@@ -84,6 +84,68 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
     return masks;
 }
 
+TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
+                                               uint32_t lane, uint32_t varies) {
+    const struct lane_masks masks = compare16(line, lane, varies);
+    return (struct lane_match){
+        .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
+        .last = (uint32_t)_mm256_extract_epi32(load_half(line + 32), 7),
+    };
+}
+
+/* lanes_answer of eight: `has` is 0 in what does not have, `spilled` as it is.
+ * Shifts by 32 and more leave 0. */
+struct eight_answers {
+    __m256i has, spilled;
+};
+
+TARGET ALWAYS_INLINE struct eight_answers answer_8(const struct lane_hits *hits,
+                                                   size_t i) {
+    const __m256i lanes = load_half(hits->lanes + i);
+    const __m256i want = load_half(hits->want + i);
+    const __m256i last = load_half(hits->last + i);
+    const __m256i one = _mm256_set1_epi32(1);
+    const __m256i low = _mm256_and_si256(_mm256_srli_epi32(last, 16),
+                                         _mm256_set1_epi32(LOW_MASK));
+    const __m256i below = _mm256_sub_epi32(_mm256_sllv_epi32(one, low), one);
+    const __m256i flip =
+        _mm256_srai_epi32(_mm256_slli_epi32(want, 32 - WIDTH_GROWING), 31);
+    const __m256i all =
+        _mm256_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING));
+    const __m256i number =
+        _mm256_and_si256(_mm256_srli_epi32(want, WIDTH_GROWING - 6),
+                         _mm256_set1_epi32(CLASSES - 1));
+    return (struct eight_answers){
+        .has = _mm256_and_si256(_mm256_and_si256(lanes, all),
+                                _mm256_xor_si256(below, flip)),
+        .spilled = _mm256_sllv_epi32(_mm256_srli_epi32(last, 24), number),
+    };
+}
+
+/* The lowest bytes of two vectors of eight. */
+TARGET ALWAYS_INLINE __m128i low_bytes(__m256i a, __m256i b) {
+    const __m256i byte = _mm256_set1_epi32(0xFF);
+    const __m256i both =
+        _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(a, byte),
+                                                     _mm256_and_si256(b, byte)),
+                                 _MM_SHUFFLE(3, 1, 2, 0));
+    return _mm_packus_epi16(_mm256_castsi256_si128(both),
+                            _mm256_extracti128_si256(both, 1));
+}
+
+TARGET ALWAYS_INLINE void resolve(const struct lane_hits *hits, size_t i,
+                                  struct batch_answers *answers) {
+    const struct eight_answers a = answer_8(hits, i);
+    const struct eight_answers b = answer_8(hits, i + EIGHT);
+    const __m256i zero = _mm256_setzero_si256();
+    const __m128i none = low_bytes(_mm256_cmpeq_epi32(a.has, zero),
+                                   _mm256_cmpeq_epi32(b.has, zero));
+    _mm_store_si128((__m128i *)(answers->has + i),
+                    _mm_andnot_si128(none, _mm_set1_epi8(1)));
+    _mm_store_si128((__m128i *)(answers->spilled + i),
+                    low_bytes(a.spilled, b.spilled));
+}
+
 /* 0xFF where a byte has this number or a higher one; numbers go on from 32
  * bytes to the next. */
 TARGET ALWAYS_INLINE __m256i bytes_from(uint32_t number) {
@@ -119,12 +181,14 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
     put_planes(line, width, planes);
 }
 
-#define STEPS                                                \
-    ((struct bucket_steps){                                  \
-        .scans = {.equal8 = equal8, .compare16 = compare16}, \
-        .find_lines = find_lines_each,                       \
-        .find = find,                                        \
-        .put_in_run = insert,                                \
+#define STEPS                             \
+    ((struct bucket_steps){               \
+        .scans = {.equal8 = equal8,       \
+                  .compare16 = compare16, \
+                  .match16 = match16},    \
+        .resolve = resolve,               \
+        .find = find,                     \
+        .put_in_run = insert,             \
     })
 #include "bucket/bucket_kernel_template.h"
 

@@ -13,10 +13,10 @@
                           "avx512bw,avx512cd,avx512dq"),                 \
                    no_sanitize("thread")))
 
-/* Zero where a code agrees with what is wanted, as far as its stop bit: of a
- * code, the same less 1, and what is wanted, ~(a ^ b) & (a ^ c). */
+/* Zero where a code agrees with what is wanted, as far as its stop bit: of what
+ * is wanted, the code less 1, and the code, ~(c ^ b) & (c ^ a). */
 TARGET ALWAYS_INLINE __m512i begins(__m512i code, __m512i less, __m512i want) {
-    return _mm512_ternarylogic_epi32(code, less, want, 0x42);
+    return _mm512_ternarylogic_epi32(want, less, code, 0x18);
 }
 
 /* A mask in a general register. Else the compiler takes others, that are there,
@@ -52,50 +52,44 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
     return masks;
 }
 
-/* scale64 of eight hashes, given their high halves, too; n is below 2^32. */
-TARGET ALWAYS_INLINE __m512i scale8(__m512i hash, __m512i high, uint64_t n) {
-    const __m512i by = _mm512_set1_epi64((long long)n);
-    const __m512i low = _mm512_srli_epi64(_mm512_mul_epu32(hash, by), 32);
-    return _mm512_srli_epi64(_mm512_add_epi64(_mm512_mul_epu32(high, by), low),
-                             32);
+/* Of a lane of 0 nothing is left but the 1 of what is wanted. */
+TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
+                                               uint32_t lane, uint32_t varies) {
+    const __m512i whole = _mm512_load_si512(line);
+    const __m512i wanted = _mm512_set1_epi16((short)(lane | (varies & 1)));
+    const __m512i less = _mm512_subs_epu16(whole, _mm512_set1_epi16(1));
+    const __m512i differ = begins(whole, less, wanted);
+    const __m128i end = _mm512_extracti32x4_epi32(whole, 3);
+    return (struct lane_match){
+        .lanes = varies ? _mm512_testn_epi16_mask(differ, differ)
+                        : _mm512_cmpeq_epi16_mask(whole, wanted),
+        .last = (uint32_t)_mm_extract_epi32(end, 3),
+    };
 }
 
-/* segment_place of eight, less 4 * MOST_ZEROS. */
-TARGET ALWAYS_INLINE __m512i places8(__m512i unit) {
-    const __m512i zeros =
-        _mm512_lzcnt_epi64(_mm512_or_si512(unit, _mm512_set1_epi64(1)));
-    return _mm512_sub_epi64(
-        _mm512_srli_epi64(_mm512_sllv_epi64(unit, zeros), 61),
-        _mm512_slli_epi64(zeros, 2));
-}
-
-TARGET ALWAYS_INLINE void find_lines(const struct bucket_table *t,
-                                     const struct batch_form *form,
-                                     const uint64_t *hashes, uint8_t **lines) {
-    if (form->scale.buckets > UINT32_MAX) {
-        find_lines_each(t, form, hashes, lines);
-        return;
-    }
-    const __m512i hash = _mm512_loadu_si512(hashes);
-    const __m512i high = _mm512_srli_epi64(hash, 32);
-    const __m512i bucket = scale8(hash, high, form->scale.buckets);
-    const __m512i place = _mm512_add_epi64(
-        places8(scale8(hash, high, form->scale.units)),
-        _mm512_set1_epi64(4 * MOST_ZEROS - (long long)form->newest.place));
-    const uintptr_t *const newest = form->newest.start;
-    const __m512i start = _mm512_mask_blend_epi64(
-        _mm512_test_epi64_mask(place, _mm512_set1_epi64(16)),
-        _mm512_permutex2var_epi64(_mm512_load_si512(newest), place,
-                                  _mm512_load_si512(newest + 8)),
-        _mm512_permutex2var_epi64(_mm512_load_si512(newest + 16), place,
-                                  _mm512_load_si512(newest + 24)));
-    _mm512_storeu_si512(lines,
-                        _mm512_add_epi64(start, _mm512_slli_epi64(bucket, 6)));
-    uint32_t older = _mm512_cmpge_epu64_mask(place, _mm512_set1_epi64(NEWEST));
-    for (; __builtin_expect(older != 0, false); older &= older - 1) {
-        const uint32_t j = (uint32_t)__builtin_ctz(older);
-        lines[j] = line_of_hash(t, hashes[j], form->scale);
-    }
+/* lanes_answer of sixteen. Shifts by 32 and more leave 0. */
+TARGET ALWAYS_INLINE void resolve(const struct lane_hits *hits, size_t i,
+                                  struct batch_answers *answers) {
+    const __m512i lanes = _mm512_load_si512(hits->lanes + i);
+    const __m512i want = _mm512_load_si512(hits->want + i);
+    const __m512i last = _mm512_load_si512(hits->last + i);
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512i low = _mm512_and_si512(_mm512_srli_epi32(last, 16),
+                                         _mm512_set1_epi32(LOW_MASK));
+    const __m512i below = _mm512_sub_epi32(_mm512_sllv_epi32(one, low), one);
+    const __m512i flip =
+        _mm512_srai_epi32(_mm512_slli_epi32(want, 32 - WIDTH_GROWING), 31);
+    const __m512i number =
+        _mm512_and_si512(_mm512_srli_epi32(want, WIDTH_GROWING - 6),
+                         _mm512_set1_epi32(CLASSES - 1));
+    const __m512i all =
+        _mm512_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING));
+    const __mmask16 has = _mm512_test_epi32_mask(_mm512_and_si512(lanes, all),
+                                                 _mm512_xor_si512(below, flip));
+    _mm_store_si128((__m128i *)(answers->has + i), _mm_maskz_set1_epi8(has, 1));
+    _mm_store_si128((__m128i *)(answers->spilled + i),
+                    _mm512_cvtepi32_epi8(_mm512_sllv_epi32(
+                        _mm512_srli_epi32(last, 24), number)));
 }
 
 /* The last word is no entry. */
@@ -134,12 +128,14 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
     put_planes(line, width, planes);
 }
 
-#define STEPS                                                \
-    ((struct bucket_steps){                                  \
-        .scans = {.equal8 = equal8, .compare16 = compare16}, \
-        .find_lines = find_lines,                            \
-        .find = find,                                        \
-        .put_in_run = insert,                                \
+#define STEPS                             \
+    ((struct bucket_steps){               \
+        .scans = {.equal8 = equal8,       \
+                  .compare16 = compare16, \
+                  .match16 = match16},    \
+        .resolve = resolve,               \
+        .find = find,                     \
+        .put_in_run = insert,             \
     })
 #include "bucket/bucket_kernel_template.h"
 

@@ -269,14 +269,43 @@ static uint32_t join_permanent(struct entries *all, uint32_t width) {
     return bits;
 }
 
+/* Take those to the end that do not fit into a line, and will be spilled: of
+ * the classes with the most entries, for the reason that bucket_spill.c gives.
+ * Those before `first` stay. */
+static void sort_by_class(struct entries *all, uint32_t first, uint32_t slots,
+                          uint32_t width, uint32_t varies) {
+    uint32_t count[CLASSES] = {0}, chosen = 0, found = 0, end = all->n;
+    for (uint32_t i = first; i < all->n; i++)
+        if (classes_of(all->code[i], width, varies) != ALL_CLASSES)
+            count[class_of(all->code[i], width)]++;
+    while (found < all->n - slots) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < CLASSES; i++)
+            if (count[i] > count[best]) best = i;
+        if (count[best] == 0) break; /* the others have all classes */
+        chosen |= UINT32_C(0x80) >> best;
+        found += count[best];
+        count[best] = 0;
+    }
+    for (uint32_t i = all->n; i-- > first && end > slots;) {
+        const uint32_t code = all->code[i];
+        if (classes_of(code, width, varies) & ~chosen) continue;
+        all->code[i] = all->code[--end];
+        all->code[end] = code;
+    }
+}
+
 /* Put the entries of a bucket into its line, and spill the others. */
 static bool put_entries(struct bucket_table *t, const struct bucket_place *at,
-                        const struct entries *from, uint32_t permanent,
+                        struct entries *from, uint32_t permanent,
                         uint32_t varies, struct spill_log *log) {
     const uint32_t width = t->width, slots = slots_of(width);
     const uint32_t here = from->n < slots ? from->n : slots;
     uint32_t classes = 0;
     _Alignas(8) uint8_t line[BUCKET_BYTES];
+    if (here < from->n)
+        sort_by_class(from, (uint32_t)__builtin_popcount(permanent), slots,
+                      width, varies);
     if (width == WIDTH_GROWING)
         fill_halves(line, WIDTH_GROWING, from->code, here);
     else

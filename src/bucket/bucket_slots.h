@@ -53,7 +53,9 @@ enum {
     PERMANENT_FIRST = 0x40, /* in that byte, too                         */
     PERMANENT_LAST = 0x80,
     CLASSES_AT = 63, /* byte: classes of the entries that were spilled   */
+    LAST_AT = 60,    /* the word of 32 bits with both, in its high half   */
     CLASSES = 8,
+    ALL_CLASSES = 0xFF,
     SHORT_BITS = 2 /* of a code: then it stays                         */
 };
 
@@ -330,12 +332,20 @@ static inline uint64_t permanent_slots(const uint8_t *line, uint32_t width) {
     return first | last << (slots_of(width) - 1);
 }
 
+ALWAYS_INLINE uint64_t slots_below(uint32_t slot) {
+    return (UINT64_C(1) << slot) - 1;
+}
+
+/* All ones if a code begins with 1, else 0. */
+ALWAYS_INLINE uint64_t flip_of(uint32_t code, uint32_t width) {
+    return -(uint64_t)(code >> (width - 1) & 1);
+}
+
 /* Slots of codes that begin as this one does; empty ones may be among them, and
  * bits behind those of slots. */
 ALWAYS_INLINE uint64_t slots_like(const uint8_t *line, uint32_t code,
                                   uint32_t width) {
-    const uint64_t flip = -(uint64_t)(code >> (width - 1) & 1);
-    return ((UINT64_C(1) << (line[LOW_AT] & LOW_MASK)) - 1) ^ flip;
+    return slots_below(line[LOW_AT] & LOW_MASK) ^ flip_of(code, width);
 }
 
 /* Readers may be reading the line. No lane, and no bit of a plane, is in two
@@ -487,7 +497,7 @@ static inline uint32_t class_bit(uint32_t code, uint32_t width) {
 
 static inline uint32_t classes_of(uint32_t code, uint32_t width,
                                   uint32_t varies) {
-    if (varies && (code & (code_mask(width) >> 6)) == 0) return 0xFF;
+    if (varies && (code & (code_mask(width) >> 6)) == 0) return ALL_CLASSES;
     return class_bit(code, width);
 }
 
@@ -522,12 +532,20 @@ struct lane_masks {
     uint64_t zero;
 };
 
+/* Less of it: `begun` if codes vary, else `equal`; and the last word of the
+ * line, which is cheaper to take from the vector than to load once more. */
+struct lane_match {
+    uint32_t lanes, last;
+};
+
 /* How a processor level compares: lanes of 8 bits that are equal to one; lanes
  * of 16 bits, where `begun` is not needed unless codes vary. */
 struct lane_scans {
     uint64_t (*equal8)(const uint8_t *line, uint32_t lane);
     struct lane_masks (*compare16)(const uint8_t *line, uint32_t lane,
                                    uint32_t varies);
+    struct lane_match (*match16)(const uint8_t *line, uint32_t lane,
+                                 uint32_t varies);
 };
 
 /* What a scan of a bucket finds. */
@@ -591,6 +609,22 @@ struct line_answer {
     bool has;
     uint8_t spilled; /* is its class among the spilled ones? bit 7 */
 };
+
+/* Is a slot a lane of 16 bits, without planes? */
+ALWAYS_INLINE bool is_lane(uint32_t width) {
+    return width == WIDTH_GROWING;
+}
+
+/* Then from the lanes that match and the last word of the line. */
+ALWAYS_INLINE struct line_answer lanes_answer(uint32_t lanes, uint32_t last,
+                                              uint32_t want) {
+    const uint64_t like =
+        slots_below(last >> 16 & LOW_MASK) ^ flip_of(want, WIDTH_GROWING);
+    return (struct line_answer){
+        .has = (lanes & like & all_slots(WIDTH_GROWING)) != 0,
+        .spilled = (uint8_t)(last >> 24 << class_of(want, WIDTH_GROWING)),
+    };
+}
 
 ALWAYS_INLINE struct line_answer ask_line(const uint8_t *line, uint32_t width,
                                           uint32_t want, uint32_t varies,

@@ -58,7 +58,7 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
     struct spill_scan scan = {0};
     struct probing p = first_probe(t, at);
     do {
-        const uint32_t tag = tag_of(t, at, p.number);
+        const uint32_t tag = tag_of(t->width, at, p.number);
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(word_of(&p, i));
             const uint32_t code = entry & code_mask(t->width);
@@ -99,13 +99,69 @@ bool spill(const struct bucket_table *t, const struct bucket_place *at,
     struct probing p = first_probe(t, at);
     if (!log) p.most = add_probes(t->adds, &p);
     do {
-        const uint32_t entry = code | tag_of(t, at, p.number) << t->width;
+        const uint32_t entry = code | tag_of(t->width, at, p.number)
+                                          << t->width;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++)
             if (get_spill_word(word_of(&p, i)) == 0)
                 return change_passing(t, at, p.number, 1, log) &&
                        put_word(word_of(&p, i), entry, log);
     } while (next_probe(&p));
     return false;
+}
+
+/* Would no more lookups go on than now, if a code were spilled from a bucket
+ * with these classes? */
+static bool is_among(uint32_t classes, uint32_t code, uint32_t width,
+                     uint32_t varies) {
+    return (classes_of(code, width, varies) & ~classes) == 0;
+}
+
+/*
+ * The slot of a full bucket whose entry is spilled to make room for a new code;
+ * the number of slots if the new code is. Lookups go on to spilled entries by
+ * class, so they shall be of few classes: of one that was spilled before, else
+ * of the one with the most entries. In a full table 3 % of all lookups go on; 8
+ * % if new codes were spilled.
+ */
+static uint32_t slot_to_spill(const uint8_t *line, uint32_t code,
+                              uint32_t width, uint32_t varies) {
+    const uint32_t classes = get_classes(line, width), slots = slots_of(width);
+    const uint32_t own = class_of(code, width);
+    const uint64_t permanent = permanent_slots(line, width);
+    const bool has_one = is_among(class_bit(code, width), code, width, varies);
+    uint32_t count[CLASSES] = {0}, slot[CLASSES], best = own;
+    if (is_among(classes, code, width, varies)) return slots;
+    count[own] = has_one;
+    slot[own] = slots;
+    for (uint32_t i = 0; i < slots; i++) {
+        const uint32_t other = get_code(line, i, width);
+        const uint32_t number = class_of(other, width);
+        if (permanent >> i & 1) continue;
+        if (is_among(classes, other, width, varies)) return i;
+        if (!is_among(class_bit(other, width), other, width, varies)) continue;
+        if (number != own || !has_one) slot[number] = i;
+        if (++count[number] > count[best]) best = number;
+    }
+    return slot[best];
+}
+
+bool spill_from(struct bucket_table *t, const struct bucket_place *at,
+                uint32_t code) {
+    uint8_t *const line = bucket_line(at);
+    const uint32_t width = t->width, slots = slots_of(width);
+    const uint32_t slot =
+        has_runs(width) ? slots : slot_to_spill(line, code, width, at->varies);
+    const uint32_t leaves = slot < slots ? get_code(line, slot, width) : code;
+    if (!spill(t, at, leaves, NULL)) return false;
+    put_classes(line, width,
+                get_classes(line, width) |
+                    classes_of(leaves, width, at->varies));
+    if (slot == slots) return true;
+    begin_move(t, at->group);
+    take_code(line, width, all_slots(width), slot);
+    put_code(line, width, used_slots(line, width), code);
+    end_move(t, at->group);
+    return true;
 }
 
 bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
@@ -120,7 +176,7 @@ uint32_t take_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     uint32_t n = 0;
     do {
-        const uint32_t tag = tag_of(t, at, p.number);
+        const uint32_t tag = tag_of(t->width, at, p.number);
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(word_of(&p, i));
             const uint32_t code = entry & code_mask(t->width);

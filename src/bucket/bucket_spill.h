@@ -34,11 +34,11 @@ static inline bool next_probe(struct probing *p) {
 
 /* The bits of an entry above the code. In runs a code may be 0: the highest bit
  * says that it is there. */
-static inline uint32_t tag_of(const struct bucket_table *t,
-                              const struct bucket_place *at, uint32_t probe) {
-    const uint32_t mark = UINT32_C(1) << (31 - t->width);
+static inline uint32_t tag_of(uint32_t width, const struct bucket_place *at,
+                              uint32_t probe) {
+    const uint32_t mark = UINT32_C(1) << (31 - width);
     return (uint32_t)(at->index % SPILL_BUCKETS) | probe << 4 |
-           (has_runs(t->width) ? mark : 0);
+           (has_runs(width) ? mark : 0);
 }
 
 static inline uint32_t get_spill_word(const void *word) {
@@ -46,9 +46,12 @@ static inline uint32_t get_spill_word(const void *word) {
 }
 
 /* Did entries go on from this line? */
+static inline bool passes_on(const uint8_t *line) {
+    return get_spill_word(line + 4 * SPILL_ENTRIES) != 0;
+}
+
 static inline bool goes_on(const struct probing *p) {
-    return get_spill_word(p->lines + p->line * BUCKET_BYTES +
-                          4 * SPILL_ENTRIES) != 0;
+    return passes_on(p->lines + p->line * BUCKET_BYTES);
 }
 
 /* A code and its tag match as one word: the stop bit is the lowest 1 of both.
@@ -58,7 +61,8 @@ static inline bool has_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     do {
         const uint8_t *const line = p.lines + p.line * BUCKET_BYTES;
-        const uint32_t want = at->want | tag_of(t, at, p.number) << t->width;
+        const uint32_t want = at->want | tag_of(t->width, at, p.number)
+                                             << t->width;
         bool found = false;
         for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
             const uint32_t entry = get_spill_word(line + 4 * i);
@@ -96,16 +100,9 @@ struct spill_scan scan_spilled(const struct bucket_table *t,
 /* False if there is no room. `log` may be NULL. */
 bool spill(const struct bucket_table *t, const struct bucket_place *at,
            uint32_t code, struct spill_log *log);
-/* Spill a code from a full bucket. */
-static inline bool spill_from(const struct bucket_table *t,
-                              const struct bucket_place *at, uint32_t code) {
-    uint8_t *const line = bucket_line(at);
-    if (!spill(t, at, code, NULL)) return false;
-    put_classes(line, t->width,
-                get_classes(line, t->width) |
-                    classes_of(code, t->width, at->varies));
-    return true;
-}
+/* Add a code to a full bucket: one of its entries is spilled, or the code. */
+bool spill_from(struct bucket_table *t, const struct bucket_place *at,
+                uint32_t code);
 
 /* Entries that additions may spill from one bucket. In a full table of distinct
  * keys one bucket in 10^10 spills as many as these: it does not grow early. */

@@ -9,16 +9,15 @@
 #include "bucket/bucket_spill.h"
 #include "kind/batch_loops.h"
 
-struct batch_form;
+struct lane_hits;
+struct batch_answers;
 
 /* What a processor level has of its own. */
 struct bucket_steps {
     struct lane_scans scans;
-    /* The lines of eight hashes, in a table of several segments where no group
-     * is moving. */
-    void (*find_lines)(const struct bucket_table *t,
-                       const struct batch_form *form, const uint64_t *hashes,
-                       uint8_t **lines);
+    /* Answer hashes i to i + 15 of a batch. */
+    void (*resolve)(const struct lane_hits *hits, size_t i,
+                    struct batch_answers *answers);
     /* Has a line of spilled entries one that matches? */
     bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
     /* put_in_run, for lines that nobody else reads: behind the slot where the
@@ -66,7 +65,7 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
     struct probing p = first_probe(t, at);
     do {
         if (steps.find(p.lines + p.line * BUCKET_BYTES,
-                       at->want | tag_of(t, at, p.number) << t->width,
+                       at->want | tag_of(t->width, at, p.number) << t->width,
                        at->varies))
             return true;
     } while (goes_on(&p) && next_probe(&p));
@@ -136,10 +135,13 @@ struct batch_form {
     bool is_special;    /* set_one, set_grown: then loops are unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
     struct bucket_scale scale, next;
-    _Alignas(64) struct newest_segments newest;
+    const struct segment_starts *starts; /* of scale and next; not if is_one */
 };
 
-static inline struct batch_form form_of(const struct bucket_table *t) {
+/* `starts` is memory for two, of which it makes what it needs. They are not
+ * members: then the compiler would not keep the others in registers. */
+static inline struct batch_form form_of(const struct bucket_table *t,
+                                        struct segment_starts *starts) {
     const uint32_t number = stage_number(t->stage);
     struct batch_form form = {
         .width = t->width,
@@ -148,15 +150,21 @@ static inline struct batch_form form_of(const struct bucket_table *t) {
         .first = (uint8_t *)t->start[segment_place(0)],
         .is_moving = (t->stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
+        .starts = starts,
     };
-    if (!form.is_one && !form.is_moving)
-        copy_newest(t, &form.scale, &form.newest);
-    if (form.is_moving) {
-        form.next = scale_at(t, number + 1);
-        form.last_here =
-            lowest_scaled64(groups_left(t, t->stage), form.scale.groups) - 1;
-    }
+    if (form.is_one) return form;
+    fill_starts(t, &form.scale, &starts[0]);
+    if (!form.is_moving) return form;
+    form.next = scale_at(t, number + 1);
+    form.last_here =
+        lowest_scaled64(groups_left(t, t->stage), form.scale.groups) - 1;
+    fill_starts(t, &form.next, &starts[1]);
     return form;
+}
+
+/* Has the group of a hash moved? */
+ALWAYS_INLINE bool has_moved(const struct batch_form *form, uint64_t hash) {
+    return form->is_moving && hash > form->last_here;
 }
 
 /* Some forms are compiled for themselves: these turn members that have such
@@ -170,11 +178,11 @@ ALWAYS_INLINE void set_one(struct batch_form *form, uint32_t width) {
 }
 
 /* Tables at 1 % that have grown: */
-ALWAYS_INLINE void set_grown(struct batch_form *form) {
+ALWAYS_INLINE void set_grown(struct batch_form *form, bool is_moving) {
     form->width = WIDTH_GROWING;
     form->varies = UINT32_MAX;
     form->is_one = false;
-    form->is_moving = false;
+    form->is_moving = is_moving;
     form->is_special = true;
 }
 
@@ -186,8 +194,7 @@ enum { LOOPS_OF_THEIR_OWN = true };
 #endif
 
 static inline bool is_grown(const struct batch_form *form) {
-    return LOOPS_OF_THEIR_OWN && form->width == WIDTH_GROWING && form->varies &&
-           !form->is_moving;
+    return LOOPS_OF_THEIR_OWN && form->width == WIDTH_GROWING && form->varies;
 }
 
 /* The width of a table of one segment, else 0. */
@@ -202,22 +209,25 @@ static inline bool is_mixed(const struct bucket_table *t) {
 
 ALWAYS_INLINE struct bucket_scale scale_in(const struct batch_form *form,
                                            uint64_t hash) {
-    return form->is_moving && hash > form->last_here ? form->next : form->scale;
+    return has_moved(form, hash) ? form->next : form->scale;
 }
 
-/* find_lines, for levels without vectors of their own. */
-static inline void find_lines_each(const struct bucket_table *t,
-                                   const struct batch_form *form,
-                                   const uint64_t *hashes, uint8_t **lines) {
-    for (size_t j = 0; j < EIGHT; j++)
-        lines[j] = line_of_hash(t, hashes[j], form->scale);
+/* noinline: what is rare shall not take registers from what is not. */
+__attribute__((noinline, cold)) static uint8_t *line_in_oldest(
+    const struct bucket_table *t, uint64_t hash) {
+    return line_of_hash(t, hash, scale_of(t, t->stage, hash));
 }
 
 ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
                                const struct batch_form *form, uint64_t hash) {
-    const struct bucket_scale scale = scale_in(form, hash);
-    if (!form->is_one) return line_of_hash(t, hash, scale);
-    return form->first + scale64(hash, scale.buckets) * BUCKET_BYTES;
+    if (form->is_one)
+        return form->first + scale64(hash, form->scale.buckets) * BUCKET_BYTES;
+    const struct segment_starts *const starts =
+        &form->starts[has_moved(form, hash)];
+    const uintptr_t start = starts->start[scale64(hash, starts->units)];
+    if (__builtin_expect(start == 0, false)) return line_in_oldest(t, hash);
+    return (uint8_t *)(start + (uintptr_t)scale64(hash, starts->buckets) *
+                                   BUCKET_BYTES);
 }
 
 /* A line, and what to look for in it. */
@@ -261,21 +271,116 @@ ALWAYS_INLINE void prefetch_line(const struct bucket_table *t,
 ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
                                   const struct batch_form *form,
                                   const struct batch *batch,
-                                  struct line_ring *ring,
-                                  struct bucket_steps steps) {
+                                  struct line_ring *ring) {
     const size_t end = prologue_length(batch);
     size_t i = form->is_one ? batch->prefetched : 0;
-    if (form->is_special && !form->is_one)
-        for (; i + EIGHT <= batch->prefetched; i += EIGHT)
-            steps.find_lines(t, form, batch->hashes + i, ring->line + i);
+    for (; i < batch->prefetched; i++)
+        ring->line[i] = line_in(t, form, batch->hashes[i]);
     for (; i < end; i++)
         prefetch_line(t, form, batch->hashes[i], &ring->line[i]);
 }
 
 /* What the lines of a batch say: struct line_answer. */
+enum { SIXTEEN = 16 };
 struct batch_answers {
-    uint8_t has[BATCH_MAX + EIGHT], spilled[BATCH_MAX + EIGHT];
+    _Alignas(64) uint8_t has[BATCH_MAX + SIXTEEN];
+    _Alignas(64) uint8_t spilled[BATCH_MAX + SIXTEEN];
 };
+
+/*
+ * The same before it is computed, where a slot is a lane: the lanes that match,
+ * the code that is wanted, and the last word of the line. What follows
+ * from these is the same for all hashes, so vectors compute it for sixteen at
+ * once.
+ */
+struct lane_hits {
+    _Alignas(64) uint32_t lanes[BATCH_MAX + SIXTEEN];
+    _Alignas(64) uint32_t want[BATCH_MAX + SIXTEEN];
+    _Alignas(64) uint32_t last[BATCH_MAX + SIXTEEN];
+};
+
+/* For levels without vectors. */
+static inline void resolve_each(const struct lane_hits *hits, size_t i,
+                                struct batch_answers *answers) {
+    for (size_t end = i + SIXTEEN; i < end; i++) {
+        const struct line_answer answer =
+            lanes_answer(hits->lanes[i], hits->last[i], hits->want[i]);
+        answers->has[i] = answer.has;
+        answers->spilled[i] = answer.spilled;
+    }
+}
+
+/* The line that an entry of a hash is spilled to first, and what it is there.
+ */
+struct spill_query {
+    const uint8_t *line;
+    uint32_t want;
+};
+
+ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
+                                                const struct batch_form *form,
+                                                uint64_t hash) {
+    const struct bucket_scale scale = scale_in(form, hash);
+    const uint64_t bucket = scale64(hash, scale.buckets);
+    const uint64_t unit = form->is_one ? 0 : scale64(hash, scale.units);
+    const uint32_t number = form->is_one ? 0 : segment_of(unit);
+    const uint64_t begin = segment_begin(number) * t->groups;
+    const struct bucket_place at = {
+        .index = bucket - begin,
+        .want = code_of(hash, scale, form->width, form->varies),
+    };
+    const uint8_t *const lines =
+        line_at(t, unit, begin + segment_blocks(t, number));
+    return (struct spill_query){
+        .line = lines + at.index / SPILL_BUCKETS * BUCKET_BYTES,
+        .want = at.want | tag_of(form->width, &at, 0) << form->width,
+    };
+}
+
+/* Hashes of a batch whose first lines of spilled entries are prefetched. */
+enum { SPILLS_AT_ONCE = 128 };
+struct spill_batch {
+    size_t n;
+    uint16_t at[SPILLS_AT_ONCE]; /* in the batch */
+    struct spill_query query[SPILLS_AT_ONCE];
+};
+
+/* Those of hashes i to i + 7. */
+ALWAYS_INLINE void prefetch_spills(const struct bucket_table *t,
+                                   const struct batch_form *form,
+                                   const struct batch *batch, size_t i,
+                                   const struct batch_answers *answers,
+                                   struct spill_batch *spills) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t maybe = load64(answers->spilled + i) >> SPILLED_BIT &
+                     ~load64(answers->has + i) & ones;
+    for (; maybe; maybe &= maybe - 1) {
+        const size_t at = i + (size_t)__builtin_ctzll(maybe) / 8;
+        const struct spill_query q = spill_query_of(t, form, batch->hashes[at]);
+        prefetch_l1(q.line);
+        spills->at[spills->n] = (uint16_t)at;
+        spills->query[spills->n++] = q;
+    }
+}
+
+ALWAYS_INLINE void answer_spills(const struct bucket_table *t,
+                                 const struct batch_form *form,
+                                 const struct batch *batch,
+                                 const struct spill_batch *spills,
+                                 struct batch_answers *answers,
+                                 struct bucket_steps steps) {
+    for (size_t i = 0; i < spills->n; i++) {
+        const struct spill_query q = spills->query[i];
+        bool found = steps.find(q.line, q.want, form->varies);
+        if (!found && passes_on(q.line)) {
+            const uint64_t hash = batch->hashes[spills->at[i]];
+            const struct bucket_place at =
+                place_of(t, scale_in(form, hash), hash);
+            found = find_spilled(t, &at, steps);
+        }
+        answers->has[spills->at[i]] = found;
+    }
+}
 
 /*
  * Hashes of a batch that were not found in their bucket, but may be among the
@@ -287,39 +392,39 @@ ALWAYS_INLINE void has_spilled_of_batch(const struct bucket_table *t,
                                         const struct batch *batch,
                                         struct batch_answers *answers,
                                         struct bucket_steps steps) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    enum { AT_ONCE = 64 };
-    uint16_t left[BATCH_MAX];
-    struct bucket_place at[AT_ONCE];
-    size_t n = 0;
-    for (size_t i = 0; i < batch->n; i += EIGHT) {
-        uint64_t maybe = load64(answers->spilled + i) >> SPILLED_BIT &
-                         ~load64(answers->has + i) & ones;
-        for (; maybe; maybe &= maybe - 1)
-            left[n++] = (uint16_t)(i + (size_t)__builtin_ctzll(maybe) / 8);
-    }
-    for (size_t i = 0; i < n; i += AT_ONCE) {
-        const size_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
-        for (size_t j = 0; j < some; j++) {
-            const uint64_t hash = batch->hashes[left[i + j]];
-            at[j] = place_of(t, scale_in(form, hash), hash);
-            const struct probing p = first_probe(t, &at[j]);
-            prefetch_l1(p.lines + p.line * BUCKET_BYTES);
-        }
-        for (size_t j = 0; j < some; j++)
-            answers->has[left[i + j]] = find_spilled(t, &at[j], steps);
+    struct spill_batch spills;
+    for (size_t i = 0; i < batch->n;) {
+        spills.n = 0;
+        for (; i < batch->n && spills.n <= SPILLS_AT_ONCE - EIGHT; i += EIGHT)
+            prefetch_spills(t, form, batch, i, answers, &spills);
+        answer_spills(t, form, batch, &spills, answers, steps);
     }
 }
 
+/* What a batch finds in its lines. */
+struct batch_findings {
+    struct batch_answers answers;
+    struct lane_hits hits;
+};
+
 ALWAYS_INLINE void has_prefetched(const struct batch_form *form, uint64_t hash,
                                   uint8_t *const *place, size_t i,
-                                  struct batch_answers *answers,
+                                  struct batch_findings *to,
                                   struct bucket_steps steps) {
     const struct bucket_query q = query_in(form, hash, place);
+    if (is_lane(form->width)) {
+        const uint32_t want = q.want | (form->varies & 1);
+        const struct lane_match match = steps.scans.match16(
+            q.line, lane_of(want, form->width), form->varies);
+        to->hits.lanes[i] = match.lanes;
+        to->hits.want[i] = want;
+        to->hits.last[i] = match.last;
+        return;
+    }
     const struct line_answer answer =
         ask_line(q.line, form->width, q.want, form->varies, steps.scans);
-    answers->has[i] = answer.has;
-    answers->spilled[i] = answer.spilled;
+    to->answers.has[i] = answer.has;
+    to->answers.spilled[i] = answer.spilled;
 }
 
 ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
@@ -331,21 +436,23 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
     const size_t all = batch.n + batch.more;
     const uint64_t *const hashes = batch.hashes;
     struct line_ring ring;
-    struct batch_answers answers;
+    struct batch_findings findings;
+    struct batch_answers *const answers = &findings.answers;
     size_t i = 0;
-    prefetch_first(t, form, &batch, &ring, steps);
+    prefetch_first(t, form, &batch, &ring);
     for (; i < steady; i += EIGHT) {
         const uint64_t *const ahead = hashes + i + PREFETCH_DISTANCE;
         uint8_t **const here = ring.line + i % RING;
-        uint8_t **const there = ring.line + (i + PREFETCH_DISTANCE) % RING;
-        if (!form->is_one) steps.find_lines(t, form, ahead, there);
+        uint8_t **const near = ring.line + (i + EIGHT) % RING;
+        uint8_t **const far = ring.line + (i + PREFETCH_DISTANCE) % RING;
 #pragma GCC unroll 8
         for (size_t j = 0; j < EIGHT; j++) {
-            if (form->is_one)
-                prefetch_l2(line_in(t, form, ahead[j]));
-            else
-                prefetch_l2(there[j]);
-            has_prefetched(form, hashes[i + j], here + j, i + j, &answers,
+            uint8_t *const line = line_in(t, form, ahead[j]);
+            prefetch_l2(line);
+            if (!form->is_one) far[j] = line;
+            prefetch_l1(form->is_one ? line_in(t, form, hashes[i + EIGHT + j])
+                                     : near[j]);
+            has_prefetched(form, hashes[i + j], &here[j], i + j, &findings,
                            steps);
         }
     }
@@ -353,13 +460,16 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         const size_t ahead = i + PREFETCH_DISTANCE;
         if (ahead < all)
             prefetch_line(t, form, hashes[ahead], &ring.line[ahead % RING]);
-        has_prefetched(form, hashes[i], &ring.line[i % RING], i, &answers,
+        has_prefetched(form, hashes[i], &ring.line[i % RING], i, &findings,
                        steps);
     }
-    memset(answers.spilled + batch.n, 0, EIGHT);
-    has_spilled_of_batch(t, form, &batch, &answers, steps);
-    if (found) memcpy(found, answers.has, batch.n);
-    return count_true((const bool *)answers.has, batch.n);
+    if (is_lane(form->width))
+        for (i = 0; i < batch.n; i += SIXTEEN)
+            steps.resolve(&findings.hits, i, answers);
+    memset(answers->spilled + batch.n, 0, EIGHT);
+    has_spilled_of_batch(t, form, &batch, answers, steps);
+    if (found) memcpy(found, answers->has, batch.n);
+    return count_true((const bool *)answers->has, batch.n);
 }
 
 /* The hashes of a batch have nothing in common, or another thread writes. */
@@ -388,9 +498,14 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct bucket_steps steps) {
     /* The stage of a shared table is not for plain reads. */
     if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
-    struct batch_form form = form_of(t);
+    struct segment_starts starts[2];
+    struct batch_form form = form_of(t, starts);
+    if (is_grown(&form) && form.is_moving) {
+        set_grown(&form, true);
+        return has_batch_unshared(t, batch, found, &form, steps);
+    }
     if (is_grown(&form)) {
-        set_grown(&form);
+        set_grown(&form, false);
         return has_batch_unshared(t, batch, found, &form, steps);
     }
     switch (width_of_one(&form)) {
@@ -640,7 +755,7 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
     const uint32_t most_copies = t->most_copies;
     struct line_ring ring;
     size_t i = 0, at_most = 0;
-    prefetch_first(t, form, &batch, &ring, steps);
+    prefetch_first(t, form, &batch, &ring);
     for (; i < batch.n; i++) {
         const uint64_t hash = batch.hashes[i];
         const size_t ahead = i + PREFETCH_DISTANCE;
@@ -694,9 +809,10 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         add_hash_alone *add_alone) {
     if (is_mixed(t) || (t->shared && has_runs(t->width)))
         return add_each(t, batch, fresh, added, add_alone);
-    struct batch_form form = form_of(t);
-    if (is_grown(&form)) {
-        set_grown(&form);
+    struct segment_starts starts[2];
+    struct batch_form form = form_of(t, starts);
+    if (is_grown(&form) && !form.is_moving) {
+        set_grown(&form, false);
         return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
     }
     switch (width_of_one(&form)) {

@@ -298,6 +298,59 @@ static void newest_segments_have_the_lines_of_most_hashes(void **state) {
     calyx_free(f);
 }
 
+/* What a batch knows of them does so for all but one in 32. */
+static void coarse_units_have_the_segments_of_most_hashes(void **state) {
+    (void)state;
+    enum { HASHES = 4000 };
+    calyx_filter *f = make_growing(40, 0.01);
+    for (int number = 1; number <= 14 * POSITIONS; number++) {
+        grow_one_stage(f);
+        const struct bucket_table *const t = &f->table->t;
+        const struct bucket_scale scale = scale_at(t, stage_number(t->stage));
+        struct segment_starts starts;
+        fill_starts(t, &scale, &starts);
+        uint32_t older = 0;
+        for (uint64_t i = 0; i < HASHES; i++) {
+            const uint64_t hash = mixed(i), unit = scale64(hash, scale.units);
+            const uintptr_t start = starts.start[scale64(hash, starts.units)];
+            older += start == 0;
+            assert_true(!start || start == t->start[segment_place(unit)]);
+        }
+        assert_true(older <= HASHES / 24);
+    }
+    calyx_free(f);
+}
+
+/* Lookups of these classes need a second line. If each new code that finds its
+ * bucket full were spilled, 8 % would. */
+static void spilled_entries_are_of_few_classes(void **state) {
+    (void)state;
+    enum { KEYS = 200000 };
+    calyx_filter *filled = make_growing(KEYS, 0.01);
+    calyx_filter *grown = make_growing(1000, 0.01);
+    add_numbers(filled, 0, KEYS);
+    uint64_t keys = KEYS;
+    add_numbers(grown, 0, keys);
+    while (keys < info_of(grown).capacity)
+        add_numbers(grown, keys, keys + 1), keys++;
+    const calyx_filter *const both[] = {filled, grown};
+    for (int k = 0; k < 2; k++) {
+        const struct bucket_table *const t = &both[k]->table->t;
+        const struct bucket_scale scale = scale_at(t, stage_number(t->stage));
+        uint64_t classes = 0, spilled = 0;
+        for (uint64_t i = 0; i < scale.buckets; i++) {
+            const uint8_t *const line = line_at(t, i / t->groups, i);
+            classes += (uint64_t)__builtin_popcount(line[CLASSES_AT]);
+            spilled += line[CLASSES_AT] != 0;
+        }
+        const double lines = (double)scale.buckets;
+        assert_true((double)spilled >= 0.15 * lines);
+        assert_true((double)classes <= 0.04 * CLASSES * lines);
+    }
+    calyx_free(filled);
+    calyx_free(grown);
+}
+
 /* Grow without keys, until the codes have run out of bits. */
 static void keys_stay_when_their_codes_run_out_of_bits(void **state) {
     (void)state;
@@ -699,6 +752,8 @@ int main(void) {
         cmocka_unit_test(a_growing_table_has_every_key_at_any_time),
         cmocka_unit_test(batches_do_what_single_calls_do),
         cmocka_unit_test(newest_segments_have_the_lines_of_most_hashes),
+        cmocka_unit_test(coarse_units_have_the_segments_of_most_hashes),
+        cmocka_unit_test(spilled_entries_are_of_few_classes),
 #if defined(__linux__)
         cmocka_unit_test(segments_that_are_to_come_take_addresses_alone),
 #endif
