@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "command/early_prefetch.h"
 #include "command/options.h"
 
 struct settings settings = {
@@ -126,6 +127,14 @@ static int get_choice(const char *name, void *context) {
     return *(int *)context;
 }
 
+/* The values of all settings are there. */
+static int apply_choice(RedisModuleCtx *ctx, void *context,
+                        RedisModuleString **why) {
+    (void)context, (void)why;
+    early_prefetch_apply(ctx);
+    return RM_OK;
+}
+
 static int set_choice(const char *name, int value, void *context,
                       RedisModuleString **why) {
     (void)name, (void)why;
@@ -183,6 +192,8 @@ static const struct choice_setting {
      "calyx-huge-pages is no, loaded or yes"},
     {"calyx-prefault", &settings.prefault, 2, no_or_yes,
      "calyx-prefault is no or yes"},
+    {"calyx-early-prefetch", &settings.early_prefetch, 2, no_or_yes,
+     "calyx-early-prefetch is no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
@@ -407,8 +418,10 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     for (int i = 0; i < CHOICES; i++)
         bad |= RM_RegisterEnumConfig(ctx, choices[i].name, *choices[i].value,
                                      flags, choices[i].names, choice_values,
-                                     choices[i].n, get_choice, set_choice, NULL,
-                                     choices[i].value);
+                                     choices[i].n, get_choice, set_choice,
+                                     apply_choice, choices[i].value);
     register_foreign(ctx, flags);
-    return bad ? RM_ERR : RM_LoadConfigs(ctx);
+    if (bad || RM_LoadConfigs(ctx) != RM_OK) return RM_ERR;
+    early_prefetch_apply(ctx); /* the server does not apply what it loads */
+    return RM_OK;
 }

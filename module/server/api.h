@@ -28,6 +28,8 @@ typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleServerInfoData RedisModuleServerInfoData;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef struct RedisModuleBlockedClient RedisModuleBlockedClient;
+typedef struct RedisModuleCommandFilter RedisModuleCommandFilter;
+typedef struct RedisModuleCommandFilterCtx RedisModuleCommandFilterCtx;
 
 enum { RM_OK = 0, RM_ERR = 1, RM_API_VERSION = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };
@@ -68,6 +70,8 @@ typedef void timer_function(RedisModuleCtx *ctx, void *context);
 typedef int event_function(RedisModuleCtx *ctx, int type, const char *event,
                            RedisModuleString *key);
 typedef void info_function(RedisModuleInfoCtx *ctx, int for_crash_report);
+typedef void filter_function(RedisModuleCommandFilterCtx *command);
+enum { RM_FILTER_NOT_OWN = 1 << 0 }; /* not for commands that modules call */
 
 typedef RedisModuleString *get_string_config(const char *name, void *context);
 typedef int set_string_config(const char *name, RedisModuleString *value,

@@ -22,6 +22,15 @@ REQUIRED(void, RM_Log, (RedisModuleCtx *, const char *level, const char *, ...))
 REQUIRED(void, RM_LogIOError,
          (RedisModuleIO *, const char *level, const char *, ...))
 
+/* what commands say, before they run */
+REQUIRED(RedisModuleCommandFilter *, RM_RegisterCommandFilter,
+         (RedisModuleCtx *, filter_function *, int flags))
+REQUIRED(int, RM_UnregisterCommandFilter,
+         (RedisModuleCtx *, RedisModuleCommandFilter *))
+REQUIRED(int, RM_CommandFilterArgsCount, (RedisModuleCommandFilterCtx *))
+REQUIRED(RedisModuleString *, RM_CommandFilterArgGet,
+         (RedisModuleCommandFilterCtx *, int number))
+
 /* memory */
 REQUIRED(void *, RM_Alloc, (size_t))
 REQUIRED(void *, RM_Calloc, (size_t n, size_t size))

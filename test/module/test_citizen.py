@@ -35,7 +35,8 @@ def test_defaults(r):
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
               "calyx-unreserved": "chain",
-              "calyx-huge-pages": "loaded", "calyx-prefault": "yes"}
+              "calyx-huge-pages": "loaded", "calyx-prefault": "yes",
+              "calyx-early-prefetch": "no"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
             (PREFIX + name).encode(), value.encode()]
@@ -50,7 +51,8 @@ def test_defaults(r):
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
     ("calyx-huge-pages", "yes", b"yes"),
     ("calyx-unreserved", "table", b"table"),
-    ("calyx-prefault", "no", b"no")])
+    ("calyx-prefault", "no", b"no"),
+    ("calyx-early-prefetch", "yes", b"yes")])
 def test_a_setting_keeps_its_value(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", PREFIX + name, value) == "OK"
@@ -98,6 +100,31 @@ def test_load_arguments(start, arguments, wanted):
     r = start(*arguments).client()
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name)[1] == value
+
+
+@pytest.mark.parametrize("arguments", [(), ("calyx-early-prefetch", "yes")])
+def test_early_prefetch_changes_no_answer(start, arguments):
+    """Each word of a command passes through it: of any number, of other commands,
+    in transactions and scripts, and for filters that are gone."""
+    r = start(*arguments).client()
+    for turn in range(6):
+        r("CONFIG", "SET", PREFIX + "calyx-early-prefetch", "no" if turn % 3 else "yes")
+        kind = "distinct" if turn % 2 else "line"
+        assert r("BF.RESERVE", "k", 0.01, 100, "KIND", kind) == "OK"
+        for i in range(2000):
+            r("BF.ADD", "k", i)
+        assert all(r("bf.exists", "k", i) for i in range(2000))
+        assert r("BF.EXISTS", "k", "") == 0
+        assert r("SET", "s", "x") == "OK" and r("GET", "s") == b"x"
+        assert isinstance(r("BF.EXISTS", "s", "x"), Error)
+        assert isinstance(r("BF.EXISTS", "k"), Error)
+        assert isinstance(r("b", "k", "x"), Error)
+        assert r("EVAL", "return redis.call('BF.EXISTS', KEYS[1], 7)", 1, "k") == 1
+        r("MULTI")
+        r("BF.EXISTS", "k", 7)
+        assert r("EXEC") == [1]
+        r("UNLINK", "k")
+        assert r("BF.EXISTS", "k", 7) == 0
 
 
 OF_OTHERS = ("bloom-max-item-size", "bloom-defrag-enabled")
@@ -159,7 +186,8 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("calyx-layout", "x"), "calyx-layout is native, redisbloom or "
      "valkey-bloom"),
     (("calyx-unreserved", "line"), "calyx-unreserved is chain or table"),
-    (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
+    (("calyx-prefault", "1"), "calyx-prefault is no or yes"),
+    (("calyx-early-prefetch", "1"), "calyx-early-prefetch is no or yes")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
@@ -231,7 +259,7 @@ def test_every_command_and_setting_is_documented(r):
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]
-    assert len(names) == 11
+    assert len(names) == 12
     for name in names:
         assert f"`{name.decode().removeprefix(PREFIX)}`" in text
 
