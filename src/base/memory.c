@@ -16,10 +16,6 @@ static const size_t HUGE_PAGE = (size_t)2 << 20;
 /* A page may be as large as this, on some processors. */
 static const size_t PAGE = (size_t)64 << 10;
 
-/* A row begins with a block of this size: then the table is five times as
- * large, and a huge page that is not full yet takes little beside it. */
-static const size_t IN_ROW = (size_t)512 << 10;
-
 static size_t whole_pages(size_t size) {
     return (size + PAGE - 1) / PAGE * PAGE;
 }
@@ -73,45 +69,43 @@ static void unmap(void *block, size_t size) {
     munmap(block, memory_mapped_bytes(size));
 }
 
-/* Let `size` bytes of a row be written, up to the end of a huge page. Before,
- * they count for no limit, and mlockall() does not take them. */
-static bool make_ready(struct memory_row *row, size_t size) {
-    if (size <= row->ready) return true;
-    char *const begin = (char *)row->at + row->ready;
-    const size_t behind = (uintptr_t)row->at + size;
-    const size_t end = (behind + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    const size_t more = end - (uintptr_t)begin;
-    if (mprotect(begin, more, PROT_READ | PROT_WRITE) != 0) return false;
-    row->ready += more;
+bool memory_make_row(struct memory_row *row, size_t size, bool huge) {
+    if (size > SIZE_MAX / 2) return false;
+    const size_t all = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    char *const at = map_aligned(all, PROT_NONE);
+    if (!at) return false;
+    madvise(at, huge && all > HUGE_PAGE ? HUGE_PAGE : all, MADV_NOHUGEPAGE);
+    *row = (struct memory_row){at, all, 0};
     return true;
 }
 
-void *memory_take_next(struct memory_row *row, size_t size) {
-    enum { BLOCKS = 64 }; /* four doublings of a table */
-    if (size < IN_ROW || size > SIZE_MAX / BLOCKS - 2 * HUGE_PAGE) return NULL;
-    const size_t here = whole_pages(size);
-    if (here > row->left) {
-        const size_t all =
-            (BLOCKS * here + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-        void *const mapped = map_aligned(all, PROT_NONE);
-        if (!mapped) return NULL;
-        memory_end_row(row);
-        *row = (struct memory_row){mapped, all, 0};
-    }
-    if (!make_ready(row, here)) return NULL;
-    char *const block = row->at;
-    row->at = block + here;
-    row->left -= here;
-    row->ready -= here;
-    return block;
+/* Up to the end of a huge page. Before, they count for no limit, and mlockall()
+ * does not take them. */
+bool memory_extend_row(struct memory_row *row, size_t to) {
+    if (to <= row->ready) return true;
+    if (to > row->size) return false;
+    const size_t end = (to + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (mprotect(row->at + row->ready, end - row->ready,
+                 PROT_READ | PROT_WRITE) != 0)
+        return false;
+    row->ready = end;
+    return true;
 }
 
-void memory_give_from_row(void *block, size_t size) {
-    munmap(block, whole_pages(size));
+void memory_shrink_row(struct memory_row *row, size_t to) {
+    const size_t whole = whole_pages(to);
+    if (to >= row->ready) return;
+    if (whole >= row->ready) {
+        memset(row->at + to, 0, row->ready - to);
+        return;
+    }
+    memset(row->at + to, 0, whole - to);
+    if (madvise(row->at + whole, row->ready - whole, MADV_DONTNEED) != 0)
+        memset(row->at + whole, 0, row->ready - whole);
 }
 
 void memory_end_row(struct memory_row *row) {
-    if (row->left) munmap(row->at, row->left);
+    if (row->at) munmap(row->at, row->size);
     *row = (struct memory_row){NULL, 0, 0};
 }
 #else
@@ -134,12 +128,16 @@ static void *map(size_t size) {
 static void unmap(void *block, size_t size) {
     (void)block, (void)size;
 }
-void *memory_take_next(struct memory_row *row, size_t size) {
-    (void)row, (void)size;
-    return NULL;
+bool memory_make_row(struct memory_row *row, size_t size, bool huge) {
+    (void)row, (void)size, (void)huge;
+    return false;
 }
-void memory_give_from_row(void *block, size_t size) {
-    (void)block, (void)size;
+bool memory_extend_row(struct memory_row *row, size_t to) {
+    (void)row, (void)to;
+    return false;
+}
+void memory_shrink_row(struct memory_row *row, size_t to) {
+    (void)row, (void)to;
 }
 void memory_end_row(struct memory_row *row) {
     (void)row;

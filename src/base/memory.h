@@ -19,21 +19,21 @@ bool memory_is_huge(size_t size);
 size_t memory_mapped_bytes(size_t size);
 
 /*
- * Blocks that follow each other, for a table that grows: they share huge pages,
- * where each block by itself would have its end on small ones, and a block
- * under 2 MiB all of it. What is left is reserved for those that follow, which
- * takes addresses, but no memory. All zero to begin with.
+ * A row: addresses for what grows at its end, and need not move for that. What
+ * is not in use takes addresses, but no memory.
  */
 struct memory_row {
-    void *at;
-    size_t left;
-    size_t ready; /* of what is left: may be written */
+    char *at; /* NULL: there is none                 */
+    size_t size;
+    size_t ready; /* bytes that may be read and written */
 };
-/* A block of zeros; NULL if it is small, or there are no addresses: then take
- * it elsewhere. */
-void *memory_take_next(struct memory_row *row, size_t size);
-void memory_give_from_row(void *block, size_t size);
-/* Release what is left. The blocks stay. */
+/* False if there are no addresses. Whether it lies on huge pages, from the
+ * third megabyte on: before, these would be most of it. */
+bool memory_make_row(struct memory_row *row, size_t size, bool huge);
+/* Let its first bytes be used. Those that were not before are zeros. */
+bool memory_extend_row(struct memory_row *row, size_t to);
+/* Bytes from here on are not in use any longer. */
+void memory_shrink_row(struct memory_row *row, size_t to);
 void memory_end_row(struct memory_row *row);
 
 #endif

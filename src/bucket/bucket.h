@@ -60,16 +60,21 @@ struct bucket_table {
     /* By segment_place: where bucket 0 of the table would be, if all buckets
      * were in this segment. `first` until it grows. */
     uintptr_t *start;
+    /* Segments that lie in a row, from the first of these numbers up to the
+     * other: so the buckets of all have one start, and their lines for spilled
+     * entries lie elsewhere. See segment_lines. */
+    uint32_t row_first, row_end;
+    uintptr_t row_lines;
     uintptr_t first[FIRST_PLACES];
 };
 
 /* A bucket, and what to look for in it. */
 struct bucket_place {
-    uint8_t *segment;
-    uint64_t index, blocks; /* of the bucket; of the segment               */
-    uint64_t group;         /* of a key                                    */
-    uint32_t want;          /* the code of a key, without its stop bit     */
-    uint32_t varies;        /* all ones if codes end in a stop bit, else 0 */
+    uint8_t *segment, *lines; /* buckets; lines for spilled entries        */
+    uint64_t index, blocks;   /* of the bucket; of the segment               */
+    uint64_t group;           /* of a key                                    */
+    uint32_t want;            /* the code of a key, without its stop bit     */
+    uint32_t varies;          /* all ones if codes end in a stop bit, else 0 */
 };
 
 static inline uint32_t width_of(const struct shape *shape) {
@@ -148,6 +153,28 @@ static inline uint64_t spill_lines(uint64_t blocks) {
     return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE + more;
 }
 
+/* Where those of a segment begin in a row. Not all lines between are used, so
+ * that this needs no sum. */
+static inline uint64_t row_line(const struct bucket_table *t, uint32_t number) {
+    enum { MORE = SPILL_MORE + 9 }; /* than blocks / SPILL_BUCKETS */
+    return segment_begin(number) * t->groups / SPILL_BUCKETS +
+           (uint64_t)MORE * number;
+}
+
+static inline bool is_in_row(const struct bucket_table *t, uint32_t number) {
+    return number >= __atomic_load_n(&t->row_first, __ATOMIC_RELAXED) &&
+           number < __atomic_load_n(&t->row_end, __ATOMIC_RELAXED);
+}
+
+/* Of a segment whose buckets begin here. */
+static inline uint8_t *segment_lines(const struct bucket_table *t,
+                                     uint32_t number, uint8_t *segment) {
+    if (!is_in_row(t, number))
+        return segment + segment_blocks(t, number) * BUCKET_BYTES;
+    const uintptr_t lines = __atomic_load_n(&t->row_lines, __ATOMIC_RELAXED);
+    return (uint8_t *)(lines + (uintptr_t)row_line(t, number) * BUCKET_BYTES);
+}
+
 static inline void set_segment(struct bucket_table *t, uint32_t number,
                                const uint8_t *body) {
     const uint64_t unit = segment_begin(number);
@@ -171,6 +198,7 @@ static inline void find_bucket(const struct bucket_table *t, uint64_t unit,
     at->index = bucket - segment_begin(number) * t->groups;
     at->segment = line_at(t, unit, bucket) - at->index * BUCKET_BYTES;
     at->blocks = segment_blocks(t, number);
+    at->lines = segment_lines(t, number, at->segment);
 }
 
 /* ---- Addresses ----------------------------------------------------------- */

@@ -471,7 +471,7 @@ static void sum_spilled(const struct bucket_table *t, uint32_t segment,
     const uint64_t blocks = segment_blocks(t, segment);
     const uint64_t unit = segment_begin(segment);
     const uint8_t *const lines =
-        line_at(t, unit, unit * t->groups) + blocks * BUCKET_BYTES;
+        segment_lines(t, segment, line_at(t, unit, unit * t->groups));
     const uint64_t words = spill_lines(blocks) * (SPILL_ENTRIES + 1);
     for (uint64_t i = 0; i < words; i++) {
         const uint32_t entry = get_spill_word(lines + 4 * i);

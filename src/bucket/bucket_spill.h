@@ -17,7 +17,7 @@ static inline struct probing first_probe(const struct bucket_table *t,
     const uint64_t wanted = count <= FEW_LINES ? count : PROBES_MOST;
     const uint32_t most = UINT32_C(1) << (28 - t->width);
     return (struct probing){
-        .lines = at->segment + at->blocks * BUCKET_BYTES,
+        .lines = at->lines,
         .count = count,
         .line = at->index / SPILL_BUCKETS,
         .most = most < wanted ? most : (uint32_t)wanted,

@@ -130,13 +130,28 @@ struct batch_form {
     uint32_t width;
     uint32_t varies;    /* is their level 1 or more?                    */
     bool is_one;        /* segment                                      */
-    uint8_t *first;     /* bucket of the first segment                  */
+    bool is_row;        /* are all but the oldest segments in a row?    */
     bool is_moving;     /* are groups on their way to the next stage?   */
     bool is_special;    /* set_one, set_grown: then loops are unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
+    uintptr_t start;    /* of all buckets, if is_one; from row_begin on,
+                           if is_row                                    */
+    uint64_t row_begin;
     struct bucket_scale scale, next;
     const struct segment_starts *starts; /* of scale and next; not if is_one */
 };
+
+/* Is the line of a hash found again when it is needed? With one product, that
+ * is faster than to remember it. */
+ALWAYS_INLINE bool finds_again(const struct batch_form *form) {
+    return form->is_one || form->is_row;
+}
+
+/* Has a table that has grown one start for 7 of 8 buckets? */
+static inline bool lies_in_row(const struct bucket_table *t, uint32_t number) {
+    return is_in_row(t, number) &&
+           segment_begin(t->row_first) <= segment_begin(number) / 8;
+}
 
 /* `starts` is memory for two, of which it makes what it needs. They are not
  * members: then the compiler would not keep the others in registers. */
@@ -147,12 +162,17 @@ static inline struct batch_form form_of(const struct bucket_table *t,
         .width = t->width,
         .varies = number < POSITIONS ? 0 : UINT32_MAX,
         .is_one = t->stage == 0,
-        .first = (uint8_t *)t->start[segment_place(0)],
+        .start = t->start[segment_place(0)],
         .is_moving = (t->stage & MOVED_MASK) != 0,
         .scale = scale_at(t, number),
         .starts = starts,
     };
     if (form.is_one) return form;
+    form.is_row = !form.is_moving && lies_in_row(t, number);
+    if (form.is_row) {
+        form.start = t->start[segment_place(segment_begin(number))];
+        form.row_begin = segment_begin(t->row_first) * t->groups;
+    }
     fill_starts(t, &form.scale, &starts[0]);
     if (!form.is_moving) return form;
     form.next = scale_at(t, number + 1);
@@ -173,15 +193,18 @@ ALWAYS_INLINE void set_one(struct batch_form *form, uint32_t width) {
     form->width = width;
     form->varies = 0;
     form->is_one = true;
+    form->is_row = false;
     form->is_moving = false;
     form->is_special = true;
 }
 
 /* Tables at 1 % that have grown: */
-ALWAYS_INLINE void set_grown(struct batch_form *form, bool is_moving) {
+ALWAYS_INLINE void set_grown(struct batch_form *form, bool is_row,
+                             bool is_moving) {
     form->width = WIDTH_GROWING;
     form->varies = UINT32_MAX;
     form->is_one = false;
+    form->is_row = is_row;
     form->is_moving = is_moving;
     form->is_special = true;
 }
@@ -220,14 +243,29 @@ __attribute__((noinline, cold)) static uint8_t *line_in_oldest(
 
 ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
                                const struct batch_form *form, uint64_t hash) {
-    if (form->is_one)
-        return form->first + scale64(hash, form->scale.buckets) * BUCKET_BYTES;
-    const struct segment_starts *const starts =
-        &form->starts[has_moved(form, hash)];
-    const uintptr_t start = starts->start[scale64(hash, starts->units)];
-    if (__builtin_expect(start == 0, false)) return line_in_oldest(t, hash);
-    return (uint8_t *)(start + (uintptr_t)scale64(hash, starts->buckets) *
-                                   BUCKET_BYTES);
+    uintptr_t start = form->start;
+    uint64_t bucket;
+    if (finds_again(form)) {
+        bucket = scale64(hash, form->scale.buckets);
+        if (form->is_row && __builtin_expect(bucket < form->row_begin, false))
+            return line_in_oldest(t, hash);
+    } else {
+        const struct segment_starts *const starts =
+            &form->starts[has_moved(form, hash)];
+        start = starts->start[scale64(hash, starts->units)];
+        if (__builtin_expect(start == 0, false)) return line_in_oldest(t, hash);
+        bucket = scale64(hash, starts->buckets);
+    }
+    return (uint8_t *)(start + (uintptr_t)bucket * BUCKET_BYTES);
+}
+
+/* The same for a prefetch alone, if the form finds it again: that of a hash in
+ * the oldest segments is not there. */
+ALWAYS_INLINE uint8_t *about_line_in(const struct batch_form *form,
+                                     uint64_t hash) {
+    return (uint8_t *)(form->start +
+                       (uintptr_t)scale64(hash, form->scale.buckets) *
+                           BUCKET_BYTES);
 }
 
 /* A line, and what to look for in it. */
@@ -236,22 +274,27 @@ struct bucket_query {
     uint32_t want;
 };
 
-/* In a table of one segment it is faster to find the line again, with the code,
- * than to remember it. */
-ALWAYS_INLINE struct bucket_query query_in(const struct batch_form *form,
+ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
+                                           const struct batch_form *form,
                                            uint64_t hash,
                                            uint8_t *const *place) {
-    if (!form->is_one)
-        return (struct bucket_query){
-            .line = *place,
-            .want =
-                code_of(hash, scale_in(form, hash), form->width, form->varies),
-        };
     const struct scaled at = scale_whole(hash, form->scale.buckets);
-    return (struct bucket_query){
-        .line = form->first + at.whole * BUCKET_BYTES,
-        .want = code_from(at.rest, form->width, form->varies),
+    if (form->is_one)
+        return (struct bucket_query){
+            .line =
+                (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES),
+            .want = code_from(at.rest, form->width, form->varies),
+        };
+    struct bucket_query q = {
+        .line = *place,
+        .want = code_of(hash, scale_in(form, hash), form->width, form->varies),
     };
+    if (form->is_row)
+        q.line =
+            __builtin_expect(at.whole < form->row_begin, false)
+                ? line_in_oldest(t, hash)
+                : (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES);
+    return q;
 }
 
 /* The lines of hashes that are prefetched. */
@@ -263,7 +306,7 @@ ALWAYS_INLINE void prefetch_line(const struct bucket_table *t,
                                  const struct batch_form *form, uint64_t hash,
                                  uint8_t **place) {
     uint8_t *const line = line_in(t, form, hash);
-    if (!form->is_one) *place = line;
+    if (!finds_again(form)) *place = line;
     prefetch_l2(line);
 }
 
@@ -273,7 +316,7 @@ ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
                                   const struct batch *batch,
                                   struct line_ring *ring) {
     const size_t end = prologue_length(batch);
-    size_t i = form->is_one ? batch->prefetched : 0;
+    size_t i = finds_again(form) ? batch->prefetched : 0;
     for (; i < batch->prefetched; i++)
         ring->line[i] = line_in(t, form, batch->hashes[i]);
     for (; i < end; i++)
@@ -330,7 +373,7 @@ ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
         .want = code_of(hash, scale, form->width, form->varies),
     };
     const uint8_t *const lines =
-        line_at(t, unit, begin + segment_blocks(t, number));
+        segment_lines(t, number, line_at(t, unit, begin));
     return (struct spill_query){
         .line = lines + at.index / SPILL_BUCKETS * BUCKET_BYTES,
         .want = at.want | tag_of(form->width, &at, 0) << form->width,
@@ -407,11 +450,12 @@ struct batch_findings {
     struct lane_hits hits;
 };
 
-ALWAYS_INLINE void has_prefetched(const struct batch_form *form, uint64_t hash,
+ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
+                                  const struct batch_form *form, uint64_t hash,
                                   uint8_t *const *place, size_t i,
                                   struct batch_findings *to,
                                   struct bucket_steps steps) {
-    const struct bucket_query q = query_in(form, hash, place);
+    const struct bucket_query q = query_in(t, form, hash, place);
     if (is_lane(form->width)) {
         const uint32_t want = q.want | (form->varies & 1);
         const struct lane_match match = steps.scans.match16(
@@ -449,10 +493,11 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         for (size_t j = 0; j < EIGHT; j++) {
             uint8_t *const line = line_in(t, form, ahead[j]);
             prefetch_l2(line);
-            if (!form->is_one) far[j] = line;
-            prefetch_l1(form->is_one ? line_in(t, form, hashes[i + EIGHT + j])
-                                     : near[j]);
-            has_prefetched(form, hashes[i + j], &here[j], i + j, &findings,
+            if (!finds_again(form)) far[j] = line;
+            prefetch_l1(finds_again(form)
+                            ? about_line_in(form, hashes[i + EIGHT + j])
+                            : near[j]);
+            has_prefetched(t, form, hashes[i + j], &here[j], i + j, &findings,
                            steps);
         }
     }
@@ -460,7 +505,7 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         const size_t ahead = i + PREFETCH_DISTANCE;
         if (ahead < all)
             prefetch_line(t, form, hashes[ahead], &ring.line[ahead % RING]);
-        has_prefetched(form, hashes[i], &ring.line[i % RING], i, &findings,
+        has_prefetched(t, form, hashes[i], &ring.line[i % RING], i, &findings,
                        steps);
     }
     if (is_lane(form->width))
@@ -500,12 +545,16 @@ ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
     if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
     struct segment_starts starts[2];
     struct batch_form form = form_of(t, starts);
+    if (is_grown(&form) && form.is_row) {
+        set_grown(&form, true, false);
+        return has_batch_unshared(t, batch, found, &form, steps);
+    }
     if (is_grown(&form) && form.is_moving) {
-        set_grown(&form, true);
+        set_grown(&form, false, true);
         return has_batch_unshared(t, batch, found, &form, steps);
     }
     if (is_grown(&form)) {
-        set_grown(&form, false);
+        set_grown(&form, false, false);
         return has_batch_unshared(t, batch, found, &form, steps);
     }
     switch (width_of_one(&form)) {
@@ -737,7 +786,7 @@ ALWAYS_INLINE bool looks_full(const uint8_t *line, uint32_t width) {
 ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
                                  const struct batch_form *form, uint64_t hash,
                                  uint8_t *const *place) {
-    const struct bucket_query q = query_in(form, hash, place);
+    const struct bucket_query q = query_in(t, form, hash, place);
     if (__builtin_expect(!looks_full(q.line, form->width), true)) return;
     const struct bucket_place at = place_of(t, scale_in(form, hash), hash);
     const struct probing p = first_probe(t, &at);
@@ -766,7 +815,7 @@ ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
         if (near < all)
             prefetch_near(t, form, batch.hashes[near], &ring.line[near % RING]);
         const struct bucket_query q =
-            query_in(form, hash, &ring.line[i % RING]);
+            query_in(t, form, hash, &ring.line[i % RING]);
         enum line_insertion here = NOT_ADDED;
         if (__builtin_expect(
                 !is_near_border(hash, scale_in(form, hash), form->width), true))
@@ -812,7 +861,7 @@ ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
     struct segment_starts starts[2];
     struct batch_form form = form_of(t, starts);
     if (is_grown(&form) && !form.is_moving) {
-        set_grown(&form, false);
+        set_grown(&form, false, false);
         return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
     }
     switch (width_of_one(&form)) {

@@ -67,12 +67,15 @@ static void fold_body(const struct kind *kind, struct part *to,
 
 /* ---- Any of the three ---------------------------------------------------- */
 
-static void copy_body(uint8_t *to, const uint8_t *from, uint64_t bytes,
-                      bool shared) {
-    if (shared)
-        peek_bytes(to, from, bytes);
-    else
-        memcpy(to, from, (size_t)bytes);
+static void copy_body(calyx_filter *to, const calyx_filter *from,
+                      const struct part *p) {
+    const uint64_t bytes = body_bytes(to->kind, &to->newest->shape);
+    for (uint64_t at = 0; at < bytes;) {
+        size_t size = (size_t)(bytes - at);
+        uint8_t *const there = body_at(to, to->newest, at, &size);
+        get_from_body(from, p, at, there, size);
+        at += size;
+    }
 }
 
 /* Part `p` of `from` and those before it, the oldest first, so that the new
@@ -87,12 +90,10 @@ static calyx_status copy_parts(calyx_filter *to, const calyx_filter *from,
     if (status == CALYX_OK) status = allocate_part(to, &like);
     if (status != CALYX_OK) return status;
 
-    struct part *made = to->newest;
     if (factor == 1)
-        copy_body(made->body, p->body, body_bytes(to->kind, &made->shape),
-                  is_shared(from));
+        copy_body(to, from, p);
     else
-        fold_body(to->kind, made, p);
+        fold_body(to->kind, to->newest, p);
     return CALYX_OK;
 }
 

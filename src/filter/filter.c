@@ -39,19 +39,47 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
            rounded_bytes(kind_counter_bits(kind, shape));
 }
 
-static void free_part(const calyx_filter *f, struct part *p) {
-    const size_t size = (size_t)body_bytes(f->kind, &p->shape);
-    if (f->kind->is_segment && p->in_row)
-        memory_give_from_row(p->body, size);
-    else if (!f->release) /* else the body is lent */
-        give(&f->memory, p->body, size);
-    give(&f->memory, p, sizeof *p);
+static bool is_in_pieces(const calyx_filter *f, const struct part *p) {
+    return f->kind->is_segment && p->lines;
 }
 
-/* The next segment of a table, if it may lie in a row with others. */
-static void *take_next(const calyx_filter *f, size_t size) {
-    if (!f->table || f->memory.allocate != memory_default.allocate) return NULL;
-    return memory_take_next(&f->table->row, size);
+uint8_t *body_at(const calyx_filter *f, const struct part *p, uint64_t from,
+                 size_t *size) {
+    if (!is_in_pieces(f, p)) return p->body + from;
+    const uint64_t first = bits_bytes(f->kind, &p->shape);
+    if (from >= first) return p->lines + (from - first);
+    if (*size > first - from) *size = (size_t)(first - from);
+    return p->body + from;
+}
+
+void get_from_body(const calyx_filter *f, const struct part *p, uint64_t from,
+                   uint8_t *to, size_t size) {
+    while (size > 0) {
+        size_t some = size;
+        const uint8_t *const at = body_at(f, p, from, &some);
+        if (is_shared(f))
+            peek_bytes(to, at, some);
+        else
+            memcpy(to, at, some);
+        from += some, to += some, size -= some;
+    }
+}
+
+void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
+                 const uint8_t *bytes, size_t size) {
+    while (size > 0) {
+        size_t some = size;
+        memcpy(body_at(f, p, from, &some), bytes, some);
+        from += some, bytes += some, size -= some;
+    }
+}
+
+static void free_part(const calyx_filter *f, struct part *p) {
+    if (is_in_pieces(f, p))
+        leave_row(f, p);
+    else if (!f->release) /* else the body is lent */
+        give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
+    give(&f->memory, p, sizeof *p);
 }
 
 static struct part *make_part(const calyx_filter *f, const struct part *like) {
@@ -59,9 +87,10 @@ static struct part *make_part(const calyx_filter *f, const struct part *like) {
     struct part *p = take_struct(&f->memory, sizeof *p);
     if (!p) return NULL;
     *p = *like;
-    p->body = size <= SIZE_MAX ? take_next(f, (size_t)size) : NULL;
-    if (f->kind->is_segment) p->in_row = p->body != NULL;
-    if (!p->body && size <= SIZE_MAX) p->body = take(&f->memory, (size_t)size);
+    p->body = NULL;
+    if (f->kind->is_segment) p->lines = NULL;
+    if (!(f->table && join_row(f, p)) && size <= SIZE_MAX)
+        p->body = take(&f->memory, (size_t)size);
     if (p->body) return p;
     give(&f->memory, p, sizeof *p);
     return NULL;
@@ -105,7 +134,7 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
     if (p) {
         *p = *like;
         p->body = body;
-        if (f->kind->is_segment) p->in_row = false;
+        if (f->kind->is_segment) p->lines = NULL;
     }
     const calyx_status status = put_part(f, p);
     if (status != CALYX_OK && p) give(&f->memory, p, sizeof *p);
@@ -238,7 +267,8 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
     for (struct part **p = &f->newest; *p; p = &(*p)->older) {
         const size_t size = (size_t)body_bytes(f->kind, &(*p)->shape);
         *p = move(context, *p, sizeof **p);
-        if (!f->release) (*p)->body = move(context, (*p)->body, size);
+        if (!f->release && !is_in_pieces(f, *p))
+            (*p)->body = move(context, (*p)->body, size);
     }
     link_layers(f);
     if (f->table) relocate_table(f, move, context);

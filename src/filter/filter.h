@@ -23,7 +23,8 @@ struct part {
     uint64_t range;    /* number of its first range, in an image           */
     union {
         struct part *next_layer; /* of a static filter; NULL in the last     */
-        bool in_row; /* of a table: its body lies in a row, see base/memory.h */
+        uint8_t *lines; /* of a table: where the counters are that follow the
+                           bits, if not behind these; else NULL: see body_at */
     };
 };
 
@@ -130,6 +131,17 @@ bool plan_growth(const struct calyx_filter *f, const struct part *last,
  * lookups read; counters follow. Both are multiples of 64. */
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
+
+/* Where a byte of a body is. *size becomes the number of bytes that follow each
+ * other there, itself among them, or stays if these are more: a body may lie in
+ * two pieces. */
+uint8_t *body_at(const calyx_filter *f, const struct part *p, uint64_t from,
+                 size_t *size);
+/* Copy bytes of it, or to it. */
+void get_from_body(const calyx_filter *f, const struct part *p, uint64_t from,
+                   uint8_t *to, size_t size);
+void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
+                 const uint8_t *bytes, size_t size);
 
 /* Give the filter a part like this one, with a body of zeros, or a lent one. */
 calyx_status allocate_part(struct calyx_filter *f, const struct part *like);

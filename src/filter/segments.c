@@ -22,6 +22,13 @@ uint64_t table_bytes(const calyx_filter *f) {
     (void)f;
     return 0;
 }
+bool join_row(const calyx_filter *f, struct part *p) {
+    (void)f, (void)p;
+    return false;
+}
+void leave_row(const calyx_filter *f, const struct part *p) {
+    (void)f, (void)p;
+}
 bool has_in_segments(const calyx_filter *f, uint64_t hash) {
     (void)f, (void)hash;
     return true;
@@ -75,11 +82,27 @@ bool is_table_locked_here(const calyx_filter *f) {
 
 /* ---- Segments ------------------------------------------------------------ */
 
+/* It begins with the first segment that has lines elsewhere, and ends before
+ * the next that has not. */
+static void note_row(struct bucket_table *t, uint32_t number,
+                     const uint8_t *lines) {
+    const bool has_row = t->row_first <= number;
+    if (lines && !has_row) {
+        const uintptr_t before = (uintptr_t)row_line(t, number) * BUCKET_BYTES;
+        __atomic_store_n(&t->row_lines, (uintptr_t)lines - before,
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&t->row_first, number, __ATOMIC_RELAXED);
+    } else if (!lines && has_row && t->row_end > number) {
+        __atomic_store_n(&t->row_end, number, __ATOMIC_RELAXED);
+    }
+}
+
 /* With the newest segment, the stage that it belongs to is on its way. */
 static void take_segment(struct filter_table *table, const struct part *p) {
     struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments++;
     set_segment(t, number, p->body);
+    note_row(t, number, p->lines);
     table->capacity += p->capacity;
     if (number == 0) return;
     const bool ended = p->shape.wide == p->shape.blocks;
@@ -162,9 +185,86 @@ calyx_status add_segment(calyx_filter *f) {
     return status;
 }
 
+/* ---- Rows ---------------------------------------------------------------- */
+
+/* A row begins with a segment of this size, and has addresses for 14 doublings,
+ * unless that is too much: then for as many as fit, or 4. What comes later lies
+ * elsewhere. */
+static const uint64_t IN_ROW = 64 << 10;
+static const uint64_t ROW_MOST = UINT64_C(8) << 30;
+enum { DOUBLINGS = 14, DOUBLINGS_LEAST = 4, MORE_IN_LINES = 1 << 20 };
+
+static uint64_t row_bytes(uint64_t blocks) {
+    const uint64_t level = blocks * BUCKET_BYTES * POSITIONS;
+    if (level <= ROW_MOST >> DOUBLINGS) return level << DOUBLINGS;
+    const uint64_t least = level << DOUBLINGS_LEAST;
+    return least > ROW_MOST ? least : ROW_MOST;
+}
+
+static void end_rows(const calyx_filter *f) {
+    struct table_rows *const rows = f->table->rows;
+    if (!rows) return;
+    memory_end_row(&rows->buckets);
+    memory_end_row(&rows->lines);
+    give(f, rows, sizeof *rows);
+    f->table->rows = NULL;
+}
+
+static bool make_rows(const calyx_filter *f, uint64_t blocks) {
+    const uint64_t size = row_bytes(blocks);
+    if (f->memory.allocate != memory_default.allocate || size > SIZE_MAX / 2)
+        return false;
+    const uint64_t lines = size / SPILL_BUCKETS + MORE_IN_LINES;
+    struct table_rows *const rows = take_zeros(f, sizeof *rows);
+    f->table->rows = rows;
+    if (rows && memory_make_row(&rows->buckets, (size_t)size, true) &&
+        memory_make_row(&rows->lines, (size_t)lines, false))
+        return true;
+    end_rows(f);
+    return false;
+}
+
+/* Its first `lines` lines of 64 bytes. */
+static bool extend_row(struct memory_row *row, uint64_t lines) {
+    return lines <= row->size / BUCKET_BYTES &&
+           memory_extend_row(row, (size_t)lines * BUCKET_BYTES);
+}
+
+bool join_row(const calyx_filter *f, struct part *p) {
+    const struct filter_table *const table = f->table;
+    const struct bucket_table *const t = &table->t;
+    const uint32_t number = table->segments;
+    const uint64_t blocks = p->shape.blocks;
+    const uint32_t first = t->row_first < number ? t->row_first : number;
+    if (t->row_end <= number || blocks != segment_blocks(t, number) ||
+        segment_blocks(t, first) * BUCKET_BYTES < IN_ROW ||
+        (!table->rows && !make_rows(f, blocks)))
+        return false;
+    struct table_rows *const rows = table->rows;
+    const uint64_t bucket =
+        (segment_begin(number) - segment_begin(first)) * t->groups;
+    const uint64_t line = row_line(t, number) - row_line(t, first);
+    if (!extend_row(&rows->buckets, bucket + blocks) ||
+        !extend_row(&rows->lines, line + spill_lines(blocks)))
+        return false;
+    p->body = (uint8_t *)rows->buckets.at + bucket * BUCKET_BYTES;
+    p->lines = (uint8_t *)rows->lines.at + line * BUCKET_BYTES;
+    return true;
+}
+
+void leave_row(const calyx_filter *f, const struct part *p) {
+    struct table_rows *const rows = f->table->rows;
+    memory_shrink_row(&rows->buckets,
+                      (size_t)(p->body - (uint8_t *)rows->buckets.at));
+    memory_shrink_row(&rows->lines,
+                      (size_t)(p->lines - (uint8_t *)rows->lines.at));
+}
+
+/* ---- Both ---------------------------------------------------------------- */
+
 void free_table(calyx_filter *f) {
     struct filter_table *const table = f->table;
-    memory_end_row(&table->row);
+    end_rows(f);
     give(f, table->t.versions, STRIPES * sizeof(uint32_t));
     if (table->places) give(f, table->t.start, list_bytes(table));
     give(f, table, sizeof *table);
@@ -172,6 +272,7 @@ void free_table(calyx_filter *f) {
 
 uint64_t table_bytes(const calyx_filter *f) {
     return sizeof *f->table + list_bytes(f->table) +
+           (f->table->rows ? sizeof *f->table->rows : 0) +
            (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
 }
 
@@ -184,6 +285,7 @@ static void take_segments(struct filter_table *table, const struct part *p) {
 void renew_segments(calyx_filter *f) {
     f->table->segments = 0;
     f->table->capacity = 0;
+    f->table->t.row_first = f->table->t.row_end = UINT32_MAX;
     f->table->t.stage = 0;
     take_segments(f->table, f->newest);
 }

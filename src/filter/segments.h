@@ -19,11 +19,16 @@ struct filter_table {
     struct bucket_table t;
     uint32_t places; /* in the list of segments; 0: t.first   */
     uint32_t segments;
-    uint32_t locked;       /* by a thread, if concurrent          */
-    uint32_t times;        /* that this thread has locked it      */
-    const void *by;        /* the thread                          */
-    uint64_t capacity;     /* of all segments                     */
-    struct memory_row row; /* that they lie in                */
+    uint32_t locked;         /* by a thread, if concurrent          */
+    uint32_t times;          /* that this thread has locked it      */
+    const void *by;          /* the thread                          */
+    uint64_t capacity;       /* of all segments                     */
+    struct table_rows *rows; /* that segments lie in; NULL: none  */
+};
+
+/* The buckets of some segments, and their lines for spilled entries. */
+struct table_rows {
+    struct memory_row buckets, lines;
 };
 
 /* Number of doublings that a growing filter keeps its rate for. */
@@ -39,6 +44,13 @@ void renew_segments(calyx_filter *f);
 void free_table(calyx_filter *f);
 void relocate_table(calyx_filter *f, calyx_move_function *move, void *context);
 uint64_t table_bytes(const calyx_filter *f);
+
+/* Let the body of the next part lie in the rows of the table: the buckets of
+ * its segments follow each other there. False if it has none, and cannot have.
+ */
+bool join_row(const calyx_filter *f, struct part *p);
+/* The newest part leaves them. */
+void leave_row(const calyx_filter *f, const struct part *p);
 
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);

@@ -72,14 +72,19 @@ static calyx_status get_header(struct reader *reader, struct description *d,
     return status == CALYX_OK ? check_header(header, d, why) : status;
 }
 
-static calyx_status get_body(struct reader *reader, uint8_t *body,
-                             uint64_t size, uint8_t *tables, uint64_t *number,
-                             calyx_error *why) {
+/* `between` is memory for a chunk that goes to two pieces of a body. */
+static calyx_status get_body(struct reader *reader, const calyx_filter *f,
+                             uint64_t size, uint8_t *tables, uint8_t *between,
+                             uint64_t *number, calyx_error *why) {
     for (uint64_t from = 0; from < size; from += CHUNK) {
         const size_t n = chunk_size(size - from);
-        const calyx_status status = get_bytes(reader, body + from, n, why);
+        size_t together = n;
+        uint8_t *const at = body_at(f, f->newest, from, &together);
+        uint8_t *const chunk = together < n ? between : at;
+        const calyx_status status = get_bytes(reader, chunk, n, why);
         if (status != CALYX_OK) return status;
-        sum_chunk(body + from, n, tables, number);
+        sum_chunk(chunk, n, tables, number);
+        if (chunk == between) put_to_body(f, f->newest, from, chunk, n);
     }
     return CALYX_OK;
 }
@@ -129,6 +134,8 @@ static calyx_status get_parts(struct reader *reader, calyx_filter *f,
                               const struct description *d, uint8_t *tables,
                               struct state *state, calyx_error *why) {
     const struct file_layout *l = &d->layout;
+    uint8_t *const stored = tables + l->tables_bytes;
+    uint8_t *const between = stored + l->tables_bytes;
     uint64_t number = 0;
     for (uint32_t i = 0; i < d->parts; i++) {
         if (allocate_part(f, &d->part[i]) != CALYX_OK)
@@ -137,11 +144,10 @@ static calyx_status get_parts(struct reader *reader, calyx_filter *f,
                         (unsigned long long)l->body_bytes[i], i);
         calyx_status status = get_zeros_to(reader, l->body_at[i], why);
         if (status == CALYX_OK)
-            status = get_body(reader, f->newest->body, l->body_bytes[i], tables,
+            status = get_body(reader, f, l->body_bytes[i], tables, between,
                               &number, why);
         if (status != CALYX_OK) return status;
     }
-    uint8_t *const stored = tables + l->tables_bytes;
     const calyx_status status = get_end(reader, d, tables, stored, state, why);
     if (status == CALYX_OK)
         f->newest->items = recovered_items(
@@ -192,7 +198,9 @@ calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
     if (status != CALYX_OK) return status;
 
     const calyx_memory *memory = &d.head.memory;
-    const size_t scratch = 2 * (size_t)d.layout.tables_bytes;
+    const size_t between =
+        d.head.kind->is_segment ? chunk_size(d.layout.file_bytes) : 0;
+    const size_t scratch = 2 * (size_t)d.layout.tables_bytes + between;
     uint8_t *tables = memory->allocate(memory->context, scratch, LINE_ALIGNED);
     calyx_filter *f = NULL;
     if (!tables || allocate_head(&d.head, &f) != CALYX_OK)

@@ -141,7 +141,8 @@ calyx_status calyx_get_bits(const calyx_filter *f, uint64_t from, void *buffer,
         at -= bytes;
         const struct common_bytes o = common_bytes(at, bytes, from, size);
         if (o.size)
-            memcpy((uint8_t *)buffer + o.in_range, p->body + o.in_part, o.size);
+            get_from_body(f, p, o.in_part, (uint8_t *)buffer + o.in_range,
+                          o.size);
     }
     return CALYX_OK;
 }
@@ -150,6 +151,15 @@ static void set_bits(uint8_t *to, const uint8_t *from, size_t size) {
     for (; size >= 8; size -= 8, to += 8, from += 8)
         store64(to, load64(to) | load64(from));
     while (size--) *to++ |= *from++;
+}
+
+static void set_bits_of(const calyx_filter *f, const struct part *p,
+                        const struct common_bytes *o, const uint8_t *from) {
+    for (size_t done = 0, some; done < o->size; done += some) {
+        some = o->size - done;
+        uint8_t *const to = body_at(f, p, o->in_part + done, &some);
+        set_bits(to, from + done, some);
+    }
 }
 
 calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
@@ -164,7 +174,7 @@ calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
             at -= there;
             const struct common_bytes o = common_bytes(at, there, from, size);
             const uint8_t *const here = (const uint8_t *)bytes + o.in_range;
-            if (o.size && sets) set_bits(p->body + o.in_part, here, o.size);
+            if (sets) set_bits_of(f, p, &o, here);
             if (check_tail(f->kind, &p->shape, o.in_part, here, o.size, NULL) !=
                 CALYX_OK)
                 return CALYX_DAMAGED;

@@ -31,22 +31,27 @@ static void put_zeros_to(struct writer *writer, uint64_t at) {
     }
 }
 
-/* A body, or where it comes from if that is NULL. */
+/* A part, or where its body comes from if that is NULL. */
 struct body_input {
-    const uint8_t *body;
+    const calyx_filter *f;
+    const struct part *part;
     const struct body_source *source;
-    bool shared;
     uint8_t *copy; /* of a chunk, unless the body is used as it is */
 };
 
 static calyx_status get_chunk(const struct body_input *in, uint64_t from,
                               size_t n, const uint8_t **chunk,
                               calyx_error *why) {
-    *chunk = in->body && !in->shared ? in->body + from : in->copy;
-    if (!in->body)
+    *chunk = in->copy;
+    if (!in->part->body)
         return in->source->read(in->source->context, from, in->copy, n, why);
-    if (in->shared) /* has every key added before; its sum fits */
-        peek_bytes(in->copy, in->body + from, n);
+    size_t together = n;
+    const uint8_t *const at = body_at(in->f, in->part, from, &together);
+    if (is_shared(in->f) || together < n)
+        /* of a shared one, has every key added before; its sum fits */
+        get_from_body(in->f, in->part, from, in->copy, n);
+    else
+        *chunk = at;
     return CALYX_OK;
 }
 
@@ -76,7 +81,7 @@ calyx_status write_described(const calyx_filter *f, struct description *d,
                              calyx_put_function *put, void *context,
                              calyx_error *why) {
     const struct file_layout *l = &d->layout;
-    const bool copies = is_shared(f) || source;
+    const bool copies = is_shared(f) || source || f->table;
     const size_t scratch = (size_t)(l->tables_bytes + (copies ? CHUNK : 0));
     uint8_t *const tables =
         f->memory.allocate(f->memory.context, scratch, LINE_ALIGNED);
@@ -94,7 +99,7 @@ calyx_status write_described(const calyx_filter *f, struct description *d,
     calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < d->parts && !writer.broken && status == CALYX_OK;
          i++) {
-        const struct body_input in = {d->part[i].body, source, is_shared(f),
+        const struct body_input in = {f, &d->part[i], source,
                                       tables + l->tables_bytes};
         put_zeros_to(&writer, l->body_at[i]);
         status = put_body(&writer, &in, l->body_bytes[i], tables, &number, why);

@@ -687,6 +687,76 @@ static void a_table_from_bytes_goes_on_as_the_first_does(void **state) {
     calyx_free(f);
 }
 
+/* The buckets of large segments follow each other, in a row: so their lines for
+ * spilled entries lie elsewhere. Nothing else differs from a table that has
+ * other memory, and no row. */
+static void a_table_in_a_row_is_as_one_elsewhere(void **state) {
+    (void)state;
+    enum { KEYS = 400000, MORE = 20000 };
+    struct books books = {0};
+    const calyx_memory memory = {counted_allocate, counted_release, &books};
+    const calyx_options want = {
+        .kind = "bucket", .capacity = 100, .fpr = 0.01, .growth = 2};
+    calyx_options apart = want;
+    apart.memory = &memory;
+    calyx_filter *f = make_filter(want), *g = make_filter(apart);
+    for (int turn = 0; turn < 2; turn++) {
+        calyx_filter *copy = NULL, *again;
+        add_numbers(f, 0, KEYS);
+        add_numbers(g, 0, KEYS);
+        assert_true(same_bodies(f, g) && !g->newest->lines);
+#if defined(__linux__)
+        assert_true(f->newest->lines && f->table->t.row_first > 4 &&
+                    f->table->t.row_first + 3 < f->table->segments);
+#endif
+        again = decoded(f);
+        assert_ok(calyx_copy(f, &copy, NULL));
+        assert_true(same_bodies(f, again) && same_bodies(f, copy));
+        add_numbers(copy, KEYS, KEYS + MORE);
+        add_numbers(again, KEYS, KEYS + MORE);
+        add_numbers(g, KEYS, KEYS + MORE);
+        assert_true(same_bodies(copy, g) && same_bodies(again, g));
+        assert_has_numbers(again, 0, KEYS + MORE);
+        calyx_free(copy);
+        calyx_free(again);
+        assert_ok(calyx_clear(f)); /* and once more, in the same row */
+        assert_ok(calyx_clear(g));
+        assert_int_equal(count_found(f, 0, 1000), 0);
+    }
+    calyx_free(f);
+    calyx_free(g);
+    assert_int_equal(books.bytes, 0);
+}
+
+/* A row, and then no addresses are left for it. */
+static void a_table_goes_on_behind_its_row(void **state) {
+    (void)state;
+    enum { KEYS = 200000, MORE = 800000, BATCH = 1000 };
+    calyx_filter *f = make_growing(100, 0.01), *g = make_growing(100, 0.01);
+    uint64_t hashes[BATCH];
+    add_numbers(f, 0, KEYS);
+    add_numbers(g, 0, KEYS);
+    struct memory_row *const row =
+        f->table->rows ? &f->table->rows->buckets : NULL;
+    const size_t size = row ? row->size : 0;
+    if (row) row->size = 0;
+    add_numbers(f, KEYS, MORE);
+    add_numbers(g, KEYS, MORE);
+    assert_true(!f->newest->lines && same_bodies(f, g));
+    for (uint64_t i = 0; i < MORE; i += BATCH) {
+        for (uint64_t k = 0; k < BATCH; k++)
+            hashes[k] = calyx_hash_u64(f, i + k);
+        assert_int_equal(calyx_has_hashes(f, hashes, BATCH, NULL), BATCH);
+        assert_int_equal(calyx_has_hashes(g, hashes, BATCH, NULL), BATCH);
+    }
+    calyx_filter *again = decoded(f);
+    assert_true(same_bodies(again, g));
+    if (row) row->size = size;
+    calyx_free(again);
+    calyx_free(f);
+    calyx_free(g);
+}
+
 static void a_file_is_mapped_for_reading_and_not_for_writing(void **state) {
     (void)state;
     char path[FOLDER_BYTES];
@@ -773,6 +843,8 @@ int main(void) {
         cmocka_unit_test(a_bucket_of_256_entries_has_no_room_for_copies),
         cmocka_unit_test(a_fixed_table_takes_keys_until_it_is_full),
         cmocka_unit_test(a_table_from_bytes_goes_on_as_the_first_does),
+        cmocka_unit_test(a_table_in_a_row_is_as_one_elsewhere),
+        cmocka_unit_test(a_table_goes_on_behind_its_row),
         cmocka_unit_test(a_file_is_mapped_for_reading_and_not_for_writing),
         cmocka_unit_test(what_a_table_cannot_is_refused),
         cmocka_unit_test(a_cleared_table_starts_again),

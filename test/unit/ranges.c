@@ -49,7 +49,7 @@ static struct image *image_of(const calyx_filter *f) {
     return f->image;
 }
 
-static uint64_t body_at(void) {
+static uint64_t body_begins(void) {
     calyx_filter *f = map(path, CALYX_READ);
     const uint64_t at = image_of(f)->d.layout.body_at[0];
     calyx_free(f);
@@ -66,7 +66,7 @@ static void zero_file(uint64_t at, size_t size) {
 
 /* Damage one page of a range of the first part. */
 static void damage(uint64_t range) {
-    zero_file(body_at() + range * RANGE_BYTES + 8192, 4096);
+    zero_file(body_begins() + range * RANGE_BYTES + 8192, 4096);
 }
 
 static bool touches(const calyx_filter *f, uint64_t number, uint64_t range) {
@@ -143,7 +143,7 @@ static void damage_makes_keys_there_and_no_others_say_yes(void **state) {
         if (!grows)
             damage(range);
         else
-            zero_file(body_at(), 512); /* all of the oldest part's */
+            zero_file(body_begins(), 512); /* all of the oldest part's */
         for (size_t i = 0; i < sizeof at_once / sizeof *at_once; i++)
             if (!grows)
                 assert_yes_where_damaged(right, at_once[i], range);

@@ -34,9 +34,13 @@ static void *look_up(void *context) {
 
 #define EACH_TABLE(kind) EACH_KIND(kind) if (is_table(*kind))
 
-static calyx_filter *make_shared(const char *kind) {
-    return make_filter((calyx_options){
-        .kind = kind, .capacity = 100, .growth = 2, .concurrent = true});
+static const uint64_t OTHERS_FROM = UINT64_C(1) << 40;
+
+static calyx_filter *make_shared(const char *kind, uint64_t capacity) {
+    return make_filter((calyx_options){.kind = kind,
+                                       .capacity = capacity ? capacity : 100,
+                                       .growth = 2,
+                                       .concurrent = true});
 }
 
 /* Where additions count, all of n; else a key may have been found before. */
@@ -57,10 +61,12 @@ static void change(calyx_filter *f, uint64_t i, bool removes) {
         assert_ok(calyx_add_u64(f, i / 3, NULL)); /* it is there */
 }
 
-static void run_lookups_while_it_grows(const char *kind) {
+/* `others` are there before. */
+static void run_lookups_while_it_grows(const char *kind, uint64_t others) {
     const bool removes = calyx_kind_can(kind) & CALYX_CAN_REMOVE;
-    struct shared s = {.f = make_shared(kind)};
+    struct shared s = {.f = make_shared(kind, others)};
     pthread_t readers[READERS];
+    add_numbers(s.f, OTHERS_FROM, OTHERS_FROM + others);
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&readers[i], NULL, look_up, &s), 0);
 
@@ -74,13 +80,19 @@ static void run_lookups_while_it_grows(const char *kind) {
 
     assert_int_equal(s.lost, 0);
     assert_has_numbers(s.f, 0, KEYS);
-    assert_items(s.f, removes ? KEYS : KEYS + KEYS / 2);
+    assert_items(s.f, others + (removes ? KEYS : KEYS + KEYS / 2));
     calyx_free(s.f);
 }
 
 static void lookups_miss_no_key_while_the_table_grows(void **state) {
     (void)state;
-    EACH_TABLE(kind) run_lookups_while_it_grows(*kind);
+    EACH_TABLE(kind) run_lookups_while_it_grows(*kind, 0);
+}
+
+/* Its segments have 64 KiB and more, and lie in a row. */
+static void lookups_miss_no_key_while_a_large_table_grows(void **state) {
+    (void)state;
+    EACH_TABLE(kind) run_lookups_while_it_grows(*kind, 120000);
 }
 
 struct writer_part {
@@ -99,7 +111,7 @@ static void *add_part(void *context) {
 }
 
 static void run_writers(const char *kind) {
-    struct shared s = {.f = make_shared(kind)};
+    struct shared s = {.f = make_shared(kind, 0)};
     struct writer_part parts[WRITERS];
     pthread_t writers[WRITERS];
     for (uint64_t i = 0; i < WRITERS; i++) {
@@ -147,7 +159,7 @@ static void writers_of_the_same_keys_take_room_for_one(void **state) {
     (void)state;
     EACH_TABLE(kind) {
         if (counts_additions(*kind)) continue;
-        calyx_filter *f = make_shared(*kind);
+        calyx_filter *f = make_shared(*kind, 0);
         struct shared each[WRITERS];
         pthread_t writers[WRITERS];
         uint64_t fresh = 0;
@@ -187,7 +199,7 @@ static bool put_and_change(void *context, const void *bytes, size_t size) {
 static void a_table_cannot_change_while_its_own_thread_writes_it(void **state) {
     (void)state;
     EACH_TABLE(kind) {
-        calyx_filter *f = make_shared(*kind);
+        calyx_filter *f = make_shared(*kind, 0);
         add_numbers(f, 0, 1000);
         assert_ok(calyx_write(f, put_and_change, f, NULL));
         add_numbers(f, 1000, 1100);
@@ -199,6 +211,7 @@ static void a_table_cannot_change_while_its_own_thread_writes_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_miss_no_key_while_the_table_grows),
+        cmocka_unit_test(lookups_miss_no_key_while_a_large_table_grows),
         cmocka_unit_test(writers_take_turns_and_lose_nothing),
         cmocka_unit_test(writers_of_the_same_keys_take_room_for_one),
         cmocka_unit_test(a_table_cannot_change_while_its_own_thread_writes_it),
