@@ -69,12 +69,12 @@ static void unmap(void *block, size_t size) {
     munmap(block, memory_mapped_bytes(size));
 }
 
-bool memory_make_row(struct memory_row *row, size_t size, bool huge) {
+bool memory_make_row(struct memory_row *row, size_t size) {
     if (size > SIZE_MAX / 2) return false;
     const size_t all = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *const at = map_aligned(all, PROT_NONE);
     if (!at) return false;
-    madvise(at, huge && all > HUGE_PAGE ? HUGE_PAGE : all, MADV_NOHUGEPAGE);
+    madvise(at, HUGE_PAGE, MADV_NOHUGEPAGE);
     *row = (struct memory_row){at, all, 0};
     return true;
 }
@@ -128,8 +128,8 @@ static void *map(size_t size) {
 static void unmap(void *block, size_t size) {
     (void)block, (void)size;
 }
-bool memory_make_row(struct memory_row *row, size_t size, bool huge) {
-    (void)row, (void)size, (void)huge;
+bool memory_make_row(struct memory_row *row, size_t size) {
+    (void)row, (void)size;
     return false;
 }
 bool memory_extend_row(struct memory_row *row, size_t to) {

@@ -52,7 +52,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->versions = NULL;
     t->start = t->first;
     t->row_first = t->row_end = UINT32_MAX;
-    t->row_lines = 0;
+    t->row_lines = NULL;
     set_segment(t, 0, body);
 }
 

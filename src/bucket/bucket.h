@@ -61,10 +61,10 @@ struct bucket_table {
      * were in this segment. `first` until it grows. */
     uintptr_t *start;
     /* Segments that lie in a row, from the first of these numbers up to the
-     * other: so the buckets of all have one start, and their lines for spilled
-     * entries lie elsewhere. See segment_lines. */
+     * other: so the buckets of all have one start. Their lines for spilled
+     * entries lie elsewhere: by the number of the segment. */
     uint32_t row_first, row_end;
-    uintptr_t row_lines;
+    uint8_t **row_lines;
     uintptr_t first[FIRST_PLACES];
 };
 
@@ -153,26 +153,17 @@ static inline uint64_t spill_lines(uint64_t blocks) {
     return (blocks + SPILL_BUCKETS - 1) / SPILL_BUCKETS + SPILL_MORE + more;
 }
 
-/* Where those of a segment begin in a row. Not all lines between are used, so
- * that this needs no sum. */
-static inline uint64_t row_line(const struct bucket_table *t, uint32_t number) {
-    enum { MORE = SPILL_MORE + 9 }; /* than blocks / SPILL_BUCKETS */
-    return segment_begin(number) * t->groups / SPILL_BUCKETS +
-           (uint64_t)MORE * number;
-}
-
 static inline bool is_in_row(const struct bucket_table *t, uint32_t number) {
     return number >= __atomic_load_n(&t->row_first, __ATOMIC_RELAXED) &&
            number < __atomic_load_n(&t->row_end, __ATOMIC_RELAXED);
 }
 
-/* Of a segment whose buckets begin here. */
+/* Lines of a segment whose buckets begin here. */
 static inline uint8_t *segment_lines(const struct bucket_table *t,
                                      uint32_t number, uint8_t *segment) {
-    if (!is_in_row(t, number))
-        return segment + segment_blocks(t, number) * BUCKET_BYTES;
-    const uintptr_t lines = __atomic_load_n(&t->row_lines, __ATOMIC_RELAXED);
-    return (uint8_t *)(lines + (uintptr_t)row_line(t, number) * BUCKET_BYTES);
+    return is_in_row(t, number)
+               ? t->row_lines[number]
+               : segment + segment_blocks(t, number) * BUCKET_BYTES;
 }
 
 static inline void set_segment(struct bucket_table *t, uint32_t number,

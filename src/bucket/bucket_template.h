@@ -285,16 +285,17 @@ ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
                 (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES),
             .want = code_from(at.rest, form->width, form->varies),
         };
-    struct bucket_query q = {
-        .line = *place,
+    uint8_t *line;
+    if (!form->is_row)
+        line = *place;
+    else if (__builtin_expect(at.whole < form->row_begin, false))
+        line = line_in_oldest(t, hash);
+    else
+        line = (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES);
+    return (struct bucket_query){
+        .line = line,
         .want = code_of(hash, scale_in(form, hash), form->width, form->varies),
     };
-    if (form->is_row)
-        q.line =
-            __builtin_expect(at.whole < form->row_begin, false)
-                ? line_in_oldest(t, hash)
-                : (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES);
-    return q;
 }
 
 /* The lines of hashes that are prefetched. */

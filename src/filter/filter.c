@@ -69,7 +69,8 @@ void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
                  const uint8_t *bytes, size_t size) {
     while (size > 0) {
         size_t some = size;
-        memcpy(body_at(f, p, from, &some), bytes, some);
+        uint8_t *const at = body_at(f, p, from, &some);
+        memcpy(at, bytes, some);
         from += some, bytes += some, size -= some;
     }
 }

@@ -84,14 +84,14 @@ bool is_table_locked_here(const calyx_filter *f) {
 
 /* It begins with the first segment that has lines elsewhere, and ends before
  * the next that has not. */
-static void note_row(struct bucket_table *t, uint32_t number,
-                     const uint8_t *lines) {
+static void note_row(struct filter_table *table, uint32_t number,
+                     uint8_t *lines) {
+    struct bucket_table *const t = &table->t;
     const bool has_row = t->row_first <= number;
+    if (lines) table->rows->lines[number] = lines;
     if (lines && !has_row) {
-        const uintptr_t before = (uintptr_t)row_line(t, number) * BUCKET_BYTES;
-        __atomic_store_n(&t->row_lines, (uintptr_t)lines - before,
-                         __ATOMIC_RELAXED);
-        __atomic_store_n(&t->row_first, number, __ATOMIC_RELAXED);
+        t->row_lines = table->rows->lines;
+        __atomic_store_n(&t->row_first, number, __ATOMIC_RELEASE);
     } else if (!lines && has_row && t->row_end > number) {
         __atomic_store_n(&t->row_end, number, __ATOMIC_RELAXED);
     }
@@ -102,7 +102,7 @@ static void take_segment(struct filter_table *table, const struct part *p) {
     struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments++;
     set_segment(t, number, p->body);
-    note_row(t, number, p->lines);
+    note_row(table, number, p->lines);
     table->capacity += p->capacity;
     if (number == 0) return;
     const bool ended = p->shape.wide == p->shape.blocks;
@@ -187,12 +187,12 @@ calyx_status add_segment(calyx_filter *f) {
 
 /* ---- Rows ---------------------------------------------------------------- */
 
-/* A row begins with a segment of this size, and has addresses for 14 doublings,
+/* A row begins with a segment of this size, and has addresses for 12 doublings,
  * unless that is too much: then for as many as fit, or 4. What comes later lies
- * elsewhere. */
-static const uint64_t IN_ROW = 64 << 10;
-static const uint64_t ROW_MOST = UINT64_C(8) << 30;
-enum { DOUBLINGS = 14, DOUBLINGS_LEAST = 4, MORE_IN_LINES = 1 << 20 };
+ * elsewhere. A process has 65,530 mappings, and a row takes two or three. */
+static const uint64_t IN_ROW = 128 << 10;
+static const uint64_t ROW_MOST = UINT64_C(2) << 30;
+enum { DOUBLINGS = 12, DOUBLINGS_LEAST = 4 };
 
 static uint64_t row_bytes(uint64_t blocks) {
     const uint64_t level = blocks * BUCKET_BYTES * POSITIONS;
@@ -205,7 +205,6 @@ static void end_rows(const calyx_filter *f) {
     struct table_rows *const rows = f->table->rows;
     if (!rows) return;
     memory_end_row(&rows->buckets);
-    memory_end_row(&rows->lines);
     give(f, rows, sizeof *rows);
     f->table->rows = NULL;
 }
@@ -214,20 +213,15 @@ static bool make_rows(const calyx_filter *f, uint64_t blocks) {
     const uint64_t size = row_bytes(blocks);
     if (f->memory.allocate != memory_default.allocate || size > SIZE_MAX / 2)
         return false;
-    const uint64_t lines = size / SPILL_BUCKETS + MORE_IN_LINES;
     struct table_rows *const rows = take_zeros(f, sizeof *rows);
     f->table->rows = rows;
-    if (rows && memory_make_row(&rows->buckets, (size_t)size, true) &&
-        memory_make_row(&rows->lines, (size_t)lines, false))
-        return true;
+    if (rows && memory_make_row(&rows->buckets, (size_t)size)) return true;
     end_rows(f);
     return false;
 }
 
-/* Its first `lines` lines of 64 bytes. */
-static bool extend_row(struct memory_row *row, uint64_t lines) {
-    return lines <= row->size / BUCKET_BYTES &&
-           memory_extend_row(row, (size_t)lines * BUCKET_BYTES);
+static size_t lines_bytes(const struct part *p) {
+    return (size_t)spill_lines(p->shape.blocks) * BUCKET_BYTES;
 }
 
 bool join_row(const calyx_filter *f, struct part *p) {
@@ -240,24 +234,22 @@ bool join_row(const calyx_filter *f, struct part *p) {
         segment_blocks(t, first) * BUCKET_BYTES < IN_ROW ||
         (!table->rows && !make_rows(f, blocks)))
         return false;
-    struct table_rows *const rows = table->rows;
-    const uint64_t bucket =
+    struct memory_row *const row = &table->rows->buckets;
+    const uint64_t begin =
         (segment_begin(number) - segment_begin(first)) * t->groups;
-    const uint64_t line = row_line(t, number) - row_line(t, first);
-    if (!extend_row(&rows->buckets, bucket + blocks) ||
-        !extend_row(&rows->lines, line + spill_lines(blocks)))
+    if (begin + blocks > row->size / BUCKET_BYTES ||
+        !memory_extend_row(row, (size_t)(begin + blocks) * BUCKET_BYTES))
         return false;
-    p->body = (uint8_t *)rows->buckets.at + bucket * BUCKET_BYTES;
-    p->lines = (uint8_t *)rows->lines.at + line * BUCKET_BYTES;
-    return true;
+    p->lines =
+        f->memory.allocate(f->memory.context, lines_bytes(p), BUCKET_BYTES);
+    if (p->lines) p->body = (uint8_t *)row->at + begin * BUCKET_BYTES;
+    return p->lines != NULL;
 }
 
 void leave_row(const calyx_filter *f, const struct part *p) {
-    struct table_rows *const rows = f->table->rows;
-    memory_shrink_row(&rows->buckets,
-                      (size_t)(p->body - (uint8_t *)rows->buckets.at));
-    memory_shrink_row(&rows->lines,
-                      (size_t)(p->lines - (uint8_t *)rows->lines.at));
+    struct memory_row *const row = &f->table->rows->buckets;
+    memory_shrink_row(row, (size_t)(p->body - (uint8_t *)row->at));
+    give(f, p->lines, lines_bytes(p));
 }
 
 /* ---- Both ---------------------------------------------------------------- */

@@ -26,9 +26,11 @@ struct filter_table {
     struct table_rows *rows; /* that segments lie in; NULL: none  */
 };
 
-/* The buckets of some segments, and their lines for spilled entries. */
+/* The buckets of some segments, and where their lines for spilled entries are,
+ * by the number of the segment. */
 struct table_rows {
-    struct memory_row buckets, lines;
+    struct memory_row buckets;
+    uint8_t *lines[SEGMENTS_MOST];
 };
 
 /* Number of doublings that a growing filter keeps its rate for. */

@@ -23,9 +23,12 @@ calyx_status check_size(const struct description *d, uint64_t size,
 calyx_status check_tails(const calyx_filter *f, calyx_error *why) {
     calyx_status status = CALYX_OK;
     const struct part *p = newest_of(f);
-    for (; p && status == CALYX_OK; p = p->older)
-        status = check_tail(f->kind, &p->shape, 0, p->body,
-                            (size_t)body_bytes(f->kind, &p->shape), why);
+    for (; p && status == CALYX_OK; p = p->older) {
+        /* What lies in two pieces has no tail. */
+        size_t size = (size_t)body_bytes(f->kind, &p->shape);
+        const uint8_t *const body = body_at(f, p, 0, &size);
+        status = check_tail(f->kind, &p->shape, 0, body, size, why);
+    }
     return status;
 }
 

@@ -731,7 +731,7 @@ static void a_table_in_a_row_is_as_one_elsewhere(void **state) {
 /* A row, and then no addresses are left for it. */
 static void a_table_goes_on_behind_its_row(void **state) {
     (void)state;
-    enum { KEYS = 200000, MORE = 800000, BATCH = 1000 };
+    enum { KEYS = 300000, MORE = 900000, BATCH = 1000 };
     calyx_filter *f = make_growing(100, 0.01), *g = make_growing(100, 0.01);
     uint64_t hashes[BATCH];
     add_numbers(f, 0, KEYS);
