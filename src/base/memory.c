@@ -69,11 +69,25 @@ static void unmap(void *block, size_t size) {
     munmap(block, memory_mapped_bytes(size));
 }
 
+/* Rows of this process: a row takes up to 3 mappings, and a process has 65,530,
+ * which others need, too. */
+static uint32_t rows;
+
+static bool count_row(void) {
+    if (__atomic_add_fetch(&rows, 1, __ATOMIC_RELAXED) <= ROWS_MOST)
+        return true;
+    __atomic_sub_fetch(&rows, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
 bool memory_make_row(struct memory_row *row, size_t size) {
-    if (size > SIZE_MAX / 2) return false;
+    if (size > SIZE_MAX / 2 || !count_row()) return false;
     const size_t all = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *const at = map_aligned(all, PROT_NONE);
-    if (!at) return false;
+    if (!at) {
+        __atomic_sub_fetch(&rows, 1, __ATOMIC_RELAXED);
+        return false;
+    }
     madvise(at, HUGE_PAGE, MADV_NOHUGEPAGE);
     *row = (struct memory_row){at, all, 0};
     return true;
@@ -105,7 +119,10 @@ void memory_shrink_row(struct memory_row *row, size_t to) {
 }
 
 void memory_end_row(struct memory_row *row) {
-    if (row->at) munmap(row->at, row->size);
+    if (row->at) {
+        munmap(row->at, row->size);
+        __atomic_sub_fetch(&rows, 1, __ATOMIC_RELAXED);
+    }
     *row = (struct memory_row){NULL, 0, 0};
 }
 #else

@@ -27,8 +27,9 @@ struct memory_row {
     size_t size;
     size_t ready; /* bytes that may be read and written */
 };
-/* False if there are no addresses. It lies on huge pages from the third
- * megabyte on: before, these would be most of it. */
+enum { ROWS_MOST = 4096 };
+/* False if there are no addresses, or that many rows. It lies on huge pages
+ * from the third megabyte on: before, these would be most of it. */
 bool memory_make_row(struct memory_row *row, size_t size);
 /* Let its first bytes be used. Those that were not before are zeros. */
 bool memory_extend_row(struct memory_row *row, size_t to);

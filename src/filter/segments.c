@@ -187,12 +187,12 @@ calyx_status add_segment(calyx_filter *f) {
 
 /* ---- Rows ---------------------------------------------------------------- */
 
-/* A row begins with a segment of this size, and has addresses for 12 doublings,
+/* A row begins with a segment of this size, and has addresses for 13 doublings,
  * unless that is too much: then for as many as fit, or 4. What comes later lies
- * elsewhere. A process has 65,530 mappings, and a row takes two or three. */
-static const uint64_t IN_ROW = 128 << 10;
+ * elsewhere. */
+static const uint64_t IN_ROW = 64 << 10;
 static const uint64_t ROW_MOST = UINT64_C(2) << 30;
-enum { DOUBLINGS = 12, DOUBLINGS_LEAST = 4 };
+enum { DOUBLINGS = 13, DOUBLINGS_LEAST = 4 };
 
 static uint64_t row_bytes(uint64_t blocks) {
     const uint64_t level = blocks * BUCKET_BYTES * POSITIONS;

@@ -757,6 +757,26 @@ static void a_table_goes_on_behind_its_row(void **state) {
     calyx_free(g);
 }
 
+/* Rows take mappings, of which a process has 65,530. */
+static void many_tables_leave_mappings_for_others(void **state) {
+    (void)state;
+    static struct memory_row rows[ROWS_MOST + 1];
+    uint32_t n = 0;
+    while (n <= ROWS_MOST && memory_make_row(&rows[n], 1 << 20)) n++;
+    assert_true(n <= ROWS_MOST);
+    calyx_filter *f = make_growing(100, 0.01);
+    add_numbers(f, 0, 200000);
+    assert_null(f->newest->lines);
+    assert_has_numbers(f, 0, 200000);
+    for (uint32_t i = 0; i < n; i++) memory_end_row(&rows[i]);
+    add_numbers(f, 200000, 300000);
+#if defined(__linux__)
+    assert_non_null(f->newest->lines);
+#endif
+    assert_has_numbers(f, 0, 300000);
+    calyx_free(f);
+}
+
 static void a_file_is_mapped_for_reading_and_not_for_writing(void **state) {
     (void)state;
     char path[FOLDER_BYTES];
@@ -845,6 +865,7 @@ int main(void) {
         cmocka_unit_test(a_table_from_bytes_goes_on_as_the_first_does),
         cmocka_unit_test(a_table_in_a_row_is_as_one_elsewhere),
         cmocka_unit_test(a_table_goes_on_behind_its_row),
+        cmocka_unit_test(many_tables_leave_mappings_for_others),
         cmocka_unit_test(a_file_is_mapped_for_reading_and_not_for_writing),
         cmocka_unit_test(what_a_table_cannot_is_refused),
         cmocka_unit_test(a_cleared_table_starts_again),

@@ -89,7 +89,7 @@ static void lookups_miss_no_key_while_the_table_grows(void **state) {
     EACH_TABLE(kind) run_lookups_while_it_grows(*kind, 0);
 }
 
-/* Its segments have 128 KiB and more, and lie in a row. */
+/* Its segments have 64 KiB and more, and lie in a row. */
 static void lookups_miss_no_key_while_a_large_table_grows(void **state) {
     (void)state;
     EACH_TABLE(kind) run_lookups_while_it_grows(*kind, 240000);
