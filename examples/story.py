@@ -72,4 +72,9 @@ def stage():
         for server in servers:
             if getattr(server, "process", None):
                 server.stop()
-        shutil.rmtree(folder)
+
+        def is_removed():  # processes of a browser may still write there
+            shutil.rmtree(folder, ignore_errors=True)
+            return not os.path.exists(folder)
+
+        until(is_removed, "the folder of the story is removed")
