@@ -5,17 +5,16 @@
 #include "layout/layout.h"
 #include "settings.h"
 
-/* Commands of one item: BF.ADD key item, BF.EXISTS key item. What other
- * commands of this form have there is prefetched in vain. */
+/* Of BF.EXISTS alone: BF.ADD waits less for memory, and got 8 % slower. */
 static void prefetch_item(RedisModuleCommandFilterCtx *command) {
     enum { COMMAND, KEY, ITEM, WORDS };
-    static const char prefix[] = "bf.";
-    const size_t length = sizeof prefix - 1;
+    static const char wanted[] = "bf.exists";
+    const size_t length = sizeof wanted - 1;
     size_t size;
     if (RM_CommandFilterArgsCount(command) != WORDS) return;
     const char *const name =
         RM_StringPtrLen(RM_CommandFilterArgGet(command, COMMAND), &size);
-    if (size < length || strncasecmp(name, prefix, length) != 0) return;
+    if (size != length || strncasecmp(name, wanted, length) != 0) return;
     const char *const item =
         RM_StringPtrLen(RM_CommandFilterArgGet(command, ITEM), &size);
     filter_prefetch(item, size);
