@@ -30,6 +30,10 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* A function of its own: for what is rare, or has registers and a stack of its
+ * own. */
+#define NOINLINE __attribute__((noinline))
+
 /*
  * For functions that are called once for each key: no stack canary, which would
  * be up to 20 % of their instructions. All arrays on their stack have a fixed

@@ -80,7 +80,8 @@ static bool count_row(void) {
     return false;
 }
 
-bool memory_make_row(struct memory_row *row, size_t size) {
+bool memory_make_row(struct memory_row *row, size_t size, size_t huge_from) {
+    *row = (struct memory_row){.huge_from = huge_from};
     if (size > SIZE_MAX / 2 || !count_row()) return false;
     const size_t all = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *const at = map_aligned(all, PROT_NONE);
@@ -88,17 +89,37 @@ bool memory_make_row(struct memory_row *row, size_t size) {
         __atomic_sub_fetch(&rows, 1, __ATOMIC_RELAXED);
         return false;
     }
-    madvise(at, HUGE_PAGE, MADV_NOHUGEPAGE);
-    *row = (struct memory_row){at, all, 0};
+    row->at = at;
+    row->size = all;
     return true;
+}
+
+/* While a row has little, a huge page would be most of it. */
+static void begin_small(struct memory_row *row) {
+    row->begins_small = madvise(row->at, HUGE_PAGE, MADV_NOHUGEPAGE) == 0;
+}
+
+/* Let the first bytes lie on a huge page, too: copy them, release their pages,
+ * and copy them back. madvise(MADV_COLLAPSE) takes 5 ms. */
+static void take_huge_page(struct memory_row *row) {
+    char *const copy = map_huge(HUGE_PAGE);
+    if (!copy) return;
+    memcpy(copy, row->at, HUGE_PAGE);
+    madvise(row->at, HUGE_PAGE, MADV_HUGEPAGE);
+    if (madvise(row->at, HUGE_PAGE, MADV_DONTNEED) == 0)
+        memcpy(row->at, copy, HUGE_PAGE);
+    unmap(copy, HUGE_PAGE);
+    row->begins_small = false;
 }
 
 /* Up to the end of a huge page. Before, they count for no limit, and mlockall()
  * does not take them. */
 bool memory_extend_row(struct memory_row *row, size_t to) {
-    if (to <= row->ready) return true;
     if (to > row->size) return false;
+    if (row->begins_small && to >= row->huge_from) take_huge_page(row);
+    if (to <= row->ready) return true;
     const size_t end = (to + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (row->ready == 0 && to < row->huge_from) begin_small(row);
     if (mprotect(row->at + row->ready, end - row->ready,
                  PROT_READ | PROT_WRITE) != 0)
         return false;
@@ -123,7 +144,7 @@ void memory_end_row(struct memory_row *row) {
         munmap(row->at, row->size);
         __atomic_sub_fetch(&rows, 1, __ATOMIC_RELAXED);
     }
-    *row = (struct memory_row){NULL, 0, 0};
+    *row = (struct memory_row){NULL, 0, 0, 0, false};
 }
 #else
 static const size_t LARGE = SIZE_MAX;
@@ -145,8 +166,8 @@ static void *map(size_t size) {
 static void unmap(void *block, size_t size) {
     (void)block, (void)size;
 }
-bool memory_make_row(struct memory_row *row, size_t size) {
-    (void)row, (void)size;
+bool memory_make_row(struct memory_row *row, size_t size, size_t huge_from) {
+    (void)row, (void)size, (void)huge_from;
     return false;
 }
 bool memory_extend_row(struct memory_row *row, size_t to) {

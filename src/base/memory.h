@@ -23,14 +23,16 @@ size_t memory_mapped_bytes(size_t size);
  * is not in use takes addresses, but no memory.
  */
 struct memory_row {
-    char *at; /* NULL: there is none                 */
+    char *at; /* NULL: there is none                         */
     size_t size;
-    size_t ready; /* bytes that may be read and written */
+    size_t ready;      /* bytes that may be read and written          */
+    size_t huge_from;  /* with fewer, the first are on small pages    */
+    bool begins_small; /* are they?                                   */
 };
 enum { ROWS_MOST = 4096 };
-/* False if there are no addresses, or that many rows. It lies on huge pages
- * from the third megabyte on: before, these would be most of it. */
-bool memory_make_row(struct memory_row *row, size_t size);
+/* False if there are no addresses, or that many rows. It lies on huge pages,
+ * the first 2 MiB only if it has the second number of bytes. */
+bool memory_make_row(struct memory_row *row, size_t size, size_t huge_from);
 /* Let its first bytes be used. Those that were not before are zeros. */
 bool memory_extend_row(struct memory_row *row, size_t to);
 /* Bytes from here on are not in use any longer. */

@@ -51,7 +51,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->shared = false;
     t->versions = NULL;
     t->start = t->first;
-    t->row_first = t->row_end = UINT32_MAX;
+    t->row_end = 0;
     t->row_lines = NULL;
     set_segment(t, 0, body);
 }
@@ -100,9 +100,10 @@ static struct lane_masks compare16(const uint8_t *line, uint32_t lane,
     return masks;
 }
 
-static struct lane_match match16(const uint8_t *line, uint32_t lane,
+static struct lane_match match16(const uint8_t *line, uint32_t want,
                                  uint32_t varies) {
-    const struct lane_masks masks = compare16(line, lane, varies);
+    const struct lane_masks masks =
+        compare16(line, lane_of(want, WIDTH_GROWING), varies);
     return (struct lane_match){
         .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
         .last = load32(line + LAST_AT),

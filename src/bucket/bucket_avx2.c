@@ -85,18 +85,30 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
 }
 
 TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
-                                               uint32_t lane, uint32_t varies) {
-    const struct lane_masks masks = compare16(line, lane, varies);
+                                               uint32_t want, uint32_t varies) {
+    const struct lane_masks masks = compare16(line, want, varies);
     return (struct lane_match){
         .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
         .last = (uint32_t)_mm256_extract_epi32(load_half(line + 32), 7),
     };
 }
 
-/* lanes_answer of eight: `has` is 0 in what does not have, `spilled` as it is.
- * Shifts by 32 and more leave 0. */
+/* Eight bits as eight bytes of 0 or 1. Not by pdep, which is slow before Zen 3.
+ */
+ALWAYS_INLINE uint64_t bits_to_bytes(uint64_t bits) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t apart = bits * ones & UINT64_C(0x8040201008040201);
+    return (apart + 0x7F * ones) >> 7 & ones;
+}
+
+/* A bit for each of eight words: its sign. */
+TARGET ALWAYS_INLINE uint32_t signs32(__m256i words) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(words));
+}
+
+/* lanes_answer of eight, a bit for each. Shifts by 32 and more leave 0. */
 struct eight_answers {
-    __m256i has, spilled;
+    uint32_t has, spilled;
 };
 
 TARGET ALWAYS_INLINE struct eight_answers answer_8(const struct lane_hits *hits,
@@ -112,38 +124,27 @@ TARGET ALWAYS_INLINE struct eight_answers answer_8(const struct lane_hits *hits,
         _mm256_srai_epi32(_mm256_slli_epi32(want, 32 - WIDTH_GROWING), 31);
     const __m256i all =
         _mm256_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING));
+    const __m256i like = _mm256_and_si256(_mm256_and_si256(lanes, all),
+                                          _mm256_xor_si256(below, flip));
     const __m256i number =
         _mm256_and_si256(_mm256_srli_epi32(want, WIDTH_GROWING - 6),
                          _mm256_set1_epi32(CLASSES - 1));
     return (struct eight_answers){
-        .has = _mm256_and_si256(_mm256_and_si256(lanes, all),
-                                _mm256_xor_si256(below, flip)),
-        .spilled = _mm256_sllv_epi32(_mm256_srli_epi32(last, 24), number),
+        .has =
+            ~signs32(_mm256_cmpeq_epi32(like, _mm256_setzero_si256())) & 0xFF,
+        .spilled = signs32(_mm256_sllv_epi32(last, number)),
     };
 }
 
-/* The lowest bytes of two vectors of eight. */
-TARGET ALWAYS_INLINE __m128i low_bytes(__m256i a, __m256i b) {
-    const __m256i byte = _mm256_set1_epi32(0xFF);
-    const __m256i both =
-        _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(a, byte),
-                                                     _mm256_and_si256(b, byte)),
-                                 _MM_SHUFFLE(3, 1, 2, 0));
-    return _mm_packus_epi16(_mm256_castsi256_si128(both),
-                            _mm256_extracti128_si256(both, 1));
-}
-
-TARGET ALWAYS_INLINE void resolve(const struct lane_hits *hits, size_t i,
-                                  struct batch_answers *answers) {
+TARGET ALWAYS_INLINE size_t resolve(const struct lane_hits *hits, size_t i,
+                                    bool *found, struct spill_list *spills) {
     const struct eight_answers a = answer_8(hits, i);
     const struct eight_answers b = answer_8(hits, i + EIGHT);
-    const __m256i zero = _mm256_setzero_si256();
-    const __m128i none = low_bytes(_mm256_cmpeq_epi32(a.has, zero),
-                                   _mm256_cmpeq_epi32(b.has, zero));
-    _mm_store_si128((__m128i *)(answers->has + i),
-                    _mm_andnot_si128(none, _mm_set1_epi8(1)));
-    _mm_store_si128((__m128i *)(answers->spilled + i),
-                    low_bytes(a.spilled, b.spilled));
+    const uint32_t has = a.has | b.has << EIGHT;
+    store64(found, bits_to_bytes(a.has));
+    store64(found + EIGHT, bits_to_bytes(b.has));
+    append_spills(spills, i, (a.spilled | b.spilled << EIGHT) & ~has, 1);
+    return (size_t)__builtin_popcount(has);
 }
 
 /* 0xFF where a byte has this number or a higher one; numbers go on from 32

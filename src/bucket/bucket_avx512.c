@@ -54,9 +54,9 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
 
 /* Of a lane of 0 nothing is left but the 1 of what is wanted. */
 TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
-                                               uint32_t lane, uint32_t varies) {
+                                               uint32_t want, uint32_t varies) {
     const __m512i whole = _mm512_load_si512(line);
-    const __m512i wanted = _mm512_set1_epi16((short)(lane | (varies & 1)));
+    const __m512i wanted = _mm512_set1_epi16((short)want);
     const __m512i less = _mm512_subs_epu16(whole, _mm512_set1_epi16(1));
     const __m512i differ = begins(whole, less, wanted);
     const __m128i end = _mm512_extracti32x4_epi32(whole, 3);
@@ -68,8 +68,8 @@ TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
 }
 
 /* lanes_answer of sixteen. Shifts by 32 and more leave 0. */
-TARGET ALWAYS_INLINE void resolve(const struct lane_hits *hits, size_t i,
-                                  struct batch_answers *answers) {
+TARGET ALWAYS_INLINE size_t resolve(const struct lane_hits *hits, size_t i,
+                                    bool *found, struct spill_list *spills) {
     const __m512i lanes = _mm512_load_si512(hits->lanes + i);
     const __m512i want = _mm512_load_si512(hits->want + i);
     const __m512i last = _mm512_load_si512(hits->last + i);
@@ -79,17 +79,26 @@ TARGET ALWAYS_INLINE void resolve(const struct lane_hits *hits, size_t i,
     const __m512i below = _mm512_sub_epi32(_mm512_sllv_epi32(one, low), one);
     const __m512i flip =
         _mm512_srai_epi32(_mm512_slli_epi32(want, 32 - WIDTH_GROWING), 31);
+    /* lanes & (below ^ flip) */
+    const __m512i like = _mm512_ternarylogic_epi32(lanes, below, flip, 0x60);
+    const __mmask16 has = _mm512_test_epi32_mask(
+        like, _mm512_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING)));
+    _mm_storeu_si128((__m128i *)found,
+                     _mm_maskz_mov_epi8(has, _mm_set1_epi8(1)));
+
     const __m512i number =
         _mm512_and_si512(_mm512_srli_epi32(want, WIDTH_GROWING - 6),
                          _mm512_set1_epi32(CLASSES - 1));
-    const __m512i all =
-        _mm512_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING));
-    const __mmask16 has = _mm512_test_epi32_mask(_mm512_and_si512(lanes, all),
-                                                 _mm512_xor_si512(below, flip));
-    _mm_store_si128((__m128i *)(answers->has + i), _mm_maskz_set1_epi8(has, 1));
-    _mm_store_si128((__m128i *)(answers->spilled + i),
-                    _mm512_cvtepi32_epi8(_mm512_sllv_epi32(
-                        _mm512_srli_epi32(last, 24), number)));
+    const __mmask16 spilled =
+        _mm512_movepi32_mask(_mm512_sllv_epi32(last, number));
+    const uint32_t maybe = spilled & ~(uint32_t)has;
+    const __m512i places = _mm512_add_epi32(
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+        _mm512_set1_epi32((int)i));
+    _mm512_storeu_si512(spills->at + spills->n,
+                        _mm512_maskz_compress_epi32((__mmask16)maybe, places));
+    spills->n += (size_t)__builtin_popcount(maybe);
+    return (size_t)__builtin_popcount(has);
 }
 
 /* The last word is no entry. */

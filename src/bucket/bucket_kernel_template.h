@@ -10,19 +10,145 @@ TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {
     return has_in_table(t, hash, STEPS);
 }
 
-TARGET static size_t table_has_batch(const struct bucket_table *t,
-                                     struct batch batch, bool *found) {
-    return has_batch_in_table(t, batch, found, STEPS);
+TARGET NOINLINE static size_t has_batch_any(const struct bucket_table *t,
+                                            struct batch batch, bool *found,
+                                            const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_ANY, STEPS);
 }
 
-TARGET __attribute__((noinline)) static enum insertion table_add(
-    struct bucket_table *t, uint64_t hash, bool *fresh) {
+#ifdef __OPTIMIZE_SIZE__
+static has_loop *const has_loops[LOOPS] = {has_batch_any};
+#else
+TARGET NOINLINE static size_t has_batch_fixed(const struct bucket_table *t,
+                                              struct batch batch, bool *found,
+                                              const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_FIXED, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_fixed_low(
+    const struct bucket_table *t, struct batch batch, bool *found,
+    const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_FIXED_LOW, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_growing(const struct bucket_table *t,
+                                                struct batch batch, bool *found,
+                                                const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_GROWING, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_row(const struct bucket_table *t,
+                                            struct batch batch, bool *found,
+                                            const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_ROW, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_row_moving(
+    const struct bucket_table *t, struct batch batch, bool *found,
+    const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_ROW_MOVING, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_apart(const struct bucket_table *t,
+                                              struct batch batch, bool *found,
+                                              const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_APART, STEPS);
+}
+
+TARGET NOINLINE static size_t has_batch_apart_moving(
+    const struct bucket_table *t, struct batch batch, bool *found,
+    const struct batch_form *form) {
+    return has_batch_in_loop(t, batch, found, form, LOOP_APART_MOVING, STEPS);
+}
+
+static has_loop *const has_loops[LOOPS] = {
+    [LOOP_ANY] = has_batch_any,
+    [LOOP_FIXED] = has_batch_fixed,
+    [LOOP_FIXED_LOW] = has_batch_fixed_low,
+    [LOOP_GROWING] = has_batch_growing,
+    [LOOP_ROW] = has_batch_row,
+    [LOOP_ROW_MOVING] = has_batch_row_moving,
+    [LOOP_APART] = has_batch_apart,
+    [LOOP_APART_MOVING] = has_batch_apart_moving,
+};
+#endif
+
+TARGET static size_t table_has_batch(const struct bucket_table *t,
+                                     struct batch batch, bool *found) {
+    return has_batch_in_table(t, batch, found, STEPS, has_loops);
+}
+
+TARGET NOINLINE static enum insertion table_add(struct bucket_table *t,
+                                                uint64_t hash, bool *fresh) {
     return add_to_table(t, hash, fresh, STEPS);
 }
 
+TARGET NOINLINE static size_t add_batch_any(struct bucket_table *t,
+                                            struct batch batch, bool *fresh,
+                                            size_t *added,
+                                            const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_ANY, STEPS,
+                             table_add);
+}
+
+#ifdef __OPTIMIZE_SIZE__
+static add_loop *const add_loops[LOOPS] = {add_batch_any};
+#else
+TARGET NOINLINE static size_t add_batch_fixed(struct bucket_table *t,
+                                              struct batch batch, bool *fresh,
+                                              size_t *added,
+                                              const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_FIXED, STEPS,
+                             table_add);
+}
+
+TARGET NOINLINE static size_t add_batch_fixed_low(
+    struct bucket_table *t, struct batch batch, bool *fresh, size_t *added,
+    const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_FIXED_LOW,
+                             STEPS, table_add);
+}
+
+TARGET NOINLINE static size_t add_batch_growing(struct bucket_table *t,
+                                                struct batch batch, bool *fresh,
+                                                size_t *added,
+                                                const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_GROWING, STEPS,
+                             table_add);
+}
+
+TARGET NOINLINE static size_t add_batch_row(struct bucket_table *t,
+                                            struct batch batch, bool *fresh,
+                                            size_t *added,
+                                            const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_ROW, STEPS,
+                             table_add);
+}
+
+TARGET NOINLINE static size_t add_batch_apart(struct bucket_table *t,
+                                              struct batch batch, bool *fresh,
+                                              size_t *added,
+                                              const struct batch_form *form) {
+    return add_batch_in_loop(t, batch, fresh, added, form, LOOP_APART, STEPS,
+                             table_add);
+}
+
+/* While groups move, keys are added one by one. */
+static add_loop *const add_loops[LOOPS] = {
+    [LOOP_ANY] = add_batch_any,
+    [LOOP_FIXED] = add_batch_fixed,
+    [LOOP_FIXED_LOW] = add_batch_fixed_low,
+    [LOOP_GROWING] = add_batch_growing,
+    [LOOP_ROW] = add_batch_row,
+    [LOOP_APART] = add_batch_apart,
+    [LOOP_ROW_MOVING] = add_batch_any,
+    [LOOP_APART_MOVING] = add_batch_any,
+};
+#endif
+
 TARGET static size_t table_add_batch(struct bucket_table *t, struct batch batch,
                                      bool *fresh, size_t *added) {
-    return add_batch_to_table(t, batch, fresh, added, STEPS, table_add);
+    return add_batch_to_table(t, batch, fresh, added, table_add, add_loops);
 }
 
 TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {

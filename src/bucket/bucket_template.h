@@ -10,14 +10,15 @@
 #include "kind/batch_loops.h"
 
 struct lane_hits;
-struct batch_answers;
+struct spill_list;
 
 /* What a processor level has of its own. */
 struct bucket_steps {
     struct lane_scans scans;
-    /* Answer hashes i to i + 15 of a batch. */
-    void (*resolve)(const struct lane_hits *hits, size_t i,
-                    struct batch_answers *answers);
+    /* Answer hashes i to i + 15 of a batch, and append those that may be among
+     * spilled entries to a list. Returns the number of "yes". */
+    size_t (*resolve)(const struct lane_hits *hits, size_t i, bool *found,
+                      struct spill_list *spills);
     /* Has a line of spilled entries one that matches? */
     bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
     /* put_in_run, for lines that nobody else reads: behind the slot where the
@@ -130,27 +131,19 @@ struct batch_form {
     uint32_t width;
     uint32_t varies;    /* is their level 1 or more?                    */
     bool is_one;        /* segment                                      */
-    bool is_row;        /* are all but the oldest segments in a row?    */
+    bool is_row;        /* are all segments in a row?                   */
     bool is_moving;     /* are groups on their way to the next stage?   */
-    bool is_special;    /* set_one, set_grown: then loops are unrolled */
+    bool is_special;    /* has it a loop of its own? Then it is unrolled */
     uint64_t last_here; /* hash whose group has not moved, if any has    */
-    uintptr_t start;    /* of all buckets, if is_one; from row_begin on,
-                           if is_row                                    */
-    uint64_t row_begin;
+    uintptr_t start;    /* of all buckets, if is_one or is_row          */
     struct bucket_scale scale, next;
-    const struct segment_starts *starts; /* of scale and next; not if is_one */
+    const struct segment_starts *starts; /* of scale and next, if neither */
 };
 
 /* Is the line of a hash found again when it is needed? With one product, that
  * is faster than to remember it. */
 ALWAYS_INLINE bool finds_again(const struct batch_form *form) {
     return form->is_one || form->is_row;
-}
-
-/* Has a table that has grown one start for 7 of 8 buckets? */
-static inline bool lies_in_row(const struct bucket_table *t, uint32_t number) {
-    return is_in_row(t, number) &&
-           segment_begin(t->row_first) <= segment_begin(number) / 8;
 }
 
 /* `starts` is memory for two, of which it makes what it needs. They are not
@@ -168,17 +161,13 @@ static inline struct batch_form form_of(const struct bucket_table *t,
         .starts = starts,
     };
     if (form.is_one) return form;
-    form.is_row = !form.is_moving && lies_in_row(t, number);
-    if (form.is_row) {
-        form.start = t->start[segment_place(segment_begin(number))];
-        form.row_begin = segment_begin(t->row_first) * t->groups;
-    }
-    fill_starts(t, &form.scale, &starts[0]);
+    form.is_row = is_in_row(t, number + form.is_moving);
+    if (!form.is_row) fill_starts(t, &form.scale, &starts[0]);
     if (!form.is_moving) return form;
     form.next = scale_at(t, number + 1);
     form.last_here =
         lowest_scaled64(groups_left(t, t->stage), form.scale.groups) - 1;
-    fill_starts(t, &form.next, &starts[1]);
+    if (!form.is_row) fill_starts(t, &form.next, &starts[1]);
     return form;
 }
 
@@ -187,42 +176,52 @@ ALWAYS_INLINE bool has_moved(const struct batch_form *form, uint64_t hash) {
     return form->is_moving && hash > form->last_here;
 }
 
-/* Some forms are compiled for themselves: these turn members that have such
- * values into constants. Tables of one segment: */
-ALWAYS_INLINE void set_one(struct batch_form *form, uint32_t width) {
-    form->width = width;
-    form->varies = 0;
-    form->is_one = true;
-    form->is_row = false;
-    form->is_moving = false;
-    form->is_special = true;
-}
+/*
+ * Loops over a batch that are compiled by themselves: for tables of one segment
+ * at 1 % and 0.1 %, and for those that have grown at 1 %, in a row or apart,
+ * and perhaps with groups on their way. All other forms share one, as all do
+ * where size counts more.
+ */
+enum batch_loop {
+    LOOP_ANY,
+    LOOP_FIXED,
+    LOOP_FIXED_LOW,
+    LOOP_GROWING,
+    LOOP_ROW,
+    LOOP_ROW_MOVING,
+    LOOP_APART,
+    LOOP_APART_MOVING,
+    LOOPS
+};
 
-/* Tables at 1 % that have grown: */
-ALWAYS_INLINE void set_grown(struct batch_form *form, bool is_row,
-                             bool is_moving) {
-    form->width = WIDTH_GROWING;
-    form->varies = UINT32_MAX;
-    form->is_one = false;
-    form->is_row = is_row;
-    form->is_moving = is_moving;
-    form->is_special = true;
-}
-
-/* Where size counts more, all forms share one loop. */
-#ifdef __OPTIMIZE_SIZE__
-enum { LOOPS_OF_THEIR_OWN = false };
-#else
-enum { LOOPS_OF_THEIR_OWN = true };
+static inline enum batch_loop loop_of(const struct batch_form *form) {
+#ifndef __OPTIMIZE_SIZE__
+    if (form->is_one && form->width == WIDTH_FIXED) return LOOP_FIXED;
+    if (form->is_one && form->width == WIDTH_FIXED_LOW) return LOOP_FIXED_LOW;
+    if (form->is_one && form->width == WIDTH_GROWING) return LOOP_GROWING;
+    if (form->width == WIDTH_GROWING && form->varies) {
+        if (form->is_row) return form->is_moving ? LOOP_ROW_MOVING : LOOP_ROW;
+        return form->is_moving ? LOOP_APART_MOVING : LOOP_APART;
+    }
 #endif
-
-static inline bool is_grown(const struct batch_form *form) {
-    return LOOPS_OF_THEIR_OWN && form->width == WIDTH_GROWING && form->varies;
+    (void)form;
+    return LOOP_ANY;
 }
 
-/* The width of a table of one segment, else 0. */
-static inline uint32_t width_of_one(const struct batch_form *form) {
-    return LOOPS_OF_THEIR_OWN && form->is_one ? form->width : 0;
+/* Assign the members that such a loop implies: so the compiler knows them. */
+ALWAYS_INLINE struct batch_form form_in(enum batch_loop loop,
+                                        const struct batch_form *form) {
+    struct batch_form to = *form;
+    if (loop == LOOP_ANY) return to;
+    to.is_special = true;
+    to.is_one = loop <= LOOP_GROWING;
+    to.is_row = loop == LOOP_ROW || loop == LOOP_ROW_MOVING;
+    to.is_moving = loop == LOOP_ROW_MOVING || loop == LOOP_APART_MOVING;
+    to.varies = to.is_one ? 0 : UINT32_MAX;
+    to.width = loop == LOOP_FIXED       ? WIDTH_FIXED
+               : loop == LOOP_FIXED_LOW ? WIDTH_FIXED_LOW
+                                        : WIDTH_GROWING;
+    return to;
 }
 
 /* Are hashes at two levels, of which one is 0? */
@@ -244,28 +243,30 @@ __attribute__((noinline, cold)) static uint8_t *line_in_oldest(
 ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
                                const struct batch_form *form, uint64_t hash) {
     uintptr_t start = form->start;
-    uint64_t bucket;
+    uint64_t buckets = form->scale.buckets;
     if (finds_again(form)) {
-        bucket = scale64(hash, form->scale.buckets);
-        if (form->is_row && __builtin_expect(bucket < form->row_begin, false))
-            return line_in_oldest(t, hash);
+        if (has_moved(form, hash)) buckets = form->next.buckets;
     } else {
         const struct segment_starts *const starts =
             &form->starts[has_moved(form, hash)];
         start = starts->start[scale64(hash, starts->units)];
         if (__builtin_expect(start == 0, false)) return line_in_oldest(t, hash);
-        bucket = scale64(hash, starts->buckets);
+        buckets = starts->buckets;
     }
-    return (uint8_t *)(start + (uintptr_t)bucket * BUCKET_BYTES);
+    return (uint8_t *)(start +
+                       (uintptr_t)scale64(hash, buckets) * BUCKET_BYTES);
 }
 
-/* The same for a prefetch alone, if the form finds it again: that of a hash in
- * the oldest segments is not there. */
-ALWAYS_INLINE uint8_t *about_line_in(const struct batch_form *form,
-                                     uint64_t hash) {
-    return (uint8_t *)(form->start +
-                       (uintptr_t)scale64(hash, form->scale.buckets) *
-                           BUCKET_BYTES);
+/* A byte of that line, for a prefetch: a shift less, where that is one product.
+ */
+ALWAYS_INLINE const uint8_t *byte_in_line(const struct bucket_table *t,
+                                          const struct batch_form *form,
+                                          uint64_t hash) {
+    if (!finds_again(form)) return line_in(t, form, hash);
+    const uint64_t buckets =
+        has_moved(form, hash) ? form->next.buckets : form->scale.buckets;
+    return (const uint8_t *)(form->start +
+                             (uintptr_t)scale64(hash, buckets * BUCKET_BYTES));
 }
 
 /* A line, and what to look for in it. */
@@ -278,22 +279,16 @@ ALWAYS_INLINE struct bucket_query query_in(const struct bucket_table *t,
                                            const struct batch_form *form,
                                            uint64_t hash,
                                            uint8_t *const *place) {
-    const struct scaled at = scale_whole(hash, form->scale.buckets);
-    if (form->is_one)
+    if (form->is_one) {
+        const struct scaled at = scale_whole(hash, form->scale.buckets);
         return (struct bucket_query){
             .line =
                 (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES),
             .want = code_from(at.rest, form->width, form->varies),
         };
-    uint8_t *line;
-    if (!form->is_row)
-        line = *place;
-    else if (__builtin_expect(at.whole < form->row_begin, false))
-        line = line_in_oldest(t, hash);
-    else
-        line = (uint8_t *)(form->start + (uintptr_t)at.whole * BUCKET_BYTES);
+    }
     return (struct bucket_query){
-        .line = line,
+        .line = form->is_row ? line_in(t, form, hash) : *place,
         .want = code_of(hash, scale_in(form, hash), form->width, form->varies),
     };
 }
@@ -324,15 +319,40 @@ ALWAYS_INLINE void prefetch_first(const struct bucket_table *t,
         prefetch_line(t, form, batch->hashes[i], &ring->line[i]);
 }
 
-/* What the lines of a batch say: struct line_answer. */
+/*
+ * Hashes of a batch, by their places in it, that were not found in their
+ * bucket, but may be among the entries that it has spilled: to look for these
+ * at once would be a branch that none could foresee.
+ */
 enum { SIXTEEN = 16 };
-struct batch_answers {
-    _Alignas(64) uint8_t has[BATCH_MAX + SIXTEEN];
-    _Alignas(64) uint8_t spilled[BATCH_MAX + SIXTEEN];
+struct spill_list {
+    size_t n;
+    uint32_t at[BATCH_MAX + SIXTEEN];
 };
 
+/* Those of a mask that has one bit in every `step`. */
+ALWAYS_INLINE void append_spills(struct spill_list *spills, size_t i,
+                                 uint64_t maybe, uint32_t step) {
+    for (; maybe; maybe &= maybe - 1)
+        spills->at[spills->n++] =
+            (uint32_t)(i + (size_t)__builtin_ctzll(maybe) / step);
+}
+
+/* Those of n hashes, of which the lines have said this: struct line_answer. */
+ALWAYS_INLINE void list_spills(const bool *found, const uint8_t *spilled,
+                               size_t n, struct spill_list *spills) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    size_t i = 0;
+    for (; i + EIGHT <= n; i += EIGHT)
+        append_spills(
+            spills, i,
+            load64(spilled + i) >> SPILLED_BIT & ~load64(found + i) & ones, 8);
+    for (; i < n; i++)
+        append_spills(spills, i, spilled[i] >> SPILLED_BIT & !found[i], 1);
+}
+
 /*
- * The same before it is computed, where a slot is a lane: the lanes that match,
+ * What a batch finds in its lines where a slot is a lane: the lanes that match,
  * the code that is wanted, and the last word of the line. What follows
  * from these is the same for all hashes, so vectors compute it for sixteen at
  * once.
@@ -344,14 +364,35 @@ struct lane_hits {
 };
 
 /* For levels without vectors. */
-static inline void resolve_each(const struct lane_hits *hits, size_t i,
-                                struct batch_answers *answers) {
-    for (size_t end = i + SIXTEEN; i < end; i++) {
+static inline size_t resolve_each(const struct lane_hits *hits, size_t i,
+                                  bool *found, struct spill_list *spills) {
+    size_t yes = 0;
+    for (size_t k = 0; k < SIXTEEN; k++, i++) {
         const struct line_answer answer =
             lanes_answer(hits->lanes[i], hits->last[i], hits->want[i]);
-        answers->has[i] = answer.has;
-        answers->spilled[i] = answer.spilled;
+        found[k] = answer.has;
+        yes += answer.has;
+        append_spills(spills, i, answer.spilled >> SPILLED_BIT & !answer.has,
+                      1);
     }
+    return yes;
+}
+
+/* Answer a batch. The last of its sixteens may have a rest that is not there.
+ */
+ALWAYS_INLINE size_t resolve_all(struct lane_hits *hits, size_t n, bool *found,
+                                 struct spill_list *spills,
+                                 struct bucket_steps steps) {
+    bool rest[SIXTEEN];
+    size_t i = 0, yes = 0;
+    for (; i + SIXTEEN <= n; i += SIXTEEN)
+        yes += steps.resolve(hits, i, found + i, spills);
+    if (i == n) return yes;
+    for (size_t k = n; k < i + SIXTEEN; k++)
+        hits->lanes[k] = hits->want[k] = hits->last[k] = 0;
+    yes += steps.resolve(hits, i, rest, spills);
+    memcpy(found + i, rest, n - i);
+    return yes;
 }
 
 /* The line that an entry of a hash is spilled to first, and what it is there.
@@ -381,74 +422,47 @@ ALWAYS_INLINE struct spill_query spill_query_of(const struct bucket_table *t,
     };
 }
 
-/* Hashes of a batch whose first lines of spilled entries are prefetched. */
-enum { SPILLS_AT_ONCE = 128 };
-struct spill_batch {
-    size_t n;
-    uint16_t at[SPILLS_AT_ONCE]; /* in the batch */
-    struct spill_query query[SPILLS_AT_ONCE];
-};
-
-/* Those of hashes i to i + 7. */
-ALWAYS_INLINE void prefetch_spills(const struct bucket_table *t,
-                                   const struct batch_form *form,
-                                   const struct batch *batch, size_t i,
-                                   const struct batch_answers *answers,
-                                   struct spill_batch *spills) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t maybe = load64(answers->spilled + i) >> SPILLED_BIT &
-                     ~load64(answers->has + i) & ones;
-    for (; maybe; maybe &= maybe - 1) {
-        const size_t at = i + (size_t)__builtin_ctzll(maybe) / 8;
-        const struct spill_query q = spill_query_of(t, form, batch->hashes[at]);
-        prefetch_l1(q.line);
-        spills->at[spills->n] = (uint16_t)at;
-        spills->query[spills->n++] = q;
-    }
-}
-
-ALWAYS_INLINE void answer_spills(const struct bucket_table *t,
-                                 const struct batch_form *form,
-                                 const struct batch *batch,
-                                 const struct spill_batch *spills,
-                                 struct batch_answers *answers,
-                                 struct bucket_steps steps) {
-    for (size_t i = 0; i < spills->n; i++) {
-        const struct spill_query q = spills->query[i];
-        bool found = steps.find(q.line, q.want, form->varies);
-        if (!found && passes_on(q.line)) {
-            const uint64_t hash = batch->hashes[spills->at[i]];
-            const struct bucket_place at =
-                place_of(t, scale_in(form, hash), hash);
-            found = find_spilled(t, &at, steps);
+/* Look up the hashes of a list among spilled entries. Most are in the first
+ * line of these, which is prefetched for many at a time. Returns the number of
+ * "yes". */
+ALWAYS_INLINE size_t has_spilled_of_batch(const struct bucket_table *t,
+                                          const struct batch_form *form,
+                                          const uint64_t *hashes,
+                                          const struct spill_list *spills,
+                                          bool *found,
+                                          struct bucket_steps steps) {
+    enum { AT_ONCE = 128 };
+    struct spill_query query[AT_ONCE];
+    size_t yes = 0;
+    for (size_t from = 0, n; from < spills->n; from += n) {
+        const uint32_t *const at = spills->at + from;
+        n = spills->n - from < AT_ONCE ? spills->n - from : AT_ONCE;
+        for (size_t i = 0; i < n; i++) {
+            query[i] = spill_query_of(t, form, hashes[at[i]]);
+            prefetch_l1(query[i].line);
         }
-        answers->has[spills->at[i]] = found;
+        for (size_t i = 0; i < n; i++) {
+            const struct spill_query q = query[i];
+            bool is = steps.find(q.line, q.want, form->varies);
+            if (!is && passes_on(q.line)) {
+                const uint64_t hash = hashes[at[i]];
+                const struct bucket_place place =
+                    place_of(t, scale_in(form, hash), hash);
+                is = find_spilled(t, &place, steps);
+            }
+            found[at[i]] = is;
+            yes += is;
+        }
     }
-}
-
-/*
- * Hashes of a batch that were not found in their bucket, but may be among the
- * entries that it has spilled: to look for these at once would be a branch that
- * none could foresee. Most are in the first line, which is prefetched.
- */
-ALWAYS_INLINE void has_spilled_of_batch(const struct bucket_table *t,
-                                        const struct batch_form *form,
-                                        const struct batch *batch,
-                                        struct batch_answers *answers,
-                                        struct bucket_steps steps) {
-    struct spill_batch spills;
-    for (size_t i = 0; i < batch->n;) {
-        spills.n = 0;
-        for (; i < batch->n && spills.n <= SPILLS_AT_ONCE - EIGHT; i += EIGHT)
-            prefetch_spills(t, form, batch, i, answers, &spills);
-        answer_spills(t, form, batch, &spills, answers, steps);
-    }
+    return yes;
 }
 
 /* What a batch finds in its lines. */
 struct batch_findings {
-    struct batch_answers answers;
-    struct lane_hits hits;
+    struct lane_hits hits; /* if slots are lanes; else as struct line_answer: */
+    bool has[BATCH_MAX];
+    uint8_t spilled[BATCH_MAX];
+    struct spill_list spills;
 };
 
 ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
@@ -459,8 +473,8 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
     const struct bucket_query q = query_in(t, form, hash, place);
     if (is_lane(form->width)) {
         const uint32_t want = q.want | (form->varies & 1);
-        const struct lane_match match = steps.scans.match16(
-            q.line, lane_of(want, form->width), form->varies);
+        const struct lane_match match =
+            steps.scans.match16(q.line, want, form->varies);
         to->hits.lanes[i] = match.lanes;
         to->hits.want[i] = want;
         to->hits.last[i] = match.last;
@@ -468,22 +482,36 @@ ALWAYS_INLINE void has_prefetched(const struct bucket_table *t,
     }
     const struct line_answer answer =
         ask_line(q.line, form->width, q.want, form->varies, steps.scans);
-    to->answers.has[i] = answer.has;
-    to->answers.spilled[i] = answer.spilled;
+    to->has[i] = answer.has;
+    to->spilled[i] = answer.spilled;
 }
 
-ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
-                                        struct batch batch, bool *found,
-                                        const struct batch_form *form,
-                                        struct bucket_steps steps) {
+/* From what a batch has found in its buckets, and not among spilled entries.
+ * Returns the number of "yes". */
+ALWAYS_INLINE size_t answer_batch(struct batch_findings *from, uint32_t width,
+                                  size_t n, bool *found,
+                                  struct bucket_steps steps) {
+    if (is_lane(width))
+        return resolve_all(&from->hits, n, found, &from->spills, steps);
+    list_spills(from->has, from->spilled, n, &from->spills);
+    if (found != from->has) memcpy(found, from->has, n);
+    return count_true(from->has, n);
+}
+
+ALWAYS_INLINE size_t has_batch_in_loop(const struct bucket_table *t,
+                                       struct batch batch, bool *found,
+                                       const struct batch_form *given,
+                                       enum batch_loop loop,
+                                       struct bucket_steps steps) {
+    const struct batch_form known = form_in(loop, given), *const form = &known;
     const size_t steady =
         form->is_special ? steady_length(&batch) / EIGHT * EIGHT : 0;
     const size_t all = batch.n + batch.more;
     const uint64_t *const hashes = batch.hashes;
     struct line_ring ring;
     struct batch_findings findings;
-    struct batch_answers *const answers = &findings.answers;
     size_t i = 0;
+    findings.spills.n = 0;
     prefetch_first(t, form, &batch, &ring);
     for (; i < steady; i += EIGHT) {
         const uint64_t *const ahead = hashes + i + PREFETCH_DISTANCE;
@@ -492,12 +520,14 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         uint8_t **const far = ring.line + (i + PREFETCH_DISTANCE) % RING;
 #pragma GCC unroll 8
         for (size_t j = 0; j < EIGHT; j++) {
-            uint8_t *const line = line_in(t, form, ahead[j]);
-            prefetch_l2(line);
-            if (!finds_again(form)) far[j] = line;
-            prefetch_l1(finds_again(form)
-                            ? about_line_in(form, hashes[i + EIGHT + j])
-                            : near[j]);
+            if (finds_again(form)) {
+                prefetch_l2(byte_in_line(t, form, ahead[j]));
+                prefetch_l1(byte_in_line(t, form, hashes[i + EIGHT + j]));
+            } else {
+                far[j] = line_in(t, form, ahead[j]);
+                prefetch_l2(far[j]);
+                prefetch_l1(near[j]);
+            }
             has_prefetched(t, form, hashes[i + j], &here[j], i + j, &findings,
                            steps);
         }
@@ -509,13 +539,11 @@ ALWAYS_INLINE size_t has_batch_unshared(const struct bucket_table *t,
         has_prefetched(t, form, hashes[i], &ring.line[i % RING], i, &findings,
                        steps);
     }
-    if (is_lane(form->width))
-        for (i = 0; i < batch.n; i += SIXTEEN)
-            steps.resolve(&findings.hits, i, answers);
-    memset(answers->spilled + batch.n, 0, EIGHT);
-    has_spilled_of_batch(t, form, &batch, answers, steps);
-    if (found) memcpy(found, answers->has, batch.n);
-    return count_true((const bool *)answers->has, batch.n);
+    bool *const has = found ? found : findings.has;
+    const size_t yes =
+        answer_batch(&findings, form->width, batch.n, has, steps);
+    return yes +
+           has_spilled_of_batch(t, form, hashes, &findings.spills, has, steps);
 }
 
 /* The hashes of a batch have nothing in common, or another thread writes. */
@@ -539,37 +567,19 @@ ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
     return n;
 }
 
+/* The loops of a processor level, by enum batch_loop. */
+typedef size_t has_loop(const struct bucket_table *t, struct batch batch,
+                        bool *found, const struct batch_form *form);
+
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        struct bucket_steps steps) {
+                                        struct bucket_steps steps,
+                                        has_loop *const *loops) {
     /* The stage of a shared table is not for plain reads. */
     if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
     struct segment_starts starts[2];
-    struct batch_form form = form_of(t, starts);
-    if (is_grown(&form) && form.is_row) {
-        set_grown(&form, true, false);
-        return has_batch_unshared(t, batch, found, &form, steps);
-    }
-    if (is_grown(&form) && form.is_moving) {
-        set_grown(&form, false, true);
-        return has_batch_unshared(t, batch, found, &form, steps);
-    }
-    if (is_grown(&form)) {
-        set_grown(&form, false, false);
-        return has_batch_unshared(t, batch, found, &form, steps);
-    }
-    switch (width_of_one(&form)) {
-        case WIDTH_FIXED:
-            set_one(&form, WIDTH_FIXED);
-            return has_batch_unshared(t, batch, found, &form, steps);
-        case WIDTH_FIXED_LOW:
-            set_one(&form, WIDTH_FIXED_LOW);
-            return has_batch_unshared(t, batch, found, &form, steps);
-        case WIDTH_GROWING:
-            set_one(&form, WIDTH_GROWING);
-            return has_batch_unshared(t, batch, found, &form, steps);
-    }
-    return has_batch_unshared(t, batch, found, &form, steps);
+    const struct batch_form form = form_of(t, starts);
+    return loops[loop_of(&form)](t, batch, found, &form);
 }
 
 /* ---- Add ----------------------------------------------------------------- */
@@ -796,11 +806,11 @@ ALWAYS_INLINE void prefetch_near(const struct bucket_table *t,
 
 /* Add the hashes of a batch until one finds no room. Returns the number of
  * those before it, and of these that were added. The stage does not change. */
-ALWAYS_INLINE size_t add_batch_of(struct bucket_table *t, struct batch batch,
-                                  bool *fresh, size_t *added,
-                                  const struct batch_form *form,
-                                  struct bucket_steps steps,
-                                  add_hash_alone *add_alone) {
+ALWAYS_INLINE size_t add_batch_in_loop(
+    struct bucket_table *t, struct batch batch, bool *fresh, size_t *added,
+    const struct batch_form *given, enum batch_loop loop,
+    struct bucket_steps steps, add_hash_alone *add_alone) {
+    const struct batch_form known = form_in(loop, given), *const form = &known;
     const size_t all = batch.n + batch.more;
     const uint32_t most_copies = t->most_copies;
     struct line_ring ring;
@@ -852,34 +862,19 @@ ALWAYS_INLINE size_t add_each(struct bucket_table *t, struct batch batch,
     return i;
 }
 
+typedef size_t add_loop(struct bucket_table *t, struct batch batch, bool *fresh,
+                        size_t *added, const struct batch_form *form);
+
 ALWAYS_INLINE size_t add_batch_to_table(struct bucket_table *t,
                                         struct batch batch, bool *fresh,
                                         size_t *added,
-                                        struct bucket_steps steps,
-                                        add_hash_alone *add_alone) {
+                                        add_hash_alone *add_alone,
+                                        add_loop *const *loops) {
     if (is_mixed(t) || (t->shared && has_runs(t->width)))
         return add_each(t, batch, fresh, added, add_alone);
     struct segment_starts starts[2];
-    struct batch_form form = form_of(t, starts);
-    if (is_grown(&form) && !form.is_moving) {
-        set_grown(&form, false, false);
-        return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
-    }
-    switch (width_of_one(&form)) {
-        case WIDTH_FIXED:
-            set_one(&form, WIDTH_FIXED);
-            return add_batch_of(t, batch, fresh, added, &form, steps,
-                                add_alone);
-        case WIDTH_FIXED_LOW:
-            set_one(&form, WIDTH_FIXED_LOW);
-            return add_batch_of(t, batch, fresh, added, &form, steps,
-                                add_alone);
-        case WIDTH_GROWING:
-            set_one(&form, WIDTH_GROWING);
-            return add_batch_of(t, batch, fresh, added, &form, steps,
-                                add_alone);
-    }
-    return add_batch_of(t, batch, fresh, added, &form, steps, add_alone);
+    const struct batch_form form = form_of(t, starts);
+    return loops[loop_of(&form)](t, batch, fresh, added, &form);
 }
 
 /* ---- Remove -------------------------------------------------------------- */

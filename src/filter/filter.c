@@ -77,7 +77,7 @@ void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
 
 static void free_part(const calyx_filter *f, struct part *p) {
     if (is_in_pieces(f, p))
-        leave_row(f, p);
+        leave_rows(f, p);
     else if (!f->release) /* else the body is lent */
         give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
     give(&f->memory, p, sizeof *p);
@@ -90,7 +90,7 @@ static struct part *make_part(const calyx_filter *f, const struct part *like) {
     *p = *like;
     p->body = NULL;
     if (f->kind->is_segment) p->lines = NULL;
-    if (!(f->table && join_row(f, p)) && size <= SIZE_MAX)
+    if (!(f->table && join_rows(f, p)) && size <= SIZE_MAX)
         p->body = take(&f->memory, (size_t)size);
     if (p->body) return p;
     give(&f->memory, p, sizeof *p);
@@ -122,7 +122,14 @@ static calyx_status put_part(calyx_filter *f, struct part *p) {
     return CALYX_NO_MEMORY;
 }
 
+/* The table of a filter that has no part yet. */
+static calyx_status make_table_before(calyx_filter *f, const struct part *p) {
+    return f->kind->is_segment && !f->table ? make_table(f, &p->shape)
+                                            : CALYX_OK;
+}
+
 calyx_status allocate_part(calyx_filter *f, const struct part *like) {
+    if (make_table_before(f, like) != CALYX_OK) return CALYX_NO_MEMORY;
     struct part *const p = make_part(f, like);
     const calyx_status status = put_part(f, p);
     if (status != CALYX_OK && p) free_part(f, p);
@@ -131,6 +138,7 @@ calyx_status allocate_part(calyx_filter *f, const struct part *like) {
 
 calyx_status borrow_part(calyx_filter *f, const struct part *like,
                          uint8_t *body) {
+    if (make_table_before(f, like) != CALYX_OK) return CALYX_NO_MEMORY;
     struct part *p = take_struct(&f->memory, sizeof *p);
     if (p) {
         *p = *like;
@@ -296,7 +304,11 @@ calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
     if (f->image || f->open_small) return CALYX_READ_ONLY;
     while (f->newest->older) free_newest(f);
     struct part *p = f->newest;
-    zero(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
+    size_t size = (size_t)body_bytes(f->kind, &p->shape), some;
+    for (uint64_t from = 0; size > 0; from += some, size -= some) {
+        some = size;
+        zero(context, body_at(f, p, from, &some), some);
+    }
     p->items = 0;
     if (f->table) renew_segments(f);
     return CALYX_OK;

@@ -2,6 +2,10 @@
 
 #if CALYX_NO_BUCKET
 /* No filter has a table. */
+calyx_status make_table(calyx_filter *f, const struct shape *first) {
+    (void)f, (void)first;
+    return CALYX_CANNOT;
+}
 calyx_status add_segment(calyx_filter *f) {
     (void)f;
     return CALYX_CANNOT;
@@ -22,11 +26,11 @@ uint64_t table_bytes(const calyx_filter *f) {
     (void)f;
     return 0;
 }
-bool join_row(const calyx_filter *f, struct part *p) {
+bool join_rows(const calyx_filter *f, struct part *p) {
     (void)f, (void)p;
     return false;
 }
-void leave_row(const calyx_filter *f, const struct part *p) {
+void leave_rows(const calyx_filter *f, const struct part *p) {
     (void)f, (void)p;
 }
 bool has_in_segments(const calyx_filter *f, uint64_t hash) {
@@ -82,19 +86,13 @@ bool is_table_locked_here(const calyx_filter *f) {
 
 /* ---- Segments ------------------------------------------------------------ */
 
-/* It begins with the first segment that has lines elsewhere, and ends before
- * the next that has not. */
+/* A segment that has its lines elsewhere is in the row. */
 static void note_row(struct filter_table *table, uint32_t number,
                      uint8_t *lines) {
-    struct bucket_table *const t = &table->t;
-    const bool has_row = t->row_first <= number;
-    if (lines) table->rows->lines[number] = lines;
-    if (lines && !has_row) {
-        t->row_lines = table->rows->lines;
-        __atomic_store_n(&t->row_first, number, __ATOMIC_RELEASE);
-    } else if (!lines && has_row && t->row_end > number) {
-        __atomic_store_n(&t->row_end, number, __ATOMIC_RELAXED);
-    }
+    if (!lines) return;
+    table->rows->lines_of[number] = lines;
+    table->t.row_lines = table->rows->lines_of;
+    table->t.row_end = number + 1;
 }
 
 /* With the newest segment, the stage that it belongs to is on its way. */
@@ -147,26 +145,26 @@ static calyx_status share_table(calyx_filter *f) {
                                 : CALYX_NO_MEMORY;
 }
 
-/* A table of zeros becomes that of the filter, which has one part. */
-static void begin_table(calyx_filter *f, struct filter_table *table) {
-    const struct part *const first = f->newest;
+/* A table of zeros becomes that of the filter, without segments. */
+static void begin_table(calyx_filter *f, struct filter_table *table,
+                        const struct shape *first) {
     f->table = table;
     note_special(f);
-    table_of(&table->t, first->body, &first->shape);
+    table_of(&table->t, NULL, first);
     if (!is_counting(f)) table->t.most_copies = 1;
     if (f->growth > 0) table->t.adds = SPILL_NEAR;
 }
 
-static calyx_status make_table(calyx_filter *f) {
+calyx_status make_table(calyx_filter *f, const struct shape *first) {
     struct filter_table *const table = take_zeros(f, sizeof *table);
     if (!table) return CALYX_NO_MEMORY;
-    begin_table(f, table);
+    begin_table(f, table, first);
     return f->concurrent ? share_table(f) : CALYX_OK;
 }
 
 void open_table(calyx_filter *f, struct filter_table *table) {
     *table = (struct filter_table){0};
-    begin_table(f, table);
+    begin_table(f, table, &f->newest->shape);
     take_segment(table, f->newest);
 }
 
@@ -179,77 +177,140 @@ static calyx_status make_place(calyx_filter *f) {
 }
 
 calyx_status add_segment(calyx_filter *f) {
-    const struct part *const p = f->newest;
-    const calyx_status status = p->older ? make_place(f) : make_table(f);
-    if (status == CALYX_OK) take_segment(f->table, p);
+    const calyx_status status = make_place(f);
+    if (status == CALYX_OK) take_segment(f->table, f->newest);
     return status;
 }
 
 /* ---- Rows ---------------------------------------------------------------- */
 
-/* A row begins with a segment of this size, and has addresses for 13 doublings,
- * unless that is too much: then for as many as fit, or 4. What comes later lies
- * elsewhere. */
-static const uint64_t IN_ROW = 64 << 10;
+/*
+ * All buckets of a table follow each other in memory from when it takes a
+ * segment of 16 KiB: then the older ones, at most 128 KiB, move to a row. It
+ * has addresses for 13 doublings, unless that is too much: then for as many as
+ * fit, or 4. What comes later lies elsewhere. Lines for spilled entries have a
+ * row of their own. Both lie on huge pages as soon as these waste little.
+ *
+ * A table has no rows if other threads may be reading it while segments move,
+ * or if its memory is the caller's. Nor if its first segment has more buckets
+ * than its groups: the next begins behind these.
+ */
+static const uint64_t IN_ROW = 16 << 10;
 static const uint64_t ROW_MOST = UINT64_C(2) << 30;
-enum { DOUBLINGS = 13, DOUBLINGS_LEAST = 4 };
+enum {
+    DOUBLINGS = 13,
+    DOUBLINGS_LEAST = 4,
+    BUCKETS_A_LINE = 8, /* in the rows: half of what large segments have */
+    HUGE_BUCKETS = 4 << 20,
+    HUGE_LINES = 1 << 20
+};
 
-static uint64_t row_bytes(uint64_t blocks) {
-    const uint64_t level = blocks * BUCKET_BYTES * POSITIONS;
-    if (level <= ROW_MOST >> DOUBLINGS) return level << DOUBLINGS;
-    const uint64_t least = level << DOUBLINGS_LEAST;
+static uint64_t row_bytes(uint64_t begins_with) {
+    if (begins_with <= ROW_MOST >> DOUBLINGS) return begins_with << DOUBLINGS;
+    const uint64_t least = begins_with << DOUBLINGS_LEAST;
     return least > ROW_MOST ? least : ROW_MOST;
+}
+
+/* Where segments begin in the rows; that of their number, where they end. */
+struct row_offsets {
+    uint64_t buckets, lines;
+};
+
+static struct row_offsets row_offsets(const struct bucket_table *t,
+                                      uint32_t number) {
+    uint64_t lines = 0;
+    for (uint32_t i = 0; i < number; i++)
+        lines += spill_lines(segment_blocks(t, i));
+    return (struct row_offsets){
+        .buckets = segment_begin(number) * t->groups * BUCKET_BYTES,
+        .lines = lines * BUCKET_BYTES,
+    };
+}
+
+static bool can_have_rows(const calyx_filter *f, uint32_t number) {
+    const struct bucket_table *const t = &f->table->t;
+    const uint64_t bytes = segment_blocks(t, number) * BUCKET_BYTES;
+    return f->growth > 0 && !f->concurrent && !f->release &&
+           f->memory.allocate == memory_default.allocate &&
+           t->base_blocks % POSITIONS == 0 && bytes >= IN_ROW &&
+           (number == 0 || bytes < 2 * IN_ROW);
 }
 
 static void end_rows(const calyx_filter *f) {
     struct table_rows *const rows = f->table->rows;
     if (!rows) return;
     memory_end_row(&rows->buckets);
+    memory_end_row(&rows->lines);
     give(f, rows, sizeof *rows);
     f->table->rows = NULL;
 }
 
-static bool make_rows(const calyx_filter *f, uint64_t blocks) {
-    const uint64_t size = row_bytes(blocks);
-    if (f->memory.allocate != memory_default.allocate || size > SIZE_MAX / 2)
-        return false;
+static bool extend_rows(struct table_rows *rows, struct row_offsets end) {
+    return end.buckets <= rows->buckets.size && end.lines <= rows->lines.size &&
+           memory_extend_row(&rows->buckets, (size_t)end.buckets) &&
+           memory_extend_row(&rows->lines, (size_t)end.lines);
+}
+
+static void put_in_rows(const struct table_rows *rows, struct row_offsets begin,
+                        struct part *p) {
+    p->body = (uint8_t *)rows->buckets.at + begin.buckets;
+    p->lines = (uint8_t *)rows->lines.at + begin.lines;
+}
+
+/* A part and those before it. */
+static void move_to_rows(const calyx_filter *f, struct part *p) {
+    if (!p) return;
+    move_to_rows(f, p->older);
+    struct filter_table *const table = f->table;
+    const uint32_t number = table->t.row_end;
+    const size_t buckets = (size_t)bits_bytes(f->kind, &p->shape);
+    const size_t all = (size_t)body_bytes(f->kind, &p->shape);
+    uint8_t *const from = p->body;
+    put_in_rows(table->rows, row_offsets(&table->t, number), p);
+    memcpy(p->body, from, buckets);
+    memcpy(p->lines, from + buckets, all - buckets);
+    give(f, from, all);
+    set_segment(&table->t, number, p->body);
+    note_row(table, number, p->lines);
+}
+
+/* Rows for the segments so far, and for this one. */
+static bool begin_rows(const calyx_filter *f, uint32_t number) {
+    struct filter_table *const table = f->table;
+    const struct row_offsets end = row_offsets(&table->t, number + 1);
+    const uint64_t size = row_bytes(end.buckets);
+    if (!can_have_rows(f, number) || size > SIZE_MAX / 2) return false;
     struct table_rows *const rows = take_zeros(f, sizeof *rows);
-    f->table->rows = rows;
-    if (rows && memory_make_row(&rows->buckets, (size_t)size)) return true;
+    table->rows = rows;
+    if (rows && memory_make_row(&rows->buckets, (size_t)size, HUGE_BUCKETS) &&
+        memory_make_row(&rows->lines, (size_t)size / BUCKETS_A_LINE,
+                        HUGE_LINES) &&
+        extend_rows(rows, end)) {
+        move_to_rows(f, f->newest);
+        return true;
+    }
     end_rows(f);
     return false;
 }
 
-static size_t lines_bytes(const struct part *p) {
-    return (size_t)spill_lines(p->shape.blocks) * BUCKET_BYTES;
-}
-
-bool join_row(const calyx_filter *f, struct part *p) {
+bool join_rows(const calyx_filter *f, struct part *p) {
     const struct filter_table *const table = f->table;
     const struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments;
-    const uint64_t blocks = p->shape.blocks;
-    const uint32_t first = t->row_first < number ? t->row_first : number;
-    if (t->row_end <= number || blocks != segment_blocks(t, number) ||
-        segment_blocks(t, first) * BUCKET_BYTES < IN_ROW ||
-        (!table->rows && !make_rows(f, blocks)))
+    if (p->shape.blocks != segment_blocks(t, number) ||
+        (!table->rows && !begin_rows(f, number)) || t->row_end != number ||
+        !extend_rows(table->rows, row_offsets(t, number + 1)))
         return false;
-    struct memory_row *const row = &table->rows->buckets;
-    const uint64_t begin =
-        (segment_begin(number) - segment_begin(first)) * t->groups;
-    if (begin + blocks > row->size / BUCKET_BYTES ||
-        !memory_extend_row(row, (size_t)(begin + blocks) * BUCKET_BYTES))
-        return false;
-    p->lines =
-        f->memory.allocate(f->memory.context, lines_bytes(p), BUCKET_BYTES);
-    if (p->lines) p->body = (uint8_t *)row->at + begin * BUCKET_BYTES;
-    return p->lines != NULL;
+    put_in_rows(table->rows, row_offsets(t, number), p);
+    return true;
 }
 
-void leave_row(const calyx_filter *f, const struct part *p) {
-    struct memory_row *const row = &f->table->rows->buckets;
-    memory_shrink_row(row, (size_t)(p->body - (uint8_t *)row->at));
-    give(f, p->lines, lines_bytes(p));
+void leave_rows(const calyx_filter *f, const struct part *p) {
+    struct table_rows *const rows = f->table->rows;
+    memory_shrink_row(&rows->buckets,
+                      (size_t)(p->body - (uint8_t *)rows->buckets.at));
+    memory_shrink_row(&rows->lines,
+                      (size_t)(p->lines - (uint8_t *)rows->lines.at));
 }
 
 /* ---- Both ---------------------------------------------------------------- */
@@ -277,7 +338,7 @@ static void take_segments(struct filter_table *table, const struct part *p) {
 void renew_segments(calyx_filter *f) {
     f->table->segments = 0;
     f->table->capacity = 0;
-    f->table->t.row_first = f->table->t.row_end = UINT32_MAX;
+    f->table->t.row_end = 0;
     f->table->t.stage = 0;
     take_segments(f->table, f->newest);
 }

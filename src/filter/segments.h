@@ -26,17 +26,19 @@ struct filter_table {
     struct table_rows *rows; /* that segments lie in; NULL: none  */
 };
 
-/* The buckets of some segments, and where their lines for spilled entries are,
- * by the number of the segment. */
+/* The buckets of all segments, and their lines for spilled entries: by the
+ * number of the segment. */
 struct table_rows {
-    struct memory_row buckets;
-    uint8_t *lines[SEGMENTS_MOST];
+    struct memory_row buckets, lines;
+    uint8_t *lines_of[SEGMENTS_MOST];
 };
 
 /* Number of doublings that a growing filter keeps its rate for. */
 enum { PLANNED_DOUBLINGS = 20 };
 
-/* The newest part is a segment of the table, which is made with the first. */
+/* A table without segments, before its first part is made. */
+calyx_status make_table(calyx_filter *f, const struct shape *first);
+/* The newest part is a segment of the table. */
 calyx_status add_segment(calyx_filter *f);
 /* The table of a filter with one part, in this memory. */
 void open_table(calyx_filter *f, struct filter_table *table);
@@ -48,11 +50,11 @@ void relocate_table(calyx_filter *f, calyx_move_function *move, void *context);
 uint64_t table_bytes(const calyx_filter *f);
 
 /* Let the body of the next part lie in the rows of the table: the buckets of
- * its segments follow each other there. False if it has none, and cannot have.
- */
-bool join_row(const calyx_filter *f, struct part *p);
+ * its segments follow each other there, as do their lines for spilled entries.
+ * False if it has none, and cannot have. Older parts may move to them first. */
+bool join_rows(const calyx_filter *f, struct part *p);
 /* The newest part leaves them. */
-void leave_row(const calyx_filter *f, const struct part *p);
+void leave_rows(const calyx_filter *f, const struct part *p);
 
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);
