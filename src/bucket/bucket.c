@@ -131,6 +131,7 @@ static void insert(uint8_t *line, uint32_t width, uint32_t code, uint64_t end,
         .scans = {.equal8 = equal8,       \
                   .compare16 = compare16, \
                   .match16 = match16},    \
+        .scale = scale64,                 \
         .resolve = resolve_each,          \
         .find = find,                     \
         .put_in_run = insert,             \

@@ -187,6 +187,7 @@ TARGET ALWAYS_INLINE void insert(uint8_t *line, uint32_t width, uint32_t code,
         .scans = {.equal8 = equal8,       \
                   .compare16 = compare16, \
                   .match16 = match16},    \
+        .scale = scale64_mulx,            \
         .resolve = resolve,               \
         .find = find,                     \
         .put_in_run = insert,             \

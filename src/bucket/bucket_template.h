@@ -15,6 +15,8 @@ struct spill_list;
 /* What a processor level has of its own. */
 struct bucket_steps {
     struct lane_scans scans;
+    /* scale64. */
+    uint64_t (*scale)(uint64_t hash, uint64_t n);
     /* Answer hashes i to i + 15 of a batch, and append those that may be among
      * spilled entries to a list. Returns the number of "yes". */
     size_t (*resolve)(const struct lane_hits *hits, size_t i, bool *found,
@@ -257,16 +259,18 @@ ALWAYS_INLINE uint8_t *line_in(const struct bucket_table *t,
                        (uintptr_t)scale64(hash, buckets) * BUCKET_BYTES);
 }
 
-/* A byte of that line, for a prefetch: a shift less, where that is one product.
- */
-ALWAYS_INLINE const uint8_t *byte_in_line(const struct bucket_table *t,
-                                          const struct batch_form *form,
-                                          uint64_t hash) {
-    if (!finds_again(form)) return line_in(t, form, hash);
-    const uint64_t buckets =
-        has_moved(form, hash) ? form->next.buckets : form->scale.buckets;
-    return (const uint8_t *)(form->start +
-                             (uintptr_t)scale64(hash, buckets * BUCKET_BYTES));
+/* A byte of that line, for a prefetch, if the form finds it again: one product,
+ * without a shift. The level's own way to multiply is 2 % faster in rows, and
+ * slower elsewhere. */
+ALWAYS_INLINE const uint8_t *byte_in_line(const struct batch_form *form,
+                                          uint64_t hash,
+                                          struct bucket_steps steps) {
+    const uint64_t bytes =
+        BUCKET_BYTES *
+        (has_moved(form, hash) ? form->next.buckets : form->scale.buckets);
+    const uint64_t at =
+        form->is_row ? steps.scale(hash, bytes) : scale64(hash, bytes);
+    return (const uint8_t *)(form->start + (uintptr_t)at);
 }
 
 /* A line, and what to look for in it. */
@@ -521,8 +525,8 @@ ALWAYS_INLINE size_t has_batch_in_loop(const struct bucket_table *t,
 #pragma GCC unroll 8
         for (size_t j = 0; j < EIGHT; j++) {
             if (finds_again(form)) {
-                prefetch_l2(byte_in_line(t, form, ahead[j]));
-                prefetch_l1(byte_in_line(t, form, hashes[i + EIGHT + j]));
+                prefetch_l2(byte_in_line(form, ahead[j], steps));
+                prefetch_l1(byte_in_line(form, hashes[i + EIGHT + j], steps));
             } else {
                 far[j] = line_in(t, form, ahead[j]);
                 prefetch_l2(far[j]);
