@@ -1,23 +1,32 @@
 /*
  * Prefetch the memory of a key before its lookup. A hint is a copy of all that
- * leads from a key to a line of the newest part, so it does not read the
- * filter, which may have been freed; a prefetch of an invalid address does
- * nothing.
+ * leads from a key to its lines, so it does not read the filter, which may have
+ * been freed; a prefetch of an invalid address does nothing.
  */
 #include <string.h>
 
 #include "filter/segments.h"
 #include "kind/batch_loops.h"
 
+/* The newest parts, as far as they are hardly in a near cache. */
+enum { PARTS_MOST = 8, PART_LEAST = 64 << 10 };
+struct hinted_part {
+    const uint8_t *body;
+    uint64_t blocks;
+};
+
 /* How words of a hint are read. */
 struct __attribute__((may_alias)) prefetch_hint {
     const struct kernel *kernel; /* these two are never freed; NULL: no hint */
     const struct hash *hash;
     struct secret secret;
-    const uint8_t *body;
-    struct shape shape;
-    uint64_t stride; /* bytes of a block, if a key goes to one; else 0 */
-    struct newest_segments newest; /* of a table that has grown        */
+    struct shape shape; /* of the newest part                               */
+    uint64_t stride;    /* bytes of a block, if a key goes to one; else 0   */
+    uint64_t parts;     /* 0: a table that has grown                        */
+    union {
+        struct hinted_part part[PARTS_MOST];
+        struct newest_segments newest;
+    };
 };
 
 _Static_assert(sizeof(struct prefetch_hint) <= sizeof(calyx_prefetch_hint),
@@ -34,37 +43,53 @@ static void hint_of_table(const struct bucket_table *t,
     copy_newest(t, &scale, newest);
 }
 
+static bool is_far(const calyx_filter *f, const struct part *p) {
+    return bits_bytes(f->kind, &p->shape) >= PART_LEAST;
+}
+
+/* Only the newest, if a key goes to several blocks. */
+static void hint_of_parts(const calyx_filter *f, const struct part *p,
+                          struct prefetch_hint *inner) {
+    inner->stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
+    do
+        inner->part[inner->parts++] =
+            (struct hinted_part){p->body, p->shape.blocks};
+    while (inner->stride && inner->parts < PARTS_MOST && !f->table &&
+           (p = p->older) && is_far(f, p));
+}
+
 /* A table that has grown beside readers has no hint: its segments may be
  * changing. */
 void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
     const struct part *p = f->first_layer ? f->first_layer : newest_of(f);
+    const bool has_segments = f->table && p->older;
     struct prefetch_hint *const inner = (struct prefetch_hint *)hint;
     memset(hint, 0, sizeof *hint);
-    if (f->table && p->older) {
-        if (f->concurrent) return;
-        hint_of_table(&f->table->t, &inner->newest);
-    }
+    if (has_segments && f->concurrent) return;
     inner->kernel = f->kernel;
     inner->hash = f->hash;
     inner->secret = f->secret;
-    inner->body = p->body;
     inner->shape = p->shape;
-    inner->stride = f->kind->one_block ? f->kind->block_bits / 8 : 0;
+    if (has_segments)
+        hint_of_table(&f->table->t, &inner->newest);
+    else
+        hint_of_parts(f, p, inner);
 }
 
 static inline void prefetch_hash(const struct prefetch_hint *inner,
                                  uint64_t hash) {
-    if (inner->newest.units) {
+    if (inner->parts == 0) {
         prefetch_l1(line_in_newest(&inner->newest, hash));
         return;
     }
     if (inner->stride) {
-        prefetch_l1(inner->body +
-                    inner->stride * scale64(hash, inner->shape.blocks));
+        for (uint64_t i = 0; i < inner->parts; i++)
+            prefetch_l1(inner->part[i].body +
+                        inner->stride * scale64(hash, inner->part[i].blocks));
         return;
     }
     const struct batch behind = {.hashes = &hash, .more = 1};
-    inner->kernel->has_batch(inner->body, &inner->shape, behind, NULL);
+    inner->kernel->has_batch(inner->part[0].body, &inner->shape, behind, NULL);
 }
 
 /* NULL if it is no hint. */

@@ -260,8 +260,24 @@ static void a_prefetch_hint_may_outlive_its_filter(void **state) {
     }
 }
 
+/* It has the newest parts of a chain that are large. */
+static void a_prefetch_hint_of_large_parts_changes_nothing(void **state) {
+    (void)state;
+    enum { KEYS = 400000 };
+    calyx_filter *const f =
+        make_filter((calyx_options){.capacity = 100, .fpr = 0.01, .growth = 2});
+    calyx_prefetch_hint hint;
+    add_numbers(f, 0, KEYS);
+    calyx_prefetch_hint_of(f, &hint);
+    for (uint64_t i = 0; i < KEYS; i += 100) calyx_prefetch_u64(&hint, i);
+    assert_has_numbers(f, 0, KEYS);
+    calyx_free(f);
+    for (uint64_t i = 0; i < 1000; i++) calyx_prefetch_u64(&hint, i);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_prefetch_hint_of_large_parts_changes_nothing),
         cmocka_unit_test(head_and_bits_make_the_filter_again),
         cmocka_unit_test(a_key_changes_only_its_lines),
         cmocka_unit_test(no_more_lines_are_stored_than_there_is_room_for),
