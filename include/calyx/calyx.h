@@ -900,8 +900,8 @@ CALYX_API calyx_filter *calyx_relocate(calyx_filter *f,
                                        void *context);
 
 /* calyx_clear, with `zero` instead of memset: it must leave `size` bytes of
- * zeros at `block`. An allocator can replace whole pages instead of writing
- * them. */
+ * zeros at `block`, and is called for one or two blocks. An allocator can
+ * replace whole pages instead of writing them. */
 typedef void calyx_zero_function(void *context, void *block, size_t size);
 CALYX_API calyx_status calyx_clear_by(calyx_filter *f,
                                       calyx_zero_function *zero, void *context);

@@ -150,11 +150,11 @@ static inline uint64_t scale64(uint64_t hash, uint64_t n) {
 }
 
 #if defined(__x86_64__)
-/* The same for processors with BMI2, by an instruction that compilers avoid: it
- * takes no fixed registers for its result. */
+/* The same for processors with BMI2, by mulx, which has no fixed registers for
+ * its result. */
 static inline uint64_t scale64_mulx(uint64_t hash, uint64_t n) {
     uint64_t high;
-    __asm__("mulx %1, %0, %0" : "=r"(high) : "r"(hash), "d"(n));
+    __asm__("mulx {%1, %0, %0|%0, %0, %1}" : "=r"(high) : "r"(hash), "d"(n));
     return high;
 }
 #endif

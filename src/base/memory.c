@@ -8,6 +8,7 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 static const size_t LARGE = (size_t)1 << 20;
 static const size_t HUGE = (size_t)2 << 20; /* below there are none */
@@ -80,9 +81,17 @@ static bool count_row(void) {
     return false;
 }
 
+/* A row takes addresses that others may need where these are few. */
+static bool has_addresses_to_spare(void) {
+    struct rlimit limit;
+    return SIZE_MAX > UINT32_MAX && getrlimit(RLIMIT_AS, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY;
+}
+
 bool memory_make_row(struct memory_row *row, size_t size, size_t huge_from) {
     *row = (struct memory_row){.huge_from = huge_from};
-    if (size > SIZE_MAX / 2 || !count_row()) return false;
+    if (!has_addresses_to_spare() || size > SIZE_MAX / 2 || !count_row())
+        return false;
     const size_t all = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *const at = map_aligned(all, PROT_NONE);
     if (!at) {

@@ -26,12 +26,12 @@ struct memory_row {
     char *at; /* NULL: there is none                         */
     size_t size;
     size_t ready;      /* bytes that may be read and written          */
-    size_t huge_from;  /* with fewer, the first are on small pages    */
-    bool begins_small; /* are they?                                   */
+    size_t huge_from;  /* bytes in use                                */
+    bool begins_small; /* the first 2 MiB are on small pages          */
 };
 enum { ROWS_MOST = 4096 };
-/* False if there are no addresses, or that many rows. It lies on huge pages,
- * the first 2 MiB only if it has the second number of bytes. */
+/* False if there are no addresses to spare, or that many rows. It lies on huge
+ * pages, the first 2 MiB only once `huge_from` bytes are in use. */
 bool memory_make_row(struct memory_row *row, size_t size, size_t huge_from);
 /* Let its first bytes be used. Those that were not before are zeros. */
 bool memory_extend_row(struct memory_row *row, size_t to);

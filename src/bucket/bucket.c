@@ -38,7 +38,8 @@
 
 #include <math.h>
 
-#include "bucket/bucket_template.h"
+#include "bucket/bucket_has_batch_template.h"
+#include "bucket/bucket_remove_template.h"
 
 void table_of(struct bucket_table *t, const uint8_t *body,
               const struct shape *shape) {
@@ -51,7 +52,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->shared = false;
     t->versions = NULL;
     t->start = t->first;
-    t->row_end = 0;
+    t->row_segments = 0;
     t->row_lines = NULL;
     set_segment(t, 0, body);
 }
@@ -100,10 +101,10 @@ static struct lane_masks compare16(const uint8_t *line, uint32_t lane,
     return masks;
 }
 
-static struct lane_match match16(const uint8_t *line, uint32_t want,
+static struct lane_match match16(const uint8_t *line, uint32_t code,
                                  uint32_t varies) {
     const struct lane_masks masks =
-        compare16(line, lane_of(want, WIDTH_GROWING), varies);
+        compare16(line, lane_of(code, WIDTH_GROWING), varies);
     return (struct lane_match){
         .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
         .last = load32(line + LAST_AT),

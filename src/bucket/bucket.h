@@ -60,10 +60,10 @@ struct bucket_table {
     /* By segment_place: where bucket 0 of the table would be, if all buckets
      * were in this segment. `first` until it grows. */
     uintptr_t *start;
-    /* Number of segments, from the first on, that lie in a row: so the buckets
-     * of these have one start. Their lines for spilled entries lie elsewhere:
-     * by the number of the segment. */
-    uint32_t row_end;
+    /* Number of segments, from the first on, that lie in a row: so their
+     * buckets have one start. Their lines for spilled entries lie elsewhere: by
+     * the number of the segment. */
+    uint32_t row_segments;
     uint8_t **row_lines;
     uintptr_t first[FIRST_PLACES];
 };
@@ -154,7 +154,7 @@ static inline uint64_t spill_lines(uint64_t blocks) {
 }
 
 static inline bool is_in_row(const struct bucket_table *t, uint32_t number) {
-    return number < t->row_end;
+    return number < t->row_segments;
 }
 
 /* Lines of a segment whose buckets begin here. */

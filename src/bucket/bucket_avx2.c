@@ -6,7 +6,8 @@
 #if ON_X86
 #include <immintrin.h>
 
-#include "bucket/bucket_template.h"
+#include "bucket/bucket_has_batch_template.h"
+#include "bucket/bucket_remove_template.h"
 
 /* Every processor with AVX2 has these. */
 #define TARGET                                                               \
@@ -85,8 +86,8 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
 }
 
 TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
-                                               uint32_t want, uint32_t varies) {
-    const struct lane_masks masks = compare16(line, want, varies);
+                                               uint32_t code, uint32_t varies) {
+    const struct lane_masks masks = compare16(line, code, varies);
     return (struct lane_match){
         .lanes = (uint32_t)(varies ? masks.begun : masks.equal),
         .last = (uint32_t)_mm256_extract_epi32(load_half(line + 32), 7),
@@ -114,20 +115,20 @@ struct eight_answers {
 TARGET ALWAYS_INLINE struct eight_answers answer_8(const struct lane_hits *hits,
                                                    size_t i) {
     const __m256i lanes = load_half(hits->lanes + i);
-    const __m256i want = load_half(hits->want + i);
+    const __m256i code = load_half(hits->code + i);
     const __m256i last = load_half(hits->last + i);
     const __m256i one = _mm256_set1_epi32(1);
     const __m256i low = _mm256_and_si256(_mm256_srli_epi32(last, 16),
                                          _mm256_set1_epi32(LOW_MASK));
     const __m256i below = _mm256_sub_epi32(_mm256_sllv_epi32(one, low), one);
     const __m256i flip =
-        _mm256_srai_epi32(_mm256_slli_epi32(want, 32 - WIDTH_GROWING), 31);
+        _mm256_srai_epi32(_mm256_slli_epi32(code, 32 - WIDTH_GROWING), 31);
     const __m256i all =
         _mm256_set1_epi32((int)(uint32_t)all_slots(WIDTH_GROWING));
     const __m256i like = _mm256_and_si256(_mm256_and_si256(lanes, all),
                                           _mm256_xor_si256(below, flip));
     const __m256i number =
-        _mm256_and_si256(_mm256_srli_epi32(want, WIDTH_GROWING - 6),
+        _mm256_and_si256(_mm256_srli_epi32(code, WIDTH_GROWING - 6),
                          _mm256_set1_epi32(CLASSES - 1));
     return (struct eight_answers){
         .has =

@@ -6,7 +6,8 @@
 #if ON_AVX512
 #include <immintrin.h>
 
-#include "bucket/bucket_template.h"
+#include "bucket/bucket_has_batch_template.h"
+#include "bucket/bucket_remove_template.h"
 
 #define TARGET                                                           \
     __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512vl," \
@@ -54,9 +55,9 @@ TARGET ALWAYS_INLINE struct lane_masks compare16(const uint8_t *line,
 
 /* Of a lane of 0 nothing is left but the 1 of what is wanted. */
 TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
-                                               uint32_t want, uint32_t varies) {
+                                               uint32_t code, uint32_t varies) {
     const __m512i whole = _mm512_load_si512(line);
-    const __m512i wanted = _mm512_set1_epi16((short)want);
+    const __m512i wanted = _mm512_set1_epi16((short)code);
     const __m512i less = _mm512_subs_epu16(whole, _mm512_set1_epi16(1));
     const __m512i differ = begins(whole, less, wanted);
     const __m128i end = _mm512_extracti32x4_epi32(whole, 3);
@@ -71,14 +72,14 @@ TARGET ALWAYS_INLINE struct lane_match match16(const uint8_t *line,
 TARGET ALWAYS_INLINE size_t resolve(const struct lane_hits *hits, size_t i,
                                     bool *found, struct spill_list *spills) {
     const __m512i lanes = _mm512_load_si512(hits->lanes + i);
-    const __m512i want = _mm512_load_si512(hits->want + i);
+    const __m512i code = _mm512_load_si512(hits->code + i);
     const __m512i last = _mm512_load_si512(hits->last + i);
     const __m512i one = _mm512_set1_epi32(1);
     const __m512i low = _mm512_and_si512(_mm512_srli_epi32(last, 16),
                                          _mm512_set1_epi32(LOW_MASK));
     const __m512i below = _mm512_sub_epi32(_mm512_sllv_epi32(one, low), one);
     const __m512i flip =
-        _mm512_srai_epi32(_mm512_slli_epi32(want, 32 - WIDTH_GROWING), 31);
+        _mm512_srai_epi32(_mm512_slli_epi32(code, 32 - WIDTH_GROWING), 31);
     /* lanes & (below ^ flip) */
     const __m512i like = _mm512_ternarylogic_epi32(lanes, below, flip, 0x60);
     const __mmask16 has = _mm512_test_epi32_mask(
@@ -87,7 +88,7 @@ TARGET ALWAYS_INLINE size_t resolve(const struct lane_hits *hits, size_t i,
                      _mm_maskz_mov_epi8(has, _mm_set1_epi8(1)));
 
     const __m512i number =
-        _mm512_and_si512(_mm512_srli_epi32(want, WIDTH_GROWING - 6),
+        _mm512_and_si512(_mm512_srli_epi32(code, WIDTH_GROWING - 6),
                          _mm512_set1_epi32(CLASSES - 1));
     const __mmask16 spilled =
         _mm512_movepi32_mask(_mm512_sllv_epi32(last, number));

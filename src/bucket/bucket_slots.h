@@ -540,12 +540,12 @@ struct lane_match {
 
 /* How a processor level compares: lanes of 8 bits that are equal to one; lanes
  * of 16 bits, where `begun` is not needed unless codes vary; lanes that are
- * slots, with a code, which has a stop bit if codes vary. */
+ * slots, with the code of a key, in which bit 0 is set if codes vary. */
 struct lane_scans {
     uint64_t (*equal8)(const uint8_t *line, uint32_t lane);
     struct lane_masks (*compare16)(const uint8_t *line, uint32_t lane,
                                    uint32_t varies);
-    struct lane_match (*match16)(const uint8_t *line, uint32_t want,
+    struct lane_match (*match16)(const uint8_t *line, uint32_t code,
                                  uint32_t varies);
 };
 

@@ -265,19 +265,18 @@ static bool uses_most(size_t keys, const uint64_t *left) {
 }
 
 /* Compare the ranges of these hashes with their checksums. */
-static __attribute__((noinline)) void verify_batch(const calyx_filter *f,
-                                                   const struct part *p,
-                                                   const uint64_t *hashes,
-                                                   size_t n) {
+static NOINLINE void verify_batch(const calyx_filter *f, const struct part *p,
+                                  const uint64_t *hashes, size_t n) {
     for (size_t i = 0; f->first_layer && i < n; i++) meets_damage(f, hashes[i]);
     for (; p && !f->first_layer; p = p->older)
         for (size_t i = 0; i < n; i++) f->ranges->is_intact(f, p, hashes[i]);
 }
 
 /* Returns the number of "yes". */
-static __attribute__((noinline)) size_t answer_yes_where_damaged(
-    const calyx_filter *f, const struct part *p, const uint64_t *hashes,
-    size_t n, bool *found) {
+static NOINLINE size_t answer_yes_where_damaged(const calyx_filter *f,
+                                                const struct part *p,
+                                                const uint64_t *hashes,
+                                                size_t n, bool *found) {
     for (size_t i = 0; f->first_layer && i < n; i++)
         if (!found[i]) found[i] = meets_damage(f, hashes[i]);
     for (; p && !f->first_layer; p = p->older)
@@ -332,10 +331,8 @@ static void bucket_sort(uint16_t *order, const uint64_t *hashes, size_t n) {
         order[next[hashes[i] >> shift]++] = (uint16_t)i;
 }
 
-static __attribute__((noinline)) size_t has_sorted(const calyx_filter *f,
-                                                   const struct part *p,
-                                                   const struct key_list *keys,
-                                                   bool *found) {
+static NOINLINE size_t has_sorted(const calyx_filter *f, const struct part *p,
+                                  const struct key_list *keys, bool *found) {
     uint64_t buffer[SORTED_MAX];
     uint16_t order[SORTED_MAX];
     size_t total = 0;
@@ -373,9 +370,10 @@ static bool should_kernel_hash(const calyx_filter *f, const struct part *p,
            f->kernel->hashes_numbers && !may_be_damaged(f);
 }
 
-static __attribute__((noinline)) size_t has_in_batches(
-    const calyx_filter *f, const struct part *p, const struct key_list *keys,
-    bool *found) {
+static NOINLINE size_t has_in_batches(const calyx_filter *f,
+                                      const struct part *p,
+                                      const struct key_list *keys,
+                                      bool *found) {
     bool here[BATCH_MAX];
     size_t total = 0;
     struct hash_window w;
@@ -398,8 +396,9 @@ static __attribute__((noinline)) size_t has_in_batches(
 
 /* What the first layer bumps, 4 % of the keys, waits until there is a batch of
  * it: a few at a time would wait for memory, and take twice as long. */
-static __attribute__((noinline)) size_t has_in_layers_in_batches(
-    const calyx_filter *f, const struct key_list *keys, bool *found) {
+static NOINLINE size_t has_in_layers_in_batches(const calyx_filter *f,
+                                                const struct key_list *keys,
+                                                bool *found) {
     bool here[BATCH_MAX];
     struct bumped_list list;
     struct hash_window w;
@@ -448,8 +447,9 @@ static bool is_key_listed(const calyx_filter *f, const struct key_list *keys,
 }
 
 /* Only keys that were found are hashed again. Returns the number of "yes". */
-static __attribute__((noinline)) size_t has_many_unlisted(
-    const calyx_filter *f, const struct key_list *keys, bool *found) {
+static NOINLINE size_t has_many_unlisted(const calyx_filter *f,
+                                         const struct key_list *keys,
+                                         bool *found) {
     bool here[BATCH_MAX];
     size_t total = 0;
     for (size_t from = 0, n; from < keys->n; from += n) {
@@ -544,9 +544,10 @@ static calyx_status add_some(calyx_filter *f, struct batch *batch, bool *fresh,
 }
 
 /* The same for a filter with an allow list: the keys leave it. */
-static __attribute__((noinline)) calyx_status add_some_listed(
-    calyx_filter *f, const struct key_list *keys, struct hash_window *w,
-    bool *fresh, size_t *done) {
+static NOINLINE calyx_status add_some_listed(calyx_filter *f,
+                                             const struct key_list *keys,
+                                             struct hash_window *w, bool *fresh,
+                                             size_t *done) {
     bool here[BATCH_MAX];
     const uint64_t *const hashes = w->batch.hashes;
     if (!fresh) fresh = here;
@@ -613,8 +614,9 @@ static size_t remove_batch(calyx_filter *f, struct part *p, struct batch batch,
 }
 
 /* Keys on the allow list are not in the filter, and stay. */
-static __attribute__((noinline)) size_t remove_many_unlisted(
-    calyx_filter *f, const struct key_list *keys, bool *found) {
+static NOINLINE size_t remove_many_unlisted(calyx_filter *f,
+                                            const struct key_list *keys,
+                                            bool *found) {
     size_t total = 0;
     for (size_t i = 0; i < keys->n; i++) {
         uint64_t buffer;

@@ -39,7 +39,7 @@ uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
            rounded_bytes(kind_counter_bits(kind, shape));
 }
 
-static bool is_in_pieces(const calyx_filter *f, const struct part *p) {
+bool is_in_pieces(const calyx_filter *f, const struct part *p) {
     return f->kind->is_segment && p->lines;
 }
 
@@ -444,10 +444,11 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         info->items += items_of(p);
         info->bits += kind_bits(f->kind, &p->shape);
         info->bytes += bytes;
-        info->huge_pages |= !f->image &&
+        info->huge_pages |= !f->image && !is_in_pieces(f, p) &&
                             f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);
     }
+    if (f->table) info->huge_pages |= has_huge_rows(f);
     unlock_table(f);
 }
 

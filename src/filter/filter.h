@@ -132,6 +132,8 @@ bool plan_growth(const struct calyx_filter *f, const struct part *last,
 uint64_t body_bytes(const struct kind *kind, const struct shape *shape);
 uint64_t bits_bytes(const struct kind *kind, const struct shape *shape);
 
+/* Are the counters of a part elsewhere than behind its bits? */
+bool is_in_pieces(const calyx_filter *f, const struct part *p);
 /* Where a byte of a body is. *size becomes the number of bytes that follow each
  * other there, itself among them, or stays if these are more: a body may lie in
  * two pieces. */

@@ -33,6 +33,10 @@ bool join_rows(const calyx_filter *f, struct part *p) {
 void leave_rows(const calyx_filter *f, const struct part *p) {
     (void)f, (void)p;
 }
+bool has_huge_rows(const calyx_filter *f) {
+    (void)f;
+    return false;
+}
 bool has_in_segments(const calyx_filter *f, uint64_t hash) {
     (void)f, (void)hash;
     return true;
@@ -92,7 +96,7 @@ static void note_row(struct filter_table *table, uint32_t number,
     if (!lines) return;
     table->rows->lines_of[number] = lines;
     table->t.row_lines = table->rows->lines_of;
-    table->t.row_end = number + 1;
+    table->t.row_segments = number + 1;
 }
 
 /* With the newest segment, the stage that it belongs to is on its way. */
@@ -186,14 +190,14 @@ calyx_status add_segment(calyx_filter *f) {
 
 /*
  * All buckets of a table follow each other in memory from when it takes a
- * segment of 16 KiB: then the older ones, at most 128 KiB, move to a row. It
+ * segment of 16 KiB: then the older ones, up to 224 KiB, move to a row. It
  * has addresses for 13 doublings, unless that is too much: then for as many as
  * fit, or 4. What comes later lies elsewhere. Lines for spilled entries have a
  * row of their own. Both lie on huge pages as soon as these waste little.
  *
  * A table has no rows if other threads may be reading it while segments move,
- * or if its memory is the caller's. Nor if its first segment has more buckets
- * than its groups: the next begins behind these.
+ * or if its memory is the caller's. Nor if its first segment has more than 4
+ * buckets a group: the next begins behind these.
  */
 static const uint64_t IN_ROW = 16 << 10;
 static const uint64_t ROW_MOST = UINT64_C(2) << 30;
@@ -201,8 +205,8 @@ enum {
     DOUBLINGS = 13,
     DOUBLINGS_LEAST = 4,
     BUCKETS_A_LINE = 8, /* in the rows: half of what large segments have */
-    HUGE_BUCKETS = 4 << 20,
-    HUGE_LINES = 1 << 20
+    BUCKETS_HUGE_FROM = 4 << 20, /* bytes */
+    LINES_HUGE_FROM = 1 << 20
 };
 
 static uint64_t row_bytes(uint64_t begins_with) {
@@ -211,7 +215,8 @@ static uint64_t row_bytes(uint64_t begins_with) {
     return least > ROW_MOST ? least : ROW_MOST;
 }
 
-/* Where segments begin in the rows; that of their number, where they end. */
+/* Where a segment begins in both rows. For the number of segments, where the
+ * last one ends. */
 struct row_offsets {
     uint64_t buckets, lines;
 };
@@ -262,7 +267,7 @@ static void move_to_rows(const calyx_filter *f, struct part *p) {
     if (!p) return;
     move_to_rows(f, p->older);
     struct filter_table *const table = f->table;
-    const uint32_t number = table->t.row_end;
+    const uint32_t number = table->t.row_segments;
     const size_t buckets = (size_t)bits_bytes(f->kind, &p->shape);
     const size_t all = (size_t)body_bytes(f->kind, &p->shape);
     uint8_t *const from = p->body;
@@ -282,9 +287,10 @@ static bool begin_rows(const calyx_filter *f, uint32_t number) {
     if (!can_have_rows(f, number) || size > SIZE_MAX / 2) return false;
     struct table_rows *const rows = take_zeros(f, sizeof *rows);
     table->rows = rows;
-    if (rows && memory_make_row(&rows->buckets, (size_t)size, HUGE_BUCKETS) &&
+    if (rows &&
+        memory_make_row(&rows->buckets, (size_t)size, BUCKETS_HUGE_FROM) &&
         memory_make_row(&rows->lines, (size_t)size / BUCKETS_A_LINE,
-                        HUGE_LINES) &&
+                        LINES_HUGE_FROM) &&
         extend_rows(rows, end)) {
         move_to_rows(f, f->newest);
         return true;
@@ -298,7 +304,7 @@ bool join_rows(const calyx_filter *f, struct part *p) {
     const struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments;
     if (p->shape.blocks != segment_blocks(t, number) ||
-        (!table->rows && !begin_rows(f, number)) || t->row_end != number ||
+        (!table->rows && !begin_rows(f, number)) || t->row_segments != number ||
         !extend_rows(table->rows, row_offsets(t, number + 1)))
         return false;
     put_in_rows(table->rows, row_offsets(t, number), p);
@@ -311,6 +317,11 @@ void leave_rows(const calyx_filter *f, const struct part *p) {
                       (size_t)(p->body - (uint8_t *)rows->buckets.at));
     memory_shrink_row(&rows->lines,
                       (size_t)(p->lines - (uint8_t *)rows->lines.at));
+}
+
+bool has_huge_rows(const calyx_filter *f) {
+    const struct table_rows *const rows = f->table->rows;
+    return rows && !rows->buckets.begins_small;
 }
 
 /* ---- Both ---------------------------------------------------------------- */
@@ -338,7 +349,7 @@ static void take_segments(struct filter_table *table, const struct part *p) {
 void renew_segments(calyx_filter *f) {
     f->table->segments = 0;
     f->table->capacity = 0;
-    f->table->t.row_end = 0;
+    f->table->t.row_segments = 0;
     f->table->t.stage = 0;
     take_segments(f->table, f->newest);
 }
@@ -721,8 +732,8 @@ static double keys_of(const calyx_filter *f) {
  * union would be crowded at once where they begin. How many are new is
  * estimated from some buckets of the other. noinline: else one frame would hold
  * two lists of prefixes, of 32 KiB each. */
-__attribute__((noinline)) static uint64_t capacity_for_union(
-    const calyx_filter *f, const calyx_filter *other) {
+NOINLINE static uint64_t capacity_for_union(const calyx_filter *f,
+                                            const calyx_filter *other) {
     enum { SAMPLES = 64 };
     uint64_t next, tried = 1, fresh = 1;
     for (uint64_t i = 0; i < SAMPLES; i++) {

@@ -26,11 +26,11 @@ struct filter_table {
     struct table_rows *rows; /* that segments lie in; NULL: none  */
 };
 
-/* The buckets of all segments, and their lines for spilled entries: by the
- * number of the segment. */
+/* Rows for the buckets of segments, from the first on, and for their lines for
+ * spilled entries. */
 struct table_rows {
     struct memory_row buckets, lines;
-    uint8_t *lines_of[SEGMENTS_MOST];
+    uint8_t *lines_of[SEGMENTS_MOST]; /* by the number of the segment */
 };
 
 /* Number of doublings that a growing filter keeps its rate for. */
@@ -51,10 +51,13 @@ uint64_t table_bytes(const calyx_filter *f);
 
 /* Let the body of the next part lie in the rows of the table: the buckets of
  * its segments follow each other there, as do their lines for spilled entries.
- * False if it has none, and cannot have. Older parts may move to them first. */
+ * Older parts may move there first. False if it cannot have rows, or these are
+ * full, or an older segment lies elsewhere. */
 bool join_rows(const calyx_filter *f, struct part *p);
 /* The newest part leaves them. */
 void leave_rows(const calyx_filter *f, const struct part *p);
+/* Were huge pages requested for them? */
+bool has_huge_rows(const calyx_filter *f);
 
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);

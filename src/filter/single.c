@@ -31,8 +31,7 @@ static bool in_layers(const calyx_filter *f, uint64_t hash) {
 }
 
 /* Newest part first: it is the largest, and holds most of the keys. */
-static __attribute__((noinline)) bool in_any_part(const calyx_filter *f,
-                                                  uint64_t hash) {
+static NOINLINE bool in_any_part(const calyx_filter *f, uint64_t hash) {
     if (f->first_layer) return in_layers(f, hash);
     if (f->table) return has_in_segments(f, hash);
     for (const struct part *p = newest_of(f); p; p = p->older)
@@ -73,9 +72,8 @@ static calyx_status add_again(calyx_filter *f, struct part *p, uint64_t hash,
     return CALYX_OK;
 }
 
-__attribute__((noinline)) calyx_status add_hash_general(calyx_filter *f,
-                                                        uint64_t hash,
-                                                        bool *fresh) {
+NOINLINE calyx_status add_hash_general(calyx_filter *f, uint64_t hash,
+                                       bool *fresh) {
     struct part *p;
     size_t one = 1;
     if (f->table) return add_to_segments(f, hash, fresh);
@@ -125,9 +123,8 @@ enum removal remove_hash(calyx_filter *f, uint64_t hash) {
 
 /* noinline, and called before the key is hashed: other filters, nearly all,
  * need not keep the key in registers. */
-static __attribute__((noinline)) bool has_special(const calyx_filter *f,
-                                                  const void *key,
-                                                  size_t size) {
+static NOINLINE bool has_special(const calyx_filter *f, const void *key,
+                                 size_t size) {
     const uint64_t hash = calyx_hash(f, key, size);
     return in_any_part(f, hash) &&
            !(f->allowed && is_listed(f, hash, key, size));
@@ -149,10 +146,8 @@ static calyx_status add_and_leave(calyx_filter *f, uint64_t hash,
     return status;
 }
 
-static __attribute__((noinline)) calyx_status add_special(calyx_filter *f,
-                                                          const void *key,
-                                                          size_t size,
-                                                          bool *fresh) {
+static NOINLINE calyx_status add_special(calyx_filter *f, const void *key,
+                                         size_t size, bool *fresh) {
     return add_and_leave(f, calyx_hash(f, key, size), key, size, fresh);
 }
 
@@ -167,8 +162,8 @@ static struct number_key key_of_number(uint64_t number) {
     return key;
 }
 
-static __attribute__((noinline)) calyx_status add_special_number(
-    calyx_filter *f, uint64_t number, bool *fresh) {
+static NOINLINE calyx_status add_special_number(calyx_filter *f,
+                                                uint64_t number, bool *fresh) {
     const struct number_key key = key_of_number(number);
     return add_special(f, key.bytes, sizeof key.bytes, fresh);
 }
@@ -190,8 +185,7 @@ static uint64_t hash_number(const calyx_filter *f, uint64_t number) {
 }
 
 /* noinline: the path of xxh3 needs no stack frame without it. */
-static __attribute__((noinline)) bool has_number(const calyx_filter *f,
-                                                 uint64_t number) {
+static NOINLINE bool has_number(const calyx_filter *f, uint64_t number) {
     const struct number_key key = key_of_number(number);
     if (f->special) return has_special(f, key.bytes, sizeof key.bytes);
     return has_plainly(f, f->hash->number(f->hash, &f->secret, number));

@@ -72,9 +72,9 @@ static struct part small_part(const calyx_small *small, void *bits) {
 static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
     const struct calyx_filter head = small_head(small, &f->memory);
-    return !p->older && !f->image && !f->comment && !f->properties &&
-           !f->allowed && !f->concurrent && !is_counting(f) && !is_static(f) &&
-           f->kernel == head.kernel && f->hash == head.hash &&
+    return !p->older && !is_in_pieces(f, p) && !f->image && !f->comment &&
+           !f->properties && !f->allowed && !f->concurrent && !is_counting(f) &&
+           !is_static(f) && f->kernel == head.kernel && f->hash == head.hash &&
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&
            p->items == small->items && p->shape.blocks == small->blocks &&

@@ -215,10 +215,8 @@ static size_t add_groups(calyx_filter *f, struct part *p,
     return added;
 }
 
-static __attribute__((noinline)) size_t add_grouped(calyx_filter *f,
-                                                    struct part *p,
-                                                    struct batch batch,
-                                                    bool *fresh) {
+static NOINLINE size_t add_grouped(calyx_filter *f, struct part *p,
+                                   struct batch batch, bool *fresh) {
     struct grouped_batch g;
     size_t added = 0;
     while (batch.n > 0) {

@@ -687,10 +687,18 @@ static void a_table_from_bytes_goes_on_as_the_first_does(void **state) {
     calyx_free(f);
 }
 
+/* There are none where addresses are few. */
+static bool can_have_rows(void) {
+    struct memory_row row;
+    const bool can = memory_make_row(&row, 1 << 20, 0);
+    if (can) memory_end_row(&row);
+    return can;
+}
+
 /* Do all segments of a table lie in rows? */
 static bool is_in_rows(const calyx_filter *f) {
     const struct filter_table *const table = f->table;
-    bool all = table->rows && table->t.row_end == table->segments;
+    bool all = table->rows && table->t.row_segments == table->segments;
     for (const struct part *p = f->newest; p; p = p->older)
         all &= p->lines != NULL;
     return all;
@@ -715,9 +723,8 @@ static void check_rows(uint64_t capacity) {
         assert_true(same_bodies(f, g) && !g->newest->lines);
         again = decoded(f);
         assert_ok(calyx_copy(f, &copy, NULL));
-#if defined(__linux__)
-        assert_true(is_in_rows(f) && is_in_rows(again) && is_in_rows(copy));
-#endif
+        assert_int_equal(is_in_rows(f) && is_in_rows(again) && is_in_rows(copy),
+                         can_have_rows());
         assert_true(same_bodies(f, again) && same_bodies(f, copy));
         add_numbers(copy, KEYS, KEYS + MORE);
         add_numbers(again, KEYS, KEYS + MORE);
@@ -830,9 +837,7 @@ static void many_tables_leave_mappings_for_others(void **state) {
     if (n) memory_end_row(&rows[--n]);
     assert_false(grows_in_rows());
     while (n) memory_end_row(&rows[--n]);
-#if defined(__linux__)
-    assert_true(grows_in_rows());
-#endif
+    assert_int_equal(grows_in_rows(), can_have_rows());
 }
 
 static void a_file_is_mapped_for_reading_and_not_for_writing(void **state) {

@@ -174,6 +174,33 @@ static void what_was_said_of_a_filter_is_not_lost(void **state) {
     calyx_free(f);
 }
 
+/* The bits of a table in rows are released with its structs. Elsewhere it may
+ * be small. */
+static void assert_remembers_if_small(calyx_filter *f, uint64_t keys) {
+    const calyx_memory memory = memory_default;
+    calyx_small small;
+    void *bits = NULL;
+    if (calyx_make_small(f, &small, &bits))
+        assert_ok(calyx_from_small(&small, bits, &memory, &f));
+    assert_has_numbers(f, 0, keys);
+    calyx_free(f);
+}
+
+static void a_table_in_rows_stays_as_it_is(void **state) {
+    (void)state;
+    enum { MANY = 60000, KEYS = 10000, FEW = 90 };
+    calyx_options want = TABLE;
+    calyx_filter *const cleared = make_filter(want);
+    want.capacity = 2 * KEYS;
+    calyx_filter *const large = make_filter(want);
+    add_numbers(large, 0, KEYS);
+    assert_remembers_if_small(large, KEYS);
+    add_numbers(cleared, 0, MANY);
+    assert_ok(calyx_clear(cleared));
+    add_numbers(cleared, 0, FEW);
+    assert_remembers_if_small(cleared, FEW);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_small_filter_is_the_filter),
@@ -182,6 +209,7 @@ int main(void) {
         cmocka_unit_test(
             a_filter_that_32_bytes_cannot_describe_is_not_made_small),
         cmocka_unit_test(what_was_said_of_a_filter_is_not_lost),
+        cmocka_unit_test(a_table_in_rows_stays_as_it_is),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,124 @@
+/*
+ * Template: lookups of single keys in the bucket kind, given what a processor
+ * level has of its own. All is inlined into the kernel that has these steps
+ * (bucket_kernel_template.h), as are the templates for batches, additions and
+ * removal, which stand on this one.
+ */
+#ifndef CALYX_BUCKET_HAS_TEMPLATE_H
+#define CALYX_BUCKET_HAS_TEMPLATE_H
+
+#include "bucket/bucket_spill.h"
+
+struct lane_hits;
+struct spill_list;
+
+/* What a processor level has of its own. */
+struct bucket_steps {
+    struct lane_scans scans;
+    /* scale64. */
+    uint64_t (*scale)(uint64_t hash, uint64_t n);
+    /* Answer hashes i to i + 15 of a batch, and append those that may be among
+     * spilled entries to a list. Returns the number of "yes". */
+    size_t (*resolve)(const struct lane_hits *hits, size_t i, bool *found,
+                      struct spill_list *spills);
+    /* Has a line of spilled entries one that matches? */
+    bool (*find)(const uint8_t *line, uint32_t want, uint32_t varies);
+    /* put_in_run, for lines that nobody else reads: behind the slot where the
+     * run ends, with this number of slots in use. */
+    void (*put_in_run)(uint8_t *line, uint32_t width, uint32_t code,
+                       uint64_t end, uint64_t used);
+};
+
+struct line_copy {
+    _Alignas(64) uint8_t bytes[BUCKET_BYTES];
+};
+
+/*
+ * While another thread writes: a "no" counts if nothing moved meanwhile. The
+ * stage is read again behind the version: so a move that ended before is seen
+ * in the stage, and one that begins later in the version.
+ */
+ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
+                                     uint64_t hash, struct bucket_steps steps) {
+    for (;;) {
+        struct line_copy copy = {{0}};
+        const uint64_t stage = stage_of(t);
+        const struct bucket_scale scale = scale_of(t, stage, hash);
+        const uint32_t *const at_version =
+            version_of(t, scale64(hash, scale.groups));
+        const uint32_t version = __atomic_load_n(at_version, __ATOMIC_ACQUIRE);
+        if (version % 2 || stage_of(t) != stage) continue;
+        const struct bucket_place at = place_of(t, scale, hash);
+        copy_line(copy.bytes, bucket_line(&at));
+        const struct line_answer answer =
+            ask_line(copy.bytes, t->width, at.want, at.varies, steps.scans);
+        if (answer.has) return true;
+        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at)) return true;
+        if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
+            stage_number(stage_of(t)) == stage_number(stage))
+            return false;
+    }
+}
+
+ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
+                                const struct bucket_place *at,
+                                struct bucket_steps steps) {
+    struct probing p = first_probe(t, at);
+    do {
+        if (steps.find(p.lines + p.line * BUCKET_BYTES,
+                       at->want | tag_of(t->width, at, p.number) << t->width,
+                       at->varies))
+            return true;
+    } while (goes_on(&p) && next_probe(&p));
+    return false;
+}
+
+ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
+                                uint32_t width, struct bucket_scale scale,
+                                uint32_t varies, const uint8_t *line,
+                                struct bucket_steps steps) {
+    const uint32_t want = code_of(hash, scale, width, varies);
+    const struct line_answer answer =
+        ask_line(line, width, want, varies, steps.scans);
+    /* One branch that is rarely taken. */
+    if (__builtin_expect(answer.spilled >> SPILLED_BIT & !answer.has, false)) {
+        const struct bucket_place at = place_of(t, scale, hash);
+        return find_spilled(t, &at, steps);
+    }
+    return answer.has;
+}
+
+/* The widths of most filters are constants here. */
+ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
+                                struct bucket_steps steps) {
+    if (__builtin_expect(t->shared, false))
+        return has_while_written(t, hash, steps);
+    if (t->stage == 0) {
+        const struct bucket_scale first = scale_at(t, 0);
+        const uint8_t *const line =
+            (const uint8_t *)t->start[segment_place(0)] +
+            scale64(hash, first.buckets) * BUCKET_BYTES;
+        switch (t->width) {
+            case WIDTH_FIXED:
+                return has_unshared(t, hash, WIDTH_FIXED, first, 0, line,
+                                    steps);
+            case WIDTH_FIXED_LOW:
+                return has_unshared(t, hash, WIDTH_FIXED_LOW, first, 0, line,
+                                    steps);
+            case WIDTH_GROWING:
+                return has_unshared(t, hash, WIDTH_GROWING, first, 0, line,
+                                    steps);
+            default:
+                return has_unshared(t, hash, t->width, first, 0, line, steps);
+        }
+    }
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    const uint8_t *const line = line_of_hash(t, hash, scale);
+    return t->width == WIDTH_GROWING && scale.level
+               ? has_unshared(t, hash, WIDTH_GROWING, scale, UINT32_MAX, line,
+                              steps)
+               : has_unshared(t, hash, t->width, scale, varies_at(&scale), line,
+                              steps);
+}
+
+#endif
