@@ -24,6 +24,7 @@ struct settings settings = {
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
+    .early_prefetch = EARLY_AUTO,
     .tightening = 0.5,
     .valkey_random_seed = true,
 };
@@ -173,6 +174,7 @@ static const char *cf_layout_names[] = {"redisbloom", "native"};
 static const char *order_names[] = {"capacity-first", "bitmap-first"};
 static const char *huge_names[] = {"no", "loaded", "yes"};
 static const char *no_or_yes[] = {"no", "yes"};
+static const char *early_names[] = {"no", "yes", "auto"};
 
 static const struct choice_setting {
     const char *name;
@@ -192,8 +194,8 @@ static const struct choice_setting {
      "calyx-huge-pages is no, loaded or yes"},
     {"calyx-prefault", &settings.prefault, 2, no_or_yes,
      "calyx-prefault is no or yes"},
-    {"calyx-early-prefetch", &settings.early_prefetch, 2, no_or_yes,
-     "calyx-early-prefetch is no or yes"},
+    {"calyx-early-prefetch", &settings.early_prefetch, 3, early_names,
+     "calyx-early-prefetch is auto, no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};

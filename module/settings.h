@@ -8,6 +8,8 @@
  * first write after a fork. Loading touches everything anyway. */
 enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
 
+enum { EARLY_NO, EARLY_YES, EARLY_AUTO };
+
 /* Of a cuckoo filter that clients make. */
 #define MOST_CF_CAPACITY (1LL << 30)
 
@@ -28,7 +30,7 @@ struct settings {
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
     int huge_pages;             /* calyx-huge-pages: for which filters */
     int prefault;               /* calyx-prefault: 1 or 0 */
-    int early_prefetch;         /* calyx-early-prefetch: 1 or 0 */
+    int early_prefetch;         /* calyx-early-prefetch: below */
     int valkey_order;        /* calyx-valkey-order: see layout/valkey.c      */
     double tightening;       /* bloom-tightening-ratio of valkey-bloom       */
     bool valkey_random_seed; /* bloom-use-random-seed: else its fixed one    */

@@ -2,21 +2,22 @@
 #include <string.h>
 
 #include "command/command.h"
+#include "command/early_prefetch.h"
 #include "command/items.h"
 #include "command/open_key.h"
 #include "server/reply.h"
 #include "server/steps.h"
-#include "settings.h"
 
 static int run_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
     struct filter *f;
     size_t size;
     const char *item = RM_StringPtrLen(argv[2], &size);
-    if (!settings.early_prefetch) filter_prefetch(item, size);
+    if (!early_prefetch_is_on()) filter_prefetch(item, size);
     if (!find_filter(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
     if (f) filter_prefetch_next(f);
     const bool found = f && f->layout->has(f, item, size);
+    if (f) early_prefetch_count(ctx, f);
     stats.lookups++;
     stats.positives += found;
     return RM_ReplyWithBool(ctx, found);

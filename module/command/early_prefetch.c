@@ -2,8 +2,13 @@
 
 #include <string.h>
 
-#include "layout/layout.h"
 #include "settings.h"
+
+static RedisModuleCommandFilter *registered; /* NULL: it is off */
+
+/* Since the last check: commands that were read while it was on, and lookups in
+ * large filters. */
+static struct { uint64_t commands, lookups; } seen;
 
 /* Is this BF.EXISTS, in any case? All commands come here, so 8 bytes are
  * compared at once. Others that pass do no harm. */
@@ -20,6 +25,7 @@ static bool looks_like_exists(const char *name, size_t size) {
 static void prefetch_item(RedisModuleCommandFilterCtx *command) {
     enum { COMMAND, KEY, ITEM, WORDS };
     size_t size;
+    seen.commands++;
     if (RM_CommandFilterArgsCount(command) != WORDS) return;
     const char *const name =
         RM_StringPtrLen(RM_CommandFilterArgGet(command, COMMAND), &size);
@@ -29,13 +35,76 @@ static void prefetch_item(RedisModuleCommandFilterCtx *command) {
     filter_prefetch(item, size);
 }
 
-void early_prefetch_apply(RedisModuleCtx *ctx) {
-    static RedisModuleCommandFilter *registered;
-    if (settings.early_prefetch && !registered) {
+static void begin(RedisModuleCtx *ctx) {
+    if (!registered)
         registered =
             RM_RegisterCommandFilter(ctx, prefetch_item, RM_FILTER_NOT_OWN);
-    } else if (!settings.early_prefetch && registered) {
-        RM_UnregisterCommandFilter(ctx, registered);
-        registered = NULL;
-    }
+}
+
+static void end(RedisModuleCtx *ctx) {
+    if (registered) RM_UnregisterCommandFilter(ctx, registered);
+    registered = NULL;
+}
+
+bool early_prefetch_is_on(void) {
+    return registered != NULL;
+}
+
+/* ---- By what the server does --------------------------------------------- */
+
+static bool is_checked; /* a timer is set */
+
+static void check(RedisModuleCtx *ctx, void *unused);
+
+static void check_in_a_second(RedisModuleCtx *ctx) {
+    seen.commands = seen.lookups = 0;
+    if (!is_checked) RM_CreateTimer(ctx, 1000, check, NULL);
+    is_checked = true;
+}
+
+/* While it is on: are most commands lookups? */
+static void check(RedisModuleCtx *ctx, void *unused) {
+    (void)unused;
+    is_checked = false;
+    if (settings.early_prefetch != EARLY_AUTO || !registered) return;
+    if (2 * seen.lookups > seen.commands)
+        check_in_a_second(ctx);
+    else
+        end(ctx);
+}
+
+static uint64_t commands_of_server(RedisModuleCtx *ctx) {
+    int failed = 0;
+    RedisModuleServerInfoData *const info = RM_GetServerInfo(ctx, "stats");
+    if (!info) return 0;
+    const uint64_t n = RM_ServerInfoGetFieldUnsigned(
+        info, "total_commands_processed", &failed);
+    RM_FreeServerInfo(ctx, info);
+    return failed ? 0 : n;
+}
+
+/* A filter that is hardly in a cache near the processor. To ask the server
+ * takes 20 us, so not often. */
+void early_prefetch_count(RedisModuleCtx *ctx, const struct filter *f) {
+    enum { FAR = 4 << 20, LOOKUPS = 1 << 14 };
+    static uint64_t lookups, commands_before;
+    if (settings.early_prefetch != EARLY_AUTO || filter_bytes(f) < FAR) return;
+    seen.lookups++;
+    if (registered || ++lookups < LOOKUPS) return;
+    const uint64_t commands = commands_of_server(ctx);
+    const bool are_most = commands - commands_before < 2 * lookups;
+    lookups = 0;
+    commands_before = commands;
+    if (!are_most) return;
+    begin(ctx);
+    check_in_a_second(ctx);
+}
+
+/* ---- By the setting ------------------------------------------------------ */
+
+void early_prefetch_apply(RedisModuleCtx *ctx) {
+    if (settings.early_prefetch == EARLY_YES)
+        begin(ctx);
+    else if (settings.early_prefetch == EARLY_NO || !is_checked)
+        end(ctx);
 }

@@ -36,7 +36,7 @@ def test_defaults(r):
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
               "calyx-unreserved": "chain",
               "calyx-huge-pages": "loaded", "calyx-prefault": "yes",
-              "calyx-early-prefetch": "no"}
+              "calyx-early-prefetch": "auto"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
             (PREFIX + name).encode(), value.encode()]
@@ -108,7 +108,7 @@ def test_early_prefetch_changes_no_answer(start, arguments):
     in transactions and scripts, and for filters that are gone."""
     r = start(*arguments).client()
     for turn in range(6):
-        r("CONFIG", "SET", PREFIX + "calyx-early-prefetch", "no" if turn % 3 else "yes")
+        r("CONFIG", "SET", PREFIX + "calyx-early-prefetch", ("yes", "no", "auto")[turn % 3])
         kind = "distinct" if turn % 2 else "line"
         assert r("BF.RESERVE", "k", 0.01, 100, "KIND", kind) == "OK"
         for i in range(2000):
@@ -125,6 +125,37 @@ def test_early_prefetch_changes_no_answer(start, arguments):
         assert r("EXEC") == [1]
         r("UNLINK", "k")
         assert r("BF.EXISTS", "k", 7) == 0
+
+
+def is_early(r):
+    return info(r, "bf_calyx")["bf_early_prefetch"] == "1"
+
+
+def look_up(r, key, *then):
+    """Enough lookups to begin with; returns whether it is on at their end."""
+    commands = [("BF.EXISTS", key, i) for i in range(40000)]
+    last = r.pipeline([*commands, *then, ("INFO", "bf_calyx")])[-1]
+    return b"early_prefetch:1" in last
+
+
+def test_early_prefetch_is_on_while_most_commands_are_lookups_in_large_filters(start):
+    r = start().client()
+    setting = PREFIX + "calyx-early-prefetch"
+    r("BF.RESERVE", "small", 0.01, 1000)
+    r("BF.RESERVE", "large", 0.01, 4000000)
+    assert not look_up(r, "small")
+    until(lambda: look_up(r, "large"))
+    other = ("CONFIG", "SET", PREFIX + "calyx-huge-pages", "no")
+    until(lambda: look_up(r, "large", other))
+    until(lambda: not is_early(r))
+    until(lambda: look_up(r, "large"))
+    until(lambda: not look_up(r, "small"))
+    r("CONFIG", "SET", setting, "yes")
+    assert look_up(r, "small")
+    r("CONFIG", "SET", setting, "no")
+    assert not look_up(r, "large")
+    r("CONFIG", "SET", setting, "auto")
+    assert not look_up(r, "small")
 
 
 OF_OTHERS = ("bloom-max-item-size", "bloom-defrag-enabled")
@@ -187,7 +218,7 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
      "valkey-bloom"),
     (("calyx-unreserved", "line"), "calyx-unreserved is chain or table"),
     (("calyx-prefault", "1"), "calyx-prefault is no or yes"),
-    (("calyx-early-prefetch", "1"), "calyx-early-prefetch is no or yes")])
+    (("calyx-early-prefetch", "1"), "calyx-early-prefetch is auto, no or yes")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
