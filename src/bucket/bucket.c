@@ -38,8 +38,8 @@
 
 #include <math.h>
 
-#include "bucket/bucket_has_batch_template.h"
-#include "bucket/bucket_remove_template.h"
+#include "bucket/bucket_has_batch.h"
+#include "bucket/bucket_remove.h"
 
 void table_of(struct bucket_table *t, const uint8_t *body,
               const struct shape *shape) {

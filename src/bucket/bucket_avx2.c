@@ -6,8 +6,8 @@
 #if ON_X86
 #include <immintrin.h>
 
-#include "bucket/bucket_has_batch_template.h"
-#include "bucket/bucket_remove_template.h"
+#include "bucket/bucket_has_batch.h"
+#include "bucket/bucket_remove.h"
 
 /* Every processor with AVX2 has these. */
 #define TARGET                                                               \

@@ -6,8 +6,8 @@
 #if ON_AVX512
 #include <immintrin.h>
 
-#include "bucket/bucket_has_batch_template.h"
-#include "bucket/bucket_remove_template.h"
+#include "bucket/bucket_has_batch.h"
+#include "bucket/bucket_remove.h"
 
 #define TARGET                                                           \
     __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512vl," \

@@ -5,7 +5,7 @@
 #ifndef CALYX_BUCKET_BATCH_H
 #define CALYX_BUCKET_BATCH_H
 
-#include "bucket/bucket_has_template.h"
+#include "bucket/bucket_has.h"
 #include "kind/batch_loops.h"
 
 enum { EIGHT = 8, RING = 2 * PREFETCH_DISTANCE };

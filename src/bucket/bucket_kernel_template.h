@@ -3,7 +3,7 @@
  * level, after it defined
  *
  *     TARGET      the attributes of its functions
- *     STEPS       its struct bucket_steps (bucket_has_template.h)
+ *     STEPS       its struct bucket_steps (bucket_has.h)
  */
 
 TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {

@@ -1,10 +1,10 @@
 /*
- * Template: removal from the bucket kind, and the count of a key.
+ * Removal from the bucket kind, and the count of a key.
  */
-#ifndef CALYX_BUCKET_REMOVE_TEMPLATE_H
-#define CALYX_BUCKET_REMOVE_TEMPLATE_H
+#ifndef CALYX_BUCKET_REMOVE_H
+#define CALYX_BUCKET_REMOVE_H
 
-#include "bucket/bucket_add_template.h"
+#include "bucket/bucket_add.h"
 
 /* Take a slot. If the bucket was full, an entry that it spilled comes back. */
 static inline void empty_slot(const struct bucket_table *t,

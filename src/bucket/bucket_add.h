@@ -1,8 +1,8 @@
 /*
- * Template: additions to the bucket kind.
+ * Additions to the bucket kind.
  */
-#ifndef CALYX_BUCKET_ADD_TEMPLATE_H
-#define CALYX_BUCKET_ADD_TEMPLATE_H
+#ifndef CALYX_BUCKET_ADD_H
+#define CALYX_BUCKET_ADD_H
 
 #include "bucket/bucket_batch.h"
 

@@ -1,10 +1,10 @@
 /*
- * Template: lookups of many keys in the bucket kind. A loop compares the lines
+ * Lookups of many keys in the bucket kind. A loop compares the lines
  * of a batch; then vectors derive the answers, and the few hashes that may be
  * among spilled entries are looked up there.
  */
-#ifndef CALYX_BUCKET_HAS_BATCH_TEMPLATE_H
-#define CALYX_BUCKET_HAS_BATCH_TEMPLATE_H
+#ifndef CALYX_BUCKET_HAS_BATCH_H
+#define CALYX_BUCKET_HAS_BATCH_H
 
 #include "bucket/bucket_batch.h"
 

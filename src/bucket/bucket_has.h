@@ -1,11 +1,11 @@
 /*
- * Template: lookups of single keys in the bucket kind, given what a processor
- * level has of its own. All is inlined into the kernel that has these steps
- * (bucket_kernel_template.h), as are the templates for batches, additions and
- * removal, which stand on this one.
+ * Lookups of single keys in the bucket kind, given what a processor level has
+ * of its own. All is inlined into the kernel that has these steps
+ * (bucket_kernel_template.h), as are batches, additions and removal, whose
+ * headers include this one.
  */
-#ifndef CALYX_BUCKET_HAS_TEMPLATE_H
-#define CALYX_BUCKET_HAS_TEMPLATE_H
+#ifndef CALYX_BUCKET_HAS_H
+#define CALYX_BUCKET_HAS_H
 
 #include "bucket/bucket_spill.h"
 
