@@ -329,10 +329,8 @@ static void spilled_entries_are_of_few_classes(void **state) {
     calyx_filter *filled = make_growing(KEYS, 0.01);
     calyx_filter *grown = make_growing(1000, 0.01);
     add_numbers(filled, 0, KEYS);
-    uint64_t keys = KEYS;
-    add_numbers(grown, 0, keys);
-    while (keys < info_of(grown).capacity)
-        add_numbers(grown, keys, keys + 1), keys++;
+    add_numbers(grown, 0, KEYS);
+    add_numbers(grown, KEYS, info_of(grown).capacity);
     const calyx_filter *const both[] = {filled, grown};
     for (int k = 0; k < 2; k++) {
         const struct bucket_table *const t = &both[k]->table->t;
