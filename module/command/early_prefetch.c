@@ -83,8 +83,8 @@ static uint64_t commands_of_server(RedisModuleCtx *ctx) {
     return failed ? 0 : n;
 }
 
-/* A filter that is hardly in a cache near the processor. To ask the server
- * takes 20 us, so not often. */
+/* Only filters that are hardly in a cache near the processor count. To get the
+ * server's figures takes 20 us, so not often. */
 void early_prefetch_count(RedisModuleCtx *ctx, const struct filter *f) {
     enum { FAR = 4 << 20, LOOKUPS = 1 << 14 };
     static uint64_t lookups, commands_before;
