@@ -1,5 +1,7 @@
 /*
- * Additions to the bucket kind.
+ * Additions to the bucket kind. A code goes to its bucket; a full one spills an
+ * entry (bucket_spill.c). A batch stops at the first hash that finds no room,
+ * so that the table can grow before it.
  */
 #ifndef CALYX_BUCKET_ADD_H
 #define CALYX_BUCKET_ADD_H

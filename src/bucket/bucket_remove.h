@@ -1,5 +1,6 @@
 /*
- * Removal from the bucket kind, and the count of a key.
+ * Removal from the bucket kind, and the count of a key. Short and permanent
+ * entries stay: they stand for more keys than one.
  */
 #ifndef CALYX_BUCKET_REMOVE_H
 #define CALYX_BUCKET_REMOVE_H
