@@ -28,7 +28,9 @@
 
 enum { ALIGNMENT = 64 };
 
-static const size_t LARGE = (size_t)1 << 20;
+/* From here on, clearing is left to the system. A fault takes 2 to 8 us, so to
+ * clear 1 MiB of fresh memory took a command over 1 ms. */
+static const size_t LARGE = (size_t)64 << 10;
 static const size_t HUGE = (size_t)4 << 20;
 
 /* ---- Limits -------------------------------------------------------------- */

@@ -25,9 +25,11 @@
 #if defined(__linux__)
 
 enum { MOST_TASKS = 32 };
-static const size_t STEP = 64 << 10; /* a huge page, if it has such */
+static const size_t STEP = 16 << 10; /* a huge page, if it has such */
 
-enum { PAUSE_NS = 20000 }; /* between steps, which take 30,000 and more */
+/* Between steps, which take 10,000 and more: 100,000 where the host of a
+ * virtual machine has to find the pages as well. */
+enum { PAUSE_NS = 20000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
