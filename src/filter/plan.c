@@ -35,7 +35,21 @@ double expected_rate(const struct kind *kind, const struct shape *shape,
     return with_same_hash(kind->fpr(shape, items), items);
 }
 
-typedef double rate_of_shape(const struct shape *shape, double items);
+/* A way to get the rate of a shape. The logarithm is wrong by *error at most.
+ */
+typedef double rate_of_shape(const struct kind *kind, const struct shape *shape,
+                             double items, double *error);
+
+static double exact_rate(const struct kind *kind, const struct shape *shape,
+                         double items, double *error) {
+    *error = 0;
+    return expected_rate(kind, shape, items);
+}
+
+static double quick_rate(const struct kind *kind, const struct shape *shape,
+                         double items, double *error) {
+    return with_same_hash(kind->quick_fpr(shape, items, error), items);
+}
 
 /* What a search for blocks is for. */
 struct search {
@@ -44,30 +58,26 @@ struct search {
     double capacity, fpr;
 };
 
-/* More than the logarithm of quick_fpr is wrong by: a sum that loses 12 digits
- * of 16 is wrong by a few 10000ths. */
-static const double QUICK_ERROR = 0.01;
-
 /* How far a rate is above what is wanted, as a logarithm. */
 static double rate_excess(double rate, double fpr) {
     return log(fmax(rate, 1e-300) / fpr);
 }
 
 /* That of `blocks` blocks: nearly a straight line, and falling. */
-static double excess(const struct search *s, rate_of_shape *rate,
-                     double blocks) {
+static double excess(const struct search *s, rate_of_shape *rate, double blocks,
+                     double *error) {
     const struct shape shape = {.blocks = (uint64_t)blocks,
                                 .probes = s->probes};
-    return rate_excess(with_same_hash(rate(&shape, s->capacity), s->capacity),
-                       s->fpr);
+    return rate_excess(rate(s->kind, &shape, s->capacity, error), s->fpr);
 }
 
 /* The fewest blocks that keep to the rate, or a number over `most_blocks`. */
 static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
     const double most = (double)s->kind->most_blocks;
     double low = 0, over = 100; /* `low` is too few; its excess, a guess */
-    double high = ceil(s->capacity * -log(s->fpr) / s->kind->block_bits), under;
-    while ((under = excess(s, rate, high)) > 0) {
+    double high = ceil(s->capacity * -log(s->fpr) / s->kind->block_bits), under,
+           ignored;
+    while ((under = excess(s, rate, high, &ignored)) > 0) {
         if (high >= most) return 2 * most;
         low = high, over = under;
         high = fmin(most, floor(1.5 * high) + 1);
@@ -78,7 +88,7 @@ static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
         const double line = low + (high - low) * over / (over - under);
         const double guess = step % 3 == 2 ? (low + high) / 2 : line;
         const double mid = fmin(high - 1, fmax(low + 1, floor(guess)));
-        const double is = excess(s, rate, mid);
+        const double is = excess(s, rate, mid, &ignored);
         if (is > 0)
             low = mid, over = is;
         else
@@ -87,12 +97,13 @@ static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
     return high;
 }
 
-/* Are these blocks too few by the exact rate? quick_fpr mostly says so as well:
- * in a small filter one block changes the rate by more than QUICK_ERROR. */
+/* Are these blocks too few by the exact rate? Mostly the quick one is good
+ * enough to say so: one block changes the rate by more than its error. */
 static bool are_too_few(const struct search *s, double blocks) {
-    const double quick = excess(s, s->kind->quick_fpr, blocks);
-    if (fabs(quick) > QUICK_ERROR) return quick > 0;
-    return excess(s, s->kind->fpr, blocks) > 0;
+    double error;
+    const double quick = excess(s, quick_rate, blocks, &error);
+    if (fabs(quick) > error) return quick > 0;
+    return excess(s, exact_rate, blocks, &error) > 0;
 }
 
 /* The same by the exact rate, from a number of blocks nearby: in steps that
@@ -100,7 +111,7 @@ static bool are_too_few(const struct search *s, double blocks) {
 static double exact_blocks(const struct search *s, double near) {
     const double most = (double)s->kind->most_blocks;
     double low = near, high = near, step = 1;
-    if (near > most) return fewest_blocks(s, s->kind->fpr);
+    if (near > most) return fewest_blocks(s, exact_rate);
     if (are_too_few(s, near)) {
         do {
             if (high >= most) return 2 * most;
@@ -133,8 +144,8 @@ static double foldable(double blocks) {
 /* The exact blocks for the probes of `s`, if they may be fewer than `best`. */
 static double blocks_below(const struct search *s, double best) {
     const double margin = 1.001; /* more than quick_fpr is wrong by */
-    if (!s->kind->quick_fpr) return fewest_blocks(s, s->kind->fpr);
-    const double near = fewest_blocks(s, s->kind->quick_fpr);
+    if (!s->kind->quick_fpr) return fewest_blocks(s, exact_rate);
+    const double near = fewest_blocks(s, quick_rate);
     return near > margin * best ? near : exact_blocks(s, near);
 }
 
@@ -167,16 +178,19 @@ static bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
 
 /* The lowest rate of a number of blocks, and the probes that it takes; `probes`
  * is a number to keep to, or 0 for the best. Once there are too many, the rate
- * only rises. */
+ * only rises. *error becomes the largest of those that were compared. */
 static double lowest_rate(const struct kind *kind, rate_of_shape *rate_of,
-                          struct shape *shape, uint32_t probes, double items) {
+                          struct shape *shape, uint32_t probes, double items,
+                          double *error) {
     const uint32_t step = kind->probe_step;
     struct shape tried = {.blocks = shape->blocks};
-    double lowest = 2;
+    double lowest = 2, is_wrong_by;
+    *error = 0;
     for (uint32_t k = probes ? probes : step; k <= kind->most_probes;
          k += step) {
         tried.probes = k;
-        const double rate = with_same_hash(rate_of(&tried, items), items);
+        const double rate = rate_of(kind, &tried, items, &is_wrong_by);
+        *error = fmax(*error, is_wrong_by);
         if (rate < lowest) lowest = rate, shape->probes = k;
         if (rate > 4 * lowest || probes) break;
     }
@@ -194,12 +208,13 @@ static bool hold_keys(const struct kind *kind, uint64_t blocks, double fpr,
                       uint32_t probes, uint64_t keys) {
     const double items = (double)keys;
     struct shape shape = {.blocks = blocks};
+    double error;
     if (kind->quick_fpr) {
         const double quick = rate_excess(
-            lowest_rate(kind, kind->quick_fpr, &shape, probes, items), fpr);
-        if (fabs(quick) > QUICK_ERROR) return quick <= 0;
+            lowest_rate(kind, quick_rate, &shape, probes, items, &error), fpr);
+        if (fabs(quick) > error) return quick <= 0;
     }
-    return lowest_rate(kind, kind->fpr, &shape, probes, items) <= fpr;
+    return lowest_rate(kind, exact_rate, &shape, probes, items, &error) <= fpr;
 }
 
 /* A number of keys, rounded down by less than a 4096th. */
@@ -345,6 +360,7 @@ static bool plan_alike(const struct kind *kind, struct part *next,
     struct shape best = {0}, alike = {0};
     if (!plan_shape(kind, next->capacity, next->fpr, 0, &best)) return false;
     const bool fits =
+        probes != best.probes &&
         plan_shape(kind, next->capacity, next->fpr, probes, &alike) &&
         (double)alike.blocks <= 1.01 * (double)best.blocks;
     next->shape = fits ? alike : best;
@@ -605,8 +621,9 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                         (unsigned long long)want->bits, head->fpr);
     }
     const double items = (double)first->capacity;
-    first->fpr =
-        rounded(lowest_rate(kind, kind->fpr, shape, want->probes, items));
+    double ignored;
+    first->fpr = rounded(
+        lowest_rate(kind, exact_rate, shape, want->probes, items, &ignored));
     if (want->fpr == 0) head->fpr = first->fpr;
     return CALYX_OK;
 }

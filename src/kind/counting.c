@@ -265,8 +265,9 @@ static double counting_fpr(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
 }
 
-static double counting_quick_fpr(const struct shape *shape, double items) {
-    return line_quick_fpr(shape->blocks, shape->probes, items);
+static double counting_quick_fpr(const struct shape *shape, double items,
+                                 double *error) {
+    return line_quick_fpr(shape->blocks, shape->probes, items, error);
 }
 
 static const struct kernel *const counting_kernels[] = {

@@ -251,8 +251,9 @@ static double fpr_of_one(const struct shape *shape, double items) {
     return line_fpr(shape->blocks, shape->probes, items);
 }
 
-static double quick_fpr_of_one(const struct shape *shape, double items) {
-    return line_quick_fpr(shape->blocks, shape->probes, items);
+static double quick_fpr_of_one(const struct shape *shape, double items,
+                               double *error) {
+    return line_quick_fpr(shape->blocks, shape->probes, items, error);
 }
 
 /* ---- Bits at any address ------------------------------------------------- */
@@ -324,8 +325,12 @@ static double fpr_of_two(const struct shape *shape, double items) {
     return pow(line_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
 }
 
-static double quick_fpr_of_two(const struct shape *shape, double items) {
-    return pow(line_quick_fpr(shape->blocks, shape->probes / 2, 2 * items), 2);
+static double quick_fpr_of_two(const struct shape *shape, double items,
+                               double *error) {
+    const double rate =
+        line_quick_fpr(shape->blocks, shape->probes / 2, 2 * items, error);
+    *error *= 2;
+    return rate * rate;
 }
 
 static double bits_in_two(uint32_t probes) {

@@ -159,10 +159,12 @@ extern const struct kernel line_neon;
 extern const struct kernel line2_neon, line2_neon_atomic, counting_neon;
 #endif
 
-/* The rate of a line filter that holds `items` keys (line_rate.c), and the mean
- * number of bits that a key sets. */
+/* The rate of a line filter that holds `items` keys (line_rate.c). The
+ * logarithm of the quick one is wrong by *error at most. */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
-double line_quick_fpr(uint64_t lines, uint32_t probes, double items);
+double line_quick_fpr(uint64_t lines, uint32_t probes, double items,
+                      double *error);
+/* The mean number of bits that a key sets. */
 double line_bits_of_key(uint32_t probes);
 
 #endif
