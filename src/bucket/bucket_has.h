@@ -29,6 +29,9 @@ struct bucket_steps {
                        uint64_t end, uint64_t used);
 };
 
+/* A lookup of one key, as a function of a processor level. */
+typedef bool table_lookup(const struct bucket_table *t, uint64_t hash);
+
 struct line_copy {
     _Alignas(64) uint8_t bytes[BUCKET_BYTES];
 };
@@ -73,26 +76,49 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
     return false;
 }
 
+/* Of a key that its bucket does not have, in a table that is not shared. */
+ALWAYS_INLINE bool has_spilled_key(const struct bucket_table *t, uint64_t hash,
+                                   struct bucket_steps steps) {
+    const struct bucket_place at =
+        place_of(t, scale_of(t, t->stage, hash), hash);
+    return find_spilled(t, &at, steps);
+}
+
+/* Lookups that are functions of their own, so that others need no stack. */
+struct rare_lookups {
+    table_lookup *shared;  /* has_while_written */
+    table_lookup *spilled; /* has_spilled_key   */
+    table_lookup *any;     /* has_in_any_table  */
+};
+
 ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
                                 uint32_t width, struct bucket_scale scale,
                                 uint32_t varies, const uint8_t *line,
-                                struct bucket_steps steps) {
+                                struct bucket_steps steps,
+                                struct rare_lookups rare) {
     const uint32_t want = code_of(hash, scale, width, varies);
     const struct line_answer answer =
         ask_line(line, width, want, varies, steps.scans);
     /* One branch that is rarely taken. */
-    if (__builtin_expect(answer.spilled >> SPILLED_BIT & !answer.has, false)) {
-        const struct bucket_place at = place_of(t, scale, hash);
-        return find_spilled(t, &at, steps);
-    }
+    if (__builtin_expect(answer.spilled >> SPILLED_BIT & !answer.has, false))
+        return rare.spilled(t, hash);
     return answer.has;
+}
+
+/* Of any width and stage. */
+ALWAYS_INLINE bool has_in_any_table(const struct bucket_table *t, uint64_t hash,
+                                    struct bucket_steps steps,
+                                    struct rare_lookups rare) {
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    return has_unshared(t, hash, t->width, scale, varies_at(&scale),
+                        line_of_hash(t, hash, scale), steps, rare);
 }
 
 /* The widths of most filters are constants here. */
 ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
-                                struct bucket_steps steps) {
-    if (__builtin_expect(t->shared, false))
-        return has_while_written(t, hash, steps);
+                                struct bucket_steps steps,
+                                struct rare_lookups rare) {
+    if (__builtin_expect(t->shared, false)) return rare.shared(t, hash);
     if (t->stage == 0) {
         const struct bucket_scale first = scale_at(t, 0);
         const uint8_t *const line =
@@ -100,25 +126,21 @@ ALWAYS_INLINE bool has_in_table(const struct bucket_table *t, uint64_t hash,
             scale64(hash, first.buckets) * BUCKET_BYTES;
         switch (t->width) {
             case WIDTH_FIXED:
-                return has_unshared(t, hash, WIDTH_FIXED, first, 0, line,
-                                    steps);
+                return has_unshared(t, hash, WIDTH_FIXED, first, 0, line, steps,
+                                    rare);
             case WIDTH_FIXED_LOW:
                 return has_unshared(t, hash, WIDTH_FIXED_LOW, first, 0, line,
-                                    steps);
+                                    steps, rare);
             case WIDTH_GROWING:
                 return has_unshared(t, hash, WIDTH_GROWING, first, 0, line,
-                                    steps);
-            default:
-                return has_unshared(t, hash, t->width, first, 0, line, steps);
+                                    steps, rare);
+            default: return rare.any(t, hash);
         }
     }
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
-    const uint8_t *const line = line_of_hash(t, hash, scale);
-    return t->width == WIDTH_GROWING && scale.level
-               ? has_unshared(t, hash, WIDTH_GROWING, scale, UINT32_MAX, line,
-                              steps)
-               : has_unshared(t, hash, t->width, scale, varies_at(&scale), line,
-                              steps);
+    if (t->width != WIDTH_GROWING || scale.level == 0) return rare.any(t, hash);
+    return has_unshared(t, hash, WIDTH_GROWING, scale, UINT32_MAX,
+                        line_of_hash(t, hash, scale), steps, rare);
 }
 
 #endif

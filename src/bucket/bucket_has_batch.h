@@ -237,7 +237,7 @@ ALWAYS_INLINE size_t has_batch_in_loop(const struct bucket_table *t,
 
 /* The hashes of a batch have nothing in common, or another thread writes. */
 ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
-                              bool *found, struct bucket_steps steps) {
+                              bool *found, table_lookup *has) {
     const size_t all = batch.n + batch.more;
     const uint64_t stage = stage_of(t);
     size_t n = 0;
@@ -249,7 +249,7 @@ ALWAYS_INLINE size_t has_each(const struct bucket_table *t, struct batch batch,
         if (j < all)
             prefetch_l2(line_of_hash(t, batch.hashes[j],
                                      scale_of(t, stage, batch.hashes[j])));
-        const bool is = has_in_table(t, batch.hashes[i], steps);
+        const bool is = has(t, batch.hashes[i]);
         if (found) found[i] = is;
         n += is;
     }
@@ -262,10 +262,10 @@ typedef size_t has_loop(const struct bucket_table *t, struct batch batch,
 
 ALWAYS_INLINE size_t has_batch_in_table(const struct bucket_table *t,
                                         struct batch batch, bool *found,
-                                        struct bucket_steps steps,
+                                        table_lookup *has,
                                         has_loop *const *loops) {
     /* The stage of a shared table is not for plain reads. */
-    if (t->shared || is_mixed(t)) return has_each(t, batch, found, steps);
+    if (t->shared || is_mixed(t)) return has_each(t, batch, found, has);
     struct segment_starts starts[2];
     const struct batch_form form = form_of(t, starts);
     return loops[loop_of(&form)](t, batch, found, &form);

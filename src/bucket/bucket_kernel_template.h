@@ -6,8 +6,29 @@
  *     STEPS       its struct bucket_steps (bucket_has.h)
  */
 
+TARGET NOINLINE static bool table_has_shared(const struct bucket_table *t,
+                                             uint64_t hash) {
+    return has_while_written(t, hash, STEPS);
+}
+
+TARGET NOINLINE static bool table_has_spilled(const struct bucket_table *t,
+                                              uint64_t hash) {
+    return has_spilled_key(t, hash, STEPS);
+}
+
+TARGET NOINLINE static bool table_has_any(const struct bucket_table *t,
+                                          uint64_t hash) {
+    const struct rare_lookups rare = {.spilled = table_has_spilled};
+    return has_in_any_table(t, hash, STEPS, rare);
+}
+
 TARGET static bool table_has(const struct bucket_table *t, uint64_t hash) {
-    return has_in_table(t, hash, STEPS);
+    const struct rare_lookups rare = {
+        .shared = table_has_shared,
+        .spilled = table_has_spilled,
+        .any = table_has_any,
+    };
+    return has_in_table(t, hash, STEPS, rare);
 }
 
 TARGET NOINLINE static size_t has_batch_any(const struct bucket_table *t,
@@ -75,7 +96,7 @@ static has_loop *const has_loops[LOOPS] = {
 
 TARGET static size_t table_has_batch(const struct bucket_table *t,
                                      struct batch batch, bool *found) {
-    return has_batch_in_table(t, batch, found, STEPS, has_loops);
+    return has_batch_in_table(t, batch, found, table_has, has_loops);
 }
 
 TARGET NOINLINE static enum insertion table_add(struct bucket_table *t,
@@ -157,7 +178,7 @@ TARGET static enum removal table_remove(struct bucket_table *t, uint64_t hash) {
 
 TARGET static uint32_t table_count(const struct bucket_table *t,
                                    uint64_t hash) {
-    return count_in_table(t, hash, STEPS);
+    return count_in_table(t, hash, STEPS, table_has);
 }
 
 static const struct table_kernel bucket_table_kernel = {

@@ -61,9 +61,9 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
 }
 
 ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
-                                      uint64_t hash,
-                                      struct bucket_steps steps) {
-    if (!has_in_table(t, hash, steps)) return 0;
+                                      uint64_t hash, struct bucket_steps steps,
+                                      table_lookup *has) {
+    if (!has(t, hash)) return 0;
     const struct bucket_place at =
         place_of(t, scale_of(t, stage_of(t), hash), hash);
     struct line_copy copy = {{0}};

@@ -76,6 +76,13 @@ void calyx_prefetch_hint_of(const calyx_filter *f, calyx_prefetch_hint *hint) {
         hint_of_parts(f, p, inner);
 }
 
+/* noinline: it needs an array, and few kinds need it. */
+static NOINLINE void prefetch_blocks(const struct prefetch_hint *inner,
+                                     uint64_t hash) {
+    const struct batch behind = {.hashes = &hash, .more = 1};
+    inner->kernel->has_batch(inner->part[0].body, &inner->shape, behind, NULL);
+}
+
 static inline void prefetch_hash(const struct prefetch_hint *inner,
                                  uint64_t hash) {
     if (inner->parts == 0) {
@@ -88,8 +95,7 @@ static inline void prefetch_hash(const struct prefetch_hint *inner,
                         inner->stride * scale64(hash, inner->part[i].blocks));
         return;
     }
-    const struct batch behind = {.hashes = &hash, .more = 1};
-    inner->kernel->has_batch(inner->part[0].body, &inner->shape, behind, NULL);
+    prefetch_blocks(inner, hash);
 }
 
 /* NULL if it is no hint. */

@@ -492,11 +492,16 @@ static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-bool has_in_segments(const calyx_filter *f, uint64_t hash) {
+static NOINLINE bool has_in_image(const calyx_filter *f, uint64_t hash) {
     if (may_be_damaged(f))
         for (const struct part *p = newest_of(f); p; p = p->older)
             if (is_damaged_at(f, p, hash)) return true;
     return f->kernel->table->has(&f->table->t, hash) || is_truncated(f);
+}
+
+bool has_in_segments(const calyx_filter *f, uint64_t hash) {
+    if (f->ranges || f->guard) return has_in_image(f, hash);
+    return f->kernel->table->has(&f->table->t, hash);
 }
 
 /* The newest part counts the keys of all. */

@@ -18,7 +18,7 @@
 /* ---- One hash ------------------------------------------------------------ */
 
 /* The only branch is on whether the hash was bumped. */
-static bool in_layers(const calyx_filter *f, uint64_t hash) {
+static NOINLINE bool in_layers(const calyx_filter *f, uint64_t hash) {
     if (may_be_damaged(f) && meets_damage(f, hash)) return true;
     for (const struct part *p = f->first_layer; p; p = p->next_layer) {
         const enum layer_answer answer =
@@ -31,12 +31,16 @@ static bool in_layers(const calyx_filter *f, uint64_t hash) {
 }
 
 /* Newest part first: it is the largest, and holds most of the keys. */
-static NOINLINE bool in_any_part(const calyx_filter *f, uint64_t hash) {
-    if (f->first_layer) return in_layers(f, hash);
-    if (f->table) return has_in_segments(f, hash);
+static NOINLINE bool in_chain(const calyx_filter *f, uint64_t hash) {
     for (const struct part *p = newest_of(f); p; p = p->older)
         if (is_damaged_at(f, p, hash) || in_part(f, p, hash)) return true;
     return is_truncated(f); /* then no "no" is certain */
+}
+
+/* All end in another function, so this one needs no stack. */
+static NOINLINE bool in_any_part(const calyx_filter *f, uint64_t hash) {
+    if (f->table) return has_in_segments(f, hash);
+    return f->first_layer ? in_layers(f, hash) : in_chain(f, hash);
 }
 
 /* In a filter that is not special. */
@@ -123,11 +127,16 @@ enum removal remove_hash(calyx_filter *f, uint64_t hash) {
 
 /* noinline, and called before the key is hashed: other filters, nearly all,
  * need not keep the key in registers. */
+static NOINLINE bool has_unlisted(const calyx_filter *f, const void *key,
+                                  size_t size) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    return in_any_part(f, hash) && !is_listed(f, hash, key, size);
+}
+
 static NOINLINE bool has_special(const calyx_filter *f, const void *key,
                                  size_t size) {
-    const uint64_t hash = calyx_hash(f, key, size);
-    return in_any_part(f, hash) &&
-           !(f->allowed && is_listed(f, hash, key, size));
+    if (f->allowed) return has_unlisted(f, key, size);
+    return in_any_part(f, calyx_hash(f, key, size));
 }
 
 /* A key that was on the list was not in the filter, whatever its bits say. */

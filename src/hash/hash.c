@@ -144,10 +144,17 @@ ALWAYS_INLINE uint64_t xxh3_of_bytes(const void *state, const void *key,
 
 #endif
 
+/* noinline: short keys need no words. */
+static NOINLINE uint64_t xxh3_long(uint64_t seed, const void *key,
+                                   size_t size) {
+    const struct xxh3_words words = xxh3_words_of(seed);
+    return xxh3_of_bytes(&words, key, size);
+}
+
 static uint64_t xxh3_one(const struct secret *secret, const void *key,
                          size_t size) {
-    const struct xxh3_words words = xxh3_words_of(secret->seed);
-    return xxh3_of_bytes(&words, key, size);
+    return size <= 16 ? XXH3_64bits_withSeed(key, size, secret->seed)
+                      : xxh3_long(secret->seed, key, size);
 }
 
 static void xxh3_many(const struct hash *hash, const struct secret *secret,
