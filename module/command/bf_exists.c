@@ -15,10 +15,11 @@ static int run_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const char *item = RM_StringPtrLen(argv[2], &size);
     if (!early_prefetch_is_on()) filter_prefetch(item, size);
     if (!find_filter(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
-    if (f) filter_prefetch_next(f);
-    const bool found = f && f->layout->has(f, item, size);
-    if (f) early_prefetch_count(ctx, f);
     stats.lookups++;
+    if (!f) return RM_ReplyWithBool(ctx, false);
+    filter_prefetch_next(f);
+    early_prefetch_count(ctx, f);
+    const bool found = f->layout->has(f, item, size);
     stats.positives += found;
     return RM_ReplyWithBool(ctx, found);
 }

@@ -346,13 +346,17 @@ void filter_prefetch(const void *item, size_t size) {
     calyx_prefetch(&prefetched.hint, item, size);
 }
 
-void filter_prefetch_next(const struct filter *f) {
-    if (prefetched.at == f && prefetched.allocations == memory_allocations())
-        return;
+/* noinline: mostly it is the same filter again, and no stack is needed. */
+static __attribute__((noinline)) void take_hint(const struct filter *f) {
     prefetched.at = f;
     prefetched.allocations = memory_allocations();
     prefetched.hint = (calyx_prefetch_hint){{0}};
     calyx_room room;
     if (f->layout == &native_layout)
         calyx_prefetch_hint_of(native_of(f, &room), &prefetched.hint);
+}
+
+void filter_prefetch_next(const struct filter *f) {
+    if (prefetched.at != f || prefetched.allocations != memory_allocations())
+        take_hint(f);
 }

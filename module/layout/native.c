@@ -92,9 +92,17 @@ static void free_filter(struct filter *f) {
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-static bool has(const struct filter *f, const void *key, size_t size) {
+/* noinline: only small filters need the stack. */
+static __attribute__((noinline)) bool has_in_small(const struct filter *f,
+                                                   const void *key,
+                                                   size_t size) {
     calyx_room room;
     return calyx_has(native_of(f, &room), key, size);
+}
+
+static bool has(const struct filter *f, const void *key, size_t size) {
+    return f->is_small ? has_in_small(f, key, size)
+                       : calyx_has(f->native, key, size);
 }
 
 static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
