@@ -25,10 +25,13 @@
 #if defined(__linux__)
 
 enum { MOST_TASKS = 32 };
-static const size_t STEP = 16 << 10; /* a huge page, if it has such */
+/* Bytes of a step; at least a page, and a huge page where those are used. It
+ * takes 10 us, or 100 where the host of a virtual machine has to find the pages
+ * as well. */
+static const size_t STEP = 16 << 10;
 
-/* Between steps, which take 10,000 and more: 100,000 where the host of a
- * virtual machine has to find the pages as well. */
+/* The thread works for 50 us, or a step, then sleeps. */
+static const double WORK_SECONDS = 50e-6;
 enum { PAUSE_NS = 20000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -102,10 +105,24 @@ static struct page_span next_step(void) {
     struct prefault_task *const task = paused ? NULL : find_task();
     if (!task) return (struct page_span){NULL, NULL};
     const size_t bytes = bytes_of(task->left);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t most = page > STEP ? page : STEP;
     const struct page_span step = {
-        task->left.at, task->left.at + (bytes < STEP ? bytes : STEP)};
+        task->left.at, task->left.at + (bytes < most ? bytes : most)};
     task->left.at = step.end;
     return step;
+}
+
+/* Where both have one processor, the server shall wait for a step, not for its
+ * turn, which the scheduler gives it after up to 5 ms. Of those that sleep the
+ * scheduler knows that they do not want more; those that yield may be the next
+ * again. */
+static void touch(struct page_span step) {
+    static double began; /* to work, since the last pause */
+    madvise(step.at, bytes_of(step), MADV_POPULATE_WRITE);
+    if (seconds_now() - began < WORK_SECONDS) return;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    began = seconds_now();
 }
 
 static void *prefault(void *unused) {
@@ -118,14 +135,7 @@ static void *prefault(void *unused) {
         if (n == 0 && bytes_of(step) == 0) pthread_cond_wait(&more, &mutex);
         pthread_mutex_unlock(&mutex);
         for (int i = 0; i < n; i++) served[i].notify(served[i].context);
-        if (bytes_of(step) > 0) {
-            madvise(step.at, bytes_of(step), MADV_POPULATE_WRITE);
-            /* Where both have one processor, the server shall wait for a step,
-             * not for its turn, which the scheduler gives it after up to 5 ms.
-             * Of those that sleep the scheduler knows that they do not want
-             * more; those that yield may be the next again. */
-            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-        }
+        if (bytes_of(step) > 0) touch(step);
     }
     return NULL;
 }

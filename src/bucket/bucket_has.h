@@ -1,8 +1,8 @@
 /*
  * Lookups of single keys in the bucket kind, given what a processor level has
- * of its own. All is inlined into the kernel that has these steps
- * (bucket_kernel_template.h), as are batches, additions and removal, whose
- * headers include this one.
+ * of its own. All is inlined into the functions of a kernel that has these
+ * steps (bucket_kernel_template.h), as are batches, additions and removal,
+ * whose headers include this one.
  */
 #ifndef CALYX_BUCKET_HAS_H
 #define CALYX_BUCKET_HAS_H
@@ -76,7 +76,8 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
     return false;
 }
 
-/* Of a key that its bucket does not have, in a table that is not shared. */
+/* Look up a key that its bucket does not have, in a table that is not shared.
+ */
 ALWAYS_INLINE bool has_spilled_key(const struct bucket_table *t, uint64_t hash,
                                    struct bucket_steps steps) {
     const struct bucket_place at =
@@ -105,7 +106,7 @@ ALWAYS_INLINE bool has_unshared(const struct bucket_table *t, uint64_t hash,
     return answer.has;
 }
 
-/* Of any width and stage. */
+/* Look up a key in a table of any width, at any stage. */
 ALWAYS_INLINE bool has_in_any_table(const struct bucket_table *t, uint64_t hash,
                                     struct bucket_steps steps,
                                     struct rare_lookups rare) {

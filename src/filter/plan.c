@@ -35,8 +35,7 @@ double expected_rate(const struct kind *kind, const struct shape *shape,
     return with_same_hash(kind->fpr(shape, items), items);
 }
 
-/* A way to get the rate of a shape. The logarithm is wrong by *error at most.
- */
+/* A way to get the rate of a shape; *error as in quick_fpr. */
 typedef double rate_of_shape(const struct kind *kind, const struct shape *shape,
                              double items, double *error);
 
@@ -184,13 +183,13 @@ static double lowest_rate(const struct kind *kind, rate_of_shape *rate_of,
                           double *error) {
     const uint32_t step = kind->probe_step;
     struct shape tried = {.blocks = shape->blocks};
-    double lowest = 2, is_wrong_by;
+    double lowest = 2, this_error;
     *error = 0;
     for (uint32_t k = probes ? probes : step; k <= kind->most_probes;
          k += step) {
         tried.probes = k;
-        const double rate = rate_of(kind, &tried, items, &is_wrong_by);
-        *error = fmax(*error, is_wrong_by);
+        const double rate = rate_of(kind, &tried, items, &this_error);
+        *error = fmax(*error, this_error);
         if (rate < lowest) lowest = rate, shape->probes = k;
         if (rate > 4 * lowest || probes) break;
     }

@@ -126,7 +126,7 @@ enum removal remove_hash(calyx_filter *f, uint64_t hash) {
 /* ---- With an allow list -------------------------------------------------- */
 
 /* noinline, and called before the key is hashed: other filters, nearly all,
- * need not keep the key in registers. */
+ * need not keep the key in registers. So is has_special. */
 static NOINLINE bool has_unlisted(const calyx_filter *f, const void *key,
                                   size_t size) {
     const uint64_t hash = calyx_hash(f, key, size);

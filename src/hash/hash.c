@@ -145,8 +145,8 @@ ALWAYS_INLINE uint64_t xxh3_of_bytes(const void *state, const void *key,
 #endif
 
 /* noinline: short keys need no words. */
-static NOINLINE uint64_t xxh3_long(uint64_t seed, const void *key,
-                                   size_t size) {
+static NOINLINE uint64_t xxh3_over_16(uint64_t seed, const void *key,
+                                      size_t size) {
     const struct xxh3_words words = xxh3_words_of(seed);
     return xxh3_of_bytes(&words, key, size);
 }
@@ -154,7 +154,7 @@ static NOINLINE uint64_t xxh3_long(uint64_t seed, const void *key,
 static uint64_t xxh3_one(const struct secret *secret, const void *key,
                          size_t size) {
     return size <= 16 ? XXH3_64bits_withSeed(key, size, secret->seed)
-                      : xxh3_long(secret->seed, key, size);
+                      : xxh3_over_16(secret->seed, key, size);
 }
 
 static void xxh3_many(const struct hash *hash, const struct secret *secret,

@@ -158,8 +158,8 @@ struct kind {
 
     /* The rate to expect once this many keys are in. */
     double (*fpr)(const struct shape *shape, double items);
-    /* Nearly the same in much less time, to search by; NULL if fpr is fast. Its
-     * logarithm is wrong by *error at most. */
+    /* Nearly the same in much less time, to search by; NULL if fpr is fast.
+     * *error becomes an upper estimate of what its logarithm is wrong by. */
     double (*quick_fpr)(const struct shape *shape, double items, double *error);
 
     /* Bits of a key in the mean, where two of its probes may be the same bit

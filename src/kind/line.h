@@ -159,8 +159,9 @@ extern const struct kernel line_neon;
 extern const struct kernel line2_neon, line2_neon_atomic, counting_neon;
 #endif
 
-/* The rate of a line filter that holds `items` keys (line_rate.c). The
- * logarithm of the quick one is wrong by *error at most. */
+/* The rate of a line filter that holds `items` keys (line_rate.c). *error
+ * becomes an upper estimate of what the logarithm of the quick one is wrong by.
+ */
 double line_fpr(uint64_t lines, uint32_t probes, double items);
 double line_quick_fpr(uint64_t lines, uint32_t probes, double items,
                       double *error);

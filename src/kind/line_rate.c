@@ -220,16 +220,17 @@ static double rate_by_keys(double lines, uint32_t takes, uint32_t again,
     return rate;
 }
 
-/* By how much the logarithm of a sum may be wrong. Exponents are multiples of
- * the keys in a line: 8 units in the last place of each are 30 times what was
- * found. A sum that loses 12 digits of 16 is still right to 1 %. */
+/* Estimate the error of a sum's logarithm. A term's exponent is a multiple of
+ * the keys in a line. With 8 units in the last place for each, the estimate is
+ * over 30 times the largest error that was measured. A sum that loses 12 digits
+ * of 16 is right to 1 %, as unit.plan checks. */
 static double error_of(const struct signed_sum *sum, double keys_in_line) {
     const double most = 0.01;
     const double units = 8 * (1 + keys_in_line) * sum->terms;
     return sum->sum > 0 ? fmin(most, units * DBL_EPSILON / sum->sum) : most;
 }
 
-/* Exact, if signs cancel more than `most_lost` leaves. */
+/* By keys if sum / terms is less than `most_lost`. */
 static double line_rate(uint64_t lines, uint32_t probes, double items,
                         double most_lost, double *error) {
     const uint32_t takes = probes < LINE_COLUMNS ? probes : LINE_COLUMNS;

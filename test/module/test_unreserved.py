@@ -324,11 +324,11 @@ def test_the_addition_that_grows_a_filter_touches_few_pages(start, unreserved):
         room = capacity - r("BF.CARD", "k") - 1
         if room > 0:
             some = range(item, item + min(room, 5000))
-            r("BF.MADD", "k", *some)
+            assert len(r("BF.MADD", "k", *some)) == len(some)
             item = some.stop
             continue
         before = page_faults(r)
-        r("BF.ADD", "k", item)
+        assert r("BF.ADD", "k", item) in (0, 1)
         faults = page_faults(r) - before
         item += 1
         grew = r("BF.INFO", "k", "SIZE")[0] - size

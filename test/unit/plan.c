@@ -158,7 +158,8 @@ static void quick_rates_are_wrong_by_less_than_they_say(void **state) {
         const struct kind *const kind = kind_named(*name);
         if (!kind->quick_fpr) continue;
         for (struct shape s = {.blocks = 1}; s.blocks < 1 << 24; s.blocks *= 9)
-            for (s.probes = 2; s.probes <= kind->most_probes; s.probes += 2)
+            for (s.probes = kind->probe_step; s.probes <= kind->most_probes;
+                 s.probes += kind->probe_step)
                 for (double load = 0.25; load < 200; load *= 3) {
                     const double items = ceil((double)s.blocks * load);
                     const double exact = kind->fpr(&s, items);
