@@ -74,8 +74,8 @@ static double excess(const struct search *s, rate_of_shape *rate, double blocks,
 static double fewest_blocks(const struct search *s, rate_of_shape *rate) {
     const double most = (double)s->kind->most_blocks;
     double low = 0, over = 100; /* `low` is too few; its excess, a guess */
-    double high = ceil(s->capacity * -log(s->fpr) / s->kind->block_bits), under,
-           ignored;
+    double high = ceil(s->capacity * -log(s->fpr) / s->kind->block_bits);
+    double under, ignored;
     while ((under = excess(s, rate, high, &ignored)) > 0) {
         if (high >= most) return 2 * most;
         low = high, over = under;
