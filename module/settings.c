@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command/early_prefetch.h"
+#include "command/lookup_run.h"
 #include "command/options.h"
 
 struct settings settings = {
@@ -24,7 +24,7 @@ struct settings settings = {
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
-    .early_prefetch = EARLY_AUTO,
+    .lookup_runs = RUNS_AUTO,
     .tightening = 0.5,
     .valkey_random_seed = true,
 };
@@ -132,7 +132,7 @@ static int get_choice(const char *name, void *context) {
 static int apply_choice(RedisModuleCtx *ctx, void *context,
                         RedisModuleString **why) {
     (void)context, (void)why;
-    early_prefetch_apply(ctx);
+    runs_apply(ctx);
     return RM_OK;
 }
 
@@ -174,7 +174,7 @@ static const char *cf_layout_names[] = {"redisbloom", "native"};
 static const char *order_names[] = {"capacity-first", "bitmap-first"};
 static const char *huge_names[] = {"no", "loaded", "yes"};
 static const char *no_or_yes[] = {"no", "yes"};
-static const char *early_names[] = {"no", "yes", "auto"};
+static const char *runs_names[] = {"no", "yes", "auto"};
 
 static const struct choice_setting {
     const char *name;
@@ -194,8 +194,8 @@ static const struct choice_setting {
      "calyx-huge-pages is no, loaded or yes"},
     {"calyx-prefault", &settings.prefault, 2, no_or_yes,
      "calyx-prefault is no or yes"},
-    {"calyx-early-prefetch", &settings.early_prefetch, 3, early_names,
-     "calyx-early-prefetch is auto, no or yes"},
+    {"calyx-lookup-runs", &settings.lookup_runs, 3, runs_names,
+     "calyx-lookup-runs is auto, no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
@@ -424,6 +424,6 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
                                      apply_choice, choices[i].value);
     register_foreign(ctx, flags);
     if (bad || RM_LoadConfigs(ctx) != RM_OK) return RM_ERR;
-    early_prefetch_apply(ctx); /* the server does not apply what it loads */
+    runs_apply(ctx); /* the server does not apply what it loads */
     return RM_OK;
 }

@@ -2,24 +2,17 @@
 #include <string.h>
 
 #include "command/command.h"
-#include "command/early_prefetch.h"
 #include "command/items.h"
+#include "command/lookup_run.h"
 #include "command/open_key.h"
 #include "server/reply.h"
 #include "server/steps.h"
 
 static int run_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    struct filter *f;
-    size_t size;
-    const char *item = RM_StringPtrLen(argv[2], &size);
-    if (!early_prefetch_is_on()) filter_prefetch(item, size);
-    if (!find_filter(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    bool found;
+    if (!run_look_up(ctx, argv[1], argv[2], &found)) return RM_OK;
     stats.lookups++;
-    if (!f) return RM_ReplyWithBool(ctx, false);
-    filter_prefetch_next(f);
-    early_prefetch_count(ctx, f);
-    const bool found = f->layout->has(f, item, size);
     stats.positives += found;
     return RM_ReplyWithBool(ctx, found);
 }

@@ -3,6 +3,7 @@
 #include "command/command.h"
 #include "layout/window.h"
 #include "server/allocator.h"
+#include "server/known_key.h"
 #include "server/reply.h"
 
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
@@ -20,13 +21,15 @@ bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
     RedisModuleKey *key = RM_OpenKey(
         ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
     const enum key_type type = type_of(key, f);
+    const bool is_partial = *f && filter_is_partial(*f);
+    if (flags & WILL_BE_KNOWN && *f && !is_partial)
+        known_key_set(ctx, name, key, *f);
     if (key) RM_CloseKey(key);
     if (type == KEY_OTHER)
         reply_wrong_type(ctx);
     else if (type == KEY_MISSING && flags & MUST_EXIST)
         reply_not_found(ctx);
-    else if (type == KEY_FILTER && flags & MUST_BE_COMPLETE &&
-             filter_is_partial(*f))
+    else if (flags & MUST_BE_COMPLETE && is_partial)
         reply_partial(ctx, *f);
     else
         return true;

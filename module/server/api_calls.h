@@ -109,6 +109,8 @@ REQUIRED(uint64_t, RM_CreateTimer,
          (RedisModuleCtx *, long long milliseconds, timer_function *, void *))
 REQUIRED(int, RM_SubscribeToKeyspaceEvents,
          (RedisModuleCtx *, int types, event_function *))
+REQUIRED(int, RM_SubscribeToServerEvent,
+         (RedisModuleCtx *, RedisModuleEvent, server_event_function *))
 
 /* saving and loading */
 REQUIRED(void, RM_SaveUnsigned, (RedisModuleIO *, uint64_t))

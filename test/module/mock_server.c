@@ -182,6 +182,21 @@ static RedisModuleType *keep_type(RedisModuleCtx *ctx, const char *name,
     return (RedisModuleType *)kept;
 }
 
+/* ---- Keys ---------------------------------------------------------------- */
+
+static const char *text_of(const RedisModuleString *string, size_t *size) {
+    *size = strlen(string->text);
+    return string->text;
+}
+
+static int db_of(RedisModuleCtx *ctx) {
+    return ctx->db;
+}
+
+static long long expiry_of(RedisModuleKey *key) {
+    return key->expires;
+}
+
 void mock_start(void) {
     mock_takes_left = SIZE_MAX;
     mock_most_bytes = (size_t)64 << 20;
@@ -206,6 +221,9 @@ void mock_start(void) {
     RM_GetContextFlags = is_loading;
     RM_GetKeyNameFromIO = no_name;
     RM_CreateDataType = keep_type;
+    RM_StringPtrLen = text_of;
+    RM_GetSelectedDb = db_of;
+    RM_GetAbsExpire = expiry_of;
     type_register(NULL);
     cuckoo_type_register(NULL);
 }

@@ -36,7 +36,7 @@ def test_defaults(r):
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
               "calyx-unreserved": "chain",
               "calyx-huge-pages": "loaded", "calyx-prefault": "yes",
-              "calyx-early-prefetch": "auto"}
+              "calyx-lookup-runs": "auto"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
             (PREFIX + name).encode(), value.encode()]
@@ -52,7 +52,7 @@ def test_defaults(r):
     ("calyx-huge-pages", "yes", b"yes"),
     ("calyx-unreserved", "table", b"table"),
     ("calyx-prefault", "no", b"no"),
-    ("calyx-early-prefetch", "yes", b"yes")])
+    ("calyx-lookup-runs", "yes", b"yes")])
 def test_a_setting_keeps_its_value(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", PREFIX + name, value) == "OK"
@@ -100,62 +100,6 @@ def test_load_arguments(start, arguments, wanted):
     r = start(*arguments).client()
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name)[1] == value
-
-
-@pytest.mark.parametrize("arguments", [(), ("calyx-early-prefetch", "yes")])
-def test_early_prefetch_changes_no_answer(start, arguments):
-    """Each word of a command passes through it: of any number, of other commands,
-    in transactions and scripts, and for filters that are gone."""
-    r = start(*arguments).client()
-    for turn in range(6):
-        r("CONFIG", "SET", PREFIX + "calyx-early-prefetch", ("yes", "no", "auto")[turn % 3])
-        kind = "distinct" if turn % 2 else "line"
-        assert r("BF.RESERVE", "k", 0.01, 100, "KIND", kind) == "OK"
-        for i in range(2000):
-            r("BF.ADD", "k", i)
-        assert all(r("bf.exists", "k", i) for i in range(2000))
-        assert r("BF.EXISTS", "k", "") == 0
-        assert r("SET", "s", "x") == "OK" and r("GET", "s") == b"x"
-        assert isinstance(r("BF.EXISTS", "s", "x"), Error)
-        assert isinstance(r("BF.EXISTS", "k"), Error)
-        assert isinstance(r("b", "k", "x"), Error)
-        assert r("EVAL", "return redis.call('BF.EXISTS', KEYS[1], 7)", 1, "k") == 1
-        r("MULTI")
-        r("BF.EXISTS", "k", 7)
-        assert r("EXEC") == [1]
-        r("UNLINK", "k")
-        assert r("BF.EXISTS", "k", 7) == 0
-
-
-def is_early(r):
-    return info(r, "bf_calyx")["bf_early_prefetch"] == "1"
-
-
-def look_up(r, key, *then):
-    """Enough lookups to begin with; returns whether it is on at their end."""
-    commands = [("BF.EXISTS", key, i) for i in range(40000)]
-    last = r.pipeline([*commands, *then, ("INFO", "bf_calyx")])[-1]
-    return b"early_prefetch:1" in last
-
-
-def test_early_prefetch_is_on_while_most_commands_are_lookups_in_large_filters(start):
-    r = start().client()
-    setting = PREFIX + "calyx-early-prefetch"
-    r("BF.RESERVE", "small", 0.01, 1000)
-    r("BF.RESERVE", "large", 0.01, 4000000)
-    assert not look_up(r, "small")
-    until(lambda: look_up(r, "large"))
-    other = ("CONFIG", "SET", PREFIX + "calyx-huge-pages", "no")
-    until(lambda: look_up(r, "large", other))
-    until(lambda: not is_early(r))
-    until(lambda: look_up(r, "large"))
-    until(lambda: not look_up(r, "small"))
-    r("CONFIG", "SET", setting, "yes")
-    assert look_up(r, "small")
-    r("CONFIG", "SET", setting, "no")
-    assert not look_up(r, "large")
-    r("CONFIG", "SET", setting, "auto")
-    assert not look_up(r, "small")
 
 
 OF_OTHERS = ("bloom-max-item-size", "bloom-defrag-enabled")
@@ -218,7 +162,7 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
      "valkey-bloom"),
     (("calyx-unreserved", "line"), "calyx-unreserved is chain or table"),
     (("calyx-prefault", "1"), "calyx-prefault is no or yes"),
-    (("calyx-early-prefetch", "1"), "calyx-early-prefetch is auto, no or yes")])
+    (("calyx-lookup-runs", "1"), "calyx-lookup-runs is auto, no or yes")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
