@@ -9,11 +9,11 @@
 static RedisModuleCommandFilter *registered; /* NULL: runs are not watched */
 
 /* The item of the BF.EXISTS that the server has just shown; NULL after another
- * command. One that it runs without showing it, as in a transaction, has
+ * command. Only compared: a BF.EXISTS that is run without being shown has
  * another item. */
 static const RedisModuleString *shown;
 
-/* Since the last check: commands that were shown, and lookups in runs. */
+/* Since the last check: commands that were shown, and lookups that gained. */
 static struct { uint64_t commands, lookups; } seen;
 
 /* ---- What the server shows ----------------------------------------------- */
@@ -55,11 +55,8 @@ static void see_event(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub,
     known_key_forget();
 }
 
-/* What changes many keys without a command that is shown. (The type's `unlink`
- * is called for single ones.) And each turn of the event loop, in case there is
- * anything else: an expiry that another module sets, say. */
-static const uint64_t events[] = {RM_EVENT_FLUSH, RM_EVENT_ASYNC_LOAD,
-                                  RM_EVENT_LOOP};
+static const uint64_t events[] = {RM_EVENT_FLUSH, RM_EVENT_SWAP,
+                                  RM_EVENT_ASYNC_LOAD, RM_EVENT_LOOP};
 enum { EVENTS = sizeof events / sizeof *events };
 
 static bool subscribe(RedisModuleCtx *ctx, server_event_function *function) {
@@ -96,6 +93,11 @@ bool runs_are_watched(void) {
 
 static bool is_checked; /* a timer is set */
 
+/* Lookups in runs until it is tried to watch: more after each time that it was
+ * in vain, as for clients that send one command at a time. */
+enum { FIRST_TRY = 1 << 14, LATE_TRY = 1 << 22 };
+static uint64_t lookups_to_try = FIRST_TRY;
+
 static void check(RedisModuleCtx *ctx, void *unused);
 
 static void check_in_a_second(RedisModuleCtx *ctx) {
@@ -104,15 +106,18 @@ static void check_in_a_second(RedisModuleCtx *ctx) {
     is_checked = true;
 }
 
-/* While they are watched: are most commands lookups in runs? */
+/* While they are watched: are most commands lookups that gain? */
 static void check(RedisModuleCtx *ctx, void *unused) {
     (void)unused;
     is_checked = false;
     if (settings.lookup_runs != RUNS_AUTO || !registered) return;
-    if (2 * seen.lookups > seen.commands)
+    if (2 * seen.lookups > seen.commands) {
+        lookups_to_try = FIRST_TRY;
         check_in_a_second(ctx);
-    else
-        end(ctx);
+        return;
+    }
+    end(ctx);
+    if (lookups_to_try < LATE_TRY) lookups_to_try *= 2;
 }
 
 static uint64_t commands_of_server(RedisModuleCtx *ctx) {
@@ -128,9 +133,8 @@ static uint64_t commands_of_server(RedisModuleCtx *ctx) {
 /* A lookup in a run while they are not watched: perhaps begin. To get the
  * server's figures takes 20 us, so not often. */
 static void count_lookup(RedisModuleCtx *ctx) {
-    enum { LOOKUPS = 1 << 14 };
     static uint64_t lookups, commands_before;
-    if (settings.lookup_runs != RUNS_AUTO || ++lookups < LOOKUPS) return;
+    if (settings.lookup_runs != RUNS_AUTO || ++lookups < lookups_to_try) return;
     const uint64_t commands = commands_of_server(ctx);
     const bool are_most = commands - commands_before < 2 * lookups;
     lookups = 0;
@@ -151,19 +155,25 @@ void runs_apply(RedisModuleCtx *ctx) {
 
 /* ---- Lookups ------------------------------------------------------------- */
 
+/* A transaction, a script or another module may change the key afterwards, by
+ * what is not shown. */
+static bool can_be_known(RedisModuleCtx *ctx) {
+    return !(RM_GetContextFlags(ctx) & RM_CTX_DENY_BLOCKING);
+}
+
 /* The first of a run, or not in a run that is watched. */
 static bool open_and_look_up(RedisModuleCtx *ctx, RedisModuleString *name,
                              const char *item, size_t size, bool was_shown,
                              bool *found) {
+    enum { FAR = 4 << 20 }; /* bytes: hardly in a near cache */
     struct filter *f;
     if (!was_shown) filter_prefetch(item, size);
-    if (!find_filter(ctx, name,
-                     MUST_BE_COMPLETE | (was_shown ? WILL_BE_KNOWN : 0), &f))
-        return false;
+    const unsigned known = was_shown && can_be_known(ctx) ? WILL_BE_KNOWN : 0;
+    if (!find_filter(ctx, name, MUST_BE_COMPLETE | known, &f)) return false;
     const bool is_same = f && filter_prefetch_next(f);
     *found = f && f->layout->has(f, item, size);
     if (registered)
-        seen.lookups += is_same;
+        seen.lookups += is_same && filter_bytes(f) >= FAR; /* by prefetching */
     else if (is_same)
         count_lookup(ctx);
     return true;

@@ -1,16 +1,23 @@
 /*
- * Runs of lookups: BF.EXISTS of one filter, one after the other, as clients
- * send them in a pipeline. While a run is watched (calyx-lookup-runs), the
- * server calls the module for each command that it has read, before it looks
- * the command up and checks who may run it. That allows two things:
+ * Runs of lookups: several BF.EXISTS in a row on the same filter, as clients
+ * send them in a pipeline. While runs are watched (calyx-lookup-runs), the
+ * server shows each command to the module as soon as it is read, before it
+ * looks the command up and checks who may run it. That allows two things:
  *
  * - The memory of the item is prefetched that much earlier.
- * - The key is not opened again if nothing but such lookups has happened since
- *   it was: the server shows every command, says when it deletes a key or
- *   replaces all of them, and each turn of its event loop begins anew.
+ * - The key is not opened again (server/known_key.h) if nothing but such
+ *   lookups has happened since it was.
  *
- * The calls make other commands 3 % slower. So by default runs are watched from
- * when most commands belong to one, until they do not.
+ * What else happens to a key is noticed in three ways. Commands are shown. Not
+ * shown are those that transactions run, so nothing is known of a key that was
+ * opened there, or in a script or by another module; and, from Redis 7.2 on,
+ * those that CLIENT PAUSE had postponed. But the server calls the type's
+ * `unlink` when a key is deleted, renamed, overwritten, expired or evicted, and
+ * fires an event when many are at once. What remains, such as an expiry that a
+ * postponed command sets, takes effect with the next turn of the event loop.
+ *
+ * Showing makes other commands 2 to 3 % slower. So by default runs are watched
+ * from when most commands belong to one, until they do not.
  */
 #ifndef CALYX_MODULE_LOOKUP_RUN_H
 #define CALYX_MODULE_LOOKUP_RUN_H
@@ -18,7 +25,7 @@
 #include "layout/layout.h"
 #include "server/api.h"
 
-/* Begin or end to watch, as the setting says. */
+/* Start or stop watching, as the setting says. */
 void runs_apply(RedisModuleCtx *ctx);
 
 bool runs_are_watched(void);

@@ -74,12 +74,19 @@ typedef int event_function(RedisModuleCtx *ctx, int type, const char *event,
 typedef struct RedisModuleEvent {
     uint64_t id, version;
 } RedisModuleEvent;
-enum { RM_EVENT_FLUSH = 2, RM_EVENT_ASYNC_LOAD = 14, RM_EVENT_LOOP = 15 };
+enum {
+    RM_EVENT_FLUSH = 2,
+    RM_EVENT_SWAP = 11, /* of databases */
+    RM_EVENT_ASYNC_LOAD = 14,
+    RM_EVENT_LOOP = 15
+};
 typedef void server_event_function(RedisModuleCtx *ctx, RedisModuleEvent event,
                                    uint64_t sub, void *data);
 typedef void info_function(RedisModuleInfoCtx *ctx, int for_crash_report);
 typedef void filter_function(RedisModuleCommandFilterCtx *command);
-enum { RM_FILTER_NOT_OWN = 1 << 0 }; /* not for commands that modules call */
+enum {
+    RM_FILTER_NOT_OWN = 1 << 0
+}; /* not for commands that this module calls */
 
 typedef RedisModuleString *get_string_config(const char *name, void *context);
 typedef int set_string_config(const char *name, RedisModuleString *value,

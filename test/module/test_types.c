@@ -321,13 +321,20 @@ static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
 static void a_known_key_is_of_one_name_and_database(void **state) {
     (void)state;
     RedisModuleCtx ctx = {.db = 3}, other = {.db = 4};
-    RedisModuleString name = {"rose"}, same = {"rose"}, longer = {"roses"};
+    char text[130] = "";
+    memset(text, 'r', sizeof text - 1);
+    RedisModuleString name = {"rose"}, same = {"rose"}, longer = {"roses"},
+                      shorter = {"ros"}, too_long = {text};
     RedisModuleKey lasting = {RM_NO_EXPIRE}, expiring = {1};
     int value;
     known_key_set(&ctx, &name, &lasting, &value);
     assert_ptr_equal(known_key_value(&ctx, &same), &value);
     assert_null(known_key_value(&ctx, &longer));
+    assert_null(known_key_value(&ctx, &shorter));
     assert_null(known_key_value(&other, &same));
+    known_key_set(&ctx, &too_long, &lasting, &value);
+    assert_null(known_key_value(&ctx, &too_long));
+    known_key_set(&ctx, &name, &lasting, &value);
     known_key_set(&ctx, &longer, &expiring, &value);
     assert_null(known_key_value(&ctx, &longer));
     assert_null(known_key_value(&ctx, &same));
