@@ -16,7 +16,7 @@
  * fires an event when many are at once. What remains, such as an expiry that a
  * postponed command sets, takes effect with the next turn of the event loop.
  *
- * Showing makes other commands 2 to 3 % slower. So by default runs are watched
+ * Showing makes other commands 3 to 5 % slower. So by default runs are watched
  * from when most commands belong to one, until they do not.
  */
 #ifndef CALYX_MODULE_LOOKUP_RUN_H
