@@ -59,6 +59,7 @@ static const uint64_t events[] = {RM_EVENT_FLUSH, RM_EVENT_SWAP,
                                   RM_EVENT_ASYNC_LOAD, RM_EVENT_LOOP};
 enum { EVENTS = sizeof events / sizeof *events };
 
+/* NULL: no longer. Never that first: the server would call it. */
 static bool subscribe(RedisModuleCtx *ctx, server_event_function *function) {
     bool done = true;
     for (int i = 0; i < EVENTS; i++)
@@ -93,8 +94,8 @@ bool runs_are_watched(void) {
 
 static bool is_checked; /* a timer is set */
 
-/* Lookups in runs until it is tried to watch: more after each time that it was
- * in vain, as for clients that send one command at a time. */
+/* Lookups in runs before watching is tried: twice as many after each try that
+ * gained nothing, as with clients that send one command at a time. */
 enum { FIRST_TRY = 1 << 14, LATE_TRY = 1 << 22 };
 static uint64_t lookups_to_try = FIRST_TRY;
 

@@ -13,8 +13,9 @@
  * opened there, or in a script or by another module; and, from Redis 7.2 on,
  * those that CLIENT PAUSE had postponed. But the server calls the type's
  * `unlink` when a key is deleted, renamed, overwritten, expired or evicted, and
- * fires an event when many are at once. What remains, such as an expiry that a
- * postponed command sets, takes effect with the next turn of the event loop.
+ * fires an event when all keys of a database are. What remains, such as an
+ * expiry that a postponed command sets, takes effect with the next turn of the
+ * event loop.
  *
  * Showing makes other commands 3 to 5 % slower. So by default runs are watched
  * from when most commands belong to one, until they do not.
@@ -28,6 +29,7 @@
 /* Start or stop watching, as the setting says. */
 void runs_apply(RedisModuleCtx *ctx);
 
+/* For INFO. */
 bool runs_are_watched(void);
 
 /* Look an item up for BF.EXISTS; false after an error reply. */

@@ -84,9 +84,7 @@ typedef void server_event_function(RedisModuleCtx *ctx, RedisModuleEvent event,
                                    uint64_t sub, void *data);
 typedef void info_function(RedisModuleInfoCtx *ctx, int for_crash_report);
 typedef void filter_function(RedisModuleCommandFilterCtx *command);
-enum {
-    RM_FILTER_NOT_OWN = 1 << 0
-}; /* not for commands that this module calls */
+enum { RM_FILTER_NOT_OWN = 1 << 0 }; /* not for what this module calls */
 
 typedef RedisModuleString *get_string_config(const char *name, void *context);
 typedef int set_string_config(const char *name, RedisModuleString *value,
