@@ -137,6 +137,9 @@ HASHES = {1: xxh3, 2: xxh64, 3: siphash, 4: murmur3, 5: fnv1a}
 
 def find_bucket(hash, parts):
     """Part and number of the bucket of a hash, its level, and the bits behind."""
+    if parts[0][1] < 4:
+        few = parts[0][1]
+        return 0, hash * few >> 64, 0, hash * few & M64
     groups, wide = parts[0][1] // 4, parts[-1][3]
     stage, moved = len(parts) - 2, wide
     if len(parts) == 1 or wide == parts[-1][1]:
@@ -287,7 +290,7 @@ def open_filter(data, key=b""):
         else:
             places, block_bits, counter_bits, most, some = KINDS[kind]
             check(1 <= blocks <= most and probes in some
-                  and rest <= (blocks if kind in TABLES else 0)
+                  and rest <= (max(blocks, 7) if kind in TABLES else 0)
                   and capacity >= 1
                   and size == (up(blocks * block_bits, 512) +
                                (512 * spill_lines(blocks) if kind in TABLES

@@ -934,7 +934,7 @@ typedef struct calyx_small {
     uint16_t capacity, items, blocks;
     uint8_t growth; /* in units of 0.05; 0: fixed size, and strict */
     uint8_t code;   /* 16 * code of the kind + probes - 1          */
-} calyx_small;
+} calyx_small;      /* blocks: of a table 12 bits, below its spare bits */
 
 typedef struct calyx_room {
     uint64_t inner[64];

@@ -95,6 +95,12 @@ static double choose_first(struct filter_params *params) {
     return block ? rate : 0;
 }
 
+/* A table takes memory as items come: from one bucket on, if nobody said how
+ * many there will be. */
+static void begin_small(struct filter_params *params) {
+    if (params->kind == TABLE && params->capacity < FEW) params->capacity = 1;
+}
+
 /* Cached: most filters are made like the last one, and choosing takes longer
  * than making. */
 double first_part_rate(struct filter_params *params) {
@@ -105,15 +111,16 @@ double first_part_rate(struct filter_params *params) {
         bool removable, unreserved;
         const char *kind;
     } last;
-    if (!params->kind && last.kind && params->error == last.error &&
+    const bool free = !params->kind;
+    if (free && last.kind && params->error == last.error &&
         params->capacity == last.capacity &&
         params->expansion == last.expansion &&
         params->removable == last.removable &&
         params->unreserved == last.unreserved) {
         params->kind = last.kind;
+        begin_small(params);
         return last.rate;
     }
-    const bool free = !params->kind;
     const double rate = choose_first(params);
     if (free) {
         last.error = params->error;
@@ -123,6 +130,7 @@ double first_part_rate(struct filter_params *params) {
         last.removable = params->removable;
         last.unreserved = params->unreserved;
         last.kind = params->kind;
+        begin_small(params);
     }
     return rate;
 }

@@ -305,7 +305,10 @@ calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
     if (!f->is_small) f->counted_items = items + news;
     items_added += news;
     if (f->can_remove) rare_for(f)->rewrites += *done;
-    if (memory_allocations() != before) filter_count(f);
+    if (memory_allocations() != before) {
+        filter_count(f);
+        filter_compact(f);
+    }
     return status;
 }
 

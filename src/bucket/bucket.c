@@ -33,6 +33,12 @@
  * the same to the rate: doc/MATH.md. A code that has run out of bits goes to
  * all buckets that it may belong to. Only codes of 17 bits and more have a stop
  * bit: narrower tables do not grow.
+ *
+ * Spare bits. A table that begins with one bucket has codes of 24 bits, more
+ * than it needs. As long as its codes have bits to spare it doubles as a whole:
+ * the first bit of each code goes, and chooses one of two buckets. All entries
+ * have the first 24 bits of a hash, before and after. So a small table takes
+ * little memory, and nothing is lost by its doublings (filter/segments.c).
  */
 #include "bucket/bucket.h"
 
@@ -43,8 +49,10 @@
 
 void table_of(struct bucket_table *t, const uint8_t *body,
               const struct shape *shape) {
-    t->groups = shape->blocks / POSITIONS;
-    t->base_blocks = shape->blocks;
+    const uint64_t blocks = shape->blocks;
+    t->groups = blocks < POSITIONS ? 1 : blocks / POSITIONS;
+    t->base_blocks = blocks;
+    t->halvings = blocks >= POSITIONS ? 0 : blocks > 1 ? 1 : 2;
     t->stage = 0;
     t->width = width_of(shape);
     t->most_copies = COPIES_MOST;
@@ -165,12 +173,27 @@ double bucket_growing_room(uint64_t blocks, uint32_t width) {
     return floor(0.885 * (double)blocks * slots_of(width));
 }
 
+uint64_t bucket_entries_most(uint64_t blocks, uint32_t width) {
+    return blocks * slots_of(width) + spill_lines(blocks) * SPILL_ENTRIES;
+}
+
+/* Is the first segment one that has spare bits? */
+static bool has_spare_bits(const struct shape *first) {
+    const uint64_t blocks = first->blocks, spare = first->wide;
+    return spare > 0 && spare <= SPARE_BITS_MOST &&
+           width_of(first) >= WIDTH_GROWING + spare &&
+           blocks <= BLOCKS_SPARED && (blocks & (blocks - 1)) == 0 &&
+           blocks << spare >= POSITIONS && blocks << spare <= BLOCKS_SPARED;
+}
+
 /* Of the keys in its bucket, each agrees with an absent key in all bits of the
  * code with odds 2^-width, and in halves a little more, as a slot of 0 is
  * stored as 1; their number has a Poisson distribution. */
-static double fpr(const struct shape *shape, double items) {
-    const uint32_t width = width_of(shape);
-    const uint64_t blocks = shape->blocks / POSITIONS * POSITIONS;
+static double fpr(const struct shape *planned, double items) {
+    const struct shape shape = doubled_shape(
+        planned, has_spare_bits(planned) ? spare_bits(planned) : 0);
+    const uint32_t width = width_of(&shape);
+    const uint64_t blocks = shape.blocks / POSITIONS * POSITIONS;
     if (blocks == 0 || items > bucket_room(blocks, width)) return 1;
     const double more = has_runs(width) ? 0 : ldexp(4, -(int)width);
     const double odds = ldexp(1 + more, -(int)width);
@@ -182,7 +205,7 @@ static uint64_t counter_lines(const struct shape *shape) {
 }
 
 static bool is_shape(const struct shape *shape) {
-    return shape->wide <= shape->blocks;
+    return shape->wide <= shape->blocks || shape->wide <= SPARE_BITS_MOST;
 }
 
 /* Segment n of a table that begins with segment `first`. */
@@ -190,10 +213,29 @@ static bool is_segment(const struct shape *first, uint32_t number,
                        const struct shape *shape) {
     struct bucket_table t;
     table_of(&t, NULL, first);
-    return t.groups >= 1 && shape->probes == first->probes &&
+    return first->wide == 0 && first->blocks >= POSITIONS &&
+           shape->probes == first->probes &&
            (number == 0 || !has_runs(t.width)) &&
            segment_blocks(&t, number) == shape->blocks &&
-           (number > 0 || shape->wide == 0);
+           (number == 0 || shape->wide <= shape->blocks);
+}
+
+static bool is_distinct_segment(const struct shape *first, uint32_t number,
+                                const struct shape *shape) {
+    return (number == 0 && has_spare_bits(first)) ||
+           is_segment(first, number, shape);
+}
+
+static uint64_t smallest_table(uint32_t probes, struct shape *shape) {
+    const uint32_t width = probes + WIDTH_LEAST - 1;
+    const struct shape one = {
+        .blocks = 1,
+        .probes = probes + (WIDTH_MOST - width),
+        .wide = WIDTH_MOST - width,
+    };
+    if (!has_spare_bits(&one)) return 0;
+    *shape = one;
+    return bucket_entries_most(1, WIDTH_MOST);
 }
 
 static const struct kernel *const kernels[] = {
@@ -216,7 +258,6 @@ enum {
     .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES, .least_blocks = POSITIONS, \
     .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,                          \
     .counter_lines = counter_lines, .is_shape = is_shape,                      \
-    .is_segment = is_segment,                                                  \
     .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,                         \
     .most_blocks = UINT64_C(1) << 35,                                          \
     .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1,              \
@@ -228,6 +269,7 @@ const struct kind kind_bucket = {
     .code = 10,
     .can = CAN_TABLE | CALYX_CAN_REMOVE | CALYX_CAN_COUNT,
     .count = count,
+    .is_segment = is_segment,
     TABLE_OF_BUCKETS,
 };
 
@@ -236,5 +278,7 @@ const struct kind kind_distinct = {
     .name = "distinct",
     .code = 11,
     .can = CAN_TABLE | CALYX_CAN_MERGE,
+    .is_segment = is_distinct_segment,
+    .smallest_table = smallest_table,
     TABLE_OF_BUCKETS,
 };

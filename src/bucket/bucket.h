@@ -17,6 +17,9 @@ enum {
     STRIPES = 64,       /* of versions                                      */
     COPIES_MOST = 15,   /* of one code in a bucket: then it stays           */
 
+    SPARE_BITS_MOST = WIDTH_MOST - WIDTH_GROWING,
+    BLOCKS_SPARED = 1 << SPARE_BITS_MOST, /* when a table has spent them    */
+
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
     SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */
     SPILL_ENTRIES = 15, /* of 32 bits, in such a line                       */
@@ -52,6 +55,7 @@ struct bucket_table {
     uint64_t groups;      /* at level 0                                   */
     uint64_t base_blocks; /* buckets of segment 0: 4 a group, or up to 3 more */
     uint64_t stage;
+    uint32_t halvings; /* of 4 buckets: 1 if the table has 2, 2 if it has 1 */
     uint32_t width;
     uint32_t most_copies; /* of a code: COPIES_MOST, or 1: distinct ones  */
     enum spilling adds;   /* how far an entry may go that is added          */
@@ -79,6 +83,22 @@ struct bucket_place {
 
 static inline uint32_t width_of(const struct shape *shape) {
     return shape->probes + WIDTH_LEAST - 1;
+}
+
+/* Bits that the codes of a table can spare: as often it doubles as a whole,
+ * while it has one segment. Only tables of distinct keys have some. */
+static inline uint32_t spare_bits(const struct shape *first) {
+    return (uint32_t)first->wide;
+}
+
+/* The shape that a first segment doubles to, n times. */
+static inline struct shape doubled_shape(const struct shape *first,
+                                         uint32_t n) {
+    return (struct shape){
+        .blocks = first->blocks << n,
+        .probes = first->probes - n,
+        .wide = first->wide - n,
+    };
 }
 
 static inline uint64_t stage_of(const struct bucket_table *t) {
@@ -202,6 +222,7 @@ struct bucket_scale {
     uint32_t level, positions;
 };
 
+/* A table of less than 4 buckets has one group, at level 0. */
 ALWAYS_INLINE struct bucket_scale scale_at(const struct bucket_table *t,
                                            uint32_t number) {
     const uint32_t level = number / POSITIONS;
@@ -209,8 +230,8 @@ ALWAYS_INLINE struct bucket_scale scale_at(const struct bucket_table *t,
     const uint64_t groups = t->groups << level;
     return (struct bucket_scale){
         .groups = groups,
-        .quarters = groups * POSITIONS,
-        .buckets = groups * positions,
+        .quarters = groups * POSITIONS >> t->halvings,
+        .buckets = groups * positions >> t->halvings,
         .units = (uint64_t)positions << level,
         .level = level,
         .positions = positions,
@@ -366,6 +387,8 @@ void table_of(struct bucket_table *t, const uint8_t *body,
 double bucket_room(uint64_t blocks, uint32_t width);
 /* Keys that they hold in a table that grows, before it does. */
 double bucket_growing_room(uint64_t blocks, uint32_t width);
+/* Entries that they have room for, with lines for spilled ones. */
+uint64_t bucket_entries_most(uint64_t blocks, uint32_t width);
 
 /* The same line, that another thread may be writing to. */
 void copy_line(uint8_t *to, const uint8_t *line);
@@ -403,8 +426,8 @@ struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments);
 
 /* All hashes that begin alike: what an entry knows of that of its key. */
 struct hash_prefix {
-    uint64_t hash; /* the lowest                                           */
-    uint32_t bits; /* that are known, of the fraction of a group at level 0 */
+    uint64_t hash; /* the lowest */
+    uint32_t bits; /* that are known: see known_bits in bucket_merge.c */
 };
 
 enum {

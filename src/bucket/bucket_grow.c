@@ -446,7 +446,8 @@ static void sum_code(const struct bucket_table *t, uint32_t level,
     const uint32_t n =
         has_runs(t->width) ? t->width : code_bits(code, t->width, level, &bits);
     sums->entries++;
-    sums->rate += ldexp(1. / (double)(t->groups << level), -(int)(n + 2));
+    sums->rate +=
+        ldexp(1. / (double)(t->groups << level), -(int)(n + 2 - t->halvings));
 }
 
 /* The codes in the buckets from `begin` to `end`, at this stage. */
@@ -486,7 +487,7 @@ struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments) {
     const uint32_t number = stage_number(stage);
     const uint64_t left = groups_left(t, stage);
     const struct bucket_scale here = scale_at(t, number);
-    sum_buckets(t, number, 0, left * here.positions, &sums);
+    sum_buckets(t, number, 0, left * here.positions >> t->halvings, &sums);
     sum_buckets(t, number + 1, left * (here.positions + 1),
                 here.groups * (here.positions + 1), &sums);
     for (uint32_t s = 0; s < segments; s++) sum_spilled(t, s, &sums);

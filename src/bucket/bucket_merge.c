@@ -8,6 +8,9 @@
  * position, and the code. Where a table has the same G, these bits say where
  * the entry goes and what its code is there, at any stage; it goes to several
  * buckets, if its bits do not choose one.
+ *
+ * They do so, too, where both G are powers of two: then the number of the group
+ * is the first bits of the hash. Tables with spare bits have such G.
  */
 #include "bucket/bucket_entries.h"
 
@@ -20,18 +23,35 @@ static uint64_t first_bits(uint64_t fraction, uint32_t bits) {
     return bits == 0 ? 0 : fraction >> (64 - bits) << (64 - bits);
 }
 
+/* Bits of a prefix that choose the group at level 0, if G is a power of two.
+ * If not, rounded down: only tables of the same G count them. */
+static uint32_t group_bits(const struct bucket_table *t) {
+    return 63 - (uint32_t)__builtin_clzll(t->groups);
+}
+
+/* Bits of the fraction that choose among the buckets of a group of 4. */
+static uint32_t quarter_bits(const struct bucket_table *t) {
+    return 2 - t->halvings;
+}
+
 static struct hash_prefix prefix_of(const struct bucket_table *t,
                                     uint64_t group, uint64_t fraction,
                                     uint32_t bits) {
     return (struct hash_prefix){
         .hash = unscale_whole((struct scaled){group, fraction}, t->groups),
-        .bits = bits,
+        .bits = group_bits(t) + bits,
     };
+}
+
+/* Bits that a prefix knows of the fraction. */
+static uint32_t known_bits(const struct bucket_table *t,
+                           const struct hash_prefix *prefix) {
+    return prefix->bits - group_bits(t);
 }
 
 static uint64_t fraction_of(const struct bucket_table *t,
                             const struct hash_prefix *prefix) {
-    return first_bits(prefix->hash * t->groups, prefix->bits);
+    return first_bits(prefix->hash * t->groups, known_bits(t, prefix));
 }
 
 /* A bucket, where it is in its group. */
@@ -77,6 +97,12 @@ static bool list_prefixes_of(const struct bucket_table *t,
     uint32_t bits = code, n = t->width;
     if (!has_runs(t->width)) n = code_bits(code, t->width, level, &bits);
     if (level + n + 1 < t->width) return false; /* no key had so few */
+    if (t->halvings) {
+        const uint32_t known = quarter_bits(t) + n;
+        const uint64_t all_bits = (uint64_t)here->position << n | bits;
+        to->prefix[to->n++] = prefix_of(t, 0, all_bits << (64 - known), known);
+        return true;
+    }
     const uint64_t known = level ? here->group << (64 - level) : 0;
     for (uint64_t two = 0; two < 4; two++) {
         const uint64_t low = two << 62 | (uint64_t)bits << (62 - n);
@@ -112,7 +138,8 @@ static struct fraction_range range_of_prefix(const struct bucket_table *t,
                                              const struct hash_prefix *prefix,
                                              uint32_t level) {
     const uint64_t low = fraction_of(t, prefix);
-    const uint64_t rest = prefix->bits < 64 ? UINT64_MAX >> prefix->bits : 0;
+    const uint32_t known = known_bits(t, prefix);
+    const uint64_t rest = known < 64 ? UINT64_MAX >> known : 0;
     return (struct fraction_range){
         .low = low << level,
         .high = (low | rest) << level | ((UINT64_C(1) << level) - 1),
@@ -124,10 +151,11 @@ static struct fraction_range range_of_prefix(const struct bucket_table *t,
 static bool has_all_bits(const struct bucket_table *t,
                          const struct hash_prefix *prefix, uint32_t level,
                          uint64_t low) {
-    const uint32_t wanted = level + 2 + t->width - (level > 0);
-    const uint32_t code = (uint32_t)(low << 2 >> (64 - t->width));
-    return prefix->bits >= wanted ||
-           (prefix->bits + 1 == wanted && level == 0 && !has_runs(t->width) &&
+    const uint32_t wanted = level + quarter_bits(t) + t->width - (level > 0);
+    const uint32_t known = known_bits(t, prefix);
+    const uint32_t code = (uint32_t)(low << quarter_bits(t) >> (64 - t->width));
+    return known >= wanted ||
+           (known + 1 == wanted && level == 0 && !has_runs(t->width) &&
             (code & slot_mask(t->width)) == 0);
 }
 
@@ -202,7 +230,8 @@ static enum insertion add_in_group(struct bucket_table *t,
     const uint32_t code =
         scale.level == 0
             ? code_from(range.low << 2, t->width, 0)
-            : code_of_bits(range.low, prefix->bits - scale.level - 2, t->width);
+            : code_of_bits(range.low, known_bits(t, prefix) - scale.level - 2,
+                           t->width);
     const uint64_t group = scale64(prefix->hash, scale.groups);
     const uint64_t last = scale64(range.high, scale.positions);
     enum insertion became = KEY_AT_MOST;
@@ -221,13 +250,13 @@ enum insertion bucket_add_prefix(struct bucket_table *t,
     const struct bucket_scale scale = scale_of(t, t->stage, prefix->hash);
     if (scale.level == 0 && !has_all_bits(t, prefix, 0, fraction_of(t, prefix)))
         return NO_ROOM;
-    if (prefix->bits >= scale.level + 3) return add_in_group(t, prefix, scale);
+    const uint32_t known = known_bits(t, prefix);
+    if (known >= scale.level + 3) return add_in_group(t, prefix, scale);
     enum insertion became = KEY_AT_MOST;
     for (uint64_t bit = 0; bit < 2; bit++) {
         const struct hash_prefix half =
             prefix_of(t, scale64(prefix->hash, t->groups),
-                      fraction_of(t, prefix) | bit << (63 - prefix->bits),
-                      prefix->bits + 1);
+                      fraction_of(t, prefix) | bit << (63 - known), known + 1);
         const enum insertion added = bucket_add_prefix(t, &half);
         if (added == NO_ROOM) return NO_ROOM;
         if (added == KEY_ADDED) became = KEY_ADDED;

@@ -75,7 +75,7 @@ void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
     }
 }
 
-static void free_part(const calyx_filter *f, struct part *p) {
+void free_part(const calyx_filter *f, struct part *p) {
     if (is_in_pieces(f, p))
         leave_rows(f, p);
     else if (!f->release) /* else the body is lent */

@@ -150,6 +150,9 @@ calyx_status allocate_part(struct calyx_filter *f, const struct part *like);
 calyx_status borrow_part(struct calyx_filter *f, const struct part *like,
                          uint8_t *body);
 
+/* The memory of a part that the filter no longer has. */
+void free_part(const struct calyx_filter *f, struct part *p);
+
 /* The memory of the head and of the parts' structs, without bodies. */
 void give_structs(struct calyx_filter *f);
 

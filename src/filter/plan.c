@@ -584,6 +584,20 @@ static uint32_t growing_probes(const struct kind *kind, double fpr) {
                                                : kind->growing_probes;
 }
 
+/* A table that grows begins with one bucket, if that has room for its keys. Not
+ * if other threads read it: it doubles as a whole. */
+static bool plan_smallest(const calyx_filter *head, uint32_t probes,
+                          struct part *first) {
+    struct shape shape;
+    if (!head->kind->smallest_table || head->growth == 0 || head->concurrent)
+        return false;
+    const uint64_t keys = head->kind->smallest_table(probes, &shape);
+    if (first->capacity > keys) return false;
+    first->shape = shape;
+    first->capacity = keys;
+    return true;
+}
+
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
 static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
                                  struct part *first, calyx_error *why) {
@@ -598,6 +612,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
         const uint32_t probes = want->probes || head->growth == 0
                                     ? want->probes
                                     : growing_probes(kind, first->fpr);
+        if (plan_smallest(head, probes, first)) return CALYX_OK;
         if (plan_shape(kind, first->capacity, first->fpr, probes, shape))
             return CALYX_OK;
         return fail(why, CALYX_BAD_ARGUMENT,

@@ -37,6 +37,10 @@ bool has_huge_rows(const calyx_filter *f) {
     (void)f;
     return false;
 }
+calyx_status share_spared(calyx_filter *f) {
+    (void)f;
+    return CALYX_CANNOT;
+}
 bool has_in_segments(const calyx_filter *f, uint64_t hash) {
     (void)f, (void)hash;
     return true;
@@ -156,7 +160,7 @@ static void begin_table(calyx_filter *f, struct filter_table *table,
     note_special(f);
     table_of(&table->t, NULL, first);
     if (!is_counting(f)) table->t.most_copies = 1;
-    if (f->growth > 0) table->t.adds = SPILL_NEAR;
+    if (f->growth > 0 && !spare_bits(first)) table->t.adds = SPILL_NEAR;
 }
 
 calyx_status make_table(calyx_filter *f, const struct shape *first) {
@@ -417,11 +421,85 @@ static uint64_t more_capacity(const struct filter_table *table,
                : 1;
 }
 
+static uint32_t spare_bits_of(const calyx_filter *f) {
+    return f->table->segments == 1 ? spare_bits(&f->newest->shape) : 0;
+}
+
+/* All entries of a part to the table of the filter. noinline: the list takes 32
+ * KiB. */
+NOINLINE static bool take_entries(calyx_filter *f, const struct part *from) {
+    struct bucket_table old;
+    uint64_t next = 0;
+    table_of(&old, from->body, &from->shape);
+    do {
+        struct prefix_list list = {.n = 0};
+        bool ignored;
+        if (!bucket_list(&old, next, &list, &next)) return false;
+        for (uint32_t i = 0; i < list.n; i++)
+            if (f->kernel->table->add(&f->table->t, list.prefix[i].hash,
+                                      &ignored) == NO_ROOM)
+                return false;
+    } while (next);
+    return true;
+}
+
+/* The table of a filter without parts. */
+static void begin_again(calyx_filter *f, const struct shape *first) {
+    f->newest = NULL;
+    f->table->segments = 0;
+    f->table->capacity = 0;
+    begin_table(f, f->table, first);
+}
+
+static calyx_status replace_part(calyx_filter *f, const struct part *like) {
+    struct part *const old = f->newest;
+    begin_again(f, &like->shape);
+    calyx_status status = allocate_part(f, like);
+    if (status == CALYX_OK && !take_entries(f, old)) {
+        free_part(f, f->newest);
+        status = CALYX_FULL;
+    }
+    if (status == CALYX_OK) {
+        free_part(f, old);
+        return CALYX_OK;
+    }
+    begin_again(f, &old->shape);
+    f->newest = old;
+    take_segment(f->table, old);
+    return status;
+}
+
+/*
+ * Double a table whose codes have bits to spare: the first bit of each code
+ * chooses between two buckets. Those that were spilled then find room again, so
+ * such a table is used until no entry fits. It has 64 buckets at most.
+ */
+static calyx_status spend_bit(calyx_filter *f) {
+    const struct part *const p = f->newest;
+    struct part like = like_part(p);
+    like.shape = doubled_shape(&p->shape, 1);
+    const uint64_t blocks = like.shape.blocks;
+    const uint32_t width = width_of(&like.shape);
+    like.capacity = spare_bits(&like.shape)
+                        ? bucket_entries_most(blocks, width)
+                        : (uint64_t)bucket_growing_room(blocks, width);
+    return replace_part(f, &like);
+}
+
+calyx_status share_spared(calyx_filter *f) {
+    calyx_status status = CALYX_OK;
+    while (status == CALYX_OK && spare_bits_of(f)) status = spend_bit(f);
+    if (status != CALYX_OK) return status;
+    f->concurrent = true;
+    return share_table(f);
+}
+
 static calyx_status start_stage(calyx_filter *f) {
     struct filter_table *const table = f->table;
     if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
         return CALYX_FULL;
     if (f->image || f->open_small) return CALYX_FULL;
+    if (spare_bits_of(f)) return spend_bit(f);
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
     const uint64_t blocks = segment_blocks(&table->t, table->segments);
@@ -465,7 +543,7 @@ static bool may_grow_early(const calyx_filter *f) {
 }
 
 /* A bucket has no room before the table is full: grow until its group has
- * moved. */
+ * moved, or the table has doubled. */
 static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
     struct filter_table *const table = f->table;
     const uint64_t *const stage = &table->t.stage;
@@ -475,7 +553,7 @@ static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
     if (!is_moving(table)) {
         if (!may_grow_early(f)) return CALYX_FULL;
         const calyx_status status = start_stage(f);
-        if (status != CALYX_OK) return status;
+        if (status != CALYX_OK || !is_moving(table)) return status;
     }
     const uint64_t y = scale64(hash, groups_now(&table->t, *stage));
     return move_groups(f, y) ? CALYX_OK : CALYX_FULL;
@@ -536,9 +614,10 @@ static enum insertion insert(calyx_filter *f, const struct hash_prefix *key,
 static enum insertion add_spilling(calyx_filter *f,
                                    const struct hash_prefix *key, bool *fresh,
                                    enum spilling how) {
+    const enum spilling usual = f->table->t.adds;
     f->table->t.adds = how;
     const enum insertion became = insert(f, key, fresh);
-    f->table->t.adds = SPILL_NEAR;
+    f->table->t.adds = usual;
     return became;
 }
 
@@ -650,15 +729,15 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
             .more = all - n,
             .prefetched = i == 0 ? batch->prefetched : 0,
         };
-        bool ignored;
+        bool is_fresh;
         i += add_in_place(f, &rest, fresh ? fresh + i : NULL);
         if (i == n) break;
         if (i + DISTANCE < all)
             prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
-        status =
-            add_locked(f, &(struct hash_prefix){batch->hashes[i], ALL_BITS},
-                       fresh ? &fresh[i] : &ignored);
+        status = add_locked(
+            f, &(struct hash_prefix){batch->hashes[i], ALL_BITS}, &is_fresh);
         if (status != CALYX_OK) break;
+        if (fresh) fresh[i] = is_fresh;
         i++;
     }
     unlock_table(f);
@@ -762,7 +841,7 @@ static calyx_status grow_to(calyx_filter *f, uint64_t capacity,
         const calyx_status status =
             is_moving(f->table) ? CALYX_OK : start_stage(f);
         if (status != CALYX_OK) return status;
-        if (!move_group(f)) return CALYX_FULL;
+        if (is_moving(f->table) && !move_group(f)) return CALYX_FULL;
     }
     return CALYX_OK;
 }

@@ -2,7 +2,8 @@
  * Filters whose parts are the segments of one table: kinds with `is_segment`.
  * Such a filter grows by a quarter of a doubling: it allocates a segment, and
  * then each addition moves one group of buckets, until all have moved. A key is
- * in one segment, however many there are.
+ * in one segment, however many there are. While it is small, and its codes have
+ * bits to spare, it doubles as a whole instead.
  *
  * One thread writes at a time; if the filter is concurrent, writers take turns,
  * and readers need not wait for them, except while entries of their own group
@@ -59,6 +60,10 @@ void leave_rows(const calyx_filter *f, const struct part *p);
 /* Were huge pages requested for them? */
 bool has_huge_rows(const calyx_filter *f);
 
+/* Let other threads use a table that had bits to spare. It spends them now, as
+ * it must not double as a whole later. */
+calyx_status share_spared(calyx_filter *f);
+
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);
 /* The first hashes of a batch; *done becomes their number, at least 1. */
@@ -77,8 +82,8 @@ struct table_merge {
     bool done;
 };
 
-/* Add the entries of another table of the same first shape. Only for kinds that
- * do not count. */
+/* Add the entries of another table of the same first shape, once both have no
+ * bits to spare. Only for kinds that do not count. */
 calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
                             struct table_merge *merge);
 

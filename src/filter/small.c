@@ -27,8 +27,23 @@ static uint32_t probes_of(const calyx_small *small) {
     return small->code % 16 + 1u;
 }
 
+/* The spare bits of a table are above the number of its blocks. */
+enum { BLOCKS_BITS = 12 };
+
+static uint16_t pack_blocks(const struct kind *kind,
+                            const struct shape *shape) {
+    const uint64_t wide = kind->is_segment ? shape->wide << BLOCKS_BITS : 0;
+    return (uint16_t)(shape->blocks | wide);
+}
+
 static struct shape shape_of(const calyx_small *small) {
-    return (struct shape){.blocks = small->blocks, .probes = probes_of(small)};
+    const bool is_table = kind_of(small)->is_segment != NULL;
+    const uint64_t mask = is_table ? (1 << BLOCKS_BITS) - 1 : UINT16_MAX;
+    return (struct shape){
+        .blocks = small->blocks & mask,
+        .probes = probes_of(small),
+        .wide = is_table ? small->blocks >> BLOCKS_BITS : 0,
+    };
 }
 
 /* Once for each kind: to look at the environment takes longer than the rest. */
@@ -71,14 +86,15 @@ static struct part small_part(const calyx_small *small, void *bits) {
 /* Does `small` describe all of the filter? */
 static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
+    const struct shape shape = shape_of(small);
     const struct calyx_filter head = small_head(small, &f->memory);
     return !p->older && !is_in_pieces(f, p) && !f->image && !f->comment &&
            !f->properties && !f->allowed && !f->concurrent && !is_counting(f) &&
            !is_static(f) && f->kernel == head.kernel && f->hash == head.hash &&
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&
-           p->items == small->items && p->shape.blocks == small->blocks &&
-           p->shape.probes == probes_of(small);
+           p->items == small->items && p->shape.blocks == shape.blocks &&
+           p->shape.probes == shape.probes && p->shape.wide == shape.wide;
 }
 
 bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
@@ -91,7 +107,7 @@ bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
         .first_fpr = p->fpr,
         .capacity = (uint16_t)p->capacity,
         .items = (uint16_t)p->items,
-        .blocks = (uint16_t)p->shape.blocks,
+        .blocks = pack_blocks(f->kind, &p->shape),
         .growth = (uint8_t)growth,
         .code = (uint8_t)(16 * f->kind->code + (p->shape.probes - 1) % 16),
     };

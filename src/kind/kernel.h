@@ -20,8 +20,9 @@ struct shape {
     uint64_t blocks;
     uint32_t probes;
     uint64_t wide; /* the first blocks, which have one probe more; in the
-                      segment of a table, those that are in use; 0 for kinds
-                      whose blocks are all alike */
+                      segment of a table, those that are in use, and in its
+                      first segment the spare bits of codes; 0 for kinds whose
+                      blocks are all alike */
 };
 
 enum {

@@ -133,6 +133,10 @@ struct kind {
     bool (*is_segment)(const struct shape *first, uint32_t number,
                        const struct shape *shape);
     uint32_t growing_probes; /* the fewest of such a table that grows */
+    /* The shape of the smallest table that becomes one of this many probes when
+     * it grows. Returns the number of its keys; 0 if there is none. NULL: never
+     * is. */
+    uint64_t (*smallest_table)(uint32_t probes, struct shape *shape);
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,

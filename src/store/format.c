@@ -361,6 +361,10 @@ static calyx_status check_segments(const struct description *d,
     return CALYX_OK;
 }
 
+bool doubles_as_whole(const struct description *d) {
+    return d->head.kind->is_segment && d->part[0].shape.wide > 0;
+}
+
 /* The places of bodies follow from their sizes; what the records say of them
  * must be the same. */
 static calyx_status check_layout(const uint8_t *header, struct description *d,

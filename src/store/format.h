@@ -116,6 +116,9 @@ calyx_status check_tail(const struct kind *kind, const struct shape *shape,
                         uint64_t from, const uint8_t *bytes, size_t size,
                         calyx_error *why);
 
+/* Is it a table whose codes have bits to spare? */
+bool doubles_as_whole(const struct description *d);
+
 /* Complete the head with what only the caller knows. */
 calyx_status open_head(struct description *d, const calyx_open_options *how,
                        calyx_error *why);

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "filter/segments.h"
 #include "store/encoding.h"
 #include "store/ranges.h"
 
@@ -190,6 +191,14 @@ calyx_status set_texts(calyx_filter *f, const struct description *d,
     return fail(why, status, "no memory for the comment and properties");
 }
 
+static calyx_status share_read(calyx_filter *f, calyx_error *why) {
+    const calyx_status status = share_spared(f);
+    if (status == CALYX_OK) return status;
+    if (status == CALYX_NO_MEMORY)
+        return fail(why, status, "no memory for a table that threads share");
+    return fail(why, CALYX_DAMAGED, "damaged: no table has such entries");
+}
+
 calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
                          const calyx_open_options *how, calyx_filter **out,
                          struct state *state, calyx_error *why) {
@@ -200,6 +209,8 @@ calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
     if (status == CALYX_OK) status = open_head(&d, how, why);
     if (status != CALYX_OK) return status;
 
+    const bool shares_later = d.head.concurrent && doubles_as_whole(&d);
+    if (shares_later) d.head.concurrent = false;
     const calyx_memory *memory = &d.head.memory;
     const size_t between =
         d.head.kind->is_segment ? chunk_size(d.layout.file_bytes) : 0;
@@ -213,6 +224,7 @@ calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
         status = get_parts(&reader, f, &d, tables, state, why);
     if (status == CALYX_OK) status = check_tails(f, why);
     if (status == CALYX_OK) status = set_texts(f, &d, why);
+    if (status == CALYX_OK && shares_later) status = share_read(f, why);
     if (tables) memory->release(memory->context, tables, scratch);
     if (status != CALYX_OK) {
         calyx_free(f);

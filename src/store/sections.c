@@ -81,6 +81,10 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
     struct description d;
     calyx_status status = check_head(bytes, size, &d, why);
     if (status == CALYX_OK) status = open_head(&d, how, why);
+    if (status == CALYX_OK && d.head.concurrent && doubles_as_whole(&d))
+        status = fail(why, CALYX_CANNOT,
+                      "a small table doubles as a whole, which threads that "
+                      "share it must not see; read it whole");
     if (status != CALYX_OK) return status;
     calyx_filter *f = NULL;
     if (allocate_head(&d.head, &f) != CALYX_OK)
@@ -218,5 +222,7 @@ size_t calyx_lines_of_key(const calyx_filter *f, const void *key, size_t size,
 }
 
 uint64_t calyx_moves(const calyx_filter *f) {
-    return f->table ? stage_of(&f->table->t) : 0;
+    if (!f->table) return 0;
+    const uint32_t doublings_left = spare_bits(&first_part(f)->shape);
+    return stage_of(&f->table->t) - doublings_left;
 }

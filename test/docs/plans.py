@@ -222,7 +222,13 @@ def table(kind, n, p, count):
     """A table of this number of segments."""
     first = rounded(p / 40)
     k = max(9, size(kind, 2**20, first)[1])
-    blocks, _ = size(kind, n, first, k)
+    if n <= 51 and k <= 14:
+        if count == 1:
+            return [(1, 16, 51, first)]
+        blocks = 2 ** (16 - k)
+        n = math.floor(0.885 * blocks * slots(k))
+    else:
+        blocks, _ = size(kind, n, first, k)
     groups, total, parts = blocks // 4, blocks, [(blocks, k, n, first)]
     for i in range(count - 1):
         total += groups << i // 4
