@@ -95,12 +95,6 @@ static double choose_first(struct filter_params *params) {
     return block ? rate : 0;
 }
 
-/* A table takes memory as items come: from one bucket on, if nobody said how
- * many there will be. */
-static void begin_small(struct filter_params *params) {
-    if (params->kind == TABLE && params->capacity < FEW) params->capacity = 1;
-}
-
 /* Cached: most filters are made like the last one, and choosing takes longer
  * than making. */
 double first_part_rate(struct filter_params *params) {
@@ -118,7 +112,6 @@ double first_part_rate(struct filter_params *params) {
         params->removable == last.removable &&
         params->unreserved == last.unreserved) {
         params->kind = last.kind;
-        begin_small(params);
         return last.rate;
     }
     const double rate = choose_first(params);
@@ -130,7 +123,6 @@ double first_part_rate(struct filter_params *params) {
         last.removable = params->removable;
         last.unreserved = params->unreserved;
         last.kind = params->kind;
-        begin_small(params);
     }
     return rate;
 }

@@ -173,8 +173,12 @@ double bucket_growing_room(uint64_t blocks, uint32_t width) {
     return floor(0.885 * (double)blocks * slots_of(width));
 }
 
-uint64_t bucket_entries_most(uint64_t blocks, uint32_t width) {
-    return blocks * slots_of(width) + spill_lines(blocks) * SPILL_ENTRIES;
+uint64_t first_room(const struct shape *first) {
+    const uint64_t blocks = first->blocks;
+    const uint32_t width = width_of(first);
+    return spare_bits(first)
+               ? blocks * slots_of(width) + spill_lines(blocks) * SPILL_ENTRIES
+               : (uint64_t)bucket_growing_room(blocks, width);
 }
 
 /* Is the first segment one that has spare bits? */
@@ -226,16 +230,32 @@ static bool is_distinct_segment(const struct shape *first, uint32_t number,
            is_segment(first, number, shape);
 }
 
-static uint64_t smallest_table(uint32_t probes, struct shape *shape) {
+/* Fewer keys than these: tables for more begin with room for all. */
+enum { FEW_KEYS = 128 };
+
+static bool begins_small(uint32_t probes, bool shared, uint64_t *capacity,
+                         struct shape *shape) {
     const uint32_t width = probes + WIDTH_LEAST - 1;
     const struct shape one = {
         .blocks = 1,
         .probes = probes + (WIDTH_MOST - width),
         .wide = WIDTH_MOST - width,
     };
-    if (!has_spare_bits(&one)) return 0;
-    *shape = one;
-    return bucket_entries_most(1, WIDTH_MOST);
+    if (*capacity >= FEW_KEYS || !has_spare_bits(&one)) return false;
+    const struct shape last = doubled_shape(&one, spare_bits(&one));
+    const uint64_t last_room = first_room(&last);
+    if (*capacity > last_room) return false;
+    const uint64_t room = shared ? last_room : first_room(&one);
+    if (*capacity < room) *capacity = room;
+    *shape = shared ? last : one;
+    return true;
+}
+
+static struct shape shape_for(const struct shape *first, uint64_t keys) {
+    struct shape shape = *first;
+    while (spare_bits(&shape) && first_room(&shape) < keys)
+        shape = doubled_shape(&shape, 1);
+    return shape;
 }
 
 static const struct kernel *const kernels[] = {
@@ -279,6 +299,7 @@ const struct kind kind_distinct = {
     .code = 11,
     .can = CAN_TABLE | CALYX_CAN_MERGE,
     .is_segment = is_distinct_segment,
-    .smallest_table = smallest_table,
+    .begins_small = begins_small,
+    .shape_for = shape_for,
     TABLE_OF_BUCKETS,
 };

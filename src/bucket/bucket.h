@@ -387,8 +387,9 @@ void table_of(struct bucket_table *t, const uint8_t *body,
 double bucket_room(uint64_t blocks, uint32_t width);
 /* Keys that they hold in a table that grows, before it does. */
 double bucket_growing_room(uint64_t blocks, uint32_t width);
-/* Entries that they have room for, with lines for spilled ones. */
-uint64_t bucket_entries_most(uint64_t blocks, uint32_t width);
+/* Keys that the first segment of such a table holds before it grows: with spare
+ * bits, as many entries as it has room for. */
+uint64_t first_room(const struct shape *first);
 
 /* The same line, that another thread may be writing to. */
 void copy_line(uint8_t *to, const uint8_t *line);

@@ -584,18 +584,11 @@ static uint32_t growing_probes(const struct kind *kind, double fpr) {
                                                : kind->growing_probes;
 }
 
-/* A table that grows begins with one bucket, if that has room for its keys. Not
- * if other threads read it: it doubles as a whole. */
-static bool plan_smallest(const calyx_filter *head, uint32_t probes,
-                          struct part *first) {
-    struct shape shape;
-    if (!head->kind->smallest_table || head->growth == 0 || head->concurrent)
-        return false;
-    const uint64_t keys = head->kind->smallest_table(probes, &shape);
-    if (first->capacity > keys) return false;
-    first->shape = shape;
-    first->capacity = keys;
-    return true;
+static bool plan_small(const calyx_filter *head, uint32_t probes,
+                       struct part *first) {
+    return head->kind->begins_small && head->growth > 0 &&
+           head->kind->begins_small(probes, head->concurrent, &first->capacity,
+                                    &first->shape);
 }
 
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
@@ -612,7 +605,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
         const uint32_t probes = want->probes || head->growth == 0
                                     ? want->probes
                                     : growing_probes(kind, first->fpr);
-        if (plan_smallest(head, probes, first)) return CALYX_OK;
+        if (plan_small(head, probes, first)) return CALYX_OK;
         if (plan_shape(kind, first->capacity, first->fpr, probes, shape))
             return CALYX_OK;
         return fail(why, CALYX_BAD_ARGUMENT,
@@ -710,6 +703,8 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
     struct part first;
     const calyx_status status = plan_filter(want, &head, &first, why);
     if (status != CALYX_OK) return status;
+    if (head.kind->shape_for)
+        first.shape = head.kind->shape_for(&first.shape, first.capacity);
     struct layers_plan all = {.bytes = body_bytes(head.kind, &first.shape),
                               .layers = 1};
     if (head.kind->construction)

@@ -478,11 +478,8 @@ static calyx_status spend_bit(calyx_filter *f) {
     const struct part *const p = f->newest;
     struct part like = like_part(p);
     like.shape = doubled_shape(&p->shape, 1);
-    const uint64_t blocks = like.shape.blocks;
-    const uint32_t width = width_of(&like.shape);
-    like.capacity = spare_bits(&like.shape)
-                        ? bucket_entries_most(blocks, width)
-                        : (uint64_t)bucket_growing_room(blocks, width);
+    const uint64_t room = first_room(&like.shape);
+    if (like.capacity < room) like.capacity = room;
     return replace_part(f, &like);
 }
 

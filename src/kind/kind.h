@@ -133,10 +133,15 @@ struct kind {
     bool (*is_segment)(const struct shape *first, uint32_t number,
                        const struct shape *shape);
     uint32_t growing_probes; /* the fewest of such a table that grows */
-    /* The shape of the smallest table that becomes one of this many probes when
-     * it grows. Returns the number of its keys; 0 if there is none. NULL: never
-     * is. */
-    uint64_t (*smallest_table)(uint32_t probes, struct shape *shape);
+    /* The shape that a table for a few keys begins with, if it has this many
+     * probes once it has grown. It takes memory as keys come, and doubles as a
+     * whole, unless it is shared by threads. *capacity becomes the number that
+     * it has room for, if that is more. False if there is no such shape, or
+     * there are too many keys. NULL: never. */
+    bool (*begins_small)(uint32_t probes, bool shared, uint64_t *capacity,
+                         struct shape *shape);
+    /* What it doubles to, to have room for this number of keys. */
+    struct shape (*shape_for)(const struct shape *first, uint64_t keys);
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,

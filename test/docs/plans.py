@@ -222,11 +222,11 @@ def table(kind, n, p, count):
     """A table of this number of segments."""
     first = rounded(p / 40)
     k = max(9, size(kind, 2**20, first)[1])
-    if n <= 51 and k <= 14:
+    last = math.floor(0.885 * 2 ** (16 - k) * slots(k))
+    if n < 128 and k <= 14 and n <= last:
         if count == 1:
-            return [(1, 16, 51, first)]
-        blocks = 2 ** (16 - k)
-        n = math.floor(0.885 * blocks * slots(k))
+            return [(1, 16, max(n, 51), first)]
+        blocks, n = 2 ** (16 - k), last
     else:
         blocks, _ = size(kind, n, first, k)
     groups, total, parts = blocks // 4, blocks, [(blocks, k, n, first)]

@@ -257,7 +257,7 @@ static const struct recipe recipes[] = {
      SAVED,
      "each key once"},
     {"distinct-grown",
-     {.kind = "distinct", .growth = 2, .capacity = 100, .seed = 5},
+     {.kind = "distinct", .growth = 2, .capacity = 150, .seed = 5},
      1000,
      0,
      NULL},

@@ -60,9 +60,9 @@ static void flip(struct bytes bytes, uint64_t bit) {
 
 /* Flat filters get a number of bits that leaves some behind the last. */
 static calyx_filter *make_small(const char *kind) {
-    calyx_filter *f =
-        make_filter((calyx_options){.kind = kind, .capacity = 60, .growth = 2});
-    add_numbers(f, 0, 120);
+    calyx_filter *f = make_filter(
+        (calyx_options){.kind = kind, .capacity = 150, .growth = 2});
+    add_numbers(f, 0, 250);
     assert_int_equal(info_of(f).parts, 2);
     assert_ok(calyx_set_comment(f, "small"));
     return f;

@@ -242,7 +242,7 @@ static void no_key_is_lost_over_14_doublings(void **state) {
  * comes again is still found, by what is left of its code. */
 static void a_key_that_comes_again_is_found_by_the_shortest_code(void **state) {
     (void)state;
-    enum { KEYS = 60, LEVELS = WIDTH_GROWING + 1 };
+    enum { KEYS = 150, LEVELS = WIDTH_GROWING + 1 };
     calyx_filter *f = make_growing(KEYS, 0.01);
     uint64_t *const hashes = make_hashes(KEYS);
     const size_t items = add_fresh(f, hashes, KEYS);

@@ -146,7 +146,7 @@ static void a_copy_that_cannot_be_made_leaves_nothing_behind(void **state) {
         struct books s = {0};
         const calyx_memory hooks = hooks_of(&s);
         const calyx_options want = {
-            .kind = *kind, .capacity = 60, .growth = 2, .memory = &hooks};
+            .kind = *kind, .capacity = 150, .growth = 2, .memory = &hooks};
         calyx_filter *f = make_grown(&want);
 
         /* A filter that counts and has grown cannot be folded. */

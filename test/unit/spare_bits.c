@@ -143,18 +143,35 @@ static void known_keys_do_not_let_a_full_table_double(void **state) {
 
 static void a_filter_for_more_keys_or_many_threads_begins_larger(void **state) {
     (void)state;
-    calyx_options want = {
-        .kind = "distinct", .capacity = 51, .growth = 2, .fpr = 0.01};
-    calyx_info info;
-    assert_ok(calyx_plan(&want, &info, NULL));
-    assert_int_equal(info.bytes, 192);
-    want.capacity = 52;
-    assert_ok(calyx_plan(&want, &info, NULL));
-    assert_int_equal(info.bytes, 384);
-    want.capacity = 1;
-    want.concurrent = true;
-    assert_ok(calyx_plan(&want, &info, NULL));
-    assert_int_equal(info.bytes, 384);
+    static const struct {
+        uint64_t capacity, begins, bytes; /* as made, and as planned */
+        double fpr;
+        bool concurrent;
+    } cases[] = {
+        {1, 192, 192, 0.01, false},    {51, 192, 192, 0.01, false},
+        {52, 192, 256, 0.01, false},   {100, 192, 384, 0.01, false},
+        {127, 192, 768, 0.01, false},  {128, 768, 768, 0.01, false},
+        {1, 9152, 9152, 0.01, true},   {81, 192, 384, 0.0003, false},
+        {82, 768, 768, 0.0003, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const calyx_options want = {.kind = "distinct",
+                                    .capacity = cases[i].capacity,
+                                    .growth = 2,
+                                    .fpr = cases[i].fpr,
+                                    .concurrent = cases[i].concurrent};
+        calyx_info info;
+        calyx_filter *f = make_filter(want);
+        assert_ok(calyx_plan(&want, &info, NULL));
+        assert_int_equal(info.bytes, cases[i].bytes);
+        assert_int_equal(info_of(f).bytes, cases[i].begins);
+        assert_true(info.capacity >= want.capacity);
+        assert_int_equal(info_of(f).capacity, info.capacity);
+        for (uint64_t n = 0; n < want.capacity; n++)
+            assert_ok(add_hash(f, mixed(n)));
+        assert_int_equal(info_of(f).bytes, info.bytes);
+        calyx_free(f);
+    }
 }
 
 /* ---- Merging ------------------------------------------------------------- */
@@ -183,6 +200,27 @@ static void tables_of_all_sizes_are_merged(void **state) {
             calyx_free(f);
             calyx_free(other);
         }
+}
+
+static void a_table_that_threads_share_merges_with_small_ones(void **state) {
+    (void)state;
+    for (uint64_t n = 10; n < 20000; n *= 10) {
+        calyx_filter *f = make_table_at(0.01);
+        calyx_filter *shared = make_filter((calyx_options){.kind = "distinct",
+                                                           .capacity = 1,
+                                                           .fpr = 0.01,
+                                                           .growth = 2,
+                                                           .concurrent = true});
+        add_hashes(f, 0, n);
+        add_hashes(shared, OTHERS, n);
+        assert_ok(calyx_merge(shared, f, NULL));
+        assert_has_hashes(shared, 0, n);
+        assert_ok(calyx_merge(f, shared, NULL));
+        assert_has_hashes(f, 0, n);
+        assert_has_hashes(f, OTHERS, n);
+        calyx_free(f);
+        calyx_free(shared);
+    }
 }
 
 static void a_table_at_another_rate_is_not_merged(void **state) {
@@ -345,6 +383,7 @@ int main(void) {
         cmocka_unit_test(known_keys_do_not_let_a_full_table_double),
         cmocka_unit_test(a_filter_for_more_keys_or_many_threads_begins_larger),
         cmocka_unit_test(tables_of_all_sizes_are_merged),
+        cmocka_unit_test(a_table_that_threads_share_merges_with_small_ones),
         cmocka_unit_test(a_table_at_another_rate_is_not_merged),
         cmocka_unit_test(a_loaded_table_grows_on),
         cmocka_unit_test(a_head_is_not_loaded_for_many_threads),

@@ -143,8 +143,8 @@ static void fixed_tables_are_merged_until_they_are_full(void **unused) {
 static void keys_may_come_between_the_steps(void **unused) {
     (void)unused;
     for (uint64_t start = 50; start < 400; start += 70) {
-        calyx_filter *const f = make_growing(60, 0.01);
-        calyx_filter *const other = make_growing(60, 0.01);
+        calyx_filter *const f = make_growing(150, 0.01);
+        calyx_filter *const other = make_growing(150, 0.01);
         uint64_t more = 0, steps = 0;
         add_some(f, 0, 300);
         add_some(other, OTHERS, start);
@@ -232,8 +232,8 @@ static void what_does_not_fit_is_refused(void **unused) {
 /* A code of which no table could have made so short a one. */
 static void a_forged_table_is_damaged(void **unused) {
     (void)unused;
-    calyx_filter *const f = make_growing(60, 0.01);
-    calyx_filter *const other = make_growing(60, 0.01);
+    calyx_filter *const f = make_growing(150, 0.01);
+    calyx_filter *const other = make_growing(150, 0.01);
     calyx_error why;
     add_some(f, 0, 300);
     add_some(other, OTHERS, 300);
@@ -285,7 +285,7 @@ static void a_prefix_stands_for_all_its_hashes(void **unused) {
     uint32_t tried = 0, done = 0;
     (void)unused;
     for (uint64_t n = 50; n < 30000; n = n * 5 / 3) {
-        calyx_filter *const f = make_growing(60, 0.01);
+        calyx_filter *const f = make_growing(150, 0.01);
         add_some(f, 0, n);
         if (scale_of(&f->table->t, f->table->t.stage, UINT64_MAX).level < 2 ||
             scale_of(&f->table->t, f->table->t.stage, 0).level < 2) {
