@@ -134,7 +134,7 @@ def test_a_server_that_is_still_loading_says_maybe(start, how):
     """Also when the filter has come already: from an AOF, later items may not
     have."""
     options = {"save": "3600 1"} if how == "rdb" else {"appendonly": "yes"}
-    server = start(loading_process_events_interval_bytes=1024,
+    server = start("calyx-seed", 7, loading_process_events_interval_bytes=1024,
                    aof_use_rdb_preamble="no", **options)
     r = server.client()
     r("BF.MADD", "ids", *range(100))
