@@ -24,6 +24,7 @@ struct settings settings = {
     .random_seed = true,
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
+    .tables = 1,
     .lookup_runs = RUNS_AUTO,
     .tightening = 0.5,
     .valkey_random_seed = true,

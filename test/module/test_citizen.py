@@ -34,7 +34,7 @@ def test_defaults(r):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
-              "calyx-unreserved": "chain",
+              "calyx-unreserved": "table",
               "calyx-huge-pages": "loaded", "calyx-prefault": "yes",
               "calyx-lookup-runs": "auto"}
     for name, value in wanted.items():
@@ -50,7 +50,7 @@ def test_defaults(r):
     ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
     ("calyx-huge-pages", "yes", b"yes"),
-    ("calyx-unreserved", "table", b"table"),
+    ("calyx-unreserved", "chain", b"chain"),
     ("calyx-prefault", "no", b"no"),
     ("calyx-lookup-runs", "yes", b"yes")])
 def test_a_setting_keeps_its_value(start, name, value, kept):

@@ -56,18 +56,18 @@ def test_without_a_filter_there_is_nothing_to_delete(r):
 
 def test_filters_that_do_not_count_say_why(r):
     r("SET", "string", "x")
-    r("BF.INSERT", "line", "LAYOUT", "native", "ITEMS", "a")
+    r("BF.INSERT", "ours", "LAYOUT", "native", "ITEMS", "a")
     r("BF.INSERT", "theirs", "LAYOUT", "redisbloom", "ITEMS", "a")
     for command in ("BF.DEL", "BF.MDEL", "BF.COUNT"):
         assert r(command, "string", "a").startswith("WRONGTYPE")
-        assert r(command, "line", "a") == (
-            "ERR the filter does not count: it is of kind line; make one with "
-            "BF.RESERVE … COUNTING")
+        assert r(command, "ours", "a") == (
+            "ERR the filter does not count: it is of kind distinct; make one "
+            "with BF.RESERVE … COUNTING")
         assert r(command, "theirs", "a") == (
             "ERR the filter does not count: the redisbloom layout has no room "
             "for counters; make one with BF.RESERVE … COUNTING")
-        assert "wrong number" in r(command, "line")
-    assert r("BF.MEXISTS", "line", "a") == r("BF.MEXISTS", "theirs", "a") == [1]
+        assert "wrong number" in r(command, "ours")
+    assert r("BF.MEXISTS", "ours", "a") == r("BF.MEXISTS", "theirs", "a") == [1]
 
 
 def test_counting_in_the_redisbloom_layout(r, layout):

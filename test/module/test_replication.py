@@ -198,7 +198,7 @@ def test_only_what_changed_something_is_replicated(start):
     assert commands_seen(server, lambda: r("BF.EXISTS", "k", "a")) == []
     assert commands_seen(server, lambda: r("BF.ADD", "new", "x")) == [
         ["BF.INSERT", "new", "ERROR", "0.01", "CAPACITY", "100", "EXPANSION",
-         "2", "LAYOUT", "native", "KIND", "line", "SEED", "5", "ITEMS", "x"]]
+         "2", "LAYOUT", "native", "KIND", "distinct", "SEED", "5", "ITEMS", "x"]]
     r("BF.RESERVE", "ns", 0.0001, 2, "NONSCALING")
     assert commands_seen(server, lambda: r("BF.MADD", "ns", 1, 2, 3, 4)) == [
         ["BF.MADD", "ns", "1", "2"]]

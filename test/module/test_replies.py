@@ -346,7 +346,7 @@ def test_info_of_one_field(r, r3, layout):
 
 
 def test_debug(r, layout):
-    r("BF.MADD", "k", *range(1000))
+    r("BF.MADD", "k", *range(5000))
     lines = r("BF.DEBUG", "k")
     assert lines[0] == b"size:%d" % r("BF.CARD", "k")
     assert len(lines) == 1 + r("BF.INFO", "k", "FILTERS")[0] > 2

@@ -1,5 +1,6 @@
-"""Filters that nobody reserved: with `calyx-unreserved table` they are tables of
-distinct items, which grow in place. All else is as it is for other filters."""
+"""Filters that nobody reserved are tables of distinct items, which grow in place;
+with `calyx-unreserved chain` they are chains. All else is as it is for other
+filters."""
 import os
 import random
 
@@ -8,16 +9,13 @@ from resp import Error
 from servers import (PREFIX, SANITIZED, WAYS_OF_SAVING, are_equal, commands_seen,
                      digest, dump, follow, info, restart_saved, start_saving)
 
-TABLES = ("calyx-unreserved", "table")
+CHAINS = ("calyx-unreserved", "chain")
 
 
 @pytest.fixture
-def tables(server):
-    """The settings of a server that others use, for one test."""
-    r = server.client()
-    r("CONFIG", "SET", PREFIX + "calyx-unreserved", "table")
-    yield r
-    r("CONFIG", "SET", PREFIX + "calyx-unreserved", "chain")
+def tables(r):
+    """That is what is made by default."""
+    return r
 
 
 def kind_of(r, key):
@@ -59,6 +57,18 @@ def test_only_what_nobody_reserved_is_a_table(tables, words, kind):
     assert kind_of(tables, "k") == kind
 
 
+def test_a_setting_makes_chains(start):
+    r = start(*CHAINS).client()
+    r("BF.ADD", "k", "a")
+    assert kind_of(r, "k") == "line"
+    fill(r, "k", range(2000))
+    assert r("BF.INFO", "k", "FILTERS")[0] > 3
+    assert not absent(r, "k", range(2000))
+    r("CONFIG", "SET", PREFIX + "calyx-unreserved", "table")
+    r("BF.ADD", "other", "a")
+    assert (kind_of(r, "k"), kind_of(r, "other")) == ("line", "distinct")
+
+
 def test_other_layouts_and_windows_have_no_tables(tables):
     for words in (("LAYOUT", "redisbloom"), ("WINDOW", 100)):
         tables("DEL", "k")
@@ -67,7 +77,7 @@ def test_other_layouts_and_windows_have_no_tables(tables):
 
 
 def test_without_expansion_it_is_no_table(start):
-    r = start(*TABLES, "bf-expansion-factor", 0).client()
+    r = start("bf-expansion-factor", 0).client()
     r("BF.ADD", "k", "a")
     assert kind_of(r, "k") == "line"
     assert r("BF.INFO", "k", "EXPANSION") == [None]
@@ -103,7 +113,6 @@ def test_a_table_that_grew_keeps_its_rate_and_counts_what_was_new(tables):
 def test_tables_are_saved_small_grown_and_while_they_grow(start, how):
     server = start_saving(start, how)
     r = server.client()
-    r("CONFIG", "SET", PREFIX + "calyx-unreserved", "table")
     sizes = {str(n): n for n in (1, 51, 52, 75, 100, 200, 400, 800, 1500)}
     sizes.update((f"moving{n}", n) for n in range(3500, 3650, 7))
     for key, n in sizes.items():
@@ -124,9 +133,9 @@ def test_tables_are_saved_small_grown_and_while_they_grow(start, how):
 
 def test_replicas_hold_the_same_bytes_whatever_comes_again(start):
     """Replicas hear of new items alone, and have other settings."""
-    primary = start(*TABLES)
+    primary = start()
     p = primary.client()
-    r = follow(start("calyx-unreserved", "chain"), primary)
+    r = follow(start(*CHAINS), primary)
     generator = random.Random(7)
     late = None
     for turn in range(60):
@@ -144,7 +153,7 @@ def test_replicas_hold_the_same_bytes_whatever_comes_again(start):
 
 
 def test_a_new_table_is_replicated_with_all_that_makes_it(start):
-    server = start(*TABLES, appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes", appendfsync="always")
     r = server.client()
     seen = commands_seen(server, lambda: r("BF.ADD", "k", "a"))
     words = seen[-1]
@@ -246,7 +255,7 @@ def test_a_chain_from_before_there_were_tables_is_still_one(tables):
                                    (20000, 30000)])
 def test_tables_of_any_sizes_are_merged(start, sizes):
     """At once, or in steps; replicas and the AOF hold the same bytes."""
-    primary = start(*TABLES, "calyx-seed", 7, appendonly="yes")
+    primary = start("calyx-seed", 7, appendonly="yes")
     p, r = primary.client(), follow(start(), primary)
     fill(p, "a", range(sizes[0]))
     fill(p, "b", range(10**6, 10**6 + sizes[1]))
@@ -268,7 +277,7 @@ def test_tables_of_any_sizes_are_merged(start, sizes):
 def test_a_merge_that_exceeds_the_limit_loses_nothing(start):
     """Here or on replicas: these have what the target has, and may have more."""
     for n in (300, 30000):  # at once, in steps
-        primary = start(*TABLES, "calyx-seed", 7)
+        primary = start("calyx-seed", 7)
         p, r = primary.client(), follow(start(), primary)
         fill(p, "a", range(n))
         fill(p, "b", range(10**6, 10**6 + n))
@@ -290,7 +299,7 @@ def test_a_merge_that_exceeds_the_limit_loses_nothing(start):
 # ---- Memory and time -------------------------------------------------------
 
 def test_small_tables_take_531_bytes_a_key(start):
-    server = start(*TABLES)
+    server = start()
     r = server.client()
     before = int(info(r, "memory")["used_memory"])
     for at in range(0, 20000, 500):
@@ -302,7 +311,7 @@ def test_small_tables_take_531_bytes_a_key(start):
 
 
 def test_a_step_of_many_items_is_short_while_a_table_grows(start):
-    r = start(*TABLES).client()
+    r = start().client()
     for at in range(0, 100000, 20000):
         r("BF.MADD", "k", *range(at, at + 20000))
     facts = info(r, "bf_calyx")
