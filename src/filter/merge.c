@@ -261,7 +261,8 @@ static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
  * go on is a hash, in at->bits[0], as the other may grow between steps; a step
  * depends on nothing else, so that a replica can repeat it. The other may have
  * grown since the caller read its size, too: so at->at stays below the bytes of
- * its first part, which are always in that size, until all is done.
+ * its first part, which are always in that size, until all is done; or of one
+ * bucket, if the first part may have doubled.
  */
 static calyx_status merge_some_of_table(calyx_filter *f,
                                         const calyx_filter *other,
@@ -279,10 +280,11 @@ static calyx_status merge_some_of_table(calyx_filter *f,
                     "%s; the filter now has some of the other's keys, and all "
                     "of its own",
                     calyx_status_text(status));
-    const struct shape *const first = &first_part(other)->shape;
+    const uint64_t blocks = first_part(other)->shape.blocks;
+    const uint64_t least = blocks > BLOCKS_SPARED ? blocks : 1;
     at->bits[0] = step.from;
     at->at = step.done ? calyx_row_bytes(other)
-                       : scale64(step.from, bits_bytes(other->kind, first));
+                       : scale64(step.from, least * BUCKET_BYTES);
     if (step.done) drop_listed_of(f, other);
     return check_whole(other, why);
 }

@@ -235,14 +235,14 @@ static void a_forged_table_is_damaged(void **unused) {
     calyx_filter *const f = make_growing(150, 0.01);
     calyx_filter *const other = make_growing(150, 0.01);
     calyx_error why;
-    add_some(f, 0, 300);
-    add_some(other, OTHERS, 300);
+    add_some(f, 0, 3000);
+    add_some(other, OTHERS, 3000);
     uint8_t *const line = other->newest->body;
     memset(line, 0, 62);
     line[1] = 0x80; /* a slot of one bit and the stop bit */
     line[62] = 1;
     assert_int_equal(calyx_merge(f, other, &why), CALYX_DAMAGED);
-    assert_has(f, 0, 300);
+    assert_has(f, 0, 3000);
     calyx_free(f);
     calyx_free(other);
 }
