@@ -109,7 +109,8 @@ typedef struct calyx_options {
                            another part, and then holds about `growth` times
                            the keys, still at `fpr` in all. Kinds with
                            CALYX_CAN_GROW_IN_PLACE take a quarter more at a
-                           time, whatever its value                          */
+                           time, whatever its value; for fewer than 128 keys
+                           they begin with one bucket, and double            */
     double first_fpr;   /* rate of the first part of a filter with `growth`,
                            less than `fpr`; later parts share the rest.
                            Default 70 % of `fpr`, less for few keys          */
@@ -327,7 +328,8 @@ typedef enum calyx_verification {
 typedef struct calyx_open_options {
     const uint8_t *key;  /* the 16 secret bytes, which no file contains   */
     const char *kernel;  /* one of calyx_kernels(); default the best      */
-    bool concurrent;     /* as in calyx_options                           */
+    bool concurrent;     /* as in calyx_options. A small table that grows
+                            cannot be so in place: CALYX_CANNOT. Read it  */
     uint64_t most_bytes; /* refuse larger filters; default no limit       */
     const calyx_memory *memory;
     calyx_verification verify;
@@ -941,9 +943,9 @@ typedef struct calyx_room {
 } calyx_room;
 
 /* False, and nothing has changed, if this filter cannot be small: it is large,
- * has grown, is concurrent, counts, does not use the hash of its kind, is fixed
- * but not strict, has a comment, properties or an allow list, or is used in
- * place. */
+ * has grown to several parts, is concurrent, counts, does not use the hash of
+ * its kind, is fixed but not strict, has a comment, properties or an allow
+ * list, or is used in place. */
 CALYX_API bool calyx_make_small(calyx_filter *f, calyx_small *small,
                                 void **bits);
 CALYX_API calyx_filter *calyx_open_small(const calyx_small *small, void *bits,

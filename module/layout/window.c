@@ -331,9 +331,13 @@ static bool fit_together(const struct filter *a, const struct filter *b) {
     calyx_part first, other;
     calyx_info_of(a->native, &x);
     calyx_info_of(b->native, &y);
-    return x.seed == y.seed && strcmp(x.hash, y.hash) == 0 &&
-           strcmp(x.kind, y.kind) == 0 && a->expansion == b->expansion &&
-           calyx_part_of(a->native, 0, &first) &&
+    if (x.seed != y.seed || strcmp(x.hash, y.hash) != 0 ||
+        strcmp(x.kind, y.kind) != 0 || a->expansion != b->expansion)
+        return false;
+    /* The first part of a table may have doubled. */
+    if (x.can & CALYX_CAN_GROW_IN_PLACE)
+        return calyx_fits(a->native, b->native, NULL) == CALYX_OK;
+    return calyx_part_of(a->native, 0, &first) &&
            calyx_part_of(b->native, 0, &other) && first.bits == other.bits &&
            first.probes == other.probes && first.capacity == other.capacity;
 }

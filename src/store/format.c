@@ -365,6 +365,13 @@ bool doubles_as_whole(const struct description *d) {
     return d->head.kind->is_segment && d->part[0].shape.wide > 0;
 }
 
+calyx_status check_shared(const struct description *d, calyx_error *why) {
+    if (!d->head.concurrent || !doubles_as_whole(d)) return CALYX_OK;
+    return fail(why, CALYX_CANNOT,
+                "a small table doubles as a whole, which threads that share it "
+                "must not see; read it into memory");
+}
+
 /* The places of bodies follow from their sizes; what the records say of them
  * must be the same. */
 static calyx_status check_layout(const uint8_t *header, struct description *d,

@@ -118,6 +118,8 @@ calyx_status check_tail(const struct kind *kind, const struct shape *shape,
 
 /* Is it a table whose codes have bits to spare? */
 bool doubles_as_whole(const struct description *d);
+/* Such a table cannot be concurrent; it can become so when it is read. */
+calyx_status check_shared(const struct description *d, calyx_error *why);
 
 /* Complete the head with what only the caller knows. */
 calyx_status open_head(struct description *d, const calyx_open_options *how,

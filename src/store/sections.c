@@ -81,10 +81,7 @@ calyx_status calyx_decode_head(const void *bytes, size_t size,
     struct description d;
     calyx_status status = check_head(bytes, size, &d, why);
     if (status == CALYX_OK) status = open_head(&d, how, why);
-    if (status == CALYX_OK && d.head.concurrent && doubles_as_whole(&d))
-        status = fail(why, CALYX_CANNOT,
-                      "a small table doubles as a whole, which threads that "
-                      "share it must not see; read it whole");
+    if (status == CALYX_OK) status = check_shared(&d, why);
     if (status != CALYX_OK) return status;
     calyx_filter *f = NULL;
     if (allocate_head(&d.head, &f) != CALYX_OK)

@@ -60,6 +60,7 @@ calyx_status view_image(uint8_t *base, uint64_t size,
                         calyx_error *why) {
     struct image image = {.base = base, .fd = -1};
     calyx_status status = check_image(&image, size, how, why);
+    if (status == CALYX_OK) status = check_shared(&image.d, why);
     if (status != CALYX_OK) return status;
     const calyx_memory *memory = &image.d.head.memory;
     void *copy = memory->allocate(memory->context, sizeof image, LINE_ALIGNED);

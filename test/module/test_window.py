@@ -531,3 +531,19 @@ def test_acl_and_events(server, r):
     r("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~k", "+bf.rotate")
     r("AUTH", "reader", "p")
     assert r("BF.ROTATE", "k").startswith("NOPERM")
+
+
+def test_generations_of_tables_may_have_doubled(server, r):
+    """Each by itself: they are of different sizes, and fit together."""
+    assert r("BF.RESERVE", "w", 0.01, 100, "KIND", "distinct", "WINDOW", 3600,
+             "GENERATIONS", 4) == "OK"
+    for turn, items in enumerate((range(10), range(10, 300), range(300, 310))):
+        r("BF.MADD", "w", *items)
+        if turn < 2:
+            assert r("BF.ROTATE", "w") == "OK"
+    for at, piece in dump(r, "w"):
+        assert r("BF.LOADCHUNK", "copy", at, piece) == "OK"
+    assert r("RESTORE", "restored", 0, r("DUMP", "w")) == "OK"
+    assert r("DEBUG", "RELOAD") == "OK"
+    for key in ("w", "copy", "restored"):
+        assert r("BF.MEXISTS", key, *range(310)) == [1] * 310

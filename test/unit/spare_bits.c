@@ -202,6 +202,28 @@ static void tables_of_all_sizes_are_merged(void **state) {
         }
 }
 
+/* As a caller does who cannot wait: the size is read before the first step. */
+static void keys_come_to_the_other_between_steps(void **state) {
+    (void)state;
+    for (uint64_t n = 3; n < 3000; n *= 3) {
+        calyx_filter *f = make_table_at(0.01), *other = make_table_at(0.01);
+        calyx_progress at = {0};
+        uint64_t more = n;
+        add_hashes(f, 0, 100);
+        add_hashes(other, OTHERS, n);
+        const uint64_t end = calyx_row_bytes(other);
+        while (at.at < end) {
+            assert_ok(calyx_merge_some(f, other, 64, &at, NULL));
+            add_hashes(other, OTHERS + more, 15);
+            more += 15;
+        }
+        assert_has_hashes(f, 0, 100);
+        assert_has_hashes(f, OTHERS, n);
+        calyx_free(f);
+        calyx_free(other);
+    }
+}
+
 static void a_table_that_threads_share_merges_with_small_ones(void **state) {
     (void)state;
     for (uint64_t n = 10; n < 20000; n *= 10) {
@@ -278,11 +300,34 @@ static void a_head_is_not_loaded_for_many_threads(void **state) {
     assert_ok(calyx_encode_head(f, head, size, NULL));
     assert_int_equal(calyx_decode_head(head, size, &how, &loaded, &why),
                      CALYX_CANNOT);
-    assert_non_null(strstr(why.text, "read it whole"));
+    assert_non_null(strstr(why.text, "read it into memory"));
     assert_ok(calyx_decode_head(head, size, NULL, &loaded, &why));
     calyx_free(loaded);
     calyx_free(f);
     test_free(head);
+}
+
+static void a_view_is_not_for_many_threads(void **state) {
+    (void)state;
+    const calyx_open_options how = {.concurrent = true};
+    calyx_filter *f = make_table_at(0.01), *view, *copy;
+    calyx_error why;
+    add_hashes(f, 0, 40);
+    const uint64_t size = calyx_encoded_size(f);
+    uint8_t *const bytes = aligned_alloc(64, size + 64 - size % 64);
+    assert_non_null(bytes);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    assert_int_equal(calyx_view(bytes, size, &how, &view, &why), CALYX_CANNOT);
+    assert_non_null(strstr(why.text, "read it into memory"));
+    assert_ok(calyx_view(bytes, size, NULL, &view, &why));
+    assert_has_hashes(view, 0, 40);
+    assert_ok(calyx_copy(view, &copy, NULL));
+    add_hashes(copy, 40, 5000);
+    assert_has_hashes(copy, 0, 5040);
+    calyx_free(copy);
+    calyx_free(view);
+    calyx_free(f);
+    free(bytes);
 }
 
 static void small_filters_grow_and_are_small_again(void **state) {
@@ -383,10 +428,12 @@ int main(void) {
         cmocka_unit_test(known_keys_do_not_let_a_full_table_double),
         cmocka_unit_test(a_filter_for_more_keys_or_many_threads_begins_larger),
         cmocka_unit_test(tables_of_all_sizes_are_merged),
+        cmocka_unit_test(keys_come_to_the_other_between_steps),
         cmocka_unit_test(a_table_that_threads_share_merges_with_small_ones),
         cmocka_unit_test(a_table_at_another_rate_is_not_merged),
         cmocka_unit_test(a_loaded_table_grows_on),
         cmocka_unit_test(a_head_is_not_loaded_for_many_threads),
+        cmocka_unit_test(a_view_is_not_for_many_threads),
         cmocka_unit_test(small_filters_grow_and_are_small_again),
         cmocka_unit_test(shapes_that_no_table_has_are_refused),
         cmocka_unit_test(forged_entries_do_no_harm),
