@@ -61,7 +61,7 @@ void table_of(struct bucket_table *t, const uint8_t *body,
     t->versions = NULL;
     t->start = t->first;
     t->row_segments = 0;
-    t->row_lines = NULL;
+    t->lines_of = NULL;
     set_segment(t, 0, body);
 }
 

@@ -65,10 +65,11 @@ struct bucket_table {
      * were in this segment. `first` until it grows. */
     uintptr_t *start;
     /* Number of segments, from the first on, that lie in a row: so their
-     * buckets have one start. Their lines for spilled entries lie elsewhere: by
-     * the number of the segment. */
+     * buckets have one start. */
     uint32_t row_segments;
-    uint8_t **row_lines;
+    /* By the number of a segment: its lines for spilled entries, if these are
+     * not behind its buckets; else NULL. NULL if there is no such segment. */
+    uint8_t **lines_of;
     uintptr_t first[FIRST_PLACES];
 };
 
@@ -180,9 +181,8 @@ static inline bool is_in_row(const struct bucket_table *t, uint32_t number) {
 /* Lines of a segment whose buckets begin here. */
 static inline uint8_t *segment_lines(const struct bucket_table *t,
                                      uint32_t number, uint8_t *segment) {
-    return is_in_row(t, number)
-               ? t->row_lines[number]
-               : segment + segment_blocks(t, number) * BUCKET_BYTES;
+    uint8_t *const apart = t->lines_of ? t->lines_of[number] : NULL;
+    return apart ? apart : segment + segment_blocks(t, number) * BUCKET_BYTES;
 }
 
 static inline void set_segment(struct bucket_table *t, uint32_t number,

@@ -75,24 +75,55 @@ void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
     }
 }
 
+/* A body, or the two pieces of one. */
+static void free_body(const calyx_filter *f, struct part *p) {
+    const uint64_t size = body_bytes(f->kind, &p->shape);
+    const uint64_t first =
+        is_in_pieces(f, p) ? bits_bytes(f->kind, &p->shape) : size;
+    give(&f->memory, p->body, (size_t)first);
+    if (first < size) give(&f->memory, p->lines, (size_t)(size - first));
+}
+
 void free_part(const calyx_filter *f, struct part *p) {
-    if (is_in_pieces(f, p))
+    if (is_in_pieces(f, p) && has_rows(f))
         leave_rows(f, p);
     else if (!f->release) /* else the body is lent */
-        give(&f->memory, p->body, (size_t)body_bytes(f->kind, &p->shape));
+        free_body(f, p);
     give(&f->memory, p, sizeof *p);
 }
 
+/*
+ * Should the lines of a segment be a block of their own? The buckets of a
+ * segment are a power of two times those of the first, which allocators have
+ * blocks for; with the lines behind them, a sixth of a block is lost. That of
+ * the first one is not apart: calyx_small describes it.
+ */
+static bool is_apart(const calyx_filter *f, const struct shape *shape) {
+    enum { BLOCKS = 16 };
+    return f->kind->is_segment && f->growth > 0 && f->newest &&
+           shape->blocks >= BLOCKS &&
+           f->memory.allocate != memory_default.allocate;
+}
+
+static bool take_body(const calyx_filter *f, struct part *p) {
+    const uint64_t size = body_bytes(f->kind, &p->shape);
+    const uint64_t first =
+        is_apart(f, &p->shape) ? bits_bytes(f->kind, &p->shape) : size;
+    if (size > SIZE_MAX) return false;
+    p->body = take(&f->memory, (size_t)first);
+    if (!p->body || first == size) return p->body != NULL;
+    p->lines = take(&f->memory, (size_t)(size - first));
+    if (p->lines) return true;
+    give(&f->memory, p->body, (size_t)first);
+    return false;
+}
+
 static struct part *make_part(const calyx_filter *f, const struct part *like) {
-    const uint64_t size = body_bytes(f->kind, &like->shape);
     struct part *p = take_struct(&f->memory, sizeof *p);
     if (!p) return NULL;
     *p = *like;
-    p->body = NULL;
     if (f->kind->is_segment) p->lines = NULL;
-    if (!(f->table && join_rows(f, p)) && size <= SIZE_MAX)
-        p->body = take(&f->memory, (size_t)size);
-    if (p->body) return p;
+    if ((f->table && join_rows(f, p)) || take_body(f, p)) return p;
     give(&f->memory, p, sizeof *p);
     return NULL;
 }
@@ -268,16 +299,27 @@ void give_structs(calyx_filter *f) {
     give(&memory, f, sizeof *f);
 }
 
+/* Rows stay where they are. */
+static void move_body(const calyx_filter *f, struct part *p,
+                      calyx_move_function *move, void *context) {
+    const size_t size = (size_t)body_bytes(f->kind, &p->shape);
+    const size_t first = (size_t)bits_bytes(f->kind, &p->shape);
+    if (!is_in_pieces(f, p)) {
+        p->body = move(context, p->body, size);
+    } else if (!has_rows(f)) {
+        p->body = move(context, p->body, first);
+        p->lines = move(context, p->lines, size - first);
+    }
+}
+
 calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
                              void *context) {
     if (f->comment) f->comment = move(context, f->comment, COMMENT_BYTES);
     move_properties(f, move, context);
     move_list(f, move, context);
     for (struct part **p = &f->newest; *p; p = &(*p)->older) {
-        const size_t size = (size_t)body_bytes(f->kind, &(*p)->shape);
         *p = move(context, *p, sizeof **p);
-        if (!f->release && !is_in_pieces(f, *p))
-            (*p)->body = move(context, (*p)->body, size);
+        if (!f->release) move_body(f, *p, move, context);
     }
     link_layers(f);
     if (f->table) relocate_table(f, move, context);

@@ -30,6 +30,10 @@ bool join_rows(const calyx_filter *f, struct part *p) {
     (void)f, (void)p;
     return false;
 }
+bool has_rows(const calyx_filter *f) {
+    (void)f;
+    return false;
+}
 void leave_rows(const calyx_filter *f, const struct part *p) {
     (void)f, (void)p;
 }
@@ -94,13 +98,17 @@ bool is_table_locked_here(const calyx_filter *f) {
 
 /* ---- Segments ------------------------------------------------------------ */
 
-/* A segment that has its lines elsewhere is in the row. */
-static void note_row(struct filter_table *table, uint32_t number,
-                     uint8_t *lines) {
-    if (!lines) return;
-    table->rows->lines_of[number] = lines;
-    table->t.row_lines = table->rows->lines_of;
-    table->t.row_segments = number + 1;
+/* Where the lines of a segment are, if not behind its buckets. In a table with
+ * rows such a segment is in these. */
+static void note_lines(struct filter_table *table, uint32_t number,
+                       uint8_t *lines) {
+    struct bucket_table *const t = &table->t;
+    if (table->rows)
+        t->lines_of = table->rows->lines_of;
+    else if (table->places)
+        t->lines_of = (uint8_t **)(t->start + table->places);
+    if (t->lines_of) t->lines_of[number] = lines;
+    if (table->rows && lines) t->row_segments = number + 1;
 }
 
 /* With the newest segment, the stage that it belongs to is on its way. */
@@ -108,7 +116,7 @@ static void take_segment(struct filter_table *table, const struct part *p) {
     struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments++;
     set_segment(t, number, p->body);
-    note_row(table, number, p->lines);
+    note_lines(table, number, p->lines);
     table->capacity += p->capacity;
     if (number == 0) return;
     const bool ended = p->shape.wide == p->shape.blocks;
@@ -128,18 +136,21 @@ static void give(const calyx_filter *f, void *block, size_t size) {
     if (block) f->memory.release(f->memory.context, block, size);
 }
 
-static size_t list_bytes(const struct filter_table *table) {
-    return table->places * sizeof *table->t.start;
+/* Of the list of segments: first where they begin, then their lines. */
+static size_t list_bytes(uint32_t places) {
+    return places * (sizeof(uintptr_t) + sizeof(uint8_t *));
 }
 
 /* Let the list of segments have this number of places. */
 static calyx_status lengthen_list(calyx_filter *f, uint32_t places) {
     struct filter_table *const table = f->table;
-    uintptr_t *const list = take_zeros(f, places * sizeof *list);
+    const uint32_t had = table->places;
+    uintptr_t *const old = table->t.start;
+    uintptr_t *const list = take_zeros(f, list_bytes(places));
     if (!list) return CALYX_NO_MEMORY;
-    const uint32_t had = table->places ? table->places : FIRST_PLACES;
-    memcpy(list, table->t.start, had * sizeof *list);
-    if (table->places) give(f, table->t.start, list_bytes(table));
+    memcpy(list, old, (had ? had : FIRST_PLACES) * sizeof *list);
+    memcpy(list + places, old + had, had * sizeof *list);
+    if (had) give(f, old, list_bytes(had));
     table->t.start = list;
     table->places = places;
     return CALYX_OK;
@@ -280,7 +291,7 @@ static void move_to_rows(const calyx_filter *f, struct part *p) {
     memcpy(p->lines, from + buckets, all - buckets);
     give(f, from, all);
     set_segment(&table->t, number, p->body);
-    note_row(table, number, p->lines);
+    note_lines(table, number, p->lines);
 }
 
 /* Rows for the segments so far, and for this one. */
@@ -315,6 +326,10 @@ bool join_rows(const calyx_filter *f, struct part *p) {
     return true;
 }
 
+bool has_rows(const calyx_filter *f) {
+    return f->table && f->table->rows;
+}
+
 void leave_rows(const calyx_filter *f, const struct part *p) {
     struct table_rows *const rows = f->table->rows;
     memory_shrink_row(&rows->buckets,
@@ -334,12 +349,12 @@ void free_table(calyx_filter *f) {
     struct filter_table *const table = f->table;
     end_rows(f);
     give(f, table->t.versions, STRIPES * sizeof(uint32_t));
-    if (table->places) give(f, table->t.start, list_bytes(table));
+    if (table->places) give(f, table->t.start, list_bytes(table->places));
     give(f, table, sizeof *table);
 }
 
 uint64_t table_bytes(const calyx_filter *f) {
-    return sizeof *f->table + list_bytes(f->table) +
+    return sizeof *f->table + list_bytes(f->table->places) +
            (f->table->rows ? sizeof *f->table->rows : 0) +
            (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
 }
@@ -363,8 +378,9 @@ void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
         move(context, f->table, sizeof *f->table);
     struct bucket_table *const t = &table->t;
     f->table = table;
-    t->start =
-        table->places ? move(context, t->start, list_bytes(table)) : t->first;
+    t->start = table->places
+                   ? move(context, t->start, list_bytes(table->places))
+                   : t->first;
     if (t->versions)
         t->versions = move(context, t->versions, STRIPES * sizeof *t->versions);
     renew_segments(f);
@@ -496,7 +512,7 @@ static calyx_status start_stage(calyx_filter *f) {
     if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
         return CALYX_FULL;
     if (f->image || f->open_small) return CALYX_FULL;
-    if (spare_bits_of(f)) return spend_bit(f);
+    if (spare_bits_of(f)) return f->concurrent ? CALYX_FULL : spend_bit(f);
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
     const uint64_t blocks = segment_blocks(&table->t, table->segments);

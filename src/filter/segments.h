@@ -55,6 +55,7 @@ uint64_t table_bytes(const calyx_filter *f);
  * Older parts may move there first. False if it cannot have rows, or these are
  * full, or an older segment lies elsewhere. */
 bool join_rows(const calyx_filter *f, struct part *p);
+bool has_rows(const calyx_filter *f);
 /* The newest part leaves them. */
 void leave_rows(const calyx_filter *f, const struct part *p);
 /* Were huge pages requested for them? */

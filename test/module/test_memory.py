@@ -98,8 +98,8 @@ def test_default_filters_that_grow_take_what_redisblooms_do(r, server):
     """In the mean over all sizes. Both grow by steps, at different sizes: so at one
     size either may take more. Nor do they take more than is documented."""
     sizes = [int(float(f"{10 ** (i / 8):.1e}")) for i in range(16, 49)]
-    documented = {100: 520, 1000: 5256, 10000: 32120, 100000: 330424,
-                  1000000: 3280584}
+    documented = {100: 520, 1000: 5256, 10000: 31064, 100000: 295032,
+                  1000000: 2839688}
     r("BF.INSERT", "theirs", "LAYOUT", "redisbloom", "ITEMS", "x")
     at, ratios = 0, []
     for items in sizes:
@@ -113,7 +113,7 @@ def test_default_filters_that_grow_take_what_redisblooms_do(r, server):
             assert ours <= 1.01 * documented.get(items, ours), items
     if SERVERS_OWN:
         assert max(ratios) < 1.7, ratios
-        for decade, most in enumerate((1.15, 1.15, 0.9, 0.75)):
+        for decade, most in enumerate((1.15, 1.15, 0.85, 0.65)):
             some = ratios[8 * decade:8 * decade + 8]
             assert math.prod(some) ** (1 / 8) < most, (decade, some)
 
