@@ -105,8 +105,7 @@ double first_part_rate(struct filter_params *params) {
         bool removable, unreserved;
         const char *kind;
     } last;
-    const bool free = !params->kind;
-    if (free && last.kind && params->error == last.error &&
+    if (!params->kind && last.kind && params->error == last.error &&
         params->capacity == last.capacity &&
         params->expansion == last.expansion &&
         params->removable == last.removable &&
@@ -114,6 +113,7 @@ double first_part_rate(struct filter_params *params) {
         params->kind = last.kind;
         return last.rate;
     }
+    const bool free = !params->kind;
     const double rate = choose_first(params);
     if (free) {
         last.error = params->error;

@@ -103,10 +103,6 @@ bool is_table_locked_here(const calyx_filter *f) {
 static void note_lines(struct filter_table *table, uint32_t number,
                        uint8_t *lines) {
     struct bucket_table *const t = &table->t;
-    if (table->rows)
-        t->lines_of = table->rows->lines_of;
-    else if (table->places)
-        t->lines_of = (uint8_t **)(t->start + table->places);
     if (t->lines_of) t->lines_of[number] = lines;
     if (table->rows && lines) t->row_segments = number + 1;
 }
@@ -141,6 +137,12 @@ static size_t list_bytes(uint32_t places) {
     return places * (sizeof(uintptr_t) + sizeof(uint8_t *));
 }
 
+/* The list of segments is here. */
+static void use_list(struct filter_table *table, uintptr_t *list) {
+    table->t.start = list;
+    if (!table->rows) table->t.lines_of = (uint8_t **)(list + table->places);
+}
+
 /* Let the list of segments have this number of places. */
 static calyx_status lengthen_list(calyx_filter *f, uint32_t places) {
     struct filter_table *const table = f->table;
@@ -151,8 +153,8 @@ static calyx_status lengthen_list(calyx_filter *f, uint32_t places) {
     memcpy(list, old, (had ? had : FIRST_PLACES) * sizeof *list);
     memcpy(list + places, old + had, had * sizeof *list);
     if (had) give(f, old, list_bytes(had));
-    table->t.start = list;
     table->places = places;
+    use_list(table, list);
     return CALYX_OK;
 }
 
@@ -307,6 +309,7 @@ static bool begin_rows(const calyx_filter *f, uint32_t number) {
         memory_make_row(&rows->lines, (size_t)size / BUCKETS_A_LINE,
                         LINES_HUGE_FROM) &&
         extend_rows(rows, end)) {
+        table->t.lines_of = rows->lines_of;
         move_to_rows(f, f->newest);
         return true;
     }
@@ -378,9 +381,10 @@ void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
         move(context, f->table, sizeof *f->table);
     struct bucket_table *const t = &table->t;
     f->table = table;
-    t->start = table->places
-                   ? move(context, t->start, list_bytes(table->places))
-                   : t->first;
+    if (table->places)
+        use_list(table, move(context, t->start, list_bytes(table->places)));
+    else
+        t->start = t->first;
     if (t->versions)
         t->versions = move(context, t->versions, STRIPES * sizeof *t->versions);
     renew_segments(f);

@@ -246,6 +246,53 @@ static void a_filter_that_was_moved_is_the_same(void **state) {
     }
 }
 
+static void *allocate_aligned(void *blocks, size_t size, size_t alignment) {
+    const size_t rounded = (size + 63) / 64 * 64;
+    void *const block = aligned_alloc(64, rounded);
+    assert_true(block && alignment <= 64);
+    ++*(int *)blocks;
+    return memset(block, 0, rounded);
+}
+
+static void release_aligned(void *blocks, void *block, size_t size) {
+    memset(block, 0xA5, size);
+    free(block);
+    --*(int *)blocks;
+}
+
+/* There the lines of large segments are blocks of their own. */
+static void a_table_in_memory_of_the_caller_moves_with_its_lines(void **state) {
+    (void)state;
+    enum { KEYS = 20000 };
+    static const char *const tables[] = {"bucket", "distinct"};
+    for (int i = 0; i < 2; i++) {
+        int blocks = 0, moved = 0;
+        const calyx_memory memory = {allocate_aligned, release_aligned,
+                                     &blocks};
+        calyx_filter *f = make_filter((calyx_options){.kind = tables[i],
+                                                      .capacity = 100,
+                                                      .growth = 2,
+                                                      .memory = &memory});
+        calyx_filter *copy;
+        add_numbers(f, 0, KEYS);
+        assert_ok(calyx_copy(f, &copy, NULL));
+        const int had = blocks / 2;
+
+        f = calyx_relocate(f, move_it, &moved);
+
+        assert_int_equal(moved, had);
+        assert_true(moved > 3 + 2 * (int)outline_of(f).parts);
+        assert_true(same_bodies(f, copy));
+        add_numbers(f, KEYS, 2 * KEYS);
+        add_numbers(copy, KEYS, 2 * KEYS);
+        assert_true(same_bodies(f, copy));
+        assert_has_numbers(f, 0, 2 * KEYS);
+        calyx_free(f);
+        calyx_free(copy);
+        assert_int_equal(blocks, 0);
+    }
+}
+
 static void a_prefetch_hint_may_outlive_its_filter(void **state) {
     (void)state;
     calyx_prefetch_hint hint = {{0}};
@@ -292,6 +339,7 @@ int main(void) {
         cmocka_unit_test(an_outline_is_a_description_without_the_fill),
         cmocka_unit_test(parts_add_up_to_the_whole),
         cmocka_unit_test(a_filter_that_was_moved_is_the_same),
+        cmocka_unit_test(a_table_in_memory_of_the_caller_moves_with_its_lines),
         cmocka_unit_test(a_prefetch_hint_may_outlive_its_filter),
     };
     return RUN_TESTS(tests);
