@@ -178,8 +178,7 @@ static void a_filter_for_more_keys_or_many_threads_begins_larger(void **state) {
 
 static void tables_of_all_sizes_are_merged(void **state) {
     (void)state;
-    static const uint64_t sizes[] = {0,   3,    60,   100,  200,
-                                     400, 1500, 3000, 9000, 60000};
+    static const uint64_t sizes[] = {0, 3, 60, 200, 1500, 3000, 15000};
     enum { SIZES = sizeof sizes / sizeof *sizes };
     for (int r = 1; r < 3; r++)
         for (int i = 0; i < SIZES * SIZES; i++) {
@@ -391,7 +390,7 @@ static void shapes_that_no_table_has_are_refused(void **state) {
  * library down, and what cannot double stays as it is. */
 static void forged_entries_do_no_harm(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < 100; seed++) {
         calyx_filter *f = make_table_at(rates[seed % RATES]), *other;
         struct generator random = {seed};
         const calyx_open_options how = {.concurrent = true};
