@@ -18,7 +18,7 @@ enum {
     COPIES_MOST = 15,   /* of one code in a bucket: then it stays           */
 
     SPARE_BITS_MOST = WIDTH_MOST - WIDTH_GROWING,
-    BLOCKS_SPARED = 1 << SPARE_BITS_MOST, /* when a table has spent them    */
+    BLOCKS_SPARED = 1 << SPARE_BITS_MOST, /* at most, when all are spent    */
 
     SPILL_BUCKETS = 16, /* that share a line of spilled entries             */
     SPILL_MORE = 3,     /* lines, and up to 7 for small segments            */

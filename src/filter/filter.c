@@ -95,8 +95,8 @@ void free_part(const calyx_filter *f, struct part *p) {
 /*
  * Should the lines of a segment be a block of their own? The buckets of a
  * segment are a power of two times those of the first, which allocators have
- * blocks for; with the lines behind them, a sixth of a block is lost. That of
- * the first one is not apart: calyx_small describes it.
+ * blocks for; with the lines behind them, a sixth of a block is lost. The lines
+ * of the first one stay behind its buckets, as calyx_small wants them.
  */
 static bool is_apart(const calyx_filter *f, const struct shape *shape) {
     enum { BLOCKS = 16 };
