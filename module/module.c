@@ -13,7 +13,6 @@
  *     module.c   loading; the INFO section
  */
 #include "command/command.h"
-#include "command/lookup_run.h"
 #include "cuckoo/cuckoo_type.h"
 #include "layout/window.h"
 #include "server/allocator.h"
@@ -49,7 +48,6 @@ static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
         {"guard_cached", stats.guarded[CACHED]},
         {"guard_maybe", stats.guarded[MAYBE]},
         {"guard_without_filter", stats.guarded_without_filter},
-        {"lookup_runs", runs_are_watched()},
     };
     if (RM_InfoAddSection(ctx, "calyx") != RM_OK) return;
     RM_InfoAddFieldCString(ctx, "version", calyx_version());

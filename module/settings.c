@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command/lookup_run.h"
 #include "command/options.h"
 
 struct settings settings = {
@@ -25,7 +24,6 @@ struct settings settings = {
     .huge_pages = HUGE_LOADED,
     .prefault = 1,
     .tables = 1,
-    .lookup_runs = RUNS_AUTO,
     .tightening = 0.5,
     .valkey_random_seed = true,
 };
@@ -129,14 +127,6 @@ static int get_choice(const char *name, void *context) {
     return *(int *)context;
 }
 
-/* The values of all settings are there. */
-static int apply_choice(RedisModuleCtx *ctx, void *context,
-                        RedisModuleString **why) {
-    (void)context, (void)why;
-    runs_apply(ctx);
-    return RM_OK;
-}
-
 static int set_choice(const char *name, int value, void *context,
                       RedisModuleString **why) {
     (void)name, (void)why;
@@ -175,7 +165,6 @@ static const char *cf_layout_names[] = {"redisbloom", "native"};
 static const char *order_names[] = {"capacity-first", "bitmap-first"};
 static const char *huge_names[] = {"no", "loaded", "yes"};
 static const char *no_or_yes[] = {"no", "yes"};
-static const char *runs_names[] = {"no", "yes", "auto"};
 
 static const struct choice_setting {
     const char *name;
@@ -195,13 +184,11 @@ static const struct choice_setting {
      "calyx-huge-pages is no, loaded or yes"},
     {"calyx-prefault", &settings.prefault, 2, no_or_yes,
      "calyx-prefault is no or yes"},
-    {"calyx-lookup-runs", &settings.lookup_runs, 3, runs_names,
-     "calyx-lookup-runs is auto, no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
 
-/* ---- Settings of others -------------------------------------------------- */
+/* ---- Settings of others, and old ones ------------------------------------ */
 
 /* Of valkey-bloom. A server that had it starts with Calyx in its place, and its
  * file can go back. */
@@ -241,10 +228,14 @@ static bool set_bloom_seed(RedisModuleString *value) {
     return settings.valkey_random_seed || is_word(value, "no");
 }
 
+#define NOT_HERE                                                         \
+    "it is of another module, for what Calyx does not have, or sets in " \
+    "another way"
+
 static struct foreign_setting {
     const char *name;
     bool (*set)(RedisModuleString *value); /* NULL: there is no such thing */
-    const char *ours;                      /* what it sets                 */
+    const char *ours; /* what it sets, or why it is ignored */
     RedisModuleString *value;
 } foreign[] = {
     {.name = "bloom-capacity",
@@ -269,8 +260,11 @@ static struct foreign_setting {
     {.name = "bloom-use-random-seed",
      .set = set_bloom_seed,
      .ours = "the seeds of the valkey-bloom layout: yes or no"},
-    {.name = "bloom-max-item-size"},
-    {.name = "bloom-defrag-enabled"},
+    {.name = "bloom-max-item-size", .ours = NOT_HERE},
+    {.name = "bloom-defrag-enabled", .ours = NOT_HERE},
+    {.name = "calyx-lookup-runs",
+     .ours = "every lookup opens its key now; remove it, as the next version "
+             "refuses it"},
 };
 enum { FOREIGN = sizeof foreign / sizeof *foreign };
 
@@ -297,10 +291,8 @@ static int set_foreign(const char *name, RedisModuleString *value,
     if (*text && setting->set)
         RM_Log(NULL, "notice", "the setting '%s' sets %s", name, setting->ours);
     else if (*text)
-        RM_Log(NULL, "warning",
-               "the setting '%s' is ignored: it is of another module, for what "
-               "Calyx does not have, or sets in another way",
-               name);
+        RM_Log(NULL, "warning", "the setting '%s' is ignored: %s", name,
+               setting->ours);
     return RM_OK;
 }
 
@@ -421,10 +413,8 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     for (int i = 0; i < CHOICES; i++)
         bad |= RM_RegisterEnumConfig(ctx, choices[i].name, *choices[i].value,
                                      flags, choices[i].names, choice_values,
-                                     choices[i].n, get_choice, set_choice,
-                                     apply_choice, choices[i].value);
+                                     choices[i].n, get_choice, set_choice, NULL,
+                                     choices[i].value);
     register_foreign(ctx, flags);
-    if (bad || RM_LoadConfigs(ctx) != RM_OK) return RM_ERR;
-    runs_apply(ctx); /* the server does not apply what it loads */
-    return RM_OK;
+    return bad ? RM_ERR : RM_LoadConfigs(ctx);
 }

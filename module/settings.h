@@ -8,8 +8,6 @@
  * first write after a fork. Loading touches everything anyway. */
 enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
 
-enum { RUNS_NO, RUNS_YES, RUNS_AUTO };
-
 /* Of a cuckoo filter that clients make. */
 #define MOST_CF_CAPACITY (1LL << 30)
 
@@ -30,7 +28,6 @@ struct settings {
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
     int huge_pages;             /* calyx-huge-pages: for which filters */
     int prefault;               /* calyx-prefault: 1 or 0 */
-    int lookup_runs;            /* calyx-lookup-runs: below */
     int valkey_order;        /* calyx-valkey-order: see layout/valkey.c      */
     double tightening;       /* bloom-tightening-ratio of valkey-bloom       */
     bool valkey_random_seed; /* bloom-use-random-seed: else its fixed one    */

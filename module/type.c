@@ -10,7 +10,6 @@
 #include "layout/transfer.h"
 #include "layout/window.h"
 #include "server/allocator.h"
-#include "server/known_key.h"
 
 static RedisModuleType *native_type, *redisbloom_type, *valkey_type,
     *window_type;
@@ -147,17 +146,10 @@ static void *copy(RedisModuleString *from, RedisModuleString *to,
     return f;
 }
 
-/* Also when the key is renamed, moved, overwritten, expired or evicted. */
-static void leave_key(RedisModuleString *key, const void *value) {
-    (void)key, (void)value;
-    known_key_forget();
-}
-
 /* Large blocks are never moved by the allocator; the rest takes no time. */
 static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
                 void **value) {
     (void)key;
-    known_key_forget();
     memory_move_plain(ctx, value);
     struct filter *f = *value;
     memory_move_plain(ctx, &f->rare);
@@ -175,7 +167,6 @@ int type_register(RedisModuleCtx *ctx) {
         .digest = digest,
         .free = end,
         .free_effort = effort,
-        .unlink = leave_key,
         .copy = copy,
         .defrag = move,
     };
@@ -219,7 +210,6 @@ void type_attach(RedisModuleKey *key, struct filter *f) {
 
 void type_detach(RedisModuleKey *key, const struct filter *f) {
     void *detached;
-    known_key_forget(); /* the server does not call leave_key */
     RM_ModuleTypeReplaceValue(key, type_for(f), filter_placeholder(f->layout),
                               &detached);
 }

@@ -3,15 +3,19 @@
 
 #include "command/command.h"
 #include "command/items.h"
-#include "command/lookup_run.h"
 #include "command/open_key.h"
 #include "server/reply.h"
 #include "server/steps.h"
 
 static int run_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 3) return RM_WrongArity(ctx);
-    bool found;
-    if (!run_look_up(ctx, argv[1], argv[2], &found)) return RM_OK;
+    struct filter *f;
+    size_t size;
+    const char *item = RM_StringPtrLen(argv[2], &size);
+    filter_prefetch(item, size);
+    if (!find_filter(ctx, argv[1], MUST_BE_COMPLETE, &f)) return RM_OK;
+    if (f) filter_prefetch_next(f);
+    const bool found = f && f->layout->has(f, item, size);
     stats.lookups++;
     stats.positives += found;
     return RM_ReplyWithBool(ctx, found);

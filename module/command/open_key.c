@@ -3,7 +3,6 @@
 #include "command/command.h"
 #include "layout/window.h"
 #include "server/allocator.h"
-#include "server/known_key.h"
 #include "server/reply.h"
 
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
@@ -22,8 +21,6 @@ bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
         ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
     const enum key_type type = type_of(key, f);
     const bool is_partial = *f && filter_is_partial(*f);
-    if (flags & WILL_BE_KNOWN && *f && !is_partial)
-        known_key_set(ctx, name, key, *f);
     if (key) RM_CloseKey(key);
     if (type == KEY_OTHER)
         reply_wrong_type(ctx);

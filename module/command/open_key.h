@@ -10,9 +10,8 @@
 
 enum {
     FOR_WRITING = 1,
-    MUST_EXIST = 2,       /* else "not found"               */
-    MUST_BE_COMPLETE = 4, /* else "is still being loaded"   */
-    WILL_BE_KNOWN = 8     /* see known_key.h                */
+    MUST_EXIST = 2,      /* else "not found"               */
+    MUST_BE_COMPLETE = 4 /* else "is still being loaded"   */
 };
 
 /* Find the filter under a key. Returns false after an error reply: the key

@@ -359,8 +359,7 @@ static __attribute__((noinline)) void take_hint(const struct filter *f) {
         calyx_prefetch_hint_of(native_of(f, &room), &prefetched.hint);
 }
 
-bool filter_prefetch_next(const struct filter *f) {
-    const bool same = prefetched.at == f;
-    if (!same || prefetched.allocations != memory_allocations()) take_hint(f);
-    return same;
+void filter_prefetch_next(const struct filter *f) {
+    if (prefetched.at != f || prefetched.allocations != memory_allocations())
+        take_hint(f);
 }

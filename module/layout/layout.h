@@ -250,9 +250,9 @@ calyx_status valkey_begin_filter(const void *payload, size_t size,
 
 /* Most commands use the same filter as the one before. So prefetch the item's
  * memory there before the key is opened, and say afterwards which filter it
- * was; returns whether it was the same. */
+ * was. */
 void filter_prefetch(const void *item, size_t size);
-bool filter_prefetch_next(const struct filter *f);
+void filter_prefetch_next(const struct filter *f);
 
 static inline bool filter_is_partial(const struct filter *f) {
     return !f->is_small && (f->arrived < f->bytes || f->uncommitted);

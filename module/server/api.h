@@ -28,14 +28,11 @@ typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleServerInfoData RedisModuleServerInfoData;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef struct RedisModuleBlockedClient RedisModuleBlockedClient;
-typedef struct RedisModuleCommandFilter RedisModuleCommandFilter;
-typedef struct RedisModuleCommandFilterCtx RedisModuleCommandFilterCtx;
 
 enum { RM_OK = 0, RM_ERR = 1, RM_API_VERSION = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };
 enum { RM_KEYTYPE_EMPTY = 0 };
 enum { RM_NOTIFY_GENERIC = 1 << 2 };
-enum { RM_NO_EXPIRE = -1 };
 enum { RM_REPLY_STRING = 0, RM_REPLY_ERROR = 1, RM_REPLY_NULL = 4 };
 
 /* RM_GetContextFlags */
@@ -70,21 +67,7 @@ typedef int command_function(RedisModuleCtx *ctx, RedisModuleString **argv,
 typedef void timer_function(RedisModuleCtx *ctx, void *context);
 typedef int event_function(RedisModuleCtx *ctx, int type, const char *event,
                            RedisModuleString *key);
-/* RM_EVENT_*, and the version of the API's data for it. */
-typedef struct RedisModuleEvent {
-    uint64_t id, version;
-} RedisModuleEvent;
-enum {
-    RM_EVENT_FLUSH = 2,
-    RM_EVENT_SWAP = 11, /* of databases */
-    RM_EVENT_ASYNC_LOAD = 14,
-    RM_EVENT_LOOP = 15
-};
-typedef void server_event_function(RedisModuleCtx *ctx, RedisModuleEvent event,
-                                   uint64_t sub, void *data);
 typedef void info_function(RedisModuleInfoCtx *ctx, int for_crash_report);
-typedef void filter_function(RedisModuleCommandFilterCtx *command);
-enum { RM_FILTER_NOT_OWN = 1 << 0 }; /* not for what this module calls */
 
 typedef RedisModuleString *get_string_config(const char *name, void *context);
 typedef int set_string_config(const char *name, RedisModuleString *value,

@@ -22,15 +22,6 @@ REQUIRED(void, RM_Log, (RedisModuleCtx *, const char *level, const char *, ...))
 REQUIRED(void, RM_LogIOError,
          (RedisModuleIO *, const char *level, const char *, ...))
 
-/* what commands say, before they run */
-REQUIRED(RedisModuleCommandFilter *, RM_RegisterCommandFilter,
-         (RedisModuleCtx *, filter_function *, int flags))
-REQUIRED(int, RM_UnregisterCommandFilter,
-         (RedisModuleCtx *, RedisModuleCommandFilter *))
-REQUIRED(int, RM_CommandFilterArgsCount, (RedisModuleCommandFilterCtx *))
-REQUIRED(RedisModuleString *, RM_CommandFilterArgGet,
-         (RedisModuleCommandFilterCtx *, int number))
-
 /* memory */
 REQUIRED(void *, RM_Alloc, (size_t))
 REQUIRED(void *, RM_Calloc, (size_t n, size_t size))
@@ -109,8 +100,6 @@ REQUIRED(uint64_t, RM_CreateTimer,
          (RedisModuleCtx *, long long milliseconds, timer_function *, void *))
 REQUIRED(int, RM_SubscribeToKeyspaceEvents,
          (RedisModuleCtx *, int types, event_function *))
-REQUIRED(int, RM_SubscribeToServerEvent,
-         (RedisModuleCtx *, RedisModuleEvent, server_event_function *))
 
 /* saving and loading */
 REQUIRED(void, RM_SaveUnsigned, (RedisModuleIO *, uint64_t))

@@ -189,14 +189,6 @@ static const char *text_of(const RedisModuleString *string, size_t *size) {
     return string->text;
 }
 
-static int db_of(RedisModuleCtx *ctx) {
-    return ctx->db;
-}
-
-static long long expiry_of(RedisModuleKey *key) {
-    return key->expires;
-}
-
 void mock_start(void) {
     mock_takes_left = SIZE_MAX;
     mock_most_bytes = (size_t)64 << 20;
@@ -222,8 +214,6 @@ void mock_start(void) {
     RM_GetKeyNameFromIO = no_name;
     RM_CreateDataType = keep_type;
     RM_StringPtrLen = text_of;
-    RM_GetSelectedDb = db_of;
-    RM_GetAbsExpire = expiry_of;
     type_register(NULL);
     cuckoo_type_register(NULL);
 }

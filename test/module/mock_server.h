@@ -19,15 +19,6 @@ struct RedisModuleString {
     const char *text;
 };
 
-/* Of a client, which has selected a database. */
-struct RedisModuleCtx {
-    int db;
-};
-
-struct RedisModuleKey {
-    long long expires;
-};
-
 struct RedisModuleDefragCtx {
     size_t moved;
 };

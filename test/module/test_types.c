@@ -10,7 +10,6 @@
 #include "../../module/layout/layout.h"
 #include "../../module/layout/window.h"
 #include "../../module/server/allocator.h"
-#include "../../module/server/known_key.h"
 #include "../../module/server/pages.h"
 #include "../../module/server/prefault.h"
 #include "mock_server.h"
@@ -318,47 +317,6 @@ static void a_child_does_not_wait_for_threads_it_has_not(void **state) {
     assert_int_equal(mock_blocks, 0);
 }
 
-static void a_known_key_is_of_one_name_and_database(void **state) {
-    (void)state;
-    RedisModuleCtx ctx = {.db = 3}, other = {.db = 4};
-    char text[130] = "";
-    memset(text, 'r', sizeof text - 1);
-    RedisModuleString name = {"rose"}, same = {"rose"}, longer = {"roses"},
-                      shorter = {"ros"}, too_long = {text};
-    RedisModuleKey lasting = {RM_NO_EXPIRE}, expiring = {1};
-    int value;
-    known_key_set(&ctx, &name, &lasting, &value);
-    assert_ptr_equal(known_key_value(&ctx, &same), &value);
-    assert_null(known_key_value(&ctx, &longer));
-    assert_null(known_key_value(&ctx, &shorter));
-    assert_null(known_key_value(&other, &same));
-    known_key_set(&ctx, &too_long, &lasting, &value);
-    assert_null(known_key_value(&ctx, &too_long));
-    known_key_set(&ctx, &name, &lasting, &value);
-    known_key_set(&ctx, &longer, &expiring, &value);
-    assert_null(known_key_value(&ctx, &longer));
-    assert_null(known_key_value(&ctx, &same));
-}
-
-/* The server evicts and defragments between commands. */
-static void a_filter_that_leaves_its_key_or_moves_is_not_known(void **state) {
-    (void)state;
-    RedisModuleCtx client = {0};
-    RedisModuleString name = {"rose"};
-    RedisModuleKey key = {RM_NO_EXPIRE};
-    for (int i = 0; i < TYPES; i++) {
-        void *value = make(all[i].layout, 10);
-        known_key_set(&client, &name, &key, value);
-        all[i].type->unlink(&name, value);
-        assert_null(known_key_value(&client, &name));
-        known_key_set(&client, &name, &key, value);
-        RedisModuleDefragCtx ctx = {0};
-        all[i].type->defrag(&ctx, &name, &value);
-        assert_null(known_key_value(&client, &name));
-        all[i].type->free(value);
-    }
-}
-
 /* First inputs for fuzz/fuzz_module.c. */
 static int write_corpus(const char *folder) {
     static const unsigned items[] = {0, 50, 300};
@@ -393,8 +351,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_window_of_generations_that_differ_is_refused),
         cmocka_unit_test(a_renewed_block_is_zeros_and_others_stay),
         cmocka_unit_test(a_child_does_not_wait_for_threads_it_has_not),
-        cmocka_unit_test(a_known_key_is_of_one_name_and_database),
-        cmocka_unit_test(a_filter_that_leaves_its_key_or_moves_is_not_known),
     };
     return RUN_TESTS(tests);
 }
