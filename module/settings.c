@@ -5,6 +5,7 @@
  */
 #include "settings.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -30,25 +31,39 @@ struct settings settings = {
 
 /* ---- Getting and setting ------------------------------------------------- */
 
-/* The server does not copy the string that it gets: store it here. */
-static RedisModuleString *error_text, *seed_text;
+/* The server copies the string that it gets, but does not free it: store it. */
+static RedisModuleString *shown_text;
 
 static void store_text(RedisModuleString **stored, const char *text) {
     if (*stored) RM_FreeString(NULL, *stored);
     *stored = RM_CreateString(NULL, text, strlen(text));
 }
 
-static int complain(RedisModuleString **why, const char *text) {
+__attribute__((format(printf, 1, 2))) static RedisModuleString *show(
+    const char *format, ...) {
+    char text[32];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    store_text(&shown_text, text);
+    return shown_text;
+}
+
+__attribute__((format(printf, 2, 3))) static int complain(
+    RedisModuleString **why, const char *format, ...) {
+    char text[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     *why = RM_CreateString(NULL, text, strlen(text));
     return RM_ERR;
 }
 
 static RedisModuleString *get_error(const char *name, void *context) {
     (void)name, (void)context;
-    char text[32];
-    snprintf(text, sizeof text, "%.15g", settings.error);
-    store_text(&error_text, text);
-    return error_text;
+    return show("%.15g", settings.error);
 }
 
 static int set_error(const char *name, RedisModuleString *value, void *context,
@@ -57,9 +72,8 @@ static int set_error(const char *name, RedisModuleString *value, void *context,
     switch (parse_error_rate(value, &settings.error)) {
         case NUMBER: return RM_OK;
         case OUT_OF_RANGE:
-            return complain(why,
-                            "Value for `bf-error-rate` must be in the range "
-                            "(0.000000, 1.000000)");
+            return complain(why, "Value for `bf-error-rate` must be in the "
+                                 "range (0.000000, 1.000000)");
         case NO_NUMBER: break;
     }
     return complain(why, "Invalid value for `bf-error-rate`");
@@ -67,11 +81,9 @@ static int set_error(const char *name, RedisModuleString *value, void *context,
 
 static RedisModuleString *get_seed(const char *name, void *context) {
     (void)name, (void)context;
-    char text[32] = "random";
-    if (!settings.random_seed)
-        snprintf(text, sizeof text, "%llu", (unsigned long long)settings.seed);
-    store_text(&seed_text, text);
-    return seed_text;
+    return settings.random_seed
+               ? show("random")
+               : show("%llu", (unsigned long long)settings.seed);
 }
 
 static int set_seed(const char *name, RedisModuleString *value, void *context,
@@ -90,36 +102,47 @@ static int set_seed(const char *name, RedisModuleString *value, void *context,
     return RM_OK;
 }
 
-static long long get_number(const char *name, void *context) {
+/* Strings for the server: the errors of its numbers are not RedisBloom's. */
+struct number_setting {
+    const char *name;
+    long long *value, least, most;
+};
+
+static RedisModuleString *get_number(const char *name, void *context) {
     (void)name;
-    return *(long long *)context;
+    return show("%lld", *((const struct number_setting *)context)->value);
 }
 
-/* A cuckoo filter has at least two buckets. */
-static int change_number(long long *number, long long value,
-                         RedisModuleString **why) {
-    char text[120];
-    const long long before = *number, least = 2 * settings.cf_bucket_size,
-                    most = settings.cf_capacity / 2;
-    *number = value;
-    if (settings.cf_capacity >= 2 * settings.cf_bucket_size) return RM_OK;
-    *number = before;
-    if (number == &settings.cf_bucket_size)
-        snprintf(text, sizeof text,
-                 "Value for `cf-bucket-size` must be in the range [1, %lld]",
-                 most);
-    else
-        snprintf(text, sizeof text,
-                 "Value for `cf-initial-size` must be in the range [%lld, "
-                 "%lld]",
-                 least, MOST_CF_CAPACITY);
-    return complain(why, text);
-}
-
-static int set_number(const char *name, long long value, void *context,
+static int set_number(const char *name, RedisModuleString *value, void *context,
                       RedisModuleString **why) {
     (void)name;
-    return change_number(context, value, why);
+    const struct number_setting *const s = context;
+    long long least = s->least, most = s->most;
+    /* A cuckoo filter has at least two buckets. */
+    if (s->value == &settings.cf_capacity) least = 2 * settings.cf_bucket_size;
+    if (s->value == &settings.cf_bucket_size && most > settings.cf_capacity / 2)
+        most = settings.cf_capacity / 2;
+    switch (parse_whole(value, least, most, s->value)) {
+        case NUMBER: return RM_OK;
+        case OUT_OF_RANGE:
+            return complain(why,
+                            "Value for `%s` must be in the range [%lld, %lld]",
+                            s->name, least, most);
+        case NO_NUMBER: break;
+    }
+    return complain(why, "Invalid value for `%s`", s->name);
+}
+
+static long long get_bytes(const char *name, void *context) {
+    (void)name, (void)context;
+    return settings.max_filter_bytes;
+}
+
+static int set_bytes(const char *name, long long value, void *context,
+                     RedisModuleString **why) {
+    (void)name, (void)context, (void)why;
+    settings.max_filter_bytes = value;
+    return RM_OK;
 }
 
 static int get_choice(const char *name, void *context) {
@@ -136,27 +159,20 @@ static int set_choice(const char *name, int value, void *context,
 
 /* ---- What there is ------------------------------------------------------- */
 
-static const struct number_setting {
-    const char *name;
-    long long *value, least, most;
-    unsigned flags;
-} numbers[] = {
-    {"bf-initial-size", &settings.capacity, 1, MOST_CAPACITY,
-     RM_CONFIG_DEFAULT},
-    {"bf-expansion-factor", &settings.expansion, 0, MOST_EXPANSION,
-     RM_CONFIG_DEFAULT},
-    {"cf-bucket-size", &settings.cf_bucket_size, 1, 255, RM_CONFIG_DEFAULT},
-    {"cf-initial-size", &settings.cf_capacity, 4, MOST_CF_CAPACITY,
-     RM_CONFIG_DEFAULT},
-    {"cf-max-iterations", &settings.cf_iterations, 1, 65535, RM_CONFIG_DEFAULT},
-    {"cf-expansion-factor", &settings.cf_expansion, 0, MOST_EXPANSION,
-     RM_CONFIG_DEFAULT},
-    {"cf-max-expansions", &settings.cf_max_expansions, 1, 65536,
-     RM_CONFIG_DEFAULT},
-    {"calyx-max-filter-bytes", &settings.max_filter_bytes, 0, INT64_MAX,
-     RM_CONFIG_MEMORY},
+static struct number_setting numbers[] = {
+    {"bf-initial-size", &settings.capacity, 1, MOST_INITIAL_SIZE},
+    {"bf-expansion-factor", &settings.expansion, 0, MOST_EXPANSION},
+    {"cf-bucket-size", &settings.cf_bucket_size, 1, 255},
+    {"cf-initial-size", &settings.cf_capacity, 4, MOST_CF_CAPACITY},
+    {"cf-max-iterations", &settings.cf_iterations, 1, 65535},
+    {"cf-expansion-factor", &settings.cf_expansion, 0, MOST_EXPANSION},
+    {"cf-max-expansions", &settings.cf_max_expansions, 1, 65536},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+/* In a load argument it has no unit. */
+static struct number_setting limit = {"calyx-max-filter-bytes",
+                                      &settings.max_filter_bytes, 0, INT64_MAX};
 
 static const char *layout_names[] = {"native", "valkey-bloom",
                                      "redisbloom"}; /* as layouts */
@@ -204,7 +220,7 @@ static bool set_bloom_number(RedisModuleString *value, long long least,
 }
 
 static bool set_bloom_capacity(RedisModuleString *value) {
-    return set_bloom_number(value, 1, MOST_CAPACITY, &settings.capacity);
+    return set_bloom_number(value, 1, MOST_INITIAL_SIZE, &settings.capacity);
 }
 
 static bool set_bloom_expansion(RedisModuleString *value) {
@@ -240,7 +256,7 @@ static struct foreign_setting {
 } foreign[] = {
     {.name = "bloom-capacity",
      .set = set_bloom_capacity,
-     .ours = "bf-initial-size: a whole number from 1, at most 2^40"},
+     .ours = "bf-initial-size: a whole number from 1, at most 2^30"},
     {.name = "bloom-expansion",
      .set = set_bloom_expansion,
      .ours = "bf-expansion-factor: a whole number from 0, at most 32768"},
@@ -275,9 +291,7 @@ static RedisModuleString *get_foreign(const char *name, void *context) {
 
 static int complain_range(const struct foreign_setting *setting,
                           RedisModuleString **why) {
-    char text[160];
-    snprintf(text, sizeof text, "%s sets %s", setting->name, setting->ours);
-    return complain(why, text);
+    return complain(why, "%s sets %s", setting->name, setting->ours);
 }
 
 /* "" is the default, which the server sets where nobody else does. */
@@ -317,19 +331,6 @@ static void register_foreign(RedisModuleCtx *ctx, unsigned flags) {
 
 /* ---- Arguments ----------------------------------------------------------- */
 
-static int set_number_argument(const struct number_setting *setting,
-                               RedisModuleString *value,
-                               RedisModuleString **why) {
-    char text[120];
-    long long number;
-    if (parse_whole(value, setting->least, setting->most, &number) == NUMBER)
-        return change_number(setting->value, number, why);
-    snprintf(text, sizeof text,
-             "Value for `%s` must be in the range [%lld, %lld]", setting->name,
-             setting->least, setting->most);
-    return complain(why, text);
-}
-
 static int set_choice_argument(const struct choice_setting *setting,
                                RedisModuleString *value,
                                RedisModuleString **why) {
@@ -338,7 +339,7 @@ static int set_choice_argument(const struct choice_setting *setting,
             *setting->value = i;
             return RM_OK;
         }
-    return complain(why, setting->complaint);
+    return complain(why, "%s", setting->complaint);
 }
 
 static int set_argument(const char *name, RedisModuleString *value,
@@ -352,7 +353,9 @@ static int set_argument(const char *name, RedisModuleString *value,
         if (strcasecmp(name, synonyms[i][0]) == 0) name = synonyms[i][1];
     for (int i = 0; i < NUMBERS; i++)
         if (strcasecmp(name, numbers[i].name) == 0)
-            return set_number_argument(&numbers[i], value, why);
+            return set_number(name, value, &numbers[i], why);
+    if (strcasecmp(name, limit.name) == 0)
+        return set_number(name, value, &limit, why);
     for (int i = 0; i < CHOICES; i++)
         if (strcasecmp(name, choices[i].name) == 0)
             return set_choice_argument(&choices[i], value, why);
@@ -400,10 +403,13 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     const unsigned flags = name_flags(ctx);
     int bad = 0;
     for (int i = 0; i < NUMBERS; i++)
-        bad |= RM_RegisterNumericConfig(
-            ctx, numbers[i].name, *numbers[i].value, flags | numbers[i].flags,
-            numbers[i].least, numbers[i].most, get_number, set_number, NULL,
-            numbers[i].value);
+        bad |= RM_RegisterStringConfig(
+            ctx, numbers[i].name,
+            RM_StringPtrLen(get_number(NULL, &numbers[i]), NULL), flags,
+            get_number, set_number, NULL, &numbers[i]);
+    bad |= RM_RegisterNumericConfig(
+        ctx, limit.name, settings.max_filter_bytes, flags | RM_CONFIG_MEMORY,
+        limit.least, limit.most, get_bytes, set_bytes, NULL, NULL);
     const char *error = RM_StringPtrLen(get_error(NULL, NULL), NULL);
     bad |= RM_RegisterStringConfig(ctx, "bf-error-rate", error, flags,
                                    get_error, set_error, NULL, NULL);

@@ -8,6 +8,8 @@
  * first write after a fork. Loading touches everything anyway. */
 enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
 
+/* Of a Bloom filter that nobody reserves. */
+#define MOST_INITIAL_SIZE (1LL << 30)
 /* Of a cuckoo filter that clients make. */
 #define MOST_CF_CAPACITY (1LL << 30)
 

@@ -76,7 +76,9 @@ static int reply_our_fact(RedisModuleCtx *ctx, const struct filter *f,
             begin_field(ctx, ours[i].title);
             return RM_ReplyWithLongLong(ctx, (long long)ours[i].value);
         }
-    return RM_ReplyWithError(ctx, "Invalid information value");
+    return RM_ReplyWithError(ctx, f->layout == &valkey_layout
+                                      ? "ERR invalid information value"
+                                      : "Invalid information value");
 }
 
 static int reply_fact(RedisModuleCtx *ctx, const struct filter *f,

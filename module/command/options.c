@@ -137,6 +137,7 @@ static enum number option_expansion(struct parsing *p,
 static enum number option_non_scaling(struct parsing *p,
                                       RedisModuleString *value) {
     (void)value;
+    p->out->params.expansion = 0;
     p->non_scaling = true;
     return NUMBER;
 }
@@ -373,7 +374,6 @@ static const char *complete(struct parsing *p) {
         return "ERR COUNTING is KIND counting; leave out COUNTING, or the "
                "other KIND";
     if (p->is_counting) params->kind = "counting";
-    if (p->non_scaling) params->expansion = 0;
     if (p->has_capacity || p->expansions || params->window)
         params->unreserved = false;
     const bool ours =
@@ -381,6 +381,7 @@ static const char *complete(struct parsing *p) {
     if (p->is_valkeys ||
         (params->layout == &valkey_layout && (p->has_layout || !ours)))
         return complete_valkeys(p);
+    if (p->non_scaling) params->expansion = 0; /* whatever comes behind it */
     params->error = fmin(params->error, CHAIN_MOST_ERROR);
     if (params->unused_growth > MOST_EXPANSION)
         return p->is_insert ? "Bad expansion" : BAD_EXPANSION;
@@ -476,10 +477,10 @@ const char *parse_insert(RedisModuleString **argv, int argc,
         if (wrong) return wrong;
         at += option->has_value ? 2 : 1;
     }
+    if (out->items == argc) return WRONG_ARITY;
+    const char *wrong = complete(&p);
+    if (wrong || out->items) return wrong;
     /* valkey-bloom makes a filter without items, too. */
-    if (out->items == 0 && p.is_valkeys)
-        out->items = argc;
-    else if (out->items == 0 || out->items >= argc)
-        return WRONG_ARITY;
-    return complete(&p);
+    out->items = argc;
+    return out->params.layout == &valkey_layout ? NULL : WRONG_ARITY;
 }

@@ -228,6 +228,18 @@ def test_words_of_valkey_bloom_make_a_filter_of_its_layout(plain):
         model.rdb_fields(), encoding=1, name=b"bloomfltr"))
 
 
+def test_bf_insert_in_their_layout_needs_no_items_and_its_last_word_counts(r):
+    r("CONFIG", "SET", PREFIX + "calyx-layout", "valkey-bloom")
+    assert r("BF.INSERT", "a", "NONSCALING", "EXPANSION", 3) == []
+    assert r("BF.INFO", "a", "EXPANSION") == 3
+    assert r("BF.INSERT", "b", "EXPANSION", 3, "NONSCALING") == []
+    assert r("BF.INFO", "b", "EXPANSION") is None
+    assert isinstance(r("BF.INSERT", "c", "CAPACITY", 10, "ITEMS"), Error)
+    assert isinstance(r("BF.INSERT", "c", "NOCREATE", "CAPACITY", 10), Error)
+    assert r("BF.INSERT", "a", "CAPACITY", 10) == []
+    assert sorted(r("KEYS", "*")) == [b"a", b"b"]
+
+
 @pytest.mark.parametrize("words, text", [
     (("TIGHTENING", 0), "(0 < tightening ratio range < 1)"),
     (("TIGHTENING", 1), "(0 < tightening ratio range < 1)"),
@@ -277,7 +289,7 @@ def test_info_replies_as_valkey_bloom(r, r3):
     assert r("BF.INFO", "fixed")[::2] == titles[:6]
     assert r("BF.INFO", "fixed", "EXPANSION") is None
     for word in ("TIGHTENING", "MAXSCALEDCAPACITY", "x"):
-        assert isinstance(r("BF.INFO", "fixed", word), Error)
+        assert r("BF.INFO", "fixed", word) == Error("ERR invalid information value")
 
 
 def test_what_bf_load_refuses(r):
