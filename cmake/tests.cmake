@@ -44,8 +44,8 @@ list(GET levels 0 best)
 # level alone; so does all under the address sanitizer, for which unit.kernels has
 # every kernel. The thread sanitizer does not see into vector kernels.
 set(one_level abilities allow_list bad_input bits builder builder_faults codec damage
-    dump failing_memory faults file file_layout foreign kernels map parts pieces plan
-    properties ranges thread_allow thread_builder thread_live thread_ranges)
+    dump failing_memory faults file file_layout foreign kernels map parts patience pieces
+    plan properties ranges thread_allow thread_builder thread_live thread_ranges)
 if(sanitizer STREQUAL address)
     set(levels ${best})
 elseif(sanitizer STREQUAL thread)
@@ -65,6 +65,7 @@ target_include_directories(unit_support PRIVATE
 set_source_files_properties(test/unit/inline_view.c test/unit/twins.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
 set(unit_dump_needs ${wire})
+set(unit_patience_needs tool/http/patience.c)
 set(unit_foreign_needs ${foreign} ${wire})
 foreach(source IN LISTS unit_tests)
     cmake_path(GET source STEM name)
@@ -75,7 +76,7 @@ foreach(source IN LISTS unit_tests)
 
     add_executable(unit_${name} ${source} ${unit_${name}_needs})
     target_include_directories(unit_${name} PRIVATE
-        src test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
+        src tool test/unit ${XXHASH_INCLUDE} ${CMOCKA_INCLUDE})
     target_link_libraries(unit_${name} PRIVATE
         unit_support calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
     set_target_properties(unit_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)

@@ -92,6 +92,21 @@ refuses() {
     fails_with "$2" && prints || { echo "mode $1" >&2; return 1; }
 }
 
+# all_refuse MODE TEXT ...: each of them so, at the same time, as most of it is waiting
+all_refuse() {
+    local pids=() pid
+    for (( ; $#; )); do
+        mkdir "$1"
+        (cd "$1" && cp ../lines . && refuses "$1" "$2") 3>&- &
+        pids+=($!)
+        shift 2
+    done
+    for pid in "${pids[@]}"; do wait $pid || return 1; done
+}
+
+# requests_of PATH: how many the odd server got
+requests_of() { grep -c "^/$1 " "$BATS_FILE_TMPDIR/requests"; }
+
 # answers URL OPTION...: as the file does
 answers() {
     local url=$1 file
@@ -476,7 +491,6 @@ replaced() {
     done
     refuses several-other-size "the file has changed on the server"
     refuses several-other-etag "the file has changed on the server"
-    refuses several-503 "the server answers with status 503; tried 4 times"
 }
 
 @test "a change is noticed by ETag, by date, and by servers that ignore If-Match" {
@@ -491,14 +505,46 @@ replaced() {
 @test "a request that fails for a moment is sent again, four times at most" {
     answers "$odd/status-503-twice/line.calyx" lines
     answers "$odd/cut-twice/line.calyx" lines
-    refuses status-503 "the server answers with status 503; tried 4 times"
-    refuses later-status-500 "the server answers with status 500; tried 4 times"
-    refuses cut "tried 4 times"
-    [ "$(grep -c '^/status-503/' "$BATS_FILE_TMPDIR/requests")" = 4 ]
+    all_refuse status-503 "the server answers with status 503; tried 4 times" \
+        several-503 "the server answers with status 503; tried 4 times" \
+        later-status-500 "the server answers with status 500; tried 4 times" \
+        cut "tried 4 times"
+    [ "$(requests_of status-503/line.calyx)" = 4 ]
+}
+
+@test "a server that asks for a pause gets it, up to the timeout" {
+    answers "$odd/come-back/line.calyx" lines
+    refuses come-tomorrow "the server answers with status 503, and wants to be queried again in 86400 seconds; CALYX_HTTP_TIMEOUT, the longest time to wait, is 30 s"
+    [ "$(requests_of come-tomorrow/line.calyx)" = 1 ]
+}
+
+@test "a server that goes silent or fails is given up after as many requests for 3,000 keys as for 300" {
+    seq 1 1000 | "$CALYX" build -n 8e6 -p 1% -o "$www/quiet.calyx"
+    seq 1 3000 >ask
+    CALYX_HTTP_TIMEOUT=1s run_calyx check -f "$odd/silent-bits/quiet.calyx" ask
+    fails_with "silent-bits/quiet.calyx: waited "
+    complains " s for bytes "
+    complains ", and the server sent 0 bytes; tried 2 times; CALYX_HTTP_TIMEOUT, which is 1 s, sets"
+    prints
+    # 4 until the bits, then 64 connections twice
+    [ "$(requests_of silent-bits/quiet.calyx)" -le 132 ]
+    run_calyx check -f "$odd/busy-bits/quiet.calyx" ask
+    fails_with "the server answers with status 500; tried 4 times"
+    # 256 requests at a time, four times
+    [ "$(requests_of busy-bits/quiet.calyx)" -le 1028 ]
+}
+
+@test "a server that is silent is queried once more, by another connection" {
+    python3 "$BATS_TEST_DIRNAME/slow_link.py" "${tls##*:}" 0 counts 5000 >link.port 3>&- &
+    link=$!
+    await test -s link.port
+    CALYX_HTTP_TIMEOUT=4s answers "${tls%:*}:$(cat link.port)/line.calyx" lines
+    kill $link
 }
 
 @test "a server that is silent, out of reach or without the file is named" {
-    CALYX_HTTP_TIMEOUT=1s refuses silent "tried 4 times"
+    CALYX_HTTP_TIMEOUT=1s all_refuse silent "the server sent 0 bytes; tried 2 times" \
+        drip " bytes; tried 2 times" later-drip " bytes; tried 2 times"
     CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, not '0'"
     run_calyx check -f "$plain/none.calyx" lines
     fails_with "$plain/none.calyx: there is no such file on the server (404)"

@@ -14,6 +14,7 @@ import http.server
 import os
 import sys
 import threading
+import time
 
 FOLDER, LOG = sys.argv[1:]
 ETAG = '"one"'
@@ -205,6 +206,20 @@ class Odd(http.server.BaseHTTPRequestHandler):
     def status_503_twice(self):
         self.answer(503, b"no") if self.number in (2, 3) else self.answer()
 
+    def come_back(self):  # in a second, and not before
+        now = time.monotonic()
+        with lock:
+            asked = seen.setdefault(self.path + " asked", now)
+        if asked == now:
+            self.answer(429, b"no", Retry_After=1)
+        elif now - asked < 1:
+            self.answer(418, b"too early")
+        else:
+            self.answer()
+
+    def come_tomorrow(self):
+        self.answer(503, b"no", Retry_After=86400)
+
     def status_418(self):
         self.answer(418, b"no")
 
@@ -226,10 +241,28 @@ class Odd(http.server.BaseHTTPRequestHandler):
         with lock:
             lock.wait(600)
 
+    def drip(self):  # 10 bytes a second
+        self.answer(body=b"", length=len(self.body))
+        try:
+            for byte in self.body:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.1)
+        except OSError:
+            self.close_connection = True
+
+    def is_for_bits(self):
+        return 0 < self.first < self.total - 1024
+
+    def silent_bits(self):
+        self.silent() if self.is_for_bits() else self.answer()
+
+    def busy_bits(self):
+        self.answer(500, b"no") if self.is_for_bits() else self.answer()
+
     def together(self):
         """FILE?N-M: M requests are for bits; answers them only when N of them
         wait at the same time, or all that are left."""
-        if self.first == 0 or self.first >= self.total - 1024:
+        if not self.is_for_bits():
             self.answer()
             return
         at_once, left = map(int, self.path.split("?")[1].split("-"))

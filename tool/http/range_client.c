@@ -10,6 +10,7 @@
 
 #include "frame/passwords.h"
 #include "http/byteranges.h"
+#include "http/patience.h"
 
 bool is_http_url(const char *word) {
     return strncasecmp(word, "http://", 7) == 0 ||
@@ -25,7 +26,8 @@ enum {
     HTTP2_CONNECTIONS = 2, /* nginx takes 128 requests at a time on each   */
     MOST_TOGETHER = 32,    /* ranges in a request, if the server takes it  */
     SMALL_RANGE = 4096,    /* bytes; larger ones are requested alone       */
-    MOST_TRIES = 4,        /* of a request                                 */
+    MOST_TRIES = 4,        /* of a request that fails                      */
+    SILENT_TRIES = 2,      /* of requests to a server that sends nothing   */
     MOST_REDIRECTS = 5,
     MOST_BESIDE = 1 << 20, /* bytes of the texts that redirects have */
     TAG_BYTES = 512 /* of an ETag, with its end; servers send under 100 */
@@ -44,6 +46,7 @@ struct range_client {
     char *url;
     struct libcurl curl;
     CURLM *multi;
+    long connections;           /* at most */
     struct transfer *transfers; /* MOST_IN_FLIGHT */
     struct curl_slist *headers; /* of requests */
     bool takes_several;         /* ranges in a request, as far as is known */
@@ -51,7 +54,10 @@ struct range_client {
     uint64_t file_bytes;
     bool is_young;
     char tag[TAG_BYTES], modified[TAG_BYTES];
-    long timeout; /* seconds */
+    struct patience patience; /* with the timeout */
+    uint64_t heard;           /* bytes, since patience_after */
+    bool is_busy; /* the server answered 429 or 5xx: send nothing new now */
+    double pause; /* seconds that it wants until the next request */
     struct http_traffic traffic;
 };
 
@@ -59,11 +65,13 @@ struct range_client {
 struct transfer {
     struct range_client *client;
     CURL *easy;
+    bool is_running;
     const struct http_range *ranges[MOST_TOGETHER];
     size_t count;
     size_t got;      /* bytes of the one range, or of `body`: */
     char *body;      /* an answer with several ranges          */
     size_t room;     /* of it                                  */
+    curl_off_t seen; /* bytes of bodies, also those of redirects */
     bool is_refused; /* several ranges are; then request one at a time */
     struct range_answer answer;
     char why[CURL_ERROR_SIZE];
@@ -121,6 +129,7 @@ static size_t take_header(char *bytes, size_t one, size_t n, void *context) {
     struct transfer *const t = context;
     char line[2048];
     size_t size = one * n;
+    t->client->heard += size;
     while (size && strchr("\r\n \t", bytes[size - 1])) size--;
     if (size >= sizeof line) return one * n; /* none that matters is so long */
     memcpy(line, bytes, size);
@@ -269,6 +278,8 @@ static int refuse_endless(void *context, curl_off_t all, curl_off_t now,
                           curl_off_t up_all, curl_off_t up_now) {
     struct transfer *const t = context;
     (void)all, (void)up_all, (void)up_now;
+    if (now > t->seen) t->client->heard += (uint64_t)(now - t->seen);
+    t->seen = now;
     curl_off_t most = MOST_BESIDE;
     for (size_t i = 0; i < t->count; i++)
         most += (curl_off_t)t->ranges[i]->size;
@@ -313,9 +324,9 @@ static void set_up(struct transfer *t) {
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "calyx");
     curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, c->timeout);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, c->timeout);
+    /* libcurl divides it among several addresses of the server */
+    curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                      (long)(1000 * c->patience.most));
     curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
     curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
     curl->easy_setopt(easy, CURLOPT_HEADERDATA, t);
@@ -345,7 +356,9 @@ static void start(struct transfer *t) {
     char text[MOST_TOGETHER * 42];
     size_t size = 0;
     if (!t->easy) set_up(t);
+    t->is_running = true;
     t->got = 0;
+    t->seen = 0;
     t->is_refused = false;
     t->answer = (struct range_answer){0};
     t->why[0] = t->wrong[0] = '\0';
@@ -369,7 +382,6 @@ static bool is_passing(CURLcode code, long status) {
         case CURLE_WRITE_ERROR: /* stopped by take_bytes */
             return status == 429 || (status >= 500 && status != 501);
         case CURLE_COULDNT_CONNECT:
-        case CURLE_OPERATION_TIMEDOUT:
         case CURLE_SEND_ERROR:
         case CURLE_RECV_ERROR:
         case CURLE_GOT_NOTHING:
@@ -411,59 +423,185 @@ static void explain(struct transfer *t, CURLcode code) {
               t->got, t->answer.range.last - t->answer.range.first + 1);
 }
 
+/* Of the connected transfer, or of none. */
+static _Noreturn void fail_waited(const struct range_client *c,
+                                  const struct transfer *t, int tries) {
+    const struct patience *const p = &c->patience;
+    char what[200] = "a connection";
+    if (t)
+        snprintf(what, sizeof what,
+                 "bytes %" PRIu64 "-%" PRIu64 ", and the server sent %" PRIu64
+                 " bytes",
+                 t->ranges[0]->at, t->ranges[0]->at + t->ranges[0]->size - 1,
+                 p->bytes);
+    fail_at(c->name, 0,
+            "waited %.0f s for %s; tried %d times; CALYX_HTTP_TIMEOUT, which "
+            "is %g s, sets how long to wait for a server that is silent or "
+            "sends less than 1 kB a second",
+            p->now - p->since, what, tries, p->most);
+}
+
+/* A server in trouble gets nothing new until it has had a pause. */
+static void note_trouble(struct transfer *t) {
+    struct range_client *const c = t->client;
+    curl_off_t seconds = 0;
+    c->is_busy = true;
+    c->curl.easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds);
+    if ((double)seconds > c->patience.most)
+        fail_at(c->name, 0,
+                "%s, and wants to be queried again in %lld seconds; "
+                "CALYX_HTTP_TIMEOUT, the longest time to wait, is %g s",
+                t->wrong, (long long)seconds, c->patience.most);
+    if ((double)seconds > c->pause) c->pause = (double)seconds;
+}
+
 /* True if the ranges are there; false if they are to be requested again. */
 static bool finish_transfer(struct transfer *t, CURLcode code, int tries) {
+    struct range_client *const c = t->client;
     explain(t, code);
     if (t->is_refused) {
-        t->client->takes_several = false;
+        c->takes_several = false;
         return false;
     }
     if (!*t->wrong) {
         for (size_t i = 0; i < t->count; i++)
-            t->client->traffic.bytes +=
-                t->count > 1 ? t->ranges[i]->size : t->got;
+            c->traffic.bytes += t->count > 1 ? t->ranges[i]->size : t->got;
         return true;
     }
-    if (!is_passing(code, status_of(t))) fail_client(t->client, t->wrong);
+    if (code == CURLE_OPERATION_TIMEDOUT) { /* while it connected */
+        if (tries >= SILENT_TRIES) fail_waited(c, NULL, tries);
+        c->patience.left = 0;
+        return false;
+    }
+    if (!is_passing(code, status_of(t))) fail_client(c, t->wrong);
     if (tries == MOST_TRIES)
-        fail_at(t->client->name, 0, "%s; tried %d times", t->wrong, tries);
+        fail_at(c->name, 0, "%s; tried %d times", t->wrong, tries);
+    if (code == CURLE_OK || code == CURLE_WRITE_ERROR) note_trouble(t);
     return false;
 }
 
-/* Request all of the list, and return how many must be requested again;
- * these come first then. */
+static void set_connections(struct range_client *c, long number) {
+    c->connections = number;
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, number);
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
+}
+
+/* Without the connections that there were, of which HTTP/2 would use one again
+ * though nothing comes from it. */
+static void connect_anew(struct range_client *c) {
+    if (c->multi) c->curl.multi_cleanup(c->multi);
+    c->multi = c->curl.multi_init();
+    if (!c->multi) fail_client(c, "no memory for requests");
+    set_connections(c, c->connections);
+    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS,
+                         (long)MOST_IN_FLIGHT);
+}
+
+static bool is_connected(const struct transfer *t) {
+    curl_off_t after = 0;
+    t->client->curl.easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &after);
+    return after > 0;
+}
+
+/* Requests for the ranges of a list. */
+struct round {
+    struct range_client *client;
+    const struct http_range **list;
+    size_t count, next, done; /* of the list: all; to be requested; ended */
+    size_t again; /* of the list, from its start: to be requested again */
+    int tries;
+    struct transfer *idle[MOST_IN_FLIGHT];
+    size_t idle_count;
+};
+
+static void start_some(struct round *r) {
+    while (r->next < r->count && r->idle_count > 0 && !r->client->is_busy) {
+        struct transfer *const t = r->idle[--r->idle_count];
+        r->next += take_ranges(t, r->list + r->next, r->count - r->next);
+        start(t);
+    }
+}
+
+static void end_transfer(struct round *r, struct transfer *t, bool is_answer) {
+    for (size_t i = 0; i < t->count && !is_answer; i++)
+        r->list[r->again++] = t->ranges[i];
+    r->client->curl.multi_remove_handle(r->client->multi, t->easy);
+    t->is_running = false;
+    r->done += t->count;
+    r->idle[r->idle_count++] = t;
+}
+
+/* Returns how many ended; of these, *answers with their ranges. */
+static size_t finish_some(struct round *r, size_t *answers) {
+    const struct libcurl *const curl = &r->client->curl;
+    size_t ended = 0;
+    int left;
+    *answers = 0;
+    for (CURLMsg *m; (m = curl->multi_info_read(r->client->multi, &left));) {
+        if (m->msg != CURLMSG_DONE) continue;
+        const CURLcode code = m->data.result;
+        struct transfer *t = NULL;
+        curl->easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        const bool is_answer = finish_transfer(t, code, r->tries);
+        end_transfer(r, t, is_answer);
+        *answers += is_answer;
+        ended++;
+    }
+    return ended;
+}
+
+/* The server is silent: stop everything that waits for it. */
+static void stop_all(struct round *r) {
+    struct transfer *const all = r->client->transfers;
+    const struct transfer *waits = NULL;
+    for (size_t i = 0; i < MOST_IN_FLIGHT && !waits; i++)
+        if (all[i].is_running && is_connected(&all[i])) waits = &all[i];
+    if (r->tries >= SILENT_TRIES) fail_waited(r->client, waits, r->tries);
+    for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
+        if (all[i].is_running) end_transfer(r, &all[i], false);
+    connect_anew(r->client);
+}
+
+/* Request all of the list, until the server is silent or in trouble. Returns
+ * how many must be requested again; these come first then. */
 static size_t read_once(struct range_client *c, const struct http_range **list,
                         size_t n, int tries) {
-    struct transfer *idle[MOST_IN_FLIGHT];
-    size_t idle_count = 0, next = 0, again = 0, done = 0;
+    struct round r = {.client = c, .list = list, .count = n, .tries = tries};
     for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
-        idle[idle_count++] = &c->transfers[i];
-    while (done < n) {
-        while (next < n && idle_count > 0) {
-            struct transfer *const t = idle[--idle_count];
-            next += take_ranges(t, list + next, n - next);
-            start(t);
-        }
-        int running, left;
+        r.idle[r.idle_count++] = &c->transfers[i];
+    c->is_busy = false;
+    c->pause = 0;
+    c->heard = 0;
+    patience_fill(&c->patience, seconds_now());
+    while (r.done < r.next || (r.next < n && !c->is_busy)) {
+        int running;
+        size_t answers;
+        start_some(&r);
         if (c->curl.multi_perform(c->multi, &running) != CURLM_OK)
             fail_client(c, "libcurl cannot go on");
-        bool any = false;
-        for (CURLMsg *m; (m = c->curl.multi_info_read(c->multi, &left));) {
-            if (m->msg != CURLMSG_DONE) continue;
-            const CURLcode code = m->data.result;
-            struct transfer *t = NULL;
-            c->curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-            done += t->count;
-            if (!finish_transfer(t, code, tries))
-                for (size_t i = 0; i < t->count; i++)
-                    list[again++] = t->ranges[i];
-            c->curl.multi_remove_handle(c->multi, t->easy);
-            idle[idle_count++] = t;
-            any = true;
+        const size_t ended = finish_some(&r, &answers);
+        const double left =
+            patience_after(&c->patience, seconds_now(), c->heard, answers > 0);
+        c->heard = 0;
+        if (left <= 0) {
+            stop_all(&r);
+            break;
         }
-        if (!any) c->curl.multi_poll(c->multi, NULL, 0, 1000, NULL);
+        if (ended == 0)
+            c->curl.multi_poll(c->multi, NULL, 0,
+                               left < 1 ? (int)(1000 * left) + 1 : 1000, NULL);
     }
-    return again;
+    memmove(list + r.again, list + r.next, (n - r.next) * sizeof *list);
+    return r.again + n - r.next;
+}
+
+/* 0.1, 0.4 and 1.6 seconds: a server that restarts needs a moment. More if the
+ * server asked for it. */
+static void pause_between(const struct range_client *c, int tries) {
+    const long ms = 100L << 2 * (tries - 1), wanted = (long)(1000 * c->pause);
+    const long most = ms > wanted ? ms : wanted;
+    const struct timespec time = {most / 1000, most % 1000 * 1000000};
+    nanosleep(&time, NULL);
 }
 
 void range_client_read(struct range_client *c, const struct http_range *ranges,
@@ -473,25 +611,24 @@ void range_client_read(struct range_client *c, const struct http_range *ranges,
     for (size_t i = 0; i < n; i++) list[i] = &ranges[i];
     for (int tries = 1; n > 0;) {
         const bool together = c->takes_several;
-        n = read_once(c, list, n, tries);
+        const size_t left = read_once(c, list, n, tries);
+        const bool any = left < n;
+        n = left;
         if (together && !c->takes_several) continue; /* at once, one by one */
-        /* 0.1, 0.4 and 1.6 seconds: a server that restarts needs a moment */
-        const long ms = 100L << 2 * (tries - 1);
-        const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-        if (n > 0) nanosleep(&pause, NULL);
-        tries++;
+        if (n > 0) pause_between(c, tries);
+        tries = any ? 2 : tries + 1;
     }
     free(list);
 }
 
 /* ---- Opening ------------------------------------------------------------ */
 
-static long timeout_seconds(void) {
+static double timeout_seconds(void) {
     const char *const text = getenv("CALYX_HTTP_TIMEOUT");
     double seconds = 30;
     if (text && (!time_from(text, &seconds) || seconds < 1 || seconds > 1e6))
         fail("CALYX_HTTP_TIMEOUT wants a time from 1s on, not '%s'", text);
-    return (long)seconds;
+    return seconds;
 }
 
 static void add_header(struct range_client *c, const char *line) {
@@ -518,11 +655,6 @@ static bool is_young(const struct libcurl *curl, const struct range_answer *a) {
     const time_t now = curl->getdate(a->date, NULL);
     const time_t modified = curl->getdate(a->modified, NULL);
     return now != -1 && modified != -1 && now - modified < 2;
-}
-
-static void set_connections(struct range_client *c, long number) {
-    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, number);
-    c->curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
 }
 
 /* What the first answer says holds for all others. */
@@ -555,14 +687,11 @@ struct range_client *range_client_open(const char *url, void *first,
     *c = (struct range_client){.name = url,
                                .url = copy_text(as_given(url)),
                                .curl = curl,
-                               .multi = curl.multi_init(),
+                               .connections = MOST_CONNECTIONS,
                                .takes_several = true,
-                               .timeout = timeout_seconds()};
-    if (!c->multi) fail_client(c, "no memory for requests");
-    set_connections(c, MOST_CONNECTIONS);
+                               .patience = {.most = timeout_seconds()}};
+    connect_anew(c);
     add_header(c, "Accept-Encoding: identity");
-    c->curl.multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS,
-                         (long)MOST_IN_FLIGHT);
     c->transfers = alloc_memory(MOST_IN_FLIGHT * sizeof *c->transfers);
     for (size_t i = 0; i < MOST_IN_FLIGHT; i++)
         c->transfers[i] = (struct transfer){.client = c};

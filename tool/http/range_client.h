@@ -7,8 +7,8 @@
  * No byte is returned that may not be the file's. An answer must be 206 with
  * the range that was requested, of the same size and with the same ETag (or, if
  * there is none, Last-Modified) as the first answer, and not be compressed.
- * Otherwise, and if the server stays out of reach after 4 tries, the process
- * fails with a message.
+ * Otherwise the process fails with a message; so it does if the server stays
+ * silent for the timeout, twice (patience.h), or if requests fail four times.
  */
 #ifndef CALYX_TOOL_RANGE_CLIENT_H
 #define CALYX_TOOL_RANGE_CLIENT_H

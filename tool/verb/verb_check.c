@@ -672,8 +672,11 @@ const struct verb verb_check = {
          "the way and the ETag for the version, not for the server's disk. A "
          "user and password may stand in the URL; CALYX_TLS_CA, CALYX_TLS_CERT "
          "and CALYX_TLS_KEY name files as 'calyx help push' says, and "
-         "CALYX_HTTP_TIMEOUT is the time to wait for a server that is silent, "
-         "30s by default.",
+         "CALYX_HTTP_TIMEOUT is the time to wait for a server that is silent "
+         "or sends less than 1 kB a second, 30s by default. It is queried once "
+         "more, by new connections, and then given up, however many lines "
+         "there are. After an error of the server (429, 5xx), check waits as "
+         "long as the server asks for, up to that time, and tries four times.",
          "With --server, a missing or incomplete filter is an error, not a no. "
          "If a connection breaks or a cluster fails over, check waits and "
          "queries again."},
