@@ -1,6 +1,10 @@
 /*
  * Keys from Python: one object, or many from a list, an iterable, a buffer of
- * numbers or an Arrow array.
+ * integers or an Arrow array.
+ *
+ * A number is a key of 64 bits, whatever type holds it: 5 is one key as int,
+ * numpy.int8 or uint64. A negative number is its two's complement, as in
+ * integrations/sqlite, so -1 and 2**64 - 1 are one key.
  */
 #include "binding.h"
 
@@ -10,10 +14,14 @@ enum { NUMBERS = 1 << 20 }; /* numbers that are processed without the GIL   */
 /* ---- One key ------------------------------------------------------------- */
 
 static bool number_key(PyObject *object, struct one_key *k) {
-    const unsigned long long number = PyLong_AsUnsignedLongLong(object);
+    unsigned long long number = PyLong_AsUnsignedLongLong(object);
+    if (number == (unsigned long long)-1 && PyErr_Occurred()) {
+        PyErr_Clear(); /* negative, or too large */
+        number = (unsigned long long)PyLong_AsLongLong(object);
+    }
     if (number == (unsigned long long)-1 && PyErr_Occurred()) {
         PyErr_SetString(PyExc_OverflowError,
-                        "a number is a key from 0 to 2**64 - 1");
+                        "a number is a key from -2**63 to 2**64 - 1");
         return false;
     }
     for (int i = 0; i < 8; i++) k->number[i] = (uint8_t)(number >> 8 * i);
@@ -21,15 +29,65 @@ static bool number_key(PyObject *object, struct one_key *k) {
     return true;
 }
 
+/* The items of a buffer: the letter of their type, and the order of bytes. */
+struct item_type {
+    char code; /* 0 if there is more than a letter */
+    bool little;
+};
+
+/* Is the first byte of a number its lowest, on this machine? */
+static bool is_little(void) {
+    const union {
+        uint16_t word;
+        uint8_t byte;
+    } one = {1};
+    return one.byte;
+}
+
+static struct item_type item_type(const Py_buffer *b) {
+    struct item_type type = {.little = is_little()};
+    const char *format = b->format ? b->format : "B";
+    if (*format && strchr("@=<>!", *format)) {
+        if (*format == '<') type.little = true;
+        if (*format == '>' || *format == '!') type.little = false;
+        format++;
+    }
+    if (format[0] && !format[1]) type.code = format[0];
+    return type;
+}
+
+/* Bytes: bytearray, memoryview, mmap. False without an exception if the object
+ * has none. Scalars of numpy have buffers without a dimension. */
 static bool buffer_key(PyObject *object, struct one_key *k) {
-    if (PyObject_GetBuffer(object, &k->buffer, PyBUF_SIMPLE) != 0) {
-        PyErr_Format(PyExc_TypeError, "a key is str, bytes or int, not %R",
-                     Py_TYPE(object));
+    if (!PyObject_CheckBuffer(object)) return false;
+    if (PyObject_GetBuffer(object, &k->buffer, PyBUF_FORMAT | PyBUF_ND) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const char code = item_type(&k->buffer).code;
+    if (k->buffer.ndim == 0 || !code || !strchr("Bbc", code)) {
+        PyBuffer_Release(&k->buffer);
         return false;
     }
     k->has_buffer = true;
     k->key = (calyx_key){k->buffer.buf, (size_t)k->buffer.len};
     return true;
+}
+
+/* Any other object: bytes, or what Python takes for an index, such as
+ * numpy.int32. */
+static bool object_key(PyObject *object, struct one_key *k) {
+    if (buffer_key(object, k)) return true;
+    PyObject *const number =
+        PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
+    if (!number) {
+        PyErr_Format(PyExc_TypeError, "a key is str, bytes or int, not %R",
+                     Py_TYPE(object));
+        return false;
+    }
+    const bool taken = number_key(number, k);
+    Py_DECREF(number);
+    return taken;
 }
 
 bool key_of(PyObject *object, struct one_key *k) {
@@ -47,7 +105,7 @@ bool key_of(PyObject *object, struct one_key *k) {
         k->key = (calyx_key){bytes, (size_t)size};
         return true;
     }
-    return PyLong_Check(object) ? number_key(object, k) : buffer_key(object, k);
+    return PyLong_Check(object) ? number_key(object, k) : object_key(object, k);
 }
 
 void release_key(struct one_key *k) {
@@ -91,6 +149,7 @@ PyObject *count_results(const struct results *r) {
 
 static bool act_on_keys(const struct action *action, const calyx_key *keys,
                         size_t n, struct results *results) {
+    if (n == 0) return true;
     bool *const to = more_results(results, n);
     if (!to) return false;
     calyx_error why = {.status = CALYX_OK};
@@ -171,45 +230,90 @@ static bool act_on_numbers(const struct action *action, const uint64_t *numbers,
     return true;
 }
 
-static bool all_positive(const uint64_t *numbers, size_t n) {
-    uint64_t any = 0;
-    for (size_t i = 0; i < n; i++) any |= numbers[i];
-    if (!(any >> 63)) return true;
-    PyErr_SetString(PyExc_OverflowError,
-                    "a number is a key from 0 to 2**64 - 1, but there are "
-                    "negative ones");
-    return false;
+/* Integers of 1, 2, 4 or 8 bytes. */
+struct integers {
+    const char *first;
+    Py_ssize_t stride; /* bytes from one to the next */
+    size_t count;
+    int bytes;
+    bool is_signed, little;
+};
+
+static uint64_t integer_at(const struct integers *from, size_t i) {
+    const uint8_t *const at =
+        (const uint8_t *)from->first + (Py_ssize_t)i * from->stride;
+    uint64_t number = 0;
+    for (int k = 0; k < from->bytes; k++)
+        number |= (uint64_t)at[from->little ? k : from->bytes - 1 - k] << 8 * k;
+    const uint64_t sign =
+        from->is_signed ? UINT64_C(1) << (8 * from->bytes - 1) : 0;
+    return (number ^ sign) - sign;
 }
 
-/* The code of the items, without a sign for this machine's byte order. */
-static char item_code(const Py_buffer *b) {
-    const char *format = b->format ? b->format : "B";
-    const union {
-        uint16_t word;
-        uint8_t byte;
-    } one = {1};
-    if (*format == '@' || *format == '=' || *format == (one.byte ? '<' : '>'))
-        format++;
-    return format[0] && !format[1] ? format[0] : 0;
+static bool act_on_copies(const struct action *action,
+                          const struct integers *from,
+                          struct results *results) {
+    enum { COPIES = 1 << 14 };
+    uint64_t *const copies = PyMem_Malloc(COPIES * sizeof *copies);
+    if (!copies) PyErr_NoMemory();
+    bool ok = copies;
+    for (size_t at = 0; ok && at < from->count; at += COPIES) {
+        const size_t left = from->count - at;
+        const size_t some = left < COPIES ? left : COPIES;
+        for (size_t i = 0; i < some; i++) copies[i] = integer_at(from, at + i);
+        ok = act_on_numbers(action, copies, some, results);
+    }
+    PyMem_Free(copies);
+    return ok;
 }
 
-/* numpy's uint64 and int64, array('Q') and memoryviews of them. */
+/* In place if they are what the library takes: words of this machine, one after
+ * the other. */
+static bool act_on_integers(const struct action *action,
+                            const struct integers *from,
+                            struct results *results) {
+    const bool in_place = from->bytes == 8 && from->stride == 8 &&
+                          from->little == is_little() &&
+                          (uintptr_t)from->first % sizeof(uint64_t) == 0;
+    return in_place ? act_on_numbers(action, (const uint64_t *)from->first,
+                                     from->count, results)
+                    : act_on_copies(action, from, results);
+}
+
+/* numpy's arrays, array.array and memoryviews: of integers of any size, or of
+ * objects and strings, which numpy makes into objects itself. */
 static bool act_on_buffer(const struct action *action, PyObject *object,
                           struct results *results) {
     Py_buffer b;
-    if (PyObject_GetBuffer(object, &b, PyBUF_FORMAT | PyBUF_ND) != 0)
+    if (PyObject_GetBuffer(object, &b, PyBUF_FORMAT | PyBUF_STRIDES) != 0)
         return false;
-    const char code = item_code(&b);
-    const bool is_signed = code && strchr("qln", code);
-    bool ok = b.ndim == 1 && b.itemsize == 8 && code && strchr("QLNqln", code);
-    if (!ok)
+    const char *const format = b.format ? b.format : "B";
+    const struct item_type type = item_type(&b);
+    const bool is_row = b.ndim == 1;
+    bool ok;
+    if (is_row && b.shape[0] == 0) {
+        ok = true;
+    } else if (is_row && type.code && strchr("bBhHiIlLqQnN", type.code) &&
+               b.itemsize <= 8) {
+        ok = act_on_integers(action,
+                             &(struct integers){
+                                 .first = b.buf,
+                                 .stride = b.strides[0],
+                                 .count = (size_t)b.shape[0],
+                                 .bytes = (int)b.itemsize,
+                                 .is_signed = strchr("bhilqn", type.code),
+                                 .little = type.little,
+                             },
+                             results);
+    } else if (is_row && strchr("swO", format[strlen(format) - 1])) {
+        ok = act_on_iterable(action, object, results);
+    } else {
         PyErr_Format(PyExc_TypeError,
-                     "an array of keys has one dimension of 64-bit integers, "
-                     "not %d of format '%s'",
-                     b.ndim, b.format ? b.format : "B");
-    const size_t n = (size_t)b.len / 8;
-    if (ok && is_signed) ok = all_positive(b.buf, n);
-    if (ok) ok = act_on_numbers(action, b.buf, n, results);
+                     "an array of keys has one dimension of integers, strings "
+                     "or objects, not %d of format '%s'",
+                     b.ndim, format);
+        ok = false;
+    }
     PyBuffer_Release(&b);
     return ok;
 }
@@ -271,17 +375,25 @@ static bool act_on_strings(const struct action *action,
     return true;
 }
 
+/* The bytes of an Arrow integer; 0 if the format is another. */
+static int integer_bytes(const char *format) {
+    static const char letters[] = "cCsSiIlL"; /* int8, uint8, int16, ... */
+    const char *const at = strchr(letters, *format);
+    return strlen(format) == 1 && at ? 1 << (at - letters) / 2 : 0;
+}
+
 static bool act_on_arrow_array(const struct action *action,
                                const struct ArrowSchema *schema,
                                const struct ArrowArray *array,
                                struct results *results) {
     const char *const format = schema->format;
     const bool strings = strlen(format) == 1 && strchr("uUzZ", *format);
-    const bool numbers = strlen(format) == 1 && strchr("lL", *format);
-    if (!(strings || numbers) || array->dictionary) {
+    const int bytes = integer_bytes(format);
+    if (array->length == 0) return true;
+    if (!(strings || bytes) || array->dictionary) {
         PyErr_Format(PyExc_TypeError,
                      "an Arrow array of keys has type string, binary, their "
-                     "large forms, uint64 or int64, not format '%s'%s",
+                     "large forms or an integer, not format '%s'%s",
                      format, array->dictionary ? " with a dictionary" : "");
         return false;
     }
@@ -290,7 +402,6 @@ static bool act_on_arrow_array(const struct action *action,
         PyErr_SetString(PyExc_ValueError, "the Arrow array is malformed");
         return false;
     }
-    if (array->length == 0) return true;
     if (has_nulls(array)) {
         PyErr_SetString(PyExc_ValueError,
                         "the Arrow array has nulls, which are no keys");
@@ -299,11 +410,17 @@ static bool act_on_arrow_array(const struct action *action,
     if (strings)
         return act_on_strings(action, array, *format == 'U' || *format == 'Z',
                               results);
-    const uint64_t *const at =
-        (const uint64_t *)array->buffers[1] + array->offset;
-    const size_t n = (size_t)array->length;
-    return (*format == 'L' || all_positive(at, n)) &&
-           act_on_numbers(action, at, n, results);
+    return act_on_integers(
+        action,
+        &(struct integers){
+            .first = (const char *)array->buffers[1] + array->offset * bytes,
+            .stride = bytes,
+            .count = (size_t)array->length,
+            .bytes = bytes,
+            .is_signed = strchr("csil", *format),
+            .little = is_little(),
+        },
+        results);
 }
 
 static bool act_on_arrow(const struct action *action, PyObject *object,
