@@ -1074,8 +1074,9 @@ CALYX_API calyx_status calyx_put_bits(calyx_filter *f, uint64_t from,
  * consistent only if neither filter changed; its last step sets `overlap`.
  */
 typedef struct calyx_progress {
-    uint64_t at;      /* bytes of the row that are done */
-    uint64_t bits[3]; /* counted so far                 */
+    uint64_t at;      /* bytes of the row that are done                    */
+    uint64_t bits[3]; /* counted so far; by a comparison: set in a, in b, in
+                         either                                            */
 } calyx_progress;
 
 CALYX_API uint64_t calyx_row_bytes(const calyx_filter *f);

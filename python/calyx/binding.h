@@ -25,8 +25,8 @@ PyObject *list_of(const char *const *names);
 
 /* ---- Keys: key_source.c -------------------------------------------------- */
 
-/* A key is str (its UTF-8), bytes or what has their buffer, or a number, which
- * is its 8 bytes in little-endian order. */
+/* A key is str (its UTF-8), bytes or what has their buffer, or a number from
+ * -2^63 to 2^64 - 1, which is its 8 bytes in little-endian order. */
 struct one_key {
     calyx_key key;
     uint8_t number[8];
@@ -95,7 +95,7 @@ bool path_of(PyObject *object, PyObject **bytes, const char **path);
 
 /* ---- calyx.Info: info_object.c ------------------------------------------- */
 
-PyTypeObject *make_info_type(void);
+PyObject *make_info_type(void);
 PyObject *info_object(const calyx_info *is);
 
 /* ---- calyx.Filter: filter_type.c ----------------------------------------- */
@@ -109,6 +109,7 @@ typedef struct {
     PyObject_HEAD calyx_filter *filter; /* NULL once it is closed */
     pthread_rwlock_t lock;
     bool shares_adding; /* many threads may add at once */
+    PyObject *weak_references;
 } FilterObject;
 
 enum sharing { SHARED, ALONE };
@@ -126,6 +127,11 @@ void wait_for_filter(FilterObject *self, enum sharing how);
 void unlock_filter(FilterObject *self);
 /* The lock that adding needs. */
 enum sharing lock_to_add(const FilterObject *self);
+
+/* Let `why` say what a status says, or that a filter is closed. Both return the
+ * status. */
+calyx_status say_status(calyx_status status, calyx_error *why);
+calyx_status say_closed(calyx_error *why);
 
 /* Unlock it, after a call without the GIL. Returns CALYX_OK, or `why` says what
  * is wrong: the status, or that the filter is closed. */
@@ -148,6 +154,22 @@ PyObject *Filter_count(PyObject *self, PyObject *key);
 PyObject *Filter_add_many(PyObject *self, PyObject *keys);
 PyObject *Filter_has_many(PyObject *self, PyObject *keys);
 PyObject *Filter_remove_many(PyObject *self, PyObject *keys);
+
+/* filter_type.c; METH_NOARGS or METH_O */
+PyObject *Filter_copy(PyObject *self, PyObject *unused);
+
+/* filter_sets.c */
+PyObject *Filter_or(PyObject *left, PyObject *right);
+PyObject *Filter_and(PyObject *left, PyObject *right);
+PyObject *Filter_ior(PyObject *self, PyObject *other);
+PyObject *Filter_iand(PyObject *self, PyObject *other);
+PyObject *Filter_update(PyObject *self, PyObject *others);
+PyObject *Filter_union(PyObject *self, PyObject *others);
+PyObject *Filter_intersection(PyObject *self, PyObject *others);
+PyObject *Filter_intersection_update(PyObject *self, PyObject *others);
+PyObject *Filter_richcompare(PyObject *left, PyObject *right, int operator);
+PyObject *Filter_issubset(PyObject *self, PyObject *other);
+PyObject *Filter_issuperset(PyObject *self, PyObject *other);
 
 /* filter_files.c */
 PyObject *Filter_open(PyObject *type, PyObject *positional, PyObject *named);

@@ -132,15 +132,36 @@ PyObject *Filter_to_bytes(PyObject *object, PyObject *unused) {
     return raise_error(&why);
 }
 
-/* Pickle: the bytes of a file. A secret key is not among them. */
+/* Do these bytes of a file need a secret key to be opened? */
+static bool needs_key(const char *bytes, Py_ssize_t size) {
+    calyx_layout *layout;
+    const size_t head =
+        size < CALYX_HEADER_MOST ? (size_t)size : CALYX_HEADER_MOST;
+    if (calyx_layout_new(bytes, head, &layout, NULL) != CALYX_OK) return false;
+    uint64_t hash;
+    const calyx_status status = calyx_layout_hash(layout, "", 0, &hash);
+    calyx_layout_free(layout);
+    return status == CALYX_WRONG_KEY;
+}
+
+/* Pickle: the bytes of a file. A secret key is not among them, so nobody could
+ * load the pickle of a filter that has one. */
 PyObject *Filter_reduce(PyObject *self, PyObject *unused) {
     PyObject *const bytes = Filter_to_bytes(self, unused);
-    PyObject *const make =
-        bytes ? PyObject_GetAttrString((PyObject *)Py_TYPE(self), "from_bytes")
-              : NULL;
-    PyObject *const both = make ? Py_BuildValue("(O(O))", make, bytes) : NULL;
-    Py_XDECREF(make);
-    Py_XDECREF(bytes);
+    if (!bytes) return NULL;
+    PyObject *both = NULL;
+    if (needs_key(PyBytes_AsString(bytes), PyBytes_Size(bytes))) {
+        PyErr_SetString(PyExc_TypeError,
+                        "cannot pickle a filter with a secret key: a pickle "
+                        "does not hold the key; pickle f.to_bytes(), and open "
+                        "that by Filter.from_bytes(data, key=...)");
+    } else {
+        PyObject *const make =
+            PyObject_GetAttrString((PyObject *)Py_TYPE(self), "from_bytes");
+        both = make ? Py_BuildValue("(O(O))", make, bytes) : NULL;
+        Py_XDECREF(make);
+    }
+    Py_DECREF(bytes);
     return both;
 }
 

@@ -1,6 +1,8 @@
 /* calyx.Filter: the type, its lock, and its methods for the whole filter. */
 #include "binding.h"
 
+#include <structmember.h>
+
 PyTypeObject *filter_type;
 
 /* ---- The object ---------------------------------------------------------- */
@@ -34,6 +36,7 @@ static PyObject *Filter_new(PyTypeObject *type, PyObject *positional,
 static void Filter_dealloc(PyObject *object) {
     FilterObject *const self = (FilterObject *)object;
     PyTypeObject *const type = Py_TYPE(object);
+    if (self->weak_references) PyObject_ClearWeakRefs(object);
     if (self->filter) { /* a mapped writer seals its file here */
         PyThreadState *const gil = PyEval_SaveThread();
         calyx_free(self->filter);
@@ -76,23 +79,23 @@ enum sharing lock_to_add(const FilterObject *self) {
     return self->shares_adding ? SHARED : ALONE;
 }
 
-static calyx_status explain(const FilterObject *self, calyx_status status,
-                            calyx_error *why) {
-    if (!self->filter) {
-        why->status = CALYX_BAD_ARGUMENT;
-        strcpy(why->text, "the filter is closed");
-        return why->status;
-    }
-    if (status != CALYX_OK) {
-        why->status = status;
-        strncpy(why->text, calyx_status_text(status), sizeof why->text - 1);
-    }
+calyx_status say_status(calyx_status status, calyx_error *why) {
+    if (status == CALYX_OK) return status;
+    *why = (calyx_error){.status = status};
+    strncpy(why->text, calyx_status_text(status), sizeof why->text - 1);
     return status;
+}
+
+calyx_status say_closed(calyx_error *why) {
+    *why = (calyx_error){.status = CALYX_BAD_ARGUMENT};
+    strcpy(why->text, "the filter is closed");
+    return why->status;
 }
 
 calyx_status end_call(FilterObject *self, calyx_status status,
                       calyx_error *why) {
-    const calyx_status result = explain(self, status, why);
+    const calyx_status result =
+        self->filter ? say_status(status, why) : say_closed(why);
     unlock_filter(self);
     return result;
 }
@@ -136,12 +139,6 @@ static Py_ssize_t Filter_length(PyObject *self) {
     calyx_info info;
     if (!short_info((FilterObject *)self, &info)) return -1;
     return (Py_ssize_t)info.items;
-}
-
-/* A filter is true even when it is empty: `if f:` asks whether there is one. */
-static int Filter_bool(PyObject *self) {
-    (void)self;
-    return 1;
 }
 
 static PyObject *Filter_repr(PyObject *object) {
@@ -195,7 +192,7 @@ static calyx_status copy_filter(calyx_filter *f, void *out, calyx_error *why) {
     return calyx_copy(f, out, why);
 }
 
-static PyObject *Filter_copy(PyObject *object, PyObject *unused) {
+PyObject *Filter_copy(PyObject *object, PyObject *unused) {
     (void)unused;
     calyx_filter *copy;
     if (!call_filter(object, SHARED, copy_filter, &copy)) return NULL;
@@ -205,58 +202,13 @@ static PyObject *Filter_copy(PyObject *object, PyObject *unused) {
 static calyx_status clear_filter(calyx_filter *f, void *unused,
                                  calyx_error *why) {
     (void)unused;
-    const calyx_status status = calyx_clear(f);
-    *why = (calyx_error){.status = status};
-    strncpy(why->text, calyx_status_text(status), sizeof why->text - 1);
-    return status;
+    return say_status(calyx_clear(f), why);
 }
 
 static PyObject *Filter_clear(PyObject *object, PyObject *unused) {
     (void)unused;
     if (!call_filter(object, ALONE, clear_filter, NULL)) return NULL;
     Py_RETURN_NONE;
-}
-
-typedef calyx_status join(calyx_filter *f, const calyx_filter *other,
-                          calyx_error *why);
-
-/* Locks are taken in the order of addresses, so that a |= b beside b |= a
- * cannot block each other. */
-static void lock_both(FilterObject *changed, FilterObject *read) {
-    if (changed < read) {
-        wait_for_filter(changed, ALONE);
-        wait_for_filter(read, ALONE);
-    } else {
-        if (read != changed) wait_for_filter(read, ALONE);
-        wait_for_filter(changed, ALONE);
-    }
-}
-
-static PyObject *join_in_place(PyObject *left, PyObject *right, join *call) {
-    if (!PyObject_TypeCheck(right, filter_type)) Py_RETURN_NOTIMPLEMENTED;
-    FilterObject *const self = (FilterObject *)left;
-    FilterObject *const other = (FilterObject *)right;
-    calyx_error why;
-    calyx_status status = CALYX_OK;
-    PyThreadState *const gil = PyEval_SaveThread();
-    lock_both(self, other);
-    const bool open = self->filter && other->filter;
-    if (!open)
-        status = explain(self->filter ? other : self, CALYX_OK, &why);
-    else if (self != other) /* a set joined with itself is itself */
-        status = call(self->filter, other->filter, &why);
-    unlock_filter(self);
-    if (other != self) unlock_filter(other);
-    PyEval_RestoreThread(gil);
-    return status == CALYX_OK ? Py_NewRef(left) : raise_error(&why);
-}
-
-static PyObject *Filter_ior(PyObject *self, PyObject *other) {
-    return join_in_place(self, other, calyx_merge);
-}
-
-static PyObject *Filter_iand(PyObject *self, PyObject *other) {
-    return join_in_place(self, other, calyx_intersect);
 }
 
 /* ---- The type ------------------------------------------------------------ */
@@ -269,14 +221,14 @@ static PyObject *Filter_enter(PyObject *self, PyObject *unused) {
 static PyMethodDef filter_methods[] = {
     {"add", Filter_add, METH_O,
      "add(key)\n--\n\n"
-     "Add a key: str, bytes, or an int from 0 to 2**64 - 1. Return "
-     "whether it was\nnot in the filter: True is certain, False may "
-     "be a false positive."},
+     "Add a key: str, bytes or int. Return whether it was not in the filter: "
+     "True\n"
+     "is certain, False may be a false positive."},
     {"add_many", Filter_add_many, METH_O,
      "add_many(keys)\n--\n\n"
-     "Add every key of a list, an iterable, an array of 64-bit "
-     "integers (numpy,\narray) or an Arrow array. Return how many "
-     "were not in the filter before."},
+     "Add every key of a list, an iterable, an array (numpy, array) or an "
+     "Arrow\n"
+     "array. Return how many were not in the filter before."},
     {"has_many", Filter_has_many, METH_O,
      "has_many(keys)\n--\n\n"
      "Look up every key. Return a memoryview of bools, in their "
@@ -333,10 +285,44 @@ static PyMethodDef filter_methods[] = {
     {"copy", Filter_copy, METH_NOARGS,
      "copy()\n--\n\nA separate filter with the same keys."},
     {"clear", Filter_clear, METH_NOARGS, "clear()\n--\n\nRemove all keys."},
+    {"update", Filter_update, METH_VARARGS,
+     "update(*others)\n--\n\n"
+     "Add the keys of other filters, as f |= g does, or of lists and "
+     "iterables,\n"
+     "as add_many does."},
+    {"union", Filter_union, METH_VARARGS,
+     "union(*others)\n--\n\n"
+     "A copy with the keys of other filters, lists or iterables. f | g does it "
+     "for\n"
+     "two filters."},
+    {"intersection", Filter_intersection, METH_VARARGS,
+     "intersection(*others)\n--\n\n"
+     "A filter of the keys that this one and all others have: filters, lists "
+     "or\n"
+     "iterables. More keys pass than in a filter of these keys alone. f & g "
+     "does\n"
+     "it for two filters."},
+    {"intersection_update", Filter_intersection_update, METH_VARARGS,
+     "intersection_update(*others)\n--\n\n"
+     "Keep the keys that the others have, too, as f &= g does."},
+    {"issubset", Filter_issubset, METH_O,
+     "issubset(other)\n--\n\n"
+     "Does the other filter have every bit of this one, and so every key? The\n"
+     "same as f <= other."},
+    {"issuperset", Filter_issuperset, METH_O,
+     "issuperset(other)\n--\n\nThe same as f >= other."},
+    {"__copy__", Filter_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", Filter_copy, METH_O, NULL},
     {"__enter__", Filter_enter, METH_NOARGS, NULL},
     {"__exit__", Filter_exit, METH_VARARGS, NULL},
     {"__reduce__", Filter_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef filter_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(FilterObject, weak_references),
+     READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef filter_properties[] = {
@@ -352,18 +338,33 @@ PyDoc_STRVAR(
     "       seed=0, key=None, growth=0, strict=False, concurrent=False)\n--\n\n"
     "A set of n keys that says 'certainly not' or 'maybe': for a key that was\n"
     "never added, `key in f` is true with probability p.\n\n"
-    "A key is str, bytes, or an int from 0 to 2**64 - 1. Of n, p and bits, "
-    "two\n"
-    "give the third. len(f) is the number of keys; f |= g and f &= g join\n"
-    "filters of one shape.");
+    "A key is str, bytes, or an int from -2**63 to 2**64 - 1; a negative one "
+    "is the\n"
+    "same key as the int 2**64 above it. Of n, p and bits, two give the "
+    "third.\n"
+    "len(f) is the number of keys.\n\n"
+    "Filters of one kind, hash, seed and size have the operators of sets: f | "
+    "g,\n"
+    "f & g, f |= g, f &= g; f <= g: g has every bit of f. f == g: the same "
+    "bits.");
 
 static PyType_Slot filter_slots[] = {
-    {Py_tp_doc, (void *)filter_doc},   {Py_tp_new, Filter_new},
-    {Py_tp_dealloc, Filter_dealloc},   {Py_tp_repr, Filter_repr},
-    {Py_tp_methods, filter_methods},   {Py_tp_getset, filter_properties},
-    {Py_sq_contains, Filter_contains}, {Py_sq_length, Filter_length},
-    {Py_nb_bool, Filter_bool},         {Py_nb_inplace_or, Filter_ior},
-    {Py_nb_inplace_and, Filter_iand},  {0, NULL},
+    {Py_tp_doc, (void *)filter_doc},
+    {Py_tp_new, Filter_new},
+    {Py_tp_dealloc, Filter_dealloc},
+    {Py_tp_repr, Filter_repr},
+    {Py_tp_richcompare, Filter_richcompare},
+    {Py_tp_hash, PyObject_HashNotImplemented},
+    {Py_tp_methods, filter_methods},
+    {Py_tp_members, filter_members},
+    {Py_tp_getset, filter_properties},
+    {Py_sq_contains, Filter_contains},
+    {Py_sq_length, Filter_length},
+    {Py_nb_or, Filter_or},
+    {Py_nb_and, Filter_and},
+    {Py_nb_inplace_or, Filter_ior},
+    {Py_nb_inplace_and, Filter_iand},
+    {0, NULL},
 };
 
 static PyType_Spec filter_spec = {

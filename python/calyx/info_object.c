@@ -1,9 +1,13 @@
 /* calyx.Info: what a filter is, or would be, as a named tuple. */
 #include "binding.h"
 
-static PyTypeObject *info_type;
+enum { FIELDS = 19 };
 
-static PyStructSequence_Field info_fields[] = {
+static PyObject *info_type;
+
+static const struct {
+    const char *name, *doc;
+} fields[FIELDS] = {
     {"kind", "'line': one of calyx.kinds()"},
     {"kernel", "'avx2': how its bits are set and tested"},
     {"hash", "'xxh3': one of calyx.hashes()"},
@@ -23,18 +27,40 @@ static PyStructSequence_Field info_fields[] = {
     {"concurrent", "many threads add at once"},
     {"read_only", "mapped for reading"},
     {"can", "frozenset of abilities: 'add', 'remove', ..."},
-    {NULL, NULL},
 };
 
-static PyStructSequence_Desc info_description = {
-    .name = "calyx.Info",
-    .doc = "What a filter is, or would be.",
-    .fields = info_fields,
-    .n_in_sequence = sizeof info_fields / sizeof *info_fields - 1,
-};
+static bool set_text(PyObject *of, const char *attribute, const char *text) {
+    PyObject *const value = of ? PyUnicode_FromString(text) : NULL;
+    const bool set = value && PyObject_SetAttrString(of, attribute, value) == 0;
+    Py_XDECREF(value);
+    return set;
+}
 
-PyTypeObject *make_info_type(void) {
-    return info_type = PyStructSequence_NewType(&info_description);
+static PyObject *make_named_tuple(void) {
+    const char *names[FIELDS + 1] = {NULL};
+    for (int i = 0; i < FIELDS; i++) names[i] = fields[i].name;
+    PyObject *const module = PyImport_ImportModule("collections");
+    PyObject *const type = module
+                               ? PyObject_CallMethod(module, "namedtuple", "sN",
+                                                     "Info", list_of(names))
+                               : NULL;
+    Py_XDECREF(module);
+    return type;
+}
+
+PyObject *make_info_type(void) {
+    info_type = make_named_tuple();
+    if (!set_text(info_type, "__module__", "calyx") ||
+        !set_text(info_type, "__doc__", "What a filter is, or would be."))
+        return NULL;
+    for (int i = 0; i < FIELDS; i++) {
+        PyObject *const field =
+            PyObject_GetAttrString(info_type, fields[i].name);
+        const bool set = set_text(field, "__doc__", fields[i].doc);
+        Py_XDECREF(field);
+        if (!set) return NULL;
+    }
+    return info_type;
 }
 
 static PyObject *abilities(uint32_t can) {
@@ -66,9 +92,9 @@ static PyObject *abilities(uint32_t can) {
 }
 
 PyObject *info_object(const calyx_info *is) {
-    PyObject *const info = PyStructSequence_New(info_type);
-    if (!info) return NULL;
-    PyObject *const values[] = {
+    PyObject *const tuple = PyTuple_New(FIELDS);
+    if (!tuple) return NULL;
+    PyObject *const values[FIELDS] = {
         PyUnicode_FromString(is->kind),
         PyUnicode_FromString(is->kernel),
         PyUnicode_FromString(is->hash),
@@ -90,11 +116,11 @@ PyObject *info_object(const calyx_info *is) {
         abilities(is->can),
     };
     bool whole = true;
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    for (int i = 0; i < FIELDS; i++) {
         whole = whole && values[i];
-        PyStructSequence_SetItem(info, (Py_ssize_t)i, values[i]);
+        PyTuple_SetItem(tuple, i, values[i]);
     }
-    if (whole) return info;
-    Py_DECREF(info);
-    return NULL;
+    PyObject *const info = whole ? PyObject_CallObject(info_type, tuple) : NULL;
+    Py_DECREF(tuple);
+    return info;
 }

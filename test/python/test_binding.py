@@ -1,12 +1,15 @@
 """The Python binding, against the library that was just built."""
 import array
+import copy
 import ctypes
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ import calyx
 from calyx import Builder, Filter
 
 CALYX = os.environ["CALYX"]
+PACKAGE = Path(__file__).parents[2] / "python/calyx"
 ADDABLE = [k for k in calyx.kinds() if "add" in calyx.plan(10, .01, kind=k).can]
 REMOVABLE = [k for k in ADDABLE
              if "remove" in calyx.plan(10, .01, kind=k).can]
@@ -337,9 +341,21 @@ def test_a_secret_key(tmp_path):
 def test_pickle_and_copy():
     f = Filter(100, .01)
     f.add("a")
-    for g in (pickle.loads(pickle.dumps(f)), f.copy()):
+    for g in (pickle.loads(pickle.dumps(f)), f.copy(), copy.copy(f),
+              copy.deepcopy(f)):
+        assert g == f
         g.add("b")
         assert "a" in g and "b" not in f
+
+
+def test_a_filter_with_a_secret_key_is_copied_but_not_pickled():
+    key = bytes(range(16))
+    f = Filter(100, .001, key=key)
+    f.add("a")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="secret key"):
+            pickle.dumps(f, protocol)
+    assert Filter.from_bytes(f.to_bytes(), key=key) == copy.deepcopy(f) == f
 
 
 # ---- Whole filters -----------------------------------------------------------
@@ -359,7 +375,169 @@ def test_or_and_and():
     with pytest.raises(TypeError):
         a |= {1, 2}
     a.clear()
-    assert len(a) == 0 and bool(a)
+    assert len(a) == 0
+
+
+COMPARABLE = [k for k in ADDABLE
+              if "intersect" in calyx.plan(10, .01, kind=k).can]
+
+
+def three(kind):
+    """Filters of some keys, of others, and of both."""
+    a, b, both = (Filter(1000, .0001, kind=kind) for _ in range(3))
+    a.add_many(range(0, 600)), b.add_many(range(400, 1000))
+    both.add_many(range(0, 1000))
+    return a, b, both
+
+
+@pytest.mark.parametrize("kind", COMPARABLE)
+def test_filters_have_the_operators_of_a_set(kind):
+    a, b, both = three(kind)
+    before = a.to_bytes(), b.to_bytes()
+    union = a | b
+    assert type(union) is Filter and union is not a
+    assert a.union(b) == b | a == union and union <= both <= union
+    common = a & b
+    assert a.intersection(b) == common
+    assert bytes(common.has_many(range(400, 600))) == b"\1" * 200
+    assert common < a < union and common < b < union
+    assert union > a > common and union >= union and common <= common
+    assert not a <= b and not a >= b and not a < b and not a > b
+    assert a.issubset(union) and union.issuperset(b) and not a.issubset(b)
+    assert (a.to_bytes(), b.to_bytes()) == before
+    c = a.copy()
+    c |= b
+    assert c == union and c != a
+    c = a.copy()
+    assert c.update(b) is None and c == union
+    c &= a
+    assert c <= a <= c and (c == a or "count" in a.info.can)
+    assert c.intersection_update(b) is None and c <= common <= c
+
+
+@pytest.mark.parametrize("kind", COMPARABLE)
+def test_update_union_and_intersection_take_keys_as_a_set_does(kind):
+    a, b, both = three(kind)
+    assert a.union(range(400, 1000)) <= both
+    assert a.intersection(range(400, 1000), range(500, 1000)) <= a.intersection(b)
+    assert bytes((a & b).has_many(range(500, 600))) == b"\1" * 100
+    assert a.union() == a == a.intersection()
+    a.update(iter(["x", "y"]), [b"z"], b)
+    assert all(a.has_many(["x", "y", "z", 999]))
+    a.intersection_update(["x"], [b"x", "y"])
+    assert "x" in a and "y" not in a and "z" not in a
+    for call in (a.update, a.union, a.intersection, a.issubset, a.issuperset):
+        with pytest.raises(TypeError):
+            call(5)
+    with pytest.raises(TypeError):
+        a.update("xyz")
+
+
+@pytest.mark.parametrize("kind", ADDABLE)
+def test_equal_filters_have_equal_contents(kind):
+    f, g = Filter(1000, .01, kind=kind), Filter(1000, .01, kind=kind)
+    assert f == g and not f != g
+    f.add_many(range(500))
+    assert f != g and not f == g
+    g.add_many(range(500))
+    g.comment = "another one"
+    assert f == g == Filter.from_bytes(f.to_bytes()) == f.copy()
+    for other in (Filter(1000, .01, kind=kind, seed=1), Filter(9000, .01, kind=kind),
+                  Filter(1000, .01, kind=next(k for k in ADDABLE if k != kind)),
+                  {1}, None):
+        other = other.union(range(500)) if other and other != {1} else other
+        assert f != other and not f == other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(f)
+    with pytest.raises(TypeError):
+        f < {1}
+    g.close()
+    with pytest.raises(ValueError, match="closed"):
+        f == g
+    with pytest.raises(ValueError, match="closed"):
+        f | g
+
+
+def test_filters_that_grew_are_equal_if_all_their_parts_are():
+    for kind in ADDABLE:
+        f, g = (Filter(50, .01, kind=kind, growth=2, seed=0) for _ in range(2))
+        f.add_many(range(1000)), g.add_many(range(1000))
+        assert f.info.bytes > Filter(50, .01, kind=kind).info.bytes
+        assert f == g == f.copy()
+        g.add("one more")
+        assert f != g
+
+
+def test_counters_are_part_of_the_contents():
+    kind = next(k for k in COMPARABLE if "count" in calyx.plan(10, .01, kind=k).can)
+    f = Filter(100, .01, kind=kind)
+    f.add("a")
+    g = f.copy()
+    g.add("a")
+    assert f != g and f <= g <= f
+    g.remove("a")
+    assert f == g
+
+
+def test_an_allow_list_is_part_of_the_contents(tmp_path):
+    f = Filter(100, .01)
+    f.add_many(["a", "b"])
+    f.save(tmp_path / "a.calyx")
+    subprocess.run([CALYX, "allow", tmp_path / "a.calyx"], input=b"b\n", check=True)
+    g = Filter.load(tmp_path / "a.calyx")
+    assert "b" not in g and f != g and g == g.copy()
+
+
+def test_filters_that_cannot_be_compared_say_so():
+    f = Filter(100, .01)
+    with pytest.raises(calyx.Error):
+        f <= Filter(50_000, .01)
+    for kind in set(ADDABLE) - set(COMPARABLE):
+        with pytest.raises(calyx.Error):
+            Filter(100, .01, kind=kind) <= Filter(100, .01, kind=kind)
+    with pytest.raises(TypeError):
+        f | {1}
+    with pytest.raises(TypeError):
+        {1} & f
+
+
+def test_an_empty_filter_is_false():
+    f = Filter(100, .01)
+    assert not f and not f.copy()
+    f.add("a")
+    assert f and f.copy()
+    f.clear()
+    assert not f
+
+
+def test_a_filter_can_be_referenced_weakly():
+    f = Filter(100, .01)
+    called = []
+    r = weakref.ref(f, called.append)
+    assert r() is f
+    del f
+    assert r() is None and called == [r]
+
+    class Mine(Filter):
+        pass
+    m = Mine(100, .01)
+    r = weakref.ref(m)
+    assert type(m.copy()) is type(m | m) is Mine
+    del m
+    assert r() is None
+
+
+def test_info_is_a_named_tuple():
+    info = Filter(100, .01).info
+    assert isinstance(info, calyx.Info) and calyx.Info.__module__ == "calyx"
+    assert info._asdict()["kind"] == info.kind == info[0]
+    assert info._replace(items=5).items == 5
+    assert calyx.Info._fields[0] == "kind" and calyx.Info._make(info) == info
+    assert pickle.loads(pickle.dumps(info)) == info
+    assert "rate" in calyx.Info.fpr.__doc__ and calyx.Info.__doc__
+    stub = (PACKAGE / "__init__.pyi").read_text()
+    fields = stub.partition("class Info(NamedTuple):\n")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^    (\w+):", fields, re.M)) == calyx.Info._fields
 
 
 def test_growth():
@@ -402,6 +580,16 @@ def test_a_builder_makes_every_kind_without_knowing_n(kind, tmp_path):
     assert sum(f.has_many(f"other {i}" for i in range(20_000))) < 400
     b.save(tmp_path / "a.calyx")
     assert "first" in Filter.open(tmp_path / "a.calyx")
+
+
+# ---- The README ---------------------------------------------------------------
+
+def test_the_programs_of_the_readme_run(tmp_path):
+    blocks = re.findall("```python\n(.*?)```", (PACKAGE.parent / "README.md").read_text(), re.S)
+    env = os.environ | {"PYTHONPATH": str(Path(calyx.__file__).parents[1])}
+    shown = subprocess.run([sys.executable, "-c", "".join(blocks)], cwd=tmp_path, env=env,
+                           check=True, capture_output=True, text=True).stdout
+    assert shown == "True False\nTrue True\n"
 
 
 # ---- Threads -----------------------------------------------------------------
