@@ -5,6 +5,8 @@ package calyx
 import "C"
 
 import (
+	"encoding/base64"
+	"io"
 	"strings"
 	"unsafe"
 )
@@ -80,12 +82,27 @@ func fromFile(path string, o OpenOptions, open func(*C.char, *C.calyx_open_optio
 		return nil, err
 	}
 	defer C.free(unsafe.Pointer(name))
-	var filter *C.calyx_filter
-	var why C.calyx_error
-	if err := failed(open(name, &how, &filter, &why), &why); err != nil {
+	filter, err := opened(how, func(how *C.calyx_open_options, filter **C.calyx_filter,
+		why *C.calyx_error) C.calyx_status {
+		return open(name, how, filter, why)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return own(filter), nil
+}
+
+// opened opens a filter so that goroutines add to it at once, if how.concurrent
+// and if its kind can; which kind it is, its bytes say.
+func opened(how C.calyx_open_options, open func(*C.calyx_open_options,
+	**C.calyx_filter, *C.calyx_error) C.calyx_status) (filter *C.calyx_filter, err error) {
+	var why C.calyx_error
+	status := open(&how, &filter, &why)
+	if status == C.CALYX_CANNOT && bool(how.concurrent) {
+		how.concurrent = false
+		status = open(&how, &filter, &why)
+	}
+	return filter, failed(status, &why)
 }
 
 type call func(filter *C.calyx_filter, why *C.calyx_error) C.calyx_status
@@ -157,11 +174,11 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary replaces the filter by that of these bytes, if they are sound.
 // Filters with a secret key cannot be read so; Load takes the key.
 func (f *Filter) UnmarshalBinary(bytes []byte) error {
-	how := C.calyx_open_options{concurrent: true}
-	var filter *C.calyx_filter
-	var why C.calyx_error
-	status := C.decode_bytes(first(bytes), C.size_t(len(bytes)), &how, &filter, &why)
-	if err := failed(status, &why); err != nil {
+	filter, err := opened(C.calyx_open_options{concurrent: true}, func(how *C.calyx_open_options,
+		filter **C.calyx_filter, why *C.calyx_error) C.calyx_status {
+		return C.decode_bytes(first(bytes), C.size_t(len(bytes)), how, filter, why)
+	})
+	if err != nil {
 		return err
 	}
 	f.lock.Lock()
@@ -169,4 +186,46 @@ func (f *Filter) UnmarshalBinary(bytes []byte) error {
 	C.calyx_free(f.filter)
 	f.hold(filter)
 	return nil
+}
+
+// MarshalText returns the bytes of a file in base64. By it, encoding/json makes a
+// string of a *Filter; a Filter by value, which go vet warns of, has no methods.
+func (f *Filter) MarshalText() ([]byte, error) {
+	bytes, err := f.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, base64.StdEncoding.EncodedLen(len(bytes)))
+	base64.StdEncoding.Encode(text, bytes)
+	return text, nil
+}
+
+// UnmarshalText replaces the filter by that of MarshalText, as UnmarshalBinary.
+func (f *Filter) UnmarshalText(text []byte) error {
+	bytes := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(bytes, text)
+	if err != nil {
+		return &Error{Status: ErrDamaged, Text: "the text of a filter is base64: " + err.Error()}
+	}
+	return f.UnmarshalBinary(bytes[:n])
+}
+
+// WriteTo writes the bytes of a file.
+func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
+	bytes, err := f.MarshalBinary()
+	if err != nil {
+		return 0, err
+	}
+	written, err := w.Write(bytes)
+	return int64(written), err
+}
+
+// ReadFrom reads to the end, and replaces the filter by that of these bytes, as
+// UnmarshalBinary.
+func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
+	bytes, err := io.ReadAll(r)
+	if err == nil {
+		err = f.UnmarshalBinary(bytes)
+	}
+	return int64(len(bytes)), err
 }

@@ -197,6 +197,12 @@ func (f *Filter) CountBytes(key []byte) uint32 {
 	return uint32(C.count_bytes(f.filter, first(key), C.size_t(len(key))))
 }
 
+// CountString is CountBytes of the bytes of a string, without a copy.
+func (f *Filter) CountString(key string) uint32 { return f.CountBytes(bytesOf(key)) }
+
+// CountNumber is CountBytes of the 8 bytes of a number.
+func (f *Filter) CountNumber(key uint64) uint32 { return f.CountBytes(numberBytes(key)) }
+
 // ---- The whole filter -------------------------------------------------------
 
 // Number returns the number of keys: those that were fresh when they were added.
@@ -228,6 +234,19 @@ func (f *Filter) Reset() error {
 		return Status(status)
 	}
 	return nil
+}
+
+// Copy returns a separate filter with the same keys. That of a mapped file is in
+// memory.
+func (f *Filter) Copy() (*Filter, error) {
+	var filter *C.calyx_filter
+	err := f.reading(func(from *C.calyx_filter, why *C.calyx_error) C.calyx_status {
+		return C.calyx_copy(from, &filter, why)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return own(filter), nil
 }
 
 // Merges take turns, lest two of them wait for each other's filters.

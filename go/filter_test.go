@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"calyx"
 	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -134,6 +135,7 @@ func TestKeysCanBeRemovedFromKindsThatCan(t *testing.T) {
 		}
 		check(t, found && err == nil && !f.ExistsString("rose"), kind, err)
 		check(t, f.CountBytes([]byte{7, 0, 0, 0, 0, 0, 0, 0}) == 1, kind)
+		check(t, f.CountNumber(7) == 1 && f.CountString("rose") == 0, kind)
 		made(f.RemoveNumber(7))(t)
 		check(t, f.Number() == 0, kind)
 	}
@@ -265,6 +267,16 @@ func TestAFileIsSharedChangedAndKnownToTheCommand(t *testing.T) {
 	}
 }
 
+func TestFilesOfEveryKindAreLoadedToAdd(t *testing.T) {
+	for kind, f := range addable(t, 1000) {
+		path := filepath.Join(t.TempDir(), "ids.calyx")
+		made(0, f.Save(path))(t)
+		g := made(calyx.Load(path, calyx.OpenOptions{}))(t)
+		made(g.AddString("rose"))(t)
+		check(t, g.ExistsString("rose"), kind)
+	}
+}
+
 func TestADamagedFileIsRefusedOrSaysYes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ids.calyx")
 	f := made(calyx.New(1000, 0.01))(t)
@@ -307,6 +319,51 @@ func TestFiltersTravelByGob(t *testing.T) {
 	made(0, gob.NewDecoder(&wire).Decode(&g))(t)
 	made(g.AddString("tulip"))(t)
 	check(t, g.ExistsString("rose") && g.Number() == 2, "not the same")
+}
+
+func TestFiltersTravelAsJSONInAStruct(t *testing.T) {
+	type settings struct {
+		Name  string
+		Known *calyx.Filter
+	}
+	for kind, f := range addable(t, 1000) {
+		made(f.AddString("rose"))(t)
+		text := made(json.Marshal(settings{"flowers", f}))(t)
+		var back settings
+		made(0, json.Unmarshal(text, &back))(t)
+		check(t, back.Known.ExistsString("rose") && back.Known.Number() == 1, kind)
+		made(back.Known.AddString("tulip"))(t)
+	}
+	var g calyx.Filter
+	for _, wrong := range []string{`"AAAA"`, `"not base64"`, `{}`, `""`} {
+		check(t, json.Unmarshal([]byte(wrong), &g) != nil, wrong)
+	}
+	closed := made(calyx.New(1000, 0.01))(t)
+	made(0, closed.Close())(t)
+	_, err := json.Marshal(closed)
+	check(t, errors.Is(err, calyx.ErrClosed), err)
+}
+
+func TestFiltersAreWrittenAndRead(t *testing.T) {
+	f := made(calyx.New(1000, 0.01))(t)
+	made(f.AddString("rose"))(t)
+	var stream bytes.Buffer
+	wrote := made(f.WriteTo(&stream))(t)
+	check(t, int(wrote) == stream.Len(), wrote)
+	var g calyx.Filter
+	read := made(g.ReadFrom(&stream))(t)
+	check(t, read == wrote && g.ExistsString("rose") && !g.ExistsString("tulip"), read)
+	_, err := g.ReadFrom(strings.NewReader("no filter"))
+	check(t, errors.Is(err, calyx.ErrDamaged) && g.ExistsString("rose"), err)
+}
+
+func TestACopyIsAFilterOfItsOwn(t *testing.T) {
+	for kind, f := range addable(t, 1000) {
+		made(f.AddString("rose"))(t)
+		g := made(f.Copy())(t)
+		made(g.AddString("tulip"))(t)
+		check(t, g.ExistsString("rose") && !f.ExistsString("tulip"), kind)
+	}
 }
 
 func TestMergeJoinsFiltersOfOneShape(t *testing.T) {
