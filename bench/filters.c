@@ -26,7 +26,8 @@ static bool make(struct contestant *c, uint64_t n, double fpr) {
                           .capacity = n,
                           .fpr = fpr,
                           .concurrent = c->shared,
-                          .growth = c->growth};
+                          .growth = c->growth,
+                          .seeded = true};
     if (c->growth > 0) /* ten parts, doubling */
         want.capacity = c->first ? c->first : n / 1023 + 1;
     if (c->like_grown) {

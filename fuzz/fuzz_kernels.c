@@ -16,6 +16,7 @@ struct crowd {
  * opened from its bytes. */
 static void make_crowd(struct crowd *crowd, calyx_options want) {
     want.kernel = "scalar";
+    want.seeded = true;
     crowd->n = 0;
     if (calyx_new(&want, &crowd->f[0], NULL) != CALYX_OK) return;
     const size_t size = (size_t)calyx_encoded_size(crowd->f[0]);

@@ -247,6 +247,7 @@ static calyx_options choose_options(struct choices *from) {
         .concurrent = flags & 1,
         .strict = flags & 2,
         .seed = flags & 4 ? choose_bytes(from, 8) : 0,
+        .seeded = true,
         .bits = flags & 8 ? choose_bytes(from, 2) : 0,
         .probes = flags & 16 ? (uint32_t)choose_bytes(from, 1) : 0,
     };

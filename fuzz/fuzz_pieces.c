@@ -40,6 +40,7 @@ static calyx_filter *make(struct choices *from, const calyx_memory *memory) {
         .hash = hash,
         .capacity = 1 + choose_bytes(from, 2) % 3000,
         .growth = growths[choose_below(from, 4)],
+        .seeded = true,
         .memory = memory,
     };
     if (strcmp(hash, "siphash") == 0)

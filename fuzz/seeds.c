@@ -39,6 +39,7 @@ static calyx_filter *build(const calyx_options *want, uint64_t keys) {
 static void make(calyx_options want, uint64_t keys, const char *comment,
                  const char *folder, const char *name) {
     calyx_filter *f;
+    want.seeded = true;
     if (want.hash && strcmp(want.hash, "siphash") == 0) want.key = secret;
     if (want.kind && calyx_kind_can(want.kind) & CALYX_CAN_STATIC) {
         f = build(&want, keys);

@@ -199,6 +199,7 @@ EXPORT(calyx_filter *, make)
     want.growth = growth;
     want.hash = hash < 0 ? NULL : calyx_hashes()[hash];
     want.seed = seed;
+    want.seeded = true; /* there is no calyx_random */
     calyx_filter *f = NULL;
     calyx_new(&want, &f, &why);
     return f;

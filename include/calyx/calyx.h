@@ -122,12 +122,18 @@ typedef struct calyx_options {
                            for each other, for microseconds; lookups do not */
     const char *hash;   /* one of calyx_hashes(); default that of the kind   */
     uint64_t seed;      /* of the hash; filters to be merged must share it.
-                           Whoever knows it can make keys that pass or that
-                           raise the rate: see calyx_random                  */
+                           Default 0, and with `growth` random: see `seeded`.
+                           Whoever knows the seed can make keys that pass or
+                           that raise the rate: see calyx_random             */
     const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
     const char *kernel; /* one of calyx_kernels(); default the best          */
     const calyx_memory *memory; /* default malloc, and mmap for large filters */
-    uint64_t reserved[8];       /* 0; see "Compatibility" below              */
+    bool seeded;          /* `seed` was given, also if it is 0. Without it,
+                             calyx_new makes a random seed for a filter that
+                             grows, whose seed is 0: so nobody can choose keys
+                             against the filter. Filters of fixed size and
+                             builders take 0                                 */
+    uint64_t reserved[7]; /* 0; see "Compatibility" below                    */
 } calyx_options;
 
 /* Make an empty filter. */

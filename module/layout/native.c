@@ -50,6 +50,7 @@ static calyx_status make(struct filter_params *params, struct filter *f,
         .growth = dump_growth(params->expansion),
         .strict = params->expansion == 0,
         .seed = params->seed,
+        .seeded = true, /* replicas replay SEED 0, too */
         .memory = &aligned_memory,
         .first_fpr = rate,
     };

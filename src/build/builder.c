@@ -129,6 +129,7 @@ static calyx_status plan_head(const calyx_builder_options *want,
 static void own_options(calyx_builder *b) {
     b->want.kind = b->head.kind->name;
     b->want.hash = b->head.hash->name;
+    b->want.seeded = true; /* the same keys make the same filter */
     if (b->want.kernel) b->want.kernel = cpu_level_name(b->head.kernel->level);
     if (b->want.key) b->want.key = b->head.secret.key;
     if (b->want.memory) b->want.memory = &b->head.memory;

@@ -253,6 +253,14 @@ calyx_status check_can(const struct kind *kind, uint32_t ability,
                 kind->name, done, calyx_kinds()[0]);
 }
 
+/* A filter that grows is one whose keys nobody knows beforehand. */
+static calyx_status choose_seed(const calyx_options *want, calyx_filter *head,
+                                calyx_error *why) {
+    if (want->seeded || want->seed || head->growth == 0 || head->hash->keyed)
+        return CALYX_OK;
+    return calyx_random(&head->secret.seed, sizeof head->secret.seed, why);
+}
+
 calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
                        calyx_error *why) {
     calyx_filter head, *f;
@@ -260,6 +268,7 @@ calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
     calyx_status planned = plan_filter(want, &head, &first, why);
     if (planned == CALYX_OK)
         planned = check_can(head.kind, CALYX_CAN_ADD, "made empty", why);
+    if (planned == CALYX_OK) planned = choose_seed(want, &head, why);
     if (planned != CALYX_OK) return planned;
     if (allocate_head(&head, &f) != CALYX_OK)
         return no_memory(why, head.kind, &first);

@@ -34,7 +34,8 @@ calyx_status check_same_hash(const calyx_filter *a, const calyx_filter *b,
                     a->hash->name, b->hash->name);
     if (a->secret.seed != b->secret.seed)
         /* Without the seeds: readers of this text need not know them. */
-        return fail(why, no, "their seeds differ; make both with the same");
+        return fail(why, no,
+                    "their seeds differ; make both with the same seed");
     if (memcmp(a->secret.key, b->secret.key, sizeof a->secret.key) != 0)
         return fail(why, no, "the filters have different secret keys");
     return CALYX_OK;

@@ -219,6 +219,10 @@ is_waiting() {
     run_calyx info new2.calyx
     says "grows by 2"
     says hello
+    ! grep -q "seed 0$" out || false
+    run_calyx add --create -n 10 --growth 2 --seed 0 new3.calyx <<<rose
+    run_calyx info new3.calyx
+    says "seed 0"
     run_calyx add --create --memory 1K -p 1% --kind counting counting.calyx <<<rose
     is_status 0
     run_calyx remove counting.calyx <<<rose

@@ -39,6 +39,7 @@ static calyx_filter *make(calyx_options want, uint64_t room) {
     want.capacity = CAPACITY;
     want.fpr = 1e-4; /* none of these keys seems to be there already */
     want.concurrent = true;
+    want.seeded = true;
     check(calyx_new(&want, &f, NULL) == CALYX_OK, "no filter");
     for (uint64_t i = 0; i < CAPACITY - room; i++)
         check(calyx_add_u64(f, i, NULL) == CALYX_OK, "full too early");

@@ -428,9 +428,11 @@ static void allow_false_positives(const struct recipe *r, calyx_filter *f) {
 static calyx_filter *make_filter(const struct recipe *r) {
     if (r->want.kind && calyx_kind_can(r->want.kind) & CALYX_CAN_STATIC)
         return build_filter(r);
+    calyx_options want = r->want;
+    want.seeded = true;
     calyx_filter *f = NULL;
     calyx_error why;
-    check(r, calyx_new(&r->want, &f, &why), &why);
+    check(r, calyx_new(&want, &f, &why), &why);
     fill(r, f);
     if (r->special & ALLOWS) allow_false_positives(r, f);
     check(r, calyx_set_comment(f, r->comment ? r->comment : ""), NULL);

@@ -90,7 +90,7 @@ def test_what_does_not_fit_says_why_and_changes_nothing(r):
     before = digest(r, "a")
     for sources, text in (
             (("b", "seed"), "ERR source 2 does not fit the target: their "
-             "seeds differ; make both with the same"),
+             "seeds differ; make both with the same seed"),
             (("b", "kind"), "ERR source 2 does not fit the target: one filter "
              "is of kind line, the other of kind flat"),
             (("b", "size"), "ERR source 2 does not fit the target: one filter "
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared_says_why(r):
     fill(r, "theirs", range(10), "LAYOUT", "redisbloom")
     r("SET", "string", "x")
     for pair, text in ((("a", "seed"), "ERR they cannot be compared: their "
-                        "seeds differ; make both with the same"),
+                        "seeds differ; make both with the same seed"),
                        (("grown", "grown"), "ERR they cannot be compared: the "
                         "filters have grown"),
                        (("theirs", "a"), "ERR the first is of the redisbloom"),

@@ -153,7 +153,8 @@ int main(void) {
                 calyx_options want = {.kind = *kind,
                                       .hash = *hash,
                                       .capacity = KEYS,
-                                      .fpr = rates[i]};
+                                      .fpr = rates[i],
+                                      .seeded = true};
                 if (strcmp(*hash, "siphash") == 0) want.key = secret;
                 compare_kernels(want);
                 want.capacity = 100;

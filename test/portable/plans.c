@@ -65,8 +65,11 @@ static void print_digest(const char *kind, int times) {
 static void print_growth(const char *kind, double growth) {
     uint64_t digest = 0;
     calyx_filter *f;
-    const calyx_options want = {
-        .kind = kind, .capacity = 100, .fpr = 0.01, .growth = growth};
+    const calyx_options want = {.kind = kind,
+                                .capacity = 100,
+                                .fpr = 0.01,
+                                .growth = growth,
+                                .seeded = true};
     if (calyx_new(&want, &f, NULL) != CALYX_OK) return;
     for (uint64_t i = 0; i < 100000; i++) calyx_add_u64(f, i, NULL);
     calyx_part part;

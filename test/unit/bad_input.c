@@ -384,7 +384,7 @@ static const struct mismatch mismatches[] = {
     {{.kind = "line"}, {.kind = "flat"}, "kind line", "kind flat"},
     {{.kind = "line"}, {.kind = "counting"}, "kind line", "kind counting"},
     {{.hash = "xxh3"}, {.hash = "xxh64"}, "with xxh3", "with xxh64"},
-    {{.seed = 1}, {.seed = 2}, "their seeds differ", "same"},
+    {{.seed = 1}, {.seed = 2}, "their seeds differ", "the same seed"},
     {{.capacity = 1000}, {.capacity = 2000}, "blocks", "same number of keys"},
     {{.fpr = 0.01}, {.fpr = 0.001}, "probes", "same rate"},
     {{.bits = 5120, .probes = 4}, {.bits = 5120, .probes = 5}, " 4", " 5"},
@@ -654,11 +654,13 @@ static void options_that_this_library_does_not_know_are_refused(void **state) {
     (void)state;
     calyx_error why;
     calyx_filter *f = make_filter((calyx_options){.capacity = 100}), *g;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 7; i++) {
         calyx_options want = {.capacity = 100};
         want.reserved[i] = 1;
         assert_int_equal(calyx_new(&want, &g, &why), CALYX_BAD_ARGUMENT);
         assert_non_null(strstr(why.text, "calyx_options"));
+    }
+    for (int i = 0; i < 8; i++) {
 
         calyx_open_options how = {0};
         how.reserved[i] = 1;

@@ -402,6 +402,7 @@ static void capacity_bits_and_growth_are_as_in_calyx_new(void **state) {
             assert_int_equal(info_of(f).capacity, info_of(planned).capacity);
         }
         assert_true((info_of(f).parts > 1) == (i == 4));
+        assert_int_equal(info_of(f).seed, 0);
         calyx_free(planned);
         calyx_free(f);
     }

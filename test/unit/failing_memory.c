@@ -33,7 +33,9 @@ typedef calyx_status make_call(const calyx_filter *f, const calyx_options *want,
 static calyx_status make_new(const calyx_filter *f, const calyx_options *want,
                              calyx_filter **out, calyx_error *why) {
     (void)f;
-    return calyx_new(want, out, why);
+    calyx_options seeded = *want;
+    seeded.seeded = true;
+    return calyx_new(&seeded, out, why);
 }
 
 static calyx_status make_copy(const calyx_filter *f, const calyx_options *want,

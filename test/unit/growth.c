@@ -712,6 +712,59 @@ static void many_keys_take_60_kib_of_stack_at_most(void **state) {
         }
 }
 
+/* ---- The seed ------------------------------------------------------------ */
+
+static uint64_t seed_of(calyx_options want) {
+    calyx_filter *f = NULL;
+    assert_ok(calyx_new(&want, &f, NULL));
+    const uint64_t seed = info_of(f).seed;
+    calyx_free(f);
+    return seed;
+}
+
+/* Equal seeds would come once in 2^64 runs. */
+static void only_a_growing_filter_without_a_seed_takes_a_random_one(
+    void **state) {
+    (void)state;
+    static const uint8_t key[16] = "sixteen secrets";
+    const double grows = 2;
+    assert_true(seed_of((calyx_options){.growth = grows}) !=
+                seed_of((calyx_options){.growth = grows}));
+    assert_true(seed_of((calyx_options){.growth = grows, .kind = "line"}) != 0);
+    assert_int_equal(seed_of((calyx_options){.growth = grows, .seed = 7}), 7);
+    assert_int_equal(seed_of((calyx_options){.growth = grows, .seeded = true}),
+                     0);
+    assert_int_equal(seed_of((calyx_options){.capacity = 9}), 0);
+    assert_int_equal(seed_of((calyx_options){
+                         .growth = grows, .hash = "siphash", .key = key}),
+                     0);
+}
+
+static void what_comes_from_a_growing_filter_has_its_seed(void **state) {
+    (void)state;
+    const calyx_options want = {.growth = 2};
+    calyx_filter *f, *from[3], *other;
+    calyx_error why;
+    assert_ok(calyx_new(&want, &f, NULL));
+    const size_t size = (size_t)calyx_encoded_size(f);
+    void *const bytes = test_malloc(size);
+    assert_ok(calyx_encode(f, bytes, size, NULL));
+    assert_ok(calyx_decode(bytes, size, NULL, &from[0], NULL));
+    assert_ok(calyx_copy(f, &from[1], NULL));
+    assert_ok(calyx_new_like(f, &from[2], NULL));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(calyx_merge(f, from[i], &why));
+        calyx_free(from[i]);
+    }
+
+    assert_ok(calyx_new(&want, &other, NULL));
+    assert_int_equal(calyx_merge(f, other, &why), CALYX_MISMATCH);
+    assert_non_null(strstr(why.text, "make both with the same seed"));
+    calyx_free(other);
+    calyx_free(f);
+    test_free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_thousand_to_many_a_filter_keeps_its_rate),
@@ -745,6 +798,9 @@ int main(void) {
         cmocka_unit_test(a_full_chain_takes_at_most_28_bits_a_key),
         cmocka_unit_test(from_a_hundred_keys_fine_growth_takes_little),
         cmocka_unit_test(small_parts_of_fine_growth_fill_their_blocks),
+        cmocka_unit_test(
+            only_a_growing_filter_without_a_seed_takes_a_random_one),
+        cmocka_unit_test(what_comes_from_a_growing_filter_has_its_seed),
     };
     const int failed = RUN_TESTS(tests);
     return failed + (at_best_level() ? RUN_TESTS(of_plans) : 0);

@@ -13,6 +13,7 @@ calyx_filter *make_filter(calyx_options want) {
     calyx_filter *f = NULL;
     calyx_error why;
     if (!want.capacity && !want.bits) want.capacity = 1000;
+    want.seeded = true; /* every run is the same run */
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_msg("%s", why.text);
     return f;
 }

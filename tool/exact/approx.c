@@ -64,9 +64,13 @@ struct approx_job {
     uint64_t memory, printed;
 };
 
+/* With one seed: the filters of several files share the hashes of lines. */
 calyx_filter *approx_filter(void) {
-    const calyx_options want = {
-        .kind = approx_kind(), .capacity = 100000, .fpr = rate, .growth = 2};
+    const calyx_options want = {.kind = approx_kind(),
+                                .capacity = 100000,
+                                .fpr = rate,
+                                .growth = 2,
+                                .seeded = true};
     calyx_error why;
     calyx_filter *f;
     if (calyx_new(&want, &f, &why) != CALYX_OK) fail_with(&why);

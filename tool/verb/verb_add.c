@@ -205,7 +205,8 @@ static bool print_and_add(struct text_block *block, struct key_batch *batch) {
 /* ---- The verb ----------------------------------------------------------- */
 
 static calyx_filter *make(void) {
-    const calyx_options want = options_wanted();
+    calyx_options want = options_wanted();
+    want.seeded = wanted.seed != NULL;
     if (!want.capacity && !(wanted.memory && wanted.rate > 0))
         fail("--create wants --keys, the number of keys that the filter will "
              "hold; or --memory and --rate");
