@@ -244,6 +244,6 @@ setup() {
 @test "check takes long options of grep" {
     run_calyx check -f flowers.calyx --invert-match --line-buffered <<<$'moss\nrose'
     prints moss
-    run_calyx check -f flowers.calyx --inv <<<$'moss\nrose'
+    run_calyx check -f flowers.calyx --inve <<<$'moss\nrose'
     prints moss
 }

@@ -483,6 +483,15 @@ PYTHON
     says "input          about 2 "
 }
 
+@test "--dry-run takes samples of fields of files over 4 GB" {
+    seq 1000 | sed 's/$/\tx/' >wide
+    truncate -s 5G wide
+    run_calyx dedup --dry-run -k 2 wide
+    is_status 0
+    says "passes"
+    rm wide
+}
+
 @test "--dry-run --assume plans for files that do not exist" {
     run_calyx common -S 4G --dry-run --assume 5G,64 first second
     is_status 0

@@ -128,6 +128,83 @@ setup() {
     fails_with "option --missing wants skip, empty or error, not 'perhaps'"
 }
 
+@test "lines that are left out are counted, and all of them are an error" {
+    printf '1\tx\n2\n3\n' >most
+    run_calyx dedup -k 2 --missing=skip --stats most
+    is_status 0
+    complains "most: 2 of 3 lines were left out: 2 lack the key"
+    complains "skipped missing 2"
+    run_calyx dedup -k 2 --missing=skip most <(printf '4\ty\n')
+    prints $'1\tx' $'4\ty'
+    quiet # half of all
+    printf '{"id":1}\n{"id":2}\n' >events
+    printf '{"id":1}\n' | "$CALYX" build -p 1e-6 --kind bucket --jsonl id -o f.calyx
+    cp f.calyx old.calyx
+    for path in .id '$.id'; do
+        run_calyx dedup --jsonl "$path" events
+        fails_with "events:1: field '$path' is wanted, found none; a path begins without '${path%id}': --jsonl id"
+    done
+    for verb in "build -o new" "dedup -o new" "minus -o new events" "common -o new events" \
+        "hash --parts 2 -o new" "build --part 1/2 -n 10 -o new" "build --shards 2 -o new" \
+        "build -n 10 --layout guava -o new" "check -f f.calyx" "check -c -f f.calyx" \
+        "check -q -f f.calyx" "add f.calyx" "add --new f.calyx" "remove --absent f.calyx" \
+        "allow f.calyx" "verify f.calyx --against" "dedup --approx" "minus --approx events" \
+        "common --approx events"; do
+        run_calyx $verb events --jsonl .id --missing=skip
+        fails_with "no line has a key: of 2 lines 2 lack the key; a path begins without '.': --jsonl id"
+        [[ $verb == verify* ]] || prints
+        [ -z "$(ls -A | grep new)" ]
+        cmp f.calyx old.calyx
+    done
+    : >nothing
+    run_calyx dedup -k 2 --missing=skip nothing
+    is_status 0
+}
+
+@test "--invalid=skip leaves broken lines out, and counts them" {
+    printf '{"id":1}\n{"id":2\n{"id":[3]}\n{"id":"\\ud800"}\n{"id":4}\n{"x":5}\n{"id":6}\n{"id":1}\n' >log
+    run_calyx dedup --jsonl id --missing=skip log
+    fails_with "log:2: not JSON"
+    run_calyx dedup --jsonl id --invalid=skip log
+    fails_with "log:6: field 'id' is wanted, found none"
+    run_calyx dedup --jsonl id --invalid=skip --missing=skip --json-stats figures log
+    prints '{"id":1}' '{"id":4}' '{"id":6}'
+    quiet
+    grep -q '"skipped_missing": 1, "skipped_invalid": 3,' figures
+    "$CALYX" build -p 1e-8 --jsonl id --invalid=skip --missing=skip -o f.calyx log
+    run_calyx check -n --invalid=skip --missing=skip -f f.calyx log
+    prints '1:{"id":1}' '5:{"id":4}' '7:{"id":6}' '8:{"id":1}'
+    printf '{\n{"id":1}\n' | {
+        run_calyx add --new --jsonl id --invalid=skip f.calyx
+        is_status 1
+        prints
+    }
+    printf '[\n]\n' | { run_calyx dedup --jsonl id --invalid=skip; fails_with "no line has a key: of 2 lines 2 are broken"; }
+    run_calyx dedup --invalid=perhaps log
+    fails_with "option --invalid wants skip or error, not 'perhaps'"
+}
+
+@test "--invalid=skip and CSV: wrong quotes end at the next line end outside of quotes" {
+    printf 'a,b\n1,"x"y\n2,z\n3,v\n' >one.csv
+    run_calyx dedup --csv --header -k b --invalid=skip --json-stats figures one.csv
+    prints a,b 2,z 3,v
+    quiet
+    grep -q '"skipped_invalid": 1,' figures
+    printf '1,"x\n2,y\n3,"z"\n4,v\n5,v\n6,w\n7,u\n' >joined.csv # a quote that the third line closes
+    run_calyx check -n --csv -k 2 --invalid=skip -f <("$CALYX" build -p 1e-8 -o - <(printf 'w\ny\n')) joined.csv
+    prints 6:6,w
+    run_calyx dedup --csv -k 2 --invalid=skip --json-stats figures joined.csv
+    prints 4,v 6,w 7,u
+    grep -q '"skipped_invalid": 3,' figures
+    printf '1,"x\ny"\n2,"k\n3,""\n4,w' >open.csv # one that is never closed
+    run_calyx dedup --csv -k 2 --invalid=skip --json-stats figures open.csv
+    prints '1,"x' 'y"' '3,""' 4,w
+    grep -q '"skipped_invalid": 1,' figures
+    printf '"a,b\n1,2\n' >header.csv
+    run_calyx dedup --csv --header -k b --invalid=skip header.csv
+    fails_with "header.csv:1: the quotes around field 1 are never closed"
+}
+
 @test "--missing=empty takes the field for an empty one" {
     printf 'a\nb\t\nc\tx\n' >ragged
     run_calyx dedup -k 2 --missing=empty ragged

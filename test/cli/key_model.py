@@ -89,13 +89,14 @@ class Case:
         self.crlf = rng.random() < 0.3
         self.header = self.form != "json" and rng.random() < 0.5
         self.missing = rng.choice(["error", "skip", "skip", "empty"])
+        self.invalid = rng.choice(["error", "skip"])
         self.separator = {"tab": b"\t", "csv": b","}.get(self.form)
         if self.form == "sep":
             self.separator = rng.choice([b"::", b"|", b"ab", b"\x01", b" ; "])
         if self.form == "csv" and rng.random() < 0.3:
             self.separator = b";"
         self.names = [b"id", b"e mail", b'q"x', b"2", "ü".encode()]
-        self.bad = rng.random() < 0.15
+        self.bad = rng.random() < (0.5 if self.invalid == "skip" else 0.15)
         if self.form == "json":
             self.paths = rng.sample([("a",), ("a", "b"), ("n",), ("a.b",), ("é",)],
                                     rng.choice([1, 1, 2]))
@@ -124,7 +125,7 @@ class Case:
         if self.separator not in (None, b"\t", b","):
             words += ["-t", "".join("\\x%02x" % b if b < 33 else chr(b)
                                     for b in self.separator)]
-        words.append("--missing=" + self.missing)
+        words += ["--missing=" + self.missing, "--invalid=" + self.invalid]
         if self.form == "json":
             for path in self.paths:
                 words += ["--jsonl", ".".join(p.replace(".", "\\.") for p in path)]
@@ -160,7 +161,7 @@ class Case:
 
     def text_line(self):
         if self.bad and self.rng.random() < 0.1 and self.form == "csv":
-            return b'"x"y'
+            return self.rng.choice([b'"x"y', b'a,"x', b'"x\ny"z,"'])
         fields = [self.field() for _ in range(self.rng.choice([1, 2, 3, 3, 3]))]
         if self.form == "blanks":
             return self.rng.choice([b" ", b"\t ", b"  "]).join(fields)
@@ -222,9 +223,9 @@ class Case:
 
     # ---- the model ----
 
-    def records(self, data):
+    def records(self, data, number=1):
         """Lines with the number of the first of their line ends."""
-        lines, start, quoted, number = [], 0, False, 1
+        lines, start = [], 0
         place = "start"
         for at in range(len(data)):
             c = data[at:at + 1]
@@ -241,6 +242,30 @@ class Case:
         if start < len(data):
             lines.append((number, data[start:]))
         return lines
+
+    def open_quote(self, line):
+        """Where a quote opens that is never closed, or None."""
+        place, opened = "start", 0
+        for at in range(len(line)):
+            c = line[at:at + 1]
+            opened = at if place == "start" else opened
+            if place == "quotes":
+                place = "quote" if c == b'"' else "quotes"
+            elif place in ("quote", "start") and c == b'"':
+                place = "quotes"
+            else:
+                place = "start" if c == self.separator else "field"
+        return opened if place == "quotes" else None
+
+    def left_out(self, number, line, behind):
+        """Leave a broken line out; if a quote is never closed, go on behind its line."""
+        opened = self.open_quote(line) if self.form == "csv" else None
+        stop = line.find(self.end, opened) if opened is not None else -1
+        if stop >= 0:
+            number += line[:stop].count(self.end) + 1
+            behind[:0] = self.records(line[stop + 1:], number)
+            line = line[:stop]
+        self.skipped[1] += line.count(self.end) + 1 if self.form == "csv" else 1
 
     def fields(self, line):
         if self.form == "csv":
@@ -296,7 +321,12 @@ class Case:
         return value.lower() if self.fold else value
 
     def read(self, data):
-        """Header, [(number, line, key)], and the number of the wrong line or None."""
+        """Header, [(number, line, key)], and the number of the wrong line or None; and
+        how many lines lack their key and are broken, if they are left out."""
+        self.skipped = [0, 0]
+        return self.read_lines(data) + (self.skipped,)
+
+    def read_lines(self, data):
         lines, header, out = self.records(data), None, []
         columns = None if self.form == "json" else self.columns
         if self.header and lines:
@@ -316,14 +346,18 @@ class Case:
             columns = numbers
         elif columns and not lines:
             columns = []
-        for number, line in lines:
+        while lines:
+            number, line = lines.pop(0)
             try:
                 out.append((number, line, self.key(line, columns)))
             except Missing:
                 if self.missing == "error":
                     return header, out, number
+                self.skipped[0] += 1
             except Wrong:
-                return header, out, number
+                if self.invalid == "error":
+                    return header, out, number
+                self.left_out(number, line, lines)
         return header, out, None
 
     def value_of_name(self, field):
@@ -342,6 +376,11 @@ def run(calyx, words, stdin=None):
     return done.returncode, done.stdout, done.stderr
 
 
+def no_key(model):
+    """All lines of a file were left out, which is an error."""
+    return not model[1] and sum(model[3]) > 0
+
+
 def expect(case, what, same, words, got):
     if same:
         return
@@ -353,7 +392,7 @@ def main():
     calyx, folder, cases, seed = sys.argv[1:]
     os.chdir(folder)
     lower_ascii_only()
-    wrong_seen = skipped_seen = 0
+    wrong_seen = skipped_seen = broken_seen = empty_seen = 0
     for number in range(int(cases)):
         rng = random.Random("%s %d" % (seed, number))
         case = Case(rng)
@@ -363,20 +402,27 @@ def main():
             with (gzip.open if packed else open)(name, "wb") as file:
                 file.write(data)
         models = [case.read(data) for data in datas]
-        options = case.options() + ["--no-progress", "-j", rng.choice(["1", "3"])]
+        options = case.options() + ["--no-progress", "-j", rng.choice(["1", "3"]),
+                                    "--json-stats", "figures"]
         verb = rng.choice(["dedup", "minus", "common", "check", "approx"])
+        # the last two: keys by hashes, in several passes, and spilled ones
+        budget = rng.choice(["16000000", "16000000", "4000", "500"])
+        os.environ["CALYX_TEST_BUDGET"] = budget if verb != "approx" else "16000000"
         words = {"dedup": ["dedup", "a"], "minus": ["minus", "a", "b"],
                  "common": ["common", "a", "b"], "approx": ["dedup", "--approx=1e-9", "a"],
                  "check": ["build", "-p", "1e-9", "--force", "-o", "f", "b"]}[verb] + options
         read = models[:1] if verb in ("dedup", "approx") else models
         if verb == "check":
             status, out, err = run(calyx, words)
-            expect(number, "status of build", (status == 2) == (models[1][2] is not None),
+            wanted = models[1][2] is not None or no_key(models[1])
+            expect(number, "status of build", (status == 2) == wanted,
                    words, (status, err, datas))
+            expect(number, "a filter", os.path.exists("f") != wanted, words, (status, err))
             if status:
                 wrong_seen += 1
                 continue
-            words = ["check", "-f", "f", "a"] + options
+            os.rename("f", "g")
+            words = ["check", "-f", "g", "a"] + options
             if not case.options():
                 continue
             read = models[:1]
@@ -385,11 +431,18 @@ def main():
         if wrong:
             wrong_seen += 1
             expect(number, "an error is wanted at one of %r" % wrong,
-                   status == 2 and any(b" %s:%d: " % (n.encode(), l) in err for n, l in wrong),
+                   status == 2 and (any(b" %s:%d: " % (n.encode(), l) in err for n, l in wrong)
+                                    or any(map(no_key, read)) and b": no line has a key" in err),
+                   words, (status, out, err, datas))
+            continue
+        if any(map(no_key, read)):
+            empty_seen += 1
+            expect(number, "all lines of a file are left out",
+                   status == 2 and b": no line has a key: of " in err and out == b"",
                    words, (status, out, err, datas))
             continue
         expect(number, "an error", status in (0, 1), words, (status, err, datas))
-        header, lines, _ = models[0]
+        header, lines = models[0][:2]
         if header is None and verb in ("common", "minus"):
             header = models[1][0]
         there = {key for _, _, key in models[1][1]}
@@ -404,9 +457,20 @@ def main():
         if header is not None:
             wanted.insert(0, header)
         text = b"".join(line + case.end for line in wanted)
-        skipped_seen += len(case.records(datas[0])) > len(lines) + (models[0][0] is not None)
         expect(number, "wanted %r" % text, out == text, words, (status, out, err, datas))
-    print("%s cases, %d with an error, %d with skipped lines" % (cases, wrong_seen, skipped_seen))
+        skipped = [sum(model[3][i] for model in read) for i in (0, 1)]
+        with open("figures", encoding="ascii") as file:
+            figures = json.load(file)
+        if "skip" in (case.missing, case.invalid):
+            expect(number, "skipped lines %r" % skipped, skipped == [
+                figures["skipped_missing"], figures["skipped_invalid"]], words, figures)
+        mostly = any(sum(m[3]) > len(m[1]) for m in read)
+        expect(number, "a warning if more than half are left out",
+               (b"lines were left out: " in err) == mostly, words, (err, datas))
+        skipped_seen += skipped[0] > 0
+        broken_seen += skipped[1] > 0
+    print("%s cases, %d with an error, %d with skipped lines, %d with broken ones left out, "
+          "%d with no line left" % (cases, wrong_seen, skipped_seen, broken_seen, empty_seen))
 
 
 main()

@@ -89,6 +89,8 @@ static void add_piece_of(struct guess_sample *s, int fd, uint64_t place,
     memmove(block->text, block->text + skipped, (size_t)n - skipped);
     block->size = (size_t)(to - text) + 1 - skipped;
     block->error[0] = '\0';
+    block->gap_count = 0;
+    leave_lines_out(batch, block);
     batch_start(batch, block);
     while (batch_next(batch, block)) add_batch(s, batch);
 }
@@ -97,8 +99,8 @@ static void add_pieces(struct guess_sample *s, const char *path, double share) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat is;
     if (fd < 0 || fstat(fd, &is) != 0) fail_os(path, "open it");
-    struct text_block block = {.text =
-                                   alloc_memory(PIECE_BYTES + BLOCK_MARGIN)};
+    struct text_block block = {.text = alloc_memory(PIECE_BYTES + BLOCK_MARGIN),
+                               .columns = key_form.ranges};
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     const double stride = (double)PIECE_BYTES / share;
@@ -106,7 +108,7 @@ static void add_pieces(struct guess_sample *s, const char *path, double share) {
         add_piece_of(s, fd, (uint64_t)at, &block, batch);
     batch_free(batch);
     free(batch);
-    free(block.text);
+    block_free(&block);
     close(fd);
 }
 

@@ -266,10 +266,11 @@ static enum key_result make_json_key(struct key_maker *m, const calyx_key *line,
         const bool lacks =
             values[i].type == JSON_ABSENT || values[i].type == JSON_NULL;
         if (lacks && missing_key != MISSING_IS_EMPTY) {
+            const char *const hint = json_path_hint(paths[i]);
             snprintf(error, FIELD_ERROR_ROOM,
                      "field '%.100s' is wanted, found %s%s", paths[i],
                      values[i].type == JSON_NULL ? "null" : "none",
-                     what_to_do());
+                     *hint ? hint : what_to_do());
             return LACKS_FIELD;
         }
         if (!put_json_value(m, paths[i], &values[i], error))

@@ -11,6 +11,7 @@
 
 struct key_options key_form;
 enum missing_key missing_key;
+bool skips_invalid;
 static bool whole_line, any_bytes;
 static const char *adopted; /* what the filters were built with */
 
@@ -170,6 +171,13 @@ static void parse_missing(const struct verb_option *o, const char *value) {
     fail("option --missing wants skip, empty or error, not '%s'", value);
 }
 
+static void parse_invalid(const struct verb_option *o, const char *value) {
+    (void)o;
+    skips_invalid = strcmp(value, "skip") == 0;
+    if (!skips_invalid && strcmp(value, "error") != 0)
+        fail("option --invalid wants skip or error, not '%s'", value);
+}
+
 /* What contradicts what; NULL: nothing. */
 static const char *contradiction(const struct key_options *o) {
     const struct field_separator *const sep = separator_of(o);
@@ -252,8 +260,21 @@ const struct group key_group = {
         {0, "missing", "skip|empty|error",
          "What a line is that lacks a field of its key: an error, the default; "
          "or left out, with skip; or one with an empty field. It is not stored "
-         "with a filter, and replaces no other option.",
+         "with a filter, and replaces no other option. --stats counts the "
+         "lines "
+         "that are left out; more than half of all lines is a warning, and all "
+         "of them an error.",
          parse_missing, NULL},
+        {0, "invalid", "skip|error",
+         "What a line is that is broken: an error, the default; or left out, "
+         "with skip, and counted as by --missing=skip. Broken are a line that "
+         "is not a JSON object, an object or array as the value of FIELD, "
+         "wrong quotes in CSV, and a key that the filter cannot take. Wrong "
+         "quotes may join lines: all lines up to the next line end outside of "
+         "quotes are then left out, and each is counted; but if a quote is "
+         "never closed, only the line in which it opens. A broken header is "
+         "always an error.",
+         parse_invalid, NULL},
         {0, "text", NULL,
          "Read every file as lines, after gzip and zstd, even if it looks like "
          "a filter, a compressed file, UTF-16 or UTF-32, which are refused "
@@ -528,6 +549,20 @@ void key_options_compare(const char *a_name, const calyx_filter *a,
         warn("%s was built with %s, and %s with %s; the result says %s", a_name,
              key_options_in_words(of_a), b_name, key_options_in_words(of_b),
              key_options_in_words(of_a));
+}
+
+const char *json_path_hint(const char *path) {
+    static const char *const starts[] = {"$.", "."};
+    static char hint[200];
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        const size_t size = strlen(starts[i]);
+        if (strncmp(path, starts[i], size) != 0 || !path[size]) continue;
+        snprintf(hint, sizeof hint,
+                 "; a path begins without '%s': --jsonl %.100s", starts[i],
+                 path + size);
+        return hint;
+    }
+    return "";
 }
 
 const char *key_options_hint(void) {

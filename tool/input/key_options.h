@@ -43,6 +43,10 @@ const struct field_separator *separator_of(const struct key_options *o);
 enum missing_key { MISSING_IS_ERROR, MISSING_IS_SKIPPED, MISSING_IS_EMPTY };
 extern enum missing_key missing_key;
 
+/* --invalid=skip: leave out lines that are broken, or whose key cannot be used?
+ * Not stored, either. */
+extern bool skips_invalid;
+
 /* Fails if the options of the command line contradict each other. */
 void key_options_expect_sound(void);
 
@@ -79,5 +83,9 @@ void key_options_compare(const char *a_name, const calyx_filter *a,
 /* What to add to an error in a line: nothing, or that the options are those of
  * a filter, and what to do. */
 const char *key_options_hint(void);
+
+/* What to add if a line lacks the field of this path: nothing, or that a path
+ * of --jsonl is not written as in jq or JSONPath. */
+const char *json_path_hint(const char *path);
 
 #endif

@@ -14,6 +14,12 @@
 /* Bytes that may be read, but mean nothing, behind the text of a block. */
 enum { BLOCK_MARGIN = 64 };
 
+/* Lines that --missing=skip and --invalid=skip leave out. */
+struct skipped_lines {
+    uint64_t all; /* lines that were looked at; 0: none is left out */
+    uint64_t missing, invalid;
+};
+
 struct text_block {
     char *text;
     size_t size, room;
@@ -43,8 +49,9 @@ struct text_block {
     size_t candidate_count, candidate_room;
     char *key_bytes; /* of keys that are not there as they are in the line */
     size_t key_size, key_room;
-    struct line_gap *gaps; /* where lines without a key were dropped */
+    struct line_gap *gaps; /* where lines were dropped */
     size_t gap_count, gap_room;
+    struct skipped_lines skipped; /* by leave_lines_out */
 };
 
 struct line_gap {

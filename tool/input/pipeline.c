@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "input/part_lines.h"
+#include "input/skipped.h"
 
 /* ---- Options ------------------------------------------------------------ */
 
@@ -26,7 +27,8 @@ const struct group work_group = {
          parse_count, &jobs},
         {0, "stats", NULL,
          "When done, print figures on standard error: lines, bytes, seconds, "
-         "and what this verb counts.",
+         "lines that --missing=skip and --invalid=skip left out, and what this "
+         "verb counts.",
          parse_flag, &stats},
         {0, "json-stats", "FILE",
          "Write the same figures to FILE as a JSON object; - is standard "
@@ -81,6 +83,7 @@ struct pipeline {
     /* For the thread whose block is next in order: */
     uint64_t line; /* number of the last line of this file */
     struct input_totals totals;
+    struct skipped_lines skipped;
 };
 
 static bool read_block(struct pipeline *s, struct text_block *block) {
@@ -135,6 +138,9 @@ static void run_in_order(struct pipeline *s, struct text_block *block,
         warn_at(block->file, "%s", block->trouble);
         s->totals.unread++;
     }
+    s->skipped.all += block->skipped.all;
+    s->skipped.missing += block->skipped.missing;
+    s->skipped.invalid += block->skipped.invalid;
     s->totals.lines += block->lines;
     s->totals.bytes += block->size;
     s->progress.lines = s->totals.lines;
@@ -147,7 +153,7 @@ static void *run(void *context) {
     struct key_batch *const batch = alloc_memory(sizeof *batch);
     memset(batch, 0, sizeof *batch);
     while (read_block(s, &block)) {
-        drop_lines_without_key(batch, &block);
+        leave_lines_out(batch, &block);
         select_part_lines(&block, batch);
         if (s->stages->in_parallel) s->stages->in_parallel(&block, batch);
         await_order(s, block.number);
@@ -192,6 +198,7 @@ struct input_totals run_pipeline(const struct stages *stages, int count,
     progress_end();
     input_close(s.input);
     s.totals.seconds = seconds_now() - started;
+    skipped_note(count, files, &s.skipped, !s.over);
     return s.totals;
 }
 
@@ -306,14 +313,22 @@ bool wants_report(void) {
 
 void report(const struct input_totals *totals, const struct figure *figures,
             size_t count) {
-    enum { MOST = 16 };
+    enum { MOST = 18 };
     struct figure all[MOST] = {
         {"lines", (double)totals->lines, true},
         {"bytes", (double)totals->bytes, true},
         {"seconds", totals->seconds, false},
     };
-    for (size_t i = 0; i < count; i++) all[3 + i] = figures[i];
+    size_t n = 3;
+    struct skipped_lines skipped;
+    if (skipped_sum(&skipped)) {
+        all[n++] =
+            (struct figure){"skipped_missing", (double)skipped.missing, true};
+        all[n++] =
+            (struct figure){"skipped_invalid", (double)skipped.invalid, true};
+    }
+    for (size_t i = 0; i < count; i++) all[n++] = figures[i];
     if (stats)
-        for (size_t i = 0; i < 3 + count; i++) print_figure(&all[i]);
-    if (json_stats) write_json(all, 3 + count);
+        for (size_t i = 0; i < n; i++) print_figure(&all[i]);
+    if (json_stats) write_json(all, n);
 }

@@ -129,6 +129,19 @@ static inline const char *csv_line_end(const char *at, const char *end,
     return at;
 }
 
+/* The quote in a CSV line that is never closed; NULL: there is none. Then the
+ * line runs to the end of its file. */
+static const char *open_quote(const calyx_key *line) {
+    const char *at = line->data, *const end = at + line->size, *opened = NULL;
+    const char sep = csv_separator();
+    int place = FIELD_START;
+    for (; at < end; at++) {
+        if (place == FIELD_START) opened = at;
+        place = place_after(place, *at, sep);
+    }
+    return place == IN_QUOTES ? opened : NULL;
+}
+
 static const char *cut_csv(const char *at, const char *end, char ender,
                            struct key_batch *batch) {
     const char sep = csv_separator();
@@ -271,7 +284,7 @@ bool batch_next(struct key_batch *batch, struct text_block *block) {
     return batch->count > 0;
 }
 
-/* ---- Lines without a key ------------------------------------------------ */
+/* ---- Lines that are left out -------------------------------------------- */
 
 void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
     if (block->gap_count &&
@@ -284,38 +297,74 @@ void put_gap(struct text_block *block, size_t offset, uint64_t ends) {
     block->gaps[block->gap_count++] = (struct line_gap){offset, ends};
 }
 
-/* A line that is wrong stays, and is an error later. */
-static bool lacks_key(struct key_batch *batch, const calyx_key *line,
-                      struct text_block *block) {
+static enum key_result look_at_line(struct key_batch *batch,
+                                    const calyx_key *line,
+                                    struct text_block *block) {
     const calyx_key whole = without_end(*line);
-    calyx_key key;
+    calyx_key key = whole;
+    enum key_result result = KEY_MADE;
     batch->maker.size = 0;
-    const enum key_result result =
-        key_lies_in_line(block->columns)
-            ? find_key(&whole, block->columns, &key, block->error)
-            : make_key(&batch->maker, &whole, block->columns, block->error);
+    if (keys_are_made() && key_lies_in_line(block->columns)) {
+        result = find_key(&whole, block->columns, &key, block->error);
+    } else if (keys_are_made()) {
+        result = make_key(&batch->maker, &whole, block->columns, block->error);
+        key = (calyx_key){batch->maker.bytes, batch->maker.size};
+    }
+    if (result == KEY_MADE && key_is_usable &&
+        !key_is_usable(&key, block->error))
+        result = LINE_IS_WRONG;
     block->error[0] = '\0';
-    return result == LACKS_FIELD;
+    return result;
 }
 
-void drop_lines_without_key(struct key_batch *batch, struct text_block *block) {
-    if (missing_key != MISSING_IS_SKIPPED || !key_form.ranges_count ||
-        block->error[0])
-        return;
+/* A line that is not left out stays, and is an error later. Returns the line
+ * ends that are left out; a quote that is never closed makes `line` shorter. */
+static uint64_t ends_left_out(struct key_batch *batch, calyx_key *line,
+                              struct text_block *block) {
+    const enum key_result result = look_at_line(batch, line, block);
+    struct skipped_lines *const skipped = &block->skipped;
+    if (result == LACKS_FIELD && missing_key == MISSING_IS_SKIPPED) {
+        skipped->all++;
+        skipped->missing++;
+        return ends_of(line);
+    }
+    if (result == LINE_IS_WRONG && skips_invalid) {
+        const char *const from = line->data, *const end = from + line->size;
+        const char *const quote = key_form.csv ? open_quote(line) : NULL;
+        const char *const stop =
+            quote ? memchr(quote, record_end(), (size_t)(end - quote)) : NULL;
+        if (stop) line->size = (size_t)(stop - from);
+        const uint64_t ends = ends_of(line);
+        skipped->all += ends;
+        skipped->invalid += ends;
+        return ends;
+    }
+    skipped->all++;
+    return 0;
+}
+
+static bool may_leave_lines_out(void) {
+    return (missing_key == MISSING_IS_SKIPPED && key_form.ranges_count) ||
+           (skips_invalid && (key_form.json || key_form.csv || key_is_usable));
+}
+
+void leave_lines_out(struct key_batch *batch, struct text_block *block) {
+    if (!may_leave_lines_out() || block->error[0]) return;
     const char *const end = block->text + block->size;
     char *to = block->text;
     for (const char *next = to; next < end;) {
         batch->count = 0;
         next = cut_of_form()(next, end, record_end(), batch);
         for (size_t i = 0; i < batch->count; i++) {
-            const calyx_key *const line = &batch->lines[i];
-            const char *const from = line->data, *const stop =
-                                                     from + line->size;
-            if (lacks_key(batch, line, block)) {
-                put_gap(block, (size_t)(to - block->text), ends_of(line));
+            calyx_key line = batch->lines[i];
+            const uint64_t ends = ends_left_out(batch, &line, block);
+            const char *const from = line.data, *const stop = from + line.size;
+            if (ends) {
+                put_gap(block, (size_t)(to - block->text), ends);
+                if (line.size < batch->lines[i].size) next = stop + 1;
                 continue;
             }
-            const size_t size = line->size + (stop < end);
+            const size_t size = line.size + (stop < end);
             if (to != from) memmove(to, from, size);
             to += size;
         }

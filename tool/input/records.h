@@ -62,9 +62,11 @@ void batch_start(struct key_batch *batch, struct text_block *block);
  * block early, with block->error. Counts block->ended. */
 bool batch_next(struct key_batch *batch, struct text_block *block);
 
-/* With --missing=skip, remove lines without a key from a block, before anything
- * else is done with it. Their numbers are not given to others. */
-void drop_lines_without_key(struct key_batch *batch, struct text_block *block);
+/* With --missing=skip and --invalid=skip, remove lines that lack their key or
+ * are broken from a block, before anything else is done with it, and count them
+ * in block->skipped. Their numbers are not given to others. Which lines these
+ * are does not depend on where blocks end. */
+void leave_lines_out(struct key_batch *batch, struct text_block *block);
 
 /* Note that lines with this number of ends were removed from a block at an
  * offset, which is not below that of the last gap. */
