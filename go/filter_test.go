@@ -408,6 +408,15 @@ func TestAPlanIsWhatIsMade(t *testing.T) {
 	check(t, calyx.Version() != "" && len(calyx.Hashes()) > 1, "nothing built in")
 }
 
+func TestAFilterThatGrowsHasARandomSeedUnlessOneIsGiven(t *testing.T) {
+	seed := func(o calyx.Options) uint64 { return made(calyx.NewWith(o))(t).Info().Seed }
+	grows := calyx.Options{Growth: 2}
+	check(t, seed(grows) != seed(grows), "equal once in 2^64 runs")
+	check(t, seed(calyx.Options{Growth: 2, Seeded: true}) == 0, "seed 0 is not taken")
+	check(t, seed(calyx.Options{Growth: 2, Seed: 5}) == 5, "seed 5 is not taken")
+	check(t, seed(calyx.Options{Capacity: 100}) == 0, "a fixed size has another seed")
+}
+
 func TestFiltersThatNobodyUsesAreFreed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ids.calyx")
 	f := made(calyx.New(1000, 0.01))(t)

@@ -21,8 +21,9 @@ type Options struct {
 	Probes    uint32  // bits per key; default the best number
 	Strict    bool    // refuse new keys at capacity; default: the rate rises
 	Hash      string  // one of Hashes(); default that of the kind
-	Seed      uint64
-	Key       []byte // 16 secret bytes, for hashes that take a key
+	Seed      uint64  // of the hash; filters to be merged must share it. Default 0, with Growth random
+	Seeded    bool    // Seed was given, also if it is 0: with Growth, too
+	Key       []byte  // 16 secret bytes, for hashes that take a key
 }
 
 const secretBytes = 16
@@ -58,7 +59,7 @@ func (o Options) c() (C.calyx_options, func(), error) {
 		capacity: C.uint64_t(o.Capacity), fpr: C.double(o.Rate),
 		bits: C.uint64_t(o.Bits), growth: C.double(o.Growth),
 		first_fpr: C.double(o.FirstRate), probes: C.uint32_t(o.Probes),
-		strict: C.bool(o.Strict), seed: C.uint64_t(o.Seed),
+		strict: C.bool(o.Strict), seed: C.uint64_t(o.Seed), seeded: C.bool(o.Seeded),
 	}
 	return want, func() {
 		C.free(unsafe.Pointer(want.kind))

@@ -32,6 +32,18 @@ bool positive_of(PyObject *object, const char *name, uint64_t *to) {
     return false;
 }
 
+/* None leaves the choice to the library; 0 is a seed. */
+static bool seed_of(PyObject *object, calyx_options *o) {
+    if (!object || object == Py_None) return true;
+    o->seed = PyLong_AsUnsignedLongLong(object);
+    o->seeded = true;
+    if (o->seed != (uint64_t)-1 || !PyErr_Occurred()) return true;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError,
+                        "seed wants a number from 0 to 2**64 - 1");
+    return false;
+}
+
 static bool rate_of(PyObject *object, double *to) {
     *to = 0;
     if (!object || object == Py_None) return true;
@@ -57,14 +69,13 @@ static bool convert_options(struct wanted *w) {
     if (!positive_of(w->n, "n, the number of keys,", &o->capacity) ||
         !positive_of(w->bits, "bits", &o->bits) ||
         !positive_of(w->probes, "probes", &probes) || !rate_of(w->p, &o->fpr) ||
-        !secret_of(w->key, w->secret, &o->key))
+        !seed_of(w->seed, o) || !secret_of(w->key, w->secret, &o->key))
         return false;
     if (probes > UINT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "probes is too large");
         return false;
     }
     o->probes = (uint32_t)probes;
-    o->seed = w->seed;
     o->strict = w->strict;
     o->concurrent = w->concurrent;
     if (o->key && !o->hash) o->hash = "siphash";
@@ -82,7 +93,7 @@ bool read_options(PyObject *positional, PyObject *named, const char *function,
     char *filter_names[OF_FILTERS + 1] = {NULL};
     memcpy(filter_names, names, OF_FILTERS * sizeof *names);
     char format[64];
-    PyOS_snprintf(format, sizeof format, "|OO$zOOzKOdpp%s:%s",
+    PyOS_snprintf(format, sizeof format, "|OO$zOOzOOdpp%s:%s",
                   more ? "OOI" : "", function);
     struct builder_wanted none;
     if (!more) more = &none;

@@ -70,8 +70,7 @@ enum { SECRET_BYTES = 16 };
 struct wanted {
     calyx_options options;
     uint8_t secret[SECRET_BYTES];
-    PyObject *n, *p, *bits, *probes, *key;
-    unsigned long long seed;
+    PyObject *n, *p, *bits, *probes, *seed, *key;
     int strict, concurrent;
 };
 

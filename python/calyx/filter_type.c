@@ -335,7 +335,8 @@ static PyGetSetDef filter_properties[] = {
 PyDoc_STRVAR(
     filter_doc,
     "Filter(n=None, p=None, *, kind=None, bits=None, probes=None, hash=None,\n"
-    "       seed=0, key=None, growth=0, strict=False, concurrent=False)\n--\n\n"
+    "       seed=None, key=None, growth=0, strict=False, "
+    "concurrent=False)\n--\n\n"
     "A set of n keys that says 'certainly not' or 'maybe': for a key that was\n"
     "never added, `key in f` is true with probability p.\n\n"
     "A key is str, bytes, or an int from -2**63 to 2**64 - 1; a negative one "

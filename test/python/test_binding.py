@@ -540,8 +540,21 @@ def test_info_is_a_named_tuple():
     assert tuple(re.findall(r"^    (\w+):", fields, re.M)) == calyx.Info._fields
 
 
+def test_a_filter_that_grows_has_a_random_seed_unless_one_is_given():
+    for kind in (None, *ADDABLE):
+        f = Filter(kind=kind, growth=2)
+        # equal once in 2**64 runs
+        assert f.info.seed != Filter(kind=kind, growth=2).info.seed
+        g = Filter(kind=kind, growth=2, seed=f.info.seed)
+        assert g.info.seed == f.info.seed and g == f
+        assert Filter(kind=kind, growth=2, seed=0).info.seed == 0
+    assert Filter(100, .01).info.seed == 0
+    assert Filter(100, .01, seed=2**64 - 1).info.seed == 2**64 - 1
+    assert Builder(p=.01, growth=2).finish().info.seed == 0
+
+
 def test_growth():
-    f = Filter(10, .01, growth=2)
+    f = Filter(10, .01, growth=2, seed=0)
     f.add_many(range(5000))
     assert f.info.parts > 1
     assert bytes(f.has_many(range(5000))) == b"\1" * 5000
@@ -560,7 +573,8 @@ def test_plans_are_those_of_the_library():
 @pytest.mark.parametrize("options", [
     {"n": 0}, {"n": -5}, {"n": 10, "p": 0}, {"n": 10, "p": 1},
     {"n": 10, "kind": "lien"}, {"n": 10, "p": .1, "bits": 100},
-    {"n": 10, "probes": 1000}, {"n": 10, "growth": 100}, {"n": 10, "hash": "md5"}])
+    {"n": 10, "probes": 1000}, {"n": 10, "growth": 100}, {"n": 10, "hash": "md5"},
+    {"n": 10, "seed": -1}, {"n": 10, "seed": 2**64}])
 def test_wrong_options_are_refused(options):
     for call in (Filter, calyx.plan):
         with pytest.raises(ValueError):
