@@ -94,14 +94,12 @@ ROWS
 }
 
 @test "other options are obeyed, and it is said if they may miss keys" {
-    "$CALYX" build -p 1e-8 -i -o folded.calyx list.csv
-    run_calyx check --whole-line -f folded.calyx list.csv
-    prints 'iris,2' '"a, b",3'
-    complains "folded.calyx was built with -i; going by --whole-line, as given"
+    "$CALYX" build -p 1e-8 --crlf -o crlf.calyx list.csv
+    run_calyx check --whole-line -f crlf.calyx list.csv
+    prints 'Rose,1' 'iris,2' '"a, b",3'
+    complains "crlf.calyx was built with --crlf; going by --whole-line, as given"
     [ "$(wc -l <err)" -eq 1 ]
     "$CALYX" build -p 1e-8 -o whole.calyx <(printf '%s\n' Rose iris)
-    run_calyx check -i -f whole.calyx list.csv
-    complains "whole.calyx was built with no options for keys; going by -i, as given"
     run_calyx check -k 1,2 -t , -f whole.calyx list.csv
     complains "whole.calyx was built with no options for keys; going by -t , -k 1,2, as given"
     # a list may have another form than the one that the filter was built of
@@ -116,6 +114,29 @@ ROWS
     prints Rose
 }
 
+@test "-i and --trim must be those of the filter, in every verb that looks up or adds keys" {
+    printf '%s\n' Rose iris >keys
+    "$CALYX" build -p 1e-6 --kind bucket -o plain.calyx keys
+    "$CALYX" build -p 1e-6 --kind bucket -i --trim -o changed.calyx keys
+    cp plain.calyx plain && cp changed.calyx changed
+    for verb in "check keys -f" "verify --against keys" add "add --new" remove allow "minus keys"; do
+        run_calyx $verb plain.calyx -i
+        fails_with "plain.calyx: it was built without -i, and with it keys with capital letters would not be found; leave out -i, or build the filter with it"
+        run_calyx $verb plain.calyx --trim
+        fails_with "plain.calyx: it was built without --trim, and with it keys with white space at their ends would not be found"
+        run_calyx $verb changed.calyx --trim
+        fails_with "changed.calyx: it was built with -i, and without it keys with capital letters would not be found; give -i, too"
+        run_calyx $verb changed.calyx -i -k 1
+        fails_with "changed.calyx: it was built with --trim"
+        ! grep -q . out || [[ $verb == verify* ]]
+    done
+    cmp plain plain.calyx
+    cmp changed changed.calyx
+    run_calyx check --whole-line -i --trim -f changed.calyx <<<' ROSE '
+    prints ' ROSE '
+    quiet
+}
+
 @test "a line without the field that the filter was built with says what to do" {
     "$CALYX" build -t , -k 2 -o f.calyx list.csv
     echo rose | { run_calyx check -f f.calyx; is_status 2; }
@@ -127,14 +148,17 @@ ROWS
     "$CALYX" build -p 1e-8 -o b.calyx list.csv
     "$CALYX" build -p 1e-8 -i -o c.calyx other.csv
     run_calyx check -f a.calyx -f b.calyx list.csv
-    fails_with "a.calyx was built with -i, and b.calyx with no options for keys: query them one by one, or give the options for keys to go by, or --whole-line"
+    fails_with "a.calyx was built with -i, and b.calyx with no options for keys: query them one by one"
+    ! grep -q "or give" err || false
+    "$CALYX" build -p 1e-8 --crlf -o crlf.calyx list.csv
+    run_calyx check -f crlf.calyx -f b.calyx list.csv
+    fails_with "crlf.calyx was built with --crlf, and b.calyx with no options for keys: query them one by one, or give the options for keys to go by, or --whole-line"
     run_calyx check -f a.calyx --except b.calyx list.csv
     is_status 2
     run_calyx minus list.csv a.calyx b.calyx
     fails_with "a.calyx was built with -i, and b.calyx with no options for keys"
     run_calyx check -i -f a.calyx -f b.calyx list.csv
-    is_status 0
-    complains "b.calyx was built with no options for keys; going by -i, as given"
+    fails_with "b.calyx: it was built without -i"
     run_calyx check -c -f a.calyx -f c.calyx other.csv
     is_status 0
     quiet

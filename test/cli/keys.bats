@@ -47,7 +47,8 @@ setup() {
 
 @test "-i looks at the key in lower case and prints it as it is" {
     printf '%s\n' ROSE Rose rosE moss >garden
-    run_calyx check -i -f flowers.calyx garden
+    echo rOse | "$CALYX" build -i -p 1e-8 -o folded.calyx
+    run_calyx check -i -f folded.calyx garden
     prints ROSE Rose rosE
     printf 'ÉTÉ\n' | "$CALYX" build -i -p 1e-8 -o upper.calyx
     printf 'ÉtÉ\n' | "$CALYX" check -ic -f upper.calyx >out

@@ -647,10 +647,13 @@ def test_check_goes_by_the_options_for_keys_of_the_filter(server, tmp_path):
     good("push", tmp_path / "f.calyx", url(server))
     asked = b"7,ROSE\n8,moss\n"
     assert good("check", "--server", url(server), given=asked) == b"7,ROSE\n"
-    status, out, err = calyx("check", "--whole-line", "--server", url(server),
+    status, out, err = calyx("check", "--whole-line", "-i", "--server", url(server),
                              given=b"rose\nROSE\n")
-    assert (status, out) == (0, b"rose\n")
-    assert "was built with -i -t , -k 2; going by --whole-line, as given" in err
+    assert (status, out) == (0, b"rose\nROSE\n")
+    assert "was built with -i -t , -k 2; going by -i, as given" in err
+    status, out, err = calyx("check", "--whole-line", "--server", url(server), given=b"rose\n")
+    assert (status, out) == (2, b"")
+    assert "it was built with -i, and without it keys with capital letters" in err
     # who may not ask for the head
     server.client()("ACL", "SETUSER", "default", "-bf.dump")
     status, out, err = calyx("check", "-i", "-k", "2", "-t", ",", "--server",

@@ -255,7 +255,9 @@ const struct group key_group = {
         {0, "whole-line", NULL,
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
-         "in the filter apply; any of them on the command line replaces all.",
+         "in the filter apply; any of them on the command line replaces all. "
+         "-i and --trim must be those of the filter, or keys would not be "
+         "found: if they differ, that is an error.",
          parse_flag, &whole_line},
         {0, "missing", "skip|empty|error",
          "What a line is that lacks a field of its key: an error, the default; "
@@ -486,13 +488,50 @@ static bool same_fields(const struct key_options *a,
     return strcmp(of_a.bytes, of_b.bytes) == 0;
 }
 
+/* Options that change the bytes of a key. A filter that was built without one
+ * does not find keys that are looked up with it, nor the other way round. */
+static const struct {
+    const char *word;
+    size_t offset; /* of the bool in struct key_options */
+    const char *lost;
+} changes[] = {
+    {"-i", offsetof(struct key_options, fold), "with capital letters"},
+    {"--trim", offsetof(struct key_options, trim),
+     "with white space at their ends"},
+};
+
+/* The first of them in which two differ; -1: none. */
+static int change_that_differs(const struct key_options *a,
+                               const struct key_options *b) {
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (*(const bool *)((const char *)a + changes[i].offset) !=
+            *(const bool *)((const char *)b + changes[i].offset))
+            return (int)i;
+    return -1;
+}
+
+static void expect_same_changes(const char *name,
+                                const struct key_options *built) {
+    const int i = change_that_differs(built, &key_form);
+    if (i < 0) return;
+    const char *const word = changes[i].word;
+    if (*(const bool *)((const char *)built + changes[i].offset))
+        fail_at(name, 0,
+                "it was built with %s, and without it keys %s would not be "
+                "found; give %s, too",
+                word, changes[i].lost, word);
+    fail_at(name, 0,
+            "it was built without %s, and with it keys %s would not be found; "
+            "leave out %s, or build the filter with it",
+            word, changes[i].lost, word);
+}
+
 /* May the keys of lines be others than those that the filter was built of? A
  * list may well have another form than the one it was built of, such as fields
- * where that had whole lines; but nothing may be left out, and letter case,
- * white space and keys of several fields must agree. */
+ * where that had whole lines; but nothing may be left out, and keys of several
+ * fields must agree. */
 static bool may_miss(const struct key_options *built,
                      const struct key_options *given) {
-    if (built->fold != given->fold || built->trim != given->trim) return true;
     if ((built->nul && !given->nul) || (built->crlf && !given->crlf) ||
         (built->csv && !given->csv) || (built->header && !given->header))
         return true;
@@ -502,15 +541,26 @@ static bool may_miss(const struct key_options *built,
            !same_separator(separator_of(built), separator_of(given));
 }
 
+/* Or fail, if they certainly do. */
 static void say_if_they_differ(const char *name, const char *text,
                                const char *given) {
     struct key_options built;
-    const bool harmless =
-        options_from(text, &built) && !may_miss(&built, &key_form);
+    const bool known = options_from(text, &built);
+    if (known) expect_same_changes(name, &built);
+    const bool harmless = known && !may_miss(&built, &key_form);
     options_free(&built);
     if (harmless) return;
     warn("%s was built with %s; going by %s, as given", name,
          key_options_in_words(text), *given ? given : "--whole-line");
+}
+
+static bool changes_differ(const char *text, const char *other) {
+    struct key_options a, b;
+    const bool known = options_from(text, &a) & options_from(other, &b);
+    const bool differ = known && change_that_differs(&a, &b) >= 0;
+    options_free(&a);
+    options_free(&b);
+    return differ;
 }
 
 bool key_options_given(void) {
@@ -532,10 +582,14 @@ void key_options_use(size_t n, const char *const *names,
         if (!text) text = "";
         if (!first) first = text;
         if (strcmp(text, first) != 0)
-            fail("%s was built with %s, and %s with %s: query them one by one, "
-                 "or give the options for keys to go by, or --whole-line",
+            fail("%s was built with %s, and %s with %s: query them one by one"
+                 "%s",
                  names[0], key_options_in_words(first), names[i],
-                 key_options_in_words(text));
+                 key_options_in_words(text),
+                 changes_differ(first, text)
+                     ? ""
+                     : ", or give the options for keys to go by, or "
+                       "--whole-line");
     }
     if (any || !first || !*first) return;
     adopted = copy_text(first);

@@ -654,7 +654,9 @@ const struct verb verb_check = {
          "The options that choose the key are those that the filter was built "
          "with. Options on the command line replace them, for input that has "
          "the key elsewhere. Several filters must have been built with the "
-         "same options, unless some are given.",
+         "same options, unless some are given. -i and --trim change the bytes "
+         "of a key: they must be given if and only if the filter was built "
+         "with them.",
          "Damaged bytes never answer: each range of the filter is compared "
          "with its checksum before it is first used, and a mismatch is an "
          "error. Only 'calyx verify' checks all ranges.",
