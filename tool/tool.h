@@ -233,6 +233,8 @@ struct output *output_open(const char *path, bool replace);
 void output_write(struct output *output, const void *bytes, size_t size);
 void output_close(struct output *output); /* the file appears; NULL is fine */
 
+bool output_is_standard(const struct output *output);
+
 /* Drop the next bytes: they are those that were written so far. */
 void output_skip(struct output *output, uint64_t bytes);
 

@@ -302,6 +302,38 @@ goes_on() {
     echo rose | "$CALYX" check -q -f new.calyx
 }
 
+@test "a file that lines are printed to is not read" {
+    seq 3000 >a.txt
+    cp a.txt z.txt
+    : >out.txt
+    "$CALYX" build --kind bucket -p 1e-6 -o f.calyx a.txt
+    status=0
+    (ulimit -f 1000; "$CALYX" check -f f.calyx a.txt out.txt z.txt >out.txt 2>err) || status=$?
+    fails_with "out.txt: input file is also the output"
+    [ "$(wc -l <out.txt)" -eq 6000 ] # the others are read
+    cp a.txt g
+    for words in "check -f f.calyx" dedup "minus - a.txt" "add f.calyx --new" "remove f.calyx --absent"; do
+        status=0
+        (ulimit -f 1000; "$CALYX" $words <g >>g 2>err) || status=$?
+        fails_with "standard input: input file is also the output"
+        cmp g a.txt
+    done
+    for words in "dedup a.txt out.txt" "minus a.txt out.txt" "common a.txt out.txt"; do
+        status=0
+        (ulimit -f 1000; "$CALYX" $words >out.txt 2>err) || status=$?
+        fails_with "out.txt: input file is also the output"
+        [ ! -s out.txt ]
+    done
+    # at its end it is empty; names of files and a device are no harm
+    { cat >/dev/null; "$CALYX" check -f f.calyx - z.txt; } <g >>g
+    cmp <(cat a.txt a.txt) g
+    "$CALYX" check -l -f f.calyx a.txt out.txt >out.txt
+    diff out.txt <(echo a.txt)
+    "$CALYX" check -f f.calyx /dev/null </dev/null >/dev/null || [ $? -eq 1 ]
+    "$CALYX" dedup a.txt -o a.txt --force
+    cmp a.txt z.txt
+}
+
 @test "a part of a file on standard input is read as it is" {
     seq 1000 >list
     { head -c 1000 >/dev/null; "$CALYX" check -vc -f flowers.calyx; } <list >out

@@ -205,6 +205,10 @@ struct output *output_open(const char *path, bool replace) {
     return o;
 }
 
+bool output_is_standard(const struct output *o) {
+    return o->fd == STDOUT_FILENO;
+}
+
 void output_begin_with(struct output *o, calyx_key (*text)(void)) {
     o->first = text;
 }

@@ -5,6 +5,7 @@
 
 #include "input/key_options.h"
 #include "input/records.h"
+#include "input/source.h"
 
 static char **files; /* whose lines are printed */
 static size_t file_count;
@@ -29,8 +30,8 @@ static calyx_key header_with_count(void) {
     return (calyx_key){both, size + text_size};
 }
 
-void header_expect(struct output *output, int count, char **names,
-                   unsigned use) {
+void lines_go_to(struct output *output, int count, char **names, unsigned use) {
+    if (output && output_is_standard(output)) source_refuse_output();
     if (!key_form.header || !output) return;
     files = names;
     file_count = (size_t)count;

@@ -1,6 +1,6 @@
 /*
- * Header lines, with --header: where lines are printed, the header of the first
- * file that has one is printed before them.
+ * Where lines are printed: with --header, the header of the first file that has
+ * one is printed before them; and no file is read that they are written to.
  */
 #ifndef CALYX_TOOL_HEADER_H
 #define CALYX_TOOL_HEADER_H
@@ -14,10 +14,9 @@ enum header_use {
     COUNT_BEFORE_LINES = 2, /* and a tab: "count" is its name */
 };
 
-/* Lines of these files go to this output. To be called before they are read;
- * without --header it does nothing. */
-void header_expect(struct output *output, int count, char **files,
-                   unsigned use);
+/* Lines of these files go to this output; NULL: to none. To be called before
+ * they are read. */
+void lines_go_to(struct output *output, int count, char **files, unsigned use);
 
 /* The header of a file, without its end; `name` is the pointer in `files`. */
 void header_note(char *name, const calyx_key *header);

@@ -203,6 +203,9 @@ bool input_next(struct line_input *in, struct text_block *b) {
                 return hand_out_trouble(in, b, 0, why);
             }
             b->file = source_name(in->source);
+            if (source_is_output(in->source))
+                return hand_out_trouble(in, b, 0,
+                                        "input file is also the output");
             if (!accepts_any_bytes() && !source_expect_lines(in->source))
                 return hand_out_trouble(in, b, 0, source_trouble(in->source));
         }

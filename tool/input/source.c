@@ -25,6 +25,7 @@ struct byte_source {
     int fd;
     enum source_packing packing;
     bool ended;     /* the file has no more bytes                  */
+    bool is_output; /* and not to be read                          */
     bool in_middle; /* of a packed stream, so it must not end here */
     bool regular;
     struct stat was; /* when it was opened, if it is regular */
@@ -43,6 +44,31 @@ struct byte_source {
 #endif
 };
 
+/* ---- The file that is written -------------------------------------------- */
+
+static bool refuses_output;
+static struct stat standard_output; /* if it is refused */
+
+void source_refuse_output(void) {
+    refuses_output = fstat(STDOUT_FILENO, &standard_output) == 0 &&
+                     S_ISREG(standard_output.st_mode);
+}
+
+static bool is_standard_output(const struct stat *is) {
+    return refuses_output && is->st_dev == standard_output.st_dev &&
+           is->st_ino == standard_output.st_ino;
+}
+
+bool file_is_output(const char *path) {
+    struct stat is;
+    return is_regular_file(path) && stat(path, &is) == 0 &&
+           is_standard_output(&is);
+}
+
+bool source_is_output(const struct byte_source *s) {
+    return s->is_output;
+}
+
 /* ---- The file ----------------------------------------------------------- */
 
 struct byte_source *source_try(const char *path) {
@@ -57,6 +83,11 @@ struct byte_source *source_try(const char *path) {
     if (s->regular) {
         const off_t at = lseek(fd, 0, SEEK_CUR);
         s->start = at > 0 ? (uint64_t)at : 0;
+        s->is_output = is_standard_output(&s->was);
+        if (s->is_output && standard && s->start >= (uint64_t)s->was.st_size) {
+            s->is_output = false;
+            s->ended = true;
+        }
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     s->packed = alloc_memory(PACKED_SIZE);

@@ -15,6 +15,13 @@
 
 struct byte_source;
 
+/* From here on, the regular file that standard output goes to is not read as
+ * lines: its own output would come back to it without an end. Standard input
+ * that is at its end is empty instead. */
+void source_refuse_output(void);
+bool source_is_output(const struct byte_source *source);
+bool file_is_output(const char *path);
+
 /* "-" is standard input. If it cannot be opened, source_try returns NULL and
  * sets errno, and source_open fails. */
 struct byte_source *source_try(const char *path);

@@ -3,6 +3,7 @@
 #include "exact/spill.h"
 #include "files/result.h"
 #include "input/header.h"
+#include "input/source.h"
 #include "mapped/one_pass.h"
 
 static void report_figures(const struct exact_run *run,
@@ -117,6 +118,12 @@ static struct figures run_engine(struct exact_run *run) {
     return f;
 }
 
+static void expect_other_files(const struct exact_run *run) {
+    for (int i = 0; i < run->count; i++)
+        if (file_is_output(run->files[i]))
+            fail_at(run->files[i], 0, "input file is also the output");
+}
+
 int exact_run(struct exact_run *run) {
     run->plan.one_pass &= one_pass_fits(&run->rule, &run->plan, budget());
     if (only_plans()) {
@@ -128,8 +135,9 @@ int exact_run(struct exact_run *run) {
     run->rule.output = output_open(result_path_of_lines(), result_replaces());
     if (run->second)
         run->rule.second = output_open(run->second, result_replaces());
-    header_expect(run->rule.output, run->count, run->files, run->header);
-    header_expect(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
+    lines_go_to(run->rule.output, run->count, run->files, run->header);
+    lines_go_to(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
+    expect_other_files(run);
     note_files(run->count, run->files);
     const bool twice = run->plan.condition && !run->plan.one_pass;
     progress_expect((twice ? 2 : 1) * size_of_files(run->count, run->files));

@@ -237,7 +237,7 @@ static int run(int count, char **operands) {
     expect_in_place(operands[0]);
     key_options_use(1, (const char *const *)operands, &filter);
     output = new_only ? output_open(NULL, false) : NULL;
-    header_expect(output, count - 1, operands + 1, LINES_OF_ALL_FILES);
+    lines_go_to(output, count - 1, operands + 1, LINES_OF_ALL_FILES);
     choose_batches();
     const struct stages stages = {
         .in_parallel = in_parallel,

@@ -559,7 +559,7 @@ static int run(int count, char **files) {
                                                      : NULL,
     };
     if (prints_lines())
-        header_expect(stages.output, count, files, LINES_OF_ALL_FILES);
+        lines_go_to(stages.output, count, files, LINES_OF_ALL_FILES);
     const struct input_totals totals = run_pipeline(&stages, count, files);
     if (looks_at_files()) end_files(stages.output);
     output_close(stages.output);
@@ -663,7 +663,9 @@ const struct verb verb_check = {
          "A list that shrinks or is overwritten while it is read is an error. "
          "One that only grows is read to its end.",
          "If a file cannot be read, an error message says so and the others "
-         "are still read. The exit status is then 2, unless -q found a match.",
+         "are still read. The exit status is then 2, unless -q found a match. "
+         "So it is for a file that lines are printed to, as by '*.txt "
+         ">out.txt': it would be read without an end.",
          "A filter by URL is not downloaded: for each line its place in the "
          "file is read, about 64 bytes for most kinds, by up to 256 requests "
          "at a time. The server must send byte ranges and an ETag or "

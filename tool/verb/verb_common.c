@@ -132,7 +132,7 @@ static int run_approx(int n, char **files) {
          rate_text(approx_rate(), text), files[0]);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
-    header_expect(output, n, files, LINES_OF_FIRST_FILE);
+    lines_go_to(output, n, files, LINES_OF_FIRST_FILE);
     calyx_filter *f = NULL;
     for (int i = 1; i < n; i++) {
         calyx_filter *const next = approx_filter();

@@ -62,7 +62,7 @@ static int run_approx(int files_count, char **files) {
     calyx_filter *const f = approx_filter();
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
-    header_expect(output, files_count, files, LINES_OF_ALL_FILES);
+    lines_go_to(output, files_count, files, LINES_OF_ALL_FILES);
     const struct approx_result result =
         approx_print(f, files_count, files, PRINT_AND_ADD_ABSENT, output);
     /* the rate never was higher than it is in the end */

@@ -105,7 +105,7 @@ static int run_approx(int n, char **files) {
          rate_text(approx_rate(), text), file);
     struct output *const output =
         output_open(result_path_of_lines(), result_replaces());
-    header_expect(output, 1, files, LINES_OF_FIRST_FILE);
+    lines_go_to(output, 1, files, LINES_OF_FIRST_FILE);
     calyx_filter *const f = approx_filter();
     approx_add(f, list_count, lists, NULL);
     const struct approx_result result =

@@ -49,7 +49,7 @@ static int run(int count, char **operands) {
         .in_order = in_order,
         .output = absent_only ? output_open(NULL, false) : NULL,
     };
-    header_expect(stages.output, count - 1, operands + 1, LINES_OF_ALL_FILES);
+    lines_go_to(stages.output, count - 1, operands + 1, LINES_OF_ALL_FILES);
     const struct input_totals totals =
         run_pipeline(&stages, count - 1, operands + 1);
     output_close(stages.output);
