@@ -131,7 +131,7 @@ EXPORT(int, plan)
 
 static calyx_options shaped(int kind, double capacity, double bits,
                             double probes) {
-    return (calyx_options){.kind = calyx_kinds()[kind],
+    return (calyx_options){.kind = kind < 0 ? NULL : calyx_kinds()[kind],
                            .capacity = (uint64_t)capacity,
                            .bits = (uint64_t)bits,
                            .probes = (uint32_t)probes};
@@ -189,7 +189,7 @@ EXPORT(double, least_bits)(int kind) {
 
 /* ---- Filters ------------------------------------------------------------- */
 
-/* Zeros, and a negative hash, are defaults. NULL on failure. */
+/* Zeros, and a negative kind or hash, are defaults. NULL on failure. */
 EXPORT(calyx_filter *, make)
 (int kind, double capacity, double fpr, double bits, double probes,
  double growth, int hash, uint64_t seed, int kernel) {
@@ -199,7 +199,7 @@ EXPORT(calyx_filter *, make)
     want.growth = growth;
     want.hash = hash < 0 ? NULL : calyx_hashes()[hash];
     want.seed = seed;
-    want.seeded = true; /* there is no calyx_random */
+    want.seeded = true; /* JavaScript has the random numbers */
     calyx_filter *f = NULL;
     calyx_new(&want, &f, &why);
     return f;

@@ -12,14 +12,18 @@ export class CalyxError extends Error {
 const OK = 0;
 export const NO_MEMORY = -2;
 
-export async function start(module) {
-  // The C library can print; nothing here does.
-  const never = new Proxy({}, { get: () => () => 52 });
-  const { exports } = await WebAssembly.instantiate(module,
-    { wasi_snapshot_preview1: never });
+// The C library can print; nothing here does.
+const imports = { wasi_snapshot_preview1: new Proxy({}, { get: () => () => 52 }) };
+
+function begin({ exports }) {
   exports._initialize();
   return new Calyx(exports);
 }
+
+export const start = async (module) => begin(await WebAssembly.instantiate(module, imports));
+
+// At once, which a browser refuses for large modules outside of workers.
+export const startNow = (module) => begin(new WebAssembly.Instance(module, imports));
 
 class Calyx {
   constructor(wasm) {
@@ -120,7 +124,8 @@ class Calyx {
 
   // ---- Filters ----
 
-  make({ kind = this.kinds[0], capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
+  // Without a kind, the library chooses it.
+  make({ kind, capacity = 0, fpr = 0, bits = 0, probes = 0, growth = 0,
          hash, seed = 0n, kernel = this.kernels[0] }) {
     const at = this.wasm.make(this.kinds.indexOf(kind), capacity, fpr, bits,
       probes, growth, this.hashes.indexOf(hash), seed,

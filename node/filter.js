@@ -2,17 +2,19 @@
 // uses, too, and batch.c. What the library knows (kinds, plans, files) comes
 // from it.
 
-import { CalyxError, Filter as Held, start } from "./calyx.js";
+import { CalyxError, Filter as Held } from "./calyx.js";
 import { RemoteError, hasMany, openRemote } from "./remote.js";
 
 export { CalyxError, RemoteError };
 
-let calyx, wasm;
+let calyx, wasm, crypto;
 let packed; // where batch.c takes packed keys from
 
-// Once, before all else: node.js and browser.js do it.
-export async function setup(module) {
-  calyx = await start(module);
+// Once, before all else, with the library that calyx.js started: node.js and
+// browser.js do it.
+export function setup(library, source) {
+  calyx = library;
+  crypto = source;
   wasm = calyx.wasm;
   packed = { at: wasm.packed_bytes(), most: wasm.packed_most(), room: new Uint8Array() };
 }
@@ -57,20 +59,25 @@ function oneOf(names, name, what) {
   return name;
 }
 
+function checkNames(options, names) {
+  for (const name of Object.keys(options)) oneOf(names, name, "option");
+}
+
 const aKind = (kind = calyx.kinds[0]) => oneOf(calyx.kinds, kind, "kind");
 
-// ---- Keys: a string is its UTF-8, a number its 8 bytes in little-endian order ----
+// ---- Keys: a string is its UTF-8, a number its 8 bytes in little-endian order, of a
+// negative one those of its two's complement ----
 
 const utf8 = new TextEncoder();
 
 function bytesOf(key) {
   if (typeof key === "string") return utf8.encode(key);
   if (key instanceof Uint8Array) return key;
-  const isNumber = typeof key === "bigint" ? key >= 0n && key < 1n << 64n
-    : Number.isSafeInteger(key) && key >= 0;
+  const isNumber = typeof key === "bigint" ? key >= -(1n << 63n) && key < 1n << 64n
+    : Number.isSafeInteger(key);
   if (!isNumber)
-    throw new TypeError("a key is a string, a Uint8Array, or a whole number " +
-      `from 0 to 2^53 - 1, or as a bigint to 2^64 - 1, not ${String(key)}`);
+    throw new TypeError("a key is a string, a Uint8Array, a whole number between " +
+      `-2^53 and 2^53, or a bigint from -2^63 to 2^64 - 1, not ${String(key)}`);
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(key), true);
   return bytes;
@@ -149,13 +156,19 @@ const sum = (bytes) => bytes.reduce((all, one) => all + one, 0);
 const unusedFilters = new FinalizationRegistry((at) => wasm.drop(at));
 const unusedBuilders = new FinalizationRegistry((at) => wasm.builder_free(at));
 
+// A filter that grows has keys that nobody knows beforehand: with a random seed, nobody
+// can choose keys against it. Others have seed 0, so that filters made apart can be merged.
+const aSeed = (growth) => (growth ? crypto.getRandomValues(new BigUint64Array(1))[0] : 0n);
+
 // Options as calyx.js takes them, checked.
-function wanted(n, p, { kind, bits = 0, probes = 0, growth = 0, hash, seed = 0n }) {
-  if (n === undefined && bits === 0)
-    throw new RangeError("a filter wants a number of keys, or bits");
+function wanted(n, p, options) {
+  checkNames(options, ["kind", "bits", "probes", "growth", "hash", "seed"]);
+  const { kind, bits = 0, probes = 0, growth = 0, hash, seed = aSeed(growth) } = options;
+  if (n === undefined && !bits && !growth)
+    throw new RangeError("a filter wants a number of keys, or bits, or growth");
   if (hash !== undefined) oneOf(calyx.hashes, hash, "hash");
   return {
-    kind: aKind(kind), hash, seed: BigInt.asUintN(64, BigInt(seed)),
+    kind: kind === undefined ? kind : aKind(kind), hash, seed: BigInt.asUintN(64, BigInt(seed)),
     capacity: n === undefined ? 0 : atLeastOne(n, "the number of keys"),
     fpr: n !== undefined && bits ? 0 : rate(p), bits: whole(bits, "bits"),
     probes: whole(probes, "probes"), growth: real(growth, "growth"),
@@ -263,8 +276,9 @@ export class Filter {
 export class Builder {
   #held;
 
-  constructor(p, { kind } = {}) {
-    this.#held = calyx.builder({ kind: aKind(kind), fpr: rate(p) });
+  constructor(p, options = {}) {
+    checkNames(options, ["kind"]);
+    this.#held = calyx.builder({ kind: aKind(options.kind), fpr: rate(p) });
     unusedBuilders.register(this, this.#held.at, this);
   }
 
@@ -347,8 +361,9 @@ export class RemoteFilter {
 
 // ---- What is built in ----
 
-export function plan(n, p, { kind } = {}) {
-  return calyx.plan(aKind(kind), { keys: atLeastOne(n, "the number of keys"), rate: rate(p) });
+export function plan(n, p, options = {}) {
+  checkNames(options, ["kind"]);
+  return calyx.plan(aKind(options.kind), { keys: atLeastOne(n, "the number of keys"), rate: rate(p) });
 }
 
 export const kinds = () => [...calyx.kinds];

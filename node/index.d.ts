@@ -1,4 +1,8 @@
-/** A string is its UTF-8, a number its 8 bytes in little-endian order. */
+/**
+ * A string is its UTF-8, a number its 8 bytes in little-endian order. Numbers go from
+ * -2^63 to 2^64 - 1, beyond 2^53 as bigints; a negative one is its two's complement, so
+ * -1 and 2n ** 64n - 1n are one key.
+ */
 export type Key = string | Uint8Array | number | bigint;
 
 export interface Options {
@@ -8,10 +12,11 @@ export interface Options {
   bits?: number;
   /** Bits per key; default the best number. */
   probes?: number;
-  /** 0: fixed size; 1.25 to 16: a full filter gets larger. */
+  /** 0: fixed size; 1.25 to 16: a full filter gets larger, and n may be left out. */
   growth?: number;
   /** One of hashes(); default that of the kind. */
   hash?: string;
+  /** Filters to be merged must share it. Default 0, and random with growth. */
   seed?: number | bigint;
 }
 

@@ -24,6 +24,7 @@ test("a string, its bytes, numbers and bigints are keys", () => {
     assert.equal(f.has(Uint8Array.of(2, 1, 0, 0, 0, 0, 0, 0)), true);
     f.add(2n ** 64n - 1n);
     assert.equal(f.has(new Uint8Array(8).fill(255)), true);
+    assert.equal(f.has(-1) && f.has(-1n), true);
     assert.equal(f.has(""), false);
     f.add("");
     assert.equal(f.has(new Uint8Array()), true);
@@ -131,19 +132,43 @@ test("a plan is what is made", () => {
 });
 
 test("wrong arguments are errors that say what was wanted", () => {
-  for (const key of [-1, 1.5, NaN, null, undefined, {}, 2n ** 64n, -1n])
+  for (const key of [1.5, NaN, null, undefined, {}, 2n ** 64n, -(2n ** 63n) - 1n])
     assert.throws(() => new Filter(10).add(key), TypeError);
   for (const n of [0, -5, 1.5, NaN, "10", undefined, Infinity, 2 ** 60])
     assert.throws(() => new Filter(n), RangeError);
   for (const p of [0, 1, NaN, -1, "0.1"]) assert.throws(() => new Filter(10, p), RangeError);
   assert.throws(() => new Filter(10, 0.01, { kind: "rosebush" }), /rosebush.*there are: line/);
   assert.throws(() => new Filter(10, 0.01, { hash: "md5" }), /md5/);
+  for (const make of [(o) => new Filter(10, 0.01, o), (o) => new Builder(0.01, o), (o) => plan(10, 0.01, o)])
+    assert.throws(() => make({ knd: "flat" }), /no option is named 'knd'; there are: kind/);
   assert.throws(() => new Filter(2 ** 50), CalyxError);
   assert.throws(() => new Filter(10).addMany("rose"), TypeError);
   const f = new Filter(10);
   f.free();
   f.free();
   assert.throws(() => f.has("rose"), /freed/);
+});
+
+test("a filter grows without a number of keys, with a random seed unless one is given", () => {
+  const grows = (options) => new Filter(undefined, 0.01, { growth: 2, ...options });
+  for (const kind of [undefined, ...addable().filter((kind) => abilities(kind).includes("grow"))]) {
+    const f = grows({ kind, seed: 0 });
+    f.addMany(texts("in"));
+    assert.equal(count(f.hasMany(texts("in"))), N);
+    assert.ok(count(f.hasMany(texts("out"))) <= 110); // 1 % is 50; one in 10^9 runs has more
+    assert.equal(f.info.seed, 0n);
+    const a = grows({ kind }), b = grows({ kind, seed: a.info.seed });
+    assert.equal(b.info.seed, a.info.seed);
+    assert.notEqual(grows({ kind }).info.seed, a.info.seed); // equal once in 2^64 runs
+  }
+  assert.equal(new Filter(10).info.seed, 0n);
+  assert.throws(() => new Filter(undefined, 0.01), /a number of keys, or bits, or growth/);
+});
+
+test("require works, too", { skip: !process.features.require_module && "Node.js before 20.19" }, () => {
+  const program = 'const { Filter } = require("calyx"); console.log(new Filter(10).add("rose"))';
+  const said = execFileSync(process.execPath, ["--no-warnings", "-e", program], { encoding: "utf8" });
+  assert.equal(said, "true\n");
 });
 
 test("filters that nobody uses are freed", async () => {
@@ -204,7 +229,7 @@ async function serveRanges(file, use) {
 
 test("a filter on a web server answers as one in memory, and reads little", async () => {
   for (const kind of addable()) {
-    const f = new Filter(200_000, 0.01, { kind, growth: abilities(kind).includes("grow") ? 2 : 0 });
+    const f = new Filter(200_000, 0.01, { kind, growth: abilities(kind).includes("grow") ? 2 : 0, seed: 0 });
     f.addMany([...texts("in"), 7, 8n]);
     const file = { bytes: f.toBytes(), tag: '"a"' };
     await serveRanges(file, async (url) => {
