@@ -43,6 +43,10 @@ const char *const *adding_kinds(void);
 #define EACH_KIND(kind) \
     for (const char *const *kind = adding_kinds(); *kind; kind++)
 
+/* All kinds, for tests of builders, which make static filters, too. */
+#define EACH_BUILT_KIND(kind) \
+    for (const char *const *kind = calyx_kinds(); *kind; kind++)
+
 #define EACH_KIND_THAT_CAN(kind, ability) \
     EACH_KIND(kind) if (calyx_kind_can(*kind) & (ability))
 
