@@ -306,6 +306,17 @@ spills() {
     [[ $(<err) == *"a: "*"shrank from"* || $(<err) == *"a: "*"its bytes are gone"* ]]
 }
 
+@test "one pass: a file that changes behind its reader is trouble" {
+    seq 600000 >a
+    seq 500000 600000 >b # read first
+    touch -d yesterday b
+    status=0
+    { CALYX_TEST_BUDGET=100000000 "$CALYX" minus a b 2>err || echo "exit $?"; } |
+        { read -r _; printf 7 | dd of=b conv=notrunc status=none; cat; } >out
+    [[ $(tail -n1 out) == "exit 2" ]]
+    [[ $(<err) == *"b: changed while it was read"* ]]
+}
+
 @test "one pass: a file that grows meanwhile is read to its end, or is trouble" {
     export CALYX_TEST_BUDGET=100000000
     seq 600000 >a

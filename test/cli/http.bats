@@ -211,6 +211,13 @@ was_read() { [ "$(log_of "$1" | wc -l)" -ge "$2" ]; }
     jq -e ".http_bytes < 3 * $size + 40000" figures
 }
 
+@test "lookups in more ranges than fit into memory answer as the file does" {
+    seq 1 1000 | "$CALYX" build -n 45e6 -p 1% -o "$www/huge.calyx" # over 32 MiB
+    seq 1 3000 >ask
+    answers "$plain/huge.calyx" --verify ask
+    rm "$www/huge.calyx"
+}
+
 @test "no line, no request for bits; -q and -m stop as with a file" {
     run_calyx check --json-stats figures -f "$plain/line.calyx" /dev/null
     is_status 1
@@ -486,8 +493,10 @@ replaced() {
 }
 
 @test "of an answer with several ranges that is not sound, each range is requested again" {
-    for mode in missing cut shifted garbage endless as-one gzip forbidden; do
+    for mode in missing cut short shifted garbage endless as-one gzip forbidden; do
         answers "$odd/several-$mode/line.calyx" lines
+        # The first bytes, then each slot and some lines.
+        [ "$(grep -c "^/several-$mode/.*=[0-9-]*$" "$BATS_FILE_TMPDIR/requests")" -gt 3 ]
     done
     refuses several-other-size "the file has changed on the server"
     refuses several-other-etag "the file has changed on the server"

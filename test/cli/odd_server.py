@@ -86,6 +86,9 @@ class Odd(http.server.BaseHTTPRequestHandler):
     def several_cut(self):
         self.answer_several(self.parts(self.ranges)[:-50])
 
+    def several_short(self):  # without the last byte that was wanted
+        self.answer_several(self.parts(self.ranges)[:-len("\r\n--limit--\r\n") - 1])
+
     def several_shifted(self):
         self.answer_several(self.parts(self.ranges, shift=64))
 

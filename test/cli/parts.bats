@@ -204,6 +204,18 @@ build_parts() { # PARTS [OPTION]...
         run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
         fails_with "bad.hashes: damaged: it ends in its middle"
     done
+    # The first chunk again, in place of the second: each has its own checksum.
+    chunk=$((64 + $(od -An -tu4 -j56 -N4 a/1-of-2.hashes) + 8))
+    bytes=$((8 + 8 * 8192 + 8))
+    cp a/1-of-2.hashes bad.hashes
+    tail -c +$((chunk + 1)) a/1-of-2.hashes | head -c $bytes |
+        dd of=bad.hashes bs=1M oflag=seek_bytes seek=$((chunk + bytes)) conv=notrunc status=none
+    run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
+    fails_with "its hashes do not match their checksum"
+    cp a/1-of-2.hashes bad.hashes
+    printf '\001\040\000\000' | dd of=bad.hashes bs=1 seek=$chunk conv=notrunc status=none
+    run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
+    fails_with "a chunk claims too many hashes"
     (cat a/1-of-2.hashes; echo) >bad.hashes
     run_calyx build --part 1/2 -n 70000 --seed 5 -o x bad.hashes
     fails_with "bytes behind its end"

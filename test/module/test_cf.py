@@ -229,6 +229,8 @@ REFUSED = [
     ("expansion 65536", [1, 4, 0, 0, 2, 20, 65536, 4, bytes(8)]),
     ("no expansion but two parts",
      [2, 4, 0, 0, 2, 20, 0, 4, bytes(8), 4, bytes(8)]),
+    ("no expansion but a second part without buckets",
+     [2, 4, 0, 0, 2, 20, 0, 4, bytes(8), 0, b""]),
     ("3 buckets", [1, 3, 0, 0, 2, 20, 1, 3, bytes(6)]),
     ("another number of buckets", [1, 4, 0, 0, 2, 20, 1, 8, bytes(16)]),
     ("the second part is not as it must be",

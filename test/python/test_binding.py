@@ -213,6 +213,9 @@ def test_a_slice_of_an_arrow_array_begins_at_its_offset():
     f = Filter(100, .0001)
     assert f.add_many(Arrow("u", texts, offset=90)) == 10
     assert list(f.has_many(texts)) == [False] * 90 + [True] * 10
+    f = Filter(100, .0001)
+    assert f.add_many(Arrow("L", range(100), offset=90)) == 10
+    assert list(f.has_many(range(100))) == [False] * 90 + [True] * 10
 
 
 def test_has_many_gives_bools_that_numpy_takes_without_a_copy():

@@ -546,6 +546,10 @@ static void lists_that_make_no_sense_are_refused(void **state) {
     assert_int_equal(STATUS_OF("\1\0\0\0"), CALYX_DAMAGED);
     assert_int_equal(STATUS_OF("\1\0\0\0ab"), CALYX_DAMAGED);
     assert_int_equal(STATUS_OF("\xFF\xFF\xFF\xFF"), CALYX_DAMAGED);
+    /* 2^32 - 1 bytes would end at byte 3, where a sound entry begins */
+    uint8_t wraps[4 + 3 + 255] = {0xFF, 0xFF, 0xFF, 0xFF};
+    memset(wraps + 7, 1, sizeof wraps - 7);
+    assert_int_equal(status_of(wraps, sizeof wraps), CALYX_DAMAGED);
     static uint8_t large[CALYX_ALLOW_MOST + 1];
     store32(large, CALYX_ALLOW_MOST - 4);
     assert_ok(status_of(large, CALYX_ALLOW_MOST));

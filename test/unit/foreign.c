@@ -8,6 +8,7 @@
 
 #include "foreign/dump_file.h"
 #include "foreign/dump_payload.h"
+#include "foreign/redisbloom_chain.h"
 #include "support.h"
 #include "wire/bytes.h"
 
@@ -320,6 +321,75 @@ static void a_payload_with_wrong_values_is_refused_or_a_filter(void **state) {
     }
 }
 
+/* A copy of a payload with other bytes in place of some. */
+static struct bytes replaced(const struct bytes *file, size_t at, size_t size,
+                             const void *by, size_t by_size) {
+    struct bytes out = {0};
+    put(&out, file->at, at);
+    put(&out, by, by_size);
+    put(&out, file->at + at + size, file->size - at - size);
+    return out;
+}
+
+static void a_payload_with_more_values_is_refused(void **state) {
+    (void)state;
+    enum { LAST = 1 + 2 + 8 }; /* the end, the version, the checksum */
+    struct foreign_filter f = filled(&foreign_redisbloom, 30);
+    struct bytes file = {0};
+    foreign_redisbloom.write(&f, &(struct foreign_sink){put, &file});
+    static const uint8_t number[] = {2, 7}, end[] = {0};
+    struct bytes more[] = {replaced(&file, file.size - LAST, 0, number, 2),
+                           replaced(&file, file.size - LAST, 0, end, 1)};
+    for (int i = 0; i < 2; i++) {
+        calyx_error why = {0};
+        assert_int_equal(read_signed(&foreign_redisbloom, &more[i], &why),
+                         CALYX_DAMAGED);
+        assert_true(why.text[0]);
+        free(more[i].at);
+    }
+    foreign_redisbloom.free(&f);
+    free(file.at);
+}
+
+/* The bits of a filter as the server compresses them, here in pieces of 8
+ * literal bytes; then with a repetition of 264 bytes that has no room. */
+static void a_compressed_payload_is_read_and_never_overflows(void **state) {
+    (void)state;
+    enum { LENGTH = 2, PIECE = 8 };
+    struct foreign_filter f = filled(&foreign_redisbloom, 2000);
+    const struct chain_link *const link = &f.chain->link[0];
+    struct bytes file = {0}, packed = {0};
+    foreign_redisbloom.write(&f, &(struct foreign_sink){put, &file});
+    size_t at = 0;
+    while (memcmp(file.at + at, link->body, (size_t)link->bytes) != 0) at++;
+    assert_in_range(link->bytes, 64, 8192); /* lengths have two bytes */
+    for (size_t i = 0; i < link->bytes; i += PIECE) {
+        put(&packed, &(uint8_t){PIECE - 1}, 1);
+        put(&packed, link->body + i, PIECE);
+    }
+    for (int overflows = 0; overflows < 2; overflows++) {
+        calyx_error why = {0};
+        if (overflows) put(&packed, (const uint8_t[]){0xE0, 0xFF, 0x00}, 3);
+        struct bytes string = {0};
+        uint8_t lengths[] = {0xC3, 0, 0, file.at[at - 2], file.at[at - 1]};
+        put_big_endian(lengths + 1, packed.size | 1 << 14, 2);
+        put(&string, lengths, sizeof lengths);
+        put(&string, packed.at, packed.size);
+        struct bytes all =
+            replaced(&file, at - LENGTH, LENGTH + (size_t)link->bytes,
+                     string.at, string.size);
+        const calyx_status status =
+            read_signed(&foreign_redisbloom, &all, &why);
+        assert_int_equal(status != CALYX_OK, overflows);
+        assert_true(!overflows || strstr(why.text, "compressed string"));
+        free(string.at);
+        free(all.at);
+    }
+    foreign_redisbloom.free(&f);
+    free(packed.at);
+    free(file.at);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
@@ -330,6 +400,8 @@ int main(void) {
         cmocka_unit_test(a_dump_with_any_byte_changed_or_cut_is_refused),
         cmocka_unit_test(the_checksum_of_a_payload_is_crc_64_of_jones),
         cmocka_unit_test(a_payload_with_wrong_values_is_refused_or_a_filter),
+        cmocka_unit_test(a_payload_with_more_values_is_refused),
+        cmocka_unit_test(a_compressed_payload_is_read_and_never_overflows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "build/part_file.h"
 #include "support.h"
 #include "support_files.h"
@@ -364,6 +365,32 @@ static void a_changed_byte_anywhere_is_found(void **state) {
     }
 }
 
+/* The sums are right, so only the numbers are wrong. */
+static void a_forged_number_of_keys_is_refused(void **state) {
+    (void)state;
+    enum { KEYS = 40000, AT_ITEMS = 32, AT_SUM = 120 }; /* doc/FORMAT.md */
+    uint64_t *const numbers = some_numbers(KEYS);
+    const calyx_options want = {.kind = "ribbon",
+                                .capacity = count_distinct_of(numbers, KEYS)};
+    struct part_head head;
+    struct description d;
+    size_t size;
+    for (uint32_t i = 1; i <= 2; i++)
+        save_part(want, numbers, KEYS, i, 2, names[i - 1]);
+    uint8_t *const bytes = read_whole(names[0], &size);
+    assert_ok(check_part_head(bytes, PART_HEADERS_MOST, &head, &d, NULL));
+    assert_true(head.bumped > 0);
+    store64(bytes + AT_ITEMS, head.bumped - 1);
+    store64(bytes + AT_SUM, checksum(bytes, AT_SUM, 0));
+    store64(bytes + size - 8,
+            last_sum(bytes + head.sums_at,
+                     (size_t)(head.file_bytes - 8 - head.sums_at), bytes));
+    write_whole(names[0], bytes, size);
+    assert_refused(2, CALYX_DAMAGED, "the numbers of its head make no sense");
+    free(bytes);
+    free(numbers);
+}
+
 static void a_part_is_no_filter(void **state) {
     (void)state;
     calyx_filter *f;
@@ -436,6 +463,7 @@ int main(void) {
         TEST(a_missing_or_double_part_is_named),
         TEST(parts_of_two_filters_are_refused_with_the_difference),
         TEST(a_changed_byte_anywhere_is_found),
+        TEST(a_forged_number_of_keys_is_refused),
         TEST(a_part_is_no_filter),
         TEST(kinds_with_two_places_for_a_key_refuse_parts),
         TEST(options_that_no_part_can_have_are_refused),

@@ -587,6 +587,34 @@ static void the_builder_makes_the_same_bytes(void **state) {
     free(all);
 }
 
+/* The lowest and the highest hash of each lot, among others. Lots are built two
+ * at a time if there are more than 64. */
+static void the_builder_keeps_hashes_at_the_borders_of_lots(void **state) {
+    (void)state;
+    enum { KEYS = 560000 };
+    const struct construction *const c = &ribbon_construction;
+    const struct shape shape = c->layer(KEYS, 0.001);
+    uint64_t *const hashes = random_hashes(11, KEYS);
+    const size_t lots = (size_t)c->lots(&shape);
+    assert_in_range(lots, 65, KEYS / 2);
+    for (size_t i = 1; i < lots; i++) {
+        hashes[2 * i] = c->lot(&shape, i).first;
+        hashes[2 * i + 1] = c->lot(&shape, i).first - 1;
+    }
+    const calyx_builder_options options = {
+        .filter = {.kind = "ribbon", .fpr = 0.001}};
+    calyx_builder *b = NULL;
+    calyx_filter *f = NULL;
+    assert_ok(calyx_builder_new(&options, &b, NULL));
+    assert_ok(calyx_builder_add_hashes(b, hashes, KEYS, NULL));
+    assert_ok(calyx_builder_finish(b, &f, NULL));
+    assert_int_equal(f->first_layer->shape.blocks, shape.blocks);
+    assert_has_hashes(f, hashes, KEYS);
+    calyx_free(f);
+    calyx_builder_free(b);
+    free(hashes);
+}
+
 static void a_copy_and_its_bytes_have_the_same_answers(void **state) {
     (void)state;
     enum { KEYS = 20000 };
@@ -840,6 +868,7 @@ int main(void) {
         cmocka_unit_test(places_beyond_32_bits_are_within_the_body),
         cmocka_unit_test(no_shape_that_passes_reads_outside),
         cmocka_unit_test(the_builder_makes_the_same_bytes),
+        cmocka_unit_test(the_builder_keeps_hashes_at_the_borders_of_lots),
         cmocka_unit_test(a_copy_and_its_bytes_have_the_same_answers),
         cmocka_unit_test(a_lookup_in_place_verifies_only_what_it_reads),
         cmocka_unit_test(damaged_bytes_never_say_no),

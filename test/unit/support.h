@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -28,6 +29,11 @@
 #define RUN_TESTS(tests) cmocka_run_group_tests(tests, NULL, NULL)
 
 #define assert_ok(call) assert_int_equal(call, CALYX_OK)
+
+/* CALYX_CASE='a_list_*': only the tests of a program whose names match. */
+__attribute__((constructor)) static void choose_tests(void) {
+    cmocka_set_test_filter(getenv("CALYX_CASE"));
+}
 
 /* A filter as wanted, by default of 1000 keys, or the test fails with the
  * library's own words. */
