@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node bench-sqlite fuzz install uninstall deb amalgamation web web-serve npm clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node bench-sqlite mutants fuzz install uninstall deb amalgamation web web-serve npm clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -115,6 +115,11 @@ fuzz:
 	@cmake --build build/fuzz -j $(JOBS)
 	@dev/fuzz $(TIME)
 
+# Deliberate bugs, each of which a test must notice; M=join for those of that name.
+mutants:
+	@dev/install-packages build test check web
+	@dev/mutants $(JOBS) $(M)
+
 # The manifest goes, lest root's `make install` leave a file that yours cannot
 # write.
 install: all
@@ -165,6 +170,7 @@ help:
 	@echo 'make bench-node      measure the npm package'
 	@echo 'make bench-sqlite    measure the extension for SQLite'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
+	@echo 'make mutants         60 deliberate bugs, which tests must notice: 15 minutes; M=join: some'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make uninstall       remove what that installed'
 	@echo 'make deb             Debian packages, into build/deb'
