@@ -186,35 +186,8 @@ struct sample sample_files(int count, char **files) {
     return sum;
 }
 
-/* ---- Files that must stay as they are ------------------------------------ */
-
-static struct noted {
-    const char *path;
-    struct stat is;
-} * noted;
-static int noted_count;
-
-void note_files(int count, char **files) {
-    noted = alloc_memory((size_t)(count ? count : 1) * sizeof *noted);
-    for (int i = 0; i < count; i++) {
-        struct noted *const n = &noted[noted_count];
-        n->path = files[i];
-        if (strcmp(files[i], "-") != 0 && stat(files[i], &n->is) == 0 &&
-            S_ISREG(n->is.st_mode))
-            noted_count++;
-    }
-}
-
-void expect_same_files(bool at_all) {
-    for (int i = 0; i < noted_count; i++) {
-        struct stat is;
-        char text[SOURCE_TEXT];
-        if (stat(noted[i].path, &is) != 0)
-            fail_os(noted[i].path, "look at it again");
-        if (file_changed(&noted[i].is, &is, !at_all, text))
-            fail_at(noted[i].path, 0, "%s", text);
-    }
-}
+/* ---- Standard input -------------------------------------------------------
+ */
 
 /* As -, or as /dev/stdin if it is a pipe: a file can be opened twice there. */
 static bool is_standard_input(const char *path) {

@@ -36,11 +36,6 @@ struct sample sample_file(const char *path);
 struct sample sample_files(int count, char **files); /* as one; if any */
 void sample_add(struct sample *sum, const struct sample *more);
 
-/* Notes what regular files are, and later fails if one is not the same any
- * more; without `at_all` it may have grown. */
-void note_files(int count, char **files);
-void expect_same_files(bool at_all);
-
 /* Fails if standard input is to be read twice. */
 void expect_one_standard_input(int count, char **files);
 

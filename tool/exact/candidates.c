@@ -46,11 +46,12 @@ struct hash_pass {
     struct scatter *scatter;
     calyx_filter *hasher;
     uint64_t most_lines;
-    size_t blocks, block_room;
+    size_t blocks, block_room, sum_room;
 };
 
 static void hash_lines(struct text_block *block, struct key_batch *batch) {
     const struct hash_pass *const job = block->context;
+    block->sum = calyx_hash(job->hasher, block->text, block->size);
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         uint64_t *const hashes =
@@ -61,12 +62,16 @@ static void hash_lines(struct text_block *block, struct key_batch *batch) {
     }
 }
 
-/* The number of the first line of the next block, or of the end. */
-static void note_start(struct hash_pass *job) {
+/* The number of the first line of the next block, or of the end; and the hash
+ * of its text. */
+static void note_start(struct hash_pass *job, uint64_t sum) {
     struct candidates *const found = job->found;
     found->block_starts =
         with_room(found->block_starts, &job->block_room, job->blocks + 1,
                   sizeof *found->block_starts);
+    found->block_sums = with_room(found->block_sums, &job->sum_room,
+                                  job->blocks + 1, sizeof *found->block_sums);
+    found->block_sums[job->blocks] = sum;
     found->block_starts[job->blocks++] = found->lines;
 }
 
@@ -75,7 +80,7 @@ static bool number_lines(struct text_block *block, struct key_batch *batch) {
     struct hash_pass *const job = block->context;
     struct candidates *const found = job->found;
     block->line = found->lines;
-    note_start(job);
+    note_start(job, block->sum);
     found->lines += block->lines;
     found->bytes += block->size;
     return found->lines <= job->most_lines;
@@ -105,7 +110,7 @@ static bool hash_files(struct hash_pass *job, const struct reading *readings,
     }
     found->starts[count] = found->lines;
     found->first_blocks[count] = job->blocks;
-    note_start(job);
+    note_start(job, 0);
     return true;
 }
 
@@ -347,5 +352,6 @@ void candidates_free(struct candidates *found) {
     marks_free(found->marks);
     free(found->starts);
     free(found->block_starts);
+    free(found->block_sums);
     free(found->first_blocks);
 }

@@ -43,6 +43,7 @@ struct candidates {
     uint64_t *starts;       /* of each reading: its first line; and the end */
     uint64_t *block_starts; /* of each block of the pipeline: its first line;
                                and the end */
+    uint64_t *block_sums;   /* of each block: a hash of its text */
     uint64_t *first_blocks; /* of each reading */
 };
 

@@ -6,6 +6,7 @@
 
 #include "exact/engine_internal.h"
 #include "exact/key_hash.h"
+#include "input/source.h"
 
 /* ---- Candidates of a block, in parallel ---------------------------------- */
 
@@ -123,14 +124,20 @@ static void look_up(struct text_block *block, const struct key_batch *batch,
     }
 }
 
-/* Number of the first line of a block, and where its last line must be. */
-static uint64_t first_line(const struct engine *e,
-                           const struct text_block *block, uint64_t *end) {
-    const uint64_t *const first = e->found->first_blocks + e->file - 1;
-    const uint64_t number = first[0] + block->number;
-    if (number >= first[1]) return *end = e->found->lines;
+/* Number of the first line of a block, and where its last line must be. False
+ * if it is not the block that it was in the first pass. */
+static bool find_lines(const struct engine *e, const struct text_block *block,
+                       uint64_t *first, uint64_t *end) {
+    const uint64_t *const blocks = e->found->first_blocks + e->file - 1;
+    const uint64_t number = blocks[0] + block->number;
+    if (number >= blocks[1] ||
+        (file_was_touched(block->file) &&
+         calyx_hash(e->input.hasher, block->text, block->size) !=
+             e->found->block_sums[number]))
+        return false;
+    *first = e->found->block_starts[number];
     *end = e->found->block_starts[number + 1];
-    return e->found->block_starts[number];
+    return true;
 }
 
 static bool drops_lines(const struct engine *e) {
@@ -169,10 +176,10 @@ static void drop_lines(const struct engine *e, const struct key_batch *batch,
 static void find_marked(struct text_block *block, struct key_batch *batch) {
     const struct engine *const e = block->context;
     bool dropped[BATCH_ROOM] = {false};
-    uint64_t end;
-    const uint64_t first = first_line(e, block, &end);
+    uint64_t first = 0, end = 1;
+    const bool same = find_lines(e, block, &first, &end);
     batch_start(batch, block);
-    while (batch_next(batch, block)) {
+    while (same && batch_next(batch, block)) {
         const uint64_t line = first + block->lines;
         if (batch->count > end - line) break;
         if (drops_lines(e)) drop_lines(e, batch, line, dropped);

@@ -1,7 +1,11 @@
 #include "exact/marks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "exact/key_hash.h"
+#include "input/source.h"
 
 static uint64_t words_for(uint64_t lines) {
     return lines / MARKS_IN_WORD + 1;
@@ -77,7 +81,20 @@ void marks_print_block(struct line_marks *m, struct text_block *block) {
     print_from(m, block, 0);
 }
 
+static bool has_its_sum(const struct line_marks *m,
+                        const struct text_block *block) {
+    return block->number < m->sum_count &&
+           (!file_was_touched(block->file) ||
+            calyx_hash(m->hasher, block->text, block->size) ==
+                m->sums[block->number]);
+}
+
 static void cut(struct text_block *block, struct key_batch *batch) {
+    if (!has_its_sum(block->context, block)) {
+        snprintf(block->trouble, sizeof block->trouble,
+                 "changed while it was read");
+        return;
+    }
     batch_start(batch, block);
     while (batch_next(batch, block)) note_ends(block, batch);
 }
@@ -102,5 +119,8 @@ uint64_t marks_print(struct line_marks *m, int count, char **files,
     m->read = m->first;
     const struct stages stages = {
         .in_parallel = cut, .in_order = print, .output = output, .context = m};
-    return run_pipeline(&stages, count, files).bytes;
+    m->hasher = key_hasher(0);
+    const uint64_t bytes = run_pipeline(&stages, count, files).bytes;
+    calyx_free(m->hasher);
+    return bytes;
 }

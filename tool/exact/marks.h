@@ -19,6 +19,10 @@ struct line_marks {
     uint64_t first; /* of those to print */
     uint64_t read;  /* lines before the current block */
     bool marked;    /* print the marked lines, not the others */
+    /* Hashes of the text of the blocks that are printed, by `hasher`: */
+    const uint64_t *sums;
+    uint64_t sum_count;
+    calyx_filter *hasher;
     _Atomic uint64_t bits[];
 };
 
@@ -60,8 +64,9 @@ void marks_start(struct line_marks *marks, uint64_t first, bool marked);
  * blocks. To be called in order. */
 void marks_print_block(struct line_marks *marks, struct text_block *block);
 
-/* Print all lines of these files that have not been considered yet. Returns the
- * bytes that were read: 0 if there are none. */
+/* Print all lines of these files that have not been considered yet. Fails if
+ * their text is not that of marks->sums. Returns the bytes that were read: 0 if
+ * there are none. */
 uint64_t marks_print(struct line_marks *marks, int count, char **files,
                      struct output *output);
 

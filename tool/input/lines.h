@@ -42,6 +42,7 @@ struct text_block {
     uint64_t *hashes;             /* one for each line */
     size_t *ends; /* where each line ends, if note_ends is called */
     size_t lines, hash_room, end_room;
+    uint64_t sum;      /* a hash of its text, for files that are read twice */
     uint64_t ended;    /* line ends in it; more than lines, in CSV */
     char error[360];   /* what is wrong behind the last line, "" if nothing */
     uint64_t selected; /* lines */

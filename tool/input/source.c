@@ -18,7 +18,7 @@
 #include "tool.h"
 
 enum source_packing { UNKNOWN, PLAIN, GZIP, ZSTD };
-enum { PACKED_SIZE = 1 << 17 };
+enum { PACKED_SIZE = 1 << 17, SOURCE_TEXT = 200 };
 
 struct byte_source {
     const char *name;
@@ -28,7 +28,8 @@ struct byte_source {
     bool is_output; /* and not to be read                          */
     bool in_middle; /* of a packed stream, so it must not end here */
     bool regular;
-    struct stat was; /* when it was opened, if it is regular */
+    bool limited;    /* to the bytes that it had when it was noted */
+    struct stat was; /* when it was opened or noted, if it is regular */
     uint64_t start;  /* where reading began in it */
     uint64_t done;
     uint8_t *packed; /* bytes read but not used: the first, or packed ones */
@@ -69,6 +70,63 @@ bool source_is_output(const struct byte_source *s) {
     return s->is_output;
 }
 
+/* ---- Files that are read several times ----------------------------------- */
+
+static struct noted_file {
+    const char *path;
+    struct stat was;
+    bool has_size; /* files of /proc say 0 */
+} * noted;
+static int noted_count;
+static bool limits_to_noted;
+
+static bool is_empty(const char *path) {
+    char byte;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool empty = fd >= 0 && read(fd, &byte, 1) == 0;
+    if (fd >= 0) close(fd);
+    return empty;
+}
+
+static int compare_noted(const void *a, const void *b) {
+    const struct stat *const x = &((const struct noted_file *)a)->was;
+    const struct stat *const y = &((const struct noted_file *)b)->was;
+    if (x->st_dev != y->st_dev) return x->st_dev < y->st_dev ? -1 : 1;
+    return (x->st_ino > y->st_ino) - (x->st_ino < y->st_ino);
+}
+
+void note_files(int count, char **files) {
+    noted = alloc_memory((size_t)(count ? count : 1) * sizeof *noted);
+    for (int i = 0; i < count; i++) {
+        struct noted_file *const n = &noted[noted_count];
+        n->path = files[i];
+        if (!is_regular_file(files[i]) || stat(files[i], &n->was) != 0)
+            continue;
+        n->has_size = n->was.st_size > 0 || is_empty(files[i]);
+        noted_count++;
+    }
+    qsort(noted, (size_t)noted_count, sizeof *noted, compare_noted);
+}
+
+void read_noted_bytes_only(void) {
+    limits_to_noted = true;
+}
+
+/* What was noted of a file that is to be read as it was; NULL: nothing. */
+static const struct noted_file *limit_of(const struct stat *is) {
+    if (!limits_to_noted) return NULL;
+    const struct noted_file wanted = {.was = *is};
+    const struct noted_file *const n = bsearch(
+        &wanted, noted, (size_t)noted_count, sizeof *noted, compare_noted);
+    return n && n->has_size ? n : NULL;
+}
+
+uint64_t bytes_to_read(const struct stat *is) {
+    const struct noted_file *const n = limit_of(is);
+    return (uint64_t)(n && n->was.st_size < is->st_size ? n->was.st_size
+                                                        : is->st_size);
+}
+
 /* ---- The file ----------------------------------------------------------- */
 
 struct byte_source *source_try(const char *path) {
@@ -83,6 +141,9 @@ struct byte_source *source_try(const char *path) {
     if (s->regular) {
         const off_t at = lseek(fd, 0, SEEK_CUR);
         s->start = at > 0 ? (uint64_t)at : 0;
+        const struct noted_file *const n = standard ? NULL : limit_of(&s->was);
+        s->limited = n != NULL;
+        if (n) s->was = n->was;
         s->is_output = is_standard_output(&s->was);
         if (s->is_output && standard && s->start >= (uint64_t)s->was.st_size) {
             s->is_output = false;
@@ -110,8 +171,10 @@ static bool was_written(const struct stat *was, const struct stat *is) {
            is->st_mtim.tv_nsec != was->st_mtim.tv_nsec;
 }
 
-bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
-                  char *text) {
+/* Is the file another one than it `was`? It may have grown if `may_grow`. Says
+ * how in `text`, of SOURCE_TEXT bytes. */
+static bool file_changed(const struct stat *was, const struct stat *is,
+                         bool may_grow, char *text) {
     const bool same = is->st_dev == was->st_dev && is->st_ino == was->st_ino;
     const bool grew = may_grow && is->st_size > was->st_size;
     if (is->st_size < was->st_size)
@@ -137,9 +200,39 @@ static ssize_t end_of_file(struct byte_source *s) {
     return file_changed(&s->was, &is, !early, s->trouble) ? -1 : 0;
 }
 
+void expect_same_files(void) {
+    for (int i = 0; i < noted_count; i++) {
+        struct stat is;
+        char text[SOURCE_TEXT];
+        if (stat(noted[i].path, &is) != 0)
+            fail_os(noted[i].path, "look at it again");
+        if (file_changed(&noted[i].was, &is, true, text))
+            fail_at(noted[i].path, 0, "%s", text);
+    }
+}
+
+bool file_was_touched(const char *path) {
+    struct stat is;
+    const struct noted_file *const n =
+        stat(path, &is) == 0 ? limit_of(&is) : NULL;
+    return !n || n->was.st_size != is.st_size || was_written(&n->was, &is);
+}
+
+/* A packed file that grows is read to its end, or it would end in its middle.
+ */
+static uint64_t bytes_left(const struct byte_source *s) {
+    const uint64_t at = s->start + s->done;
+    const uint64_t end = (uint64_t)s->was.st_size;
+    if (!s->limited || s->packing > PLAIN) return UINT64_MAX;
+    return at < end ? end - at : 0;
+}
+
 static ssize_t read_file(struct byte_source *s, void *buffer, size_t size) {
     if (s->ended) return 0;
     ssize_t n;
+    const uint64_t left = bytes_left(s);
+    if (left == 0) return end_of_file(s);
+    if (size > left) size = (size_t)left;
     do n = read(s->fd, buffer, size);
     while (n < 0 && errno == EINTR);
     if (n < 0) {

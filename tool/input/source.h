@@ -46,8 +46,8 @@ const char *source_name(const struct byte_source *source);
 
 /* The next bytes, as many as are available without waiting, at most `size`; 0
  * at the end. -1 on an error, which source_trouble describes. A regular file
- * that was truncated or overwritten since it was opened is an error, reported
- * at its end; one that has grown is not. */
+ * that was truncated or overwritten since it was opened or noted is an error,
+ * reported at its end; one that has grown is not. */
 ssize_t source_read(struct byte_source *source, void *buffer, size_t size);
 const char *source_trouble(const struct byte_source *source);
 
@@ -70,10 +70,21 @@ bool source_is_plain_file(struct byte_source *source);
 
 void source_close(struct byte_source *source);
 
-/* Is the file another one than it `was`? It may have grown if `may_grow`. Says
- * how in `text`, of SOURCE_TEXT bytes. */
-enum { SOURCE_TEXT = 200 };
-bool file_changed(const struct stat *was, const struct stat *is, bool may_grow,
-                  char *text);
+/* ---- Files that are read several times ----------------------------------- */
+
+/* Note what regular files are, and later fail if one is not the same any more.
+ * It may have grown, as a log does. */
+void note_files(int count, char **files);
+void expect_same_files(void);
+
+/* From here on, of noted files that are not packed only the bytes are read that
+ * they had when they were noted. So all passes read the same. */
+void read_noted_bytes_only(void);
+
+/* Has a file been written since it was noted? Not only at its end, maybe. */
+bool file_was_touched(const char *path);
+
+/* The bytes of a file that are read: fewer than it has if it has grown. */
+uint64_t bytes_to_read(const struct stat *is);
 
 #endif

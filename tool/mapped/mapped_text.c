@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "input/records.h"
+#include "input/source.h"
 
 static uint64_t page_size(void) {
     return (uint64_t)sysconf(_SC_PAGESIZE);
@@ -37,7 +38,7 @@ static uint64_t map_file(const struct mapped_text *text, uint64_t place,
     if (fd < 0) fail_os(path, "open it");
     struct stat is;
     bool mapped = fstat(fd, &is) == 0 && has_size(fd, &is);
-    const uint64_t size = mapped ? (uint64_t)is.st_size : 0;
+    const uint64_t size = mapped ? bytes_to_read(&is) : 0;
     const uint64_t behind = place + whole_pages(size + 1);
     file->start = place;
     file->end = place + size;

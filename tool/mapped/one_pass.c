@@ -9,6 +9,7 @@
 
 #include "exact/key_hash.h"
 #include "input/part_lines.h"
+#include "input/source.h"
 #include "mapped/mapped_text.h"
 
 /* ---- The table ----------------------------------------------------------- */
@@ -102,7 +103,7 @@ struct pass_state {
     struct place_table table;
     struct file_role role;           /* of the current reading */
     const struct mapped_file *files; /* of it */
-    _Atomic bool full; /* the table is; or the only file has grown */
+    _Atomic bool full;               /* the table is */
     _Atomic uint64_t compared;
 
     /* Places of lines that lost their slot to an earlier line, in blocks that
@@ -281,9 +282,7 @@ static void print_lines(struct text_block *block, const struct batch_state *b) {
 
 /* ---- Blocks -------------------------------------------------------------- */
 
-/* Where it is; false if its file has grown since it was mapped. What a single
- * file printed so far is what it would print in two passes, too; with more
- * files that is not certain. */
+/* Where it is; false if its file was shorter when it was mapped. */
 static bool find_block(struct pass_state *p, struct text_block *block,
                        uint64_t *place) {
     const struct mapped_file *const file = &p->files[block->file_number - 1];
@@ -291,11 +290,8 @@ static bool find_block(struct pass_state *p, struct text_block *block,
     if (block->size <= file->end - file->start &&
         block->offset <= file->end - file->start - block->size)
         return true;
-    if (p->text.count == 1)
-        p->full = true;
-    else
-        snprintf(block->trouble, sizeof block->trouble,
-                 "grew while it was read");
+    snprintf(block->trouble, sizeof block->trouble,
+             "changed while it was read");
     return false;
 }
 
@@ -408,7 +404,7 @@ bool one_pass(const struct rule *rule, const struct engine_plan *plan,
         table_open(&p.table, plan->stored_lines);
     if (starts) read_files(&p, plan, figures);
     const bool done = starts && !p.full;
-    if (done) expect_same_files(false);
+    if (done) expect_same_files();
     if (!done) output_skip(rule->output, p.written);
     figures->candidates = p.compared;
     figures->keys = p.table.used;

@@ -20,8 +20,8 @@
 bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
                    uint64_t memory);
 
-/* False if there are many more lines than estimated, if the files cannot be
- * mapped, or if the only one has grown. Then figures->read is what was read in
+/* False if there are many more lines than estimated, or if the files cannot be
+ * mapped. Then figures->read is what was read in
  * vain, and the first bytes of the output are written; output_skip makes the
  * output drop them when they are written again. */
 bool one_pass(const struct rule *rule, const struct engine_plan *plan,

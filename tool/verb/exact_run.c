@@ -61,7 +61,11 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
     if (fits) {
         const uint64_t first = found.starts[first_printed(run)];
         const uint64_t taken = marks_bytes(found.lines);
+        const uint64_t *const last =
+            found.first_blocks + run->plan.reading_count - 1;
         rule->marks = found.marks;
+        rule->marks->sums = found.block_sums + last[0];
+        rule->marks->sum_count = last[1] - last[0];
         marks_start(rule->marks, first, rule->prints_marked);
         struct engine *const engine = engine_start(
             rule, budget_without(taken),
@@ -72,7 +76,7 @@ static bool run_on_hashes(struct exact_run *run, struct figures *f) {
         *f = engine_end(engine);
         f->passes = 1 + passes;
         print_rest(run, first, f);
-        expect_same_files(true);
+        expect_same_files();
         const uint64_t marked = marks_count(rule->marks, first);
         f->lines = found.lines;
         f->bytes = found.bytes;
@@ -97,7 +101,7 @@ static struct figures run_on_lines(const struct exact_run *run) {
     for (size_t i = 0; i < run->plan.reading_count; i++)
         engine_read(engine, run->plan.readings[i].count,
                     run->plan.readings[i].files);
-    expect_same_files(false);
+    expect_same_files();
     struct figures f = engine_end(engine);
     f.passes = 1;
     return f;
@@ -139,6 +143,7 @@ int exact_run(struct exact_run *run) {
     lines_go_to(run->rule.second, run->count, run->files, LINES_OF_ALL_FILES);
     expect_other_files(run);
     note_files(run->count, run->files);
+    read_noted_bytes_only();
     const bool twice = run->plan.condition && !run->plan.one_pass;
     progress_expect((twice ? 2 : 1) * size_of_files(run->count, run->files));
     const struct figures f = run_engine(run);

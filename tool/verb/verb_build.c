@@ -28,6 +28,7 @@
 #include "frame/lock.h"
 #include "input/estimate.h"
 #include "input/pipeline.h"
+#include "input/source.h"
 #include "server/shards.h"
 
 static const char *out;
@@ -296,7 +297,7 @@ static void make_built(calyx_options want, int count, char **files,
                        struct input_totals *totals) {
     make_builders(want);
     *totals = read_keys(count, files);
-    expect_same_files(false); /* if they were read before */
+    expect_same_files(); /* if they were read before */
     finish_builders();
 }
 
@@ -409,7 +410,7 @@ static void build_foreign(int count, char **files) {
     struct input_totals totals;
     if (!wanted.keys) note_files(count, files);
     struct foreign_file *const f = foreign_build(count, files, &totals);
-    if (!wanted.keys) expect_same_files(false);
+    if (!wanted.keys) expect_same_files();
     foreign_file_save(f, out, force);
     totals.seconds = seconds_now() - started;
     foreign_report(f, &totals);

@@ -168,7 +168,11 @@ const struct verb verb_dedup = {
          "--only-dups and --only-unique, keys are stored in memory. When that "
          "is full, lines with other keys are partitioned by hash into "
          "temporary files, processed partition by partition, and printed in "
-         "order at the end."},
+         "order at the end.",
+         "A file that grows while it is read, such as a log, counts as it was "
+         "at "
+         "the start, its last line as far as it had come. One that shrinks or "
+         "is overwritten is an error."},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples =

@@ -216,7 +216,11 @@ const struct verb verb_minus = {
          "hashes of all lines, which find the lines that other files may have, "
          "then to compare these byte by byte, in more passes if the memory "
          "requires it. Pipes and compressed files are read once. What does not "
-         "fit into memory goes to temporary files."},
+         "fit into memory goes to temporary files.",
+         "A file that grows while it is read, such as a log, counts as it was "
+         "at "
+         "the start, its last line as far as it had come. One that shrinks or "
+         "is overwritten is an error."},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &secret_group, &work_group, &progress_group},
     .examples = {{"calyx minus new.txt seen.txt -o fresh.txt",
