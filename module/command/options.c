@@ -298,7 +298,7 @@ static const struct option_row *option_named(RedisModuleString *text) {
 /* ---- The commands -------------------------------------------------------- */
 
 struct filter_params default_params(void) {
-    return (struct filter_params){
+    struct filter_params params = {
         .layout = layouts[settings.layout],
         .error = settings.error,
         .capacity = (uint64_t)settings.capacity,
@@ -309,6 +309,12 @@ struct filter_params default_params(void) {
         .unreserved = settings.tables,
         .tightening = settings.tightening,
     };
+    if (!settings.valkey_random_seed)
+        memcpy(params.valkey_seed, valkey_fixed_seed, VALKEY_SEED_BYTES);
+    else
+        for (int i = 0; i < 8; i++)
+            params.valkey_seed[i] = (uint8_t)(settings.seed >> 8 * i);
+    return params;
 }
 
 static struct parsing begin(struct options *out) {

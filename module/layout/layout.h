@@ -36,7 +36,7 @@ struct filter_params {
     uint32_t generations;
     uint64_t began;                         /* Unix time in milliseconds    */
     double tightening;                      /* valkey-bloom only, as is     */
-    uint8_t valkey_seed[VALKEY_SEED_BYTES]; /* unless random_seed */
+    uint8_t valkey_seed[VALKEY_SEED_BYTES]; /* if not random */
 };
 
 bool params_can_remove(const struct filter_params *params);

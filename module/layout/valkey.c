@@ -24,11 +24,8 @@ static calyx_status noted(struct filter *f, calyx_status status) {
 }
 
 static void choose_seed(struct filter_params *params) {
-    uint8_t *const seed = params->valkey_seed;
     if (params->random_seed && settings.valkey_random_seed)
-        RM_GetRandomBytes(seed, VALKEY_SEED_BYTES);
-    else if (params->random_seed)
-        memcpy(seed, valkey_fixed_seed, VALKEY_SEED_BYTES);
+        RM_GetRandomBytes(params->valkey_seed, VALKEY_SEED_BYTES);
     params->random_seed = false;
 }
 

@@ -30,7 +30,12 @@ KEYS = {"guard": [1, 3, 2], "swap": [1, 2, 1], "merge": [1, -1, 1],
 
 # ---- Configuration ---------------------------------------------------------
 
-def test_defaults(r):
+def test_defaults(start):
+    server = start()
+    server.kill()
+    server.seed = ()
+    server.start()
+    r = server.client()
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",

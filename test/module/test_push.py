@@ -144,7 +144,7 @@ def test_a_server_without_the_module(tmp_path, words):
         def command(self):
             words = super().command()
             at = words.index("--loadmodule")
-            return words[:at] + words[at + 2:]
+            return words[:at] + words[at + 2 + len(self.seed):]
 
     (tmp_path / "server").mkdir()
     server = Plain(tmp_path / "server")

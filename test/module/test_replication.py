@@ -206,7 +206,7 @@ def test_only_what_changed_something_is_replicated(start):
 
 
 def test_seeds_are_random_and_replicated(start):
-    primary, replica = start(), start()
+    primary, replica = start("calyx-seed", "random"), start()
     p, r = primary.client(), follow(replica, primary)
     for key in ("a", "b"):
         p("BF.RESERVE", key, 0.01, 1000)

@@ -443,8 +443,8 @@ def test_items_that_come_during_a_dump_do_no_harm(r):
 
 
 def test_a_piece_of_another_filter_is_refused(r):
-    for key in ("a", "b"):
-        r("BF.INSERT", key, "CAPACITY", 1000, "ITEMS", "x")
+    for seed, key in enumerate("ab"):
+        r("BF.INSERT", key, "CAPACITY", 1000, "SEED", seed, "ITEMS", "x")
     (at, head), (_, _) = dump(r, "a")
     r("BF.LOADCHUNK", "p", at, head)
     answer = r("BF.LOADCHUNK", "p", *dump(r, "b")[1])

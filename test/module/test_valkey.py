@@ -384,6 +384,15 @@ def test_settings_of_valkey_bloom_set_ours(start):
         model.rdb_fields(), encoding=1, name=b"bloomfltr"))
 
 
+def test_calyx_seed_is_the_seed_of_their_layout_too(start):
+    r = start("calyx-layout", "valkey-bloom", "calyx-seed", 1).client()
+    for key, seed in (("a", 1), ("b", 1), ("c", 2), ("d", "random"), ("e", "random")):
+        r("CONFIG", "SET", PREFIX + "calyx-seed", seed)
+        r("BF.RESERVE", key, 0.01, 100)
+    a, b, c, d, e = (digest(r, key) for key in "abcde")
+    assert a == b and len({a, c, d, e}) == 4
+
+
 def test_the_setting_of_the_layout_makes_the_same_filters(r):
     """Rates above 0.25 are as they are there; what they lack is native."""
     r("CONFIG", "SET", PREFIX + "calyx-layout", "valkey-bloom")
