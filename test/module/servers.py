@@ -62,7 +62,9 @@ class Server:
         self.folder = str(folder)
         self.arguments = [str(a) for a in arguments]
         self.seed = SEED
+        # The system has every reply's record, which outlives the server.
         self.options = {"save": "", "enable_debug_command": "yes",
+                        "appendfsync": "no",
                         "repl_diskless_sync_delay": "0", **options}
         self.process = None
         self.start()

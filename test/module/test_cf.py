@@ -158,7 +158,7 @@ LOADING = re.compile(r"ERR the filter is still being loaded: \d+ of its \d+ byte
 
 
 def test_a_filter_that_is_partly_loaded_does_not_answer(start):
-    server = start(appendonly="yes", appendfsync="always", save="3600 1")
+    server = start(appendonly="yes", save="3600 1")
     r = server.client()
     model, items = loaded_model()
     pieces = list(in_halves(model))
@@ -541,7 +541,7 @@ def test_statistics_and_memory_usage(start):
 
 
 def test_what_is_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     r3 = server.client(resp=3)
 
@@ -577,7 +577,7 @@ def test_what_is_replicated(start):
 @pytest.mark.parametrize("key", ["EXPANSION", "bucketsize", "MAXITERATIONS"])
 def test_a_key_named_like_an_option_is_a_key_on_all_sides(start, key):
     """RedisBloom would take it for the option, so it gets a header."""
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     copy = start()
     r, c = server.client(), follow(copy, server)
     words = commands_seen(server, lambda: r("CF.RESERVE", key, 100))

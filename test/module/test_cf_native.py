@@ -221,15 +221,15 @@ def test_a_filter_grows_keeps_its_rate_and_loses_nothing(start):
     assert facts(r, "k")["Number of items inserted"] == n // 2
 
 
-def test_400_000_changes_against_a_multiset(start):
+def test_100_000_changes_against_a_multiset(start):
     """By commands of both families."""
     server = start()
     r = server.client()
     reserve(r, "k", 1000)
     generator = random.Random(3)
     truth, pool = Counter(), []
-    for turn in range(400):
-        if turn < 50 or generator.random() < 0.5 or len(pool) < 1000:
+    for turn in range(100):
+        if turn < 20 or generator.random() < 0.5 or len(pool) < 1000:
             batch = [generator.randrange(60000) for _ in range(1000)]
             assert in_batches(server.port, "CF.INSERT", "k", batch) == 1000
             truth.update(batch)
@@ -240,7 +240,7 @@ def test_400_000_changes_against_a_multiset(start):
             commands = [("CF.DEL", "k", f"{n:012d}") for n in batch]
             assert r.pipeline(commands) == [1] * 1000
             truth.subtract(batch)
-        if turn % 100 == 99:
+        if turn % 25 == 24:
             there = [n for n, count in truth.items() if count > 0]
             there = there[:len(there) // 1000 * 1000]
             assert in_batches(server.port, "CF.MEXISTS", "k", there) == len(there)
@@ -261,7 +261,7 @@ def test_an_item_that_was_added_too_often_stays(r):
 
 
 def test_what_is_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
 
     def seen(*words):

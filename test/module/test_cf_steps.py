@@ -23,17 +23,19 @@ def all_there(r, key, numbers):
                for at in range(0, len(numbers), 5000))
 
 
-def make(r, key="k", also=()):
+@pytest.fixture(scope="module")
+def a_full_one(shared):
     """A filter of several parts, that can lose one of them: its compaction takes
-    ten steps and more."""
-    r("CF.RESERVE", key, SLOTS, "BUCKETSIZE", 4)
-    insert(r, key, range(ITEMS))
-    assert r("CF.INFO", key)[5] > 1
-    insert(r, key, range(ITEMS, ITEMS + 30000))
-    r.pipeline([("CF.DEL", key, i) for i in range(0, 25000)])
-    assert r("CF.INFO", key)[9] > 0  # it has not compacted itself
-    for copy in also:
-        assert r("COPY", key, copy) == 1
+    ten steps and more. As DUMP has it."""
+    r = shared.client()
+    r("FLUSHALL")
+    r("CF.RESERVE", "k", SLOTS, "BUCKETSIZE", 4)
+    insert(r, "k", range(ITEMS))
+    assert r("CF.INFO", "k")[5] > 1
+    insert(r, "k", range(ITEMS, ITEMS + 30000))
+    r.pipeline([("CF.DEL", "k", i) for i in range(0, 25000)])
+    assert r("CF.INFO", "k")[9] > 0  # it has not compacted itself
+    return r("DUMP", "k")
 
 
 def compact_at_once(r, key):
@@ -43,10 +45,11 @@ def compact_at_once(r, key):
 
 
 @pytest.fixture
-def full(start):
+def full(start, a_full_one):
     server = start()
     r = server.client()
-    make(r, also=["copy"])
+    for key in ("k", "copy"):
+        assert r("RESTORE", key, 0, a_full_one) == "OK"
     return server, r
 
 
@@ -88,11 +91,9 @@ def test_lookups_go_on_while_changes_wait(full):
     assert r("CF.INFO", "k") == r("CF.INFO", "copy")
 
 
-def test_what_is_saved_or_compared_in_the_midst_is_what_comes_out(start):
+def test_what_is_saved_or_compared_in_the_midst_is_what_comes_out(full, start):
     """Also by a replica that is sent the file meanwhile."""
-    server, replica = start(), start()
-    r = server.client()
-    make(r, also=["copy"])
+    (server, r), replica = full, start()
     compact_at_once(r, "copy")
     client = begin_and_hold(server, r, "CF.COMPACT", "k")
     copy = follow(replica, server)
@@ -140,10 +141,11 @@ def test_a_transaction_in_the_midst_completes_the_compaction(full):
     assert digest(r, "k") == digest(r, "copy")
 
 
-def test_a_deletion_that_compacts_takes_steps_and_reaches_replicas(start):
+def test_a_deletion_that_compacts_takes_steps_and_reaches_replicas(
+        start, a_full_one):
     primary, replica = start(), start()
     r, copy = primary.client(), follow(replica, primary)
-    make(r)
+    assert r("RESTORE", "k", 0, a_full_one) == "OK"
     before = steps(r)
     deleted = ITEMS // 2
     assert set(r.pipeline([("CF.DEL", "k", i)

@@ -380,17 +380,19 @@ def test_what_is_refused_costs_no_other_key(start):
 
 
 def test_growth_that_does_not_fit_is_refused(start):
-    r = start(maxmemory="8mb").client()
+    r = start().client()
+    r("CONFIG", "SET", "maxmemory",
+      int(info(r, "memory")["used_memory"]) + (2 << 20))
     n, last = 0, None
     while not isinstance(last, Error):
-        last = r("BF.MADD", "k", *range(n, n + 10000))
+        last = r("BF.MADD", "k", *range(n, n + 1000))
         if isinstance(last, list):
             last = last[-1]
-        n += 10000
+        n += 1000
         assert n < 100000000
     assert last.startswith("ERR problem inserting into filter: it needs ")
     assert "maxmemory leaves" in last
-    assert r("BF.MEXISTS", "k", *range(n - 20000, n - 10000)) == [1] * 10000
+    assert r("BF.MEXISTS", "k", *range(n - 2000, n - 1000)) == [1] * 1000
 
 
 def test_a_copy_and_a_payload_that_do_not_fit_are_refused(start):
@@ -535,7 +537,7 @@ def test_others_are_served_while_a_client_waits_for_pages(start):
     r = server.client()
     waited = 0
     for turn in range(100):  # until one is seen waiting, at least 4 times
-        waits = waiting(server, r, "k", 400000000)
+        waits = waiting(server, r, "k", 100000000)
         waited += blocked(r)
         assert r("BF.ADD", "k", "a") == 1
         if turn % 2:
@@ -554,7 +556,7 @@ def test_a_small_filter_does_not_wait_for_the_pages_of_a_large_one(start):
     r, other = server.client(), server.client()
     waited = 0
     for _ in range(100):  # until the large one is seen waiting
-        waits = waiting(server, r, "large", 400000000)
+        waits = waiting(server, r, "large", 100000000)
         assert other("BF.RESERVE", "small", 0.01, 5000000) == "OK"
         waited += blocked(r)  # the large one still does
         assert waits.read() == "OK"

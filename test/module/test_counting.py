@@ -142,7 +142,7 @@ def test_saturated_counters_lose_nothing(r):
 
 
 def test_a_deletion_that_changes_nothing_is_not_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     reserve(r, "k", 200)
     r("BF.MADD", "k", "a", *["hot"] * 100)
@@ -192,7 +192,7 @@ def test_replicas_count_too(start):
 
 
 def test_only_what_changed_something_is_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     reserve(r)
     r("BF.ADD", "k", "a")

@@ -9,8 +9,8 @@ MILLION = 1000000
 @pytest.mark.parametrize("reserve, items, bits", [
     ((0.01, MILLION, "NONSCALING"), 990000, 9.95 / 0.99),
     ((0.01, MILLION), MILLION, 11.0),
-    ((0.01, MILLION), 10 * MILLION, 21),
-    (None, 10 * MILLION, 28)],
+    ((0.01, MILLION // 4), 10 * MILLION // 4, 21),
+    (None, 10 * MILLION // 4, 28)],
     ids=["nonscaling", "reserved", "a tenth reserved", "nothing reserved"])
 def test_rate_and_size_at_1_percent(server, r, reserve, items, bits):
     if reserve:

@@ -186,7 +186,7 @@ def test_a_failover_loses_nothing_that_was_waited_for(start):
 
 
 def test_only_what_changed_something_is_replicated(start):
-    server = start("calyx-seed", 5, appendonly="yes", appendfsync="always")
+    server = start("calyx-seed", 5, appendonly="yes")
     r = server.client()
     r("BF.ADD", "k", "a")
     assert commands_seen(server, lambda: r("BF.ADD", "k", "a")) == []

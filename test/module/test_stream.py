@@ -353,8 +353,7 @@ def random_command(generator):
 def test_redisbloom_comes_to_the_same_by_what_is_written(start):
     """After random commands, and after loads: the same bytes, by the AOF, which
     has what the stream has; and so do replicas and restarts."""
-    server = start("calyx-layout", "redisbloom", appendonly="yes",
-                   appendfsync="always")
+    server = start("calyx-layout", "redisbloom", appendonly="yes")
     replica = start("bf-expansion-factor", 0, "bf-initial-size", 7,
                     "cf-bucket-size", 5, "cf-max-expansions", 1,
                     propagation_error_behavior="panic")
@@ -383,7 +382,7 @@ def test_redisbloom_comes_to_the_same_by_what_is_written(start):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_came_in_a_stream_can_go_back(start, version):
     """By the AOF that the replica wrote of it: rates above 0.25, too."""
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     primary = FakePrimary(r)
     primary.send(golden.plain_aof(version))

@@ -162,7 +162,7 @@ def test_replicas_take_the_generation_after_the_last_number(start):
 
 
 def test_what_is_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     make(r, "staged", "native", "a")
     assert commands_seen(server, lambda: r("BF.SWAP", "live", "staged")) == [

@@ -323,7 +323,7 @@ def test_a_load_reaches_replicas_and_survives_a_failover(start):
 
 def test_only_changes_are_replicated(start):
     # Else the file may get later what was said before.
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     head, chunks, whole = make_large(r)
     load(r, "copy", head, chunks, whole)

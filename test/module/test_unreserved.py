@@ -153,7 +153,7 @@ def test_replicas_hold_the_same_bytes_whatever_comes_again(start):
 
 
 def test_a_new_table_is_replicated_with_all_that_makes_it(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     seen = commands_seen(server, lambda: r("BF.ADD", "k", "a"))
     words = seen[-1]

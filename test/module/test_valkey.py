@@ -311,7 +311,7 @@ def test_what_bf_load_refuses(r):
 # ---- Replication and the rest ----------------------------------------------
 
 def test_what_is_replicated_is_in_their_words(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
 
     def seen(*words):

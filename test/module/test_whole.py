@@ -248,7 +248,7 @@ def test_replication(start):
 
 
 def test_what_is_replicated(start):
-    server = start(appendonly="yes", appendfsync="always")
+    server = start(appendonly="yes")
     r = server.client()
     fill(r, "a", range(3))
     fill(r, "b", range(3), "SEED", 8)
