@@ -179,6 +179,8 @@ def has_in_table(data, parts, hash):
         if first:
             begin, end = end, slots
         spilled = block[63] << (code >> width - 6) % 8 & 128
+        if block[62:] == b"\xff\xff":  # saturated
+            return True
         if level == 0:
             want = want or 1
     else:

@@ -110,7 +110,10 @@ typedef struct calyx_options {
                            the keys, still at `fpr` in all. Kinds with
                            CALYX_CAN_GROW_IN_PLACE take a quarter more at a
                            time, whatever its value; for fewer than 128 keys
-                           they begin with one bucket, and double            */
+                           they begin with one bucket, and double. They keep
+                           `fpr` up to 2^19 times their first capacity
+                           (grows_to in calyx_info); then the rate rises, and
+                           with 96 parts, at 2^23 times, they are full       */
     double first_fpr;   /* rate of the first part of a filter with `growth`,
                            less than `fpr`; later parts share the rest.
                            Default 70 % of `fpr`, less for few keys          */
@@ -531,14 +534,18 @@ typedef struct calyx_info {
     bool huge_pages;      /* huge pages were requested                      */
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
     uint64_t allowed;     /* keys on its allow list                        */
-    uint64_t reserved[7]; /* 0                                             */
+    uint64_t saturated;   /* buckets of a growing table that answer "yes" for
+                             all keys: chosen keys crowded them            */
+    uint64_t grows_to;    /* keys up to which a growing table keeps `fpr`;
+                             0: fixed, or no such limit                    */
+    uint64_t reserved[5]; /* 0                                             */
 } calyx_info;
 
 /* Reads all bits, for the fill; of a filter in place, compares all checksums
  * first (calyx_health returns the result). */
 CALYX_API void calyx_describe(const calyx_filter *f, calyx_info *info);
 
-/* The same without reading: fpr_now, fill and distinct are 0. */
+/* The same without reading: fpr_now, fill, distinct and saturated are 0. */
 CALYX_API void calyx_info_of(const calyx_filter *f, calyx_info *info);
 
 /* Bytes of memory that the filter holds, its own structs included. Of a filter

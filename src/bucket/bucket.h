@@ -401,9 +401,8 @@ void end_move(struct bucket_table *t, uint64_t group);
 
 /* ---- bucket_grow.c ------------------------------------------------------- */
 
-/* Move the next group to the next stage, whose segment is there. False if its
- * entries have no room; then nothing has changed. */
-bool bucket_move_group(struct bucket_table *t);
+/* Move the next group to the next stage, whose segment is there. */
+void bucket_move_group(struct bucket_table *t);
 
 /* Let the shortest of the entries that match a key take the place of all of
  * them and be permanent; or COPIES_MOST of it, if another one has the permanent
@@ -416,9 +415,16 @@ bool bucket_make_permanent(struct bucket_table *t,
  * becomes permanent. False if none has two, or it cannot. */
 bool bucket_relieve(struct bucket_table *t, uint64_t hash);
 
-/* Number of entries, and the rate that they come to. */
+/* Let the bucket of a hash answer "yes" for all keys. Returns the lowest hash
+ * of the bucket behind it; 0 if it is the last. Only for halves. */
+uint64_t bucket_saturate(struct bucket_table *t, uint64_t hash);
+/* The buckets of all hashes from `low` to `high`. */
+void bucket_saturate_range(struct bucket_table *t, uint64_t low, uint64_t high);
+
+/* Number of entries and of saturated buckets, and the rate that they come to.
+ */
 struct bucket_sums {
-    uint64_t entries;
+    uint64_t entries, saturated;
     double rate;
 };
 struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments);
@@ -441,10 +447,11 @@ struct prefix_list {
 };
 
 /* Append the entries of the bucket of a hash. *next becomes the lowest hash of
- * the bucket behind it; 0 if it is the last. False if no table has such
- * entries: it is damaged. */
-bool bucket_list(const struct bucket_table *t, uint64_t hash,
-                 struct prefix_list *to, uint64_t *next);
+ * the bucket behind it; 0 if it is the last. A saturated bucket has none; a
+ * damaged one has entries that no table makes. */
+enum listing { BUCKET_LISTED, BUCKET_SATURATED, BUCKET_DAMAGED };
+enum listing bucket_list(const struct bucket_table *t, uint64_t hash,
+                         struct prefix_list *to, uint64_t *next);
 
 /* Would any key that begins so get the same code, in the same bucket? Then add
  * it as a hash; else as a prefix, to a table of distinct codes. */
@@ -452,5 +459,8 @@ bool bucket_is_whole(const struct bucket_table *t,
                      const struct hash_prefix *prefix);
 enum insertion bucket_add_prefix(struct bucket_table *t,
                                  const struct hash_prefix *prefix);
+/* Saturate all buckets that it may belong to. */
+void bucket_saturate_prefix(struct bucket_table *t,
+                            const struct hash_prefix *prefix);
 
 #endif

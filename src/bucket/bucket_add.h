@@ -61,6 +61,8 @@ static inline enum insertion add_to_full(struct bucket_table *t,
                                          bool *fresh) {
     const uint32_t code = new_code(at);
     const bool full = here->used == all_slots(t->width);
+    *fresh = false;
+    if (is_saturated(bucket_line(at), t->width)) return KEY_AT_MOST;
     struct spill_scan there = full && needs_scan(t, at)
                                   ? scan_spilled(t, at)
                                   : (struct spill_scan){0};

@@ -87,4 +87,10 @@ static inline void take_line(const uint8_t *line, uint32_t width,
     }
 }
 
+/* Copy all entries of a bucket, and let those that it has spilled stay or go.
+ * False if there are more than a table makes, as in a forged file. In
+ * bucket_grow.c. */
+bool list_bucket(const struct bucket_table *t, const struct bucket_place *at,
+                 struct entries *to, enum after_listing then);
+
 #endif

@@ -15,6 +15,11 @@
  * A short code, of at most 2 bits, may belong to several ranges and stands in
  * all of them. It stands once in each bucket, whatever the number of its keys,
  * and is never removed.
+ *
+ * A move always succeeds: a bucket whose entries find no room is saturated, as
+ * are both buckets that the keys of a saturated one go to. With mixed hashes no
+ * bucket comes to that; with chosen keys, each saturated bucket answers "yes"
+ * for its share of all hashes from then on.
  */
 #include <math.h>
 #include <string.h>
@@ -37,10 +42,11 @@ struct move {
     struct bucket_place at[TARGETS], to[TARGETS];
     struct entries before[TARGETS], after[TARGETS];
     bool has_permanent; /* a slot, in any of its buckets */
+    uint32_t saturated; /* targets that are: a bit for each */
     struct straddlers straddlers, next_straddlers;
-    struct spill_log log;
-    uint8_t lines[TARGETS][BUCKET_BYTES]; /* as they were */
 };
+
+static const uint32_t ALL_TARGETS = (UINT32_C(1) << TARGETS) - 1;
 
 static bool doubles(const struct move *m) {
     return m->from.positions + 1 == TARGETS;
@@ -219,23 +225,28 @@ static bool place_group(struct move *m) {
 
 /* ---- A group ------------------------------------------------------------- */
 
-static bool take_bucket(struct bucket_table *t, const struct bucket_place *at,
-                        const uint8_t *line, struct entries *to,
-                        struct spill_log *log) {
+bool list_bucket(const struct bucket_table *t, const struct bucket_place *at,
+                 struct entries *to, enum after_listing then) {
+    const uint8_t *const line = bucket_line(at);
     take_line(line, t->width, to);
     if (!get_classes(line, t->width)) return true;
-    to->n += take_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, log);
+    to->n += list_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, then);
     return to->n <= ENTRIES_MOST;
 }
 
 /* Take all entries out of the group. */
-static bool take_group(struct move *m) {
+static void take_group(struct move *m) {
     for (uint32_t c = 0; c < m->from.positions; c++) {
-        m->has_permanent |= permanent_slots(m->lines[c], m->t->width) != 0;
-        if (!take_bucket(m->t, &m->at[c], m->lines[c], &m->before[c], &m->log))
-            return false;
+        const struct bucket_place *const at = &m->at[c];
+        const uint8_t *const line = bucket_line(at);
+        const bool saturated = is_saturated(line, m->t->width);
+        m->has_permanent |= permanent_slots(line, m->t->width) != 0;
+        if (saturated) leave_saturated(m->t, at);
+        if (!list_bucket(m->t, at, &m->before[c], SPILLED_GO) || saturated) {
+            m->before[c].n = 0;
+            m->saturated |= UINT32_C(3) << c;
+        }
     }
-    return true;
 }
 
 static uint32_t copies_among(const struct entries *all, uint32_t code) {
@@ -296,12 +307,13 @@ static void sort_by_class(struct entries *all, uint32_t first, uint32_t slots,
 }
 
 /* Put the entries of a bucket into its line, and spill the others. */
-static bool put_entries(struct bucket_table *t, const struct bucket_place *at,
+static void put_entries(struct bucket_table *t, const struct bucket_place *at,
                         struct entries *from, uint32_t permanent,
-                        uint32_t varies, struct spill_log *log) {
+                        uint32_t varies) {
     const uint32_t width = t->width, slots = slots_of(width);
     const uint32_t here = from->n < slots ? from->n : slots;
     uint32_t classes = 0;
+    bool has_room = true;
     _Alignas(8) uint8_t line[BUCKET_BYTES];
     if (here < from->n)
         sort_by_class(from, (uint32_t)__builtin_popcount(permanent), slots,
@@ -310,49 +322,42 @@ static bool put_entries(struct bucket_table *t, const struct bucket_place *at,
         fill_halves(line, WIDTH_GROWING, from->code, here);
     else
         fill_halves(line, width, from->code, here);
-    for (uint32_t i = here; i < from->n; i++) {
-        if (!spill(t, at, from->code[i], log)) return false;
+    for (uint32_t i = here; i < from->n && has_room; i++) {
+        has_room = spill(t, at, from->code[i], SPILL_FAR);
         classes |= classes_of(from->code[i], width, varies);
     }
     line[LOW_AT] |= (uint8_t)permanent;
     line[CLASSES_AT] = (uint8_t)classes;
     put_line(bucket_line(at), line);
-    return true;
+    if (!has_room) saturate_bucket(t, at);
 }
 
-static bool put_group(struct move *m) {
+static void put_group(struct move *m) {
     const uint32_t varies = m->from.level || doubles(m) ? UINT32_MAX : 0;
     for (uint32_t c = 0; c <= m->from.positions; c++) {
         struct entries *const all = &m->after[c];
+        const bool saturated = m->saturated >> c & 1;
+        if (saturated) all->n = 0;
         const uint32_t permanent =
             m->has_permanent ? join_permanent(all, m->t->width) : 0;
-        if (!put_entries(m->t, &m->to[c], all, permanent, varies, &m->log))
-            return false;
+        put_entries(m->t, &m->to[c], all, permanent, varies);
+        if (saturated) saturate_bucket(m->t, &m->to[c]);
     }
-    return true;
-}
-
-/* Lines that the group did not have are not in use. */
-static void undo(struct move *m) {
-    undo_spills(&m->log);
-    for (uint32_t c = 0; c < m->from.positions; c++)
-        put_line(bucket_line(&m->at[c]), m->lines[c]);
 }
 
 /* The last group that has not moved: so its lines in the next stage are new, or
  * were left by groups behind it, or are its own. */
-bool bucket_move_group(struct bucket_table *t) {
+void bucket_move_group(struct bucket_table *t) {
     const uint64_t stage = t->stage, y = groups_left(t, stage) - 1;
     const uint32_t number = stage_number(stage);
     struct move m;
     m.t = t;
     m.from = scale_at(t, number);
     m.has_permanent = false;
-    m.log.n = 0;
+    m.saturated = 0;
     const uint64_t first = y * m.from.positions, first_to = first + y;
     for (uint32_t c = 0; c < m.from.positions; c++) {
         find_bucket(t, (first + c) / t->groups, first + c, &m.at[c]);
-        memcpy(m.lines[c], bucket_line(&m.at[c]), BUCKET_BYTES);
         m.at[c].varies = varies_at(&m.from);
     }
     for (uint32_t c = 0; c <= m.from.positions; c++)
@@ -362,16 +367,13 @@ bool bucket_move_group(struct bucket_table *t) {
         for (uint32_t c = 1; c <= m.from.positions; c++)
             prefetch_l1(bucket_line(&m.at[0]) - c * BUCKET_BYTES);
     begin_move(t, y);
-    const bool moved =
-        take_group(&m) && (split_group(&m) || place_group(&m)) && put_group(&m);
-    if (!moved)
-        undo(&m);
-    else
-        __atomic_store_n(&t->stage,
-                         y > 0 ? stage + 1 : (uint64_t)(number + 1) << 56,
-                         __ATOMIC_RELEASE);
+    take_group(&m);
+    if (!split_group(&m) && !place_group(&m)) m.saturated = ALL_TARGETS;
+    put_group(&m);
+    __atomic_store_n(&t->stage,
+                     y > 0 ? stage + 1 : (uint64_t)(number + 1) << 56,
+                     __ATOMIC_RELEASE);
     end_move(t, y);
-    return moved;
 }
 
 /* ---- Permanent codes ----------------------------------------------------- */
@@ -395,28 +397,19 @@ static bool shorten_matching(struct entries *all,
 }
 
 /* The shortest matches whoever matched another one. So no key is lost, and the
- * rate is the same. */
+ * rate is the same. The bucket has no more entries than before, so these find
+ * room where those were. */
 bool bucket_make_permanent(struct bucket_table *t,
                            const struct bucket_place *at) {
-    uint8_t *const line = bucket_line(at);
-    uint8_t was[BUCKET_BYTES];
     struct entries all;
-    struct spill_log log;
-    log.n = 0;
-    memcpy(was, line, BUCKET_BYTES);
+    if (!list_bucket(t, at, &all, SPILLED_STAY) || !shorten_matching(&all, at))
+        return false;
+    const uint32_t permanent = join_permanent(&all, t->width);
     begin_move(t, at->group);
-    bool done =
-        take_bucket(t, at, was, &all, &log) && shorten_matching(&all, at);
-    if (done) {
-        const uint32_t permanent = join_permanent(&all, t->width);
-        done = put_entries(t, at, &all, permanent, at->varies, &log);
-    }
-    if (!done) {
-        undo_spills(&log);
-        put_line(line, was);
-    }
+    list_spilled(t, at, NULL, 0, SPILLED_GO);
+    put_entries(t, at, &all, permanent, at->varies);
     end_move(t, at->group);
-    return done;
+    return true;
 }
 
 /* Of a key in the bucket, that is: any bits that a code matches will do. Only a
@@ -438,6 +431,27 @@ bool bucket_relieve(struct bucket_table *t, uint64_t hash) {
     return most > 1 && bucket_make_permanent(t, &at);
 }
 
+/* ---- Saturated buckets ----------------------------------------------------
+ */
+
+uint64_t bucket_saturate(struct bucket_table *t, uint64_t hash) {
+    const struct bucket_scale scale = scale_of(t, t->stage, hash);
+    const struct bucket_place at = place_of(t, scale, hash);
+    const uint64_t bucket = scale64(hash, scale.buckets);
+    begin_move(t, at.group);
+    saturate_bucket(t, &at);
+    end_move(t, at.group);
+    return bucket + 1 < scale.buckets
+               ? lowest_scaled64(bucket + 1, scale.buckets)
+               : 0;
+}
+
+void bucket_saturate_range(struct bucket_table *t, uint64_t low,
+                           uint64_t high) {
+    do low = bucket_saturate(t, low);
+    while (low != 0 && low <= high);
+}
+
 /* ---- Sums ---------------------------------------------------------------- */
 
 static void sum_code(const struct bucket_table *t, uint32_t level,
@@ -457,6 +471,7 @@ static void sum_buckets(const struct bucket_table *t, uint32_t number,
     for (uint64_t i = begin; i < end; i++) {
         uint8_t line[BUCKET_BYTES];
         copy_line(line, line_at(t, i / t->groups, i));
+        sums->saturated += is_saturated(line, t->width);
         for (uint64_t used = used_slots(line, t->width); used;
              used &= used - 1) {
             const uint32_t slot = (uint32_t)__builtin_ctzll(used);
@@ -491,6 +506,7 @@ struct bucket_sums bucket_sum(const struct bucket_table *t, uint32_t segments) {
     sum_buckets(t, number + 1, left * (here.positions + 1),
                 here.groups * (here.positions + 1), &sums);
     for (uint32_t s = 0; s < segments; s++) sum_spilled(t, s, &sums);
-    sums.rate = -expm1(-sums.rate);
+    const double share = fmin(1, (double)sums.saturated / (double)here.buckets);
+    sums.rate = share - (1 - share) * expm1(-sums.rate);
     return sums;
 }

@@ -56,7 +56,8 @@ ALWAYS_INLINE bool has_while_written(const struct bucket_table *t,
         const struct line_answer answer =
             ask_line(copy.bytes, t->width, at.want, at.varies, steps.scans);
         if (answer.has) return true;
-        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at)) return true;
+        if (answer.spilled >> SPILLED_BIT && has_spilled(t, &at, copy.bytes))
+            return true;
         if (__atomic_load_n(at_version, __ATOMIC_ACQUIRE) == version &&
             stage_number(stage_of(t)) == stage_number(stage))
             return false;
@@ -67,6 +68,7 @@ ALWAYS_INLINE bool find_spilled(const struct bucket_table *t,
                                 const struct bucket_place *at,
                                 struct bucket_steps steps) {
     struct probing p = first_probe(t, at);
+    if (is_saturated(bucket_line(at), t->width)) return true;
     do {
         if (steps.find(p.lines + p.line * BUCKET_BYTES,
                        at->want | tag_of(t->width, at, p.number) << t->width,

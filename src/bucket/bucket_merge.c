@@ -74,18 +74,6 @@ static struct group_bucket bucket_in_group(const struct bucket_table *t,
     return here;
 }
 
-/* A copy of its entries. False if there are more than a table makes. */
-static bool list_entries(const struct bucket_table *t,
-                         const struct bucket_place *at, struct entries *to) {
-    uint8_t line[BUCKET_BYTES];
-    copy_line(line, bucket_line(at));
-    take_line(line, t->width, to);
-    if (get_classes(line, t->width))
-        to->n +=
-            take_spilled(t, at, to->code + to->n, ENTRIES_MOST - to->n, NULL);
-    return to->n <= ENTRIES_MOST;
-}
-
 /* What a code in this bucket says, for each quarter of the fractions that it
  * may be in: one, unless it is short. */
 static bool list_prefixes_of(const struct bucket_table *t,
@@ -114,21 +102,22 @@ static bool list_prefixes_of(const struct bucket_table *t,
     return true;
 }
 
-bool bucket_list(const struct bucket_table *t, uint64_t hash,
-                 struct prefix_list *to, uint64_t *next) {
+enum listing bucket_list(const struct bucket_table *t, uint64_t hash,
+                         struct prefix_list *to, uint64_t *next) {
     const struct bucket_scale scale = scale_of(t, stage_of(t), hash);
     const uint64_t bucket = scale64(hash, scale.buckets);
     const struct group_bucket here =
         bucket_in_group(t, bucket / scale.positions,
                         (uint32_t)(bucket % scale.positions), scale);
     struct entries all;
-    if (!list_entries(t, &here.at, &all)) return false;
-    for (uint32_t i = 0; i < all.n; i++)
-        if (!list_prefixes_of(t, &here, all.code[i], to)) return false;
     *next = bucket + 1 < scale.buckets
                 ? lowest_scaled64(bucket + 1, scale.buckets)
                 : 0;
-    return true;
+    if (is_saturated(bucket_line(&here.at), t->width)) return BUCKET_SATURATED;
+    if (!list_bucket(t, &here.at, &all, SPILLED_STAY)) return BUCKET_DAMAGED;
+    for (uint32_t i = 0; i < all.n; i++)
+        if (!list_prefixes_of(t, &here, all.code[i], to)) return BUCKET_DAMAGED;
+    return BUCKET_LISTED;
 }
 
 /* ---- Prefixes as entries ------------------------------------------------- */
@@ -202,7 +191,8 @@ static enum insertion add_code(struct bucket_table *t,
                                const struct bucket_place *at, uint32_t code) {
     const uint32_t slots = slots_of(t->width);
     struct entries all;
-    if (!list_entries(t, at, &all)) return NO_ROOM;
+    if (is_saturated(bucket_line(at), t->width)) return KEY_AT_MOST;
+    if (!list_bucket(t, at, &all, SPILLED_STAY)) return NO_ROOM;
     if (is_covered(&all, code, at->varies)) return KEY_AT_MOST;
     if (replace_longer(t, at, code)) return KEY_AT_MOST;
     const uint64_t used = used_slots(bucket_line(at), t->width);
@@ -262,4 +252,14 @@ enum insertion bucket_add_prefix(struct bucket_table *t,
         if (added == KEY_ADDED) became = KEY_ADDED;
     }
     return became;
+}
+
+void bucket_saturate_prefix(struct bucket_table *t,
+                            const struct hash_prefix *prefix) {
+    const uint64_t group = scale64(prefix->hash, t->groups);
+    const uint64_t fraction = fraction_of(t, prefix);
+    uint64_t hash = prefix->hash;
+    do hash = bucket_saturate(t, hash);
+    while (hash != 0 && scale64(hash, t->groups) == group &&
+           first_bits(hash * t->groups, known_bits(t, prefix)) == fraction);
 }

@@ -1,6 +1,6 @@
 /*
  * Removal from the bucket kind, and the count of a key. Short and permanent
- * entries stay: they stand for more keys than one.
+ * entries and saturated buckets stay: they stand for more keys than one.
  */
 #ifndef CALYX_BUCKET_REMOVE_H
 #define CALYX_BUCKET_REMOVE_H
@@ -15,7 +15,7 @@ static inline void empty_slot(const struct bucket_table *t,
     take_code(line, t->width, used, i);
     if (!there->any.word) return;
     put_code(line, t->width, used_slots(line, t->width), there->any.code);
-    drop_spilled(t, at, &there->any, NULL);
+    drop_spilled(t, at, &there->any);
 }
 
 /*
@@ -29,6 +29,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
     const struct bucket_scale scale = scale_of(t, t->stage, hash);
     const struct bucket_place at = place_of(t, scale, hash);
     uint8_t *const line = bucket_line(&at);
+    if (is_saturated(line, t->width)) return KEY_STUCK;
     const struct bucket_scan here =
         scan_bucket(line, t->width, at.want, at.varies, steps.scans);
     struct spill_scan there = get_classes(line, t->width)
@@ -51,7 +52,7 @@ ALWAYS_INLINE enum removal remove_from_table(struct bucket_table *t,
         return KEY_STUCK;
     begin_move(t, scale64(hash, scale.groups));
     if (spilled)
-        drop_spilled(t, &at, &there.longest, NULL);
+        drop_spilled(t, &at, &there.longest);
     else
         empty_slot(t, &at, slot, here.used, &there);
     if (there.any.word)
@@ -68,6 +69,7 @@ ALWAYS_INLINE uint32_t count_in_table(const struct bucket_table *t,
         place_of(t, scale_of(t, stage_of(t), hash), hash);
     struct line_copy copy = {{0}};
     copy_line(copy.bytes, bucket_line(&at));
+    if (is_saturated(copy.bytes, t->width)) return COPIES_MOST;
     const struct bucket_scan here =
         scan_bucket(copy.bytes, t->width, at.want, at.varies, steps.scans);
     if (here.hits & permanent_slots(copy.bytes, t->width)) return COPIES_MOST;

@@ -22,6 +22,11 @@
  * the last slot may be permanent: one of them stands for 15 copies of its code,
  * which no removal takes away.
  *
+ * A bucket of halves that more keys went to than it holds is saturated: all
+ * slots are empty, the last two bytes are 0xFF, and every lookup answers "yes".
+ * As all classes count as spilled, a lookup notices that only where it looks
+ * for spilled entries.
+ *
  * A slot is stored in two ways. Its high bits are a lane: 8 bits in runs, 16 in
  * halves. The others are one bit in each of some planes, which follow the
  * lanes, the plane of the lowest bit first; each has one bit for each slot. So
@@ -422,6 +427,12 @@ ALWAYS_INLINE void fill_halves(uint8_t *line, uint32_t width,
     }
     for (uint32_t j = 0; j < planes; j++) put_plane(line, j, width, plane[j]);
     line[LOW_AT] = (uint8_t)low;
+}
+
+/* Has the bucket of this line more keys than it holds? The first byte names
+ * more slots than there are. */
+static inline bool is_saturated(const uint8_t *line, uint32_t width) {
+    return !has_runs(width) && load16(line + LOW_AT) == 0xFFFF;
 }
 
 /* ---- Both ---------------------------------------------------------------- */

@@ -23,34 +23,21 @@ static uint32_t *word_of(const struct probing *p, uint32_t i) {
     return (uint32_t *)(p->lines + p->line * BUCKET_BYTES) + i;
 }
 
-/* False, and nothing is written, if the log has no room. */
-static bool put_word(uint32_t *word, uint32_t value, struct spill_log *log) {
-    if (log) {
-        if (log->n == LOG_MOST) return false;
-        log->at[log->n] = word;
-        log->was[log->n++] = get_spill_word(word);
-    }
+static void put_word(uint32_t *word, uint32_t value) {
     __atomic_store_n(word, little32(value), __ATOMIC_RELEASE);
-    return true;
-}
-
-void undo_spills(const struct spill_log *log) {
-    for (uint32_t i = log->n; i-- > 0;) put_word(log->at[i], log->was[i], NULL);
 }
 
 /* Count an entry that goes on over the lines before probe `end`, or no longer
  * does. */
-static bool change_passing(const struct bucket_table *t,
+static void change_passing(const struct bucket_table *t,
                            const struct bucket_place *at, uint32_t end,
-                           int change, struct spill_log *log) {
+                           int change) {
     struct probing p = first_probe(t, at);
     for (uint32_t i = 0; i < end; i++) {
         uint32_t *const passing = word_of(&p, SPILL_ENTRIES);
-        if (!put_word(passing, get_spill_word(passing) + (uint32_t)change, log))
-            return false;
+        put_word(passing, get_spill_word(passing) + (uint32_t)change);
         next_probe(&p);
     }
-    return true;
 }
 
 struct spill_scan scan_spilled(const struct bucket_table *t,
@@ -92,19 +79,20 @@ static uint32_t add_probes(enum spilling how, const struct probing *p) {
     return p->most > left ? p->most - left : 1;
 }
 
-/* The lines before are counted first: no lookup may end before the entry. What
- * has a log is a move. */
+/* The lines before are counted first: no lookup may end before the entry. */
 bool spill(const struct bucket_table *t, const struct bucket_place *at,
-           uint32_t code, struct spill_log *log) {
+           uint32_t code, enum spilling how) {
     struct probing p = first_probe(t, at);
-    if (!log) p.most = add_probes(t->adds, &p);
+    p.most = add_probes(how, &p);
     do {
         const uint32_t entry = code | tag_of(t->width, at, p.number)
                                           << t->width;
-        for (uint32_t i = 0; i < SPILL_ENTRIES; i++)
-            if (get_spill_word(word_of(&p, i)) == 0)
-                return change_passing(t, at, p.number, 1, log) &&
-                       put_word(word_of(&p, i), entry, log);
+        for (uint32_t i = 0; i < SPILL_ENTRIES; i++) {
+            if (get_spill_word(word_of(&p, i)) != 0) continue;
+            change_passing(t, at, p.number, 1);
+            put_word(word_of(&p, i), entry);
+            return true;
+        }
     } while (next_probe(&p));
     return false;
 }
@@ -152,7 +140,7 @@ bool spill_from(struct bucket_table *t, const struct bucket_place *at,
     const uint32_t slot =
         has_runs(width) ? slots : slot_to_spill(line, code, width, at->varies);
     const uint32_t leaves = slot < slots ? get_code(line, slot, width) : code;
-    if (!spill(t, at, leaves, NULL)) return false;
+    if (!spill(t, at, leaves, t->adds)) return false;
     put_classes(line, width,
                 get_classes(line, width) |
                     classes_of(leaves, width, at->varies));
@@ -164,15 +152,15 @@ bool spill_from(struct bucket_table *t, const struct bucket_place *at,
     return true;
 }
 
-bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
-                  const struct spilled_entry *entry, struct spill_log *log) {
-    return put_word(entry->word, 0, log) &&
-           change_passing(t, at, entry->probe, -1, log);
+void drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
+                  const struct spilled_entry *entry) {
+    put_word(entry->word, 0);
+    change_passing(t, at, entry->probe, -1);
 }
 
-uint32_t take_spilled(const struct bucket_table *t,
+uint32_t list_spilled(const struct bucket_table *t,
                       const struct bucket_place *at, uint32_t *codes,
-                      uint32_t most, struct spill_log *log) {
+                      uint32_t most, enum after_listing then) {
     struct probing p = first_probe(t, at);
     uint32_t n = 0;
     do {
@@ -181,11 +169,28 @@ uint32_t take_spilled(const struct bucket_table *t,
             const uint32_t entry = get_spill_word(word_of(&p, i));
             const uint32_t code = entry & code_mask(t->width);
             if (entry == 0 || entry >> t->width != tag) continue;
-            const struct spilled_entry here = {word_of(&p, i), p.number, code};
-            if (n == most || (log && !drop_spilled(t, at, &here, log)))
-                return most + 1;
-            codes[n++] = code;
+            if (n < most) codes[n] = code;
+            n++;
+            if (then == SPILLED_GO)
+                drop_spilled(
+                    t, at,
+                    &(struct spilled_entry){word_of(&p, i), p.number, code});
         }
     } while (goes_on(&p) && next_probe(&p));
     return n;
+}
+
+void saturate_bucket(const struct bucket_table *t,
+                     const struct bucket_place *at) {
+    _Alignas(8) uint8_t line[BUCKET_BYTES] = {0};
+    if (is_saturated(bucket_line(at), t->width)) return;
+    list_spilled(t, at, NULL, 0, SPILLED_GO);
+    change_passing(t, at, 1, 1);
+    store16(line + LOW_AT, 0xFFFF);
+    put_line(bucket_line(at), line);
+}
+
+void leave_saturated(const struct bucket_table *t,
+                     const struct bucket_place *at) {
+    change_passing(t, at, 1, -1);
 }

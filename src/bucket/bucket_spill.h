@@ -54,11 +54,13 @@ static inline bool goes_on(const struct probing *p) {
     return passes_on(p->lines + p->line * BUCKET_BYTES);
 }
 
-/* A code and its tag match as one word: the stop bit is the lowest 1 of both.
- */
+/* In a bucket of which the line is given: it may be a copy. A code and its tag
+ * match as one word: the stop bit is the lowest 1 of both. */
 static inline bool has_spilled(const struct bucket_table *t,
-                               const struct bucket_place *at) {
+                               const struct bucket_place *at,
+                               const uint8_t *bucket) {
     struct probing p = first_probe(t, at);
+    if (is_saturated(bucket, t->width)) return true;
     do {
         const uint8_t *const line = p.lines + p.line * BUCKET_BYTES;
         const uint32_t want = at->want | tag_of(t->width, at, p.number)
@@ -72,14 +74,6 @@ static inline bool has_spilled(const struct bucket_table *t,
     } while (goes_on(&p) && next_probe(&p));
     return false;
 }
-
-/* What was written where, to take it back. */
-enum { LOG_MOST = 2048 };
-struct spill_log {
-    uint32_t n;
-    uint32_t was[LOG_MOST];
-    uint32_t *at[LOG_MOST];
-};
 
 struct spilled_entry {
     uint32_t *word; /* NULL: none */
@@ -97,9 +91,9 @@ struct spill_scan {
 struct spill_scan scan_spilled(const struct bucket_table *t,
                                const struct bucket_place *at);
 
-/* False if there is no room. `log` may be NULL. */
+/* False if there is no room as far as the entry may go. */
 bool spill(const struct bucket_table *t, const struct bucket_place *at,
-           uint32_t code, struct spill_log *log);
+           uint32_t code, enum spilling how);
 /* Add a code to a full bucket: one of its entries is spilled, or the code. */
 bool spill_from(struct bucket_table *t, const struct bucket_place *at,
                 uint32_t code);
@@ -110,14 +104,22 @@ static inline uint32_t spill_most(const struct bucket_table *t) {
     return t->adds == SPILL_NEAR ? SPILL_MOST / 4 * 3 : SPILL_MOST;
 }
 
-/* False if the log has no room. */
-bool drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
-                  const struct spilled_entry *entry, struct spill_log *log);
-/* Take all entries of a bucket out; without a log they stay. Returns their
- * number; over `most` if there are more, or the log has no room. */
-uint32_t take_spilled(const struct bucket_table *t,
+void drop_spilled(const struct bucket_table *t, const struct bucket_place *at,
+                  const struct spilled_entry *entry);
+/* Copy the codes of the entries of a bucket, up to `most`, and let all entries
+ * stay or go. Returns their number, which may be more. */
+enum after_listing { SPILLED_STAY, SPILLED_GO };
+uint32_t list_spilled(const struct bucket_table *t,
                       const struct bucket_place *at, uint32_t *codes,
-                      uint32_t most, struct spill_log *log);
-void undo_spills(const struct spill_log *log);
+                      uint32_t most, enum after_listing then);
+
+/* Let a bucket of halves answer "yes" for all keys. A saturated bucket counts
+ * as an entry that went on from its first line, so that lookups do not end
+ * there. The caller lets readers look again. */
+void saturate_bucket(const struct bucket_table *t,
+                     const struct bucket_place *at);
+/* The bucket of this place has moved: its first line no longer counts it. */
+void leave_saturated(const struct bucket_table *t,
+                     const struct bucket_place *at);
 
 #endif

@@ -500,6 +500,8 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
                             memory_is_huge((size_t)bytes);
     }
     if (f->table) info->huge_pages |= has_huge_rows(f);
+    if (f->growth > 0 && f->kind->is_segment)
+        info->grows_to = grows_to(first_part(f));
     unlock_table(f);
 }
 

@@ -725,6 +725,8 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .strict = head.strict,
         .concurrent = head.concurrent,
         .can = head.kind->can,
+        .grows_to =
+            head.growth > 0 && head.kind->is_segment ? grows_to(&first) : 0,
         .huge_pages = !want->memory && memory_is_huge((size_t)all.bytes),
     };
     return CALYX_OK;

@@ -89,6 +89,10 @@ bool is_table_locked_here(const calyx_filter *f) {
     (void)f;
     return false;
 }
+uint64_t grows_to(const struct part *first) {
+    (void)first;
+    return 0;
+}
 #else
 #include <math.h>
 #include <string.h>
@@ -428,14 +432,26 @@ static uint64_t blocks_of(const struct filter_table *table) {
     return blocks;
 }
 
-/* Keys that a table holds with this number of blocks more: as many as it has
- * room for, at the rate that the first segment was planned with. */
+/* Keys that a table holds: as many as it has room for, at the rate that its
+ * first segment was planned with. */
+static double capacity_of(uint64_t blocks, uint32_t width, double fpr) {
+    const double most = ldexp(fpr * (double)blocks, (int)width);
+    return floor(fmin(bucket_growing_room(blocks, width), most));
+}
+
+uint64_t grows_to(const struct part *first) {
+    const struct shape spent =
+        doubled_shape(&first->shape, spare_bits(&first->shape));
+    const double capacity =
+        capacity_of(spent.blocks, width_of(&spent), first->fpr);
+    return (uint64_t)fmin(ldexp(capacity, KEPT_DOUBLINGS), 0x1p63);
+}
+
+/* Keys that it holds more with this number of blocks more. */
 static uint64_t more_capacity(const struct filter_table *table,
                               const struct part *first, uint64_t more) {
-    const uint64_t blocks = blocks_of(table) + more;
-    const double room = bucket_growing_room(blocks, table->t.width);
-    const double most = ldexp(first->fpr * (double)blocks, (int)table->t.width);
-    const double capacity = floor(fmin(room, most));
+    const double capacity =
+        capacity_of(blocks_of(table) + more, table->t.width, first->fpr);
     return capacity > (double)table->capacity
                ? (uint64_t)capacity - table->capacity
                : 1;
@@ -445,20 +461,26 @@ static uint32_t spare_bits_of(const calyx_filter *f) {
     return f->table->segments == 1 ? spare_bits(&f->newest->shape) : 0;
 }
 
-/* All entries of a part to the table of the filter. noinline: the list takes 32
- * KiB. */
+/* All entries of a part to the table of the filter. False if one finds no room;
+ * unless the table has spent its spare bits: then its bucket is saturated.
+ * noinline: the list takes 32 KiB. */
 NOINLINE static bool take_entries(calyx_filter *f, const struct part *from) {
+    struct bucket_table *const t = &f->table->t;
     struct bucket_table old;
     uint64_t next = 0;
     table_of(&old, from->body, &from->shape);
     do {
         struct prefix_list list = {.n = 0};
         bool ignored;
-        if (!bucket_list(&old, next, &list, &next)) return false;
-        for (uint32_t i = 0; i < list.n; i++)
-            if (f->kernel->table->add(&f->table->t, list.prefix[i].hash,
-                                      &ignored) == NO_ROOM)
-                return false;
+        const uint64_t low = next;
+        const enum listing was = bucket_list(&old, low, &list, &next);
+        if (was != BUCKET_LISTED) bucket_saturate_range(t, low, next - 1);
+        for (uint32_t i = 0; i < list.n && was == BUCKET_LISTED; i++) {
+            const uint64_t hash = list.prefix[i].hash;
+            if (f->kernel->table->add(t, hash, &ignored) != NO_ROOM) continue;
+            if (spare_bits_of(f)) return false;
+            bucket_saturate(t, hash);
+        }
     } while (next);
     return true;
 }
@@ -491,16 +513,22 @@ static calyx_status replace_part(calyx_filter *f, const struct part *like) {
 
 /*
  * Double a table whose codes have bits to spare: the first bit of each code
- * chooses between two buckets. Those that were spilled then find room again, so
- * such a table is used until no entry fits. It has 64 buckets at most.
+ * chooses between two buckets. After a doubling, spilled entries fit into
+ * buckets again, so the table is filled until an insertion fails. Where they do
+ * not fit, the table doubles again. It has 128 buckets at most.
  */
 static calyx_status spend_bit(calyx_filter *f) {
     const struct part *const p = f->newest;
-    struct part like = like_part(p);
-    like.shape = doubled_shape(&p->shape, 1);
-    const uint64_t room = first_room(&like.shape);
-    if (like.capacity < room) like.capacity = room;
-    return replace_part(f, &like);
+    calyx_status status = CALYX_FULL;
+    for (uint32_t n = 1; status == CALYX_FULL && n <= spare_bits(&p->shape);
+         n++) {
+        struct part like = like_part(p);
+        like.shape = doubled_shape(&p->shape, n);
+        const uint64_t room = first_room(&like.shape);
+        if (like.capacity < room) like.capacity = room;
+        status = replace_part(f, &like);
+    }
+    return status;
 }
 
 calyx_status share_spared(calyx_filter *f) {
@@ -533,47 +561,12 @@ static calyx_status start_stage(calyx_filter *f) {
     return CALYX_OK;
 }
 
-static bool move_group(calyx_filter *f) {
+static void move_group(calyx_filter *f) {
     struct filter_table *const table = f->table;
-    if (!bucket_move_group(&table->t)) return false;
+    bucket_move_group(&table->t);
     struct shape *const shape = &f->newest->shape;
     shape->wide =
         is_moving(table) ? table->t.stage & MOVED_MASK : shape->blocks;
-    return true;
-}
-
-/* Move groups until this many are left, or the stage ends. */
-static bool move_groups(calyx_filter *f, uint64_t left) {
-    const struct bucket_table *const t = &f->table->t;
-    const uint32_t number = stage_number(t->stage);
-    while (stage_number(t->stage) == number && groups_left(t, t->stage) > left)
-        if (!move_group(f)) return false;
-    return true;
-}
-
-/* Not beyond 8 times what the keys need, so that hashes that are not mixed
- * cannot use up all memory. */
-static bool may_grow_early(const calyx_filter *f) {
-    const uint64_t items = items_of(f->newest);
-    const uint64_t least = first_part(f)->capacity;
-    return f->table->capacity / 8 <= (items > least ? items : least);
-}
-
-/* A bucket has no room before the table is full: grow until its group has
- * moved, or the table has doubled. */
-static calyx_status grow_early(calyx_filter *f, uint64_t hash) {
-    struct filter_table *const table = f->table;
-    const uint64_t *const stage = &table->t.stage;
-    const uint64_t now = scale64(hash, groups_now(&table->t, *stage));
-    const bool has_moved = now >= groups_left(&table->t, *stage);
-    if (has_moved && !move_groups(f, 0)) return CALYX_FULL;
-    if (!is_moving(table)) {
-        if (!may_grow_early(f)) return CALYX_FULL;
-        const calyx_status status = start_stage(f);
-        if (status != CALYX_OK || !is_moving(table)) return status;
-    }
-    const uint64_t y = scale64(hash, groups_now(&table->t, *stage));
-    return move_groups(f, y) ? CALYX_OK : CALYX_FULL;
 }
 
 static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
@@ -607,16 +600,6 @@ static void count_keys(calyx_filter *f, int change) {
                      __ATOMIC_RELAXED);
 }
 
-/*
- * A key would have to be spilled far from its bucket: there are many copies of
- * keys, which fill buckets unevenly, so that the table is full before it has
- * the keys that it was planned for. Let it grow while moves still find room.
- */
-static calyx_status grow_crowded(calyx_filter *f) {
-    if (is_moving(f->table) || !may_grow_early(f)) return CALYX_OK;
-    return start_stage(f);
-}
-
 /* A key of which the whole hash is known has all bits. */
 enum { ALL_BITS = 64 };
 
@@ -646,18 +629,60 @@ static enum insertion add_crowded(calyx_filter *f,
     return became == NO_ROOM ? add_spilling(f, key, fresh, SPILL_FAR) : became;
 }
 
+/* May a table grow although it is not full, so that a crowded bucket gets room?
+ * If it is small, or half full: so chosen keys cannot use up all memory. */
+static bool may_grow_early(const calyx_filter *f) {
+    enum { SMALL = 4096 };
+    const uint64_t capacity = f->table->capacity;
+    return capacity <= SMALL || capacity / 2 <= items_of(f->newest);
+}
+
+/* Let a table that is not moving grow, unless it may not. */
+static calyx_status grow_early(calyx_filter *f) {
+    if (is_moving(f->table)) return CALYX_OK;
+    return may_grow_early(f) ? start_stage(f) : CALYX_FULL;
+}
+
+/* Has the group of a hash moved at this stage? */
+static bool has_moved(const struct bucket_table *t, uint64_t hash) {
+    return scale64(hash, groups_now(t, t->stage)) >= groups_left(t, t->stage);
+}
+
+/*
+ * A key would have to be spilled far from its bucket: there are many copies of
+ * keys, which fill buckets unevenly, or keys were chosen. Let the table grow
+ * while it may, until the group of the key has moved; but move few groups at
+ * once, as somebody waits for this addition. A bucket that is crowded even then
+ * is relieved of copies, which cannot be removed after that, or saturated.
+ */
 static calyx_status add_to_crowded(calyx_filter *f,
                                    const struct hash_prefix *key, bool *fresh,
                                    enum insertion *became) {
-    calyx_status status = f->growth > 0 ? grow_crowded(f) : CALYX_FULL;
-    while (status == CALYX_OK &&
-           (*became = add_crowded(f, key, fresh)) == NO_ROOM)
-        status = grow_early(f, key->hash);
-    if (status != CALYX_FULL || f->growth <= 0 || f->open_small) return status;
-    /* Copies that cannot be removed are better than no room for a new key. */
-    if (bucket_relieve(&f->table->t, key->hash))
-        *became = add_crowded(f, key, fresh);
-    return *became == NO_ROOM ? CALYX_FULL : CALYX_OK;
+    enum { MOVES_MOST = 1024 };
+    struct bucket_table *const t = &f->table->t;
+    if (f->growth <= 0 || f->image || f->open_small || has_runs(t->width))
+        return CALYX_FULL;
+    calyx_status status = grow_early(f);
+    if (status == CALYX_NO_MEMORY) return status;
+    *became = add_crowded(f, key, fresh);
+    for (uint32_t i = 0; i < MOVES_MOST && *became == NO_ROOM; i++) {
+        status = grow_early(f);
+        if (status != CALYX_OK) break;
+        const bool had_moved = !is_moving(f->table) || has_moved(t, key->hash);
+        if (is_moving(f->table)) move_group(f);
+        if (!is_moving(f->table) || (!had_moved && has_moved(t, key->hash)))
+            *became = add_crowded(f, key, fresh);
+    }
+    if (*became != NO_ROOM) return CALYX_OK;
+    if (status == CALYX_NO_MEMORY) return status;
+    if (bucket_relieve(t, key->hash)) *became = add_crowded(f, key, fresh);
+    if (*became != NO_ROOM) return CALYX_OK;
+    if (key->bits == ALL_BITS)
+        bucket_saturate(t, key->hash);
+    else
+        bucket_saturate_prefix(t, key);
+    *became = KEY_ADDED;
+    return CALYX_OK;
 }
 
 /* Where it is not added again, a key that is there moves nothing: so the bytes
@@ -839,7 +864,9 @@ NOINLINE static uint64_t capacity_for_union(const calyx_filter *f,
     uint64_t next, tried = 1, fresh = 1;
     for (uint64_t i = 0; i < SAMPLES; i++) {
         struct prefix_list some = {.n = 0};
-        if (!bucket_list(&other->table->t, i << 58, &some, &next)) break;
+        if (bucket_list(&other->table->t, i << 58, &some, &next) ==
+            BUCKET_DAMAGED)
+            break;
         tried += some.n;
         for (uint32_t j = 0; j < some.n; j++)
             fresh += !f->kernel->table->has(&f->table->t, some.prefix[j].hash);
@@ -858,7 +885,7 @@ static calyx_status grow_to(calyx_filter *f, uint64_t capacity,
         const calyx_status status =
             is_moving(f->table) ? CALYX_OK : start_stage(f);
         if (status != CALYX_OK) return status;
-        if (is_moving(f->table) && !move_group(f)) return CALYX_FULL;
+        if (is_moving(f->table)) move_group(f);
     }
     return CALYX_OK;
 }
@@ -871,8 +898,12 @@ static calyx_status merge_locked(calyx_filter *f, const calyx_filter *other,
     const uint64_t capacity = begins ? capacity_for_union(f, other) : 0;
     calyx_status status = grow_to(f, capacity, &buckets);
     while (status == CALYX_OK && buckets-- > 0 && !merge->done) {
-        if (!bucket_list(&other->table->t, merge->from, &waiting, &merge->from))
-            return CALYX_DAMAGED;
+        const uint64_t low = merge->from;
+        const enum listing was =
+            bucket_list(&other->table->t, low, &waiting, &merge->from);
+        if (was == BUCKET_DAMAGED) return CALYX_DAMAGED;
+        if (was == BUCKET_SATURATED)
+            bucket_saturate_range(&f->table->t, low, merge->from - 1);
         merge->done = merge->from == 0;
         if (waiting.n + BUCKET_PREFIXES > PREFIXES_MOST)
             status = add_waiting(f, &waiting);
@@ -918,6 +949,7 @@ void describe_segments(const calyx_filter *f, calyx_info *info) {
     unlock_table(f);
     info->distinct = (double)sums.entries;
     info->fpr_now = sums.rate;
+    info->saturated = sums.saturated;
     info->fill = fmin(1, (double)sums.entries / slots);
 }
 #endif

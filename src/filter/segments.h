@@ -34,8 +34,14 @@ struct table_rows {
     uint8_t *lines_of[SEGMENTS_MOST]; /* by the number of the segment */
 };
 
-/* Number of doublings that a growing filter keeps its rate for. */
-enum { PLANNED_DOUBLINGS = 20 };
+/* Number of doublings that the rate of a growing filter is planned for. When
+ * codes have no bits left, the last doublings add more than planned: so the
+ * rate is promised for one doubling less. */
+enum { PLANNED_DOUBLINGS = 20, KEPT_DOUBLINGS = PLANNED_DOUBLINGS - 1 };
+
+/* Keys up to which a growing table that begins with this part keeps its rate.
+ */
+uint64_t grows_to(const struct part *first);
 
 /* A table without segments, before its first part is made. */
 calyx_status make_table(calyx_filter *f, const struct shape *first);

@@ -32,6 +32,7 @@ enum {
     RESEALED = 16, /* was changed in place, and sealed again           */
     FULL = 32,     /* takes no more keys                               */
     ALLOWS = 64,   /* has its false positives on an allow list         */
+    CROWDED = 128, /* has a saturated bucket                           */
 };
 
 struct recipe {
@@ -286,6 +287,11 @@ static const struct recipe recipes[] = {
      4000,
      0,
      NULL},
+    {"distinct-crowded",
+     {.kind = "distinct", .growth = 2, .capacity = 10, .seed = 10},
+     50,
+     CROWDED,
+     NULL},
     {"distinct-empty", {.kind = "distinct", .capacity = 20}, 0, 0, NULL},
 };
 
@@ -381,12 +387,23 @@ static bool has_room(const struct recipe *r, const calyx_filter *f) {
            (r->special & FULL && info.items < info.capacity);
 }
 
+/* Of the keys "crowd-0" and on, one in 256 goes to the bucket that all crowd.
+ */
+enum { CROWD = 50000 };
+static bool crowds(const calyx_filter *f, const struct key *key) {
+    return calyx_hash(f, key->bytes, key->size) >> 56 == 5;
+}
+
 static void fill(const struct recipe *r, calyx_filter *f) {
     for (unsigned i = 0; i < r->keys; i++) {
         const struct key key = key_numbered(r, i);
         add(r, f, &key);
     }
     if (counts(r)) fill_counters(r, f);
+    for (unsigned i = 0; r->special & CROWDED && i < CROWD; i++) {
+        const struct key key = text_key("crowd", i);
+        if (crowds(f, &key)) add(r, f, &key);
+    }
     for (unsigned i = 0; has_room(r, f); i++) {
         const struct key key = text_key("more", i);
         add(r, f, &key);
@@ -581,6 +598,10 @@ static void print_expectations(const struct recipe *r, const calyx_filter *f,
     for (unsigned i = 0; r->special & (OPEN | RESEALED) && i < 20; i++) {
         const struct key key = text_key("late", i);
         print_answer(r, f, &key, to);
+    }
+    for (unsigned i = 0; r->special & CROWDED && i < CROWD; i++) {
+        const struct key key = text_key("crowd", i);
+        if (crowds(f, &key)) print_answer(r, f, &key, to);
     }
     print_absent_keys(f, to);
     if (fclose(to) != 0) give_up(path, "cannot be written");

@@ -49,8 +49,11 @@ static void print_info(const char *name, const struct shown_filter *shown) {
         printf(", grows by %g: %u part%s so far", is->growth, is->parts,
                is->parts == 1 ? "" : "s");
     printf("%s\n", is->strict ? ", strict: no key past its capacity" : "");
-    printf("  keys      %s of %s\n", count_text(is->items, a),
+    printf("  keys      %s of %s", count_text(is->items, a),
            count_text(is->capacity, b));
+    if (is->grows_to)
+        printf("; keeps its rate up to %s", count_text(is->grows_to, a));
+    printf("\n");
     if (shown->lacks_bits) {
         printf("  rate      %s promised\n", rate_text(is->fpr, b));
     } else {
@@ -80,6 +83,11 @@ static void print_info(const char *name, const struct shown_filter *shown) {
     if (shown->keyed_by && *shown->keyed_by)
         print_text("keyed by", shown->keyed_by);
     if (*shown->comment) print_text("comment", shown->comment);
+    if (is->saturated)
+        printf(
+            "  saturated %s of %s buckets, by keys that were chosen to crowd "
+            "them: every key passes there\n",
+            count_text(is->saturated, a), count_text(is->bits / 512, b));
     if (is_overfull(is))
         printf("  note      it holds more keys than it was made for, so its "
                "rate is over the promised one\n");
@@ -126,6 +134,8 @@ static void write_info(const char *name, const struct shown_filter *shown) {
     json_count("probes", is->probes);
     json_count("parts", is->parts);
     json_number("growth", is->growth);
+    if (is->grows_to) json_count("grows_to", is->grows_to);
+    if (is->saturated) json_count("saturated", is->saturated);
     json_answer("strict", is->strict);
     json_text("hash", is->hash);
     json_count("seed", is->seed);
