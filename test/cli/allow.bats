@@ -182,3 +182,14 @@ setup() {
     python3 "$root/examples/read_filter.py" flowers.calyx 1 300 "$first" >out
     prints 1 300
 }
+
+@test "verify --against says that members are on the allow list" {
+    seq 1000 >members
+    "$CALYX" build -p 1e-8 -o f.calyx members
+    seq 3 | "$CALYX" allow f.calyx
+    run_calyx verify --absent 1000 --against members f.calyx
+    fails_with "f.calyx: it does not find 3 keys of the list, 3 of them because they are on its allow list; 'calyx allow --remove' takes keys off it"
+    seq 3 | "$CALYX" allow --remove f.calyx
+    run_calyx verify --absent 1000 --against members f.calyx
+    is_status 0
+}

@@ -114,7 +114,7 @@ setup() {
     run_calyx add
     fails_with "at least 1 operand is wanted, found 0: calyx add FILTER"
     run_calyx add nowhere.calyx <<<x
-    fails_with "nowhere.calyx: there is no such file; 'calyx add --create -n KEYS' makes it"
+    fails_with "nowhere.calyx: there is no such file; 'calyx add --create' makes it"
     run_calyx add - <<<x
     fails_with "standard input cannot be changed"
 }

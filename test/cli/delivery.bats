@@ -108,6 +108,33 @@ batch=4096 pipe=65536 reads=32768
     tail -n +$((kept + 1)) lines | cmp - out
 }
 
+@test "a signal that asks to end lets a batch be finished: what was printed is remembered" {
+    "$CALYX" build -n 3M -p 1e-6 -o empty.calyx /dev/null
+    for round in {1..6}; do
+        for order in "" --at-most-once; do
+            cp empty.calyx f.calyx
+            : >printed
+            "$CALYX" add --new $order f.calyx <(seq 3000000) >printed 3>&- &
+            pid=$!
+            await [ -s printed ]
+            kill -TERM $pid
+            wait $pid || true
+            # into a pipe
+            mkfifo pipe
+            "$CALYX" add --new $order f.calyx <(seq 3000001 6000000) >pipe 3>&- &
+            pid=$!
+            cat pipe >piped 3>&- &
+            await [ -s piped ]
+            kill -HUP $pid
+            wait
+            rm pipe
+            run_calyx check -v -f f.calyx printed piped
+            is_status 1
+            prints
+        done
+    done
+}
+
 @test "--at-most-once is refused where lines are remembered only at the end" {
     make_all
     for filter in counts.calyx grows.calyx packed.calyx.gz; do

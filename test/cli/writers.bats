@@ -231,6 +231,21 @@ is_waiting() {
     ! grep -qx '\..*' names || false
 }
 
+@test "add --create without a number of keys makes a filter that grows" {
+    run_calyx add --create --new grown.calyx <(seq 50000)
+    is_status 0
+    quiet
+    "$CALYX" add --create grown.calyx <(seq 40000 100000)
+    "$CALYX" verify --absent 100000 --against <(seq 100000) grown.calyx
+    [ "$("$CALYX" info --json grown.calyx | jq -r '.[0].kind')" = distinct ]
+    run_calyx add --create --kind bucket -p 0.1% bucket.calyx <(seq 5000)
+    is_status 0
+    run_calyx info bucket.calyx
+    says "grows by 2"
+    run_calyx add --create --new --at-most-once once.calyx keys
+    fails_with "once.calyx: --at-most-once wants a filter that is changed in place"
+}
+
 @test "add --create makes a packed file, too" {
     needs gzip
     run_calyx add --create -n 1000 new.calyx.gz keys
@@ -242,8 +257,12 @@ is_waiting() {
 
 @test "add --create says what it lacks, and makes nothing" {
     ls -A >before
-    run_calyx add --create new.calyx keys
-    fails_with "--create wants --keys"
+    for words in --strict "--memory 1K" "--probes 3"; do
+        run_calyx add --create $words new.calyx keys
+        fails_with "--create wants --keys"
+    done
+    run_calyx add --create --kind ribbon new.calyx keys
+    is_status 2
     run_calyx add -n 100 line.calyx keys
     fails_with "--keys, --rate and other options of a new filter go with --create"
     run_calyx add --create -n 100 nowhere/new.calyx keys

@@ -140,8 +140,7 @@ static void expect_file(calyx_filter *(*make)(void)) {
     if (!is_missing()) return;
     if (!make)
         fail_at(path, 0,
-                "there is no such file; 'calyx add --create -n KEYS' makes it, "
-                "for the number of keys that it will hold");
+                "there is no such file; 'calyx add --create' makes it");
     create(make());
 }
 

@@ -135,12 +135,14 @@ uint64_t hash_writer_close(struct hash_writer *w) {
         end_chunk(w, o);
         put(w, o, end, hash_put_end(end, o->chunks, o->total));
     }
+    begin_change(); /* a signal waits until all have their names */
     for (uint32_t i = 0; i < w->parts; i++) {
         output_close(w->outputs[i].file);
         free(w->outputs[i].chunk);
         free(w->names[i]);
     }
     forget_file(w->folder);
+    end_change();
     const uint64_t bytes = w->bytes;
     free(w->starts);
     free(w->outputs);

@@ -2,6 +2,7 @@
  * calyx add: add lines to a filter file; with --new, a stream that remembers.
  */
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,13 +134,24 @@ static uint64_t room_left(void) {
 
 static struct output *output;
 static size_t batch_bytes; /* to write at once */
+static bool to_file, to_pipe;
 
 /* A write of at most PIPE_BUF bytes into a pipe is atomic. A regular file has
  * no reader that could die. */
 static void choose_batches(void) {
     struct stat is;
-    const bool is_file = fstat(STDOUT_FILENO, &is) == 0 && S_ISREG(is.st_mode);
-    batch_bytes = is_file ? (size_t)1 << 16 : PIPE_BUF;
+    const bool known = fstat(STDOUT_FILENO, &is) == 0;
+    to_file = known && S_ISREG(is.st_mode);
+    to_pipe = known && S_ISFIFO(is.st_mode);
+    batch_bytes = to_file ? (size_t)1 << 16 : PIPE_BUF;
+}
+
+/* Wait for room in a pipe. Returns whether a batch can then be written without
+ * waiting: not if it is a line that is longer. */
+static bool await_room(size_t size) {
+    struct pollfd wait = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (to_file) return true;
+    return to_pipe && size <= PIPE_BUF && poll(&wait, 1, -1) == 1;
 }
 
 /* Where line i of a block starts. */
@@ -162,9 +174,9 @@ static size_t batch_end(const struct text_block *block, const bool *fresh,
     return i;
 }
 
-/* The new lines of a batch, neighbours together. */
-static void print_fresh(struct text_block *block, const bool *fresh,
-                        size_t from, size_t to) {
+/* The new lines of a batch, neighbours together, into block->out. */
+static void put_fresh(struct text_block *block, const bool *fresh, size_t from,
+                      size_t to) {
     block->out_size = 0;
     for (size_t i = from; i < to; i++) {
         if (!fresh[i]) continue;
@@ -176,8 +188,6 @@ static void print_fresh(struct text_block *block, const bool *fresh,
         }
         block_output_line(block, block->text + start, block->ends[i] - start);
     }
-    if (block->out_size) output_write(output, block->out, block->out_size);
-    block->out_size = 0;
 }
 
 static void remember(const struct text_block *block, size_t from, size_t to) {
@@ -186,17 +196,28 @@ static void remember(const struct text_block *block, size_t from, size_t to) {
     end_change();
 }
 
-/* A write may wait, and must not keep a signal from ending the process: so it
- * is not within begin_change. All that uses the filter is: an early end closes
- * it. */
+/* A signal ends the process before or after a batch is written and stored, not
+ * in between. But a write that waits must not keep a signal from ending the
+ * process: so the wait for room in a pipe is not within begin_change, nor is a
+ * write to a terminal or a socket. All that uses the filter is: an early end
+ * closes it. */
+static void print_batch(struct text_block *block, size_t from, size_t to) {
+    const bool at_once = block->out_size == 0 || await_room(block->out_size);
+    if (at_once) begin_change();
+    if (at_most_once) remember(block, from, to);
+    if (block->out_size) output_write(output, block->out, block->out_size);
+    block->out_size = 0;
+    if (!at_most_once) remember(block, from, to);
+    if (at_once) end_change();
+}
+
 static bool print_and_add(struct text_block *block, struct key_batch *batch) {
     const bool *const fresh = find_fresh(block, batch);
     for (size_t from = 0; from < block->lines;) {
         const size_t to = batch_end(block, fresh, from, room_left());
         if (to == from) fail_full();
-        if (at_most_once) remember(block, from, to);
-        print_fresh(block, fresh, from, to);
-        if (!at_most_once) remember(block, from, to);
+        put_fresh(block, fresh, from, to);
+        print_batch(block, from, to);
         from = to;
     }
     return true;
@@ -204,12 +225,18 @@ static bool print_and_add(struct text_block *block, struct key_batch *batch) {
 
 /* ---- The verb ----------------------------------------------------------- */
 
+/* Without a size, a filter that grows: distinct, unless --kind says another. */
 static calyx_filter *make(void) {
     calyx_options want = options_wanted();
+    if (!want.capacity && !(wanted.memory && wanted.rate > 0)) {
+        if (wanted.memory || wanted.probes || wanted.strict)
+            fail("--create wants --keys, too, the number of keys that the "
+                 "filter will hold, or --memory and --rate; without --memory, "
+                 "--probes and --strict it makes a filter that grows");
+        want.kind = wanted.kind;
+        if (!(want.growth > 0)) want.growth = 2;
+    }
     want.seeded = wanted.seed != NULL;
-    if (!want.capacity && !(wanted.memory && wanted.rate > 0))
-        fail("--create wants --keys, the number of keys that the filter will "
-             "hold; or --memory and --rate");
     return new_filter(want);
 }
 
@@ -273,8 +300,10 @@ static const struct group options = {
          parse_flag, &at_most_once},
         WAIT_OPTION,
         {0, "create", NULL,
-         "Make FILTER if it is missing, for the number of keys in --keys. "
-         "Processes that do so at the same time all add to one file.",
+         "Make FILTER if it is missing, for the number of keys in --keys; or "
+         "without that, a filter of kind distinct, which grows from nothing at "
+         "some 20 bits a key. Processes that do so at the same time all add to "
+         "one file.",
          parse_flag, &create},
         FILE_LIST_OPTION,
     },
@@ -295,7 +324,8 @@ const struct verb verb_add = {
          "was written, in batches of at most 4096 bytes (65536 into a regular "
          "file). If the process is killed, the disk is full or the reader of a "
          "pipe is gone, the lines that were not written are printed again in "
-         "the next run, and so may lines of one batch that were. With "
+         "the next run, and so may lines of one batch that were; SIGINT, "
+         "SIGTERM and SIGHUP let a batch into a pipe or file be finished. With "
          "--at-most-once a line is stored first, then written: none is printed "
          "twice, and a batch may be lost. This holds when the process is "
          "killed; when the machine crashes, keys added since the last run may "
@@ -319,12 +349,12 @@ const struct verb verb_add = {
          "been added by then. A file that only grows is read to its end."},
     .groups = {&options, &key_group, &secret_group, &new_filter_group,
                &work_group, &progress_group},
-    .examples =
-        {{"calyx add seen.calyx today.txt", "add the lines of a file"},
-         {"calyx add --create -n 10M --wait seen.calyx today.txt",
-          "the same from cron: make the file first, wait for other runs"},
-         {"crawl | calyx add seen.calyx --new | fetch",
-          "fetch only what was never seen"}},
+    .examples = {{"calyx add --create seen.calyx today.txt",
+                  "add the lines of a file; the first time, make the filter"},
+                 {"calyx add --create -n 10M --wait seen.calyx today.txt",
+                  "the same from cron, changed in place; wait for other runs"},
+                 {"crawl | calyx add seen.calyx --new | fetch",
+                  "fetch only what was never seen"}},
     .status = "0 on success; with --new, 1 if no line was new; 2 on an error, "
               "with a message on standard error.",
     .least = 1,

@@ -156,7 +156,8 @@ static const struct group options = {
          parse_shards, &shards},
         {'o', "output", "FOLDER",
          "Write 1-of-N.hashes to N-of-N.hashes into FOLDER, which is made if "
-         "it is missing. The files appear when all are complete.",
+         "it is missing. The files appear when all are complete, one after the "
+         "other: only exit status 0 says that all are there.",
          parse_text, &folder},
         {0, "force", NULL, "Replace files that exist.", parse_flag, &force},
         {0, "count", NULL,

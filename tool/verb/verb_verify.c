@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static calyx_filter *open_with_sums(const char *path) {
 
 static const calyx_filter *filter;
 static uint64_t missing;
+static _Atomic uint64_t listed; /* of these, those on the allow list */
 enum { MOST_NAMED = 10 };
 
 static void name_missing(struct text_block *block, uint64_t number) {
@@ -87,8 +89,12 @@ static void look_for(struct text_block *block, struct key_batch *batch) {
     batch_start(batch, block);
     while (batch_next(batch, block)) {
         calyx_has_many(filter, batch->keys, batch->count, found);
-        for (size_t i = 0; i < batch->count; i++)
-            if (!found[i]) name_missing(block, batch->numbers[i]);
+        for (size_t i = 0; i < batch->count; i++) {
+            if (found[i]) continue;
+            name_missing(block, batch->numbers[i]);
+            listed += calyx_is_allowed(filter, batch->keys[i].data,
+                                       batch->keys[i].size);
+        }
         block->lines += batch->count;
     }
 }
@@ -199,6 +205,12 @@ static int run(int count, char **operands) {
     look_for_keys();
     const bool keeps_rate = query_absent_keys(&is);
     fflush(stdout);
+    if (listed)
+        fail_at(path, 0,
+                "it does not find %" PRIu64 " keys of the list, %" PRIu64
+                " of them because they are on its allow list; 'calyx allow "
+                "--remove' takes keys off it",
+                missing, (uint64_t)listed);
     if (missing)
         fail_at(path, 0,
                 "%" PRIu64 " keys of the list are not in it; were they added "
