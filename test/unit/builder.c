@@ -506,12 +506,12 @@ static void a_saved_filter_is_the_finished_one(void **state) {
     EACH_BUILT_KIND(kind)
     for (int backed = 0; backed < 2; backed++) {
         /* 1 MiB and more of bits, or none would be in a file */
-        const size_t keys = can(*kind, CALYX_CAN_COUNT) ? 250000 : 1500000;
-        calyx_builder *const b =
-            make_builder((calyx_builder_options){.filter = {.kind = *kind},
-                                                 .folder = folder,
-                                                 .memory_bytes = 1 << 20,
-                                                 .file_backed = backed});
+        const size_t keys = can(*kind, CALYX_CAN_COUNT) ? 250000 : 640000;
+        calyx_builder *const b = make_builder(
+            (calyx_builder_options){.filter = {.kind = *kind, .fpr = 1e-4},
+                                    .folder = folder,
+                                    .memory_bytes = 1 << 20,
+                                    .file_backed = backed});
         give_numbers(b, SHUFFLED, 0, keys);
         calyx_filter *const f = finish(b);
         assert_true(calyx_has_u64(f, 1) && calyx_has_u64(f, keys - 1));
