@@ -44,8 +44,9 @@ list(GET levels 0 best)
 # level alone; so does all under the address sanitizer, for which unit.kernels has
 # every kernel. The thread sanitizer does not see into vector kernels.
 set(one_level abilities allow_list bad_input bits builder builder_faults codec damage
-    dump failing_memory faults file file_layout foreign kernels map parts patience pieces
-    plan properties ranges thread_allow thread_builder thread_live thread_ranges)
+    dump failing_memory faults file file_layout foreign kernels map memory_left
+    parts patience pieces plan properties ranges thread_allow thread_builder
+    thread_live thread_ranges)
 if(sanitizer STREQUAL address)
     set(levels ${best})
 elseif(sanitizer STREQUAL thread)
@@ -65,6 +66,7 @@ target_include_directories(unit_support PRIVATE
 set_source_files_properties(test/unit/inline_view.c test/unit/twins.c PROPERTIES
     COMPILE_OPTIONS "${avx2_option}")
 set(unit_dump_needs ${wire})
+set(unit_memory_left_needs tool/frame/memory_left.c)
 set(unit_patience_needs tool/http/patience.c)
 set(unit_foreign_needs ${foreign} ${wire})
 foreach(source IN LISTS unit_tests)

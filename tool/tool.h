@@ -13,6 +13,7 @@
 #define CALYX_TOOL_H
 
 #include <calyx/calyx.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -206,6 +207,9 @@ void progress_expect(uint64_t bytes);
 void progress_hide(void); /* for a message; it comes back */
 void progress_end(void);
 double seconds_now(void);
+
+/* Starts a thread with a stack of 1 MiB, or fails. */
+void start_thread(pthread_t *thread, void *(*run)(void *), void *context);
 
 /* malloc and realloc that fail() when there is no memory. */
 void *alloc_memory(size_t size);

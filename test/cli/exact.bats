@@ -455,6 +455,22 @@ PYTHON
         cmp - <(cat a; tail -n +200001 b)
 }
 
+@test "ulimit -v lowers the budget, and threads start nevertheless" {
+    if is_sanitized; then skip "its shadow memory needs more addresses"; fi
+    seq 500000 >a
+    sed 's/^/1\t/' a >counted
+    limited() { (ulimit -v "$1"; shift; "$CALYX" "$@"); }
+    limited 60000 dedup -j2 a | cmp - a
+    limited 60000 dedup -j2 <a | cmp - a
+    limited 60000 dedup -j2 -c a | cmp - counted
+    limited 150000 dedup -j16 -c a | cmp - counted
+    status=0
+    limited 30000 dedup -j64 a >out 2>err || status=$?
+    is_status 2
+    [ "$(wc -l <err)" = 1 ] # of 64 threads
+    grep -q -e '-[jS] ' err
+}
+
 @test "lines that are shorter than the first megabyte of them" {
     # marks would take more than there is
     { seq -f '%0500.0f' 3000; yes '' | head -n 6000000; seq 3000; } >short

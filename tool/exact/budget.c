@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "exact/spill.h"
+#include "frame/memory_left.h"
+#include "input/pipeline.h"
 #include "input/records.h"
 #include "input/source.h"
 
@@ -42,7 +44,8 @@ const struct group budget_group = {
         {'S', "memory", "SIZE",
          "Use at most SIZE of memory, at least 16M, and up to 32 MiB more for "
          "threads and buffers; a single longer line is still accepted. The "
-         "default is half of what the machine or its control group has left.",
+         "default is half of what the machine, the control groups of the "
+         "process and its limits (ulimit -v, ulimit -d) leave.",
          parse_size, &given},
         {'T', "temporary", "FOLDER",
          "Create temporary files in FOLDER for what does not fit; the default "
@@ -86,35 +89,11 @@ bool assumes_lines(void) {
 
 /* ---- What there is ------------------------------------------------------ */
 
-/* The number in a file behind `name`, or its first number if that is "". */
-static bool number_in(const char *path, const char *name, uint64_t *number) {
-    FILE *const file = fopen(path, "r");
-    if (!file) return false;
-    bool found = false;
-    char line[256];
-    while (!found && fgets(line, sizeof line, file))
-        found = strncmp(line, name, strlen(name)) == 0 &&
-                sscanf(line + strlen(name), "%" SCNu64, number) == 1;
-    fclose(file);
-    return found;
-}
-
-/* What a control group has left; "max" is no number. */
-static void lower_to_group(const char *most, const char *now, uint64_t *left) {
-    uint64_t limit, used;
-    if (!number_in(most, "", &limit) || !number_in(now, "", &used)) return;
-    const uint64_t rest = limit > used ? limit - used : 0;
-    if (rest < *left) *left = rest;
-}
-
-static uint64_t available(void) {
-    uint64_t kib, left = UINT64_C(1) << 30;
-    if (number_in("/proc/meminfo", "MemAvailable:", &kib)) left = 1024 * kib;
-    lower_to_group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
-                   &left);
-    lower_to_group("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                   "/sys/fs/cgroup/memory/memory.usage_in_bytes", &left);
-    return left;
+/* What the program, its threads and their buffers take beside the budget; from
+ * 32 threads on, blocks of lines are small. */
+static uint64_t memory_beside(void) {
+    const uint64_t threads = thread_count();
+    return (16 + 4 * (threads < 32 ? threads : 32)) << 20;
 }
 
 uint64_t budget(void) {
@@ -125,8 +104,11 @@ uint64_t budget(void) {
         getenv("CALYX_TEST_BUDGET"); /* smaller, in tests */
     if (test) return strtoull(test, NULL, 10);
     if (given) return given;
-    const uint64_t half = available() / 2;
-    return half < LEAST ? LEAST : half;
+    static uint64_t left; /* before any was taken */
+    if (!left) left = memory_left("");
+    const uint64_t beside = memory_beside();
+    if (left < LEAST + beside) return LEAST;
+    return left - beside < left / 2 ? left - beside : left / 2;
 }
 
 uint64_t budget_without(uint64_t taken) {

@@ -9,7 +9,7 @@
 
 extern const struct group budget_group;
 
-/* Bytes, from -S; or half of what the cgroup or the machine has left. */
+/* Bytes, from -S; or half of memory_left when this is first called. */
 uint64_t budget(void);
 
 /* The budget less `taken` bytes; at least a quarter, since the smallest filter

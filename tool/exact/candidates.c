@@ -279,8 +279,7 @@ static void *work_on_ranges(void *context) {
 
 static void start_worker(struct range_work *w) {
     w->marks = marks_new(w->job->found->lines);
-    const int failed = pthread_create(&w->thread, NULL, work_on_ranges, w);
-    if (failed) fail("cannot start a thread: %s", strerror(failed));
+    start_thread(&w->thread, work_on_ranges, w);
 }
 
 static void join_worker(struct candidates *found, struct range_work *w) {

@@ -265,10 +265,7 @@ void run_pending(struct engine *e) {
     if (!e->pending_count) return;
     pthread_t other;
     const bool two = worker_count() == 2;
-    if (two) {
-        const int failed = pthread_create(&other, NULL, work_on_pending, e);
-        if (failed) fail("cannot start a thread: %s", strerror(failed));
-    }
+    if (two) start_thread(&other, work_on_pending, e);
     work_on_pending(e);
     if (two) pthread_join(other, NULL);
 }

@@ -156,6 +156,7 @@ static _Noreturn void leave(void) {
 
 _Noreturn void fail(const char *format, ...) {
     va_list values;
+    begin_change(); /* other threads that fail say nothing more */
     va_start(values, format);
     say(NULL, 0, format, values);
     va_end(values);
@@ -165,6 +166,7 @@ _Noreturn void fail(const char *format, ...) {
 _Noreturn void fail_at(const char *file, uint64_t line, const char *format,
                        ...) {
     va_list values;
+    begin_change();
     va_start(values, format);
     say(file, line, format, values);
     va_end(values);
@@ -183,7 +185,10 @@ _Noreturn void fail_with(const calyx_error *why) {
 
 void *resize_memory(void *old, size_t size) {
     void *const memory = realloc(old, size);
-    if (!memory) fail("out of memory: %zu bytes more are wanted", size);
+    if (!memory)
+        fail("out of memory: %zu bytes more are wanted; less is taken with -j "
+             "1, and with a smaller -S if the verb has it",
+             size);
     return memory;
 }
 

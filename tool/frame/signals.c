@@ -183,7 +183,6 @@ static void *watch(void *unused) {
 void start_signal_thread(void) {
     draws = !never && (always || isatty(STDERR_FILENO));
     pthread_t thread;
-    const int failed = pthread_create(&thread, NULL, watch, NULL);
-    if (failed) fail("cannot start a thread: %s", strerror(failed));
+    start_thread(&thread, watch, NULL);
     pthread_detach(thread);
 }

@@ -188,10 +188,7 @@ struct input_totals run_pipeline(const struct stages *stages, int count,
     progress_begin(&s.progress);
 
     pthread_t others[MOST_THREADS];
-    for (size_t i = 1; i < threads; i++) {
-        const int failed = pthread_create(&others[i], NULL, run, &s);
-        if (failed) fail("cannot start a thread: %s", strerror(failed));
-    }
+    for (size_t i = 1; i < threads; i++) start_thread(&others[i], run, &s);
     run(&s);
     for (size_t i = 1; i < threads; i++) pthread_join(others[i], NULL);
 
