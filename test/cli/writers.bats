@@ -18,7 +18,7 @@ hold() {
     holder=$!
     exec 5>lines
     echo held-first >&5
-    until_true grep -qsx held-first fresh
+    await grep -qsx held-first fresh
 }
 
 # The status that it ended with.
@@ -29,15 +29,6 @@ finish() {
     wait $holder || status=$?
     cp held err
     rm lines
-}
-
-until_true() {
-    for try in $(seq 1200); do
-        "$@" && return
-        sleep 0.05
-    done
-    echo "never came true: $*" >&2
-    return 1
 }
 
 # Is the file locked? To try the lock would be in the way of others.
@@ -79,7 +70,7 @@ is_waiting() {
     "$CALYX" build --force -n 1000 -o line.calyx <lines 3>&- 5>&- &
     builder=$!
     exec 5>lines
-    until_true is_locked line.calyx
+    await is_locked line.calyx
     run_calyx add line.calyx <<<rose
     fails_with "line.calyx: another process changes it now"
     echo moss >&5
@@ -150,7 +141,7 @@ is_waiting() {
         hold $filter
         "$CALYX" add --wait $filter <<<waited 3>&- 5>&- &
         waiter=$!
-        until_true is_waiting $waiter
+        await is_waiting $waiter
         finish
         is_status 0
         wait $waiter
@@ -161,10 +152,10 @@ is_waiting() {
         "$CALYX" build --force -n 1000 -o $filter <lines 3>&- 5>&- &
         builder=$!
         exec 5>lines
-        until_true is_locked $filter
+        await is_locked $filter
         "$CALYX" add --wait=1h $filter <<<waited 3>&- 5>&- &
         waiter=$!
-        until_true is_waiting $waiter
+        await is_waiting $waiter
         echo built >&5
         exec 5>&-
         wait $builder
@@ -179,7 +170,7 @@ is_waiting() {
     hold counts.calyx
     "$CALYX" remove --wait counts.calyx <<<7 3>&- 5>&- &
     waiter=$!
-    until_true is_waiting $waiter
+    await is_waiting $waiter
     finish
     wait $waiter
     run_calyx check -f counts.calyx <<<7
@@ -192,7 +183,7 @@ is_waiting() {
     fails_with "line.calyx: another process changes it now"
     env --default-signal=INT "$CALYX" add --wait line.calyx keys 3>&- 5>&- &
     waiter=$!
-    until_true is_waiting $waiter
+    await is_waiting $waiter
     kill -INT $waiter
     status=0
     wait $waiter || status=$?

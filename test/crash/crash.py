@@ -355,6 +355,7 @@ def random_kills(saving, times, dice):
         which = saving.look(f"random kill {i}", killed=True)
         seen[which] = seen.get(which, 0) + 1
         count("saves killed at random")
+    # Old and new are as likely, so of 50 all are the same once in 2^49.
     check(times < 50 or min(seen.values()) > 0, "random kills",
           f"are not random: {seen}")
 

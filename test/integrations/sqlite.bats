@@ -163,7 +163,7 @@ END
 }
 
 @test "a file with a secret key is refused" {
-    head -c 16 /dev/urandom >secret
+    printf '%s' sixteen-bytes-16 >secret
     echo rose | "$CALYX" build -n 100 --key-file secret -o ids.calyx
     fails_with "secret key" "SELECT calyx_has('ids.calyx', 'rose')"
 }

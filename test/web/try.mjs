@@ -12,30 +12,9 @@ const run = async (page) => {
   await page.locator('[data-fact="try.measured"]').waitFor();
 };
 
-// The longest time in which the page could do nothing, as a part of a whole run:
-// another process may stop the page, but hardly for half of each of three.
-const longestWait = async (page) => {
-  await page.evaluate(() => {
-    globalThis.longest = 0;
-    globalThis.begun = performance.now();
-    let last = begun;
-    const tick = () => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-      setTimeout(tick);
-    };
-    tick();
-  });
-  await run(page);
-  return page.evaluate(() => longest / (performance.now() - begun));
-};
-
-test("a million keys: none is lost, the rate is the expected one, the page stays alive", async () => {
+test("a million keys: none is lost, the rate is the expected one", async () => {
   const page = await open("?part=try");
   await page.locator('[data-fact="try.measured"]').waitFor(); // by itself
-  const waits = [];
-  do waits.push(await longestWait(page)); while (waits.at(-1) >= 0.5 && waits.length < 3);
-  assert.ok(waits.at(-1) < 0.5, `the page waited for ${waits} of a run`);
   const [line] = calyxJson("plan", "-n", "1M", "-p", "1%").kinds;
   assert.equal(await fact(page, "keys"), 1000000);
   assert.equal(await fact(page, "lost"), 0);
@@ -74,13 +53,15 @@ test("every kind runs, and the choice is in the address", async () => {
   await close(page);
 });
 
-test("a run can be stopped, and another started", async () => {
+// What stops it is a click: the page stays alive meanwhile.
+test("a run can be stopped long before its end, and another started", async () => {
   const page = await open("?part=try&tn=20M");
   assert.ok(await page.isEnabled("#try-run"), "as many do not run by themselves");
   await page.click("#try-run");
   await page.locator('[data-fact="try.keys"]').waitFor();
   await page.click("#try-stop");
   assert.ok(await page.isEnabled("#try-run"));
+  assert.ok(await fact(page, "keys") < 20e6);
   await page.fill("#try-keys", "10k");
   await run(page);
   assert.equal(await fact(page, "keys"), 10000);
