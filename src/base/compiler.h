@@ -21,7 +21,8 @@
  *
  * gcc -Og cannot do that ("inlining failed") and needs
  * -DCALYX_NO_FORCED_INLINE=1, which CMakeLists.txt sets: the kernels are slow
- * then, and easy to step through.
+ * then, and easy to step through. It sets it for sanitizers, too: with checks
+ * in every copy, bucket_avx2.c takes gcc 16 seconds instead of 3.
  */
 #if CALYX_NO_FORCED_INLINE
 #define ALWAYS_INLINE       static inline
