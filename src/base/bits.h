@@ -75,9 +75,8 @@ static inline void store64(void *p, uint64_t x) {
 
 /* Words of a body that other threads may be adding to; aligned. A plain |=
  * would now and then lose the bits that another thread set between its load and
- * its store; CALYX_PLAIN_OR builds the library that way, so that a test can
- * show that it would notice. The old word is not returned: most
- * processors can set bits atomically, but few can also return the old ones. */
+ * its store. The old word is not returned: most processors can set bits
+ * atomically, but few can also return the old ones. */
 static inline uint32_t peek32(const void *p) {
     return little32(__atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED));
 }
@@ -102,11 +101,7 @@ static inline void peek_bytes(void *to, const void *from, uint64_t size) {
 }
 
 static inline void set64(void *p, uint64_t bits) {
-#if CALYX_PLAIN_OR
-    store64(p, load64(p) | bits);
-#else
     __atomic_fetch_or((uint64_t *)p, little64(bits), __ATOMIC_RELAXED);
-#endif
 }
 
 /* Change a byte from one value to another, if it has that one. Compilers for

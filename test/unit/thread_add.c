@@ -2,7 +2,7 @@
  * Filters that many threads add to and ask at once. A thread finds its own key
  * as soon as it was added; everybody finds all keys in the end.
  * test/control/lost_keys.c shows that this test would notice if bits were set
- * without locks and atomic operations.
+ * without locks.
  */
 #include <pthread.h>
 #include <stdlib.h>
