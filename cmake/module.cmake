@@ -73,4 +73,7 @@ foreach(name types cuckoo)
     set_target_properties(module_${name} PROPERTIES
         C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY test)
     add_test(NAME module.${name}${module_suffix} COMMAND module_${name})
+    if(NOT CALYX_SANITIZE)
+        set_tests_properties(module.${name} PROPERTIES LABELS repeated)
+    endif()
 endforeach()

@@ -54,6 +54,14 @@ elseif(sanitizer STREQUAL thread)
     list(REMOVE_DUPLICATES levels)
 endif()
 
+# repeated TEST...: the address sanitizer runs them as well, so without it they
+# are left to `make check`. Not what does less under the sanitizer.
+function(repeated)
+    if(NOT sanitizer)
+        set_property(TEST ${ARGN} APPEND PROPERTY LABELS repeated)
+    endif()
+endfunction()
+
 # ---- Unit tests, once for each level ---------------------------------------
 
 file(GLOB unit_tests CONFIGURE_DEPENDS test/unit/*.c)
@@ -83,6 +91,7 @@ foreach(source IN LISTS unit_tests)
         unit_support calyx_objects Threads::Threads m ${CMOCKA_LIBRARY})
     set_target_properties(unit_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)
 
+    file(STRINGS ${source} less_sanitized REGEX SANITIZED LIMIT_COUNT 1)
     set(its_levels ${levels})
     if(name IN_LIST one_level)
         set(its_levels ${best})
@@ -94,15 +103,16 @@ foreach(source IN LISTS unit_tests)
             ENVIRONMENT "CALYX_KERNEL=${level};${sanitizer_options}")
         if(threads)
             set_tests_properties(${test} PROPERTIES LABELS threads PROCESSORS 2)
+        elseif(level STREQUAL best AND NOT less_sanitized AND NOT name STREQUAL kernels)
+            repeated(${test}) # but for the kernels, as they are shipped
         endif()
     endforeach()
 endforeach()
 
 # ---- The command -----------------------------------------------------------
 
-# What the address sanitizer runs as well is `repeated` without it, and left to
-# `make check`; but for these, where it runs less: they ask is_sanitized.
-set(less_sanitized build exact large streams threads)
+# Under a sanitizer these run less: they ask is_sanitized.
+set(cli_less_sanitized build exact large streams threads)
 find_program(BATS bats REQUIRED)
 file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.bats)
 foreach(source IN LISTS cli_tests)
@@ -114,8 +124,8 @@ foreach(source IN LISTS cli_tests)
     add_test(NAME ${test} COMMAND ${BATS} ${source})
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
         "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
-    if(NOT sanitizer AND NOT name IN_LIST less_sanitized)
-        set_tests_properties(${test} PROPERTIES LABELS repeated)
+    if(NOT name IN_LIST cli_less_sanitized)
+        repeated(${test})
     endif()
 endforeach()
 
@@ -156,6 +166,7 @@ function(test_leveldb name)
     add_test(NAME integration.${name}${suffix} COMMAND integration_${name})
     set_tests_properties(integration.${name}${suffix} PROPERTIES
         ENVIRONMENT "${sanitizer_options}")
+    repeated(integration.${name}${suffix})
 endfunction()
 
 if(LEVELDB_LIBRARY)
@@ -218,6 +229,7 @@ foreach(source IN LISTS fuzzers)
             ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
     set_tests_properties(fuzz.${name}${suffix} PROPERTIES
         ENVIRONMENT "${sanitizer_options}")
+    repeated(fuzz.${name}${suffix})
 endforeach()
 
 if(sanitizer)
