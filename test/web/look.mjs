@@ -153,8 +153,12 @@ for (const { theme, width, lang } of looks)
 
 async function inspectLooks(page, name, { theme, width, lang }) {
   assert.equal(await page.getAttribute("html", "data-theme"), theme);
-  const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"], selectors: false }));
-  assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], name);
+  // Each state in both themes and widths; in Chinese as well, with CALYX_LONG. It
+  // takes half of the time.
+  if (lang === "en" || name in parts || process.env.CALYX_LONG) {
+    const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"], selectors: false }));
+    assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), [], name);
+  }
   assert.ok(await page.evaluate(() =>
     document.documentElement.scrollWidth <= innerWidth), name + " overflows");
   if (lang === "en") await compare(page, `${name}-${width}-${theme}`); // Chinese fonts differ
