@@ -2,7 +2,7 @@
 # that take 10 seconds or more, behind what the longest wait for.
 
 set(longest
-    node.build web.build web.look web.page web.file package.amalgamation cli.exact
+    node.build web.build web.look web.page web.file cli.exact.full package.amalgamation
     module.steps+address crash.faults module.window+address module.push+address
     cli.exact+address cli.http+address cli.threads+thread go.binding python.package
     cli.build+address crash cli.damage+address module.fuzz+address module.window

@@ -111,8 +111,8 @@ endforeach()
 
 # ---- The command -----------------------------------------------------------
 
-# Under a sanitizer these run less: they ask is_sanitized.
-set(cli_less_sanitized build exact large streams threads)
+# Tests that ask is_sanitized, and then do less, have the tag `full`: these alone
+# run without a sanitizer, too. cli.tags finds those that lack it.
 find_program(BATS bats REQUIRED)
 file(GLOB cli_tests CONFIGURE_DEPENDS test/cli/*.bats)
 foreach(source IN LISTS cli_tests)
@@ -124,10 +124,18 @@ foreach(source IN LISTS cli_tests)
     add_test(NAME ${test} COMMAND ${BATS} ${source})
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
         "CALYX=$<TARGET_FILE:calyx-command>;${sanitizer_options}")
-    if(NOT name IN_LIST cli_less_sanitized)
-        repeated(${test})
+    repeated(${test})
+    file(STRINGS ${source} full REGEX "_tags=full$" LIMIT_COUNT 1)
+    if(full AND NOT sanitizer)
+        add_test(NAME ${test}.full COMMAND ${BATS} --filter-tags full ${source})
+        set_tests_properties(${test}.full PROPERTIES ENVIRONMENT
+            "CALYX=$<TARGET_FILE:calyx-command>")
     endif()
 endforeach()
+
+if(NOT sanitizer)
+    add_test(NAME cli.tags COMMAND awk -f ${PROJECT_SOURCE_DIR}/test/cli/tags.awk ${cli_tests})
+endif()
 
 # ---- The inner loop: make quick ---------------------------------------------
 

@@ -484,6 +484,7 @@ near() {
     done
 }
 
+# bats test_tags=full
 @test "shards that are counted keep their rate, in the memory of one filter" {
     # more than fit in memory; and more bytes than are too few for a guess
     seq 10000001 12000000 >keys

@@ -73,7 +73,7 @@ prints() {
     diff wanted out >&2
 }
 
-# Sanitizers take memory of their own, and time.
+# Sanitizers take memory of their own, and time. Tests that ask have the tag `full`.
 is_sanitized() { nm "$CALYX" 2>/dev/null | grep -qE '__(asan|tsan)_init'; }
 
 # needs gzip zstd: skip the test for a calyx that was built without, where that

@@ -206,6 +206,7 @@ spills() {
     common_by_awk $names | cmp - out
 }
 
+# bats test_tags=full
 @test "exact when all lines are equal, all different, long, or nearly the same" {
     n=100000
     ! is_sanitized || n=30000
@@ -233,6 +234,7 @@ spills() {
     unset CALYX_TEST_POOR_HASH
 }
 
+# bats test_tags=full
 @test "a model agrees on random lines, options, budgets, threads and poor hashes" {
     cases=150
     ! is_sanitized || cases=40
@@ -419,6 +421,7 @@ sys.exit(status not in (0, 1) or peak > int(sys.argv[1]))
 PYTHON
 }
 
+# bats test_tags=full
 @test "memory stays within the cap, with input many times as large" {
     ! is_sanitized || skip "not with a sanitizer"
     set -o pipefail
@@ -438,6 +441,7 @@ PYTHON
     within 15625 dedup -S 16M short | cmp - <(echo)
 }
 
+# bats test_tags=full
 @test "memory stays within the cap, with input fifty times as large" {
     ! is_sanitized || skip "not with a sanitizer"
     [ -n "$CALYX_LONG" ] || skip "only with CALYX_LONG"
@@ -459,6 +463,7 @@ PYTHON
         cmp - <(cat a; tail -n +200001 b)
 }
 
+# bats test_tags=full
 @test "ulimit -v lowers the budget, and threads start nevertheless" {
     if is_sanitized; then skip "its shadow memory needs more addresses"; fi
     seq 500000 >a
@@ -475,6 +480,7 @@ PYTHON
     grep -q -e '-[jS] ' err
 }
 
+# bats test_tags=full
 @test "lines that are shorter than the first megabyte of them" {
     # marks would take more than there is
     { seq -f '%0500.0f' 3000; yes '' | head -n 6000000; seq 3000; } >short
@@ -580,6 +586,7 @@ keeps_plan() {
         if . == [] then empty else error("\($words): \(.)") end'
 }
 
+# bats test_tags=full
 @test "the plan is within 20 % of the run: spilling or not, hot keys, long lines, few or many duplicates" {
     needs gzip
     ! is_sanitized || skip "not with a sanitizer"

@@ -170,6 +170,7 @@ ROWS
     says "keyed by  -i"
 }
 
+# bats test_tags=full
 @test "options that this calyx does not know are refused, unless others are given" {
     "$CALYX" build -p 1e-8 -i -o f.calyx list.csv
     # set the property by the library, as a later version would

@@ -1,5 +1,7 @@
 # A large filter costs what is used of it, not its size.
 
+# bats file_tags=full
+
 load common
 
 # 5 GB where there is time for it. Of zeros, which a disk need not hold.

@@ -49,6 +49,7 @@ setup() {
     done
 }
 
+# bats test_tags=full
 @test "a line may be a gigabyte long, and have lines around it" {
     local long=1G
     ! is_sanitized || long=100M # far more than a block has, too

@@ -14,6 +14,7 @@ load common
     done
 }
 
+# bats test_tags=full
 @test "check prints the same lines in the same order" {
     local most=400000 ways=("" -v -n -c "-m 1000" "-H -n")
     if is_sanitized; then
@@ -46,6 +47,7 @@ load common
 
 # The same lines in many blocks, so that all threads meet them first; in memory,
 # with marks, and with spills, which have threads of their own.
+# bats test_tags=full
 @test "the exact verbs: threads that start together agree on the hash" {
     seq -f 'https://www.example.org/%.0f' 9000 >one
     for _ in $(seq 12); do cat one; done >many
