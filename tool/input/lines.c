@@ -243,7 +243,7 @@ void input_close(struct line_input *in) {
 
 static void put(struct text_block *b, const void *bytes, size_t size) {
     b->out = with_room(b->out, &b->out_room, b->out_size + size, 1);
-    memcpy(b->out + b->out_size, bytes, size);
+    if (size) memcpy(b->out + b->out_size, bytes, size);
     b->out_size += size;
 }
 
