@@ -3,10 +3,12 @@
 
     exact_model.py CALYX SEED CASES
 
-A case is a few files of random lines, one verb with random options, a memory
-budget from a hundred bytes to enough for all, often just enough for a table of all
-lines, one or two threads, and a hash with as few as one value. What is printed must be what the model says.
+A case is a few files of random lines, plain, compressed or a pipe; one verb with
+random options; a memory budget from a hundred bytes to enough for all, often just
+enough for a table of all lines; one to three threads; and a hash with as few as one
+value. What is printed must be what the model says.
 """
+import gzip
 import os
 import random
 import subprocess
@@ -65,6 +67,16 @@ def random_line(r, most, form):
     return line
 
 
+def write_file(r, name, file, end, packed):
+    text = end.join(file)
+    # the last line may lack its end, unless it is empty
+    if file and (not file[-1] or r.random() < .8):
+        text += end
+    with open(name, "wb") as out:
+        out.write(gzip.compress(text, 1) if packed else text)
+    return len(text)
+
+
 def run_case(calyx, r, number):
     verb = r.choice(["common", "minus", "dedup"])
     form = {"nul": r.random() < .2, "crlf": r.random() < .2,
@@ -76,14 +88,10 @@ def run_case(calyx, r, number):
     count = r.randrange(2 if verb != "dedup" else 1, 5)
     files = [[random_line(r, most, form) for _ in range(r.randrange(lines + 1))]
              for _ in range(count)]
-    names = []
-    for i, file in enumerate(files):
-        names.append(f"file{i}")
-        with open(names[-1], "wb") as out:
-            out.write(end.join(file))
-            # the last line may lack its end, unless it is empty
-            if file and (not file[-1] or r.random() < .8):
-                out.write(end)
+    names = [f"file{i}" for i in range(count)]
+    packed = r.random() < .3
+    size = sum(write_file(r, name, file, end, packed and r.random() < .7)
+               for name, file in zip(names, files))
     words = [calyx, verb, *flags, f"-j{r.choice([1, 2, 3])}"]
     words += ["-z"] * form["nul"] + ["--crlf"] * form["crlf"]
     words += ["-i"] * form["fold"] + ["-t,", "-k2"] * bool(form["field"])
@@ -91,26 +99,24 @@ def run_case(calyx, r, number):
     words += ["--force", "--dups", "again"] * dups
     environment = dict(os.environ)
     # of files with a quarter of the budget or more, a table may hold all lines
-    size = sum(os.path.getsize(name) for name in names)
     environment["CALYX_TEST_BUDGET"] = str(
         r.choice([100, 3000, 30000, 300000, 10**7, 10**9,
                   2 * size + 100, 3 * size + 100, 4 * size + 100]))
     hashes = r.choice([0, 0, 1, 3, 100, 5000])
     if hashes:
         environment["CALYX_TEST_POOR_HASH"] = str(hashes)
-    piped = names and r.random() < .1
-    if piped:
-        words += ["/dev/stdin" if n == names[-1] else n for n in names]
-        with open(names[-1], "rb") as file:
+    cat = None
+    if r.random() < .3:
+        piped = r.randrange(count)
+        with open(names[piped], "rb") as file:
             cat = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
-        done = subprocess.run(words, stdin=cat.stdout, capture_output=True,
-                              env=environment, check=False)
+        names[piped] = r.choice(["-", "/dev/stdin"])
+    words += [] if names == ["-"] else names
+    done = subprocess.run(words, stdin=cat.stdout if cat else None,
+                          capture_output=True, env=environment, check=False)
+    if cat:
         cat.stdout.close()
         cat.wait()
-    else:
-        words += names
-        done = subprocess.run(words, capture_output=True, env=environment,
-                              check=False)
     wanted, again = model(verb, flags, files, form)
     expected = b"".join(line + end for line in wanted)
     what = (f"case {number}: {' '.join(words)}, budget "

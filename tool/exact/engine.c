@@ -251,8 +251,10 @@ void engine_read(struct engine *e, int count, char **files) {
     e->starts =
         with_room(e->starts, &e->file_room, e->file + 1, sizeof *e->starts);
     e->starts[e->file++] = e->sequence;
-    const struct stages stages = {
-        .in_parallel = find_all, .in_order = visit_candidates, .context = e};
+    const struct stages stages = {.in_parallel = find_all,
+                                  .in_order = visit_candidates,
+                                  .kept = e->rule->kept,
+                                  .context = e};
     const struct input_totals totals = run_pipeline(&stages, count, files);
     e->figures.lines += totals.lines;
     e->figures.bytes += totals.bytes;

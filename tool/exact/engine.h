@@ -63,6 +63,7 @@ struct rule {
      * `prints_marked`; or else only the others. */
     struct line_marks *marks;
     bool prints_marked;
+    struct kept_text *kept; /* text that was read already; NULL: none */
 };
 
 struct figures {
@@ -108,7 +109,7 @@ struct engine_plan {
     bool second;           /* there is a second output */
     enum { SELECT_ALL, SELECT_REPEATED, SELECT_SINGLE } selected; /* keys */
     const struct hash_condition *condition; /* NULL: one pass, without hashes */
-    bool one_pass; /* with a table of all lines; else with the condition */
+    bool one_pass; /* with a table of places; else with the condition */
     const struct reading *readings;
     size_t reading_count;
 };

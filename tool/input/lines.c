@@ -16,6 +16,7 @@ struct line_input {
     int count, next;
     bool counted;
     size_t block_size;
+    struct kept_text *kept; /* or NULL */
 
     struct byte_source *source; /* NULL between files */
     bool starts_file;
@@ -49,20 +50,22 @@ uint64_t size_of_files(int count, char **names) {
 }
 
 struct line_input *input_open(int count, char **names, bool counted,
-                              size_t block_size) {
+                              size_t block_size, struct kept_text *kept) {
     static char *standard[] = {"-"};
     key_options_expect_sound();
     struct line_input *const in = alloc_memory(sizeof *in);
     *in = (struct line_input){.names = count ? names : standard,
                               .count = count ? count : 1,
                               .counted = counted,
-                              .block_size = block_size};
+                              .block_size = block_size,
+                              .kept = kept};
     in->total_size = size_of_files(in->count, in->names);
     return in;
 }
 
 static bool next_file(struct line_input *in) {
-    in->source = source_try(in->names[in->next]);
+    const char *const name = in->names[in->next];
+    in->source = in->kept ? kept_source_try(in->kept, name) : source_try(name);
     in->starts_file = true;
     in->line = 1;
     in->next++;

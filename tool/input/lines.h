@@ -26,7 +26,7 @@ struct text_block {
     const char *file;      /* its name, for messages                      */
     uint64_t file_number;  /* from 1                                      */
     bool starts_file;      /* the first of its file                       */
-    uint64_t offset;       /* of its text in a file that is read as it is */
+    uint64_t offset;       /* of its text, by source_offset               */
     uint64_t number;       /* blocks before it in this run of the pipeline */
     uint64_t line;         /* number of its first line; 0 if not numbered */
     uint64_t header_lines; /* line ends of the header before it */
@@ -85,9 +85,12 @@ void block_output_lines(struct text_block *block, const char *from,
 
 struct line_input;
 
-/* No names: standard input. With `counted`, blocks have line numbers. */
+struct kept_text;
+
+/* No names: standard input. With `counted`, blocks have line numbers. `kept`:
+ * the bytes are stored there, or were; NULL: they are not. */
 struct line_input *input_open(int count, char **names, bool counted,
-                              size_t block_size);
+                              size_t block_size, struct kept_text *kept);
 
 /* Fill a block; false at the end. One thread at a time. A block with an error
  * is followed by those of the next file. An empty file has one empty block. */

@@ -177,8 +177,8 @@ struct input_totals run_pipeline(const struct stages *stages, int count,
     const size_t threads = thread_count();
     struct pipeline s = {
         .stages = stages,
-        .input =
-            input_open(count, files, stages->numbered, block_size(threads)),
+        .input = input_open(count, files, stages->numbered, block_size(threads),
+                            stages->kept),
         .reading = PTHREAD_MUTEX_INITIALIZER,
         .order = PTHREAD_MUTEX_INITIALIZER,
         .order_moved = PTHREAD_COND_INITIALIZER,

@@ -29,12 +29,13 @@ struct stages {
     bool (*in_order)(struct text_block *block, struct key_batch *batch);
     /* In parallel again, for a block that is done in order. NULL: nothing. */
     void (*after_order)(struct text_block *block);
-    bool unguarded;        /* in_order may wait, and guards its own changes */
-    bool numbered;         /* blocks have the number of their first line */
-    bool goes_on;          /* behind a file that cannot be read */
-    const char *so_far;    /* what stays if reading fails, for the message */
-    struct output *output; /* for block->out; NULL if there is none */
-    void *context;         /* for block->context */
+    bool unguarded;         /* in_order may wait, and guards its own changes */
+    bool numbered;          /* blocks have the number of their first line */
+    bool goes_on;           /* behind a file that cannot be read */
+    const char *so_far;     /* what stays if reading fails, for the message */
+    struct output *output;  /* for block->out; NULL if there is none */
+    struct kept_text *kept; /* where the bytes are stored, or were; or NULL */
+    void *context;          /* for block->context */
 };
 
 struct input_totals {

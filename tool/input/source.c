@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef CALYX_HAVE_ZLIB
@@ -18,7 +19,7 @@
 #include "tool.h"
 
 enum source_packing { UNKNOWN, PLAIN, GZIP, ZSTD };
-enum { PACKED_SIZE = 1 << 17, SOURCE_TEXT = 200 };
+enum { PACKED_SIZE = 1 << 17, PIPE_SIZE = 1 << 20, SOURCE_TEXT = 200 };
 
 struct byte_source {
     const char *name;
@@ -37,6 +38,9 @@ struct byte_source {
     uint8_t head[LOOK_BYTES]; /* unpacked bytes that were looked at */
     size_t head_at, head_size;
     char trouble[SOURCE_TEXT];
+    struct kept_text *kept;    /* or NULL */
+    struct text_range *places; /* in it */
+    uint64_t kept_at;          /* place of the next byte, when read again */
 #ifdef CALYX_HAVE_ZLIB
     z_stream gzip;
 #endif
@@ -150,6 +154,9 @@ struct byte_source *source_try(const char *path) {
             s->ended = true;
         }
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    } else {
+        /* a pipe: the writer waits for the reader less often */
+        fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE);
     }
     s->packed = alloc_memory(PACKED_SIZE);
     return s;
@@ -389,7 +396,7 @@ static ssize_t read_unpacked(struct byte_source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
-ssize_t source_read(struct byte_source *s, void *buffer, size_t size) {
+static ssize_t read_new(struct byte_source *s, void *buffer, size_t size) {
     if (s->head_at == s->head_size)
         return s->trouble[0] ? -1 : read_unpacked(s, buffer, size);
     const size_t left = s->head_size - s->head_at;
@@ -399,7 +406,45 @@ ssize_t source_read(struct byte_source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
+/* Free the pages of kept text that end between two places. */
+static void free_kept_pages(const struct kept_text *text, uint64_t from,
+                            uint64_t to) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t first = from / page * page, end = to / page * page;
+    if (first < end) madvise(text->bytes + first, end - first, MADV_DONTNEED);
+}
+
+static ssize_t read_again(struct byte_source *s, void *buffer, size_t size) {
+    const uint64_t left = s->places->end - s->kept_at;
+    const size_t n = left < size ? (size_t)left : size;
+    memcpy(buffer, s->kept->bytes + s->kept_at, n);
+    free_kept_pages(s->kept, s->kept_at, s->kept_at + n);
+    s->kept_at += n;
+    return (ssize_t)n;
+}
+
+static ssize_t read_and_keep(struct byte_source *s, void *buffer, size_t size) {
+    struct kept_text *const text = s->kept;
+    const uint64_t end = s->places->end;
+    if (end >= text->room) text->full = true;
+    if (text->full) return 0;
+    const uint64_t room = text->room - end;
+    const ssize_t n = read_new(s, buffer, room < size ? (size_t)room : size);
+    if (n <= 0) return n;
+    memcpy(text->bytes + end, buffer, (size_t)n);
+    s->places->end = text->end = end + (uint64_t)n;
+    return n;
+}
+
+ssize_t source_read(struct byte_source *s, void *buffer, size_t size) {
+    if (!s->kept) return read_new(s, buffer, size);
+    if (!s->kept->again) return read_and_keep(s, buffer, size);
+    return s->kept_at < s->places->end ? read_again(s, buffer, size)
+                                       : read_new(s, buffer, size);
+}
+
 bool source_ready(const struct byte_source *s) {
+    if (s->kept && s->kept_at < s->places->end) return true;
     if (s->regular || s->head_at < s->head_size || s->at < s->packed_size)
         return true;
     struct pollfd wait = {.fd = s->fd, .events = POLLIN};
@@ -422,6 +467,7 @@ static const struct look *look(struct byte_source *s) {
 }
 
 bool source_expect_lines(struct byte_source *s) {
+    if (s->kept && s->kept->again) return true; /* it was looked at before */
     const struct look *const is = look(s);
     if (!is) return true;
     if (is->kind == UTF8_MARK) {
@@ -516,6 +562,7 @@ uint64_t source_size(const struct byte_source *s) {
 }
 
 uint64_t source_offset(const struct byte_source *s) {
+    if (s->kept) return s->places->end - s->places->start;
     return s->start + s->done - (s->packed_size - s->at) -
            (s->head_size - s->head_at);
 }
@@ -524,14 +571,82 @@ bool source_is_plain_file(struct byte_source *s) {
     return s->regular && find_packing(s) && s->packing == PLAIN;
 }
 
-void source_close(struct byte_source *s) {
+static void close_file(struct byte_source *s) {
+    if (s->fd > STDIN_FILENO) close(s->fd);
+    s->fd = -1;
+}
+
+static void free_source(struct byte_source *s) {
 #ifdef CALYX_HAVE_ZLIB
     if (s->gzip.state) inflateEnd(&s->gzip);
 #endif
 #ifdef CALYX_HAVE_ZSTD
     ZSTD_freeDStream(s->zstd);
 #endif
-    if (s->fd != STDIN_FILENO) close(s->fd);
+    close_file(s);
     free(s->packed);
     free(s);
+}
+
+void source_close(struct byte_source *s) {
+    if (!s->kept)
+        free_source(s);
+    else if (s->ended)
+        close_file(s);
+}
+
+/* ---- Text that is stored ---------------------------------------------------
+ */
+
+bool kept_text_open(struct kept_text *text, size_t sources, uint64_t room) {
+    enum { SMALL = 1 << 22 }; /* bytes that are not worth huge pages */
+    void *const bytes =
+        mmap(NULL, room, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED) return false;
+    if (room > SMALL)
+        madvise((char *)bytes + SMALL, room - SMALL, MADV_HUGEPAGE);
+    *text = (struct kept_text){
+        .bytes = bytes,
+        .room = room,
+        .ranges = alloc_memory(sources * sizeof *text->ranges),
+        .sources = alloc_memory(sources * sizeof *text->sources),
+        .count = sources};
+    for (size_t i = 0; i < sources; i++) {
+        text->ranges[i].start = UINT64_MAX;
+        text->ranges[i].end = UINT64_MAX;
+    }
+    return true;
+}
+
+void kept_text_close(struct kept_text *text) {
+    if (!text->bytes) return;
+    for (size_t i = 0; i < text->opened; i++) free_source(text->sources[i]);
+    munmap(text->bytes, text->room);
+    free(text->ranges);
+    free(text->sources);
+    *text = (struct kept_text){0};
+}
+
+void kept_text_again(struct kept_text *text) {
+    text->again = true;
+    text->next = 0;
+    for (size_t i = 0; i < text->opened; i++)
+        text->sources[i]->kept_at = text->ranges[i].start;
+}
+
+struct byte_source *kept_source_try(struct kept_text *text, const char *path) {
+    if (text->again && text->next < text->opened)
+        return text->sources[text->next++];
+    struct byte_source *const s = source_try(path);
+    if (!s || text->again) return s;
+    struct text_range *const range = &text->ranges[text->opened];
+    const uint64_t start = text->end + 1;
+    range->end = text->end = start;
+    range->start = start;
+    s->kept = text;
+    s->places = range;
+    s->kept_at = UINT64_MAX;
+    text->sources[text->opened++] = s;
+    return s;
 }

@@ -5,6 +5,7 @@
 #ifndef CALYX_TOOL_SOURCE_H
 #define CALYX_TOOL_SOURCE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,7 +63,8 @@ bool source_ready(const struct byte_source *source);
 uint64_t source_done(const struct byte_source *source);
 uint64_t source_size(const struct byte_source *source);
 
-/* Of a file that is read as it is: the offset of the next byte. */
+/* Of a file that is read as it is, or that is stored: the offset of the next
+ * byte. */
 uint64_t source_offset(const struct byte_source *source);
 
 /* A regular file that is read as it is: it can be mapped, or read twice. */
@@ -86,5 +88,44 @@ bool file_was_touched(const char *path);
 
 /* The bytes of a file that are read: fewer than it has if it has grown. */
 uint64_t bytes_to_read(const struct stat *is);
+
+/* ---- Text that is stored ----------------------------------------------------
+ *
+ * The bytes of sources, decompressed, stay in memory as they are read, one
+ * source behind the other. So they can be looked at later, and a pipe can be
+ * read again from its start. */
+
+/* Places of one source: offsets in the text. The start is UINT64_MAX before the
+ * source is opened; the end moves while it is read. */
+struct text_range {
+    _Atomic uint64_t start, end;
+};
+
+struct kept_text {
+    char *bytes; /* NULL: nothing is stored */
+    uint64_t room;
+    struct text_range *ranges;    /* of the sources, in the order of opening */
+    struct byte_source **sources; /* that were opened */
+    size_t count, opened;         /* sources: at most, so far */
+    size_t next;                  /* source to be opened */
+    _Atomic uint64_t end;         /* of the last source */
+    bool again;                   /* sources are read again */
+    _Atomic bool full; /* a source had more bytes than there is room for: what
+                          was read of it is not whole */
+};
+
+/* For this many sources. False if there is no address space for `room` bytes;
+ * then nothing is stored. */
+bool kept_text_open(struct kept_text *text, size_t sources, uint64_t room);
+void kept_text_close(struct kept_text *text);
+
+/* From now on the sources that are opened, in the same order, begin at their
+ * start again, and go on behind what is stored. No more is stored, and what is
+ * stored is freed as it is read. */
+void kept_text_again(struct kept_text *text);
+
+/* Like source_try, for a source that is stored. source_close only ends reading.
+ */
+struct byte_source *kept_source_try(struct kept_text *text, const char *path);
 
 #endif

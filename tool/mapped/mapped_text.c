@@ -33,15 +33,15 @@ static bool has_size(int fd, const struct stat *is) {
  * yet. Returns the place behind it, 0 if it cannot be mapped, or has grown out
  * of the room. */
 static uint64_t map_file(const struct mapped_text *text, uint64_t place,
-                         const char *path, struct mapped_file *file) {
+                         const char *path, struct text_range *range) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail_os(path, "open it");
     struct stat is;
     bool mapped = fstat(fd, &is) == 0 && has_size(fd, &is);
     const uint64_t size = mapped ? bytes_to_read(&is) : 0;
     const uint64_t behind = place + whole_pages(size + 1);
-    file->start = place;
-    file->end = place + size;
+    range->start = place;
+    range->end = place + size;
     if (mapped && text->bytes && size)
         mapped = behind <= text->size &&
                  mmap(text->bytes + place, size, PROT_READ,
@@ -54,21 +54,34 @@ static uint64_t map_file(const struct mapped_text *text, uint64_t place,
 static uint64_t map_files(struct mapped_text *text,
                           const struct reading *readings, size_t count) {
     uint64_t place = page_size();
-    struct mapped_file *file = text->files;
+    struct text_range *range = text->ranges;
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < readings[i].count; k++, file++) {
-            place = map_file(text, place, readings[i].files[k], file);
-            if (!place) return 0;
-            file->reading = i;
-        }
+        for (int k = 0; k < readings[i].count && place; k++)
+            place = map_file(text, place, readings[i].files[k], range++);
     return place;
+}
+
+size_t files_of_readings(const struct reading *readings, size_t count) {
+    size_t files = 0;
+    for (size_t i = 0; i < count; i++)
+        files += readings[i].count ? (size_t)readings[i].count : 1;
+    return files;
+}
+
+static void number_readings(struct mapped_text *text,
+                            const struct reading *readings, size_t count) {
+    *text = (struct mapped_text){.count = files_of_readings(readings, count)};
+    text->readings = alloc_memory((text->count + 1) * sizeof *text->readings);
+    size_t file = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = files_of_readings(&readings[i], 1); k > 0; k--)
+            text->readings[file++] = i;
 }
 
 bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
                       size_t count) {
-    *text = (struct mapped_text){0};
-    for (size_t i = 0; i < count; i++) text->count += (size_t)readings[i].count;
-    text->files = alloc_memory((text->count + 1) * sizeof *text->files);
+    number_readings(text, readings, count);
+    text->ranges = alloc_memory((text->count + 1) * sizeof *text->ranges);
     text->size = map_files(text, readings, count);
     if (!text->size) return false;
     void *const room = mmap(NULL, text->size, PROT_NONE,
@@ -79,27 +92,46 @@ bool mapped_text_open(struct mapped_text *text, const struct reading *readings,
     return map_files(text, readings, count) != 0;
 }
 
-void mapped_text_close(struct mapped_text *text) {
-    if (text->bytes) munmap(text->bytes, text->size);
-    free(text->files);
+bool mapped_text_keep(struct mapped_text *text, const struct reading *readings,
+                      size_t count, struct kept_text *kept, uint64_t room) {
+    number_readings(text, readings, count);
+    if (!kept_text_open(kept, text->count, room)) return false;
+    text->bytes = kept->bytes;
+    text->ranges = kept->ranges;
+    text->kept = kept;
+    return true;
 }
 
-const struct mapped_file *mapped_file_of(const struct mapped_text *text,
-                                         uint64_t place) {
+void mapped_text_close(struct mapped_text *text) {
+    free(text->readings);
+    if (text->kept) return;
+    if (text->bytes) munmap(text->bytes, text->size);
+    free(text->ranges);
+}
+
+size_t mapped_file_of(const struct mapped_text *text, uint64_t place) {
     size_t low = 0, high = text->count;
     while (high - low > 1) {
         const size_t middle = (low + high) / 2;
-        if (text->files[middle].start <= place)
+        if (text->ranges[middle].start <= place)
             low = middle;
         else
             high = middle;
     }
-    return &text->files[low];
+    return low;
+}
+
+static uint64_t bytes_behind(const struct mapped_text *text, uint64_t place) {
+    return text->ranges[mapped_file_of(text, place)].end - place;
+}
+
+calyx_key mapped_line(const struct mapped_text *text, uint64_t place) {
+    return first_record(text->bytes + place, bytes_behind(text, place));
 }
 
 bool mapped_line_is(const struct mapped_text *text, uint64_t place,
                     const calyx_key *line) {
-    const uint64_t left = mapped_file_of(text, place)->end - place;
+    const uint64_t left = bytes_behind(text, place);
     const char *const there = text->bytes + place;
     return line->size <= left &&
            (line->size == left || there[line->size] == record_end()) &&

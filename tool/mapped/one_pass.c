@@ -11,80 +11,7 @@
 #include "input/part_lines.h"
 #include "input/source.h"
 #include "mapped/mapped_text.h"
-
-/* ---- The table ----------------------------------------------------------- */
-
-/* A slot: 24 bits of the hash above, a place below; 0: free. A key is in the
- * first free slot of a cache line, or of the lines behind it if that is full. A
- * slot is never freed, and always of the same key, so no lock is needed. */
-enum { PLACE_BITS = 40, LINE_SLOTS = 8, CLAIMED_AHEAD = 2 * BATCH_ROOM };
-
-struct place_table {
-    _Atomic uint64_t *slots;
-    uint64_t lines; /* cache lines */
-    uint64_t most;  /* slots that may be used before another batch */
-    _Atomic uint64_t used;
-};
-
-/* 2 of 3 slots are used, if the estimate is right and all keys differ. */
-static uint64_t table_lines(uint64_t keys) {
-    const uint64_t batches = CLAIMED_AHEAD * (uint64_t)thread_count();
-    return (keys + keys / 2 + batches) / LINE_SLOTS + 1;
-}
-
-static uint64_t table_size(uint64_t keys) {
-    return table_lines(keys) * LINE_SLOTS * sizeof(uint64_t);
-}
-
-static bool table_open(struct place_table *t, uint64_t keys) {
-    const uint64_t size = table_size(keys);
-    *t = (struct place_table){.lines = table_lines(keys)};
-    t->most =
-        t->lines * (LINE_SLOTS - 1) - BATCH_ROOM * (uint64_t)thread_count();
-    void *const slots =
-        mmap(NULL, size, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (slots == MAP_FAILED) return false;
-    if (size >= (1u << 22)) madvise(slots, size, MADV_HUGEPAGE);
-    t->slots = slots;
-    return true;
-}
-
-static void table_close(struct place_table *t) {
-    if (t->slots)
-        munmap((void *)t->slots, t->lines * LINE_SLOTS * sizeof *t->slots);
-}
-
-static uint64_t first_place_slot(const struct place_table *t, uint64_t hash) {
-    return LINE_SLOTS * (uint64_t)((unsigned __int128)hash * t->lines >> 64);
-}
-
-static uint64_t next_place_slot(const struct place_table *t, uint64_t at) {
-    return at + 1 < t->lines * LINE_SLOTS ? at + 1 : 0;
-}
-
-static uint64_t load_place(const struct place_table *t, uint64_t at) {
-    return atomic_load_explicit(&t->slots[at], memory_order_relaxed);
-}
-
-/* False if it changed; then `was` is what it is. */
-static bool swap_place(struct place_table *t, uint64_t at, uint64_t *was,
-                       uint64_t slot) {
-    return atomic_compare_exchange_strong_explicit(
-        &t->slots[at], was, slot, memory_order_relaxed, memory_order_relaxed);
-}
-
-static uint64_t slot_for(uint64_t hash, uint64_t place) {
-    return hash << PLACE_BITS | place;
-}
-
-static bool has_tag(uint64_t slot, uint64_t hash) {
-    return (slot ^ hash << PLACE_BITS) >> PLACE_BITS == 0;
-}
-
-static uint64_t place_in(uint64_t slot) {
-    return slot & ((UINT64_C(1) << PLACE_BITS) - 1);
-}
+#include "mapped/place_table.h"
 
 /* ---- The pass ------------------------------------------------------------ */
 
@@ -99,11 +26,14 @@ struct file_role {
 struct pass_state {
     const struct rule *rule;
     calyx_filter *hasher;
+    uint64_t memory;
     struct mapped_text text;
     struct place_table table;
-    struct file_role role;           /* of the current reading */
-    const struct mapped_file *files; /* of it */
-    _Atomic bool full;               /* the table is */
+    pthread_rwlock_t doubling; /* of the table; readers use it */
+    struct file_role role;     /* of the current reading */
+    size_t reading, first;     /* its number, and of its first file */
+    bool keeps;                /* its text is stored */
+    _Atomic bool full;         /* there is no memory for more */
     _Atomic uint64_t compared;
 
     /* Places of lines that lost their slot to an earlier line, in blocks that
@@ -112,7 +42,7 @@ struct pass_state {
     uint64_t *lost;
     size_t lost_count, lost_room;
 
-    uint64_t printed, written; /* lines, bytes */
+    uint64_t lines, printed, written; /* written: bytes */
 };
 
 /* Some lines, and what becomes of them. */
@@ -120,7 +50,7 @@ struct batch_state {
     const struct key_batch *batch;
     uint64_t place; /* of the block's text */
     const char *text;
-    uint64_t hashes[BATCH_ROOM];
+    struct place_hash hashes[BATCH_ROOM];
     bool printed[BATCH_ROOM];
     size_t matches;             /* lines whose tag is there: */
     size_t index[BATCH_ROOM];   /* in the batch */
@@ -158,14 +88,15 @@ static bool take_lost(struct pass_state *p, uint64_t from, uint64_t to) {
 /* ---- Lines of a batch ---------------------------------------------------- */
 
 /* Prefetch the cache line of a hash into L2, which waits for more at once. */
-static void prefetch_slots(const struct place_table *t, uint64_t hash) {
-    __builtin_prefetch((const void *)&t->slots[first_place_slot(t, hash)], 0,
-                       2);
+static void prefetch_slots(const struct place_table *t,
+                           struct place_hash hash) {
+    __builtin_prefetch((const void *)&t->slots[hash.first], 0, 2);
 }
 
 /* When that is there: if it is full, prefetch the next. */
-static void prefetch_overflow(const struct place_table *t, uint64_t hash) {
-    const uint64_t last = first_place_slot(t, hash) + LINE_SLOTS - 1;
+static void prefetch_overflow(const struct place_table *t,
+                              struct place_hash hash) {
+    const uint64_t last = hash.first + LINE_SLOTS - 1;
     __builtin_prefetch(
         (const void *)&t->slots[last + (load_place(t, last) > 0)]);
 }
@@ -175,13 +106,13 @@ static void claim_free_slot(struct pass_state *p, struct batch_state *b,
                             size_t i) {
     struct place_table *const t = &p->table;
     const struct file_role role = p->role;
-    const uint64_t hash = b->hashes[i];
-    uint64_t at = first_place_slot(t, hash), slot;
+    const struct place_hash hash = b->hashes[i];
+    uint64_t at = hash.first, slot;
     for (;; at = next_place_slot(t, at)) {
         slot = load_place(t, at);
         if (!slot && role.claims_absent)
-            swap_place(t, at, &slot, slot_for(hash, place_of(b, i)));
-        if (!slot || has_tag(slot, hash)) break;
+            swap_place(t, at, &slot, hash.tag | place_of(b, i));
+        if (!slot || has_tag(slot, hash.tag)) break;
     }
     b->index[b->matches] = i;
     b->at[b->matches] = at;
@@ -212,13 +143,13 @@ static bool claim_from(struct pass_state *p, struct batch_state *b, size_t i,
                        uint64_t at, uint64_t slot) {
     const struct file_role role = p->role;
     const uint64_t place = place_of(b, i), holder = place_in(slot);
-    const size_t reading = p->files->reading;
-    const size_t of_holder = mapped_file_of(&p->text, holder)->reading;
+    const size_t reading = p->reading;
+    const size_t of_holder = p->text.readings[mapped_file_of(&p->text, holder)];
     const bool takes = of_holder == reading
                            ? role.prints && place < holder
                            : role.claims_previous && of_holder + 1 == reading;
     if (!takes) return true;
-    if (!swap_place(&p->table, at, &slot, slot_for(b->hashes[i], place)))
+    if (!swap_place(&p->table, at, &slot, b->hashes[i].tag | place))
         return false;
     if (of_holder == reading) add_lost(p, holder);
     b->printed[i] = role.prints;
@@ -229,12 +160,12 @@ static bool claim_from(struct pass_state *p, struct batch_state *b, size_t i,
 static void compare_line(struct pass_state *p, struct batch_state *b, size_t i,
                          uint64_t at) {
     struct place_table *const t = &p->table;
-    const uint64_t hash = b->hashes[i];
+    const uint64_t tag = b->hashes[i].tag;
     const calyx_key *const line = &b->batch->lines[i];
     for (;;) {
         uint64_t slot = load_place(t, at);
         if (!slot && p->role.claims_absent &&
-            swap_place(t, at, &slot, slot_for(hash, place_of(b, i)))) {
+            swap_place(t, at, &slot, tag | place_of(b, i))) {
             t->used++;
             b->printed[i] = p->role.prints;
             return;
@@ -243,7 +174,7 @@ static void compare_line(struct pass_state *p, struct batch_state *b, size_t i,
             b->printed[i] = p->role.prints_absent;
             return;
         }
-        if (!has_tag(slot, hash) ||
+        if (!has_tag(slot, tag) ||
             !mapped_line_is(&p->text, place_in(slot), line))
             at = next_place_slot(t, at);
         else if (claim_from(p, b, i, at, slot))
@@ -285,17 +216,61 @@ static void print_lines(struct text_block *block, const struct batch_state *b) {
 /* Where it is; false if its file was shorter when it was mapped. */
 static bool find_block(struct pass_state *p, struct text_block *block,
                        uint64_t *place) {
-    const struct mapped_file *const file = &p->files[block->file_number - 1];
-    *place = file->start + block->offset;
-    if (block->size <= file->end - file->start &&
-        block->offset <= file->end - file->start - block->size)
-        return true;
+    const struct text_range *const range =
+        &p->text.ranges[p->first + block->file_number - 1];
+    *place = range->start + block->offset;
+    if (p->text.kept) return true;
+    const uint64_t size = range->end - range->start;
+    if (block->size <= size && block->offset <= size - block->size) return true;
     snprintf(block->trouble, sizeof block->trouble,
              "changed while it was read");
     return false;
 }
 
+static bool needs_doubling(const struct pass_state *p) {
+    return p->table.used > p->table.most && p->role.claims_absent && !p->full;
+}
+
+static void double_table(struct pass_state *p) {
+    pthread_rwlock_wrlock(&p->doubling);
+    const uint64_t text = p->text.kept ? p->text.kept->end : p->text.size;
+    if (needs_doubling(p) &&
+        (table_bytes_doubled(&p->table) > p->memory - text ||
+         !table_double(&p->table, &p->text, p->hasher)))
+        p->full = true;
+    pthread_rwlock_unlock(&p->doubling);
+}
+
+/* From here on there is room for a batch. False if there is no memory. */
+static bool begin_batch(struct pass_state *p) {
+    for (;;) {
+        pthread_rwlock_rdlock(&p->doubling);
+        if (!needs_doubling(p)) break;
+        pthread_rwlock_unlock(&p->doubling);
+        double_table(p);
+    }
+    return !p->full;
+}
+
+static void end_batch(struct pass_state *p) {
+    pthread_rwlock_unlock(&p->doubling);
+}
+
 typedef void visit_lines(struct pass_state *p, struct batch_state *b);
+
+static bool visit_batch(struct pass_state *p, struct batch_state *b,
+                        visit_lines *visit) {
+    uint64_t hashes[BATCH_ROOM];
+    hash_keys(p->hasher, b->batch->lines, b->batch->count, hashes);
+    const bool has_room = begin_batch(p);
+    if (has_room) {
+        for (size_t i = 0; i < b->batch->count; i++)
+            b->hashes[i] = place_hash(&p->table, hashes[i]);
+        visit(p, b);
+    }
+    end_batch(p);
+    return has_room;
+}
 
 static void visit_block(struct text_block *block, struct key_batch *batch,
                         visit_lines *visit) {
@@ -304,10 +279,7 @@ static void visit_block(struct text_block *block, struct key_batch *batch,
     if (!find_block(p, block, &b.place)) return;
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        if (p->table.used > p->table.most) p->full = true;
-        if (p->full) return;
-        hash_keys(p->hasher, batch->lines, batch->count, b.hashes);
-        visit(p, &b);
+        if (!visit_batch(p, &b, visit)) return;
         block->lines += batch->count;
         print_lines(block, &b);
     }
@@ -325,24 +297,35 @@ static void claim_block(struct text_block *block, struct key_batch *batch) {
 /* Print the lines that hold their slots. */
 static void find_holders(struct pass_state *p, struct batch_state *b) {
     for (size_t i = 0; i < b->batch->count; i++) {
-        const uint64_t hash = b->hashes[i];
-        const uint64_t wanted = slot_for(hash, place_of(b, i));
-        uint64_t at = first_place_slot(&p->table, hash), slot;
+        const uint64_t wanted = b->hashes[i].tag | place_of(b, i);
+        uint64_t at = b->hashes[i].first, slot;
         while ((slot = load_place(&p->table, at)) && slot != wanted)
             at = next_place_slot(&p->table, at);
         b->printed[i] = slot != 0;
     }
 }
 
+/* Keeping the text pays if there are many keys in it: fewer are fast in the
+ * engine, which stores keys only. */
+static bool has_few_keys(const struct pass_state *p) {
+    enum { LINES_OF_KEY = 8 };
+    static const uint64_t looked_at = 64000000; /* bytes before */
+    const uint64_t least = p->memory / 16;
+    return p->text.kept->end > (least < looked_at ? least : looked_at) &&
+           p->table.used < p->lines / LINES_OF_KEY;
+}
+
 static bool finish_block(struct text_block *block, struct key_batch *batch) {
     struct pass_state *const p = block->context;
-    const uint64_t place =
-        p->files[block->file_number - 1].start + block->offset;
-    if (take_lost(p, place, place + block->size)) {
+    uint64_t place;
+    if (find_block(p, block, &place) &&
+        take_lost(p, place, place + block->size)) {
         block->out_size = block->stretch_size = 0;
         block->lines = block->selected = 0;
         visit_block(block, batch, find_holders);
     }
+    p->lines += block->lines;
+    if (p->keeps && (p->text.kept->full || has_few_keys(p))) p->full = true;
     if (p->full) block->out_size = block->stretch_size = 0;
     p->printed += block->selected;
     p->written += block->out_size + block->stretch_size;
@@ -351,18 +334,24 @@ static bool finish_block(struct text_block *block, struct key_batch *batch) {
 
 /* ---- All of it ----------------------------------------------------------- */
 
+/* A kept text may have to be read again by the engine, whose memory fills while
+ * that of the text is freed. */
+static uint64_t memory_of_text(const struct engine_plan *plan,
+                               uint64_t memory) {
+    return plan->known && plan->sum.plain ? memory : memory / 2;
+}
+
 bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
                    uint64_t memory) {
     enum { MOST_FILES = 1024 };
-    size_t files = 0;
-    for (size_t i = 0; i < plan->reading_count; i++)
-        files += (size_t)plan->readings[i].count;
+    const size_t files = files_of_readings(plan->readings, plan->reading_count);
     if (plan->second || rule->drop || !keys_are_whole_lines() ||
         selects_part() || files > MOST_FILES)
         return false;
     const uint64_t text = mapped_text_size(files, plan->sum.bytes);
-    return text < UINT64_C(1) << PLACE_BITS && text < memory &&
-           table_size(plan->stored_lines) <= memory - text;
+    return text < UINT64_C(1) << PLACE_BITS &&
+           text < memory_of_text(plan, memory) &&
+           table_bytes(plan->stored_lines) <= memory - text;
 }
 
 static struct file_role role_of(const struct rule *rule, size_t reading) {
@@ -374,34 +363,51 @@ static struct file_role role_of(const struct rule *rule, size_t reading) {
         .prints = rule->may_print(reading)};
 }
 
+/* Only lines that claim a slot are looked at again. Readings that claim come
+ * before those that do not. */
 static void read_files(struct pass_state *p, const struct engine_plan *plan,
                        struct figures *figures) {
-    const struct stages stages = {.in_parallel = claim_block,
-                                  .in_order = finish_block,
-                                  .output = p->rule->output,
-                                  .context = p};
-    p->files = p->text.files;
     for (size_t i = 0; i < plan->reading_count && !p->full; i++) {
         const struct reading *const r = &plan->readings[i];
+        p->reading = i;
         p->role = role_of(p->rule, i);
+        p->keeps =
+            p->text.kept && (p->role.claims_absent || p->role.claims_previous);
+        const struct stages stages = {.in_parallel = claim_block,
+                                      .in_order = finish_block,
+                                      .output = p->rule->output,
+                                      .kept = p->keeps ? p->text.kept : NULL,
+                                      .context = p};
         const struct input_totals totals =
             run_pipeline(&stages, r->count, r->files);
         figures->lines += totals.lines;
         figures->bytes += totals.bytes;
-        p->files += r->count;
+        p->first += files_of_readings(r, 1);
     }
     figures->read = figures->bytes;
 }
 
+static bool open_text(struct pass_state *p, const struct engine_plan *plan,
+                      struct kept_text *kept) {
+    if (plan->known && plan->sum.plain)
+        return mapped_text_open(&p->text, plan->readings, plan->reading_count);
+    const uint64_t most = UINT64_C(1) << PLACE_BITS;
+    const uint64_t room = memory_of_text(plan, p->memory);
+    return mapped_text_keep(&p->text, plan->readings, plan->reading_count, kept,
+                            room < most ? room : most);
+}
+
 bool one_pass(const struct rule *rule, const struct engine_plan *plan,
+              uint64_t memory, struct kept_text *kept,
               struct figures *figures) {
     struct pass_state p = {.rule = rule,
                            .hasher = key_hasher(0),
+                           .memory = memory,
+                           .doubling = PTHREAD_RWLOCK_INITIALIZER,
                            .lock = PTHREAD_MUTEX_INITIALIZER};
     *figures = (struct figures){.passes = 1, .partitions = 1};
     const bool starts =
-        mapped_text_open(&p.text, plan->readings, plan->reading_count) &&
-        table_open(&p.table, plan->stored_lines);
+        open_text(&p, plan, kept) && table_open(&p.table, plan->stored_lines);
     if (starts) read_files(&p, plan, figures);
     const bool done = starts && !p.full;
     if (done) expect_same_files();
@@ -413,5 +419,10 @@ bool one_pass(const struct rule *rule, const struct engine_plan *plan,
     table_close(&p.table);
     calyx_free(p.hasher);
     free(p.lost);
+    if (done)
+        kept_text_close(kept);
+    else if (kept->bytes)
+        kept_text_again(kept);
+    if (kept->bytes) figures->read = 0; /* the pipe is not read again */
     return done;
 }

@@ -1,7 +1,7 @@
 /*
- * The exact verbs in one pass, if the files and a table fit into memory.
+ * The exact verbs in one pass, if the text and a table fit into memory.
  *
- * A slot of the table holds the place of a line in the mapped files, and a tag
+ * A slot of the table holds the place of a line in the text, and a tag
  * of its hash. A line whose tag is there is compared with the bytes at that
  * place, so the answer is exact with any hash. The line claims the slot of its
  * key if it is the first so far, or if the verb says so: what is printed are
@@ -20,11 +20,12 @@
 bool one_pass_fits(const struct rule *rule, const struct engine_plan *plan,
                    uint64_t memory);
 
-/* False if there are many more lines than estimated, or if the files cannot be
- * mapped. Then figures->read is what was read in
- * vain, and the first bytes of the output are written; output_skip makes the
- * output drop them when they are written again. */
+/* False if the table and the text outgrow the memory, or if plain files cannot
+ * be mapped. Then the first bytes of the output are written; output_skip makes
+ * the output drop them when they are written again. figures->read is what was
+ * read in vain of plain files. Of others, what was read is in `kept`, to be
+ * read again. */
 bool one_pass(const struct rule *rule, const struct engine_plan *plan,
-              struct figures *figures);
+              uint64_t memory, struct kept_text *kept, struct figures *figures);
 
 #endif

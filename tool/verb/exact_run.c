@@ -111,12 +111,15 @@ static struct figures run_on_lines(const struct exact_run *run) {
 
 static struct figures run_engine(struct exact_run *run) {
     struct figures f, in_vain = {0};
+    struct kept_text kept = {0};
     if (run->plan.one_pass) {
         expect_spill(); /* it may be needed after all */
-        if (one_pass(&run->rule, &run->plan, &f)) return f;
+        if (one_pass(&run->rule, &run->plan, budget(), &kept, &f)) return f;
         in_vain = f;
     }
+    if (kept.bytes) run->rule.kept = &kept;
     if (!run->plan.condition || !run_on_hashes(run, &f)) f = run_on_lines(run);
+    kept_text_close(&kept);
     f.read += in_vain.read;
     f.passes += in_vain.read > 0;
     return f;

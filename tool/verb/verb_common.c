@@ -170,9 +170,9 @@ static int run_verb(int n, char **files) {
     struct sample sum;
     const bool of_all = at_least == files_count;
     struct operand *const operands = sample_operands(n, files, of_all, &sum);
-    const bool by_place = of_all && !count && sum.plain;
+    const bool by_place = of_all && !count;
     const bool on_hashes =
-        by_place && hashes_pay(&operands[0].is, &sum, budget());
+        by_place && sum.plain && hashes_pay(&operands[0].is, &sum, budget());
     const struct hash_condition condition = seen_in_all(n);
     struct reading *const readings = readings_of(operands, n);
     struct exact_run run = {
@@ -233,17 +233,16 @@ const struct verb verb_common = {
          "have, in the order of their first occurrence. The files need not be "
          "sorted, and may be larger than memory. Lines are compared by all "
          "bytes of the key.",
-         "The first file is read last. Files that are not compressed are read "
-         "once if they fit into the memory with 12 bytes more for each line of "
-         "the smallest, and if whole lines are compared. Else they are read "
-         "twice: first for the hashes of all lines, which find those that may "
-         "be common, then to compare these byte by byte, in more passes if the "
-         "memory requires it. Pipes and compressed files are read once. What "
-         "does not fit into memory goes to temporary files.",
+         "The first file is read last. Files are read once if they fit into "
+         "the memory with 12 bytes more for each line of the smallest, and if "
+         "whole lines are compared. Else files that are not compressed are "
+         "read twice: first for the hashes of all lines, which find those that "
+         "may be common, then to compare these byte by byte, in more passes if "
+         "the memory requires it. Pipes and compressed files are always read "
+         "once: what does not fit into memory goes to temporary files.",
          "A file that grows while it is read, such as a log, counts as it was "
-         "at "
-         "the start, its last line as far as it had come. One that shrinks or "
-         "is overwritten is an error."},
+         "at the start, its last line as far as it had come. One that shrinks "
+         "or is overwritten is an error."},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples = {{"calyx common -S 4G monday.txt tuesday.txt -o both.txt",

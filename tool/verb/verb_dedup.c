@@ -95,8 +95,8 @@ static int run_verb(int n, char **files) {
     const double started = seconds_now();
     const struct sample sum = sample_files(n, files);
     const bool known = sum.rereadable && n > 0;
-    const bool by_place = known && sum.plain && !tallies();
-    const bool on_hashes = by_place && hashes_pay(&sum, &sum, budget());
+    const bool on_hashes =
+        known && sum.plain && !tallies() && hashes_pay(&sum, &sum, budget());
     const struct reading all = {n, files, 0};
     struct exact_run run = {
         .rule = {.tallies = tallies(),
@@ -114,7 +114,7 @@ static int run_verb(int n, char **files) {
                  .selected = only_dups     ? SELECT_REPEATED
                              : only_unique ? SELECT_SINGLE
                                            : SELECT_ALL,
-                 .one_pass = by_place,
+                 .one_pass = !tallies(),
                  .condition = on_hashes ? &repeated : NULL,
                  .readings = &all,
                  .reading_count = 1},
@@ -159,20 +159,19 @@ const struct verb verb_dedup = {
          "first line of each key, in the order of the input. Unlike 'sort -u' "
          "it keeps the order; unlike 'awk !seen[$0]++' it works in the memory "
          "that you give it. Lines are compared by all bytes of the key.",
-         "Files that are not compressed are read once if they fit into the "
-         "memory with 12 bytes more for each line, and if whole lines are "
-         "compared. Else they are read two to seven times: first for the "
-         "hashes of all lines, which find the keys that may occur again, then "
-         "to compare those byte by byte, in as many passes as the memory "
-         "requires. For pipes and compressed files, and with --count, "
-         "--only-dups and --only-unique, keys are stored in memory. When that "
-         "is full, lines with other keys are partitioned by hash into "
-         "temporary files, processed partition by partition, and printed in "
-         "order at the end.",
+         "If whole lines are compared, the input is read once if it fits into "
+         "the memory with 12 bytes more for each line, or for pipes and "
+         "compressed files into half of the memory with up to 24. Else plain "
+         "files are read two to seven times: first for the hashes of all "
+         "lines, which find the keys that may occur again, then to compare "
+         "those byte by byte, in as many passes as the memory requires. For "
+         "other pipes and compressed files, and with --count, --only-dups and "
+         "--only-unique, keys are stored in memory. When that is full, lines "
+         "with other keys are partitioned by hash into temporary files, "
+         "processed partition by partition, and printed in order at the end.",
          "A file that grows while it is read, such as a log, counts as it was "
-         "at "
-         "the start, its last line as far as it had come. One that shrinks or "
-         "is overwritten is an error."},
+         "at the start, its last line as far as it had come. One that shrinks "
+         "or is overwritten is an error."},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples =

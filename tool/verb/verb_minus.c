@@ -168,7 +168,7 @@ static int run_verb(int n, char **files) {
                  .printing = 1,
                  .stored_lines = unique ? sum.lines : of_others.lines,
                  .known = sum.rereadable,
-                 .one_pass = sum.plain,
+                 .one_pass = true,
                  .condition = on_hashes ? &condition : NULL,
                  .readings = readings,
                  .reading_count = (size_t)list_count + 1},
@@ -210,17 +210,16 @@ const struct verb verb_minus = {
          "A file that is a filter, or whose name ends in .calyx, stands for "
          "the list that the filter was built from. Then a few lines that are "
          "not in that list are missing in the result; a warning says so.",
-         "Files that are not compressed are read once if they fit into the "
-         "memory with 12 bytes more for each line of the other files, and if "
-         "whole lines are compared. Else they are read twice: first for the "
+         "Files are read once if they fit into the memory with 12 bytes more "
+         "for each line of the other files, and if whole lines are compared. "
+         "Else files that are not compressed are read twice: first for the "
          "hashes of all lines, which find the lines that other files may have, "
          "then to compare these byte by byte, in more passes if the memory "
-         "requires it. Pipes and compressed files are read once. What does not "
-         "fit into memory goes to temporary files.",
+         "requires it. Pipes and compressed files are always read once: what "
+         "does not fit into memory goes to temporary files.",
          "A file that grows while it is read, such as a log, counts as it was "
-         "at "
-         "the start, its last line as far as it had come. One that shrinks or "
-         "is overwritten is an error."},
+         "at the start, its last line as far as it had come. One that shrinks "
+         "or is overwritten is an error."},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &secret_group, &work_group, &progress_group},
     .examples = {{"calyx minus new.txt seen.txt -o fresh.txt",
