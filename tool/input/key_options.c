@@ -556,8 +556,9 @@ static void say_if_they_differ(const char *name, const char *text,
 
 static bool changes_differ(const char *text, const char *other) {
     struct key_options a, b;
-    const bool known = options_from(text, &a) & options_from(other, &b);
-    const bool differ = known && change_that_differs(&a, &b) >= 0;
+    const bool knows_a = options_from(text, &a);
+    const bool knows_b = options_from(other, &b);
+    const bool differ = knows_a && knows_b && change_that_differs(&a, &b) >= 0;
     options_free(&a);
     options_free(&b);
     return differ;
