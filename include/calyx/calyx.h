@@ -578,9 +578,12 @@ CALYX_API calyx_status calyx_clear(calyx_filter *f);
 /* Make `f` the union of both filters (merge), or what both contain (intersect).
  * They must have the same kind, hash, seed or key, and shape of every part,
  * else CALYX_MISMATCH; of a table (CALYX_CAN_GROW_IN_PLACE), of the first part.
- * Filters that have grown can be merged, unless they count; they cannot be
- * intersected. A table without growth may become full (CALYX_FULL): then it has
- * some of the other's keys. */
+ * A union may have more keys than its capacity, at a higher rate: see fpr_now.
+ * So filters that have grown can neither be merged nor intersected
+ * (CALYX_CANNOT); but tables can be merged whatever they have grown to, and
+ * every chain that does not count into an empty filter of calyx_new_alike. A
+ * table without growth may become full (CALYX_FULL): then it has some of the
+ * other's keys. */
 CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                                    calyx_error *why);
 CALYX_API calyx_status calyx_intersect(calyx_filter *f,

@@ -133,15 +133,50 @@ static uint64_t items_between(const calyx_filter *f, const struct part *p,
     return keys >= (double)most ? most : (uint64_t)keys;
 }
 
+static uint32_t parts_older(const struct part *p) {
+    uint32_t n = 0;
+    while ((p = p->older)) n++;
+    return n;
+}
+
+static bool is_chain(const calyx_filter *f) {
+    return !f->kind->is_segment && newest_of(f)->older;
+}
+
+/* The number of items in a file may be too low; see repair_items. */
+static bool is_empty(const calyx_filter *f) {
+    for (const struct part *p = newest_of(f); p; p = p->older)
+        if (f->image || items_of(p) > 0) return false;
+    return true;
+}
+
+/*
+ * All parts of a chain but the newest are full. United with the full parts of
+ * another chain, they would have twice the keys that they were planned for, and
+ * up to 300 times the rate. Into the empty parts of calyx_new_alike a chain can
+ * be merged: that is a copy. But not one that counts: an older part would gain
+ * bits, and remove no longer find a key where add has put it.
+ */
+static calyx_status check_chains(const calyx_filter *f,
+                                 const calyx_filter *other, calyx_error *why) {
+    if (f == other || (!is_chain(f) && !is_chain(other))) return CALYX_OK;
+    if (is_counting(f)) return fail_grown(why, "merging what counts");
+    if (is_empty(f) &&
+        parts_older(newest_of(f)) == parts_older(newest_of(other)))
+        return CALYX_OK;
+    return fail(why, CALYX_CANNOT,
+                "filters that have grown cannot be merged: parts that are full "
+                "in both would be overfull, at a far higher rate; query both, "
+                "or make them of kind distinct, which merges at any size");
+}
+
 calyx_status calyx_fits(const calyx_filter *f, const calyx_filter *other,
                         calyx_error *why) {
-    const calyx_status fit =
-        f->read_only ? fail_read_only(f, why) : check_fit(f, other, why);
-    if (fit != CALYX_OK || f == other) return fit;
-    /* Else an older part would gain bits, and remove no longer find a key
-     * where add has put it. */
-    if (is_counting(f) && newest_of(f)->older)
-        return fail_grown(why, "merging what counts");
+    if (f->read_only) return fail_read_only(f, why);
+    calyx_status status = check_same_hash(f, other, why);
+    if (status == CALYX_OK) status = check_chains(f, other, why);
+    if (status == CALYX_OK) status = check_fit(f, other, why);
+    if (status != CALYX_OK || f == other) return status;
     return check_lists(f, other, why);
 }
 
@@ -196,12 +231,6 @@ static uint64_t row_bytes_to(const struct kind *kind, const struct part *p) {
 
 uint64_t calyx_row_bytes(const calyx_filter *f) {
     return row_bytes_to(f->kind, newest_of(f));
-}
-
-static uint32_t parts_older(const struct part *p) {
-    uint32_t n = 0;
-    while ((p = p->older)) n++;
-    return n;
 }
 
 /* What a step goes over: some bytes of one part of each filter. */
@@ -315,11 +344,12 @@ calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
         status = find_stretch(f, other, at->at, most, &s, why);
     if (status == CALYX_OK) status = check_whole(f, why);
     if (status == CALYX_OK) status = check_whole(other, why);
+    const bool counts = is_counting(f);
+    /* Between steps filters may grow, unless they count. */
+    if (status == CALYX_OK && (counts || (at->at == 0 && is_chain(other))))
+        status = check_chains(f, other, why);
     if (status == CALYX_OK && f != other) status = mark_file(f, why);
     if (status != CALYX_OK) return status;
-    const bool counts = is_counting(f);
-    if (counts && (newest_of(f)->older || newest_of(other)->older))
-        return fail_grown(why, "merging what counts");
     /* While `f` still answers without the other. */
     if (at->at == 0) status = unite_lists(f, other, why);
     if (status != CALYX_OK) return status;

@@ -70,12 +70,22 @@ def test_a_missing_target_is_made(r):
     assert r("BF.MEXISTS", "b", *range(200)) == [1] * 200
 
 
-def test_filters_that_grew_alike_can_be_merged(r):
-    how = ("SEED", 7, "CAPACITY", 100)
+@pytest.mark.parametrize("kind", ["line", "distinct"])
+def test_of_filters_that_grew_only_tables_are_merged(r, kind):
+    how = ("SEED", 7, "CAPACITY", 100, "KIND", kind)
     fill(r, "a", range(0, 500), *how)
     fill(r, "b", range(500, 1000), *how)
-    assert r("BF.MERGE", "a", "b") == "OK"
-    assert r("BF.MEXISTS", "a", *range(1000)) == [1] * 1000
+    before = digest(r, "a")
+    answer = r("BF.MERGE", "a", "b")
+    if kind == "distinct":
+        assert answer == "OK"
+        assert r("BF.MEXISTS", "a", *range(1000)) == [1] * 1000
+        return
+    assert answer.startswith("ERR source 1 does not fit the target: filters "
+                             "that have grown cannot be merged")
+    assert digest(r, "a") == before
+    assert r("BF.MERGE", "new", "a") == "OK"  # a copy
+    assert digest(r, "new") == before
 
 
 def test_what_does_not_fit_says_why_and_changes_nothing(r):

@@ -128,7 +128,9 @@ const struct verb verb_merge = {
          "bucket cannot be merged.",
          "Filters of kind distinct only need to have begun alike: they may "
          "have grown to different sizes, and the result is as large as its "
-         "keys need. Of a fixed size, it must have room for them.",
+         "keys need. Of a fixed size, it must have room for them. Filters of "
+         "other kinds that have grown cannot be merged; query all of them: "
+         "calyx check -f A -f B.",
          "With --fold the sizes may differ, as those of filters that were "
          "built without -n; kind, probes, hash and seed or key must still "
          "agree, and no filter may have grown. The result is as small as the "
