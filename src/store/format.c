@@ -1,5 +1,6 @@
 #include "store/format.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/compiler.h" /* before xxhash.h */
@@ -320,6 +321,25 @@ static bool is_shape(const struct kind *kind, const struct shape *s) {
            (kind->is_shape ? kind->is_shape(s) : s->wide == 0);
 }
 
+/*
+ * A filter grows by its capacity and its rate: a small file must not make it
+ * allocate gigabytes. No kind has a lower rate than the textbook's, (1 -
+ * e^(-kn/m))^k; twice its keys are allowed. A table must keep the rate of its
+ * first segment with a few keys a block, else it would grow with every key.
+ */
+static bool can_have(const struct kind *kind, uint32_t i,
+                     const struct part *p) {
+    enum { FEW = 4 };
+    const double capacity = (double)p->capacity, k = p->shape.probes;
+    const double bits = (double)kind_bits(kind, &p->shape);
+    const double few = fmin(capacity, FEW * (double)p->shape.blocks);
+    if (kind->is_segment)
+        return capacity <= bits &&
+               (i > 0 || expected_rate(kind, &p->shape, few) <= p->fpr);
+    const double most = -log1p(-pow(p->fpr, 1 / k)) / k;
+    return capacity <= 2 * bits * fmin(most, 64);
+}
+
 static calyx_status check_record(const uint8_t *record, struct description *d,
                                  uint32_t i, calyx_error *why) {
     struct part *p = &d->part[i];
@@ -341,6 +361,12 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
         !is_rate(p->fpr) || load32(record + OF_RESERVED) != 0)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the numbers of part %u make no sense", i);
+    if (d->head.growth > 0 && !can_have(d->head.kind, i, p))
+        return fail(why, CALYX_DAMAGED,
+                    "damaged: part %u claims a capacity of %llu keys at a rate "
+                    "of %g, which its %llu blocks cannot have",
+                    i, (unsigned long long)p->capacity, p->fpr,
+                    (unsigned long long)p->shape.blocks);
     return CALYX_OK;
 }
 

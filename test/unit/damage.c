@@ -603,6 +603,32 @@ static void hostile_headers_are_refused(void **state) {
         try_forgery(&forgeries[i]);
 }
 
+/* With a capacity of 10^10 in 64 bytes, one key more took 18 GB; with a rate of
+ * 0 every key doubled a table. */
+static void a_growing_filter_cannot_claim_more_keys_than_its_blocks_have(
+    void **state) {
+    (void)state;
+    const struct forgery forgeries[] = {
+        BAD("capacity 10^10", PART_CAPACITY, 8, UINT64_C(10000000000),
+            "cannot have"),
+        BAD("capacity 2^44", PART_CAPACITY, 8, UINT64_C(1) << 44,
+            "cannot have"),
+        BAD("part fpr 0", PART_FPR, 8, bits_of(0), "cannot have"),
+    };
+    for (const char *const *kind = adding_kinds(); *kind; kind++)
+        for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
+            calyx_filter *f = make_filter(
+                (calyx_options){.kind = *kind, .capacity = 100, .growth = 2});
+            const struct bytes bytes = encoded(f, LINE_ALIGNED);
+            const size_t header_bytes = load32(bytes.at + HEADER_BYTES);
+            forge(bytes, &forgeries[i]);
+            sign(bytes, header_bytes, bytes.size - 128);
+            assert_refused(bytes, &forgeries[i]);
+            free(bytes.at);
+            calyx_free(f);
+        }
+}
+
 /* A header of pages has room for it: only its own limit is passed. */
 static void a_comment_longer_than_allowed_is_refused(void **state) {
     (void)state;
@@ -864,6 +890,8 @@ int main(void) {
         cmocka_unit_test(the_end_of_another_filter_is_refused),
         cmocka_unit_test(signing_again_changes_nothing),
         cmocka_unit_test(hostile_headers_are_refused),
+        cmocka_unit_test(
+            a_growing_filter_cannot_claim_more_keys_than_its_blocks_have),
         cmocka_unit_test(a_comment_longer_than_allowed_is_refused),
         cmocka_unit_test(a_number_that_is_one_off_is_refused),
         cmocka_unit_test(bodies_that_overlap_or_are_swapped_are_refused),
