@@ -133,6 +133,8 @@ _Noreturn void fail_at(const char *file, uint64_t line, const char *format, ...)
 _Noreturn void fail_os(const char *file, const char *what);
 _Noreturn void fail_with(const calyx_error *why);
 
+bool is_http_url(const char *word); /* http:// or https:// */
+
 /* Print "calyx VERB: TEXT" and go on. */
 void warn(const char *format, ...) PRINTS(1, 2);
 

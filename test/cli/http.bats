@@ -459,6 +459,29 @@ replaced() {
     replaced $plain "$soon" "$soon" new.calyx
 }
 
+@test "a file that is replaced between its header and its slots has changed, and is not damaged" {
+    for comment in one two; do
+        "$CALYX" build -p 1% --comment $comment --force -o $comment.calyx lines
+    done
+    cp one.calyx "$www/swapped.calyx"
+    cp two.calyx "$www/swapped.calyx.next"
+    run_calyx check -f "$odd/swapped/swapped.calyx" lines
+    fails_with "the file has changed on the server while it was queried"
+}
+
+@test "a URL of a compressed filter, and one where a file is wanted, are refused with advice" {
+    for packer in gzip zstd; do
+        $packer -qc "$www/line.calyx" >"$www/packed.calyx"
+        run_calyx check -f "$plain/packed.calyx" lines
+        fails_with "packed.calyx: it is compressed, so that parts of it cannot be read; unpack it on the server, or download"
+    done
+    for verb in add remove "add --create" "merge -o new $www/line.calyx"; do
+        run_calyx $verb "$plain/line.calyx" </dev/null
+        fails_with "$plain/line.calyx: a file is wanted here, not a URL; download it, or query it with 'calyx check -f URL'"
+    done
+    [ ! -e new ]
+}
+
 # ---- Servers that answer otherwise ---------------------------------------------
 
 @test "a server without ranges is refused" {
@@ -470,7 +493,8 @@ replaced() {
     for when in "" later-; do
         refuses ${when}other-range "the server sent another range than bytes"
         refuses ${when}no-range "the server sent another range than bytes"
-        refuses ${when}unknown-size "the server sent another range than bytes"
+        refuses ${when}unknown-size "the server does not say how many bytes the file has (Content-Range with a *)"
+        refuses ${when}long-line "a line of the answer's header is too long for libcurl"
         refuses ${when}endless-number "the server sent another range than bytes"
         refuses ${when}short "bytes that it announced"
         refuses ${when}empty "the server sent 0 of the"

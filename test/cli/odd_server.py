@@ -168,6 +168,15 @@ class Odd(http.server.BaseHTTPRequestHandler):
     def unknown_size(self):
         self.answer(Content_Range=f"bytes {self.first}-{self.last}/*")
 
+    def long_line(self):
+        self.answer(X_Long=200000 * "x")
+
+    def swapped(self):  # the file is replaced behind the first answer
+        if self.number > 1:
+            self.file += ".next"
+            self.body = self.bytes_of(self.first, self.last)
+        self.answer()
+
     def other_size(self):
         self.answer(Content_Range=f"bytes {self.first}-{self.last}/{self.total + 64}")
 

@@ -34,6 +34,23 @@ setup() {
     prints rose rose
 }
 
+@test "zeros behind gzip data are padding, and other bytes are trouble" {
+    needs gzip
+    { echo moss; echo rose; } | gzip >one.gz
+    { cat one.gz one.gz; head -c 300000 /dev/zero; } >padded.gz
+    run_calyx check -f flowers.calyx padded.gz
+    prints rose rose
+    is_status 0
+    quiet
+    { cat padded.gz; echo garbage; } >mixed.gz
+    { cat one.gz; echo garbage; } >garbage.gz
+    for file in mixed.gz garbage.gz; do
+        run_calyx check -f flowers.calyx $file
+        fails_with "$file: damaged: behind the packed data are bytes that are neither gzip data nor zeros"
+        [ "$(head -1 out)" = rose ]
+    done
+}
+
 @test "packed data that is damaged or cut is trouble, after what was sound" {
     needs gzip zstd
     seq 1000000 | gzip >whole.gz

@@ -138,6 +138,7 @@ static void expect_file(calyx_filter *(*make)(void)) {
     if (strcmp(path, "-") == 0)
         fail("standard input cannot be changed; name a file");
     if (!is_missing()) return;
+    if (is_http_url(path)) fail_os(path, "open it");
     if (!make)
         fail_at(path, 0,
                 "there is no such file; 'calyx add --create' makes it");

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,7 +174,16 @@ _Noreturn void fail_at(const char *file, uint64_t line, const char *format,
     leave();
 }
 
+bool is_http_url(const char *word) {
+    return strncasecmp(word, "http://", 7) == 0 ||
+           strncasecmp(word, "https://", 8) == 0;
+}
+
 _Noreturn void fail_os(const char *file, const char *what) {
+    if (errno == ENOENT && is_http_url(file))
+        fail_at(file, 0,
+                "a file is wanted here, not a URL; download it, or query it "
+                "with 'calyx check -f URL', 'calyx info' or 'calyx verify'");
     fail_at(file, 0, "cannot %s: %s", what, strerror(errno));
 }
 

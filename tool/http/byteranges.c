@@ -23,9 +23,12 @@ static bool digits(const char **at, uint64_t *number) {
 bool content_range_from(const char *at, struct content_range *r) {
     if (strncasecmp(at, "bytes ", 6) != 0) return false;
     at += 6;
-    return digits(&at, &r->first) && *at++ == '-' && digits(&at, &r->last) &&
-           *at++ == '/' && digits(&at, &r->total) && !*at &&
-           r->first <= r->last && r->last < r->total;
+    if (!digits(&at, &r->first) || *at++ != '-' || !digits(&at, &r->last) ||
+        *at++ != '/' || r->first > r->last)
+        return false;
+    r->total = 0;
+    if (strcmp(at, "*") == 0) return true;
+    return digits(&at, &r->total) && !*at && r->last < r->total;
 }
 
 /* ---- Several ranges ----------------------------------------------------- */
@@ -61,7 +64,7 @@ static bool next_part(struct body_reader *r, const char *delimiter,
     bool known = false;
     while (next_line(r)) {
         const char *const value = header_value(r->line, "Content-Range");
-        if (value) known = content_range_from(value, range);
+        if (value) known = content_range_from(value, range) && range->total;
         if (!*r->line)
             return known &&
                    range->last - range->first < (uint64_t)(r->end - r->at);

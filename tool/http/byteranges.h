@@ -8,10 +8,11 @@
 #include "http/range_client.h"
 
 struct content_range {
-    uint64_t first, last, total;
+    uint64_t first, last;
+    uint64_t total; /* 0: the server does not say, by a * */
 };
 
-/* bytes 0-63/4096; false if it is not sound, or has * for a number. */
+/* bytes 0-63/4096; false if it is not sound, or has no range. */
 bool content_range_from(const char *text, struct content_range *range);
 
 /* The value of this header, if the line is one of that name; else NULL. */

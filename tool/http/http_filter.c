@@ -7,6 +7,7 @@
 
 #include "http/unit_cache.h"
 #include "input/key_options.h"
+#include "input/look.h"
 
 /* A request costs 300 to 500 bytes of headers, so that reading as many bytes
  * between two places is cheaper. */
@@ -66,8 +67,18 @@ static uint8_t *read_slots(struct http_filter *f, size_t *size) {
     return bytes;
 }
 
+/* Has the file another header than when it was opened? */
+static bool has_changed(struct http_filter *f, const uint8_t *header,
+                        size_t size) {
+    uint8_t *const now = read_bytes(f, 0, size);
+    const bool is_other = memcmp(now, header, size) != 0;
+    free(now);
+    return is_other;
+}
+
 /* The size, and the slots, of which one must be sound. */
-static void check_end(struct http_filter *f) {
+static void check_end(struct http_filter *f, const uint8_t *header,
+                      size_t header_size) {
     const uint64_t size = range_client_file_bytes(f->client);
     calyx_section slot, end;
     uint32_t index = 0;
@@ -86,6 +97,8 @@ static void check_end(struct http_filter *f) {
                                     NULL) == CALYX_OK;
         at += slot.bytes;
     }
+    if (!sound && has_changed(f, header, header_size))
+        range_client_fail_changed(f->client);
     if (!sound)
         fail_at(range_client_name(f->client), 0,
                 "damaged: neither of its slots is sound");
@@ -373,6 +386,17 @@ static size_t unit_bytes(const struct http_filter *f) {
     return f->verify ? (size_t)body.step : CALYX_LINE_BYTES;
 }
 
+/* Places in a compressed file are not places in the filter. */
+static void expect_unpacked(const struct http_filter *f, const uint8_t *first,
+                            size_t size) {
+    bool more;
+    const struct look *const is = look_at(first, size, &more);
+    if (is && is->kind == PACKED_DATA)
+        fail_at(range_client_name(f->client), 0,
+                "it is compressed, so that parts of it cannot be read; unpack "
+                "it on the server, or download it and query that");
+}
+
 /* From as many bytes as a header may have. */
 static void read_layout(struct http_filter *f) {
     const uint64_t bytes = range_client_file_bytes(f->client);
@@ -394,11 +418,13 @@ struct http_filter *http_filter_open(const char *url, const uint8_t *key,
                               .verify = verify,
                               .lock = PTHREAD_MUTEX_INITIALIZER};
     calyx_error why;
-    if (calyx_layout_new(first, size, &f->layout, NULL) != CALYX_OK)
+    if (calyx_layout_new(first, size, &f->layout, NULL) != CALYX_OK) {
+        expect_unpacked(f, first, size);
         read_layout(f);
+    }
     if (calyx_layout_set_key(f->layout, key, &why) != CALYX_OK)
         fail_here(f, &why);
-    check_end(f);
+    check_end(f, first, size);
     read_list(f);
     calyx_layout_describe(f->layout, NULL, &f->info);
     f->cache = unit_cache_new(unit_bytes(f));

@@ -12,11 +12,6 @@
 #include "http/byteranges.h"
 #include "http/patience.h"
 
-bool is_http_url(const char *word) {
-    return strncasecmp(word, "http://", 7) == 0 ||
-           strncasecmp(word, "https://", 8) == 0;
-}
-
 #ifdef CALYX_HAVE_CURL
 #include "http/libcurl.h"
 
@@ -184,6 +179,9 @@ static void judge_partial_content(struct transfer *t) {
               "the server sent another range than bytes %" PRIu64 "-%" PRIu64
               ", which were requested",
               t->ranges[0]->at, t->ranges[0]->at + t->ranges[0]->size - 1);
+    else if (!a->range.total)
+        WRONG(t, "the server does not say how many bytes the file has "
+                 "(Content-Range with a *); download the file and query that");
     else if (t->client->is_open && a->range.total != t->client->file_bytes)
         WRONG(t, "%s", CHANGED);
     else
@@ -410,6 +408,9 @@ static void explain(struct transfer *t, CURLcode code) {
               "%s; CALYX_TLS_CA names a file or folder of the authorities "
               "to trust",
               text);
+    else if (code == CURLE_OUT_OF_MEMORY)
+        WRONG(t, "a line of the answer's header is too long for libcurl, or "
+                 "there is no memory for it");
     else if (code != CURLE_OK)
         WRONG(t, "%s", text);
     else if (t->got == 0)

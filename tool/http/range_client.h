@@ -21,9 +21,6 @@
 #define BY_LIBCURL __attribute__((weak)) /* not there, and never called */
 #endif
 
-/* http:// or https:// */
-bool is_http_url(const char *word);
-
 struct range_client;
 
 /* Read the first bytes of the file, up to *size, and set *size to the number of

@@ -19,7 +19,12 @@
 #include "tool.h"
 
 enum source_packing { UNKNOWN, PLAIN, GZIP, ZSTD };
-enum { PACKED_SIZE = 1 << 17, PIPE_SIZE = 1 << 20, SOURCE_TEXT = 200 };
+enum {
+    PACKED_SIZE = 1 << 17,
+    PIPE_SIZE = 1 << 20,
+    SOURCE_TEXT = 200,
+    GZIP_FIRST = 0x1f /* byte of a member */
+};
 
 struct byte_source {
     const char *name;
@@ -260,7 +265,7 @@ static const struct {
     enum source_packing packing;
     uint8_t bytes, magic[4], mask[4];
 } packings[] = {
-    {GZIP, 2, {0x1f, 0x8b}, {0xff, 0xff}},
+    {GZIP, 2, {GZIP_FIRST, 0x8b}, {0xff, 0xff}},
     {ZSTD, 4, {0x28, 0xb5, 0x2f, 0xfd}, {0xff, 0xff, 0xff, 0xff}},
     {ZSTD, 4, {0x50, 0x2a, 0x4d, 0x18}, {0xf0, 0xff, 0xff, 0xff}},
 };
@@ -317,12 +322,26 @@ static ssize_t refill(struct byte_source *s) {
 #endif
 
 #ifdef CALYX_HAVE_ZLIB
+/* Zeros up to the end of the file, with which tapes fill a block. Other bytes
+ * may be a member that is damaged, so they are not left out as gzip does. */
+static ssize_t skip_padding(struct byte_source *s) {
+    ssize_t more;
+    while ((more = refill(s)) > 0)
+        if (s->packed[s->at++])
+            return trouble(s, "damaged: behind the packed data are bytes that "
+                              "are neither gzip data nor zeros; 'gzip -dc' "
+                              "leaves them out");
+    return more;
+}
+
 static ssize_t read_gzip(struct byte_source *s, void *buffer, size_t size) {
     const uInt room = size < (1u << 30) ? (uInt)size : 1u << 30;
     for (;;) {
         const ssize_t more = refill(s);
         if (more <= 0) return more;
         if (!s->in_middle) { /* the first member, or one more */
+            if (s->gzip.state && s->packed[s->at] != GZIP_FIRST)
+                return skip_padding(s);
             const int status = s->gzip.state ? inflateReset(&s->gzip)
                                              : inflateInit2(&s->gzip, 15 + 16);
             if (status != Z_OK) return trouble(s, "no memory to unpack it");
