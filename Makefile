@@ -170,7 +170,7 @@ help:
 	@echo 'make bench-node      measure the npm package'
 	@echo 'make bench-sqlite    measure the extension for SQLite'
 	@echo 'make fuzz            run each fuzzer for TIME ($(TIME)) seconds'
-	@echo 'make mutants         60 deliberate bugs, which tests must notice: 15 minutes; M=join: some'
+	@echo 'make mutants         deliberate bugs, which tests must notice: 10 minutes; M=join: some'
 	@echo 'make install         install under PREFIX ($(PREFIX)), within DESTDIR'
 	@echo 'make uninstall       remove what that installed'
 	@echo 'make deb             Debian packages, into build/deb'
