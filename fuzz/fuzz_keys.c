@@ -14,6 +14,7 @@
 
 struct key_options key_form;
 enum missing_key missing_key;
+bool skips_invalid;
 
 const struct field_separator *separator_of(const struct key_options *o) {
     return &o->separator;
@@ -24,6 +25,11 @@ bool key_is_one_field(const struct key_options *o) {
 }
 
 const char *key_options_hint(void) {
+    return "";
+}
+
+const char *json_path_hint(const char *path) {
+    (void)path;
     return "";
 }
 
@@ -142,7 +148,7 @@ static void compare(const uint8_t *text, size_t size) {
     uint64_t number = 1;
     bool wrong = false;
     DEMAND(batch);
-    drop_lines_without_key(batch, &block);
+    leave_lines_out(batch, &block);
     batch_start(batch, &block);
     for (;;) {
         const bool more = batch_next(batch, &block);

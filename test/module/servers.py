@@ -38,7 +38,7 @@ def read_page(name):
         return page.read()
 
 
-# A byte for each port. Who holds its lock may use the port, until the process ends:
+# A byte for each port. The process that holds its lock may use the port until it ends:
 # else two tests might start their servers with one port, and use the same server.
 PORTS = open(os.path.join(tempfile.gettempdir(), f"calyx-ports-{os.getuid()}"), "ab")
 ours = set()  # a process has its own locks again, if it asks
