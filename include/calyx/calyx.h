@@ -682,8 +682,10 @@ CALYX_API calyx_status calyx_weigh(const calyx_options *want,
  *
  * It stores a hash of 8 bytes for each key: in memory, and beyond
  * `memory_bytes` in a temporary file without a name, which disappears with the
- * process. Duplicates vanish, except in kinds that count. The same keys make
- * the same filter, whatever their order and the number of threads.
+ * process. Duplicates vanish, except in kinds with counters (`counting`): a
+ * table of kind `bucket` gets each key once, as each copy would take a slot.
+ * The same keys make the same filter, whatever their order and the number of
+ * threads.
  *
  * A builder is for one thread. To add from several, give each a builder of its
  * own with the same options, then merge these into one.

@@ -69,23 +69,15 @@ static bool is_size_decided(const calyx_options *want) {
     return want->capacity || (want->bits && want->fpr != 0);
 }
 
-/* The lowest rates need a fixed size. */
-static bool may_grow(calyx_options want) {
-    calyx_info info;
-    if (want.growth != 0 || want.strict || want.bits) return false;
-    want.growth = 2;
-    return calyx_plan(&want, &info, NULL) == CALYX_OK;
+/* Counters count the copies of a key. A table has a slot for each copy, so it
+ * would be as large as the list, not as the set: it gets each key once. */
+static bool counts_copies(const struct kind *kind) {
+    return kind->can & CALYX_CAN_COUNT && !kind->is_segment;
 }
 
-/* The options for this number of distinct keys. A kind of segments has a slot
- * for each copy of a key, and copies fill its buckets unevenly: it may grow. */
+/* The options for this number of distinct keys. */
 static calyx_options options_for(const calyx_builder *b, uint64_t keys) {
     calyx_options want = b->want;
-    if (b->head.kind->is_segment && b->head.kind->count &&
-        b->spool.added > keys) {
-        keys = b->spool.added;
-        if (may_grow(want)) want.growth = 2;
-    }
     if (b->head.kind->construction || !is_size_decided(&want))
         want.capacity = keys;
     if (!is_size_decided(&want)) want.capacity = 1;
@@ -237,7 +229,7 @@ calyx_status calyx_builder_new(const calyx_builder_options *want,
     };
     strcpy(b->folder, folder);
     own_options(b);
-    const uint32_t copies = head.kind->can & CALYX_CAN_COUNT ? 15 : 1;
+    const uint32_t copies = counts_copies(head.kind) ? 15 : 1;
     spool_init(&b->spool, &head.memory, spool_hashes(b->memory_bytes),
                b->folder, copies);
     status = b->parts ? begin_part(b, why) : CALYX_OK;
@@ -425,14 +417,14 @@ static calyx_status add_all(const calyx_builder *b, calyx_filter *f,
     const calyx_status status =
         spool_read_all(&b->spool, b->threads, add_range, &work, true, why);
     /* More copies of a key than a counter can count are not added. */
-    if (b->head.kind->can & CALYX_CAN_COUNT)
+    if (counts_copies(b->head.kind))
         f->newest->items += b->spool.added - work.added;
     return status;
 }
 
-static calyx_status add_to_new(const calyx_builder *b,
-                               const calyx_options *want, calyx_filter **out,
-                               calyx_error *why) {
+static calyx_status build_by_adding(const calyx_builder *b,
+                                    const calyx_options *want,
+                                    calyx_filter **out, calyx_error *why) {
     calyx_filter *f;
     calyx_status status = calyx_new(want, &f, why);
     if (status != CALYX_OK) return status;
@@ -441,20 +433,6 @@ static calyx_status add_to_new(const calyx_builder *b,
         *out = f;
     else
         calyx_free(f);
-    return status;
-}
-
-/* Copies fill the buckets of a kind of segments so unevenly that growth may not
- * help: then the filter is made again for twice as many keys. */
-static calyx_status build_by_adding(const calyx_builder *b, calyx_options want,
-                                    calyx_filter **out, calyx_error *why) {
-    const bool is_free = b->head.kind->is_segment && !b->want.capacity &&
-                         !b->want.bits && !b->want.strict;
-    calyx_status status = add_to_new(b, &want, out, why);
-    for (int i = 0; i < 5 && is_free && status == CALYX_FULL; i++) {
-        want.capacity *= 2;
-        status = add_to_new(b, &want, out, why);
-    }
     return status;
 }
 
@@ -590,7 +568,7 @@ static calyx_status save_part(calyx_builder *b, const char *path,
 static calyx_status build(const calyx_builder *b, const calyx_options *want,
                           uint64_t keys, calyx_filter **out, calyx_error *why) {
     return b->head.kind->construction ? build_static(b, want, keys, out, why)
-                                      : build_by_adding(b, *want, out, why);
+                                      : build_by_adding(b, want, out, why);
 }
 
 /* The same with its bits in files. What the filter allocates later comes from

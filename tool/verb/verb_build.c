@@ -62,10 +62,13 @@ static uint64_t share_of(uint64_t all) {
     return (uint64_t)ceil(share + 6 * sqrt(share) + 12);
 }
 
-/* Static kinds are made of all keys at once. */
+/* Static kinds are made of all keys at once. So are tables that have a slot for
+ * each copy of a key: a builder drops the copies. */
 static bool takes_keys_one_by_one(const calyx_options *want) {
     const char *const kind = want->kind ? want->kind : calyx_kinds()[0];
-    return calyx_kind_can(kind) & CALYX_CAN_ADD;
+    const uint32_t can = calyx_kind_can(kind);
+    return can & CALYX_CAN_ADD &&
+           !(can & CALYX_CAN_COUNT && can & CALYX_CAN_GROW_IN_PLACE);
 }
 
 /* ---- Adding ------------------------------------------------------------- */
@@ -113,6 +116,12 @@ static struct {
 /* A filter that is larger than it had to be by this share will do. */
 static const double slack = 0.04;
 
+static _Noreturn void fail_full(void) {
+    fail("the filter is full at %" PRIu64 " keys%s", wanted.keys,
+         wanted.strict ? ", and --strict lets no more in"
+                       : "; give a larger --keys, or --growth");
+}
+
 static void add(uint64_t number, const uint64_t *hashes, size_t n) {
     const calyx_status status =
         calyx_add_hashes(filters[number], hashes, n, NULL, NULL);
@@ -120,10 +129,7 @@ static void add(uint64_t number, const uint64_t *hashes, size_t n) {
         guess.wrong = true;
         return;
     }
-    if (status == CALYX_FULL)
-        fail("the filter is full at %" PRIu64 " keys%s", wanted.keys,
-             wanted.strict ? ", and --strict lets no more in"
-                           : "; give a larger --keys, or --growth");
+    if (status == CALYX_FULL) fail_full();
     if (status != CALYX_OK) fail("%s", calyx_status_text(status));
 }
 
@@ -283,8 +289,10 @@ static void make_builders(calyx_options want) {
 static void finish_builders(void) {
     calyx_error why;
     for (uint64_t i = first_filter(); i < end_filter(); i++) {
-        if (calyx_builder_finish(builders[i], &filters[i], &why) != CALYX_OK)
-            fail_with(&why);
+        const calyx_status status =
+            calyx_builder_finish(builders[i], &filters[i], &why);
+        if (status == CALYX_FULL && wanted.keys) fail_full();
+        if (status != CALYX_OK) fail_with(&why);
         calyx_builder_free(builders[i]);
         label_new(filters[i]);
         key_options_set(filters[i], key_options_of(hasher)); /* of hashes */
@@ -534,7 +542,11 @@ const struct verb verb_build = {
          "bytes for each line, the first 16 million in memory and the rest in "
          "a temporary file, sorts them, and makes the filter for as many as "
          "are different.",
-         "A filter of kind ribbon is always made in this way, and -n is not "
+         "A filter of kind bucket is always made in this way. It gets each key "
+         "once, even if lines repeat it, so that one 'calyx remove' removes "
+         "it; 'calyx add' of a key that is there adds a copy. Kind counting "
+         "counts each line.",
+         "A filter of kind ribbon is made in this way, too, and -n is not "
          "needed. It cannot be added to: build it anew, or put new keys into a "
          "second filter, and query both, as in 'calyx check -f big.calyx -f "
          "new.calyx'.",
