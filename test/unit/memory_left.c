@@ -1,6 +1,6 @@
 /* How much memory the command may take: tool/frame/memory_left.h. Each test
  * writes the files of /proc and of control groups below a folder of its own. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* nftw, __rlimit_resource_t */
 #include "frame/memory_left.h"
 
 #include <ftw.h>
@@ -272,7 +272,7 @@ static void a_container_of_version_1_sees_its_group_as_the_mount(void **state) {
 /* With soft limits far above what the test itself takes. */
 static void the_limits_of_the_process_count(void **state) {
     (void)state;
-    const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
+    const __rlimit_resource_t limits[] = {RLIMIT_AS, RLIMIT_DATA};
     const uint64_t pages =
         (UINT64_C(1) << 50) / (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t few = 10 * MIB / (uint64_t)sysconf(_SC_PAGESIZE);

@@ -177,11 +177,11 @@ static void lower_to_version(const char *root,
 
 /* ---- The process --------------------------------------------------------- */
 
-static void lower_to_limit(int of, uint64_t pages, uint64_t *left) {
+static void lower_to_limit(const struct rlimit *limit, uint64_t pages,
+                           uint64_t *left) {
     const uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    struct rlimit limit;
-    if (getrlimit(of, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        lower(left, less(limit.rlim_cur, used));
+    if (limit->rlim_cur != RLIM_INFINITY)
+        lower(left, less(limit->rlim_cur, used));
 }
 
 static void lower_to_limits(const char *root, uint64_t *left) {
@@ -191,8 +191,9 @@ static void lower_to_limits(const char *root, uint64_t *left) {
         fscanf(in, "%" SCNu64 " %*s %*s %*s %*s %" SCNu64, &size, &data) != 2)
         size = data = 0;
     if (in) fclose(in);
-    lower_to_limit(RLIMIT_AS, size, left);
-    lower_to_limit(RLIMIT_DATA, data, left);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0) lower_to_limit(&limit, size, left);
+    if (getrlimit(RLIMIT_DATA, &limit) == 0) lower_to_limit(&limit, data, left);
 }
 
 uint64_t memory_left(const char *root) {
