@@ -1034,8 +1034,9 @@ CALYX_API double calyx_shape_rate(calyx_shape shape, uint64_t keys);
 CALYX_API bool calyx_bits_has(calyx_shape shape, const void *bits,
                               uint64_t hash);
 
-/* Returns the number found. As fast as calyx_has_hashes if the address is a
- * multiple of 64. */
+/* Returns the number found. About as fast as calyx_has_hashes; of a "split"
+ * with an odd number of blocks, of "flat", and without vectors, several times
+ * slower unless the address is a multiple of 64, and the bytes are. */
 CALYX_API size_t calyx_bits_has_many(calyx_shape shape, const void *bits,
                                      const uint64_t *hashes, size_t n,
                                      bool *found);

@@ -70,17 +70,22 @@ NO_CANARY bool calyx_bits_has(calyx_shape shape, const void *bits,
     return !kind || kind->has_in_bits(bits, &inner, hash);
 }
 
-/* Can the kernels read these bits? They want whole lines, aligned. */
-static bool is_aligned(const struct kind *kind, const struct shape *shape,
-                       const void *bits) {
-    return (uintptr_t)bits % ALIGNMENT == 0 &&
-           shape->blocks * kind->block_bits % (8 * ALIGNMENT) == 0;
+/* NULL if no kernel can read these bits. Kernels want whole lines; those with
+ * vectors take them from any address. */
+static const struct kernel *kernel_for(const struct kind *kind,
+                                       const struct shape *shape,
+                                       const void *bits) {
+    const struct kernel *const kernel = kernel_up_to(kind->kernels, cpu_best());
+    const bool is_aligned = (uintptr_t)bits % ALIGNMENT == 0;
+    const bool is_whole =
+        shape->blocks * kind->block_bits % (8 * ALIGNMENT) == 0;
+    return is_whole && (is_aligned || kernel->level != CPU_SCALAR) ? kernel
+                                                                   : NULL;
 }
 
-static size_t has_many_aligned(const struct kind *kind,
-                               const struct shape *shape, const void *bits,
-                               const uint64_t *hashes, size_t n, bool *found) {
-    const struct kernel *const kernel = kernel_up_to(kind->kernels, cpu_best());
+static size_t has_many_by(const struct kernel *kernel,
+                          const struct shape *shape, const void *bits,
+                          const uint64_t *hashes, size_t n, bool *found) {
     size_t total = 0;
     for (size_t i = 0; i < n; i += BATCH_MAX) {
         const size_t some = n - i < BATCH_MAX ? n - i : BATCH_MAX;
@@ -94,8 +99,9 @@ size_t calyx_bits_has_many(calyx_shape shape, const void *bits,
                            const uint64_t *hashes, size_t n, bool *found) {
     const struct kind *const kind = kind_of(shape);
     const struct shape inner = inner_of(shape);
-    if (kind && is_aligned(kind, &inner, bits))
-        return has_many_aligned(kind, &inner, bits, hashes, n, found);
+    const struct kernel *const kernel =
+        kind ? kernel_for(kind, &inner, bits) : NULL;
+    if (kernel) return has_many_by(kernel, &inner, bits, hashes, n, found);
     size_t total = 0;
     for (size_t i = 0; i < n; i++) {
         const bool has = !kind || kind->has_in_bits(bits, &inner, hashes[i]);

@@ -20,7 +20,7 @@ typedef struct {
 
 AVX2 ALWAYS_INLINE vline vload(const void *line) {
     const __m256i *const half = line;
-    return (vline){_mm256_load_si256(half), _mm256_load_si256(half + 1)};
+    return (vline){_mm256_loadu_si256(half), _mm256_loadu_si256(half + 1)};
 }
 
 AVX2 ALWAYS_INLINE void vstore(void *line, vline a) {
@@ -118,9 +118,10 @@ AVX2 ALWAYS_INLINE vline vmask(const uint64_t *hash,
  * bit of a product selects the word of the column, the next five the bit. */
 AVX2 ALWAYS_INLINE __m256i missing_in_row(const uint8_t *line, __m256i products,
                                           __m256i row) {
-    const __m256 word = _mm256_blendv_ps(
-        _mm256_load_ps((const float *)line),
-        _mm256_load_ps((const float *)line + 8), _mm256_castsi256_ps(products));
+    const __m256 word =
+        _mm256_blendv_ps(_mm256_loadu_ps((const float *)line),
+                         _mm256_loadu_ps((const float *)line + 8),
+                         _mm256_castsi256_ps(products));
     const __m256i spot =
         _mm256_srli_epi32(_mm256_add_epi32(products, products), 27);
     return _mm256_andnot_si256(

@@ -15,7 +15,7 @@
 typedef __m512i vline;
 
 TARGET ALWAYS_INLINE vline vload(const void *line) {
-    return _mm512_load_si512(line);
+    return _mm512_loadu_si512(line);
 }
 
 TARGET ALWAYS_INLINE void vstore(void *line, vline a) {

@@ -4,7 +4,8 @@
  *
  *     TARGET                 the attribute that enables its instructions
  *     vline                  a line in registers
- *     vload vstore           from and to memory, aligned to 64 bytes
+ *     vload                  from memory at any address: calyx_bits_has_many
+ *     vstore                 to memory, aligned to 64 bytes
  *     vand vor vxor          bit by bit; vandnot(a, b) is a & ~b
  *     vany                   is any bit set?
  *     vwords                 which words of 64 bits have a bit set, one bit

@@ -25,7 +25,7 @@ AVX2 ALWAYS_INLINE __m256i bits_of(const uint64_t *hash) {
 AVX2 ALWAYS_INLINE bool has(const uint8_t *body, const struct shape *shape,
                             const uint64_t *hash) {
     const __m256i *at = (const __m256i *)(body + split_offset(*hash, shape));
-    return _mm256_testc_si256(_mm256_load_si256(at), bits_of(hash));
+    return _mm256_testc_si256(_mm256_loadu_si256(at), bits_of(hash));
 }
 
 AVX2 ALWAYS_INLINE bool add(uint8_t *body, const struct shape *shape,
