@@ -618,7 +618,8 @@ CALYX_API calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
  * hash, seed or key and number of probes, not larger, and neither has grown.
  * Unless the size is a divisor, the blocks at borders go to both sides, and the
  * rate is higher than that of a filter made so: then one that counts cannot be
- * folded. */
+ * folded. `fpr_now` does not know of the borders: the rate is up to 3 times as
+ * high as it says, most at low rates. */
 CALYX_API calyx_status calyx_fold_like(const calyx_filter *f,
                                        const calyx_filter *like,
                                        calyx_filter **out, calyx_error *why);
@@ -980,7 +981,8 @@ CALYX_API size_t calyx_small_bytes(const calyx_small *small);
 /* The bits of a filter without a header, for exchange with other programs, such
  * as Parquet readers. doc/FORMAT.md specifies their order in each kind. Eight
  * per byte, lowest first; the filter owns them. `*size` is their number of
- * bytes. NULL if the filter has grown, or is damaged (calyx_health). */
+ * bytes. NULL if the filter has grown, is damaged (calyx_health), or is more
+ * than bits: bucket, distinct and static kinds. */
 CALYX_API const void *calyx_bits(const calyx_filter *f, uint64_t *size);
 
 /* Make a filter of raw bits, which are copied. `want` must describe them: kind,

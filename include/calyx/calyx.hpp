@@ -95,6 +95,12 @@ template <> class [[nodiscard]] result<void> {
     std::optional<calyx_error> failure;
 };
 
+/* Was the key of this addition new? if (f.add(k)) only asks whether the call
+ * succeeded; if (calyx::fresh(f.add(k))), whether it also found k absent. */
+inline bool fresh(const result<bool> &added) noexcept {
+    return added && *added;
+}
+
 /* ---- Keys and arrays ----------------------------------------------------- */
 
 /* A key of a batch. The characters must outlive it. */

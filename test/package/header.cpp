@@ -64,13 +64,14 @@ void a_filter_has_what_was_added() {
     CHECK(first && *first);
     const auto again = f.add(std::string("rose"));
     CHECK(again && !*again);
+    CHECK(!calyx::fresh(again) && calyx::fresh(f.add("lily")));
     CHECK(f.has("rose") && f.count("rose") == 1);
     CHECK(!f.has("tulip") && f.count("tulip") == 0);
     CHECK(f.has_hash(f.hash("rose")));
     CHECK(f.add_u64(7) && f.has_u64(7) && f.has_hash(f.hash_u64(7)));
     const std::uint64_t hash = f.hash("aster");
     CHECK(f.add_hash(hash) && f.has("aster"));
-    CHECK(f.info().items == 3 && f.describe().fill > 0);
+    CHECK(f.info().items == 4 && f.describe().fill > 0);
     CHECK(f.clear() && !f.has("rose"));
 }
 
