@@ -23,7 +23,7 @@
 #endif
 
 /* The thread sanitizer is slow, and finds a race in the first few thousand. */
-enum { SHARE = THREAD_SANITIZED ? 20 : SANITIZED ? 10 : 1 };
+enum { SHARE = THREAD_SANITIZED ? 40 : SANITIZED ? 10 : 1 };
 
 /* Kinds that take many writers; a new kind is tested the day it is added. */
 #define EACH_SHARED_KIND(kind)                                    \
