@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 
 const page = process.env.CALYX_WEB + "/site/index.html";
 if (!existsSync(page)) {
-  console.error(`no ${page} to test`);
+  console.error(`SKIPPED [1] the page: no ${page}; web.build says why`);
   process.exit(77);
 }
 await import("./support.mjs");
