@@ -200,7 +200,8 @@ func (f *Filter) MarshalText() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalText replaces the filter by that of MarshalText, as UnmarshalBinary.
+// UnmarshalText replaces the filter by the one in a text of MarshalText, as
+// UnmarshalBinary does.
 func (f *Filter) UnmarshalText(text []byte) error {
 	bytes := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(bytes, text)
@@ -220,8 +221,8 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return int64(written), err
 }
 
-// ReadFrom reads to the end, and replaces the filter by that of these bytes, as
-// UnmarshalBinary.
+// ReadFrom reads to the end, and replaces the filter by the one in these bytes, as
+// UnmarshalBinary does.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	bytes, err := io.ReadAll(r)
 	if err == nil {

@@ -236,7 +236,7 @@ func (f *Filter) Reset() error {
 	return nil
 }
 
-// Copy returns a separate filter with the same keys. That of a mapped file is in
+// Copy returns a separate filter with the same keys. A copy of a mapped file is in
 // memory.
 func (f *Filter) Copy() (*Filter, error) {
 	var filter *C.calyx_filter

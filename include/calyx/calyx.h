@@ -111,9 +111,10 @@ typedef struct calyx_options {
                            CALYX_CAN_GROW_IN_PLACE take a quarter more at a
                            time, whatever its value; for fewer than 128 keys
                            they begin with one bucket, and double. They keep
-                           `fpr` up to 2^19 times their first capacity
-                           (grows_to in calyx_info); then the rate rises, and
-                           with 96 parts, at 2^23 times, they are full       */
+                           `fpr` up to grows_to keys (in calyx_info), at least
+                           2^19 times their first capacity. Then the rate
+                           rises. With 96 parts, at 16 times grows_to, they
+                           are full                                          */
     double first_fpr;   /* rate of the first part of a filter with `growth`,
                            less than `fpr`; later parts share the rest.
                            Default 70 % of `fpr`, less for few keys          */
@@ -126,16 +127,16 @@ typedef struct calyx_options {
     const char *hash;   /* one of calyx_hashes(); default that of the kind   */
     uint64_t seed;      /* of the hash; filters to be merged must share it.
                            Default 0, and with `growth` random: see `seeded`.
-                           Whoever knows the seed can make keys that pass or
-                           that raise the rate: see calyx_random             */
+                           Anyone who knows the seed can choose keys that
+                           pass or that raise the rate: see calyx_random     */
     const uint8_t *key; /* 16 secret bytes, for hashes that take a key       */
     const char *kernel; /* one of calyx_kernels(); default the best          */
     const calyx_memory *memory; /* default malloc, and mmap for large filters */
-    bool seeded;          /* `seed` was given, also if it is 0. Without it,
-                             calyx_new makes a random seed for a filter that
-                             grows, whose seed is 0: so nobody can choose keys
+    bool seeded;          /* Use `seed` even if it is 0. Otherwise calyx_new
+                             replaces seed 0 of a filter with `growth` by a
+                             random one, so that nobody can choose keys
                              against the filter. Filters of fixed size and
-                             builders take 0                                 */
+                             builders take seed 0                            */
     uint64_t reserved[7]; /* 0; see "Compatibility" below                    */
 } calyx_options;
 
@@ -580,10 +581,10 @@ CALYX_API calyx_status calyx_clear(calyx_filter *f);
  * else CALYX_MISMATCH; of a table (CALYX_CAN_GROW_IN_PLACE), of the first part.
  * A union may have more keys than its capacity, at a higher rate: see fpr_now.
  * So filters that have grown can neither be merged nor intersected
- * (CALYX_CANNOT); but tables can be merged whatever they have grown to, and
- * every chain that does not count into an empty filter of calyx_new_alike. A
- * table without growth may become full (CALYX_FULL): then it has some of the
- * other's keys. */
+ * (CALYX_CANNOT). Two exceptions: tables can be merged whatever they have grown
+ * to; and a chain without counters can be merged into an empty filter of
+ * calyx_new_alike, which copies it. A table without growth may become full
+ * (CALYX_FULL): then it has some of the other's keys. */
 CALYX_API calyx_status calyx_merge(calyx_filter *f, const calyx_filter *other,
                                    calyx_error *why);
 CALYX_API calyx_status calyx_intersect(calyx_filter *f,
@@ -1036,9 +1037,9 @@ CALYX_API double calyx_shape_rate(calyx_shape shape, uint64_t keys);
 CALYX_API bool calyx_bits_has(calyx_shape shape, const void *bits,
                               uint64_t hash);
 
-/* Returns the number found. About as fast as calyx_has_hashes; of a "split"
- * with an odd number of blocks, of "flat", and without vectors, several times
- * slower unless the address is a multiple of 64, and the bytes are. */
+/* Returns the number found. About as fast as calyx_has_hashes if the address
+ * and the number of bytes are multiples of 64. Otherwise several times slower
+ * for "flat", for "split" with an odd number of blocks, and without vectors. */
 CALYX_API size_t calyx_bits_has_many(calyx_shape shape, const void *bits,
                                      const uint64_t *hashes, size_t n,
                                      bool *found);
