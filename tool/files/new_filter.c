@@ -61,10 +61,10 @@ const struct group new_filter_group = {
          "siphash with --key-file.",
          parse_text, &wanted.hash},
         {0, "seed", "SEED",
-         "Seed of the hash: a number, or 'random'. The default is 0; of 'calyx "
-         "add --create' with --growth it is random, so that nobody can choose "
-         "keys against the filter. Filters can be merged if their seeds are "
-         "equal.",
+         "Seed of the hash: a number, or 'random'. The default is 0, except "
+         "for a filter that grows and that 'calyx add --create' makes: its "
+         "seed is random, so that nobody can choose keys against the filter. "
+         "Filters can be merged only if their seeds are equal.",
          parse_text, &wanted.seed},
         {0, "comment", "TEXT", "Store TEXT with the filter.", parse_text,
          &wanted.comment},

@@ -256,26 +256,26 @@ const struct group key_group = {
          "The key is the whole line, whatever the filter was built with. "
          "Without this and the options above, those that 'calyx build' stored "
          "in the filter apply; any of them on the command line replaces all. "
-         "-i and --trim must be those of the filter, or keys would not be "
-         "found: if they differ, that is an error.",
+         "-i and --trim on the command line must agree with the filter. If "
+         "they differ, that is an error, as keys would not be found.",
          parse_flag, &whole_line},
         {0, "missing", "skip|empty|error",
          "What a line is that lacks a field of its key: an error, the default; "
          "or left out, with skip; or one with an empty field. It is not stored "
          "with a filter, and replaces no other option. --stats counts the "
          "lines "
-         "that are left out; more than half of all lines is a warning, and all "
-         "of them an error.",
+         "that are left out. If these are more than half of all lines, that is "
+         "a warning; if they are all lines, an error.",
          parse_missing, NULL},
         {0, "invalid", "skip|error",
-         "What a line is that is broken: an error, the default; or left out, "
-         "with skip, and counted as by --missing=skip. Broken are a line that "
-         "is not a JSON object, an object or array as the value of FIELD, "
-         "wrong quotes in CSV, and a key that the filter cannot take. Wrong "
-         "quotes may join lines: all lines up to the next line end outside of "
-         "quotes are then left out, and each is counted; but if a quote is "
-         "never closed, only the line in which it opens. A broken header is "
-         "always an error.",
+         "What a broken line is: an error, the default; or left out, with "
+         "skip, and counted as by --missing=skip. A line is broken if it is "
+         "not a JSON object, if the value of FIELD is an object or array, if "
+         "its quotes in CSV are wrong, or if the filter cannot take its key. "
+         "Wrong quotes may join lines: all lines up to the next line end "
+         "outside of quotes are then left out, and each is counted; but if a "
+         "quote is never closed, only the line in which it opens. A broken "
+         "header is always an error.",
          parse_invalid, NULL},
         {0, "text", NULL,
          "Read every file as lines, after gzip and zstd, even if it looks like "
@@ -488,8 +488,8 @@ static bool same_fields(const struct key_options *a,
     return strcmp(of_a.bytes, of_b.bytes) == 0;
 }
 
-/* Options that change the bytes of a key. A filter that was built without one
- * does not find keys that are looked up with it, nor the other way round. */
+/* Options that change the bytes of a key. Lookups find the keys of a filter
+ * only if it was built with the same ones. */
 static const struct {
     const char *word;
     size_t offset; /* of the bool in struct key_options */
@@ -541,7 +541,7 @@ static bool may_miss(const struct key_options *built,
            !same_separator(separator_of(built), separator_of(given));
 }
 
-/* Or fail, if they certainly do. */
+/* Say so if keys may differ from the filter's; fail if they certainly do. */
 static void say_if_they_differ(const char *name, const char *text,
                                const char *given) {
     struct key_options built;

@@ -20,6 +20,12 @@ struct exact_run {
     size_t (*own_figures)(const struct figures *f, struct figure *own);
 };
 
+/* For the help of the three verbs. */
+#define CHANGING_FILES                                                    \
+    "If a file grows while it is read, as a log does, the bytes that it " \
+    "had at the start are read, even if its last line was not complete "  \
+    "then. It is an error if a file shrinks or is overwritten."
+
 /* --dry-run, or all of it. EXIT_NO if no line was printed. */
 int exact_run(struct exact_run *run);
 

@@ -664,8 +664,8 @@ const struct verb verb_check = {
          "One that only grows is read to its end.",
          "If a file cannot be read, an error message says so and the others "
          "are still read. The exit status is then 2, unless -q found a match. "
-         "So it is for a file that lines are printed to, as by '*.txt "
-         ">out.txt': it would be read without an end.",
+         "The file that lines are printed to, as by '*.txt >out.txt', is not "
+         "read either: reading it would never end.",
          "A filter by URL is not downloaded: for each line its place in the "
          "file is read, about 64 bytes for most kinds, by up to 256 requests "
          "at a time. The server must send byte ranges and an ETag or "
@@ -677,9 +677,10 @@ const struct verb verb_check = {
          "user and password may stand in the URL; CALYX_TLS_CA, CALYX_TLS_CERT "
          "and CALYX_TLS_KEY name files as 'calyx help push' says, and "
          "CALYX_HTTP_TIMEOUT is the time to wait for a server that is silent "
-         "or sends less than 1 kB a second, 30s by default. It is queried once "
-         "more, by new connections, and then given up, however many lines "
-         "there are. After an error of the server (429, 5xx), check waits as "
+         "or sends less than 1 kB a second, 30s by default. Then check queries "
+         "the server once more, by new connections, and fails if it is silent "
+         "again, however many lines there are. After an error of the server "
+         "(429, 5xx), check waits as "
          "long as the server asks for, up to that time, and tries four times.",
          "With --server, a missing or incomplete filter is an error, not a no. "
          "If a connection breaks or a cluster fails over, check waits and "

@@ -240,9 +240,7 @@ const struct verb verb_common = {
          "may be common, then to compare these byte by byte, in more passes if "
          "the memory requires it. Pipes and compressed files are always read "
          "once: what does not fit into memory goes to temporary files.",
-         "A file that grows while it is read, such as a log, counts as it was "
-         "at the start, its last line as far as it had come. One that shrinks "
-         "or is overwritten is an error."},
+         CHANGING_FILES},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples = {{"calyx common -S 4G monday.txt tuesday.txt -o both.txt",

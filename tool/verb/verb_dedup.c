@@ -159,19 +159,22 @@ const struct verb verb_dedup = {
          "first line of each key, in the order of the input. Unlike 'sort -u' "
          "it keeps the order; unlike 'awk !seen[$0]++' it works in the memory "
          "that you give it. Lines are compared by all bytes of the key.",
-         "If whole lines are compared, the input is read once if it fits into "
-         "the memory with 12 bytes more for each line, or for pipes and "
-         "compressed files into half of the memory with up to 24. Else plain "
-         "files are read two to seven times: first for the hashes of all "
-         "lines, which find the keys that may occur again, then to compare "
-         "those byte by byte, in as many passes as the memory requires. For "
-         "other pipes and compressed files, and with --count, --only-dups and "
-         "--only-unique, keys are stored in memory. When that is full, lines "
-         "with other keys are partitioned by hash into temporary files, "
-         "processed partition by partition, and printed in order at the end.",
-         "A file that grows while it is read, such as a log, counts as it was "
-         "at the start, its last line as far as it had come. One that shrinks "
-         "or is overwritten is an error."},
+         "If whole lines are compared and the input fits into the memory, it "
+         "is "
+         "read once. Plain files fit with 12 bytes more for each line; pipes "
+         "and compressed files fit into half of the memory, with up to 24 "
+         "bytes "
+         "more for each line. Other plain files are read two to seven times: "
+         "first for the hashes of all lines, which find the keys that may "
+         "occur "
+         "again, then to compare these keys byte by byte, in as many passes as "
+         "the memory requires. For other pipes and compressed files, and with "
+         "--count, --only-dups and --only-unique, keys are stored in memory. "
+         "When that is full, lines with other keys are partitioned by hash "
+         "into "
+         "temporary files, processed partition by partition, and printed in "
+         "order at the end.",
+         CHANGING_FILES},
     .groups = {&options, &result_group, &budget_group, &part_lines_group,
                &key_group, &work_group, &progress_group},
     .examples =
