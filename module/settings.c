@@ -244,9 +244,9 @@ static bool set_bloom_seed(RedisModuleString *value) {
     return settings.valkey_random_seed || is_word(value, "no");
 }
 
-#define NOT_HERE                                                         \
-    "it is of another module, for what Calyx does not have, or sets in " \
-    "another way"
+#define NOT_HERE                                                       \
+    "it belongs to another module; Calyx does not have what it sets, " \
+    "or sets it in another way"
 
 static struct foreign_setting {
     const char *name;

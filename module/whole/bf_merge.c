@@ -290,7 +290,8 @@ static int merge_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv,
     return steps_start(ctx, &j->job);
 }
 
-/* Counters that have grown can be copied, but not merged. */
+/* A counting filter that has grown cannot be merged, not even into an empty
+ * one: it is copied byte by byte. */
 static bool is_grown_copy(const struct filter *target,
                           const struct filter *source) {
     calyx_room room;

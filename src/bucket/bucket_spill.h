@@ -54,8 +54,8 @@ static inline bool goes_on(const struct probing *p) {
     return passes_on(p->lines + p->line * BUCKET_BYTES);
 }
 
-/* In a bucket of which the line is given: it may be a copy. A code and its tag
- * match as one word: the stop bit is the lowest 1 of both. */
+/* `bucket` is the line of the bucket, or a copy of it. A code and its tag match
+ * as one word: the stop bit is the lowest 1 of both. */
 static inline bool has_spilled(const struct bucket_table *t,
                                const struct bucket_place *at,
                                const uint8_t *bucket) {

@@ -253,7 +253,8 @@ calyx_status check_can(const struct kind *kind, uint32_t ability,
                 kind->name, done, calyx_kinds()[0]);
 }
 
-/* A filter that grows is one whose keys nobody knows beforehand. */
+/* Growing filters take keys that nobody knows beforehand, and some may be
+ * chosen to harm: unless a seed was given, theirs is random. */
 static calyx_status choose_seed(const calyx_options *want, calyx_filter *head,
                                 calyx_error *why) {
     if (want->seeded || want->seed || head->growth == 0 || head->hash->keyed)

@@ -65,8 +65,8 @@ void marks_start(struct line_marks *marks, uint64_t first, bool marked);
 void marks_print_block(struct line_marks *marks, struct text_block *block);
 
 /* Print all lines of these files that have not been considered yet. Fails if
- * their text is not that of marks->sums. Returns the bytes that were read: 0 if
- * there are none. */
+ * their text does not have the hashes marks->sums. Returns the bytes that were
+ * read: 0 if there are none. */
 uint64_t marks_print(struct line_marks *marks, int count, char **files,
                      struct output *output);
 

@@ -38,8 +38,8 @@ static bool number_at(const char *text, uint64_t *number) {
     return errno == 0 && (!*end || strchr(" \t\n", *end));
 }
 
-/* The number behind `name` and a space, in a line of its own; or the first of
- * the file, if the name is "". */
+/* The number after `name` and a space, at the start of a line; if the name is
+ * "", the first number that starts a line. */
 static bool number_in(const char *root, const char *folder, const char *file,
                       const char *name, uint64_t *number) {
     FILE *const in = open_below(root, folder, file);
@@ -126,7 +126,7 @@ static const char *below_mount(const char *path, const char *mounted) {
     return *path == '/' && path[1] ? path : "";
 }
 
-/* All groups from this one up to that of the mount. */
+/* The group of this path, and all groups above it up to the mount. */
 static void lower_to_groups(const char *root, const char *mount,
                             const char *path,
                             const struct group_version *version,

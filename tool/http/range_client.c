@@ -424,7 +424,7 @@ static void explain(struct transfer *t, CURLcode code) {
               t->got, t->answer.range.last - t->answer.range.first + 1);
 }
 
-/* Of the connected transfer, or of none. */
+/* `t` is a transfer that is connected; NULL: none is. */
 static _Noreturn void fail_waited(const struct range_client *c,
                                   const struct transfer *t, int tries) {
     const struct patience *const p = &c->patience;
@@ -487,8 +487,7 @@ static void set_connections(struct range_client *c, long number) {
     c->curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, number);
 }
 
-/* Without the connections that there were, of which HTTP/2 would use one again
- * though nothing comes from it. */
+/* Drop all connections: HTTP/2 would use a silent one again. */
 static void connect_anew(struct range_client *c) {
     if (c->multi) c->curl.multi_cleanup(c->multi);
     c->multi = c->curl.multi_init();

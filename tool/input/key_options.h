@@ -72,8 +72,8 @@ bool key_options_given(void);
 
 /* Go by what these filters were built with, unless options are given: then say
  * so if the keys may not be those of a filter. Fails if two filters do not
- * agree, or if the options given change bytes that those of a filter do not, or
- * the other way round. Before any line is read. */
+ * agree, or if -i or --trim of the command line differs from a filter's. Call
+ * it before any line is read. */
 void key_options_use(size_t n, const char *const *names,
                      calyx_filter *const *filters);
 

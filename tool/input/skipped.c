@@ -22,7 +22,7 @@ static struct reading_skips *skips_of(const char *first_file) {
     return &readings[reading_count++];
 }
 
-/* "2 lack their key, 1 is broken" */
+/* "2 lack the key, 1 is broken" */
 static void describe(const struct skipped_lines *skipped, char *text,
                      size_t room) {
     char number[TEXT_SIZE];

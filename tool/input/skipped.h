@@ -14,7 +14,8 @@
 void skipped_note(int count, char **files, const struct skipped_lines *skipped,
                   bool whole);
 
-/* Of all files, with --missing=skip or --invalid=skip; else false. */
+/* The sum over all files. False if neither --missing=skip nor --invalid=skip
+ * was given. */
 bool skipped_sum(struct skipped_lines *sum);
 
 #endif

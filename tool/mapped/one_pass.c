@@ -335,7 +335,7 @@ static bool finish_block(struct text_block *block, struct key_batch *batch) {
 /* ---- All of it ----------------------------------------------------------- */
 
 /* A kept text may have to be read again by the engine, whose memory fills while
- * that of the text is freed. */
+ * the memory of the text is freed. */
 static uint64_t memory_of_text(const struct engine_plan *plan,
                                uint64_t memory) {
     return plan->known && plan->sum.plain ? memory : memory / 2;

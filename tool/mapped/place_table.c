@@ -82,7 +82,8 @@ static bool line_is_full(const struct place_table *t, uint64_t line) {
     return load_place(t, LINE_SLOTS * line + LINE_SLOTS - 1) != 0;
 }
 
-/* Full lines at the end of a table: those behind may be in its first lines. */
+/* Number of full lines at the end of a table: slots that found no room there
+ * are in its first lines. */
 static uint64_t full_lines_at_end(const struct place_table *t) {
     uint64_t n = 0;
     while (n < t->lines && line_is_full(t, t->lines - 1 - n)) n++;
@@ -110,7 +111,7 @@ static void move_line(struct place_table *t, const struct place_table *old,
     }
 }
 
-/* Free lines that were moved, but for the last ones. */
+/* Free the lines that were moved, except the last ones. */
 static void free_moved(const struct place_table *old, uint64_t line) {
     enum { AT_ONCE = 1 << 15 }; /* 2 MiB */
     if (line % AT_ONCE == 0 && line > 0)
