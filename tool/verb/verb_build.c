@@ -590,7 +590,8 @@ const struct verb verb_build = {
          "It is an error if a file shrinks, is overwritten or is replaced "
          "while it is read; then no filter is made. A file that only grows, "
          "such as a log, is read to its end.",
-         "With --keys nothing is estimated and no hash is stored. If more keys "
+         "With --keys nothing is estimated, and hashes are stored only for "
+         "kinds bucket and ribbon. If more keys "
          "come, the rate rises, and a warning says how far.",
          "The options for keys are stored with the filter. Verbs that read "
          "lines for it later use them, unless others are given.",
@@ -605,7 +606,8 @@ const struct verb verb_build = {
          "and one of bucket or distinct may move. For ribbon, give the exact "
          "number of keys, which 'calyx hash --count' prints: with another one "
          "the filter is as right, but larger.",
-         "The same lines and options make the same file, whatever the number "
+         "The same lines, in the same order, and the same options make the "
+         "same file, whatever the number "
          "of threads. So do the same lines in another order, but for plain "
          "files of 16 MiB and more: there the number of keys that 'calyx info' "
          "shows depends on the order, and if hardly any line is repeated, the "
