@@ -33,7 +33,7 @@
  *              cannot add to it (CALYX_READ_ONLY), and does not seal it.
  *              Nor may it change a concurrent filter that other threads were
  *              adding to: they may have held its locks.
- *   Signals    No call may be made from a signal handler, but for lookups of
+ *   Signals    No call may be made from a signal handler, except lookups of
  *              single keys in filters in memory.
  *   Zero       A zero in an options struct means "the default". Initialise all
  *              of it: `= {0}`, or with designated initialisers as above.
@@ -1205,8 +1205,8 @@ typedef enum calyx_inline_word {
  * reads them, and knows neither the format nor the kind.
  *
  * The layout comes from the first bytes of the file, as many as it has up to
- * CALYX_HEADER_MOST. It needs no secret key, but for lookups in a filter that
- * was made with one. Free it once.
+ * CALYX_HEADER_MOST. It needs no secret key, except for lookups in a filter
+ * that was made with one. Free it once.
  */
 enum {
     CALYX_HEADER_MOST = 12288, /* no header is longer                    */

@@ -542,7 +542,7 @@ static const struct group options = {
          parse_part, &part},
         {0, "allow", "LIST",
          "Put the lines of LIST, known false positives, on the allow list of "
-         "the filter, but for those that are among the keys; 'calyx help "
+         "the filter, except lines that are among the keys; 'calyx help "
          "allow' describes it. Its lines have the form of the input.",
          parse_texts, &allow_lists},
         {'S', "build-memory", "SIZE",
@@ -608,7 +608,7 @@ const struct verb verb_build = {
          "the filter is as right, but larger.",
          "The same lines, in the same order, and the same options make the "
          "same file, whatever the number "
-         "of threads. So do the same lines in another order, but for plain "
+         "of threads. So do the same lines in another order, except for plain "
          "files of 16 MiB and more: there the number of keys that 'calyx info' "
          "shows depends on the order, and if hardly any line is repeated, the "
          "size by a few percent.",

@@ -672,8 +672,9 @@ const struct verb verb_check = {
          "Last-Modified. The header is checked by its checksum, and a change "
          "of the file on the server is an error; so are answers that are not "
          "the bytes requested. Without --verify, damage within the bits is "
-         "found only where whole ranges of 64 KiB were read; TLS vouches for "
-         "the way and the ETag for the version, not for the server's disk. A "
+         "found only where whole ranges of 64 KiB were read: TLS protects "
+         "the transfer and the ETag pins the version, but neither knows the "
+         "server's disk. A "
          "user and password may stand in the URL; CALYX_TLS_CA, CALYX_TLS_CERT "
          "and CALYX_TLS_KEY name files as 'calyx help push' says, and "
          "CALYX_HTTP_TIMEOUT is the time to wait for a server that is silent "
@@ -693,7 +694,7 @@ const struct verb verb_check = {
          {"calyx check -f pwned.calyx -k 1 -t : users.txt",
           "whole lines, by their first field"},
          {"calyx check -f bad.calyx -f worse.calyx -H --except good.calyx",
-          "which of two lists may have each line, but for a third"},
+          "which of two lists may have each line, except lines of a third"},
          {"calyx check -f https://example.com/bad.calyx urls.txt",
           "query a filter on a web server, without downloading it"},
          {"calyx check --server redis://localhost/seen -v new.txt",
