@@ -640,7 +640,8 @@ bool kept_text_open(struct kept_text *text, size_t sources, uint64_t room) {
 
 void kept_text_close(struct kept_text *text) {
     if (!text->bytes) return;
-    for (size_t i = 0; i < text->opened; i++) free_source(text->sources[i]);
+    for (size_t i = 0; i < text->opened; i++)
+        if (text->sources[i]) free_source(text->sources[i]);
     munmap(text->bytes, text->room);
     free(text->ranges);
     free(text->sources);
@@ -651,21 +652,24 @@ void kept_text_again(struct kept_text *text) {
     text->again = true;
     text->next = 0;
     for (size_t i = 0; i < text->opened; i++)
-        text->sources[i]->kept_at = text->ranges[i].start;
+        if (text->sources[i]) text->sources[i]->kept_at = text->ranges[i].start;
 }
 
 struct byte_source *kept_source_try(struct kept_text *text, const char *path) {
-    if (text->again && text->next < text->opened)
-        return text->sources[text->next++];
+    if (text->again && text->next < text->opened) {
+        struct byte_source *const opened = text->sources[text->next++];
+        return opened ? opened : source_try(path);
+    }
     struct byte_source *const s = source_try(path);
-    if (!s || text->again) return s;
+    if (text->again) return s;
     struct text_range *const range = &text->ranges[text->opened];
     const uint64_t start = text->end + 1;
     range->end = text->end = start;
     range->start = start;
+    text->sources[text->opened++] = s;
+    if (!s) return NULL;
     s->kept = text;
     s->places = range;
     s->kept_at = UINT64_MAX;
-    text->sources[text->opened++] = s;
     return s;
 }

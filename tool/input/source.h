@@ -105,7 +105,7 @@ struct kept_text {
     char *bytes; /* NULL: nothing is stored */
     uint64_t room;
     struct text_range *ranges;    /* of the sources, in the order of opening */
-    struct byte_source **sources; /* that were opened */
+    struct byte_source **sources; /* NULL: could not be opened */
     size_t count, opened;         /* sources: at most, so far */
     size_t next;                  /* source to be opened */
     _Atomic uint64_t end;         /* of the last source */
