@@ -41,7 +41,7 @@ bool has_huge_rows(const calyx_filter *f) {
     (void)f;
     return false;
 }
-calyx_status share_spared(calyx_filter *f) {
+calyx_status make_concurrent(calyx_filter *f) {
     (void)f;
     return CALYX_CANNOT;
 }
@@ -473,9 +473,9 @@ NOINLINE static bool take_entries(calyx_filter *f, const struct part *from) {
         struct prefix_list list = {.n = 0};
         bool ignored;
         const uint64_t low = next;
-        const enum listing was = bucket_list(&old, low, &list, &next);
-        if (was != BUCKET_LISTED) bucket_saturate_range(t, low, next - 1);
-        for (uint32_t i = 0; i < list.n && was == BUCKET_LISTED; i++) {
+        const enum listing listed = bucket_list(&old, low, &list, &next);
+        if (listed != BUCKET_LISTED) bucket_saturate_range(t, low, next - 1);
+        for (uint32_t i = 0; i < list.n && listed == BUCKET_LISTED; i++) {
             const uint64_t hash = list.prefix[i].hash;
             if (f->kernel->table->add(t, hash, &ignored) != NO_ROOM) continue;
             if (spare_bits_of(f)) return false;
@@ -486,7 +486,7 @@ NOINLINE static bool take_entries(calyx_filter *f, const struct part *from) {
 }
 
 /* The table of a filter without parts. */
-static void begin_again(calyx_filter *f, const struct shape *first) {
+static void reset_table(calyx_filter *f, const struct shape *first) {
     f->newest = NULL;
     f->table->segments = 0;
     f->table->capacity = 0;
@@ -495,7 +495,7 @@ static void begin_again(calyx_filter *f, const struct shape *first) {
 
 static calyx_status replace_part(calyx_filter *f, const struct part *like) {
     struct part *const old = f->newest;
-    begin_again(f, &like->shape);
+    reset_table(f, &like->shape);
     calyx_status status = allocate_part(f, like);
     if (status == CALYX_OK && !take_entries(f, old)) {
         free_part(f, f->newest);
@@ -505,7 +505,7 @@ static calyx_status replace_part(calyx_filter *f, const struct part *like) {
         free_part(f, old);
         return CALYX_OK;
     }
-    begin_again(f, &old->shape);
+    reset_table(f, &old->shape);
     f->newest = old;
     take_segment(f->table, old);
     return status;
@@ -517,7 +517,7 @@ static calyx_status replace_part(calyx_filter *f, const struct part *like) {
  * buckets again, so the table is filled until an insertion fails. Where they do
  * not fit, the table doubles again. It has 128 buckets at most.
  */
-static calyx_status spend_bit(calyx_filter *f) {
+static calyx_status double_table(calyx_filter *f) {
     const struct part *const p = f->newest;
     calyx_status status = CALYX_FULL;
     for (uint32_t n = 1; status == CALYX_FULL && n <= spare_bits(&p->shape);
@@ -531,9 +531,9 @@ static calyx_status spend_bit(calyx_filter *f) {
     return status;
 }
 
-calyx_status share_spared(calyx_filter *f) {
+calyx_status make_concurrent(calyx_filter *f) {
     calyx_status status = CALYX_OK;
-    while (status == CALYX_OK && spare_bits_of(f)) status = spend_bit(f);
+    while (status == CALYX_OK && spare_bits_of(f)) status = double_table(f);
     if (status != CALYX_OK) return status;
     f->concurrent = true;
     return share_table(f);
@@ -544,7 +544,7 @@ static calyx_status start_stage(calyx_filter *f) {
     if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
         return CALYX_FULL;
     if (f->image || f->open_small) return CALYX_FULL;
-    if (spare_bits_of(f)) return f->concurrent ? CALYX_FULL : spend_bit(f);
+    if (spare_bits_of(f)) return f->concurrent ? CALYX_FULL : double_table(f);
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
     const uint64_t blocks = segment_blocks(&table->t, table->segments);
@@ -648,23 +648,13 @@ static bool has_moved(const struct bucket_table *t, uint64_t hash) {
     return scale64(hash, groups_now(t, t->stage)) >= groups_left(t, t->stage);
 }
 
-/*
- * A key would have to be spilled far from its bucket: there are many copies of
- * keys, which fill buckets unevenly, or keys were chosen. Let the table grow
- * while it may, until the group of the key has moved; but move few groups at
- * once, as somebody waits for this addition. A bucket that is crowded even then
- * is relieved of copies, which cannot be removed after that, or saturated.
- */
-static calyx_status add_to_crowded(calyx_filter *f,
-                                   const struct hash_prefix *key, bool *fresh,
-                                   enum insertion *became) {
+/* Grow while the table may, until the group of a key has moved and its bucket
+ * has room. Few groups move at once, as somebody waits for this addition. */
+static calyx_status grow_for(calyx_filter *f, const struct hash_prefix *key,
+                             bool *fresh, enum insertion *became) {
     enum { MOVES_MOST = 1024 };
-    struct bucket_table *const t = &f->table->t;
-    if (f->growth <= 0 || f->image || f->open_small || has_runs(t->width))
-        return CALYX_FULL;
-    calyx_status status = grow_early(f);
-    if (status == CALYX_NO_MEMORY) return status;
-    *became = add_crowded(f, key, fresh);
+    const struct bucket_table *const t = &f->table->t;
+    calyx_status status = CALYX_OK;
     for (uint32_t i = 0; i < MOVES_MOST && *became == NO_ROOM; i++) {
         status = grow_early(f);
         if (status != CALYX_OK) break;
@@ -673,15 +663,39 @@ static calyx_status add_to_crowded(calyx_filter *f,
         if (!is_moving(f->table) || (!had_moved && has_moved(t, key->hash)))
             *became = add_crowded(f, key, fresh);
     }
-    if (*became != NO_ROOM) return CALYX_OK;
-    if (status == CALYX_NO_MEMORY) return status;
-    if (bucket_relieve(t, key->hash)) *became = add_crowded(f, key, fresh);
-    if (*became != NO_ROOM) return CALYX_OK;
+    return status;
+}
+
+static void saturate_for(struct bucket_table *t,
+                         const struct hash_prefix *key) {
     if (key->bits == ALL_BITS)
         bucket_saturate(t, key->hash);
     else
         bucket_saturate_prefix(t, key);
-    *became = KEY_ADDED;
+}
+
+/*
+ * A key would have to be spilled far from its bucket: there are many copies of
+ * keys, which fill buckets unevenly, or keys were chosen. Let the table grow. A
+ * bucket that is crowded even then is relieved of copies, which cannot be
+ * removed after that, or saturated.
+ */
+static calyx_status add_to_crowded(calyx_filter *f,
+                                   const struct hash_prefix *key, bool *fresh,
+                                   enum insertion *became) {
+    struct bucket_table *const t = &f->table->t;
+    if (f->growth <= 0 || f->image || f->open_small || has_runs(t->width))
+        return CALYX_FULL;
+    if (grow_early(f) == CALYX_NO_MEMORY) return CALYX_NO_MEMORY;
+    *became = add_crowded(f, key, fresh);
+    if (grow_for(f, key, fresh, became) == CALYX_NO_MEMORY)
+        return CALYX_NO_MEMORY;
+    if (*became == NO_ROOM && bucket_relieve(t, key->hash))
+        *became = add_crowded(f, key, fresh);
+    if (*became == NO_ROOM) {
+        saturate_for(t, key);
+        *became = KEY_ADDED;
+    }
     return CALYX_OK;
 }
 
@@ -899,10 +913,10 @@ static calyx_status merge_locked(calyx_filter *f, const calyx_filter *other,
     calyx_status status = grow_to(f, capacity, &buckets);
     while (status == CALYX_OK && buckets-- > 0 && !merge->done) {
         const uint64_t low = merge->from;
-        const enum listing was =
+        const enum listing listed =
             bucket_list(&other->table->t, low, &waiting, &merge->from);
-        if (was == BUCKET_DAMAGED) return CALYX_DAMAGED;
-        if (was == BUCKET_SATURATED)
+        if (listed == BUCKET_DAMAGED) return CALYX_DAMAGED;
+        if (listed == BUCKET_SATURATED)
             bucket_saturate_range(&f->table->t, low, merge->from - 1);
         merge->done = merge->from == 0;
         if (waiting.n + BUCKET_PREFIXES > PREFIXES_MOST)

@@ -69,7 +69,7 @@ bool has_huge_rows(const calyx_filter *f);
 
 /* Let other threads use a table that had bits to spare. It spends them now, as
  * it must not double as a whole later. */
-calyx_status share_spared(calyx_filter *f);
+calyx_status make_concurrent(calyx_filter *f);
 
 bool has_in_segments(const calyx_filter *f, uint64_t hash);
 calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh);

@@ -192,7 +192,7 @@ calyx_status set_texts(calyx_filter *f, const struct description *d,
 }
 
 static calyx_status share_read(calyx_filter *f, calyx_error *why) {
-    const calyx_status status = share_spared(f);
+    const calyx_status status = make_concurrent(f);
     if (status == CALYX_OK) return status;
     if (status == CALYX_NO_MEMORY)
         return fail(why, status, "no memory for a table that threads share");
