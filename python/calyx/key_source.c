@@ -305,7 +305,7 @@ static bool act_on_buffer(const struct action *action, PyObject *object,
                                  .little = type.little,
                              },
                              results);
-    } else if (is_row && strchr("swO", format[strlen(format) - 1])) {
+    } else if (is_row && *format && strchr("swO", format[strlen(format) - 1])) {
         ok = act_on_iterable(action, object, results);
     } else {
         PyErr_Format(PyExc_TypeError,

@@ -235,7 +235,7 @@ static void double_table(struct pass_state *p) {
     pthread_rwlock_wrlock(&p->doubling);
     const uint64_t text = p->text.kept ? p->text.kept->end : p->text.size;
     if (needs_doubling(p) &&
-        (table_bytes_doubled(&p->table) > p->memory - text ||
+        (table_bytes_doubled(&p->table) + text > p->memory ||
          !table_double(&p->table, &p->text, p->hasher)))
         p->full = true;
     pthread_rwlock_unlock(&p->doubling);
