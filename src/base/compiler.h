@@ -25,8 +25,10 @@
  * in every copy, bucket_avx2.c takes gcc 16 seconds instead of 3.
  */
 #if CALYX_NO_FORCED_INLINE
-#define ALWAYS_INLINE       static inline
+#define ALWAYS_INLINE static inline
+#ifndef XXH_NO_INLINE_HINTS
 #define XXH_NO_INLINE_HINTS 1 /* xxhash.h has the same trouble */
+#endif
 #else
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
