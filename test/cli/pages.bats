@@ -24,9 +24,7 @@ load common
     complains "macro 'nosuch' not defined"
 }
 
-# bats test_tags=full
 @test "the build leaves the pages of this command" {
-    ! is_sanitized || return 0 # such a build makes no pages
     folder=$(dirname "$CALYX")/man
     "$CALYX" help --man | cmp - "$folder/calyx.1"
     "$CALYX" help --man plan | cmp - "$folder/calyx-plan.1"
