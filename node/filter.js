@@ -65,8 +65,8 @@ function checkNames(options, names) {
 
 const aKind = (kind = calyx.kinds[0]) => oneOf(calyx.kinds, kind, "kind");
 
-// ---- Keys: a string is its UTF-8, a number its 8 bytes in little-endian order, of a
-// negative one those of its two's complement ----
+// ---- Keys: a string is its UTF-8; a number is the 8 bytes of its two's complement, in
+// little-endian order ----
 
 const utf8 = new TextEncoder();
 

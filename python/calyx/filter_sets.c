@@ -4,7 +4,7 @@
  * Union and intersection are calyx_merge and calyx_intersect. f <= g compares
  * bits: if g has every bit of f, it has every key of f. f == g compares all
  * that a lookup depends on: kind, hash, shape, bits, counters and allow list.
- * Numbers of items are no part of it, as those of a union are estimates.
+ * Numbers of items are no part of it, as the number of a union is an estimate.
  */
 #include <stdlib.h>
 

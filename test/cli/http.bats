@@ -477,7 +477,7 @@ replaced() {
     done
     for verb in add remove "add --create" "merge -o new $www/line.calyx"; do
         run_calyx $verb "$plain/line.calyx" </dev/null
-        fails_with "$plain/line.calyx: a file is wanted here, not a URL; download it, or query it with 'calyx check -f URL'"
+        fails_with "$plain/line.calyx: this verb takes files, not URLs; download it, or query it with 'calyx check -f URL'"
     done
     [ ! -e new ]
 }

@@ -182,7 +182,7 @@ bool is_http_url(const char *word) {
 _Noreturn void fail_os(const char *file, const char *what) {
     if (errno == ENOENT && is_http_url(file))
         fail_at(file, 0,
-                "a file is wanted here, not a URL; download it, or query it "
+                "this verb takes files, not URLs; download it, or query it "
                 "with 'calyx check -f URL', 'calyx info' or 'calyx verify'");
     fail_at(file, 0, "cannot %s: %s", what, strerror(errno));
 }

@@ -66,7 +66,7 @@ struct transfer {
     size_t got;      /* bytes of the one range, or of `body`: */
     char *body;      /* an answer with several ranges          */
     size_t room;     /* of it                                  */
-    curl_off_t seen; /* bytes of bodies, also those of redirects */
+    curl_off_t seen; /* bytes of all bodies, redirects included */
     bool is_refused; /* several ranges are; then request one at a time */
     struct range_answer answer;
     char why[CURL_ERROR_SIZE];
