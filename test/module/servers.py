@@ -163,12 +163,21 @@ class Server:
         self.start()
 
 
-def until(happened, awaited="what this test waits for"):
+def until(happened, awaited="what this test waits for", pause=0.02):
     """Wait for something to come true."""
     end = time.monotonic() + HANGS
     while not happened():
         assert time.monotonic() < end, f"not within {HANGS} s: {awaited}"
-        time.sleep(0.02)
+        time.sleep(pause)
+
+
+def attempts(awaited):
+    """Tries at something that another process may prevent, until one succeeds and the
+    caller leaves the loop. A test that needs one fails when it hangs, not by chance."""
+    end = time.monotonic() + HANGS
+    while time.monotonic() < end:
+        yield
+    raise AssertionError(f"not within {HANGS} s: {awaited}")
 
 
 def info(client, section):
