@@ -234,6 +234,14 @@ spills() {
     unset CALYX_TEST_POOR_HASH
 }
 
+@test "the last lines of a file are compared, whichever thread finds their hashes" {
+    # 28 lines, all duplicates, share the last word of marks
+    { seq 300000; seq 60; } >numbers
+    CALYX_TEST_BUDGET=500000 run_calyx dedup -j 8 numbers
+    is_status 0
+    seq 300000 | cmp - out
+}
+
 # bats test_tags=full
 @test "a model agrees on random lines, options, budgets, threads and poor hashes" {
     cases=150
