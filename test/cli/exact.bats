@@ -296,6 +296,26 @@ spills() {
     done
 }
 
+@test "one pass: no line is lost where a block ends with the memory for the text" {
+    needs gzip
+    seq -f '%063.0f' 50000 >lines # 64 bytes each
+    gzip -k lines
+    head -n 40000 lines | tail -n 100 >late
+    # half of the budget is for the text: 2^21 + 1 bytes
+    for budget in 4194304 4194306; do
+        export CALYX_TEST_BUDGET=$budget
+        run_calyx dedup -j 1 lines.gz
+        is_status 0
+        cmp lines out
+        run_calyx minus -j 1 late lines.gz
+        is_status 1
+        prints
+        run_calyx common -j 1 lines.gz late
+        is_status 0
+        cmp late out
+    done
+}
+
 @test "one pass: a file that cannot be opened behind a pipe that outgrows the memory is an error" {
     seq 20000 >many
     echo last >behind

@@ -380,6 +380,8 @@ static void read_files(struct pass_state *p, const struct engine_plan *plan,
                                       .context = p};
         const struct input_totals totals =
             run_pipeline(&stages, r->count, r->files);
+        /* the last block may have ended where the room did */
+        if (p->keeps && p->text.kept->full) p->full = true;
         figures->lines += totals.lines;
         figures->bytes += totals.bytes;
         p->first += files_of_readings(r, 1);
