@@ -536,7 +536,8 @@ typedef struct calyx_info {
     uint32_t can;         /* abilities of its kind: CALYX_CAN_ADD | ...    */
     uint64_t allowed;     /* keys on its allow list                        */
     uint64_t saturated;   /* buckets of a growing table that answer "yes" for
-                             all keys: chosen keys crowded them            */
+                             all keys: chosen keys, or many copies of keys,
+                             crowded them                                  */
     uint64_t grows_to;    /* keys up to which a growing table keeps `fpr`;
                              0: fixed, or no such limit                    */
     uint64_t reserved[5]; /* 0                                             */

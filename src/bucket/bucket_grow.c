@@ -16,10 +16,12 @@
  * all of them. It stands once in each bucket, whatever the number of its keys,
  * and is never removed.
  *
- * A move always succeeds: a bucket whose entries find no room is saturated, as
- * are both buckets that the keys of a saturated one go to. With mixed hashes no
- * bucket comes to that; with chosen keys, each saturated bucket answers "yes"
- * for its share of all hashes from then on.
+ * A move always succeeds. Where entries find no room, the codes with the most
+ * copies are joined; a bucket that is too full even then is saturated, as are
+ * both buckets that the keys of a saturated one go to. Each saturated bucket
+ * answers "yes" for its share of all hashes from then on. Chosen keys bring a
+ * bucket to that, and seven or more copies of many keys, in a table that is
+ * still small; different keys with mixed hashes do not.
  */
 #include <math.h>
 #include <string.h>
@@ -280,6 +282,25 @@ static uint32_t join_permanent(struct entries *all, uint32_t width) {
     return bits;
 }
 
+/* Of each half that has no permanent slot, the code with the most copies is
+ * joined and gets one. Returns the bits for all permanent slots. */
+static uint32_t join_most_copied(struct entries *all, uint32_t width,
+                                 uint32_t permanent) {
+    for (;;) {
+        uint32_t most = 1, code = 0;
+        for (uint32_t i = 0; i < all->n; i++) {
+            if (permanent & permanent_bit(all->code[i], width)) continue;
+            const uint32_t copies = copies_among(all, all->code[i]);
+            if (copies <= most) continue;
+            most = copies;
+            code = all->code[i];
+        }
+        if (most == 1) return permanent;
+        join_copies(all, code);
+        permanent |= permanent_bit(code, width);
+    }
+}
+
 /* Take those to the end that do not fit into a line, and will be spilled: of
  * the classes with the most entries, for the reason that bucket_spill.c gives.
  * Those before `first` stay. */
@@ -306,8 +327,9 @@ static void sort_by_class(struct entries *all, uint32_t first, uint32_t slots,
     }
 }
 
-/* Put the entries of a bucket into its line, and spill the others. */
-static void put_entries(struct bucket_table *t, const struct bucket_place *at,
+/* Put the entries of a bucket into its line, and spill the others. False if
+ * there is no room for all of these. */
+static bool fill_bucket(struct bucket_table *t, const struct bucket_place *at,
                         struct entries *from, uint32_t permanent,
                         uint32_t varies) {
     const uint32_t width = t->width, slots = slots_of(width);
@@ -329,7 +351,17 @@ static void put_entries(struct bucket_table *t, const struct bucket_place *at,
     line[LOW_AT] |= (uint8_t)permanent;
     line[CLASSES_AT] = (uint8_t)classes;
     put_line(bucket_line(at), line);
-    if (!has_room) saturate_bucket(t, at);
+    return has_room;
+}
+
+static void put_entries(struct bucket_table *t, const struct bucket_place *at,
+                        struct entries *from, uint32_t permanent,
+                        uint32_t varies) {
+    if (fill_bucket(t, at, from, permanent, varies)) return;
+    list_spilled(t, at, NULL, 0, SPILLED_GO);
+    const uint32_t joined = join_most_copied(from, t->width, permanent);
+    if (joined == permanent || !fill_bucket(t, at, from, joined, varies))
+        saturate_bucket(t, at);
 }
 
 static void put_group(struct move *m) {

@@ -117,6 +117,20 @@ setup() {
     fails_with "nowhere.calyx: there is no such file; 'calyx add --create' makes it"
     run_calyx add - <<<x
     fails_with "standard input cannot be changed"
+    run_calyx remove nowhere.calyx <<<x
+    fails_with "nowhere.calyx: there is no such file"
+    ! grep -q "add --create" err
+}
+
+@test "a table with saturated buckets says which rate to expect" {
+    seq 300 | awk '{ for (i = 0; i < 300; i++) print }' >copies
+    run_calyx add --create -n 100 --growth 2 --kind bucket --seed 21 table.calyx copies
+    is_status 0
+    [ "$("$CALYX" check -c -f table.calyx copies)" = 90000 ]
+    complains "table.calyx: chosen keys or many copies of keys saturated"
+    complains "expect a rate of"
+    run_calyx info table.calyx
+    says "every key passes there"
 }
 
 @test "remove forgets, once for each time it was added" {

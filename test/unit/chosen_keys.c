@@ -72,6 +72,29 @@ static void chosen_keys_never_fill_a_growing_table(void **state) {
             }
 }
 
+/* Every key 12 times: tables that are still small have buckets with too many
+ * copies. One key of a bucket becomes permanent in each half before a bucket is
+ * saturated. */
+static void copies_of_keys_seldom_saturate_a_bucket(void **state) {
+    (void)state;
+    enum { TABLES = 200, KEYS = 30, COPIES = 12 };
+    int saturated = 0;
+    for (uint64_t i = 0; i < TABLES; i++) {
+        calyx_filter *f = make_growing("bucket", 1);
+        for (uint64_t k = 0; k < KEYS * COPIES; k++)
+            assert_ok(add_hash(f, mixed(i * KEYS + k / COPIES)));
+        for (uint64_t k = 0; k < KEYS * COPIES; k++) {
+            const uint64_t hash = mixed(i * KEYS + k % KEYS);
+            assert_true(has_hash(f, hash));
+            assert_true(calyx_count_hash(f, hash) >= COPIES - k / KEYS);
+            assert_ok(calyx_remove_hash(f, hash, NULL));
+        }
+        saturated += info_of(f).saturated > 0;
+        calyx_free(f);
+    }
+    assert_true(saturated <= TABLES / 100); /* one in ten if none did */
+}
+
 static void a_filter_with_saturated_buckets_is_the_same_after_a_file(
     void **state) {
     (void)state;
@@ -195,6 +218,7 @@ static void concurrent_tables_take_chosen_keys(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chosen_keys_never_fill_a_growing_table),
+        cmocka_unit_test(copies_of_keys_seldom_saturate_a_bucket),
         cmocka_unit_test(
             a_filter_with_saturated_buckets_is_the_same_after_a_file),
         cmocka_unit_test(memory_is_bounded_by_the_keys),

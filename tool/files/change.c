@@ -134,14 +134,12 @@ static bool map(void) {
     return false;
 }
 
-static void expect_file(calyx_filter *(*make)(void)) {
+static void expect_file(calyx_filter *(*make)(void), const char *hint) {
     if (strcmp(path, "-") == 0)
         fail("standard input cannot be changed; name a file");
     if (!is_missing()) return;
     if (is_http_url(path)) fail_os(path, "open it");
-    if (!make)
-        fail_at(path, 0,
-                "there is no such file; 'calyx add --create' makes it");
+    if (!make) fail_at(path, 0, "there is no such file%s", hint);
     create(make());
 }
 
@@ -153,14 +151,14 @@ static void load(void) {
 
 calyx_filter *change_load(const char *name) {
     path = name;
-    expect_file(NULL);
+    expect_file(NULL, "");
     load();
     return filter;
 }
 
 calyx_filter *change_open(const char *name, calyx_filter *(*make)(void)) {
     path = name;
-    expect_file(make);
+    expect_file(make, "; 'calyx add --create' makes it");
     in_place = map();
     if (!in_place) load();
     filter_expect_changeable(filter, path, "added to",

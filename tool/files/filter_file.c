@@ -239,10 +239,19 @@ void filter_save(const calyx_filter *f, const char *path, bool replace) {
 
 /* ---- Looking ------------------------------------------------------------ */
 
+static void warn_saturated(const char *name, const calyx_info *info) {
+    char buckets[TEXT_SIZE], promised[TEXT_SIZE], now[TEXT_SIZE];
+    warn("%s: chosen keys or many copies of keys saturated %s buckets, where "
+         "every key passes: expect a rate of %s instead of %s",
+         name, count_text(info->saturated, buckets),
+         rate_text(info->fpr_now, now), rate_text(info->fpr, promised));
+}
+
 void warn_if_overfull(const char *name, const calyx_info *info) {
-    if (info->items <= info->capacity || info->growth > 0) return;
     /* the keys may be few that repeat; and a tenth more is chance, or little */
     if (info->fpr_now <= 1.1 * info->fpr) return;
+    if (info->saturated) warn_saturated(name, info);
+    if (info->items <= info->capacity || info->growth > 0) return;
     char there[TEXT_SIZE], planned[TEXT_SIZE], now[TEXT_SIZE],
         promised[TEXT_SIZE];
     warn("%s: holds %s keys, but was planned for %s: expect a rate of %s "

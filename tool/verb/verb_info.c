@@ -84,10 +84,9 @@ static void print_info(const char *name, const struct shown_filter *shown) {
         print_text("keyed by", shown->keyed_by);
     if (*shown->comment) print_text("comment", shown->comment);
     if (is->saturated)
-        printf(
-            "  saturated %s of %s buckets, by keys that were chosen to crowd "
-            "them: every key passes there\n",
-            count_text(is->saturated, a), count_text(is->bits / 512, b));
+        printf("  saturated %s of %s buckets, by chosen keys or many copies of "
+               "keys: every key passes there\n",
+               count_text(is->saturated, a), count_text(is->bits / 512, b));
     if (is_overfull(is))
         printf("  note      it holds more keys than it was made for, so its "
                "rate is over the promised one\n");
