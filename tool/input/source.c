@@ -425,20 +425,35 @@ static ssize_t read_new(struct byte_source *s, void *buffer, size_t size) {
     return (ssize_t)n;
 }
 
-/* Free the pages of kept text that end between two places. */
-static void free_kept_pages(const struct kept_text *text, uint64_t from,
-                            uint64_t to) {
+/* The page of stored text that a place is in begins here. */
+static uint64_t page_begin(uint64_t place) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t first = from / page * page, end = to / page * page;
-    if (first < end) madvise(text->bytes + first, end - first, MADV_DONTNEED);
+    return place / page * page;
+}
+
+/* Limits of a process count addresses, too: so pages that are done with are
+ * unmapped. */
+static void unmap_before(struct kept_text *text, uint64_t place) {
+    const uint64_t end = page_begin(place);
+    if (end <= text->unmapped) return;
+    munmap(text->bytes + text->unmapped, end - text->unmapped);
+    text->unmapped = end;
+}
+
+static void unmap_unused(struct kept_text *text) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t end = page_begin(text->end + page);
+    if (end >= text->room) return;
+    munmap(text->bytes + end, text->room - end);
+    text->room = end;
 }
 
 static ssize_t read_again(struct byte_source *s, void *buffer, size_t size) {
     const uint64_t left = s->places->end - s->kept_at;
     const size_t n = left < size ? (size_t)left : size;
     memcpy(buffer, s->kept->bytes + s->kept_at, n);
-    free_kept_pages(s->kept, s->kept_at, s->kept_at + n);
     s->kept_at += n;
+    unmap_before(s->kept, s->kept_at);
     return (ssize_t)n;
 }
 
@@ -642,13 +657,15 @@ void kept_text_close(struct kept_text *text) {
     if (!text->bytes) return;
     for (size_t i = 0; i < text->opened; i++)
         if (text->sources[i]) free_source(text->sources[i]);
-    munmap(text->bytes, text->room);
+    if (text->unmapped < text->room)
+        munmap(text->bytes + text->unmapped, text->room - text->unmapped);
     free(text->ranges);
     free(text->sources);
     *text = (struct kept_text){0};
 }
 
 void kept_text_again(struct kept_text *text) {
+    unmap_unused(text);
     text->again = true;
     text->next = 0;
     for (size_t i = 0; i < text->opened; i++)

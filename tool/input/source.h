@@ -110,6 +110,7 @@ struct kept_text {
     size_t next;                  /* source to be opened */
     _Atomic uint64_t end;         /* of the last source */
     bool again;                   /* sources are read again */
+    uint64_t unmapped; /* bytes at the beginning: they were read again */
     _Atomic bool full; /* a source had more bytes than there is room for: what
                           was read of it is not whole */
 };
