@@ -63,6 +63,13 @@ make() {
     fails_with "at least 2 operands are wanted, found 1: calyx merge"
     run_calyx merge -o m a nothing
     fails_with "nothing: cannot open it"
+    "$CALYX" add --create --seed 1 one.calyx a.txt
+    "$CALYX" add --create --seed 2 two.calyx a.txt
+    run_calyx merge -o m one.calyx two.calyx
+    fails_with "one.calyx and two.calyx: their seeds differ"
+    ! grep -q -e --fold err
+    run_calyx merge --fold -o m one.calyx two.calyx
+    fails_with "one.calyx and two.calyx: "
     [ "$(ls -A | grep -c new)" -eq 0 ]
 }
 

@@ -578,7 +578,7 @@ replaced() {
 @test "a server that is silent, out of reach or without the file is named" {
     CALYX_HTTP_TIMEOUT=1s all_refuse silent "the server sent 0 bytes; tried 2 times" \
         drip " bytes; tried 2 times" later-drip " bytes; tried 2 times"
-    CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, not '0'"
+    CALYX_HTTP_TIMEOUT=0 refuses silent "CALYX_HTTP_TIMEOUT wants a time from 1s on, such as 10s or 5min, not '0'"
     run_calyx check -f "$plain/none.calyx" lines
     fails_with "$plain/none.calyx: there is no such file on the server (404)"
     run_calyx check -f http://127.0.0.1:1/x.calyx lines

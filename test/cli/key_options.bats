@@ -164,10 +164,11 @@ ROWS
     quiet
     prints 3
     run_calyx merge -o d.calyx a.calyx b.calyx
+    fails_with "a.calyx was built with -i, and b.calyx with no options for keys: no lookup would find the keys of both"
+    [ ! -e d.calyx ]
+    run_calyx merge -o d.calyx b.calyx crlf.calyx
     is_status 0
-    complains "a.calyx was built with -i, and b.calyx with no options for keys; the result says -i"
-    run_calyx info d.calyx
-    says "keyed by  -i"
+    complains "b.calyx was built with no options for keys, and crlf.calyx with --crlf; the result says no options for keys"
 }
 
 # bats test_tags=full

@@ -627,7 +627,9 @@ static double timeout_seconds(void) {
     const char *const text = getenv("CALYX_HTTP_TIMEOUT");
     double seconds = 30;
     if (text && (!time_from(text, &seconds) || seconds < 1 || seconds > 1e6))
-        fail("CALYX_HTTP_TIMEOUT wants a time from 1s on, not '%s'", text);
+        fail("CALYX_HTTP_TIMEOUT wants a time from 1s on, such as 10s or 5min, "
+             "not '%s'",
+             text);
     return seconds;
 }
 

@@ -600,10 +600,15 @@ void key_options_use(size_t n, const char *const *names,
 void key_options_compare(const char *a_name, const calyx_filter *a,
                          const char *b_name, const calyx_filter *b) {
     const char *const of_a = key_options_of(a), *const of_b = key_options_of(b);
-    if (of_a && of_b && strcmp(of_a, of_b) != 0)
-        warn("%s was built with %s, and %s with %s; the result says %s", a_name,
-             key_options_in_words(of_a), b_name, key_options_in_words(of_b),
-             key_options_in_words(of_a));
+    if (!of_a || !of_b || strcmp(of_a, of_b) == 0) return;
+    if (changes_differ(of_a, of_b))
+        fail("%s was built with %s, and %s with %s: no lookup would find the "
+             "keys of both; query them one by one",
+             a_name, key_options_in_words(of_a), b_name,
+             key_options_in_words(of_b));
+    warn("%s was built with %s, and %s with %s; the result says %s", a_name,
+         key_options_in_words(of_a), b_name, key_options_in_words(of_b),
+         key_options_in_words(of_a));
 }
 
 const char *json_path_hint(const char *path) {

@@ -15,6 +15,13 @@ static calyx_filter *open_one(const char *path) {
     return f;
 }
 
+static bool seeds_differ(const calyx_filter *a, const calyx_filter *b) {
+    calyx_info of_a, of_b;
+    calyx_info_of(a, &of_a);
+    calyx_info_of(b, &of_b);
+    return of_a.seed != of_b.seed;
+}
+
 static void join(calyx_filter *f, const char *name, const calyx_filter *other,
                  const char *other_name) {
     calyx_error why;
@@ -26,8 +33,9 @@ static void join(calyx_filter *f, const char *name, const calyx_filter *other,
              name, other_name);
     if (status != CALYX_OK)
         fail("%s and %s: %s%s", name, other_name, why.text,
-             folds || status == CALYX_CANNOT ? ""
-                                             : "; or --fold them to one size");
+             folds || status == CALYX_CANNOT || seeds_differ(f, other)
+                 ? ""
+                 : "; or --fold them to one size");
 }
 
 static calyx_filter *merge(int count, char **operands) {
@@ -69,8 +77,8 @@ static calyx_filter *merge_folded(int count, char **operands) {
         calyx_filter *const f = open_one(operands[i]), *folded;
         calyx_error why;
         if (calyx_fold_like(f, like, &folded, &why) != CALYX_OK)
-            fail("%s and %s: %s; %s", operands[i], like_name, why.text,
-                 instead);
+            fail("%s and %s: %s; %s", like_name,
+                 operands[i == least ? (i + 1) % count : i], why.text, instead);
         calyx_free(f);
         if (!merged) {
             merged = folded;
