@@ -22,9 +22,6 @@ struct settings settings = {
     .cf_expansion = 1,
     .cf_max_expansions = 32,
     .random_seed = true,
-    .huge_pages = HUGE_LOADED,
-    .prefault = 1,
-    .tables = 1,
     .tightening = 0.5,
     .valkey_random_seed = true,
 };
@@ -176,11 +173,8 @@ static struct number_setting limit = {"calyx-max-filter-bytes",
 
 static const char *layout_names[] = {"native", "valkey-bloom",
                                      "redisbloom"}; /* as layouts */
-static const char *unreserved_names[] = {"chain", "table"};
 static const char *cf_layout_names[] = {"redisbloom", "native"};
 static const char *order_names[] = {"capacity-first", "bitmap-first"};
-static const char *huge_names[] = {"no", "loaded", "yes"};
-static const char *no_or_yes[] = {"no", "yes"};
 
 static const struct choice_setting {
     const char *name;
@@ -190,16 +184,10 @@ static const struct choice_setting {
 } choices[] = {
     {"calyx-layout", &settings.layout, 3, layout_names,
      "calyx-layout is native, redisbloom or valkey-bloom"},
-    {"calyx-unreserved", &settings.tables, 2, unreserved_names,
-     "calyx-unreserved is chain or table"},
     {"calyx-cf-layout", &settings.cf_native, 2, cf_layout_names,
      "calyx-cf-layout is redisbloom or native"},
     {"calyx-valkey-order", &settings.valkey_order, 2, order_names,
      "calyx-valkey-order is capacity-first or bitmap-first"},
-    {"calyx-huge-pages", &settings.huge_pages, 3, huge_names,
-     "calyx-huge-pages is no, loaded or yes"},
-    {"calyx-prefault", &settings.prefault, 2, no_or_yes,
-     "calyx-prefault is no or yes"},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 static const int choice_values[] = {0, 1, 2};
@@ -248,6 +236,9 @@ static bool set_bloom_seed(RedisModuleString *value) {
     "it belongs to another module; Calyx does not have what it sets, " \
     "or sets it in another way"
 
+/* Of the version before; the next refuses them. */
+#define GONE "remove it, as the next version refuses it"
+
 static struct foreign_setting {
     const char *name;
     bool (*set)(RedisModuleString *value); /* NULL: there is no such thing */
@@ -279,8 +270,15 @@ static struct foreign_setting {
     {.name = "bloom-max-item-size", .ours = NOT_HERE},
     {.name = "bloom-defrag-enabled", .ours = NOT_HERE},
     {.name = "calyx-lookup-runs",
-     .ours = "every lookup opens its key now; remove it, as the next version "
-             "refuses it"},
+     .ours = "every lookup opens its key now; " GONE},
+    {.name = "calyx-unreserved",
+     .ours = "a filter that nobody reserved is a table; to have a chain, "
+             "reserve it, or say KIND line; " GONE},
+    {.name = "calyx-huge-pages",
+     .ours = "filters from files and payloads are on huge pages, unless the "
+             "server disables these; " GONE},
+    {.name = "calyx-prefault",
+     .ours = "the pages of large filters are always touched ahead; " GONE},
 };
 enum { FOREIGN = sizeof foreign / sizeof *foreign };
 

@@ -4,10 +4,6 @@
 
 #include "server/api.h"
 
-/* Huge pages speed up lookups, but slow down the first touch of a page and the
- * first write after a fork. Loading touches everything anyway. */
-enum { HUGE_NEVER, HUGE_LOADED, HUGE_ALWAYS };
-
 /* Of a Bloom filter that nobody reserves. */
 #define MOST_INITIAL_SIZE (1LL << 30)
 /* Of a cuckoo filter that clients make. */
@@ -23,13 +19,10 @@ struct settings {
     long long cf_expansion;      /* cf-expansion-factor */
     long long cf_max_expansions; /* cf-max-expansions   */
     int layout;       /* calyx-layout: an index of `layouts`             */
-    int tables;       /* calyx-unreserved: 1 for tables, 0 for chains    */
     int cf_native;    /* calyx-cf-layout: 1 or 0                         */
     bool random_seed; /* calyx-seed: random, or                          */
     uint64_t seed;    /*   a number                                      */
     long long max_filter_bytes; /* calyx-max-filter-bytes: 0 for no limit */
-    int huge_pages;             /* calyx-huge-pages: for which filters */
-    int prefault;               /* calyx-prefault: 1 or 0 */
     int valkey_order;        /* calyx-valkey-order: see layout/valkey.c      */
     double tightening;       /* bloom-tightening-ratio of valkey-bloom       */
     bool valkey_random_seed; /* bloom-use-random-seed: else its fixed one    */

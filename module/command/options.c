@@ -306,7 +306,7 @@ struct filter_params default_params(void) {
         .unused_growth = (uint32_t)settings.expansion,
         .random_seed = settings.random_seed,
         .seed = settings.seed,
-        .unreserved = settings.tables,
+        .unreserved = true,
         .tightening = settings.tightening,
     };
     if (!settings.valkey_random_seed)

@@ -141,12 +141,12 @@ static void *allocate_zeros(size_t size) {
     return RM_Calloc(1, size);
 }
 
+/* Huge pages speed up lookups, but slow down the first touch of a page and the
+ * first write after a fork. Loading touches everything anyway. */
 static void prepare_pages(void *raw, size_t size) {
     if (size < HUGE) return;
     const enum memory_use use = current ? current->use : MEMORY_NEW;
-    if (settings.huge_pages >=
-        (use == MEMORY_LOADED ? HUGE_LOADED : HUGE_ALWAYS))
-        pages_advise_huge(raw, size);
+    if (use == MEMORY_LOADED) pages_advise_huge(raw, size);
     if (use == MEMORY_NEW) prefault_start(raw, size);
 }
 

@@ -26,6 +26,12 @@ def start(tmp_path):
         server.stop()
 
 
+@pytest.fixture
+def no_prefault(monkeypatch):
+    """Servers that start later touch no pages ahead: so a test can count them."""
+    monkeypatch.setenv("CALYX_NO_PREFAULT", "1")
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("shared"))

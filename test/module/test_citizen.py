@@ -39,8 +39,8 @@ def test_defaults(start):
     wanted = {"bf-error-rate": "0.01", "bf-initial-size": "100",
               "bf-expansion-factor": "2", "calyx-layout": "native",
               "calyx-seed": "random", "calyx-max-filter-bytes": "0",
-              "calyx-unreserved": "table",
-              "calyx-huge-pages": "loaded", "calyx-prefault": "yes"}
+              "calyx-cf-layout": "redisbloom",
+              "calyx-valkey-order": "capacity-first"}
     for name, value in wanted.items():
         assert r("CONFIG", "GET", PREFIX + name) == [
             (PREFIX + name).encode(), value.encode()]
@@ -53,9 +53,8 @@ def test_defaults(start):
     ("calyx-layout", "redisbloom", b"redisbloom"),
     ("calyx-seed", "18446744073709551615", b"18446744073709551615"),
     ("calyx-max-filter-bytes", "1mb", b"1048576"),
-    ("calyx-huge-pages", "yes", b"yes"),
-    ("calyx-unreserved", "chain", b"chain"),
-    ("calyx-prefault", "no", b"no")])
+    ("calyx-cf-layout", "native", b"native"),
+    ("calyx-valkey-order", "bitmap-first", b"bitmap-first")])
 def test_a_setting_keeps_its_value(start, name, value, kept):
     r = start().client()
     assert r("CONFIG", "SET", PREFIX + name, value) == "OK"
@@ -105,8 +104,8 @@ def test_settings_make_filters(start):
       "bf-expansion-factor", "5"), {"bf-expansion-factor": b"5"}),
     (("CF_MAX_EXPANSIONS", "8", "calyx-layout", "redisbloom"),
      {"calyx-layout": b"redisbloom"}),
-    (("calyx-seed", "7", "calyx-huge-pages", "yes", "calyx-max-filter-bytes",
-      "1000"), {"calyx-seed": b"7", "calyx-huge-pages": b"yes",
+    (("calyx-seed", "7", "calyx-cf-layout", "native", "calyx-max-filter-bytes",
+      "1000"), {"calyx-seed": b"7", "calyx-cf-layout": b"native",
                 "calyx-max-filter-bytes": b"1000"})])
 def test_load_arguments(start, arguments, wanted):
     r = start(*arguments).client()
@@ -115,7 +114,8 @@ def test_load_arguments(start, arguments, wanted):
 
 
 OF_OTHERS = ("bloom-max-item-size", "bloom-defrag-enabled",
-             "calyx-lookup-runs")  # ours, until the next version
+             "calyx-lookup-runs", "calyx-unreserved",  # ours, until the next
+             "calyx-huge-pages", "calyx-prefault")     # version
 
 
 def test_settings_of_other_modules_are_ignored_and_named_in_the_log(start):
@@ -174,8 +174,9 @@ def test_a_file_with_settings_of_other_modules_starts_the_server(start):
     (("INITIAL_SIZE", "0"), "must be in the range [1, 1073741824]"),
     (("calyx-layout", "x"), "calyx-layout is native, redisbloom or "
      "valkey-bloom"),
-    (("calyx-unreserved", "line"), "calyx-unreserved is chain or table"),
-    (("calyx-prefault", "1"), "calyx-prefault is no or yes")])
+    (("calyx-cf-layout", "line"), "calyx-cf-layout is redisbloom or native"),
+    (("calyx-valkey-order", "1"),
+     "calyx-valkey-order is capacity-first or bitmap-first")])
 def test_wrong_load_arguments_are_logged(tmp_path, arguments, text):
     out = subprocess.run(
         [SERVER, "--port", str(free_port()), "--dir", str(tmp_path),
@@ -274,7 +275,7 @@ def test_every_command_and_setting_is_documented(r):
     for name in COMMANDS:
         assert f"## BF.{name.upper()}" in text
     names = r("CONFIG", "GET", PREFIX + "bf-*", PREFIX + "calyx-*")[::2]
-    assert len(names) == 11
+    assert len(names) == 8
     for name in names:
         assert f"`{name.decode().removeprefix(PREFIX)}`" in text
 
@@ -382,7 +383,8 @@ def test_what_is_refused_costs_no_other_key(start):
 def test_growth_that_does_not_fit_is_refused(start):
     """A chain: its next part needs more than there is while the server itself still
     has the room that a command needs."""
-    r = start("calyx-unreserved", "chain").client()
+    r = start().client()
+    r("BF.RESERVE", "k", 0.01, 100)
     r("CONFIG", "SET", "maxmemory",
       int(info(r, "memory")["used_memory"]) + (5 << 19))
     n, last = 0, None
@@ -600,8 +602,13 @@ def test_commands_that_cannot_wait_for_pages_do_not(start):
     assert blocked(p) == blocked(r) == 0
 
 
-def test_pages_are_prefaulted_and_released(start):
+def test_pages_are_prefaulted_and_released(start, monkeypatch):
     server = start()
+    monkeypatch.setenv("CALYX_NO_PREFAULT", "1")
+    r = start().client()
+    before = resident(r)
+    assert r("BF.RESERVE", "k", 0.01, 100000000) == "OK"
+    assert resident(r) < before + 20000000
     r = server.client()
     before = resident(r)
 
@@ -613,10 +620,6 @@ def test_pages_are_prefaulted_and_released(start):
         return ready
 
     until(is_ready)
-    r("CONFIG", "SET", PREFIX + "calyx-prefault", "no")
-    assert r("BF.RESERVE", "k", 0.01, 100000000) == "OK"
-    assert resident(r) < before + 20000000
-    r("CONFIG", "SET", PREFIX + "calyx-prefault", "yes")
     for turn in range(50):  # freed while they are being touched
         waits = waiting(server, r, f"k{turn}", 100000000)
         if turn % 2:

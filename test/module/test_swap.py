@@ -101,8 +101,9 @@ def test_a_half_loaded_live_filter_is_replaced(r, layout):
     assert r("BF.EXISTS", "live", "a") == 1
 
 
-def test_large_filters_are_swapped_at_once_and_freed_in_the_background(start):
-    r = start("calyx-prefault", "no").client()
+def test_large_filters_are_swapped_at_once_and_freed_in_the_background(
+        start, no_prefault):
+    r = start().client()
     for key in ("live", "staged"):
         r("BF.RESERVE", key, 0.01, 100000000)
         r("BF.MADD", key, *range(10000))

@@ -1,6 +1,5 @@
 """Filters that nobody reserved are tables of distinct items, which grow in place;
-with `calyx-unreserved chain` they are chains. All else is as it is for other
-filters."""
+all else is as it is for other filters."""
 import os
 import random
 
@@ -9,7 +8,7 @@ from resp import Error
 from servers import (PREFIX, SANITIZED, WAYS_OF_SAVING, are_equal, commands_seen,
                      digest, dump, follow, info, restart_saved, start_saving)
 
-CHAINS = ("calyx-unreserved", "chain")
+OTHERS = ("calyx-layout", "redisbloom", "bf-expansion-factor", 0)
 
 
 @pytest.fixture
@@ -55,18 +54,6 @@ def absent(r, key, items):
 def test_only_what_nobody_reserved_is_a_table(tables, words, kind):
     assert tables(*words) in ("OK", 1, [1], [1, 1])
     assert kind_of(tables, "k") == kind
-
-
-def test_a_setting_makes_chains(start):
-    r = start(*CHAINS).client()
-    r("BF.ADD", "k", "a")
-    assert kind_of(r, "k") == "line"
-    fill(r, "k", range(2000))
-    assert r("BF.INFO", "k", "FILTERS")[0] > 3
-    assert not absent(r, "k", range(2000))
-    r("CONFIG", "SET", PREFIX + "calyx-unreserved", "table")
-    r("BF.ADD", "other", "a")
-    assert (kind_of(r, "k"), kind_of(r, "other")) == ("line", "distinct")
 
 
 def test_other_layouts_and_windows_have_no_tables(tables):
@@ -135,7 +122,7 @@ def test_replicas_hold_the_same_bytes_whatever_comes_again(start):
     """Replicas hear of new items alone, and have other settings."""
     primary = start()
     p = primary.client()
-    r = follow(start(*CHAINS), primary)
+    r = follow(start(*OTHERS), primary)
     generator = random.Random(7)
     late = None
     for turn in range(60):
@@ -331,7 +318,9 @@ def page_faults(r):
 def test_the_addition_that_grows_a_filter_touches_few_pages(start, unreserved):
     """A part of 1 MiB has 256: to touch them all took that command over 1 ms. The
     smallest that is looked at here has 128."""
-    r = start("calyx-unreserved", unreserved).client()
+    r = start().client()
+    if unreserved == "chain":
+        r("BF.RESERVE", "k", 0.01, 100)
     r("BF.ADD", "k", "first")
     item, grew = 0, 0
     while grew < 1 << 19:

@@ -297,8 +297,8 @@ def test_errors(r, layout):
     assert "still being loaded" in r("BF.ROTATE", "half")
 
 
-def test_large_generations_rotate_at_once(start):
-    r = start("calyx-prefault", "no").client()
+def test_large_generations_rotate_at_once(start, no_prefault):
+    r = start().client()
     reserve(r, "k", 1000, 2, capacity=10000000 if SANITIZED else 100000000)
     r("BF.MADD", "k", *range(10000))
     whole = work_to_read(r, "k")
@@ -307,8 +307,8 @@ def test_large_generations_rotate_at_once(start):
     assert sum(r("BF.MEXISTS", "k", *range(10000))) == 0
 
 
-def test_all_generations_rotate_at_once(start):
-    r = start("calyx-prefault", "no").client()
+def test_all_generations_rotate_at_once(start, no_prefault):
+    r = start().client()
     reserve(r, "k", 1000, 64, capacity=64 * 1000000)
     r("BF.ADD", "k", "x")
     used = resident(r)
@@ -318,10 +318,10 @@ def test_all_generations_rotate_at_once(start):
     assert resident(r) < used + (50 << 20) or SANITIZED
 
 
-def test_many_windows_rotate_in_several_passes(start):
+def test_many_windows_rotate_in_several_passes(start, no_prefault):
     """Clients are served between rounds. What one round rotated is one transaction
     of the AOF."""
-    server = start("calyx-prefault", "no", appendonly="yes")
+    server = start(appendonly="yes")
     r = server.client()
     many = 200
     for i in range(many):  # of 200 kB each, which are cleared in place
@@ -339,8 +339,8 @@ def test_many_windows_rotate_in_several_passes(start):
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer would mark a third of the memory")
-def test_a_window_larger_than_the_machine_is_refused(start):
-    r = start("calyx-prefault", "no").client()
+def test_a_window_larger_than_the_machine_is_refused(start, no_prefault):
+    r = start().client()
     bytes_here = int(info(r, "memory")["total_system_memory"])
     # Each generation is about a third of it: 20 bits for each item.
     answer = r("BF.RESERVE", "k", 0.01, 4 * (bytes_here // 3 * 8 // 20),
