@@ -27,10 +27,10 @@ static void add_numbers(struct filter *f, unsigned n) {
     for (unsigned i = 0; i < n; i++) {
         const calyx_key key = {&i, sizeof i};
         bool fresh, changed;
-        size_t done;
         calyx_error why;
-        filter_add(f, &key, 1, &fresh, f->repeats_matter ? &changed : &fresh,
-                   &done, &why);
+        struct addition a = {
+            &key, 1, &fresh, f->repeats_matter ? &changed : &fresh, 0, &why};
+        filter_add(f, &a);
         if (is_window(f) && i % 100 == 99) window_rotate(f, 1, 1000 * i);
     }
 }
@@ -154,23 +154,23 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
 static void use(struct filter *f) {
     static const calyx_key keys[] = {{"rose", 4}, {"", 0}, {"iris", 4}};
     bool fresh[3], changed[3], found[3];
-    size_t done = 0;
     struct filter_facts facts;
     struct part_facts part;
     calyx_error why;
+    struct addition a = {keys, 3,   fresh, f->repeats_matter ? changed : fresh,
+                         0,    &why};
     f->layout->describe(f, &facts);
     for (uint32_t i = 0; i < facts.parts; i++)
         DEMAND(f->layout->describe_part(f, i, &part));
     if (filter_is_partial(f)) return;
-    if (filter_add(f, keys, 3, fresh, f->repeats_matter ? changed : fresh,
-                   &done, &why) == CALYX_OK)
+    if (filter_add(f, &a) == CALYX_OK)
         DEMAND(f->layout->has_many(f, keys, 3, found) == 3);
     RM_Free(f->layout->dump_head(f).owned);
     RM_Free(f->layout->dump_from(f, 1).owned);
     if (!is_window(f)) return;
     window_rotate(f, 1, 5);
     const bool kept = f->window->panes > 1;
-    DEMAND(f->layout->has_many(f, keys, 3, found) == 3 || !kept || done < 3);
+    DEMAND(f->layout->has_many(f, keys, 3, found) == 3 || !kept || a.done < 3);
     window_rotate(f, f->window->panes, 6);
     f->layout->describe(f, &facts);
     DEMAND(facts.items == 0);

@@ -53,15 +53,19 @@ struct added {
 static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const struct filter_params *made,
                       struct items *items, bool all, struct added *added) {
-    added->done = 0;
     added->why.text[0] = '\0';
     struct memory_request request;
     memory_begin(&request, ctx, filter_bytes(f));
     if (items->n > 1) prefault_pause(true);
     if (f->can_remove) items_before_change(ctx, f, items);
     bool *const changed = f->repeats_matter ? items->changed : items->answers;
-    added->status = filter_add(f, items->keys, items->n, items->answers,
-                               changed, &added->done, &added->why);
+    struct addition a = {.keys = items->keys,
+                         .n = items->n,
+                         .fresh = items->answers,
+                         .changed = changed,
+                         .why = &added->why};
+    added->status = filter_add(f, &a);
+    added->done = a.done;
     if (items->n > 1) prefault_pause(false);
     memory_end(&added->why);
     if (was_refused_there(ctx, f, added->status)) added->status = CALYX_OK;
@@ -144,12 +148,12 @@ static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const calyx_key *item) {
     calyx_error why;
     bool fresh = false;
-    size_t done = 0;
+    struct addition a = {
+        .keys = item, .n = 1, .fresh = &fresh, .changed = &fresh, .why = &why};
     why.text[0] = '\0';
     struct memory_request request;
     memory_begin(&request, ctx, filter_bytes(f));
-    const calyx_status status =
-        filter_add(f, item, 1, &fresh, &fresh, &done, &why);
+    const calyx_status status = filter_add(f, &a);
     memory_end(&why);
     if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
     if (status != CALYX_OK) {

@@ -98,13 +98,16 @@ static size_t add_some(RedisModuleCtx *ctx, struct cuckoo *c,
 static void add_all_native(struct filter *f, struct items *items,
                            struct cuckoo_result *result) {
     for (size_t i = 0; i < items->n;) {
-        size_t done = 0;
-        const calyx_status status =
-            filter_add(f, items->keys + i, items->n - i, items->answers + i,
-                       items->changed + i, &done, &result->why);
-        memset(items->answers + i, true, done);
-        memset(items->changed + i, false, done);
-        i += done;
+        struct addition a = {.keys = items->keys,
+                             .n = items->n,
+                             .fresh = items->answers,
+                             .changed = items->changed,
+                             .done = i,
+                             .why = &result->why};
+        const calyx_status status = filter_add(f, &a);
+        memset(items->answers + i, true, a.done - i);
+        memset(items->changed + i, false, a.done - i);
+        i = a.done;
         if (status == CALYX_OK || i == items->n) continue;
         result->status = status;
         items->answers[i] = false;

@@ -293,18 +293,15 @@ calyx_status filter_clear(struct filter *f, calyx_error *why) {
 
 /* ---- Change -------------------------------------------------------------- */
 
-calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, bool *changed, size_t *done,
-                        calyx_error *why) {
+calyx_status filter_add(struct filter *f, struct addition *a) {
     const uint64_t before = memory_allocations();
     const uint64_t items = filter_items(f);
-    const calyx_status status =
-        f->layout->add_many(f, keys, n, fresh, changed, done, why);
+    const size_t from = a->done;
+    const calyx_status status = f->layout->add(f, a);
     uint64_t news = 0;
-    for (size_t i = 0; i < *done; i++) news += changed[i];
+    for (size_t i = from; i < a->done; i++) news += a->changed[i];
     if (!f->is_small) f->counted_items = items + news;
     items_added += news;
-    if (f->can_remove) rare_for(f)->rewrites += *done;
     if (memory_allocations() != before) {
         filter_count(f);
         filter_compact(f);

@@ -136,6 +136,17 @@ struct piece {
     void *owned; /* for RM_Free; may be NULL */
 };
 
+/* Items to add, and how far that came. */
+struct addition {
+    const calyx_key *keys;
+    size_t n;
+    bool *fresh;   /* of each: it was not there                             */
+    bool *changed; /* of each: it changed the filter; another array than
+                      `fresh` if repeats matter to the filter, else the same */
+    size_t done;   /* items that are in; after an error the next is not     */
+    calyx_error *why; /* for an error */
+};
+
 struct filter_layout {
     const char *name;
     bool
@@ -152,9 +163,8 @@ struct filter_layout {
     bool (*has)(const struct filter *f, const void *key, size_t size);
     size_t (*has_many)(const struct filter *f, const calyx_key *keys, size_t n,
                        bool *found);
-    calyx_status (*add_many)(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, bool *changed, size_t *done,
-                             calyx_error *why);
+    /* Add the items from number `done` on, up to one that is refused. */
+    calyx_status (*add)(struct filter *f, struct addition *a);
     /* Put an item on the allow list, or take it off; `*done` says whether it
      * was off, or on. NULL: this layout has no room for a list. */
     calyx_status (*allow)(struct filter *f, const calyx_key *item, bool *done,
@@ -215,12 +225,8 @@ calyx_status filter_copy_head(const struct filter *f, struct filter **out,
 /* A filter without content, for a key that is about to be deleted. */
 struct filter *filter_placeholder(const struct filter_layout *layout);
 
-/* As calyx_add_many. `changed[i]` is set if item i changed something. It must
- * be another array than `fresh` if repeats matter to the filter, else the same.
- */
-calyx_status filter_add(struct filter *f, const calyx_key *keys, size_t n,
-                        bool *fresh, bool *changed, size_t *done,
-                        calyx_error *why);
+/* As `add` of its layout. */
+calyx_status filter_add(struct filter *f, struct addition *a);
 
 /* As calyx_remove_many, if `can_remove`. Returns how many were there. */
 size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,

@@ -158,16 +158,22 @@ static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
     return status;
 }
 
-static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, bool *changed, size_t *done,
-                             calyx_error *why) {
+static calyx_status add_items(struct filter *f, struct addition *a) {
     const uint64_t before = memory_allocations();
-    const calyx_status status = f->is_small
-                                    ? add_to_small(f, keys, n, fresh, done)
-                                    : add_keys(f->native, keys, n, fresh, done);
-    if (f->can_remove) memset(changed, true, *done);
+    const calyx_key *const keys = a->keys + a->done;
+    bool *const fresh = a->fresh + a->done;
+    const size_t n = a->n - a->done;
+    size_t done = 0;
+    const calyx_status status =
+        f->is_small ? add_to_small(f, keys, n, fresh, &done)
+                    : add_keys(f->native, keys, n, fresh, &done);
+    if (f->can_remove) {
+        memset(a->changed + a->done, true, done);
+        rare_for(f)->rewrites += done;
+    }
+    a->done += done;
     if (memory_allocations() != before && !f->is_small) filter_note_bytes(f);
-    return explain_add(f, status, why);
+    return explain_add(f, status, a->why);
 }
 
 /* ---- The allow list ------------------------------------------------------ */
@@ -554,7 +560,7 @@ const struct filter_layout native_layout = {
     .make_like = make_like,
     .has = has,
     .has_many = has_many,
-    .add_many = add_many,
+    .add = add_items,
     .allow = allow,
     .disallow = disallow,
     .with_list = with_list,

@@ -46,12 +46,12 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
     return chain_has_many(f->chain, keys, n, found);
 }
 
-static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, bool *changed, size_t *done,
-                             calyx_error *why) {
-    (void)changed; /* which is `fresh` */
+static calyx_status add_items(struct filter *f, struct addition *a) {
+    size_t done = 0;
     const calyx_status status =
-        chain_add_many(f->chain, keys, n, fresh, done, why);
+        chain_add_many(f->chain, a->keys + a->done, a->n - a->done,
+                       a->fresh + a->done, &done, a->why);
+    a->done += done;
     note_bytes(f);
     return status;
 }
@@ -157,7 +157,7 @@ const struct filter_layout redisbloom_layout = {
     .make_like = make_like,
     .has = has,
     .has_many = has_many,
-    .add_many = add_many,
+    .add = add_items,
     .describe = describe,
     .memory = memory_used,
     .describe_part = describe_part,

@@ -74,15 +74,12 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
     return total;
 }
 
-static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, bool *changed, size_t *done,
-                             calyx_error *why) {
-    (void)changed; /* which is `fresh` */
+static calyx_status add_items(struct filter *f, struct addition *a) {
     calyx_status status = CALYX_OK;
-    for (*done = 0; *done < n; ++*done) {
-        const calyx_key *const key = &keys[*done];
-        status =
-            valkey_add(f->valkey, key->data, key->size, &fresh[*done], why);
+    for (; a->done < a->n; a->done++) {
+        const calyx_key *const key = &a->keys[a->done];
+        status = valkey_add(f->valkey, key->data, key->size, &a->fresh[a->done],
+                            a->why);
         if (status != CALYX_OK) break;
     }
     note_bytes(f);
@@ -256,7 +253,7 @@ const struct filter_layout valkey_layout = {
     .make_like = make_like,
     .has = has,
     .has_many = has_many,
-    .add_many = add_many,
+    .add = add_items,
     .describe = describe,
     .memory = memory_used,
     .describe_part = describe_part,

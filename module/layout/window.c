@@ -211,23 +211,24 @@ static size_t has_many(const struct filter *f, const calyx_key *keys, size_t n,
 
 /* Into the newest pane even if an older one has it, which will be gone sooner.
  */
-static calyx_status add_many(struct filter *f, const calyx_key *keys, size_t n,
-                             bool *fresh, bool *changed, size_t *done,
-                             calyx_error *why) {
+static calyx_status add_items(struct filter *f, struct addition *a) {
     struct time_window *const w = f->window;
     struct filter *const newest = &w->pane[w->newest];
     calyx_status status = CALYX_OK;
-    for (*done = 0; *done < n; ++*done) {
-        const calyx_key *key = &keys[*done];
+    while (a->done < a->n) {
+        const size_t i = a->done;
+        const calyx_key *key = &a->keys[i];
         const struct hashed_item item = {
             calyx_hash(newest->native, key->data, key->size), key};
         const bool seen = in_older(w, &item, 0);
-        size_t one;
-        status = native_layout.add_many(newest, key, 1, &fresh[*done],
-                                        &fresh[*done], &one, why);
+        struct addition one = *a;
+        one.n = i + 1;
+        one.changed = a->fresh;
+        status = native_layout.add(newest, &one);
         if (status != CALYX_OK) break;
-        changed[*done] = fresh[*done];
-        if (seen) fresh[*done] = false;
+        a->done++;
+        a->changed[i] = a->fresh[i];
+        if (seen) a->fresh[i] = false;
     }
     note_bytes(f);
     return status;
@@ -543,7 +544,7 @@ const struct filter_layout window_layout = {
     .make_like = make_like,
     .has = has,
     .has_many = has_many,
-    .add_many = add_many,
+    .add = add_items,
     .allow = allow,
     .disallow = disallow,
     .with_list = with_list,

@@ -30,10 +30,10 @@ static calyx_status add_items(struct filter *f, unsigned n) {
     for (unsigned i = 0; i < n && status == CALYX_OK; i++) {
         const calyx_key key = {&i, sizeof i};
         bool fresh, changed;
-        size_t done;
         calyx_error why;
-        status = filter_add(f, &key, 1, &fresh,
-                            f->repeats_matter ? &changed : &fresh, &done, &why);
+        struct addition a = {
+            &key, 1, &fresh, f->repeats_matter ? &changed : &fresh, 0, &why};
+        status = filter_add(f, &a);
     }
     return status;
 }
