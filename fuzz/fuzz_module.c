@@ -8,7 +8,6 @@
  * format is fuzzed by fuzz_decode, which repairs checksums; this is about what
  * is around it.
  */
-#include "../module/cuckoo/cuckoo_type.h"
 #include "../module/layout/layout.h"
 #include "../module/layout/window.h"
 #include "../module/server/allocator.h"
@@ -28,8 +27,11 @@ static void add_numbers(struct filter *f, unsigned n) {
         const calyx_key key = {&i, sizeof i};
         bool fresh, changed;
         calyx_error why;
-        struct addition a = {
-            &key, 1, &fresh, f->repeats_matter ? &changed : &fresh, 0, &why};
+        struct addition a = {.keys = &key,
+                             .n = 1,
+                             .fresh = &fresh,
+                             .changed = f->repeats_matter ? &changed : &fresh,
+                             .why = &why};
         filter_add(f, &a);
         if (is_window(f) && i % 100 == 99) window_rotate(f, 1, 1000 * i);
     }
@@ -40,7 +42,8 @@ static struct filter *part_of(const struct filter *f, unsigned pieces) {
     struct filter *half = NULL;
     calyx_error why;
     struct piece piece = f->layout->dump_head(f);
-    DEMAND(filter_load_head(piece.bytes, piece.size, &half, &why) == CALYX_OK);
+    DEMAND(filter_load_head(layout_of_head(piece.bytes, piece.size),
+                            piece.bytes, piece.size, &half, &why) == CALYX_OK);
     RM_Free(piece.owned);
     piece.at = 1;
     for (unsigned i = 0; i < pieces; i++) {
@@ -70,27 +73,26 @@ static size_t write_seed(unsigned type, void *value, uint8_t *data,
 /* A cuckoo filter of some parts; of every second the first 20 bytes have
  * arrived. */
 static size_t cuckoo_seed(unsigned number, uint8_t *data, size_t most) {
-    const struct cuckoo_params params = {.capacity = UINT64_C(16) << number,
-                                         .bucket_size = 1 + number,
-                                         .iterations = 20,
-                                         .expansion = number};
-    struct cuckoo *c = NULL;
+    struct filter_params params = {.layout = &cuckoo_layout,
+                                   .capacity = UINT64_C(16) << number,
+                                   .bucket_size = 1 + number,
+                                   .iterations = 20,
+                                   .expansion = number};
+    struct filter *f = NULL;
     calyx_error why;
-    uint64_t lines = 0;
-    DEMAND(cuckoo_new(&params, &plain_memory, &c, &why) == CALYX_OK);
-    for (unsigned i = 0; i < 30 * number; i++)
-        cuckoo_add(c, cuckoo_hash_of(&i, sizeof i), &lines, &why);
+    DEMAND(filter_new(&params, &f, &why) == CALYX_OK);
+    add_numbers(f, 30 * number);
     if (number % 2) {
-        uint8_t header[CUCKOO_HEADER];
+        const struct piece head = f->layout->dump_head(f);
         bool changed;
-        cuckoo_dump_header(c, header);
-        const struct cuckoo_claim is = cuckoo_read_header(header);
-        cuckoo_free(c);
-        DEMAND(cuckoo_load_header(&is, &plain_memory, &c, &why) == CALYX_OK);
-        DEMAND(cuckoo_load_chunk(c, 21, "a few bytes of a body", 20, &changed,
+        filter_free(f);
+        DEMAND(filter_load_head(&cuckoo_layout, head.bytes, head.size, &f,
+                                &why) == CALYX_OK);
+        RM_Free(head.owned);
+        DEMAND(filter_load_piece(f, 21, "a few bytes of a body", 20, &changed,
                                  &why) == CALYX_OK);
     }
-    return write_seed(CUCKOO, c, data, most);
+    return write_seed(CUCKOO, f, data, most);
 }
 
 /* Filters of each type, empty, filled and grown, whole and partly loaded. */
@@ -157,8 +159,11 @@ static void use(struct filter *f) {
     struct filter_facts facts;
     struct part_facts part;
     calyx_error why;
-    struct addition a = {keys, 3,   fresh, f->repeats_matter ? changed : fresh,
-                         0,    &why};
+    struct addition a = {.keys = keys,
+                         .n = 3,
+                         .fresh = fresh,
+                         .changed = f->repeats_matter ? changed : fresh,
+                         .why = &why};
     f->layout->describe(f, &facts);
     for (uint32_t i = 0; i < facts.parts; i++)
         DEMAND(f->layout->describe_part(f, i, &part));
@@ -177,23 +182,32 @@ static void use(struct filter *f) {
 }
 
 /* Items are added, moved and removed; none that was added is missing. */
-static void use_cuckoo(struct cuckoo *c) {
+static void use_cuckoo(struct filter *f) {
     enum { ITEMS = 60 };
-    bool added[ITEMS];
-    uint64_t lines = 0;
+    unsigned number[ITEMS];
+    calyx_key keys[ITEMS];
+    bool added[ITEMS] = {false}, found;
     calyx_error why;
-    if (cuckoo_is_partial(c)) return;
-    for (unsigned i = 0; i < ITEMS; i++)
-        added[i] = cuckoo_add(c, cuckoo_hash_of(&i, sizeof i), &lines, &why) ==
-                   CALYX_OK;
-    cuckoo_compact(c, true);
-    while (cuckoo_is_compacting(c)) cuckoo_compact_step(c, 10);
-    for (unsigned i = 0; i < ITEMS; i++)
-        if (added[i]) DEMAND(cuckoo_has(c, cuckoo_hash_of(&i, sizeof i)));
-    cuckoo_trim(c);
-    for (unsigned i = 0; i < ITEMS; i++)
-        if (added[i]) DEMAND(cuckoo_remove(c, cuckoo_hash_of(&i, sizeof i)));
-    cuckoo_compact(c, false);
+    if (filter_is_partial(f)) return;
+    for (unsigned i = 0; i < ITEMS; i++) {
+        number[i] = i;
+        keys[i] = (calyx_key){&number[i], sizeof number[i]};
+    }
+    struct addition a = {.keys = keys,
+                         .n = ITEMS,
+                         .fresh = added,
+                         .changed = added,
+                         .why = &why};
+    filter_add(f, &a);
+    cuckoo_compact(f->cuckoo, true);
+    while (cuckoo_is_compacting(f->cuckoo)) cuckoo_compact_step(f->cuckoo, 10);
+    for (unsigned i = 0; i < a.done; i++)
+        DEMAND(f->layout->has(f, keys[i].data, keys[i].size));
+    filter_end_compaction(f);
+    for (unsigned i = 0; i < a.done; i++)
+        DEMAND(filter_remove(f, &keys[i], 1, &found) == 1);
+    filter_end_compaction(f);
+    cuckoo_compact(f->cuckoo, false);
 }
 
 static void come_back(const RedisModuleTypeMethods *type, void *f,

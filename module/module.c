@@ -6,14 +6,13 @@
  *     whole/     commands over whole filters: merging, comparing, copying
  *     layout/    what a key holds: native filters, windows, RedisBloom's and
  *                valkey-bloom's
- *     cuckoo/    cuckoo filters, and their commands
+ *     cuckoo/    RedisBloom's cuckoo filters, as bytes
  *     server/    what is used of the server: API, memory, replies, steps
  *     type.c     the types of values
  *     settings.c the configuration
  *     module.c   loading; the INFO section
  */
 #include "command/command.h"
-#include "cuckoo/cuckoo_type.h"
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/steps.h"
@@ -22,8 +21,8 @@
 
 static void add_info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
-    const struct module_totals totals = filter_totals();
-    const struct cuckoo_totals cuckoo = cuckoo_totals();
+    const struct module_totals totals = filter_totals(false);
+    const struct module_totals cuckoo = filter_totals(true);
     const struct {
         const char *name;
         uint64_t value;
@@ -61,8 +60,7 @@ static int load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     RM_SetModuleOptions(ctx, RM_HANDLES_IO_ERRORS | RM_HANDLES_ASYNC_LOAD |
                                  RM_SIGNALS_MODIFIED_KEYS |
                                  (moves_slots ? RM_HANDLES_SLOT_MIGRATION : 0));
-    if (type_register(ctx) != RM_OK || cuckoo_type_register(ctx) != RM_OK ||
-        commands_register(ctx) != RM_OK ||
+    if (type_register(ctx) != RM_OK || commands_register(ctx) != RM_OK ||
         RM_RegisterInfoFunc(ctx, add_info) != RM_OK)
         return RM_ERR;
     memory_start(ctx);

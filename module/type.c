@@ -1,8 +1,8 @@
 /*
  * The types: `calyxbf-1` for native filters, `calyxbw-1` for windows of them,
- * and those of other modules for filters in their layouts: `MBbloom--` of
- * RedisBloom, `bloomfltr` of valkey-bloom. They differ only in how they are
- * saved.
+ * and those of other modules for filters in their layouts: `MBbloom--` and
+ * `MBbloomCF` of RedisBloom, `bloomfltr` of valkey-bloom. They differ only in
+ * how they are saved.
  */
 #include "type.h"
 
@@ -12,7 +12,7 @@
 #include "server/allocator.h"
 
 static RedisModuleType *native_type, *redisbloom_type, *valkey_type,
-    *window_type;
+    *window_type, *cuckoo_type;
 enum { WINDOW_ENCODING = 1 };
 
 uint64_t loads_refused;
@@ -30,7 +30,8 @@ static void *load(const struct filter_layout *layout, RedisModuleIO *io,
     memory_end(&why);
     if (status == CALYX_OK) return f;
     loads_refused++;
-    RM_LogIOError(io, "warning", "a filter was refused: %s", why.text);
+    RM_LogIOError(io, "warning", "a %sfilter was refused: %s",
+                  layout->is_cuckoo ? "cuckoo " : "", why.text);
     return NULL;
 }
 
@@ -68,6 +69,10 @@ static void *load_redisbloom(RedisModuleIO *io, int encoding) {
     return load(&redisbloom_layout, io, encoding);
 }
 
+static void *load_cuckoo(RedisModuleIO *io, int encoding) {
+    return load(&cuckoo_layout, io, encoding);
+}
+
 static void *load_valkey(RedisModuleIO *io, int encoding) {
     if (encoding != VALKEY_ENCODING)
         return refuse_encoding(io, encoding, VALKEY_ENCODING);
@@ -89,7 +94,8 @@ static void rewrite_valkey(RedisModuleIO *io, RedisModuleString *key,
     RM_Free(payload);
 }
 
-/* As BF.SCANDUMP would dump it: no record is larger than a piece. */
+/* As BF.SCANDUMP would dump it, or CF.SCANDUMP, which dumps no filter without
+ * items: no record is larger than a piece. */
 static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     const struct filter *f = value;
     if (f->uncommitted) {
@@ -102,7 +108,7 @@ static void rewrite(RedisModuleIO *io, RedisModuleString *key, void *value) {
     }
     struct piece piece = f->layout->dump_head(f);
     while (piece.at) {
-        RM_EmitAOF(io, "BF.LOADCHUNK", "slb", key, (long long)piece.at,
+        RM_EmitAOF(io, load_command(f), "slb", key, (long long)piece.at,
                    (const char *)piece.bytes, piece.size);
         RM_Free(piece.owned);
         piece = f->layout->dump_from(f, piece.at);
@@ -131,7 +137,8 @@ static void end(void *value) {
 static size_t effort(RedisModuleString *key, const void *value) {
     (void)key;
     const struct filter *f = value;
-    return 1 + (size_t)(filter_bytes(f) >> 16);
+    const uint32_t parts = f->layout->is_cuckoo ? f->cuckoo->parts : 0;
+    return 1 + (size_t)(filter_bytes(f) >> 16) + parts / 64;
 }
 
 static void *copy(RedisModuleString *from, RedisModuleString *to,
@@ -181,35 +188,52 @@ int type_register(RedisModuleCtx *ctx) {
     methods.rdb_load = load_window;
     window_type =
         RM_CreateDataType(ctx, "calyxbw-1", WINDOW_ENCODING, &methods);
-    return native_type && redisbloom_type && valkey_type && window_type
+    methods.rdb_load = load_cuckoo;
+    cuckoo_type =
+        RM_CreateDataType(ctx, "MBbloomCF", CUCKOO_ENCODING, &methods);
+    return native_type && redisbloom_type && valkey_type && window_type &&
+                   cuckoo_type
                ? RM_OK
                : RM_ERR;
 }
 
-enum key_type type_of(RedisModuleKey *key, struct filter **f) {
+static bool is_of(const struct filter *f, enum family family) {
+    return family == CUCKOO ? f->can_remove : !f->layout->is_cuckoo;
+}
+
+enum key_type type_for(RedisModuleKey *key, enum family family,
+                       struct filter **f) {
     const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
-    if (type && (type == native_type || type == redisbloom_type ||
-                 type == valkey_type || type == window_type)) {
-        *f = RM_ModuleTypeGetValue(key);
+    if (type &&
+        (type == native_type || type == redisbloom_type ||
+         type == valkey_type || type == window_type || type == cuckoo_type)) {
+        struct filter *const there = RM_ModuleTypeGetValue(key);
+        if (!is_of(there, family)) return KEY_OTHER;
+        *f = there;
         return KEY_FILTER;
     }
     if (!key || RM_KeyType(key) == RM_KEYTYPE_EMPTY) return KEY_MISSING;
     return KEY_OTHER;
 }
 
-static RedisModuleType *type_for(const struct filter *f) {
+enum key_type type_of(RedisModuleKey *key, struct filter **f) {
+    return type_for(key, BLOOM, f);
+}
+
+static RedisModuleType *type_with(const struct filter *f) {
     if (is_window(f)) return window_type;
+    if (f->layout == &cuckoo_layout) return cuckoo_type;
     if (f->layout == &valkey_layout) return valkey_type;
     return f->layout == &native_layout ? native_type : redisbloom_type;
 }
 
 void type_attach(RedisModuleKey *key, struct filter *f) {
-    RM_ModuleTypeSetValue(key, type_for(f), f);
+    RM_ModuleTypeSetValue(key, type_with(f), f);
     set_window_name(f, RM_GetKeyNameFromModuleKey(key));
 }
 
 void type_detach(RedisModuleKey *key, const struct filter *f) {
     void *detached;
-    RM_ModuleTypeReplaceValue(key, type_for(f), filter_placeholder(f->layout),
+    RM_ModuleTypeReplaceValue(key, type_with(f), filter_placeholder(f->layout),
                               &detached);
 }

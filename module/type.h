@@ -7,8 +7,14 @@
 
 int type_register(RedisModuleCtx *ctx);
 
-/* What a key holds. */
+/* Whose commands work on a filter; on native ones that items can be deleted
+ * from, those of both. */
+enum family { BLOOM, CUCKOO };
+
+/* What a key holds, for commands of a family; for BF commands. */
 enum key_type { KEY_MISSING, KEY_FILTER, KEY_OTHER };
+enum key_type type_for(RedisModuleKey *key, enum family family,
+                       struct filter **f);
 enum key_type type_of(RedisModuleKey *key, struct filter **f);
 
 /* Put a filter under a key, which is open for writing. */

@@ -171,7 +171,7 @@ static int begin(RedisModuleCtx *ctx, RedisModuleString **argv,
             ctx, "ERR received bad data: the bytes are not the head of a "
                  "native filter");
     }
-    f = create_from_head(ctx, key, bytes, size, MEMORY_IN_STEPS);
+    f = create_from_head(ctx, key, BLOOM, bytes, size, MEMORY_IN_STEPS);
     if (!f) return RM_OK;
     f->uncommitted = true;
     RM_ReplicateVerbatim(ctx);

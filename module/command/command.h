@@ -9,6 +9,7 @@
 
 #include "layout/layout.h"
 #include "server/api.h"
+#include "type.h"
 
 struct command {
     const char *name;
@@ -87,19 +88,13 @@ extern RedisModuleCommandArg key_args[], item_args[], items_args[];
 extern RedisModuleCommandKeySpec key_read[], key_updated[],
     key_read_and_updated[];
 
-/* ---- Of BF commands, for CF commands on native filters ------------------- */
-
-/* BF.MEXISTS of the items from argv[2] on, in steps if they are too many for
- * one; `f` NULL: none is there. */
-void look_up_items(RedisModuleCtx *ctx, const struct filter *f,
-                   RedisModuleString **argv, int argc);
-
-/* Delete items, `all` of the command or some, and replicate them as BF.MDEL, or
- * as the command if it is all that was wanted. */
-struct items;
-void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
-                  struct filter *f, struct items *items, bool all,
-                  const char *event);
+/* What differs where BF and CF commands have one handler. */
+struct family_words {
+    unsigned flags;                                  /* for find_filter */
+    const char *reserved, *added, *deleted, *loaded; /* events */
+    const char *gone; /* how a filter may disappear between two steps */
+};
+extern const struct family_words words_of[]; /* by `enum family` */
 
 /* ---- bf_rotate.c --------------------------------------------------------- */
 

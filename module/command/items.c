@@ -7,8 +7,9 @@ void items_open(struct items *items, RedisModuleString **argv, int n) {
     const bool few = items->n <= FEW_ITEMS;
     items->keys =
         few ? items->few_keys : RM_Alloc(items->n * sizeof *items->keys);
-    items->answers = few ? items->few_flags : RM_Alloc(2 * items->n);
+    items->answers = few ? items->few_flags : RM_Alloc(3 * items->n);
     items->changed = items->answers + items->n;
+    items->refused = items->changed + items->n;
     for (size_t i = 0; i < items->n; i++)
         items->keys[i].data = RM_StringPtrLen(argv[i], &items->keys[i].size);
 }
@@ -26,6 +27,7 @@ struct items items_slice(const struct items *items, size_t from, size_t n) {
     slice.keys = items->keys + from;
     slice.answers = items->answers + from;
     slice.changed = items->changed + from;
+    slice.refused = items->refused + from;
     return slice;
 }
 
@@ -65,23 +67,12 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
  * it, if they are copied before they change. */
 enum { COPIED_LINES = 12 };
 
-/* The lines of an item in a table that grows in place: its bucket, and where
- * that has spilled to. An addition also moves a group of up to 8 buckets, and
- * rarely more: 11 lines on average while the table grows. */
-enum { TABLE_LINES = 2, TABLE_CHANGE_LINES = 16 };
-
-/* One in each part; more where an item has many bits all over a part. */
 static uint64_t item_lines(const struct filter *f, bool changes) {
     struct filter_facts facts;
-    struct part_facts newest;
     f->layout->describe(f, &facts);
-    if (facts.in_place) return changes ? TABLE_CHANGE_LINES : TABLE_LINES;
-    if (steps_await_change(rare_of(f)->life))
+    if (!facts.in_place && steps_await_change(rare_of(f)->life))
         return facts.parts * (1 + COPIED_LINES);
-    if (!f->layout->is_foreign ||
-        !f->layout->describe_part(f, (uint32_t)facts.parts - 1, &newest))
-        return facts.parts;
-    return facts.parts + newest.hashes / 8;
+    return changes ? facts.change_lines : facts.lines;
 }
 
 static size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
@@ -93,13 +84,10 @@ static size_t items_in_step(const calyx_key *keys, size_t n, uint64_t lines) {
     return some;
 }
 
-bool items_exceed_step(const struct items *items, uint64_t lines) {
-    return items_in_step(items->keys, items->n, lines) < items->n;
-}
-
 bool items_need_steps(const struct items *items, const struct filter *f,
                       bool changes) {
-    return items_exceed_step(items, item_lines(f, changes));
+    const uint64_t lines = item_lines(f, changes);
+    return items_in_step(items->keys, items->n, lines) < items->n;
 }
 
 static void end_items(struct job *job) {
@@ -118,12 +106,11 @@ struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
 }
 
 struct items items_next(struct items_job *j, const struct filter *f) {
-    return items_next_by(j, item_lines(f, j->job.writes));
-}
-
-struct items items_next_by(struct items_job *j, uint64_t lines) {
-    const size_t n =
-        items_in_step(j->items.keys + j->at, j->items.n - j->at, lines);
+    const size_t left = j->items.n - j->at;
+    if (j->job.writes && f->layout->counts_lines)
+        return items_slice(&j->items, j->at, left);
+    const uint64_t lines = item_lines(f, j->job.writes);
+    const size_t n = items_in_step(j->items.keys + j->at, left, lines);
     steps_count(n * lines);
     return items_slice(&j->items, j->at, n);
 }

@@ -14,9 +14,11 @@ struct items {
     RedisModuleString **argv;
     size_t n;
     calyx_key *keys;
-    bool *answers, *changed; /* room for two flags of each */
+    bool *answers; /* of each: what the reply says             */
+    bool *changed; /*          it changed the filter           */
+    bool *refused; /*          it could not be added           */
     calyx_key few_keys[FEW_ITEMS];
-    bool few_flags[2 * FEW_ITEMS];
+    bool few_flags[3 * FEW_ITEMS];
 };
 
 void items_open(struct items *items, RedisModuleString **argv, int n);
@@ -48,14 +50,10 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
 
 /* ---- Many items, in steps ------------------------------------------------ */
 
-/* Bytes of an item that take as long to hash as a line of a filter to read. */
-enum { BYTES_HASHED_AS_LINE = 8 * LINE_BYTES };
-
 /* Are they more than one step may process: to look them up, or to change the
- * filter? The second is for items that touch `lines` cache lines each. */
+ * filter? */
 bool items_need_steps(const struct items *items, const struct filter *f,
                       bool changes);
-bool items_exceed_step(const struct items *items, uint64_t lines);
 
 /* A job over the items of a command. */
 struct items_job {
@@ -71,8 +69,8 @@ struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
                                 RedisModuleString **argv, int argc,
                                 int first_item, size_t size);
 
-/* The items of the next step. */
+/* The items of the next step; all that are left, to a layout that counts lines.
+ */
 struct items items_next(struct items_job *j, const struct filter *f);
-struct items items_next_by(struct items_job *j, uint64_t lines);
 
 #endif

@@ -4,6 +4,7 @@
 #include "layout/window.h"
 #include "server/allocator.h"
 #include "server/reply.h"
+#include "server/steps.h"
 
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
     return reply_text(ctx,
@@ -11,7 +12,22 @@ int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
                       "bytes are here; go on with %s, or delete it",
                       (unsigned long long)f->arrived,
                       (unsigned long long)f->bytes,
-                      f->uncommitted ? "BF.RESTORE" : "BF.LOADCHUNK");
+                      f->uncommitted ? "BF.RESTORE" : load_command(f));
+}
+
+bool accept_filter(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
+                   struct filter *f) {
+    if (type == KEY_OTHER)
+        reply_wrong_type(ctx);
+    else if (type == KEY_MISSING && flags & MUST_EXIST)
+        reply_not_found(ctx);
+    else if (flags & MUST_BE_COMPLETE && f && filter_is_partial(f) &&
+             !(flags & FOR_WRITING && is_replayed(ctx) &&
+               filter_accept_partial(f)))
+        reply_partial(ctx, f);
+    else
+        return true;
+    return false;
 }
 
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
@@ -19,27 +35,25 @@ bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
     *f = NULL;
     RedisModuleKey *key = RM_OpenKey(
         ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
-    const enum key_type type = type_of(key, f);
-    const bool is_partial = *f && filter_is_partial(*f);
+    const enum key_type type =
+        type_for(key, flags & FOR_CF_COMMAND ? CUCKOO : BLOOM, f);
     if (key) RM_CloseKey(key);
-    if (type == KEY_OTHER)
-        reply_wrong_type(ctx);
-    else if (type == KEY_MISSING && flags & MUST_EXIST)
-        reply_not_found(ctx);
-    else if (flags & MUST_BE_COMPLETE && is_partial)
-        reply_partial(ctx, *f);
-    else
-        return true;
-    return false;
+    return accept_filter(ctx, type, flags, *f);
 }
 
 struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,
                           uint64_t life) {
     struct filter *f = NULL;
     RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ);
-    type_of(key, &f);
+    if (type_of(key, &f) == KEY_OTHER) type_for(key, CUCKOO, &f);
     if (key) RM_CloseKey(key);
     return f && rare_of(f)->life == life ? f : NULL;
+}
+
+bool may_change(RedisModuleCtx *ctx, struct filter *f) {
+    if (filter_is_compacting(f) && steps_can_wait(ctx)) return false;
+    filter_end_compaction(f);
+    return true;
 }
 
 void note_change(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -72,15 +86,32 @@ struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
     return NULL;
 }
 
+/* What CF commands can do nothing with: a BF.LOADCHUNK can load it. */
+static calyx_status load_cuckoo_head(const char *bytes, size_t size,
+                                     struct filter **f, calyx_error *why) {
+    const bool native = native_layout.is_head(bytes, size);
+    const calyx_status status = filter_load_head(
+        native ? &native_layout : &cuckoo_layout, bytes, size, f, why);
+    if (status != CALYX_OK || (*f)->can_remove) return status;
+    filter_free(*f);
+    *f = NULL;
+    return cuckoo_fail(why, CALYX_DAMAGED,
+                       "it is the head of a filter from which items cannot be "
+                       "deleted: load it by BF.LOADCHUNK");
+}
+
 struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
-                                const char *bytes, size_t size,
-                                enum memory_use use) {
+                                enum family family, const char *bytes,
+                                size_t size, enum memory_use use) {
     struct filter *f = NULL;
     calyx_error why = {.text = ""};
     struct memory_request request;
     memory_begin(&request, ctx, 0);
     request.use = use;
-    const calyx_status status = filter_load_head(bytes, size, &f, &why);
+    const calyx_status status =
+        family == CUCKOO ? load_cuckoo_head(bytes, size, &f, &why)
+                         : filter_load_head(layout_of_head(bytes, size), bytes,
+                                            size, &f, &why);
     memory_end(&why);
     if (status == CALYX_OK) {
         type_attach(key, f);
@@ -89,7 +120,10 @@ struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
         reply_not_made(ctx, status, &why);
     } else {
         loads_refused++;
-        reply_text(ctx, "ERR received bad data: %s", why.text);
+        reply_text(ctx,
+                   family == CUCKOO ? "Couldn't create filter! (%s)"
+                                    : "ERR received bad data: %s",
+                   why.text);
     }
     return f;
 }

@@ -10,12 +10,19 @@
 
 enum {
     FOR_WRITING = 1,
-    MUST_EXIST = 2,      /* else "not found"               */
-    MUST_BE_COMPLETE = 4 /* else "is still being loaded"   */
+    MUST_EXIST = 2,       /* else "not found"                          */
+    MUST_BE_COMPLETE = 4, /* else "is still being loaded"              */
+    FOR_CF_COMMAND = 8    /* else it is one that BF commands work on   */
 };
 
-/* Find the filter under a key. Returns false after an error reply: the key
- * holds another type, or not what `flags` ask for. `*f` is NULL if the key is
+/* What an open key holds, for commands of this family. Returns false after an
+ * error reply: it holds another type, or not what `flags` ask for. A filter of
+ * RedisBloom's that a replayed command writes to is complete, whatever is
+ * missing: see command/replicate.h. */
+bool accept_filter(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
+                   struct filter *f);
+
+/* Find the filter under a key and accept it. `*f` is NULL if the key is
  * missing. The key is closed again: the filter stays valid until the command
  * ends or deletes the key. */
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
@@ -28,13 +35,17 @@ struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,
 
 int reply_partial(RedisModuleCtx *ctx, const struct filter *f);
 
+/* Before a change: true if no compaction is under way, or if it was completed
+ * here, because the client cannot wait. False: wait for it, in steps. */
+bool may_change(RedisModuleCtx *ctx, struct filter *f);
+
 /* Make a filter, or one from the head of a dump, under a key that is empty and
  * open for writing. On failure: reply and return NULL. */
 struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
                              struct filter_params *params);
 struct filter *create_from_head(RedisModuleCtx *ctx, RedisModuleKey *key,
-                                const char *bytes, size_t size,
-                                enum memory_use use);
+                                enum family family, const char *bytes,
+                                size_t size, enum memory_use use);
 
 /* Signal a change to clients that WATCH the key or listen for events. */
 void note_change(RedisModuleCtx *ctx, RedisModuleString *name,

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command/cf_options.h"
 #include "settings.h"
 
 /* ---- Reading ------------------------------------------------------------- */
@@ -286,6 +287,33 @@ static void replicate_valkey(RedisModuleCtx *ctx, RedisModuleString *name,
     for (int i = 0; i < 2; i++) RM_FreeString(ctx, grows[i]);
 }
 
+/* ---- Cuckoo filters ------------------------------------------------------ */
+
+/* The header of the empty filter, where CF.RESERVE would be misunderstood. */
+static void write_cuckoo_header(RedisModuleCtx *ctx, RedisModuleString *name,
+                                const struct cuckoo *c) {
+    uint8_t header[CUCKOO_HEADER];
+    const struct cuckoo empty = {.part = c->part,
+                                 .parts = 1,
+                                 .bucket_size = c->bucket_size,
+                                 .iterations = c->iterations,
+                                 .expansion = c->expansion};
+    cuckoo_dump_header(&empty, header);
+    RM_Replicate(ctx, "CF.LOADCHUNK", "slb", name, 1LL, (const char *)header,
+                 sizeof header);
+}
+
+static void replicate_cuckoo(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct cuckoo *c, uint64_t capacity) {
+    if (is_reserve_word(name))
+        write_cuckoo_header(ctx, name, c);
+    else
+        RM_Replicate(ctx, "CF.RESERVE", "slclclcl", name, (long long)capacity,
+                     "BUCKETSIZE", (long long)c->bucket_size, "MAXITERATIONS",
+                     (long long)c->iterations, "EXPANSION",
+                     (long long)c->expansion);
+}
+
 /* ---- Any other module ---------------------------------------------------- */
 
 static void replicate_foreign(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -363,6 +391,10 @@ void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                    const struct filter *f, const struct filter_params *params,
                    RedisModuleString **items, size_t n) {
     enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
+    if (f->layout->is_cuckoo) {
+        replicate_cuckoo(ctx, name, f->cuckoo, params->capacity);
+        return;
+    }
     if (f->layout->is_foreign) {
         replicate_foreign(ctx, name, f, items, n);
         return;

@@ -43,7 +43,8 @@ void replicate_chain_header(RedisModuleCtx *ctx, RedisModuleString *name,
 void replicate_chain_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
                            const struct chain *c, int64_t at, size_t size);
 
-/* Replicate a filter that was made by `params`, and then got n items. */
+/* Replicate a filter that was made by `params`, and then got n items; a cuckoo
+ * filter gets none. */
 void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                    const struct filter *f, const struct filter_params *params,
                    RedisModuleString **items, size_t n);

@@ -1,7 +1,22 @@
 /* The table of commands, and its registration. */
 #include "command/command.h"
+#include "command/open_key.h"
 
 struct stats stats;
+
+const struct family_words words_of[] = {
+    [BLOOM] = {.reserved = "bloom.reserve",
+               .added = "bloom.add",
+               .deleted = "bloom.del",
+               .loaded = "bloom.load",
+               .gone = "deleted, emptied or replaced"},
+    [CUCKOO] = {.flags = FOR_CF_COMMAND,
+                .reserved = "cuckoo.reserve",
+                .added = "cuckoo.add",
+                .deleted = "cuckoo.del",
+                .loaded = "cuckoo.load",
+                .gone = "deleted or replaced"},
+};
 
 static const struct command *const table[] = {
     &bf_reserve,   &bf_add,      &bf_madd,       &bf_insert,   &bf_exists,

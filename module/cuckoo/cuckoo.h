@@ -9,8 +9,7 @@
  * both are full, others are moved to their second bucket; if that does not help
  * either, a part is added, `expansion` times as large as the last.
  *
- * Commands use the calls below and no member of the struct but those that the
- * calls have no name for. So another layout can stand behind them.
+ * Commands see such a filter through layout/cuckoo_layout.c.
  *
  * Statuses, error texts and memory are those of calyx.h: a failed call changes
  * nothing, and explains why. The hash has no seed, as this layout wants it:
@@ -64,8 +63,6 @@ struct cuckoo {
     uint64_t bytes;   /* slots of all parts                                  */
     uint64_t arrived; /* of them those that are there: all, except while a
                          dump is being loaded, chunk by chunk                */
-    uint64_t life;    /* unique; and what the statistics have counted: of    */
-    uint64_t counted_items, counted_bytes; /* cuckoo_type.c                  */
     calyx_memory memory;
 };
 
@@ -174,7 +171,7 @@ uint64_t cuckoo_digest(const struct cuckoo *c);
 
 /* A dump is a header with all numbers, then the slots of all parts in chunks,
  * each with a position: the bytes up to its end, plus 1. */
-enum { CUCKOO_HEADER = 38 };
+enum { CUCKOO_HEADER = 38, CUCKOO_ENCODING = 4 }; /* of RDB files */
 #define CUCKOO_MOST_CHUNK ((size_t)16 << 20)
 
 void cuckoo_dump_header(const struct cuckoo *c, uint8_t header[CUCKOO_HEADER]);

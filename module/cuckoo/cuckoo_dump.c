@@ -5,8 +5,8 @@
  *     u16 bucket size, u16 iterations, u16 expansion          little-endian
  *
  * Part i has expansion^i times the buckets of the first. The value in an RDB
- * file has the same numbers (cuckoo_type.c). Whatever comes from outside goes
- * through one gate, cuckoo_check, before any number is used.
+ * file has the same numbers (layout/cuckoo_layout.c). Whatever comes from
+ * outside goes through one gate, cuckoo_check, before any number is used.
  */
 #include <string.h>
 

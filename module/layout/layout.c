@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "server/allocator.h"
+#include "server/steps.h"
 #include "server/thread.h"
 
 const struct filter_layout *const layouts[] = {&native_layout, &valkey_layout,
@@ -27,25 +28,31 @@ bool params_can_remove(const struct filter_params *params) {
 
 /* Other threads free filters, so totals are atomic. Only the main thread adds
  * items: there a plain counter saves the cost of an atomic addition. */
-static struct module_totals totals;
-static uint64_t items_added;
+static struct module_totals all_totals[2]; /* the second of cuckoo filters */
+static uint64_t items_added[2];
+
+static struct module_totals *totals_of(const struct filter *f) {
+    return &all_totals[f->layout->is_cuckoo];
+}
 
 static void add_to(uint64_t *total, uint64_t more) {
     __atomic_fetch_add(total, more, __ATOMIC_RELAXED);
 }
 
-struct module_totals filter_totals(void) {
+struct module_totals filter_totals(bool cuckoo) {
+    const struct module_totals *const t = &all_totals[cuckoo];
     return (struct module_totals){
-        .filters = __atomic_load_n(&totals.filters, __ATOMIC_RELAXED),
-        .bytes = __atomic_load_n(&totals.bytes, __ATOMIC_RELAXED),
-        .items = items_added + __atomic_load_n(&totals.items, __ATOMIC_RELAXED),
+        .filters = __atomic_load_n(&t->filters, __ATOMIC_RELAXED),
+        .bytes = __atomic_load_n(&t->bytes, __ATOMIC_RELAXED),
+        .items =
+            items_added[cuckoo] + __atomic_load_n(&t->items, __ATOMIC_RELAXED),
     };
 }
 
 /* A small filter counts itself. */
 static void count(struct filter *f, uint64_t items, uint64_t bytes) {
-    add_to(&totals.items, items - f->counted_items);
-    add_to(&totals.bytes, bytes - f->counted_bytes);
+    add_to(&totals_of(f)->items, items - f->counted_items);
+    add_to(&totals_of(f)->bytes, bytes - f->counted_bytes);
     f->counted_items = items;
     f->counted_bytes = bytes;
 }
@@ -69,12 +76,12 @@ static uint64_t next_life(void) {
 static struct filter *allocate_filter(const struct filter_layout *layout) {
     struct filter *f = RM_Calloc(1, sizeof *f);
     f->layout = layout;
-    add_to(&totals.filters, 1);
+    add_to(&totals_of(f)->filters, 1);
     return f;
 }
 
 static void release_filter(struct filter *f) {
-    add_to(&totals.filters, (uint64_t)-1);
+    add_to(&totals_of(f)->filters, (uint64_t)-1);
     if (f->rare) RM_Free(f->rare);
     RM_Free(f);
 }
@@ -122,7 +129,7 @@ void filter_compact(struct filter *f) {
     f->bits = bits;
     f->small = small;
     f->is_small = true;
-    add_to(&totals.bytes, size_of(f) - before.counted_bytes);
+    add_to(&totals_of(f)->bytes, size_of(f) - before.counted_bytes);
 }
 
 void filter_note_bytes(struct filter *f) {
@@ -226,13 +233,18 @@ calyx_status filter_copy_head(const struct filter *f, struct filter **out,
     return finish(made, status, out);
 }
 
-calyx_status filter_load_head(const void *bytes, size_t size,
-                              struct filter **out, calyx_error *why) {
+const struct filter_layout *layout_of_head(const void *bytes, size_t size) {
     const struct filter_layout *const *l = layouts;
+    if (window_layout.is_head(bytes, size)) return &window_layout;
     while (l[1] && !(*l)->is_head(bytes, size)) l++;
-    const bool window = window_layout.is_head(bytes, size);
-    struct filter *f = allocate_filter(window ? &window_layout : *l);
-    return finish(f, f->layout->load_head(bytes, size, f, why), out);
+    return *l;
+}
+
+calyx_status filter_load_head(const struct filter_layout *layout,
+                              const void *bytes, size_t size,
+                              struct filter **out, calyx_error *why) {
+    struct filter *f = allocate_filter(layout);
+    return finish(f, layout->load_head(bytes, size, f, why), out);
 }
 
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
@@ -252,8 +264,8 @@ static void uncount(struct filter *f) {
         count(f, 0, 0);
         return;
     }
-    add_to(&totals.items, -(uint64_t)f->small.items);
-    add_to(&totals.bytes, -size_of(f));
+    add_to(&totals_of(f)->items, -(uint64_t)f->small.items);
+    add_to(&totals_of(f)->bytes, -size_of(f));
 }
 
 void filter_free(struct filter *f) {
@@ -301,7 +313,7 @@ calyx_status filter_add(struct filter *f, struct addition *a) {
     uint64_t news = 0;
     for (size_t i = from; i < a->done; i++) news += a->changed[i];
     if (!f->is_small) f->counted_items = items + news;
-    items_added += news;
+    items_added[f->layout->is_cuckoo] += news;
     if (memory_allocations() != before) {
         filter_count(f);
         filter_compact(f);
@@ -311,16 +323,26 @@ calyx_status filter_add(struct filter *f, struct addition *a) {
 
 size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found) {
-    size_t removed = 0;
-    calyx_remove_many(f->native, keys, n, found, &removed);
-    if (removed) rare_for(f)->rewrites += removed;
+    const size_t removed = f->layout->remove(f, keys, n, found);
     if (removed) filter_count(f);
     return removed;
 }
 
+void filter_end_compaction(struct filter *f) {
+    if (f->layout->compact_some) f->layout->compact_some(f, false);
+}
+
+bool filter_compaction_step(struct filter *f) {
+    if (!f->layout->compact_some) return true;
+    const uint64_t lines = f->layout->compact_some(f, true);
+    if (lines) steps_count(lines);
+    return !filter_is_compacting(f);
+}
+
 bool filter_accept_partial(struct filter *f) {
-    if (f->layout != &redisbloom_layout || !filter_is_partial(f)) return false;
-    f->chain->arrived = f->arrived = f->bytes;
+    if (!f->layout->accept_partial || !filter_is_partial(f)) return false;
+    f->layout->accept_partial(f);
+    filter_count(f);
     return true;
 }
 
@@ -338,12 +360,16 @@ calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
 
 static struct {
     calyx_prefetch_hint hint;
-    const struct filter *at; /* only compared: it may be gone */
+    struct cuckoo_hint cuckoo; /* without slots: it is no cuckoo filter */
+    const struct filter *at;   /* only compared: it may be gone         */
     uint64_t allocations;
 } prefetched;
 
 void filter_prefetch(const void *item, size_t size) {
-    calyx_prefetch(&prefetched.hint, item, size);
+    if (prefetched.cuckoo.slots)
+        cuckoo_prefetch(&prefetched.cuckoo, cuckoo_hash_of(item, size));
+    else
+        calyx_prefetch(&prefetched.hint, item, size);
 }
 
 /* noinline: mostly it is the same filter again, and no stack is needed. */
@@ -351,7 +377,10 @@ static __attribute__((noinline)) void take_hint(const struct filter *f) {
     prefetched.at = f;
     prefetched.allocations = memory_allocations();
     prefetched.hint = (calyx_prefetch_hint){{0}};
+    prefetched.cuckoo = (struct cuckoo_hint){0};
     calyx_room room;
+    if (f->layout == &cuckoo_layout)
+        prefetched.cuckoo = cuckoo_hint_of(f->cuckoo);
     if (f->layout == &native_layout)
         calyx_prefetch_hint_of(native_of(f, &room), &prefetched.hint);
 }

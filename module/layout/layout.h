@@ -1,12 +1,14 @@
 /*
- * What a key holds: a filter in one of three layouts, behind one interface.
- * Every command works on all of them.
+ * What a key holds: a filter in one of five layouts, behind one interface.
  *
  *     native         a filter of the library; what new filters are
+ *     window         several native ones; see window.h
  *     redisbloom     a chain as RedisBloom makes it; see redisbloom_chain.h
  *     valkey-bloom   parts as valkey-bloom makes them; see valkey_bloom.h
+ *     cuckoo         RedisBloom's cuckoo filters; see cuckoo.h
  *
- * and windows, which are several native ones; see window.h.
+ * BF commands work on all except the last, CF commands on the last and on
+ * native filters that items can be deleted from.
  *
  * A layout is a struct of functions; commands see only the calls below.
  */
@@ -15,6 +17,7 @@
 
 #include <calyx/calyx.h>
 
+#include "cuckoo/cuckoo.h"
 #include "foreign/redisbloom_chain.h"
 #include "foreign/valkey_bloom.h"
 #include "server/api.h"
@@ -37,6 +40,7 @@ struct filter_params {
     uint64_t began;                         /* Unix time in milliseconds    */
     double tightening;                      /* valkey-bloom only, as is     */
     uint8_t valkey_seed[VALKEY_SEED_BYTES]; /* if not random */
+    uint32_t bucket_size, iterations;       /* cuckoo only   */
 };
 
 bool params_can_remove(const struct filter_params *params);
@@ -66,6 +70,7 @@ struct filter {
         struct chain *chain;
         struct valkey_bloom *valkey;
         struct time_window *window;
+        struct cuckoo *cuckoo;
     };
     struct rare *rare;   /* see rare_of, rare_for                   */
     uint16_t expansion;  /* of a native filter, as in BF.RESERVE    */
@@ -114,11 +119,15 @@ void filter_note_bytes(struct filter *f);
 /* Make a new or loaded filter small, if it is complete and small enough. */
 void filter_compact(struct filter *f);
 
-/* For BF.INFO. */
+/* For BF.INFO and CF.INFO, and for steps. */
 struct filter_facts {
     uint64_t capacity, size, parts, items;
-    uint32_t expansion; /* 0: it does not grow                            */
-    bool in_place;      /* its parts are one table: an item is in one     */
+    uint32_t expansion;    /* 0: it does not grow                            */
+    bool in_place;         /* its parts are one table: an item is in one     */
+    uint64_t lines;        /* cache lines that a lookup reads                */
+    uint64_t change_lines; /* and a change, mostly                        */
+    /* Of what CF commands work on; buckets of the first part. */
+    uint64_t buckets, bucket_size, iterations, deletes;
 };
 
 /* For BF.DEBUG: one part. */
@@ -145,12 +154,18 @@ struct addition {
                       `fresh` if repeats matter to the filter, else the same */
     size_t done;   /* items that are in; after an error the next is not     */
     calyx_error *why; /* for an error */
+    bool only_new;  /* leave out items that are there                         */
+    bool must_fit;  /* a cuckoo filter that is full grows, though it may not  */
+    bool in_step;   /* layouts with `counts_lines` end after a step's lines   */
+    uint64_t lines; /* that they touched                                      */
 };
 
 struct filter_layout {
     const char *name;
     bool
         is_foreign; /* another module's: streams and files must be fit for it */
+    bool is_cuckoo; /* for CF commands alone                                  */
+    bool counts_lines; /* what an addition takes is known only afterwards     */
     calyx_status (*make)(struct filter_params *params, struct filter *f,
                          calyx_error *why);
     calyx_status (*copy)(const struct filter *f, struct filter *to,
@@ -165,6 +180,25 @@ struct filter_layout {
                        bool *found);
     /* Add the items from number `done` on, up to one that is refused. */
     calyx_status (*add)(struct filter *f, struct addition *a);
+    /* Remove items; returns how many were there. And count how often an item
+     * was added, at most. NULL: no filter of this layout `can_remove`. */
+    size_t (*remove)(struct filter *f, const calyx_key *keys, size_t n,
+                     bool *found);
+    uint64_t (*count)(const struct filter *f, const void *key, size_t size);
+
+    /* Compaction, which takes steps; NULL: this layout needs none. `remove`
+     * begins one if `may_compact` is true before; `compact` begins one unless
+     * there is nothing to do. Until it has ended lookups are right, but nothing
+     * may be changed, dumped piece by piece or saved. `compact_some` goes on,
+     * for a step or to the end, and returns the cache lines that it touched. */
+    bool (*may_compact)(const struct filter *f);
+    bool (*compact)(struct filter *f);
+    bool (*is_compacting)(const struct filter *f);
+    uint64_t (*compact_some)(struct filter *f, bool in_step);
+
+    /* Take a filter that is partly loaded for a complete one; NULL: never. */
+    void (*accept_partial)(struct filter *f);
+
     /* Put an item on the allow list, or take it off; `*done` says whether it
      * was off, or on. NULL: this layout has no room for a list. */
     calyx_status (*allow)(struct filter *f, const calyx_key *item, bool *done,
@@ -197,9 +231,9 @@ struct filter_layout {
 };
 
 extern const struct filter_layout native_layout, redisbloom_layout,
-    valkey_layout, window_layout;
+    valkey_layout, window_layout, cuckoo_layout;
 extern const struct filter_layout
-    *const layouts[];         /* by name; ends with NULL */
+    *const layouts[];         /* of BF commands, by name; ends with NULL */
 enum { NATIVE_ENCODING = 2 }; /* of RDB files */
 const struct filter_layout *layout_named(const char *name, size_t size);
 
@@ -228,17 +262,29 @@ struct filter *filter_placeholder(const struct filter_layout *layout);
 /* As `add` of its layout. */
 calyx_status filter_add(struct filter *f, struct addition *a);
 
-/* As calyx_remove_many, if `can_remove`. Returns how many were there. */
+/* As `remove` of its layout. */
 size_t filter_remove(struct filter *f, const calyx_key *keys, size_t n,
                      bool *found);
 
+/* Before a change that cannot wait: complete the compaction that is under way.
+ * And a step of it: true if there is none then. */
+void filter_end_compaction(struct filter *f);
+bool filter_compaction_step(struct filter *f);
+
+static inline bool filter_is_compacting(const struct filter *f) {
+    return f->layout->is_compacting && f->layout->is_compacting(f);
+}
+
 /* RedisBloom uses filters that are partly loaded, and accepts chunks in any
- * order. If `f` is a partial one of its layout, declare it complete; else
+ * order. If `f` is a partial one of its layouts, declare it complete; else
  * return false. Only for streams that use such a filter. */
 bool filter_accept_partial(struct filter *f);
 
-/* Make a filter from the head of a dump, of any layout. */
-calyx_status filter_load_head(const void *bytes, size_t size,
+/* The layout whose dumps have such a head, of those that BF commands work on.
+ * Make a filter from it. */
+const struct filter_layout *layout_of_head(const void *bytes, size_t size);
+calyx_status filter_load_head(const struct filter_layout *layout,
+                              const void *bytes, size_t size,
                               struct filter **out, calyx_error *why);
 calyx_status filter_load_piece(struct filter *f, int64_t at, const void *bytes,
                                size_t size, bool *changed, calyx_error *why);
@@ -260,6 +306,11 @@ calyx_status valkey_begin_filter(const void *payload, size_t size,
 void filter_prefetch(const void *item, size_t size);
 void filter_prefetch_next(const struct filter *f);
 
+/* Whose commands load its pieces. */
+static inline const char *load_command(const struct filter *f) {
+    return f->layout->is_cuckoo ? "CF.LOADCHUNK" : "BF.LOADCHUNK";
+}
+
 static inline bool filter_is_partial(const struct filter *f) {
     return !f->is_small && (f->arrived < f->bytes || f->uncommitted);
 }
@@ -267,10 +318,10 @@ static inline bool filter_is_partial(const struct filter *f) {
 /* Update the statistics after a change. */
 void filter_count(struct filter *f);
 
-/* Of all filters. Another thread may free some. */
+/* Of all cuckoo filters, or of all others. Another thread may free some. */
 struct module_totals {
     uint64_t filters, bytes, items;
 };
-struct module_totals filter_totals(void);
+struct module_totals filter_totals(bool cuckoo);
 
 #endif

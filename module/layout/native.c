@@ -21,6 +21,7 @@
 #include "layout/layout.h"
 #include "layout/transfer.h"
 #include "server/allocator.h"
+#include "server/steps.h"
 #include "wire/bytes.h"
 #include "wire/dump.h"
 
@@ -158,11 +159,13 @@ static calyx_status add_to_small(struct filter *f, const calyx_key *keys,
     return status;
 }
 
-static calyx_status add_items(struct filter *f, struct addition *a) {
+/* The items up to number `end`. */
+static calyx_status add_up_to(struct filter *f, struct addition *a,
+                              size_t end) {
     const uint64_t before = memory_allocations();
     const calyx_key *const keys = a->keys + a->done;
     bool *const fresh = a->fresh + a->done;
-    const size_t n = a->n - a->done;
+    const size_t n = end - a->done;
     size_t done = 0;
     const calyx_status status =
         f->is_small ? add_to_small(f, keys, n, fresh, &done)
@@ -174,6 +177,33 @@ static calyx_status add_items(struct filter *f, struct addition *a) {
     a->done += done;
     if (memory_allocations() != before && !f->is_small) filter_note_bytes(f);
     return explain_add(f, status, a->why);
+}
+
+/* One by one, if only new ones are added: an item may be there because of one
+ * before. */
+static calyx_status add_items(struct filter *f, struct addition *a) {
+    calyx_status status = CALYX_OK;
+    if (!a->only_new) return add_up_to(f, a, a->n);
+    while (a->done < a->n && status == CALYX_OK) {
+        const size_t i = a->done;
+        if (has(f, a->keys[i].data, a->keys[i].size))
+            a->fresh[a->done++] = a->changed[i] = false;
+        else
+            status = add_up_to(f, a, i + 1);
+    }
+    return status;
+}
+
+static size_t remove_items(struct filter *f, const calyx_key *keys, size_t n,
+                           bool *found) {
+    size_t removed = 0;
+    calyx_remove_many(f->native, keys, n, found, &removed);
+    if (removed) rare_for(f)->rewrites += removed;
+    return removed;
+}
+
+static uint64_t count(const struct filter *f, const void *key, size_t size) {
+    return calyx_count(f->native, key, size);
 }
 
 /* ---- The allow list ------------------------------------------------------ */
@@ -230,17 +260,29 @@ static uint64_t memory_used(const struct filter *f) {
     return sum_blocks(f, sum_allocated);
 }
 
+/* The lines of an item in a table that grows in place: its bucket, and where
+ * that has spilled to. An addition also moves a group of up to 8 buckets, and
+ * rarely more: 11 lines on average while the table grows. */
+enum { TABLE_LINES = 2, TABLE_CHANGE_LINES = 16 };
+
+/* For CF.INFO, a bucket is a line. */
 static void describe(const struct filter *f, struct filter_facts *facts) {
     calyx_room room;
     calyx_info info;
     calyx_info_of(native_of(f, &room), &info);
+    const bool in_place = info.can & CALYX_CAN_GROW_IN_PLACE;
+    const uint64_t buckets = info.bits / (8 * LINE_BYTES);
     *facts = (struct filter_facts){
         .capacity = info.capacity,
         .size = sum_blocks(f, sum_requested),
         .parts = info.parts,
         .items = info.items,
         .expansion = f->expansion,
-        .in_place = (info.can & CALYX_CAN_GROW_IN_PLACE) != 0,
+        .in_place = in_place,
+        .lines = in_place ? TABLE_LINES : info.parts,
+        .change_lines = in_place ? TABLE_CHANGE_LINES : info.parts,
+        .buckets = buckets,
+        .bucket_size = buckets ? info.capacity / buckets : 0,
     };
 }
 
@@ -561,6 +603,8 @@ const struct filter_layout native_layout = {
     .has = has,
     .has_many = has_many,
     .add = add_items,
+    .remove = remove_items,
+    .count = count,
     .allow = allow,
     .disallow = disallow,
     .with_list = with_list,

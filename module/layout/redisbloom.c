@@ -66,12 +66,16 @@ static uint64_t memory_used(const struct filter *f) {
 
 static void describe(const struct filter *f, struct filter_facts *facts) {
     const struct chain_info info = chain_describe(f->chain);
+    const uint64_t lines =
+        info.links + f->chain->link[info.links - 1].hashes / 8;
     *facts = (struct filter_facts){
         .capacity = info.capacity,
         .size = info.size,
         .parts = info.links,
         .items = info.items,
         .expansion = info.growth,
+        .lines = lines,
+        .change_lines = lines,
     };
 }
 
@@ -89,6 +93,10 @@ static bool describe_part(const struct filter *f, uint32_t number,
         .error = link->error,
     };
     return true;
+}
+
+static void accept_partial(struct filter *f) {
+    f->chain->arrived = f->arrived = f->bytes;
 }
 
 /* ---- Dumps --------------------------------------------------------------- */
@@ -158,6 +166,7 @@ const struct filter_layout redisbloom_layout = {
     .has = has,
     .has_many = has_many,
     .add = add_items,
+    .accept_partial = accept_partial,
     .describe = describe,
     .memory = memory_used,
     .describe_part = describe_part,

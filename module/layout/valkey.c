@@ -99,12 +99,15 @@ static uint64_t memory_used(const struct filter *f) {
 
 static void describe(const struct filter *f, struct filter_facts *facts) {
     const struct valkey_bloom *const v = f->valkey;
+    const uint64_t lines = v->parts + v->part[v->parts - 1].hashes / 8;
     *facts = (struct filter_facts){
         .capacity = valkey_capacity(v),
         .size = valkey_size(v->parts, v->bytes),
         .parts = v->parts,
         .items = v->items,
         .expansion = v->params.expansion,
+        .lines = lines,
+        .change_lines = lines,
     };
 }
 

@@ -300,6 +300,8 @@ static void describe(const struct filter *f, struct filter_facts *facts) {
         facts->size += pane.size;
         facts->parts += pane.parts;
         facts->items += pane.items;
+        facts->lines += pane.lines;
+        facts->change_lines += pane.change_lines;
     }
 }
 

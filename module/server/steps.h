@@ -17,6 +17,9 @@
  * to 2 ms from memory. */
 enum { STEP_LINES = 16384, LINE_BYTES = 64 };
 
+/* Bytes of an item that take as long to hash as a line of a filter to read. */
+enum { BYTES_HASHED_AS_LINE = 8 * LINE_BYTES };
+
 /* The first member of a command's state, which is RM_Alloc'ed and freed at the
  * end. */
 struct job {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../module/cuckoo/cuckoo_type.h"
 #include "../../module/type.h"
 
 RedisModuleTypeMethods mock_native, mock_redisbloom, mock_valkey, mock_window,
@@ -215,5 +214,4 @@ void mock_start(void) {
     RM_CreateDataType = keep_type;
     RM_StringPtrLen = text_of;
     type_register(NULL);
-    cuckoo_type_register(NULL);
 }

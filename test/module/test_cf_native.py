@@ -327,6 +327,18 @@ def test_replicas_hold_the_same_and_so_does_one_that_comes_late(start):
     assert p("BF.INFO", "a", "FILTERS")[0] > 4
 
 
+@pytest.mark.parametrize("words", [("LAYOUT", "native"),
+                                   ("LAYOUT", "redisbloom")])
+def test_items_that_come_with_our_words_reach_the_replica(start, words):
+    """Streams have none of these words in CF.INSERT."""
+    primary, replica = start(), start()
+    p, r = primary.client(), follow(replica, primary)
+    for turn in range(3):
+        assert p("CF.INSERT", "k", *words, "ITEMS", turn) == [1]
+        assert p("CF.INSERTNX", "k", *words, "ITEMS", -turn - 1) == [1]
+    are_equal(p, r)
+
+
 @pytest.mark.parametrize("how", WAYS_OF_SAVING)
 def test_native_filters_survive(start, how):
     server = start_saving(start, how)

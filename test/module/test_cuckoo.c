@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../module/cuckoo/cuckoo_type.h"
+#include "../../module/layout/layout.h"
 #include "../../module/server/allocator.h"
 #include "mock_server.h"
 #include "support.h"
@@ -26,49 +26,52 @@ static bool has_range(const struct cuckoo *c, unsigned from, unsigned to) {
 }
 
 /* With parts that double. */
-static struct cuckoo *make(unsigned items) {
-    const struct cuckoo_params params = {
-        .capacity = 64, .bucket_size = 4, .iterations = 20, .expansion = 2};
-    struct cuckoo *c = NULL;
-    if (cuckoo_new(&params, &plain_memory, &c, NULL) != CALYX_OK) return NULL;
-    assert_int_equal(add_range(c, 0, items), items);
-    return c;
+static struct filter *make(unsigned items) {
+    struct filter_params params = {.layout = &cuckoo_layout,
+                                   .capacity = 64,
+                                   .bucket_size = 4,
+                                   .iterations = 20,
+                                   .expansion = 2};
+    struct filter *f = NULL;
+    if (filter_new(&params, &f, NULL) != CALYX_OK) return NULL;
+    assert_int_equal(add_range(f->cuckoo, 0, items), items);
+    return f;
 }
 
 static void a_cuckoo_filter_that_was_moved_is_the_same(void **state) {
     (void)state;
-    struct cuckoo *c = make(5000);
-    const uint64_t before = mock_digest(&mock_cuckoo, c);
+    struct filter *f = make(5000);
+    const uint64_t before = mock_digest(&mock_cuckoo, f);
     for (int turn = 0; turn < 20; turn++) {
         RedisModuleDefragCtx ctx = {0};
-        void *value = c;
+        void *value = f;
         assert_int_equal(mock_cuckoo.defrag(&ctx, NULL, &value), 0);
-        c = value;
-        assert_int_equal(ctx.moved, 2 + c->held);
-        assert_int_equal(mock_digest(&mock_cuckoo, c), before);
+        f = value;
+        assert_int_equal(ctx.moved, 3 + f->cuckoo->held);
+        assert_int_equal(mock_digest(&mock_cuckoo, f), before);
     }
-    assert_int_equal(add_range(c, 5000, 9000), 9000);
-    assert_true(has_range(c, 0, 9000));
-    mock_cuckoo.free(c);
+    assert_int_equal(add_range(f->cuckoo, 5000, 9000), 9000);
+    assert_true(has_range(f->cuckoo, 0, 9000));
+    mock_cuckoo.free(f);
     assert_int_equal(mock_blocks, 0);
 }
 
 static void a_saved_cuckoo_filter_is_loaded_or_refused_at_every_byte(
     void **state) {
     (void)state;
-    struct cuckoo *c = make(300);
+    struct filter *f = make(300);
     RedisModuleIO io = {0};
-    mock_cuckoo.rdb_save(&io, c);
-    struct cuckoo *again = mock_cuckoo.rdb_load(&io, 4);
+    mock_cuckoo.rdb_save(&io, f);
+    struct filter *again = mock_cuckoo.rdb_load(&io, 4);
     assert_non_null(again);
-    assert_int_equal(mock_digest(&mock_cuckoo, c),
+    assert_int_equal(mock_digest(&mock_cuckoo, f),
                      mock_digest(&mock_cuckoo, again));
     mock_cuckoo.free(again);
     for (size_t size = 0; size < io.size; size++) {
         RedisModuleIO cut = {io.bytes, size, 0, false};
         assert_null(mock_cuckoo.rdb_load(&cut, 4));
     }
-    mock_cuckoo.free(c);
+    mock_cuckoo.free(f);
     free(io.bytes);
     assert_int_equal(mock_blocks, 0);
 }
@@ -79,14 +82,14 @@ static void without_memory_a_cuckoo_filter_stays_as_it_was(void **state) {
     bool done = false;
     for (size_t takes = 0; !done; takes++) {
         mock_takes_left = takes;
-        struct cuckoo *c = make(0), *copy = NULL;
-        if (c) {
-            const unsigned added = add_range(c, 0, ITEMS);
-            assert_int_equal(c->items, added);
-            assert_true(has_range(c, 0, added));
-            done = added == ITEMS && cuckoo_copy(c, &copy, NULL) == CALYX_OK;
-            cuckoo_free(copy);
-            mock_cuckoo.free(c);
+        struct filter *f = make(0), *copy = NULL;
+        if (f) {
+            const unsigned added = add_range(f->cuckoo, 0, ITEMS);
+            assert_int_equal(f->cuckoo->items, added);
+            assert_true(has_range(f->cuckoo, 0, added));
+            done = added == ITEMS && filter_copy(f, &copy, NULL) == CALYX_OK;
+            if (copy) mock_cuckoo.free(copy);
+            mock_cuckoo.free(f);
         }
         assert_int_equal(mock_blocks, 0);
         assert_true(takes < 1000);
@@ -97,18 +100,19 @@ static void without_memory_a_cuckoo_filter_stays_as_it_was(void **state) {
 /* ---- Compaction ---------------------------------------------------------- */
 
 /* A filter of three parts or more, that can lose one. */
-static struct cuckoo *make_sparse(void) {
-    struct cuckoo *c = make(1000);
-    assert_true(c->parts > 3);
+static struct filter *make_sparse(void) {
+    struct filter *f = make(1000);
+    assert_true(f->cuckoo->parts > 3);
     for (unsigned n = 0; n < 700; n++)
-        assert_true(cuckoo_remove(c, hash_of(n)));
-    return c;
+        assert_true(cuckoo_remove(f->cuckoo, hash_of(n)));
+    return f;
 }
 
 static void a_compaction_by_single_lines_is_that_at_once(void **state) {
     (void)state;
     for (int whole = 0; whole < 2; whole++) {
-        struct cuckoo *c = make_sparse(), *other = make_sparse();
+        struct filter *f = make_sparse(), *g = make_sparse();
+        struct cuckoo *const c = f->cuckoo, *const other = g->cuckoo;
         cuckoo_compact(c, whole);
         cuckoo_finish_compaction(c);
         cuckoo_compact(other, whole);
@@ -123,15 +127,16 @@ static void a_compaction_by_single_lines_is_that_at_once(void **state) {
         assert_int_equal(cuckoo_digest(c), cuckoo_digest(other));
         assert_true(has_range(other, 700, 1000));
         assert_int_equal(other->items, 300);
-        cuckoo_free(c);
-        cuckoo_free(other);
+        filter_free(f);
+        filter_free(g);
     }
     assert_int_equal(mock_blocks, 0);
 }
 
 static void a_part_that_was_dropped_is_used_again_or_freed(void **state) {
     (void)state;
-    struct cuckoo *c = make_sparse(), *other = make_sparse();
+    struct filter *f = make_sparse(), *g = make_sparse();
+    struct cuckoo *const c = f->cuckoo, *const other = g->cuckoo;
     cuckoo_compact(c, true);
     cuckoo_finish_compaction(c);
     cuckoo_compact(other, true);
@@ -144,31 +149,32 @@ static void a_part_that_was_dropped_is_used_again_or_freed(void **state) {
     assert_int_equal(add_range(other, 2000, 5000), 5000);
     assert_int_equal(cuckoo_digest(c), cuckoo_digest(other));
     assert_int_equal(c->bytes, other->bytes);
-    cuckoo_free(c);
-    cuckoo_free(other);
+    filter_free(f);
+    filter_free(g);
     assert_int_equal(mock_blocks, 0);
 }
 
 static void a_save_in_the_midst_of_a_compaction_is_what_comes_out(
     void **state) {
     (void)state;
-    struct cuckoo *c = make_sparse(), *other = make_sparse();
+    struct filter *f = make_sparse(), *g = make_sparse();
+    struct cuckoo *const c = f->cuckoo, *const other = g->cuckoo;
     RedisModuleIO midst = {0}, end = {0};
     cuckoo_compact(c, true);
     cuckoo_compact_step(c, 5);
     assert_true(cuckoo_is_compacting(c));
     const size_t blocks = mock_blocks;
-    mock_cuckoo.rdb_save(&midst, c); /* as a child does: frees nothing */
+    mock_cuckoo.rdb_save(&midst, f); /* as a child does: frees nothing */
     assert_int_equal(mock_blocks, blocks);
     cuckoo_compact(other, true);
     cuckoo_finish_compaction(other);
-    mock_cuckoo.rdb_save(&end, other);
+    mock_cuckoo.rdb_save(&end, g);
     assert_int_equal(midst.size, end.size);
     assert_memory_equal(midst.bytes, end.bytes, end.size);
     free(midst.bytes);
     free(end.bytes);
-    cuckoo_free(c);
-    cuckoo_free(other);
+    filter_free(f);
+    filter_free(g);
     assert_int_equal(mock_blocks, 0);
 }
 

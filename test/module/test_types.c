@@ -22,7 +22,8 @@ static const struct {
 } all[] = {{&native_layout, &mock_native, 2},
            {&redisbloom_layout, &mock_redisbloom, 4},
            {&valkey_layout, &mock_valkey, 1},
-           {&window_layout, &mock_window, 1}};
+           {&window_layout, &mock_window, 1},
+           {&cuckoo_layout, &mock_cuckoo, 4}};
 enum { TYPES = sizeof all / sizeof *all };
 
 static calyx_status add_items(struct filter *f, unsigned n) {
@@ -31,8 +32,11 @@ static calyx_status add_items(struct filter *f, unsigned n) {
         const calyx_key key = {&i, sizeof i};
         bool fresh, changed;
         calyx_error why;
-        struct addition a = {
-            &key, 1, &fresh, f->repeats_matter ? &changed : &fresh, 0, &why};
+        struct addition a = {.keys = &key,
+                             .n = 1,
+                             .fresh = &fresh,
+                             .changed = f->repeats_matter ? &changed : &fresh,
+                             .why = &why};
         status = filter_add(f, &a);
     }
     return status;
@@ -52,7 +56,9 @@ static struct filter *make(const struct filter_layout *layout, unsigned items) {
                                    .seed = 5,
                                    .window = 1000,
                                    .generations = 3,
-                                   .tightening = 0.5};
+                                   .tightening = 0.5,
+                                   .bucket_size = 4,
+                                   .iterations = 20};
     struct filter *f = NULL;
     calyx_error why;
     if (filter_new(&params, &f, &why) != CALYX_OK) return NULL;
@@ -211,7 +217,8 @@ static int loads(struct filter *f) {
     struct filter *g = mock_window.rdb_load(&io, 1), *h = NULL;
     const struct piece head = window_layout.dump_head(f);
     calyx_error why = {.text = ""};
-    filter_load_head(head.bytes, head.size, &h, &why);
+    filter_load_head(layout_of_head(head.bytes, head.size), head.bytes,
+                     head.size, &h, &why);
     const int loaded = (g != NULL) + (h != NULL);
     if (!h) assert_non_null(strstr(why.text, "do not fit together"));
     if (g) mock_window.free(g);

@@ -18,9 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command/options.h"
-#include "command/replicate.h"
-#include "cuckoo/cf.h"
+#include "command/cf_options.h"
+
 #include "settings.h"
 
 static const char WRONG_ARITY[] = "";
@@ -30,26 +29,19 @@ static long long most_capacity(bool replayed) {
     return replayed ? INT64_MAX : MOST_CF_CAPACITY;
 }
 
-static struct filter_params native_params(void) {
+struct filter_params cf_default_params(bool replayed) {
     struct filter_params params = default_params();
-    params.layout = &native_layout;
+    const bool native = settings.cf_native && !replayed;
+    params.layout = native ? &native_layout : &cuckoo_layout;
     params.removable = true;
+    params.unreserved = false;
     params.capacity = (uint64_t)settings.cf_capacity;
-    params.expansion = params.unused_growth = (uint32_t)settings.cf_expansion;
+    params.expansion = replayed && settings.cf_expansion == 0
+                           ? 1
+                           : (uint32_t)settings.cf_expansion;
+    params.bucket_size = (uint32_t)settings.cf_bucket_size;
+    params.iterations = (uint32_t)settings.cf_iterations;
     return params;
-}
-
-struct cf_params cf_default_params(bool replayed) {
-    return (struct cf_params){
-        .is_native = settings.cf_native && !replayed,
-        .native = native_params(),
-        .cuckoo = {.capacity = (uint64_t)settings.cf_capacity,
-                   .bucket_size = (uint32_t)settings.cf_bucket_size,
-                   .iterations = (uint32_t)settings.cf_iterations,
-                   .expansion = replayed && settings.cf_expansion == 0
-                                    ? 1
-                                    : (uint32_t)settings.cf_expansion},
-    };
 }
 
 /* ---- Our words ----------------------------------------------------------- */
@@ -85,7 +77,7 @@ static const char *parse_our_option(RedisModuleString **argv, int from, int at,
     if (option == LAYOUT) {
         said->has_layout = true;
         said->is_native = is_word(value, native_layout.name);
-        return said->is_native || is_word(value, redisbloom_layout.name)
+        return said->is_native || is_word(value, cuckoo_layout.name)
                    ? NULL
                    : "ERR bad layout: there are native and redisbloom";
     }
@@ -107,16 +99,18 @@ static const char *parse_our_option(RedisModuleString **argv, int from, int at,
 }
 
 static const char *choose_layout(const struct cf_words *said,
-                                 struct cf_params *params) {
+                                 struct filter_params *params) {
+    bool native = !params->layout->is_cuckoo;
     if (said->has_layout)
-        params->is_native = said->is_native;
+        native = said->is_native;
     else if (said->native || said->cuckoo)
-        params->is_native = said->native;
-    if (params->is_native && said->cuckoo)
+        native = said->native;
+    params->layout = native ? &native_layout : &cuckoo_layout;
+    if (native && said->cuckoo)
         return "ERR the native layout has neither BUCKETSIZE nor "
                "MAXITERATIONS; leave them out, or say LAYOUT redisbloom "
                "without ERROR and SEED";
-    if (!params->is_native && said->native)
+    if (!native && said->native)
         return "ERR the redisbloom layout has neither rates nor seeds; leave "
                "out ERROR and SEED, or say LAYOUT native";
     return NULL;
@@ -191,67 +185,54 @@ static bool says_layout(RedisModuleString **argv, int argc) {
 }
 
 static const char *parse_our_options(RedisModuleString **argv, int argc,
-                                     struct cf_params *params) {
+                                     struct filter_params *params) {
     struct cf_words said = {0};
     for (int at = 3; at + 1 < argc; at += 2) {
         const int theirs = reserve_option(argv[at]);
         said.cuckoo |= theirs == ITERATIONS || theirs == BUCKET_SIZE;
-        const char *wrong =
-            parse_our_option(argv, 3, at, &params->native, &said);
+        const char *wrong = parse_our_option(argv, 3, at, params, &said);
         if (wrong) return wrong;
     }
     return choose_layout(&said, params);
 }
 
-static const char *set_native_capacity(long long capacity,
-                                       struct cf_params *params) {
+/* `least`: how the error calls the least capacity of a cuckoo filter. */
+static const char *set_capacity(long long capacity, bool replayed,
+                                const char *least,
+                                struct filter_params *params) {
     static char text[80];
-    if (capacity < 1 || capacity > MOST_CAPACITY) {
-        snprintf(text, sizeof text, "Capacity must be in the range [1, %lld]",
-                 (long long)MOST_CAPACITY);
-        return text;
-    }
-    params->native.capacity = (uint64_t)capacity;
-    return NULL;
-}
-
-static const char *set_cuckoo_capacity(long long capacity, bool replayed,
-                                       struct cuckoo_params *params) {
-    static char text[80];
-    if (capacity < 2 * (long long)params->bucket_size ||
-        capacity > most_capacity(replayed)) {
-        snprintf(text, sizeof text,
-                 "Capacity must be in the range [2 * BUCKETSIZE, %lld]",
-                 MOST_CF_CAPACITY);
-        return text;
-    }
+    const bool cuckoo = params->layout->is_cuckoo;
     params->capacity = (uint64_t)capacity;
-    return NULL;
+    if (cuckoo ? capacity >= 2 * (long long)params->bucket_size &&
+                     capacity <= most_capacity(replayed)
+               : capacity >= 1 && capacity <= MOST_CAPACITY)
+        return NULL;
+    snprintf(text, sizeof text, "Capacity must be in the range [%s, %lld]",
+             cuckoo ? least : "1",
+             cuckoo ? MOST_CF_CAPACITY : (long long)MOST_CAPACITY);
+    return text;
 }
 
 const char *cf_parse_reserve(RedisModuleString **argv, int argc, bool replayed,
-                             struct cf_options *out) {
+                             struct options *out) {
     long long capacity;
     if (argc < 3 || argc % 2 == 0) return WRONG_ARITY;
     if (RM_StringToLongLong(argv[2], &capacity) != RM_OK) return "Bad capacity";
     replayed = replayed && !says_layout(argv, argc);
-    *out = (struct cf_options){.params = cf_default_params(replayed)};
-    struct cuckoo_params *const cuckoo = &out->params.cuckoo;
+    *out = (struct options){.params = cf_default_params(replayed)};
+    struct filter_params *const params = &out->params;
     const char *wrong = replayed ? NULL : unknown_option(argv, argc, 3);
     if (wrong) return wrong;
     uint32_t *const values[RESERVE_OPTIONS] = {
-        &cuckoo->iterations, &cuckoo->bucket_size, &cuckoo->expansion};
+        &params->iterations, &params->bucket_size, &params->expansion};
     for (int i = 0; i < RESERVE_OPTIONS; i++) {
         wrong = parse_option(argv, argc, replayed ? 1 : 3, replayed ? 1 : 2, i,
                              values[i]);
         if (wrong) return wrong;
     }
-    if (!replayed) wrong = parse_our_options(argv, argc, &out->params);
+    if (!replayed) wrong = parse_our_options(argv, argc, params);
     if (wrong) return wrong;
-    if (!out->params.is_native)
-        return set_cuckoo_capacity(capacity, replayed, cuckoo);
-    out->params.native.expansion = cuckoo->expansion;
-    return set_native_capacity(capacity, &out->params);
+    return set_capacity(capacity, replayed, "2 * BUCKETSIZE", params);
 }
 
 /* ---- CF.INSERT ----------------------------------------------------------- */
@@ -265,44 +246,28 @@ static bool is_option(RedisModuleString *text, bool replayed,
 }
 
 static const char *parse_capacity(RedisModuleString *value, bool replayed,
-                                  struct cf_params *params) {
-    static char text[80];
-    struct cuckoo_params *const cuckoo = &params->cuckoo;
+                                  struct filter_params *params) {
     long long n;
-    if (params->is_native)
-        return RM_StringToLongLong(value, &n) == RM_OK
-                   ? set_native_capacity(n, params)
-                   : "Bad capacity";
-    switch (parse_whole(value, 2 * (long long)cuckoo->bucket_size,
-                        most_capacity(replayed), &n)) {
-        case NO_NUMBER: return "Bad capacity";
-        case OUT_OF_RANGE:
-            snprintf(text, sizeof text,
-                     "Capacity must be in the range [cf-bucket-size * 2, %lld]",
-                     MOST_CF_CAPACITY);
-            return text;
-        case NUMBER: break;
-    }
-    cuckoo->capacity = (uint64_t)n;
-    return NULL;
+    return RM_StringToLongLong(value, &n) == RM_OK
+               ? set_capacity(n, replayed, "cf-bucket-size * 2", params)
+               : "Bad capacity";
 }
 
 /* The layout comes first: capacities have other limits in each. */
 static const char *parse_insert_layout(RedisModuleString **argv, int argc,
-                                       struct cf_params *params) {
+                                       struct filter_params *params) {
     struct cf_words said = {0};
     for (int at = 2; at + 1 < argc && !is_word(argv[at], "ITEMS");
          at += is_word(argv[at], "NOCREATE") ? 1 : 2) {
-        const char *wrong =
-            parse_our_option(argv, 2, at, &params->native, &said);
+        const char *wrong = parse_our_option(argv, 2, at, params, &said);
         if (wrong) return wrong;
     }
     return choose_layout(&said, params);
 }
 
 const char *cf_parse_insert(RedisModuleString **argv, int argc, bool replayed,
-                            struct cf_options *out) {
-    *out = (struct cf_options){.params = cf_default_params(replayed)};
+                            struct options *out) {
+    *out = (struct options){.params = cf_default_params(replayed)};
     if (argc < 4) return WRONG_ARITY;
     const char *wrong =
         replayed ? NULL : parse_insert_layout(argv, argc, &out->params);
@@ -327,39 +292,6 @@ const char *cf_parse_insert(RedisModuleString **argv, int argc, bool replayed,
     return out->items < argc ? NULL : WRONG_ARITY;
 }
 
-/* ---- Replication --------------------------------------------------------- */
-
-/* RedisBloom would take a key of this name for an option: it gets the header of
- * the empty filter. */
-static void replicate_header(RedisModuleCtx *ctx, RedisModuleString *name,
-                             const struct cuckoo *c) {
-    uint8_t header[CUCKOO_HEADER];
-    const struct cuckoo empty = {.part = c->part,
-                                 .parts = 1,
-                                 .bucket_size = c->bucket_size,
-                                 .iterations = c->iterations,
-                                 .expansion = c->expansion};
-    cuckoo_dump_header(&empty, header);
-    RM_Replicate(ctx, "CF.LOADCHUNK", "slb", name, 1LL, (const char *)header,
-                 sizeof header);
-}
-
-static void replicate_cuckoo(RedisModuleCtx *ctx, RedisModuleString *name,
-                             const struct cuckoo *c, uint64_t capacity) {
-    if (reserve_option(name) < RESERVE_OPTIONS) {
-        replicate_header(ctx, name, c);
-        return;
-    }
-    RM_Replicate(ctx, "CF.RESERVE", "slclclcl", name, (long long)capacity,
-                 "BUCKETSIZE", (long long)c->bucket_size, "MAXITERATIONS",
-                 (long long)c->iterations, "EXPANSION",
-                 (long long)c->expansion);
-}
-
-void cf_replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
-                      struct cf_filter f, const struct cf_params *params) {
-    if (f.native)
-        replicate_new(ctx, name, f.native, &params->native, NULL, 0);
-    else
-        replicate_cuckoo(ctx, name, f.cuckoo, params->cuckoo.capacity);
+bool is_reserve_word(RedisModuleString *name) {
+    return reserve_option(name) < RESERVE_OPTIONS;
 }

@@ -1,4 +1,4 @@
-/* BF.INFO, BF.CARD, BF.DEBUG: describe a filter. */
+/* BF.INFO, BF.CARD, BF.DEBUG, CF.INFO, CF.DEBUG: describe a filter. */
 #include <stdio.h>
 
 #include "command/command.h"
@@ -205,6 +205,56 @@ static int run_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return reply_parts(ctx, f);
 }
 
+static int run_cf_info(RedisModuleCtx *ctx, RedisModuleString **argv,
+                       int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f;
+    struct filter_facts facts;
+    if (!find_filter(ctx, argv[1], MUST_EXIST | FOR_CF_COMMAND, &f))
+        return RM_OK;
+    f->layout->describe(f, &facts);
+    const struct {
+        const char *title;
+        uint64_t value;
+    } cf_fields[] = {
+        {"Size", facts.size},
+        {"Number of buckets", facts.buckets},
+        {"Number of filters", facts.parts},
+        {"Number of items inserted", facts.items},
+        {"Number of items deleted", facts.deletes},
+        {"Bucket size", facts.bucket_size},
+        {"Expansion rate", facts.expansion},
+        {"Max iterations", facts.iterations},
+    };
+    enum { CF_FIELDS = sizeof cf_fields / sizeof *cf_fields };
+    RM_ReplyWithMap(ctx, CF_FIELDS);
+    for (int i = 0; i < CF_FIELDS; i++) {
+        RM_ReplyWithSimpleString(ctx, cf_fields[i].title);
+        RM_ReplyWithLongLong(ctx, (long long)cf_fields[i].value);
+    }
+    return RM_OK;
+}
+
+static int run_cf_debug(RedisModuleCtx *ctx, RedisModuleString **argv,
+                        int argc) {
+    if (argc != 2) return RM_WrongArity(ctx);
+    struct filter *f;
+    struct filter_facts facts;
+    char text[240];
+    if (!find_filter(ctx, argv[1], MUST_EXIST | FOR_CF_COMMAND, &f))
+        return RM_OK;
+    f->layout->describe(f, &facts);
+    const int size = snprintf(
+        text, sizeof text,
+        "bktsize:%llu buckets:%llu items:%llu deletes:%llu filters:%llu "
+        "max_iterations:%llu expansion:%u",
+        (unsigned long long)facts.bucket_size,
+        (unsigned long long)facts.buckets, (unsigned long long)facts.items,
+        (unsigned long long)facts.deletes, (unsigned long long)facts.parts,
+        (unsigned long long)facts.iterations, facts.expansion);
+    return RM_ReplyWithStringBuffer(ctx, text, (size_t)size);
+}
+
 static RedisModuleCommandArg info_fields[] = {
     OPTION(PURE_TOKEN, "CAPACITY", "capacity"),
     OPTION(PURE_TOKEN, "SIZE", "size"),
@@ -263,6 +313,32 @@ const struct command bf_debug = {
     .categories = "read bloom",
     .docs = {.summary = "Describes each part of a Bloom filter.",
              .complexity = COST_OF_ITEM,
+             .tips = "dont_cache",
+             .arity = 2,
+             .key_specs = key_read,
+             .args = key_args},
+};
+
+const struct command cf_info = {
+    .name = "cf.info",
+    .run = run_cf_info,
+    .flags = "readonly fast",
+    .categories = "read fast cuckoo",
+    .docs = {.summary = "Describes a cuckoo filter.",
+             .complexity = "O(1)",
+             .tips = "dont_cache",
+             .arity = 2,
+             .key_specs = key_read,
+             .args = key_args},
+};
+
+const struct command cf_debug = {
+    .name = "cf.debug",
+    .run = run_cf_debug,
+    .flags = "readonly fast",
+    .categories = "read cuckoo",
+    .docs = {.summary = "Describes a cuckoo filter in one line.",
+             .complexity = "O(1)",
              .tips = "dont_cache",
              .arity = 2,
              .key_specs = key_read,

@@ -1,0 +1,529 @@
+/*
+ * BF.ADD, BF.MADD, BF.INSERT, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX: add
+ * items to a filter, and make it first if it is missing.
+ *
+ * Replicas and the AOF get the result, not the command: a filter is made there
+ * with every parameter and the seed, and gets the items that changed it here.
+ * So they hold the same bits whatever their own configuration is.
+ *
+ * BF commands end with an item that is refused; CF commands refuse it alone.
+ */
+#include <string.h>
+
+#include "command/cf_options.h"
+#include "command/command.h"
+#include "command/items.h"
+#include "command/open_key.h"
+#include "command/options.h"
+#include "command/replicate.h"
+#include "layout/window.h"
+#include "server/allocator.h"
+#include "server/prefault.h"
+#include "server/reply.h"
+#include "server/steps.h"
+#include "settings.h"
+
+/* How a command adds items. */
+struct add_request {
+    enum family family;
+    bool single;                      /* a plain reply                  */
+    bool only_new;                    /* CF.ADDNX, CF.INSERTNX          */
+    const struct filter_params *made; /* by this command; else NULL */
+};
+
+/* The first `done` items are done. `status` is that of the last that was
+ * refused. */
+struct added {
+    size_t done;
+    calyx_status status;
+    calyx_error why;
+};
+
+/* ---- Replication --------------------------------------------------------- */
+
+/* Those of the first `done` items that changed something. A filter of BF
+ * commands is made with its first items. */
+static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
+                            const struct filter *f,
+                            const struct add_request *how,
+                            const struct items *items, size_t done) {
+    if (how->family == CUCKOO) {
+        if (how->made) replicate_new(ctx, name, f, how->made, NULL, 0);
+        items_replicate(ctx, "CF.INSERT", name, "ITEMS", items, items->changed,
+                        done);
+        return;
+    }
+    if (!how->made) {
+        items_replicate(ctx, "BF.MADD", name, NULL, items, items->changed,
+                        done);
+        return;
+    }
+    RedisModuleString *few[FEW_ITEMS];
+    size_t n;
+    RedisModuleString **chosen =
+        items_chosen(items, items->changed, done, few, &n);
+    replicate_new(ctx, name, f, how->made, chosen, n);
+    if (chosen != few) RM_Free(chosen);
+}
+
+/* BF.INSERT may have words that the other module does not know, and CF.INSERT
+ * words that no stream has. */
+static bool may_replicate_verbatim(const struct filter *f,
+                                   const struct add_request *how) {
+    const bool plain = how->family == BLOOM && !f->layout->is_foreign;
+    return !how->made && (how->single || plain);
+}
+
+/* RedisBloom and valkey-bloom also replicate items that they refused. If the
+ * filter is full here, it was full there: no error. */
+static bool was_refused_there(RedisModuleCtx *ctx, const struct filter *f,
+                              calyx_status status) {
+    return status == CALYX_FULL && f->layout->is_foreign && is_replayed(ctx);
+}
+
+/* ---- Adding -------------------------------------------------------------- */
+
+static calyx_status add_until_refused(RedisModuleCtx *ctx, struct filter *f,
+                                      struct addition *a) {
+    const calyx_status status = filter_add(f, a);
+    return was_refused_there(ctx, f, status) ? CALYX_OK : status;
+}
+
+/* RedisBloom replicates CF.ADD only if it succeeded: then it must do so here.
+ */
+static bool must_fit(RedisModuleCtx *ctx, const struct add_request *how) {
+    return how->single && is_replayed(ctx);
+}
+
+/* Each addition counts: the answers are what changed the filter. */
+static calyx_status add_each(RedisModuleCtx *ctx, struct filter *f,
+                             const struct add_request *how, struct items *items,
+                             struct addition *a) {
+    calyx_status last = CALYX_OK, status;
+    a->changed = a->fresh;
+    a->only_new = how->only_new;
+    a->must_fit = must_fit(ctx, how);
+    memset(items->refused, false, items->n);
+    while (a->done < a->n && (status = filter_add(f, a)) != CALYX_OK) {
+        last = status;
+        items->answers[a->done] = false;
+        items->refused[a->done++] = true;
+    }
+    memcpy(items->changed, items->answers, a->done);
+    return last;
+}
+
+/* Add items, all of the command or those of a step, and replicate them. Nothing
+ * of `f` may be used afterwards: a listener of the event may delete it. */
+static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
+                      struct filter *f, const struct add_request *how,
+                      struct items *items, bool in_step, struct added *added) {
+    added->why.text[0] = '\0';
+    if (!f->repeats_matter) items->changed = items->answers;
+    struct addition a = {.keys = items->keys,
+                         .n = items->n,
+                         .fresh = items->answers,
+                         .changed = items->changed,
+                         .in_step = in_step,
+                         .why = &added->why};
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(f));
+    if (items->n > 1) prefault_pause(true);
+    if (f->can_remove) items_before_change(ctx, f, items);
+    added->status = how->family == CUCKOO ? add_each(ctx, f, how, items, &a)
+                                          : add_until_refused(ctx, f, &a);
+    if (items->n > 1) prefault_pause(false);
+    memory_end(&added->why);
+    if (a.lines && in_step) steps_count(a.lines);
+    added->done = a.done;
+    size_t fresh = 0, changes = 0;
+    for (size_t i = 0; i < a.done; i++) fresh += items->answers[i];
+    for (size_t i = 0; i < a.done; i++) changes += items->changed[i];
+    stats.adds += a.done;
+    stats.fresh += fresh;
+    stats.refused += added->status == CALYX_NO_MEMORY;
+
+    if (!in_step && changes == items->n && may_replicate_verbatim(f, how))
+        RM_ReplicateVerbatim(ctx);
+    else
+        replicate_items(ctx, name, f, how, items, a.done);
+    if (how->made) note_change(ctx, name, words_of[how->family].reserved);
+    if (changes) note_change(ctx, name, words_of[how->family].added);
+}
+
+/* ---- Replies ------------------------------------------------------------- */
+
+/* In RedisBloom's words. */
+static int reply_refusal(RedisModuleCtx *ctx, const struct added *added) {
+    if (added->status == CALYX_FULL)
+        return RM_ReplyWithError(ctx, "Filter is full");
+    if (added->status == CALYX_NO_MEMORY)
+        return reply_text(ctx, "ERR Insufficient memory: %s", added->why.text);
+    return reply_text(ctx, "ERR the filter cannot grow: %s", added->why.text);
+}
+
+/* A refused item is -1; in RESP3 the array of CF.INSERT has booleans. */
+static void reply_each(RedisModuleCtx *ctx, const struct add_request *how,
+                       const struct items *items, size_t done) {
+    const bool booleans =
+        !how->only_new && RM_GetContextFlags(ctx) & RM_CTX_RESP3;
+    for (size_t i = 0; i < done; i++)
+        if (booleans)
+            RM_ReplyWithBool(ctx, items->answers[i]);
+        else
+            RM_ReplyWithLongLong(ctx,
+                                 items->refused[i] ? -1 : items->answers[i]);
+}
+
+/* A plain reply for a single item, else an array, which ends with the error if
+ * there is one. */
+static int reply_added(RedisModuleCtx *ctx, const struct add_request *how,
+                       const struct items *items, const struct added *added,
+                       const char *error) {
+    const bool failed =
+        added->status != CALYX_OK && how->family == BLOOM && !error;
+    if (how->single && how->family == CUCKOO)
+        return error               ? RM_ReplyWithError(ctx, error)
+               : items->refused[0] ? reply_refusal(ctx, added)
+                                   : RM_ReplyWithBool(ctx, items->answers[0]);
+    if (!how->single)
+        RM_ReplyWithArray(ctx, (long)added->done + (failed || error));
+    if (how->family == CUCKOO)
+        reply_each(ctx, how, items, added->done);
+    else
+        reply_bools(ctx, items->answers, added->done);
+    if (error) return RM_ReplyWithError(ctx, error);
+    return failed ? reply_not_added(ctx, added->status, &added->why) : RM_OK;
+}
+
+/* ---- In steps ------------------------------------------------------------ */
+
+struct add_job {
+    struct items_job items;
+    struct add_request how; /* `made` by the first step; then NULL */
+    struct added added;
+};
+
+static bool add_step(RedisModuleCtx *ctx, struct job *job) {
+    struct add_job *const j = (struct add_job *)job;
+    struct filter *const f = find_again(ctx, job->argv[1], j->items.life);
+    j->items.gone = !f;
+    if (!f) return true;
+    if (!filter_compaction_step(f)) return false;
+    if (f->repeats_matter) rotation_run(ctx, job->argv[1], f);
+    struct items some = items_next(&j->items, f);
+    add_items(ctx, job->argv[1], f, &j->how, &some, true, &j->added);
+    j->how.made = NULL;
+    j->items.at += j->added.done;
+    return (j->added.status != CALYX_OK && j->how.family == BLOOM) ||
+           j->items.at == j->items.items.n;
+}
+
+static int reply_adds(RedisModuleCtx *ctx, struct job *job) {
+    struct add_job *const j = (struct add_job *)job;
+    char error[160];
+    j->added.done = j->items.at;
+    snprintf(error, sizeof error,
+             "ERR the filter was %s while items were added; this one and those "
+             "after it were not",
+             words_of[j->how.family].gone);
+    return reply_added(ctx, &j->how, &j->items.items, &j->added,
+                       j->items.gone ? error : NULL);
+}
+
+static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                        int first_item, struct filter *f,
+                        const struct add_request *how) {
+    struct items_job *const j = items_job_new(
+        ctx, filter_life(f), argv, argc, first_item, sizeof(struct add_job));
+    j->job.step = add_step;
+    j->job.reply = reply_adds;
+    j->job.writes = true;
+    ((struct add_job *)j)->how = *how;
+    return steps_start(ctx, &j->job);
+}
+
+/* ---- The handlers -------------------------------------------------------- */
+
+/* The fast path of most commands: one item, to an existing filter that repeats
+ * do not matter to. */
+static int add_single(RedisModuleCtx *ctx, RedisModuleString *name,
+                      struct filter *f, const calyx_key *item) {
+    calyx_error why;
+    bool fresh = false;
+    struct addition a = {
+        .keys = item, .n = 1, .fresh = &fresh, .changed = &fresh, .why = &why};
+    why.text[0] = '\0';
+    struct memory_request request;
+    memory_begin(&request, ctx, filter_bytes(f));
+    const calyx_status status = filter_add(f, &a);
+    memory_end(&why);
+    if (was_refused_there(ctx, f, status)) return RM_ReplyWithBool(ctx, false);
+    if (status != CALYX_OK) {
+        stats.refused += status == CALYX_NO_MEMORY;
+        return reply_not_added(ctx, status, &why);
+    }
+    stats.adds++;
+    if (fresh) {
+        stats.fresh++;
+        RM_ReplicateVerbatim(ctx);
+        note_change(ctx, name, "bloom.add");
+    }
+    return RM_ReplyWithBool(ctx, fresh);
+}
+
+/* In steps if they are too many for one, or a compaction is under way. */
+static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                    int first_item, struct filter *f,
+                    const struct add_request *how) {
+    struct items items;
+    struct added added;
+    items_open(&items, argv + first_item, argc - first_item);
+    const bool many = !how->single && items_need_steps(&items, f, true);
+    if ((many && steps_can_wait(ctx)) || !may_change(ctx, f)) {
+        add_in_steps(ctx, argv, argc, first_item, f, how);
+    } else {
+        if (f->repeats_matter) rotation_run(ctx, argv[1], f);
+        add_items(ctx, argv[1], f, how, &items, false, &added);
+        reply_added(ctx, how, &items, &added, NULL);
+    }
+    items_close(&items);
+}
+
+/* RedisBloom refuses all items if a filter already has `cf-max-expansions`
+ * parts, but not those by which it gets them. */
+static bool has_most_parts(RedisModuleCtx *ctx, const struct filter *f,
+                           const struct filter_params *params) {
+    struct filter_facts facts = {.parts = 1};
+    if (!(f ? f->layout : params->layout)->is_cuckoo || is_replayed(ctx))
+        return false;
+    if (f) f->layout->describe(f, &facts);
+    if (facts.parts < (uint64_t)settings.cf_max_expansions) return false;
+    RM_ReplyWithError(ctx, "Maximum expansions reached");
+    return true;
+}
+
+/* What a filter is made of without options. */
+static struct filter_params usual_params(RedisModuleCtx *ctx,
+                                         enum family family) {
+    if (family == CUCKOO) return cf_default_params(is_replayed(ctx));
+    return is_replayed(ctx) ? redisbloom_params() : default_params();
+}
+
+/* `options` NULL stands for the defaults. */
+static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+               const struct options *options, int first_item,
+               struct add_request how) {
+    struct filter *f = NULL;
+    struct filter_params params;
+    calyx_key item;
+    if (how.single) {
+        item.data = RM_StringPtrLen(argv[first_item], &item.size);
+        filter_prefetch(item.data, item.size);
+    }
+    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    const enum key_type type = type_for(key, how.family, &f);
+    const unsigned flags = FOR_WRITING | MUST_BE_COMPLETE |
+                           (options && options->no_create ? MUST_EXIST : 0);
+    bool there = accept_filter(ctx, type, flags, f);
+    if (there && !f)
+        params = options ? options->params : usual_params(ctx, how.family);
+    if (there && how.family == CUCKOO) there = !has_most_parts(ctx, f, &params);
+    if (there && !f) {
+        how.made = &params;
+        f = create_filter(ctx, key, &params);
+        there = f;
+    }
+    RM_CloseKey(key); /* now: meanwhile the prefetched line arrives */
+    if (!there) return RM_OK;
+    if (how.single) filter_prefetch_next(f);
+    if (how.single && !how.made && !f->repeats_matter)
+        return add_single(ctx, argv[1], f, &item);
+    add_all(ctx, argv, argc, first_item, f, &how);
+    return RM_OK;
+}
+
+static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                   struct add_request how) {
+    if (argc != 3) return RM_WrongArity(ctx);
+    how.single = true;
+    return add(ctx, argv, argc, NULL, 2, how);
+}
+
+static int run_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    return add_one(ctx, argv, argc, (struct add_request){.family = BLOOM});
+}
+
+static int run_cf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    return add_one(ctx, argv, argc, (struct add_request){.family = CUCKOO});
+}
+
+static int run_cf_addnx(RedisModuleCtx *ctx, RedisModuleString **argv,
+                        int argc) {
+    return add_one(ctx, argv, argc,
+                   (struct add_request){.family = CUCKOO, .only_new = true});
+}
+
+static int run_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    if (argc < 3) return RM_WrongArity(ctx);
+    return add(ctx, argv, argc, NULL, 2, (struct add_request){.family = BLOOM});
+}
+
+static int run_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    struct options options;
+    const bool theirs =
+        is_replayed(ctx) && redisbloom_parse_insert(argv, argc, &options);
+    const char *wrong = theirs ? NULL : parse_insert(argv, argc, &options);
+    if (wrong)
+        return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
+    return add(ctx, argv, argc, &options, options.items,
+               (struct add_request){.family = BLOOM});
+}
+
+static int cf_insert_items(RedisModuleCtx *ctx, RedisModuleString **argv,
+                           int argc, bool only_new) {
+    struct options options;
+    const char *wrong = cf_parse_insert(argv, argc, is_replayed(ctx), &options);
+    if (wrong)
+        return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
+    return add(ctx, argv, argc, &options, options.items,
+               (struct add_request){.family = CUCKOO, .only_new = only_new});
+}
+
+static int run_cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv,
+                         int argc) {
+    return cf_insert_items(ctx, argv, argc, false);
+}
+
+static int run_cf_insertnx(RedisModuleCtx *ctx, RedisModuleString **argv,
+                           int argc) {
+    return cf_insert_items(ctx, argv, argc, true);
+}
+
+/* ---- The commands -------------------------------------------------------- */
+
+static RedisModuleCommandArg insert_args[] = {
+    KEY,
+    OPTION(INTEGER, "CAPACITY", "capacity"),
+    OPTION(DOUBLE, "ERROR", "error"),
+    OPTION(INTEGER, "EXPANSION", "expansion"),
+    OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
+    OPTION(PURE_TOKEN, "NONSCALING", "nonscaling"),
+    OPTION(DOUBLE, "TIGHTENING", "tightening"),
+    OPTION(INTEGER, "VALIDATESCALETO", "validatescaleto"),
+    CALYX_OPTIONS,
+    {.name = "item",
+     .type = RM_ARG_STRING,
+     .key_spec_index = -1,
+     .token = "ITEMS",
+     .flags = RM_ARG_MULTIPLE},
+    END};
+
+const struct command bf_add = {
+    .name = "bf.add",
+    .run = run_add,
+    .flags = "write deny-oom",
+    .categories = "write bloom",
+    .docs = {.summary =
+                 "Adds an item to a Bloom filter, which is made if missing.",
+             .complexity = COST_OF_ITEM,
+             .arity = 3,
+             .key_specs = key_read_and_updated,
+             .args = item_args},
+};
+
+const struct command bf_madd = {
+    .name = "bf.madd",
+    .run = run_madd,
+    .flags = "write deny-oom",
+    .categories = "write bloom",
+    .docs = {.summary =
+                 "Adds items to a Bloom filter, which is made if missing.",
+             .complexity = COST_OF_ITEMS,
+             .arity = -3,
+             .key_specs = key_read_and_updated,
+             .args = items_args},
+};
+
+const struct command bf_insert = {
+    .name = "bf.insert",
+    .run = run_insert,
+    .flags = "write deny-oom",
+    .categories = "write bloom",
+    .docs = {.summary =
+                 "Adds items to a Bloom filter, which is made with these "
+                 "options if missing.",
+             .complexity = COST_OF_ITEMS,
+             .arity = -4,
+             .key_specs = key_read_and_updated,
+             .args = insert_args},
+};
+
+#define COST_OF_ADDING \
+    "O(p + i), with p the parts of the filter and i its iterations"
+
+static RedisModuleCommandArg cf_insert_args[] = {
+    KEY,
+    OPTION(INTEGER, "CAPACITY", "capacity"),
+    OPTION(PURE_TOKEN, "NOCREATE", "nocreate"),
+    CF_OPTIONS,
+    {.name = "item",
+     .type = RM_ARG_STRING,
+     .key_spec_index = -1,
+     .token = "ITEMS",
+     .flags = RM_ARG_MULTIPLE},
+    END};
+
+const struct command cf_add = {
+    .name = "cf.add",
+    .run = run_cf_add,
+    .flags = "write deny-oom",
+    .categories = "write cuckoo",
+    .docs = {.summary =
+                 "Adds an item to a cuckoo filter, which is made if missing.",
+             .complexity = COST_OF_ADDING,
+             .arity = 3,
+             .key_specs = key_updated,
+             .args = item_args},
+};
+
+const struct command cf_addnx = {
+    .name = "cf.addnx",
+    .run = run_cf_addnx,
+    .flags = "write deny-oom",
+    .categories = "write cuckoo",
+    .docs = {.summary = "Adds an item to a cuckoo filter, which is made if "
+                        "missing, unless it is there.",
+             .complexity = COST_OF_ADDING,
+             .arity = 3,
+             .key_specs = key_read_and_updated,
+             .args = item_args},
+};
+
+const struct command cf_insert = {
+    .name = "cf.insert",
+    .run = run_cf_insert,
+    .flags = "write deny-oom",
+    .categories = "write cuckoo",
+    .docs = {.summary = "Adds items to a cuckoo filter, which is made with "
+                        "these options if missing.",
+             .complexity = "O(n * (p + i)), with n items, p parts of the "
+                           "filter and i its iterations",
+             .arity = -4,
+             .key_specs = key_updated,
+             .args = cf_insert_args},
+};
+
+const struct command cf_insertnx = {
+    .name = "cf.insertnx",
+    .run = run_cf_insertnx,
+    .flags = "write deny-oom",
+    .categories = "write cuckoo",
+    .docs = {.summary = "Adds those items to a cuckoo filter that are not "
+                        "there.",
+             .complexity = "O(n * (p + i)), with n items, p parts of the "
+                           "filter and i its iterations",
+             .arity = -4,
+             .key_specs = key_read_and_updated,
+             .args = cf_insert_args},
+};
