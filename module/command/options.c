@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "layout/first_part.h"
 #include "layout/window.h"
 #include "settings.h"
 
@@ -376,10 +377,11 @@ static const char *complete_valkeys(struct parsing *p) {
  * do more is native, unless LAYOUT says otherwise. */
 static const char *complete(struct parsing *p) {
     struct filter_params *const params = &p->out->params;
-    if (p->is_counting && params->kind && strcmp(params->kind, "counting") != 0)
+    if (p->is_counting && params->kind &&
+        ~calyx_kind_can(params->kind) & COUNTING_ABILITIES)
         return "ERR COUNTING is KIND counting; leave out COUNTING, or the "
                "other KIND";
-    if (p->is_counting) params->kind = "counting";
+    if (p->is_counting) params->kind = kind_for(COUNTING_ABILITIES, params);
     if (p->has_capacity || p->expansions || params->window)
         params->unreserved = false;
     const bool ours =

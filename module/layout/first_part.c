@@ -1,11 +1,23 @@
 #include "layout/first_part.h"
 
-#include <string.h>
-
 #include "wire/dump.h"
 
-/* The kind that grows in place, and takes no item twice. */
-static const char TABLE[] = "distinct";
+/* The kinds that new filters are of, those preferred first. Two lines are
+ * chosen down to `least`, the rate where more are needed: if the filter does
+ * not grow, and if it does. */
+enum { ONE_LINE, TWO_LINES };
+static const struct {
+    const char *kind;
+    double least[2];
+} choices[] = {
+    [ONE_LINE] = {"line", {1e-3, 1e-3}},
+    [TWO_LINES] = {"line2", {1e-14, 1e-10}},
+    {"flat", {0, 0}},
+    {"distinct", {0, 0}},
+    {"bucket", {0, 0}},
+    {"counting", {0, 0}},
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
 
 static bool can_keep_rate(const char *kind,
                           const struct filter_params *params) {
@@ -17,24 +29,37 @@ static bool can_keep_rate(const char *kind,
     return calyx_plan(&want, &info, NULL) == CALYX_OK;
 }
 
-/* The smallest kind that items can be removed from, if it keeps the rate.
- * Counters keep lower rates in filters that do not grow. */
-static const char *removable_kind(const struct filter_params *params) {
-    return params->expansion || can_keep_rate("bucket", params) ? "bucket"
-                                                                : "counting";
+/* In filters that grow no kind keeps lower rates than the first. */
+const char *kind_for(uint32_t abilities, const struct filter_params *params) {
+    const bool grows = params->expansion > 0;
+    const char *kind = NULL;
+    for (int i = 0; i < CHOICES; i++) {
+        const double least = choices[i].least[grows];
+        if ((calyx_kind_can(choices[i].kind) & abilities) != abilities ||
+            params->error < least)
+            continue;
+        kind = choices[i].kind;
+        if (grows || least > 0 || can_keep_rate(kind, params)) break;
+    }
+    return kind;
 }
 
-/* A filter that grows without an end in sight is a table: lookups in it take
- * one cache line, however often it has grown. A filter that was reserved mostly
- * has the size that it needs: there bits take half the memory. One cache line
- * per key while that costs little memory; see README.md. */
+/* A filter that grows without an end in sight is a table that takes no item
+ * twice: lookups in it take one cache line, however often it has grown. A
+ * filter that was reserved mostly has the size that it needs: there bits take
+ * half the memory. One cache line per key while that costs little memory; see
+ * README.md. */
 static const char *usual_kind(const struct filter_params *params) {
-    const double least_line2 = params->expansion ? 1e-10 : 1e-14;
-    if (params->removable) return removable_kind(params);
-    if (params->unreserved && params->expansion && can_keep_rate(TABLE, params))
-        return TABLE;
-    if (params->error >= 1e-3) return "line";
-    return params->error >= least_line2 ? "line2" : "flat";
+    enum {
+        TABLE = CALYX_CAN_GROW_IN_PLACE | CALYX_CAN_MERGE,
+        BITS = CALYX_CAN_SHARE | CALYX_CAN_FOLD
+    };
+    if (params->removable) return kind_for(CALYX_CAN_REMOVE, params);
+    if (params->unreserved && params->expansion) {
+        const char *const table = kind_for(TABLE, params);
+        if (can_keep_rate(table, params)) return table;
+    }
+    return kind_for(BITS, params);
 }
 
 /*
@@ -73,7 +98,7 @@ static uint64_t first_block(const struct filter_params *params,
 }
 
 /* Filters of this size are in the cache, where a second line costs nothing: use
- * `line2` where it needs a smaller block. */
+ * two where they need a smaller block. */
 static double choose_first(struct filter_params *params) {
     const char *const usual = usual_kind(params);
     double rate = 0, rate2;
@@ -85,10 +110,11 @@ static double choose_first(struct filter_params *params) {
         return 0;
     const uint64_t block = first_block(params, params->kind, &rate);
     if (block && free && params->capacity >= FEW &&
-        strcmp(usual, "line") == 0) {
-        const uint64_t block2 = first_block(params, "line2", &rate2);
+        usual == choices[ONE_LINE].kind) {
+        const char *const two = choices[TWO_LINES].kind;
+        const uint64_t block2 = first_block(params, two, &rate2);
         if (block2 && block2 < block) {
-            params->kind = "line2";
+            params->kind = two;
             return rate2;
         }
     }
