@@ -235,7 +235,7 @@ static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                         int first_item, struct filter *f,
                         const struct add_request *how) {
     struct items_job *const j = items_job_new(
-        ctx, filter_life(f), argv, argc, first_item, sizeof(struct add_job));
+        ctx, f, how->family, argv, argc, first_item, sizeof(struct add_job));
     j->job.step = add_step;
     j->job.reply = reply_adds;
     j->job.writes = true;

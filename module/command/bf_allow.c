@@ -110,8 +110,8 @@ static int reply_steps(RedisModuleCtx *ctx, struct job *job) {
 static int change_in_steps(RedisModuleCtx *ctx, const struct filter *f,
                            const struct list_change *how,
                            RedisModuleString **argv, int argc) {
-    struct items_job *const j = items_job_new(ctx, filter_life(f), argv, argc,
-                                              2, sizeof(struct list_job));
+    struct items_job *const j =
+        items_job_new(ctx, f, BLOOM, argv, argc, 2, sizeof(struct list_job));
     j->job.step = change_step;
     j->job.reply = reply_steps;
     j->job.writes = true;

@@ -74,11 +74,6 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
     note_change(ctx, name, words_of[family].deleted);
 }
 
-struct delete_job {
-    struct items_job items;
-    enum family family;
-};
-
 static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
     struct items_job *const j = (struct items_job *)job;
     struct filter *f = find_again(ctx, job->argv[1], j->life);
@@ -87,8 +82,7 @@ static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
     if (!filter_compaction_step(f)) return false;
     if (j->at == j->items.n) return true;
     struct items some = items_next(j, f);
-    const enum family family = ((struct delete_job *)job)->family;
-    delete_items(ctx, job->argv[1], f, family, &some, true);
+    delete_items(ctx, job->argv[1], f, j->family, &some, true);
     j->at += some.n;
     if (j->at < j->items.n) return false;
     /* A listener of the event may have deleted it. */
@@ -98,8 +92,7 @@ static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
 
 static int reply_deleted(RedisModuleCtx *ctx, struct job *job) {
     const struct items_job *const j = (struct items_job *)job;
-    const enum family family = ((const struct delete_job *)job)->family;
-    if (family == CUCKOO) /* its only item */
+    if (j->family == CUCKOO) /* its only item */
         return j->gone ? RM_ReplyWithError(ctx, "Not found")
                        : reply_bools(ctx, j->items.answers, 1);
     RM_ReplyWithArray(ctx, (long)j->at + j->gone);
@@ -108,18 +101,17 @@ static int reply_deleted(RedisModuleCtx *ctx, struct job *job) {
     return reply_text(ctx,
                       "ERR the filter was %s while items were deleted; this "
                       "one and those after it were not",
-                      words_of[family].gone);
+                      words_of[j->family].gone);
 }
 
 static int delete_in_steps(RedisModuleCtx *ctx, const struct filter *f,
                            RedisModuleString **argv, int argc,
                            enum family family) {
-    struct items_job *const j = items_job_new(ctx, filter_life(f), argv, argc,
-                                              2, sizeof(struct delete_job));
+    struct items_job *const j =
+        items_job_new(ctx, f, family, argv, argc, 2, sizeof *j);
     j->job.step = delete_step;
     j->job.reply = reply_deleted;
     j->job.writes = true;
-    ((struct delete_job *)j)->family = family;
     return steps_start(ctx, &j->job);
 }
 

@@ -53,11 +53,6 @@ static int run_cf_count(RedisModuleCtx *ctx, RedisModuleString **argv,
 
 /* ---- Many items, in steps if they are too many for one ------------------- */
 
-struct look_up_job {
-    struct items_job items;
-    enum family family;
-};
-
 static bool look_up_step(RedisModuleCtx *ctx, struct job *job) {
     struct items_job *const j = (struct items_job *)job;
     const struct filter *f = find_again(ctx, job->argv[1], j->life);
@@ -71,24 +66,23 @@ static bool look_up_step(RedisModuleCtx *ctx, struct job *job) {
 }
 
 static int reply_found(RedisModuleCtx *ctx, struct job *job) {
-    const struct look_up_job *const j = (struct look_up_job *)job;
-    if (j->items.gone)
+    const struct items_job *const j = (struct items_job *)job;
+    if (j->gone)
         return reply_text(ctx,
                           "ERR the filter was %s while it was queried; query "
                           "all items again",
                           words_of[j->family].gone);
-    RM_ReplyWithArray(ctx, (long)j->items.items.n);
-    return reply_bools(ctx, j->items.items.answers, j->items.items.n);
+    RM_ReplyWithArray(ctx, (long)j->items.n);
+    return reply_bools(ctx, j->items.answers, j->items.n);
 }
 
 static int look_up_in_steps(RedisModuleCtx *ctx, const struct filter *f,
                             RedisModuleString **argv, int argc,
                             enum family family) {
-    struct items_job *const j = items_job_new(ctx, filter_life(f), argv, argc,
-                                              2, sizeof(struct look_up_job));
+    struct items_job *const j =
+        items_job_new(ctx, f, family, argv, argc, 2, sizeof *j);
     j->job.step = look_up_step;
     j->job.reply = reply_found;
-    ((struct look_up_job *)j)->family = family;
     return steps_start(ctx, &j->job);
 }
 

@@ -94,14 +94,15 @@ static void end_items(struct job *job) {
     items_close(&((struct items_job *)job)->items);
 }
 
-struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
-                                RedisModuleString **argv, int argc,
-                                int first_item, size_t size) {
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                enum family family, RedisModuleString **argv,
+                                int argc, int first_item, size_t size) {
     struct items_job *const j = RM_Calloc(1, size);
     steps_keep_arguments(ctx, &j->job, argv, argc);
     items_open(&j->items, j->job.argv + first_item, argc - first_item);
     j->job.end = end_items;
-    j->life = life;
+    j->life = filter_life(f);
+    j->family = family;
     return j;
 }
 

@@ -7,6 +7,7 @@
 #include "layout/layout.h"
 #include "server/api.h"
 #include "server/steps.h"
+#include "type.h"
 
 enum { FEW_ITEMS = 64 }; /* most commands have no more: those need no memory */
 
@@ -62,12 +63,14 @@ struct items_job {
     size_t at;     /* items that are done */
     uint64_t life; /* of the filter       */
     bool gone;     /* it is not there any more */
+    enum family family;
 };
 
-/* Fill in a job, whose struct begins with an items_job and is `size` bytes. */
-struct items_job *items_job_new(RedisModuleCtx *ctx, uint64_t life,
-                                RedisModuleString **argv, int argc,
-                                int first_item, size_t size);
+/* Fill in a job over the filter, whose struct begins with an items_job and is
+ * `size` bytes. */
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                enum family family, RedisModuleString **argv,
+                                int argc, int first_item, size_t size);
 
 /* The items of the next step; all that are left, to a layout that counts lines.
  */
