@@ -11,9 +11,11 @@
 #include "layout/window.h"
 #include "server/allocator.h"
 
-static RedisModuleType *native_type, *redisbloom_type, *valkey_type,
-    *window_type, *cuckoo_type;
-enum { WINDOW_ENCODING = 1 };
+static const struct filter_layout *const stored[] = {
+    &native_layout, &redisbloom_layout, &valkey_layout, &window_layout,
+    &cuckoo_layout};
+enum { TYPES = sizeof stored / sizeof *stored };
+static RedisModuleType *types[TYPES];
 
 uint64_t loads_refused;
 
@@ -42,24 +44,11 @@ static void set_window_name(struct filter *f, const RedisModuleString *name) {
     rotation_name(f->window, text, size);
 }
 
-static void *refuse_encoding(RedisModuleIO *io, int encoding, int known) {
-    loads_refused++;
-    RM_LogIOError(io, "warning",
-                  "a filter was refused: its encoding is %d; this module reads "
-                  "%d",
-                  encoding, known);
-    return NULL;
-}
-
 static void *load_native(RedisModuleIO *io, int encoding) {
-    if (encoding != NATIVE_ENCODING)
-        return refuse_encoding(io, encoding, NATIVE_ENCODING);
     return load(&native_layout, io, encoding);
 }
 
 static void *load_window(RedisModuleIO *io, int encoding) {
-    if (encoding != WINDOW_ENCODING)
-        return refuse_encoding(io, encoding, WINDOW_ENCODING);
     struct filter *f = load(&window_layout, io, encoding);
     if (f) set_window_name(f, RM_GetKeyNameFromIO(io));
     return f;
@@ -74,8 +63,6 @@ static void *load_cuckoo(RedisModuleIO *io, int encoding) {
 }
 
 static void *load_valkey(RedisModuleIO *io, int encoding) {
-    if (encoding != VALKEY_ENCODING)
-        return refuse_encoding(io, encoding, VALKEY_ENCODING);
     return load(&valkey_layout, io, encoding);
 }
 
@@ -165,9 +152,10 @@ static int move(RedisModuleDefragCtx *ctx, RedisModuleString *key,
 }
 
 int type_register(RedisModuleCtx *ctx) {
+    static void *(*const loads[TYPES])(RedisModuleIO *, int) = {
+        load_native, load_redisbloom, load_valkey, load_window, load_cuckoo};
     RedisModuleTypeMethods methods = {
         .version = RM_TYPE_METHODS,
-        .rdb_load = load_native,
         .rdb_save = save,
         .aof_rewrite = rewrite,
         .mem_usage = usage,
@@ -177,24 +165,13 @@ int type_register(RedisModuleCtx *ctx) {
         .copy = copy,
         .defrag = move,
     };
-    native_type =
-        RM_CreateDataType(ctx, "calyxbf-1", NATIVE_ENCODING, &methods);
-    methods.rdb_load = load_redisbloom;
-    redisbloom_type =
-        RM_CreateDataType(ctx, "MBbloom--", CHAIN_ENCODING, &methods);
-    methods.rdb_load = load_valkey;
-    valkey_type =
-        RM_CreateDataType(ctx, "bloomfltr", VALKEY_ENCODING, &methods);
-    methods.rdb_load = load_window;
-    window_type =
-        RM_CreateDataType(ctx, "calyxbw-1", WINDOW_ENCODING, &methods);
-    methods.rdb_load = load_cuckoo;
-    cuckoo_type =
-        RM_CreateDataType(ctx, "MBbloomCF", CUCKOO_ENCODING, &methods);
-    return native_type && redisbloom_type && valkey_type && window_type &&
-                   cuckoo_type
-               ? RM_OK
-               : RM_ERR;
+    for (int i = 0; i < TYPES; i++) {
+        methods.rdb_load = loads[i];
+        types[i] = RM_CreateDataType(ctx, stored[i]->type, stored[i]->encoding,
+                                     &methods);
+        if (!types[i]) return RM_ERR;
+    }
+    return RM_OK;
 }
 
 static bool is_of(const struct filter *f, enum family family) {
@@ -204,9 +181,9 @@ static bool is_of(const struct filter *f, enum family family) {
 enum key_type type_for(RedisModuleKey *key, enum family family,
                        struct filter **f) {
     const RedisModuleType *type = key ? RM_ModuleTypeGetType(key) : NULL;
-    if (type &&
-        (type == native_type || type == redisbloom_type ||
-         type == valkey_type || type == window_type || type == cuckoo_type)) {
+    int i = 0;
+    while (i < TYPES && types[i] != type) i++;
+    if (type && i < TYPES) {
         struct filter *const there = RM_ModuleTypeGetValue(key);
         if (!is_of(there, family)) return KEY_OTHER;
         *f = there;
@@ -221,10 +198,9 @@ enum key_type type_of(RedisModuleKey *key, struct filter **f) {
 }
 
 static RedisModuleType *type_with(const struct filter *f) {
-    if (is_window(f)) return window_type;
-    if (f->layout == &cuckoo_layout) return cuckoo_type;
-    if (f->layout == &valkey_layout) return valkey_type;
-    return f->layout == &native_layout ? native_type : redisbloom_type;
+    int i = 0;
+    while (stored[i] != f->layout) i++;
+    return types[i];
 }
 
 void type_attach(RedisModuleKey *key, struct filter *f) {

@@ -405,6 +405,9 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout cuckoo_layout = {
     .name = "redisbloom", /* of LAYOUT in CF commands */
+    .type = "MBbloomCF",
+    .encoding = CUCKOO_ENCODING,
+    .reads_older = true,
     .is_foreign = true,
     .is_cuckoo = true,
     .counts_lines = true,

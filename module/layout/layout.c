@@ -249,6 +249,10 @@ calyx_status filter_load_head(const struct filter_layout *layout,
 
 calyx_status filter_load(const struct filter_layout *layout, RedisModuleIO *io,
                          int encoding, struct filter **out, calyx_error *why) {
+    if (encoding != layout->encoding && !layout->reads_older)
+        return layout_fail(why, CALYX_TOO_NEW,
+                           "its encoding is %d; this module reads %d", encoding,
+                           layout->encoding);
     struct filter *f = allocate_filter(layout);
     return finish(f, layout->load(io, encoding, f, why), out);
 }

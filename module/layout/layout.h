@@ -162,6 +162,9 @@ struct addition {
 
 struct filter_layout {
     const char *name;
+    const char *type; /* of values, in RDB files and payloads   */
+    int encoding;     /*   as this module writes them; `load` also reads */
+    bool reads_older; /*   others, or only this one                      */
     bool
         is_foreign; /* another module's: streams and files must be fit for it */
     bool is_cuckoo; /* for CF commands alone                                  */
@@ -233,8 +236,7 @@ struct filter_layout {
 extern const struct filter_layout native_layout, redisbloom_layout,
     valkey_layout, window_layout, cuckoo_layout;
 extern const struct filter_layout
-    *const layouts[];         /* of BF commands, by name; ends with NULL */
-enum { NATIVE_ENCODING = 2 }; /* of RDB files */
+    *const layouts[]; /* of BF commands, by name; ends with NULL */
 const struct filter_layout *layout_named(const char *name, size_t size);
 
 /* Make a filter. On success `params` holds all that was chosen. */

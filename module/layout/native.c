@@ -596,6 +596,8 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout native_layout = {
     .name = "native",
+    .type = "calyxbf-1",
+    .encoding = 2,
     .make = make,
     .copy = copy,
     .free = free_filter,

@@ -158,6 +158,9 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout redisbloom_layout = {
     .name = "redisbloom",
+    .type = "MBbloom--",
+    .encoding = CHAIN_ENCODING,
+    .reads_older = true,
     .is_foreign = true,
     .make = make,
     .copy = copy,

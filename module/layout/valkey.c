@@ -249,6 +249,8 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout valkey_layout = {
     .name = "valkey-bloom",
+    .type = "bloomfltr",
+    .encoding = VALKEY_ENCODING,
     .is_foreign = true,
     .make = make,
     .copy = copy,

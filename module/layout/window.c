@@ -486,7 +486,7 @@ static calyx_status load_panes(RedisModuleIO *io, struct filter *f,
     for (uint32_t i = 0; i < f->window->panes; i++) {
         struct filter *const pane = &f->window->pane[i];
         const calyx_status status =
-            native_layout.load(io, NATIVE_ENCODING, pane, why);
+            native_layout.load(io, native_layout.encoding, pane, why);
         if (status != CALYX_OK) {
             pane->native = NULL;
             return status;
@@ -540,6 +540,8 @@ static void move(struct filter *f, RedisModuleDefragCtx *ctx) {
 
 const struct filter_layout window_layout = {
     .name = "native", /* RedisBloom has no windows */
+    .type = "calyxbw-1",
+    .encoding = 1,
     .make = make,
     .copy = copy,
     .free = free_window,
