@@ -176,23 +176,21 @@ static void reply_each(RedisModuleCtx *ctx, const struct add_request *how,
 }
 
 /* A plain reply for a single item, else an array, which ends with the error if
- * there is one. */
+ * there is one: that of a BF command, or one `more` that follows. */
 static int reply_added(RedisModuleCtx *ctx, const struct add_request *how,
                        const struct items *items, const struct added *added,
-                       const char *error) {
-    const bool failed =
-        added->status != CALYX_OK && how->family == BLOOM && !error;
-    if (how->single && how->family == CUCKOO)
-        return error               ? RM_ReplyWithError(ctx, error)
-               : items->refused[0] ? reply_refusal(ctx, added)
-                                   : RM_ReplyWithBool(ctx, items->answers[0]);
+                       bool more) {
+    const bool cuckoo = how->family == CUCKOO;
+    const bool failed = added->status != CALYX_OK && !cuckoo && !more;
+    if (how->single && cuckoo)
+        return items->refused[0] ? reply_refusal(ctx, added)
+                                 : RM_ReplyWithBool(ctx, items->answers[0]);
     if (!how->single)
-        RM_ReplyWithArray(ctx, (long)added->done + (failed || error));
-    if (how->family == CUCKOO)
+        RM_ReplyWithArray(ctx, (long)added->done + (failed || more));
+    if (cuckoo)
         reply_each(ctx, how, items, added->done);
     else
         reply_bools(ctx, items->answers, added->done);
-    if (error) return RM_ReplyWithError(ctx, error);
     return failed ? reply_not_added(ctx, added->status, &added->why) : RM_OK;
 }
 
@@ -204,44 +202,30 @@ struct add_job {
     struct added added;
 };
 
-static bool add_step(RedisModuleCtx *ctx, struct job *job) {
+static size_t add_some(RedisModuleCtx *ctx, struct items_job *job,
+                       struct filter *f, struct items *some) {
     struct add_job *const j = (struct add_job *)job;
-    struct filter *const f = find_again(ctx, job->argv[1], j->items.life);
-    j->items.gone = !f;
-    if (!f) return true;
-    if (!filter_compaction_step(f)) return false;
-    if (f->repeats_matter) rotation_run(ctx, job->argv[1], f);
-    struct items some = items_next(&j->items, f);
-    add_items(ctx, job->argv[1], f, &j->how, &some, true, &j->added);
+    if (f->repeats_matter) rotation_run(ctx, job->job.argv[1], f);
+    add_items(ctx, job->job.argv[1], f, &j->how, some, true, &j->added);
     j->how.made = NULL;
-    j->items.at += j->added.done;
-    return (j->added.status != CALYX_OK && j->how.family == BLOOM) ||
-           j->items.at == j->items.items.n;
+    job->ended = j->added.status != CALYX_OK && job->family == BLOOM;
+    return j->added.done;
 }
 
-static int reply_adds(RedisModuleCtx *ctx, struct job *job) {
+static int reply_adds(RedisModuleCtx *ctx, struct items_job *job) {
     struct add_job *const j = (struct add_job *)job;
-    char error[160];
-    j->added.done = j->items.at;
-    snprintf(error, sizeof error,
-             "ERR the filter was %s while items were added; this one and those "
-             "after it were not",
-             words_of[j->how.family].gone);
-    return reply_added(ctx, &j->how, &j->items.items, &j->added,
-                       j->items.gone ? error : NULL);
+    j->added.done = job->at;
+    if (!job->gone)
+        return reply_added(ctx, &j->how, &job->items, &j->added, false);
+    if (!j->how.single) reply_added(ctx, &j->how, &job->items, &j->added, true);
+    return items_reply_gone(
+        ctx, job, "items were added; this one and those after it were not");
 }
 
-static int add_in_steps(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                        int first_item, struct filter *f,
-                        const struct add_request *how) {
-    struct items_job *const j = items_job_new(
-        ctx, f, how->family, argv, argc, first_item, sizeof(struct add_job));
-    j->job.step = add_step;
-    j->job.reply = reply_adds;
-    j->job.writes = true;
-    ((struct add_job *)j)->how = *how;
-    return steps_start(ctx, &j->job);
-}
+static const struct items_work adding = {.run = add_some,
+                                         .reply = reply_adds,
+                                         .writes = true,
+                                         .size = sizeof(struct add_job)};
 
 /* ---- The handlers -------------------------------------------------------- */
 
@@ -281,11 +265,14 @@ static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     items_open(&items, argv + first_item, argc - first_item);
     const bool many = !how->single && items_need_steps(&items, f, true);
     if ((many && steps_can_wait(ctx)) || !may_change(ctx, f)) {
-        add_in_steps(ctx, argv, argc, first_item, f, how);
+        struct items_job *const j =
+            items_job_new(ctx, f, how->family, &adding, argv, argc, first_item);
+        ((struct add_job *)j)->how = *how;
+        steps_start(ctx, &j->job);
     } else {
         if (f->repeats_matter) rotation_run(ctx, argv[1], f);
         add_items(ctx, argv[1], f, how, &items, false, &added);
-        reply_added(ctx, how, &items, &added, NULL);
+        reply_added(ctx, how, &items, &added, false);
     }
     items_close(&items);
 }

@@ -85,39 +85,29 @@ struct list_job {
     struct list_result result;
 };
 
-static bool change_step(RedisModuleCtx *ctx, struct job *job) {
+static size_t change_some(RedisModuleCtx *ctx, struct items_job *job,
+                          struct filter *f, struct items *some) {
     struct list_job *const j = (struct list_job *)job;
-    struct filter *const f = find_again(ctx, job->argv[1], j->items.life);
-    j->items.gone = !f;
-    if (!f) return true;
-    struct items some = items_next(&j->items, f);
-    change_items(ctx, job->argv[1], f, j->how, &some, &j->result);
-    j->items.at += j->result.done;
-    return j->result.status != CALYX_OK || j->items.at == j->items.items.n;
+    change_items(ctx, job->job.argv[1], f, j->how, some, &j->result);
+    job->ended = j->result.status != CALYX_OK;
+    return j->result.done;
 }
 
-static int reply_steps(RedisModuleCtx *ctx, struct job *job) {
+static int reply_job(RedisModuleCtx *ctx, struct items_job *job) {
     struct list_job *const j = (struct list_job *)job;
-    j->result.done = j->items.at;
-    if (!j->items.gone) return reply_changes(ctx, &j->items.items, &j->result);
-    RM_ReplyWithArray(ctx, (long)j->items.at + 1);
-    reply_bools(ctx, j->items.items.answers, j->items.at);
-    return RM_ReplyWithError(
-        ctx, "ERR the filter was deleted, emptied or replaced while its list "
-             "was changed; this item and those after it were not done");
+    j->result.done = job->at;
+    if (!job->gone) return reply_changes(ctx, &job->items, &j->result);
+    RM_ReplyWithArray(ctx, (long)job->at + 1);
+    reply_bools(ctx, job->items.answers, job->at);
+    return items_reply_gone(
+        ctx, job,
+        "its list was changed; this item and those after it were not done");
 }
 
-static int change_in_steps(RedisModuleCtx *ctx, const struct filter *f,
-                           const struct list_change *how,
-                           RedisModuleString **argv, int argc) {
-    struct items_job *const j =
-        items_job_new(ctx, f, BLOOM, argv, argc, 2, sizeof(struct list_job));
-    j->job.step = change_step;
-    j->job.reply = reply_steps;
-    j->job.writes = true;
-    ((struct list_job *)j)->how = how;
-    return steps_start(ctx, &j->job);
-}
+static const struct items_work changing = {.run = change_some,
+                                           .reply = reply_job,
+                                           .writes = true,
+                                           .size = sizeof(struct list_job)};
 
 static int change_list(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                        const struct list_change *how) {
@@ -131,7 +121,10 @@ static int change_list(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     struct list_result result;
     items_open(&items, argv + 2, argc - 2);
     if (items_need_steps(&items, f, true) && steps_can_wait(ctx)) {
-        change_in_steps(ctx, f, how, argv, argc);
+        struct items_job *const j =
+            items_job_new(ctx, f, BLOOM, &changing, argv, argc, 2);
+        ((struct list_job *)j)->how = how;
+        steps_start(ctx, &j->job);
     } else {
         change_items(ctx, argv[1], f, how, &items, &result);
         reply_changes(ctx, &items, &result);

@@ -74,46 +74,27 @@ static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
     note_change(ctx, name, words_of[family].deleted);
 }
 
-static bool delete_step(RedisModuleCtx *ctx, struct job *job) {
-    struct items_job *const j = (struct items_job *)job;
-    struct filter *f = find_again(ctx, job->argv[1], j->life);
-    j->gone = !f && j->at < j->items.n;
-    if (!f) return true;
-    if (!filter_compaction_step(f)) return false;
-    if (j->at == j->items.n) return true;
-    struct items some = items_next(j, f);
-    delete_items(ctx, job->argv[1], f, j->family, &some, true);
-    j->at += some.n;
-    if (j->at < j->items.n) return false;
-    /* A listener of the event may have deleted it. */
-    f = find_again(ctx, job->argv[1], j->life);
-    return !f || filter_compaction_step(f);
+static size_t delete_some(RedisModuleCtx *ctx, struct items_job *j,
+                          struct filter *f, struct items *some) {
+    delete_items(ctx, j->job.argv[1], f, j->family, some, true);
+    return some->n;
 }
 
-static int reply_deleted(RedisModuleCtx *ctx, struct job *job) {
-    const struct items_job *const j = (struct items_job *)job;
+static int reply_deleted(RedisModuleCtx *ctx, struct items_job *j) {
     if (j->family == CUCKOO) /* its only item */
         return j->gone ? RM_ReplyWithError(ctx, "Not found")
                        : reply_bools(ctx, j->items.answers, 1);
     RM_ReplyWithArray(ctx, (long)j->at + j->gone);
     reply_bools(ctx, j->items.answers, j->at);
     if (!j->gone) return RM_OK;
-    return reply_text(ctx,
-                      "ERR the filter was %s while items were deleted; this "
-                      "one and those after it were not",
-                      words_of[j->family].gone);
+    return items_reply_gone(
+        ctx, j, "items were deleted; this one and those after it were not");
 }
 
-static int delete_in_steps(RedisModuleCtx *ctx, const struct filter *f,
-                           RedisModuleString **argv, int argc,
-                           enum family family) {
-    struct items_job *const j =
-        items_job_new(ctx, f, family, argv, argc, 2, sizeof *j);
-    j->job.step = delete_step;
-    j->job.reply = reply_deleted;
-    j->job.writes = true;
-    return steps_start(ctx, &j->job);
-}
+static const struct items_work deleting = {.run = delete_some,
+                                           .reply = reply_deleted,
+                                           .writes = true,
+                                           .size = sizeof(struct items_job)};
 
 static void delete_now(RedisModuleCtx *ctx, RedisModuleString *name,
                        struct filter *f, enum family family,
@@ -135,7 +116,8 @@ static int delete_from(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     const bool many = f && !single && items_need_steps(&items, f, true);
     if (((many || compacts) && steps_can_wait(ctx)) ||
         (f && !may_change(ctx, f)))
-        delete_in_steps(ctx, f, argv, argc, family);
+        steps_start(
+            ctx, &items_job_new(ctx, f, family, &deleting, argv, argc, 2)->job);
     else
         delete_now(ctx, argv[1], f, family, &items, single);
     items_close(&items);

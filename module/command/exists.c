@@ -53,38 +53,34 @@ static int run_cf_count(RedisModuleCtx *ctx, RedisModuleString **argv,
 
 /* ---- Many items, in steps if they are too many for one ------------------- */
 
-static bool look_up_step(RedisModuleCtx *ctx, struct job *job) {
-    struct items_job *const j = (struct items_job *)job;
-    const struct filter *f = find_again(ctx, job->argv[1], j->life);
-    j->gone = !f;
-    if (!f) return true;
-    const struct items some = items_next(j, f);
-    stats.positives += f->layout->has_many(f, some.keys, some.n, some.answers);
-    stats.lookups += some.n;
-    j->at += some.n;
-    return j->at == j->items.n;
+static void look_up(const struct filter *f, struct items *items) {
+    if (f)
+        stats.positives +=
+            f->layout->has_many(f, items->keys, items->n, items->answers);
+    else
+        memset(items->answers, false, items->n);
+    stats.lookups += items->n;
 }
 
-static int reply_found(RedisModuleCtx *ctx, struct job *job) {
-    const struct items_job *const j = (struct items_job *)job;
-    if (j->gone)
-        return reply_text(ctx,
-                          "ERR the filter was %s while it was queried; query "
-                          "all items again",
-                          words_of[j->family].gone);
-    RM_ReplyWithArray(ctx, (long)j->items.n);
-    return reply_bools(ctx, j->items.answers, j->items.n);
+static int reply_found(RedisModuleCtx *ctx, const struct items *items) {
+    RM_ReplyWithArray(ctx, (long)items->n);
+    return reply_bools(ctx, items->answers, items->n);
 }
 
-static int look_up_in_steps(RedisModuleCtx *ctx, const struct filter *f,
-                            RedisModuleString **argv, int argc,
-                            enum family family) {
-    struct items_job *const j =
-        items_job_new(ctx, f, family, argv, argc, 2, sizeof *j);
-    j->job.step = look_up_step;
-    j->job.reply = reply_found;
-    return steps_start(ctx, &j->job);
+static size_t look_up_some(RedisModuleCtx *ctx, struct items_job *j,
+                           struct filter *f, struct items *some) {
+    (void)ctx, (void)j;
+    look_up(f, some);
+    return some->n;
 }
+
+static int reply_job(RedisModuleCtx *ctx, struct items_job *j) {
+    if (!j->gone) return reply_found(ctx, &j->items);
+    return items_reply_gone(ctx, j, "it was queried; query all items again");
+}
+
+static const struct items_work looking_up = {
+    .run = look_up_some, .reply = reply_job, .size = sizeof(struct items_job)};
 
 static int mexists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                    enum family family) {
@@ -96,16 +92,12 @@ static int mexists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         return RM_OK;
     items_open(&items, argv + 2, argc - 2);
     if (f && items_need_steps(&items, f, false) && steps_can_wait(ctx)) {
-        look_up_in_steps(ctx, f, argv, argc, family);
+        struct items_job *const j =
+            items_job_new(ctx, f, family, &looking_up, argv, argc, 2);
+        steps_start(ctx, &j->job);
     } else {
-        if (f)
-            stats.positives +=
-                f->layout->has_many(f, items.keys, items.n, items.answers);
-        else
-            memset(items.answers, false, items.n);
-        stats.lookups += items.n;
-        RM_ReplyWithArray(ctx, argc - 2);
-        reply_bools(ctx, items.answers, items.n);
+        look_up(f, &items);
+        reply_found(ctx, &items);
     }
     items_close(&items);
     return RM_OK;

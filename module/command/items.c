@@ -1,6 +1,10 @@
 /* The items of a command, and jobs over many of them. */
 #include "command/items.h"
 
+#include "command/command.h"
+#include "command/open_key.h"
+#include "server/reply.h"
+
 void items_open(struct items *items, RedisModuleString **argv, int n) {
     items->argv = argv;
     items->n = (size_t)n;
@@ -90,23 +94,8 @@ bool items_need_steps(const struct items *items, const struct filter *f,
     return items_in_step(items->keys, items->n, lines) < items->n;
 }
 
-static void end_items(struct job *job) {
-    items_close(&((struct items_job *)job)->items);
-}
-
-struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
-                                enum family family, RedisModuleString **argv,
-                                int argc, int first_item, size_t size) {
-    struct items_job *const j = RM_Calloc(1, size);
-    steps_keep_arguments(ctx, &j->job, argv, argc);
-    items_open(&j->items, j->job.argv + first_item, argc - first_item);
-    j->job.end = end_items;
-    j->life = filter_life(f);
-    j->family = family;
-    return j;
-}
-
-struct items items_next(struct items_job *j, const struct filter *f) {
+/* All that are left, to a layout that counts lines. */
+static struct items next_items(struct items_job *j, const struct filter *f) {
     const size_t left = j->items.n - j->at;
     if (j->job.writes && f->layout->counts_lines)
         return items_slice(&j->items, j->at, left);
@@ -114,4 +103,52 @@ struct items items_next(struct items_job *j, const struct filter *f) {
     const size_t n = items_in_step(j->items.keys + j->at, left, lines);
     steps_count(n * lines);
     return items_slice(&j->items, j->at, n);
+}
+
+static bool run_step(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    struct filter *f = find_again(ctx, job->argv[1], j->life);
+    j->gone = !f && j->at < j->items.n;
+    if (!f) return true;
+    if (job->writes && !filter_compaction_step(f)) return false;
+    if (j->at == j->items.n) return true;
+    struct items some = next_items(j, f);
+    j->at += j->work->run(ctx, j, f, &some);
+    if (j->at < j->items.n) return j->ended;
+    /* A listener of the event may have deleted the filter. */
+    f = job->writes ? find_again(ctx, job->argv[1], j->life) : NULL;
+    return !f || filter_compaction_step(f);
+}
+
+static int reply_job(RedisModuleCtx *ctx, struct job *job) {
+    struct items_job *const j = (struct items_job *)job;
+    return j->work->reply(ctx, j);
+}
+
+int items_reply_gone(RedisModuleCtx *ctx, const struct items_job *j,
+                     const char *what) {
+    return reply_text(ctx, "ERR the filter was %s while %s",
+                      words_of[j->family].gone, what);
+}
+
+static void end_items(struct job *job) {
+    items_close(&((struct items_job *)job)->items);
+}
+
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                enum family family,
+                                const struct items_work *work,
+                                RedisModuleString **argv, int argc,
+                                int first_item) {
+    struct items_job *const j = RM_Calloc(1, work->size);
+    steps_keep_arguments(ctx, &j->job, argv, argc);
+    items_open(&j->items, j->job.argv + first_item, argc - first_item);
+    j->job.step = run_step;
+    j->job.reply = reply_job;
+    j->job.end = end_items;
+    j->job.writes = work->writes;
+    j->work = work;
+    j->life = filter_life(f);
+    j->family = family;
+    return j;
 }

@@ -56,24 +56,39 @@ void items_before_change(RedisModuleCtx *ctx, const struct filter *f,
 bool items_need_steps(const struct items *items, const struct filter *f,
                       bool changes);
 
-/* A job over the items of a command. */
+/* A job over the items of a command. Its struct may begin with this one. */
 struct items_job {
     struct job job;
     struct items items;
-    size_t at;     /* items that are done */
-    uint64_t life; /* of the filter       */
-    bool gone;     /* it is not there any more */
+    const struct items_work *work;
+    uint64_t life; /* of the filter                          */
     enum family family;
+    size_t at;  /* items that are done                       */
+    bool ended; /* those after them shall not be             */
+    bool gone;  /* the filter disappeared before the last    */
 };
 
-/* Fill in a job over the filter, whose struct begins with an items_job and is
- * `size` bytes. */
-struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
-                                enum family family, RedisModuleString **argv,
-                                int argc, int first_item, size_t size);
+/* What the job of a command does. */
+struct items_work {
+    /* Some items, as many as fit into a step; returns how many are done. */
+    size_t (*run)(RedisModuleCtx *ctx, struct items_job *j, struct filter *f,
+                  struct items *some);
+    int (*reply)(RedisModuleCtx *ctx, struct items_job *j);
+    bool writes;
+    size_t size; /* of its struct */
+};
 
-/* The items of the next step; all that are left, to a layout that counts lines.
- */
-struct items items_next(struct items_job *j, const struct filter *f);
+/* A job for the items of a command from `first_item` on: start it by
+ * steps_start. It waits for a compaction that is under way, and goes on until
+ * the one that it began is complete. */
+struct items_job *items_job_new(RedisModuleCtx *ctx, const struct filter *f,
+                                enum family family,
+                                const struct items_work *work,
+                                RedisModuleString **argv, int argc,
+                                int first_item);
+
+/* The error if the filter is gone: "while" what was done. */
+int items_reply_gone(RedisModuleCtx *ctx, const struct items_job *j,
+                     const char *what);
 
 #endif
