@@ -411,12 +411,11 @@ const struct command bf_add = {
     .run = run_add,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary =
-                 "Adds an item to a Bloom filter, which is made if missing.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read_and_updated,
-             .args = item_args},
+    .summary = "Adds an item to a Bloom filter, which is made if missing.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read_and_updated,
+    .args = item_args,
 };
 
 const struct command bf_madd = {
@@ -424,12 +423,11 @@ const struct command bf_madd = {
     .run = run_madd,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary =
-                 "Adds items to a Bloom filter, which is made if missing.",
-             .complexity = COST_OF_ITEMS,
-             .arity = -3,
-             .key_specs = key_read_and_updated,
-             .args = items_args},
+    .summary = "Adds items to a Bloom filter, which is made if missing.",
+    .complexity = COST_OF_ITEMS,
+    .arity = -3,
+    .key_specs = key_read_and_updated,
+    .args = items_args,
 };
 
 const struct command bf_insert = {
@@ -437,13 +435,12 @@ const struct command bf_insert = {
     .run = run_insert,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary =
-                 "Adds items to a Bloom filter, which is made with these "
-                 "options if missing.",
-             .complexity = COST_OF_ITEMS,
-             .arity = -4,
-             .key_specs = key_read_and_updated,
-             .args = insert_args},
+    .summary = "Adds items to a Bloom filter, which is made with these "
+               "options if missing.",
+    .complexity = COST_OF_ITEMS,
+    .arity = -4,
+    .key_specs = key_read_and_updated,
+    .args = insert_args,
 };
 
 #define COST_OF_ADDING \
@@ -466,12 +463,11 @@ const struct command cf_add = {
     .run = run_cf_add,
     .flags = "write deny-oom",
     .categories = "write cuckoo",
-    .docs = {.summary =
-                 "Adds an item to a cuckoo filter, which is made if missing.",
-             .complexity = COST_OF_ADDING,
-             .arity = 3,
-             .key_specs = key_updated,
-             .args = item_args},
+    .summary = "Adds an item to a cuckoo filter, which is made if missing.",
+    .complexity = COST_OF_ADDING,
+    .arity = 3,
+    .key_specs = key_updated,
+    .args = item_args,
 };
 
 const struct command cf_addnx = {
@@ -479,12 +475,12 @@ const struct command cf_addnx = {
     .run = run_cf_addnx,
     .flags = "write deny-oom",
     .categories = "write cuckoo",
-    .docs = {.summary = "Adds an item to a cuckoo filter, which is made if "
-                        "missing, unless it is there.",
-             .complexity = COST_OF_ADDING,
-             .arity = 3,
-             .key_specs = key_read_and_updated,
-             .args = item_args},
+    .summary = "Adds an item to a cuckoo filter, which is made if "
+               "missing, unless it is there.",
+    .complexity = COST_OF_ADDING,
+    .arity = 3,
+    .key_specs = key_read_and_updated,
+    .args = item_args,
 };
 
 const struct command cf_insert = {
@@ -492,13 +488,13 @@ const struct command cf_insert = {
     .run = run_cf_insert,
     .flags = "write deny-oom",
     .categories = "write cuckoo",
-    .docs = {.summary = "Adds items to a cuckoo filter, which is made with "
-                        "these options if missing.",
-             .complexity = "O(n * (p + i)), with n items, p parts of the "
-                           "filter and i its iterations",
-             .arity = -4,
-             .key_specs = key_updated,
-             .args = cf_insert_args},
+    .summary = "Adds items to a cuckoo filter, which is made with "
+               "these options if missing.",
+    .complexity = "O(n * (p + i)), with n items, p parts of the "
+                  "filter and i its iterations",
+    .arity = -4,
+    .key_specs = key_updated,
+    .args = cf_insert_args,
 };
 
 const struct command cf_insertnx = {
@@ -506,11 +502,11 @@ const struct command cf_insertnx = {
     .run = run_cf_insertnx,
     .flags = "write deny-oom",
     .categories = "write cuckoo",
-    .docs = {.summary = "Adds those items to a cuckoo filter that are not "
-                        "there.",
-             .complexity = "O(n * (p + i)), with n items, p parts of the "
-                           "filter and i its iterations",
-             .arity = -4,
-             .key_specs = key_read_and_updated,
-             .args = cf_insert_args},
+    .summary = "Adds those items to a cuckoo filter that are not "
+               "there.",
+    .complexity = "O(n * (p + i)), with n items, p parts of the "
+                  "filter and i its iterations",
+    .arity = -4,
+    .key_specs = key_read_and_updated,
+    .args = cf_insert_args,
 };

@@ -169,12 +169,12 @@ const struct command bf_allow = {
     .run = run_allow,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary = "Puts items on the allow list of a Bloom filter: known "
-                        "false positives, which lookups reply 0 for.",
-             .complexity = "O(n), with n items",
-             .arity = -3,
-             .key_specs = key_read_and_updated,
-             .args = items_args},
+    .summary = "Puts items on the allow list of a Bloom filter: known "
+               "false positives, which lookups reply 0 for.",
+    .complexity = "O(n), with n items",
+    .arity = -3,
+    .key_specs = key_read_and_updated,
+    .args = items_args,
 };
 
 const struct command bf_disallow = {
@@ -182,11 +182,11 @@ const struct command bf_disallow = {
     .run = run_disallow,
     .flags = "write",
     .categories = "write bloom",
-    .docs = {.summary = "Takes items off the allow list of a Bloom filter.",
-             .complexity = "O(n), with n items",
-             .arity = -3,
-             .key_specs = key_read_and_updated,
-             .args = items_args},
+    .summary = "Takes items off the allow list of a Bloom filter.",
+    .complexity = "O(n), with n items",
+    .arity = -3,
+    .key_specs = key_read_and_updated,
+    .args = items_args,
 };
 
 const struct command bf_allowed = {
@@ -194,9 +194,9 @@ const struct command bf_allowed = {
     .run = run_allowed,
     .flags = "readonly",
     .categories = "read bloom",
-    .docs = {.summary = "Lists the items on the allow list of a Bloom filter.",
-             .complexity = "O(n), with n items on the list",
-             .arity = 2,
-             .key_specs = key_read,
-             .args = key_args},
+    .summary = "Lists the items on the allow list of a Bloom filter.",
+    .complexity = "O(n), with n items on the list",
+    .arity = 2,
+    .key_specs = key_read,
+    .args = key_args,
 };

@@ -83,11 +83,10 @@ const struct command bf_guard = {
     .run = run_guard,
     .flags = "readonly fast allow-loading",
     .categories = "read bloom",
-    .docs = {.summary =
-                 "Says that an item is certainly absent, returns its cached "
-                 "value, or says to query the database.",
-             .complexity = COST_OF_ITEM,
-             .arity = 4,
-             .key_specs = guard_keys,
-             .args = guard_args},
+    .summary = "Says that an item is certainly absent, returns its cached "
+               "value, or says to query the database.",
+    .complexity = COST_OF_ITEM,
+    .arity = 4,
+    .key_specs = guard_keys,
+    .args = guard_args,
 };

@@ -121,10 +121,9 @@ const struct command bf_swap = {
     .run = run_swap,
     .flags = "write",
     .categories = "write bloom",
-    .docs = {.summary =
-                 "Puts a staged Bloom filter in the place of the live one.",
-             .complexity = "O(1); the old one is freed in the background",
-             .arity = -3,
-             .key_specs = swap_keys,
-             .args = swap_args},
+    .summary = "Puts a staged Bloom filter in the place of the live one.",
+    .complexity = "O(1); the old one is freed in the background",
+    .arity = -3,
+    .key_specs = swap_keys,
+    .args = swap_args,
 };

@@ -339,13 +339,12 @@ const struct command bf_dump = {
     .run = run_dump,
     .flags = "readonly",
     .categories = "read bloom",
-    .docs = {.summary =
-                 "Returns the next chunk of a native filter, with a checksum.",
-             .complexity = "O(1): at most 1 MiB",
-             .tips = "dont_cache",
-             .arity = 3,
-             .key_specs = key_read,
-             .args = dump_args},
+    .summary = "Returns the next chunk of a native filter, with a checksum.",
+    .complexity = "O(1): at most 1 MiB",
+    .tips = "dont_cache",
+    .arity = 3,
+    .key_specs = key_read,
+    .args = dump_args,
 };
 
 const struct command bf_restore = {
@@ -353,10 +352,9 @@ const struct command bf_restore = {
     .run = run_restore,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary =
-                 "Loads a native filter chunk by chunk, and then commits it.",
-             .complexity = "O(1): at most 1 MiB",
-             .arity = -3,
-             .key_specs = key_read_and_updated,
-             .args = load_args},
+    .summary = "Loads a native filter chunk by chunk, and then commits it.",
+    .complexity = "O(1): at most 1 MiB",
+    .arity = -3,
+    .key_specs = key_read_and_updated,
+    .args = load_args,
 };

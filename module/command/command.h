@@ -15,7 +15,10 @@ struct command {
     const char *name;
     command_function *run;
     const char *flags, *categories;
-    RedisModuleCommandInfo docs; /* table.c adds `version` and `since` */
+    const char *summary, *complexity, *tips; /* of COMMAND DOCS */
+    int arity;
+    RedisModuleCommandKeySpec *key_specs;
+    RedisModuleCommandArg *args;
 };
 
 extern const struct command bf_reserve, bf_add, bf_madd, bf_insert, bf_exists,

@@ -224,11 +224,11 @@ const struct command bf_del = {
     .run = run_del,
     .flags = "write",
     .categories = "write bloom",
-    .docs = {.summary = "Deletes an item from a counting filter.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read_and_updated,
-             .args = item_args},
+    .summary = "Deletes an item from a counting filter.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read_and_updated,
+    .args = item_args,
 };
 
 const struct command bf_mdel = {
@@ -236,11 +236,11 @@ const struct command bf_mdel = {
     .run = run_mdel,
     .flags = "write",
     .categories = "write bloom",
-    .docs = {.summary = "Deletes items from a counting filter.",
-             .complexity = COST_OF_ITEMS,
-             .arity = -3,
-             .key_specs = key_read_and_updated,
-             .args = items_args},
+    .summary = "Deletes items from a counting filter.",
+    .complexity = COST_OF_ITEMS,
+    .arity = -3,
+    .key_specs = key_read_and_updated,
+    .args = items_args,
 };
 
 const struct command bf_count = {
@@ -248,13 +248,12 @@ const struct command bf_count = {
     .run = run_count,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary =
-                 "Returns how often an item was added to a counting filter, at "
-                 "most.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read,
-             .args = item_args},
+    .summary = "Returns how often an item was added to a counting filter, at "
+               "most.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read,
+    .args = item_args,
 };
 
 const struct command cf_del = {
@@ -262,12 +261,12 @@ const struct command cf_del = {
     .run = run_cf_del,
     .flags = "write fast",
     .categories = "write cuckoo",
-    .docs = {.summary = "Deletes an item from a cuckoo filter, once.",
-             .complexity = "O(p), with p the parts of the filter, unless it "
-                           "compacts itself",
-             .arity = 3,
-             .key_specs = key_read_and_updated,
-             .args = item_args},
+    .summary = "Deletes an item from a cuckoo filter, once.",
+    .complexity = "O(p), with p the parts of the filter, unless it "
+                  "compacts itself",
+    .arity = 3,
+    .key_specs = key_read_and_updated,
+    .args = item_args,
 };
 
 const struct command cf_compact = {
@@ -275,10 +274,10 @@ const struct command cf_compact = {
     .run = run_cf_compact,
     .flags = "write",
     .categories = "write slow cuckoo",
-    .docs = {.summary = "Moves the items of a cuckoo filter into its oldest "
-                        "parts.",
-             .complexity = "O(n * p), with n items and p parts of the filter",
-             .arity = 2,
-             .key_specs = key_updated,
-             .args = key_args},
+    .summary = "Moves the items of a cuckoo filter into its oldest "
+               "parts.",
+    .complexity = "O(n * p), with n items and p parts of the filter",
+    .arity = 2,
+    .key_specs = key_updated,
+    .args = key_args,
 };

@@ -120,11 +120,11 @@ const struct command bf_exists = {
     .run = run_exists,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary = "Checks whether an item may be in a Bloom filter.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read,
-             .args = item_args},
+    .summary = "Checks whether an item may be in a Bloom filter.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read,
+    .args = item_args,
 };
 
 const struct command bf_mexists = {
@@ -132,12 +132,11 @@ const struct command bf_mexists = {
     .run = run_mexists,
     .flags = "readonly",
     .categories = "read bloom",
-    .docs = {.summary =
-                 "Checks for each item whether it may be in a Bloom filter.",
-             .complexity = COST_OF_ITEMS,
-             .arity = -3,
-             .key_specs = key_read,
-             .args = items_args},
+    .summary = "Checks for each item whether it may be in a Bloom filter.",
+    .complexity = COST_OF_ITEMS,
+    .arity = -3,
+    .key_specs = key_read,
+    .args = items_args,
 };
 
 const struct command cf_exists = {
@@ -145,11 +144,11 @@ const struct command cf_exists = {
     .run = run_cf_exists,
     .flags = "readonly fast",
     .categories = "read cuckoo",
-    .docs = {.summary = "Checks whether an item may be in a cuckoo filter.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read,
-             .args = item_args},
+    .summary = "Checks whether an item may be in a cuckoo filter.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read,
+    .args = item_args,
 };
 
 const struct command cf_mexists = {
@@ -157,12 +156,11 @@ const struct command cf_mexists = {
     .run = run_cf_mexists,
     .flags = "readonly fast",
     .categories = "read cuckoo",
-    .docs = {.summary =
-                 "Checks for each item whether it may be in a cuckoo filter.",
-             .complexity = COST_OF_ITEMS,
-             .arity = -3,
-             .key_specs = key_read,
-             .args = items_args},
+    .summary = "Checks for each item whether it may be in a cuckoo filter.",
+    .complexity = COST_OF_ITEMS,
+    .arity = -3,
+    .key_specs = key_read,
+    .args = items_args,
 };
 
 const struct command cf_count = {
@@ -170,10 +168,10 @@ const struct command cf_count = {
     .run = run_cf_count,
     .flags = "readonly fast",
     .categories = "read cuckoo",
-    .docs = {.summary = "Returns how often an item was added to a cuckoo "
-                        "filter, at most.",
-             .complexity = COST_OF_ITEM,
-             .arity = 3,
-             .key_specs = key_read,
-             .args = item_args},
+    .summary = "Returns how often an item was added to a cuckoo "
+               "filter, at most.",
+    .complexity = COST_OF_ITEM,
+    .arity = 3,
+    .key_specs = key_read,
+    .args = item_args,
 };

@@ -286,12 +286,12 @@ const struct command bf_info = {
     .run = run_info,
     .flags = "readonly fast",
     .categories = "read fast bloom",
-    .docs = {.summary = "Describes a Bloom filter.",
-             .complexity = COST_OF_ITEM,
-             .tips = "dont_cache",
-             .arity = -2,
-             .key_specs = key_read,
-             .args = info_args},
+    .summary = "Describes a Bloom filter.",
+    .complexity = COST_OF_ITEM,
+    .tips = "dont_cache",
+    .arity = -2,
+    .key_specs = key_read,
+    .args = info_args,
 };
 
 const struct command bf_card = {
@@ -299,11 +299,11 @@ const struct command bf_card = {
     .run = run_card,
     .flags = "readonly fast",
     .categories = "read fast bloom",
-    .docs = {.summary = "Returns how many items were added to a Bloom filter.",
-             .complexity = COST_OF_ITEM,
-             .arity = 2,
-             .key_specs = key_read,
-             .args = key_args},
+    .summary = "Returns how many items were added to a Bloom filter.",
+    .complexity = COST_OF_ITEM,
+    .arity = 2,
+    .key_specs = key_read,
+    .args = key_args,
 };
 
 const struct command bf_debug = {
@@ -311,12 +311,12 @@ const struct command bf_debug = {
     .run = run_debug,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary = "Describes each part of a Bloom filter.",
-             .complexity = COST_OF_ITEM,
-             .tips = "dont_cache",
-             .arity = 2,
-             .key_specs = key_read,
-             .args = key_args},
+    .summary = "Describes each part of a Bloom filter.",
+    .complexity = COST_OF_ITEM,
+    .tips = "dont_cache",
+    .arity = 2,
+    .key_specs = key_read,
+    .args = key_args,
 };
 
 const struct command cf_info = {
@@ -324,12 +324,12 @@ const struct command cf_info = {
     .run = run_cf_info,
     .flags = "readonly fast",
     .categories = "read fast cuckoo",
-    .docs = {.summary = "Describes a cuckoo filter.",
-             .complexity = "O(1)",
-             .tips = "dont_cache",
-             .arity = 2,
-             .key_specs = key_read,
-             .args = key_args},
+    .summary = "Describes a cuckoo filter.",
+    .complexity = "O(1)",
+    .tips = "dont_cache",
+    .arity = 2,
+    .key_specs = key_read,
+    .args = key_args,
 };
 
 const struct command cf_debug = {
@@ -337,10 +337,10 @@ const struct command cf_debug = {
     .run = run_cf_debug,
     .flags = "readonly fast",
     .categories = "read cuckoo",
-    .docs = {.summary = "Describes a cuckoo filter in one line.",
-             .complexity = "O(1)",
-             .tips = "dont_cache",
-             .arity = 2,
-             .key_specs = key_read,
-             .args = key_args},
+    .summary = "Describes a cuckoo filter in one line.",
+    .complexity = "O(1)",
+    .tips = "dont_cache",
+    .arity = 2,
+    .key_specs = key_read,
+    .args = key_args,
 };

@@ -62,11 +62,11 @@ const struct command bf_reserve = {
     .run = run_reserve,
     .flags = "write deny-oom",
     .categories = "write fast bloom",
-    .docs = {.summary = "Makes a Bloom filter of a given size and error rate.",
-             .complexity = "O(1)",
-             .arity = -4,
-             .key_specs = key_updated,
-             .args = reserve_args},
+    .summary = "Makes a Bloom filter of a given size and error rate.",
+    .complexity = "O(1)",
+    .arity = -4,
+    .key_specs = key_updated,
+    .args = reserve_args,
 };
 
 static RedisModuleCommandArg cf_reserve_args[] = {
@@ -83,9 +83,9 @@ const struct command cf_reserve = {
     .run = run_cf_reserve,
     .flags = "write deny-oom",
     .categories = "write fast cuckoo",
-    .docs = {.summary = "Makes a cuckoo filter of a given capacity.",
-             .complexity = "O(1)",
-             .arity = -3,
-             .key_specs = key_updated,
-             .args = cf_reserve_args},
+    .summary = "Makes a cuckoo filter of a given capacity.",
+    .complexity = "O(1)",
+    .arity = -3,
+    .key_specs = key_updated,
+    .args = cf_reserve_args,
 };

@@ -188,13 +188,12 @@ const struct command bf_scandump = {
     .run = run_scandump,
     .flags = "readonly fast",
     .categories = "read bloom",
-    .docs = {.summary =
-                 "Returns the next piece of a Bloom filter, to be saved.",
-             .complexity = "O(n), with n the size of the piece",
-             .tips = "dont_cache",
-             .arity = 3,
-             .key_specs = key_read,
-             .args = dump_args},
+    .summary = "Returns the next piece of a Bloom filter, to be saved.",
+    .complexity = "O(n), with n the size of the piece",
+    .tips = "dont_cache",
+    .arity = 3,
+    .key_specs = key_read,
+    .args = dump_args,
 };
 
 const struct command bf_loadchunk = {
@@ -202,11 +201,11 @@ const struct command bf_loadchunk = {
     .run = run_loadchunk,
     .flags = "write deny-oom",
     .categories = "write bloom",
-    .docs = {.summary = "Loads a piece of a Bloom filter that was dumped.",
-             .complexity = "O(n), with n the size of the piece",
-             .arity = 4,
-             .key_specs = key_updated,
-             .args = load_args},
+    .summary = "Loads a piece of a Bloom filter that was dumped.",
+    .complexity = "O(n), with n the size of the piece",
+    .arity = 4,
+    .key_specs = key_updated,
+    .args = load_args,
 };
 
 static RedisModuleCommandArg cf_dump_args[] = {KEY, VALUE(INTEGER, "position"),
@@ -220,13 +219,12 @@ const struct command cf_scandump = {
     .run = run_cf_scandump,
     .flags = "readonly fast",
     .categories = "read cuckoo",
-    .docs = {.summary =
-                 "Returns the next chunk of a cuckoo filter, to be saved.",
-             .complexity = "O(n), with n the size of the chunk",
-             .tips = "dont_cache",
-             .arity = 3,
-             .key_specs = key_read,
-             .args = cf_dump_args},
+    .summary = "Returns the next chunk of a cuckoo filter, to be saved.",
+    .complexity = "O(n), with n the size of the chunk",
+    .tips = "dont_cache",
+    .arity = 3,
+    .key_specs = key_read,
+    .args = cf_dump_args,
 };
 
 const struct command cf_loadchunk = {
@@ -234,9 +232,9 @@ const struct command cf_loadchunk = {
     .run = run_cf_loadchunk,
     .flags = "write deny-oom",
     .categories = "write cuckoo",
-    .docs = {.summary = "Loads a chunk of a cuckoo filter that was dumped.",
-             .complexity = "O(n), with n the size of the chunk",
-             .arity = 4,
-             .key_specs = key_updated,
-             .args = cf_load_args},
+    .summary = "Loads a chunk of a cuckoo filter that was dumped.",
+    .complexity = "O(n), with n the size of the chunk",
+    .arity = 4,
+    .key_specs = key_updated,
+    .args = cf_load_args,
 };

@@ -69,9 +69,14 @@ static int command_register(RedisModuleCtx *ctx, const struct command *c,
     if (categories &&
         RM_SetCommandACLCategories(command, c->categories) != RM_OK)
         return RM_ERR;
-    RedisModuleCommandInfo docs = c->docs;
-    docs.version = &version;
-    docs.since = "0.1.0";
+    const RedisModuleCommandInfo docs = {.version = &version,
+                                         .summary = c->summary,
+                                         .complexity = c->complexity,
+                                         .since = "0.1.0",
+                                         .tips = c->tips,
+                                         .arity = c->arity,
+                                         .key_specs = c->key_specs,
+                                         .args = c->args};
     return RM_SetCommandInfo(command, &docs);
 }
 

@@ -410,11 +410,11 @@ const struct command bf_merge = {
     .run = run_merge,
     .flags = "write deny-oom",
     .categories = "write slow bloom",
-    .docs = {.summary = "Makes a Bloom filter the union of itself and others.",
-             .complexity = "O(n * m), with n sources of m bytes; in steps",
-             .arity = -3,
-             .key_specs = merge_keys,
-             .args = merge_args},
+    .summary = "Makes a Bloom filter the union of itself and others.",
+    .complexity = "O(n * m), with n sources of m bytes; in steps",
+    .arity = -3,
+    .key_specs = merge_keys,
+    .args = merge_args,
 };
 
 const struct command bf_mergepart = {
@@ -422,9 +422,9 @@ const struct command bf_mergepart = {
     .run = run_mergepart,
     .flags = "write",
     .categories = "write slow bloom",
-    .docs = {.summary = "One step of a merge, for replicas and the AOF.",
-             .complexity = "O(1): at most 512 KiB of each filter",
-             .arity = 7,
-             .key_specs = merge_part_keys,
-             .args = merge_part_args},
+    .summary = "One step of a merge, for replicas and the AOF.",
+    .complexity = "O(1): at most 512 KiB of each filter",
+    .arity = 7,
+    .key_specs = merge_part_keys,
+    .args = merge_part_args,
 };

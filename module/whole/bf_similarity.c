@@ -147,10 +147,9 @@ const struct command bf_similarity = {
     .run = run_similarity,
     .flags = "readonly",
     .categories = "read slow bloom",
-    .docs = {.summary =
-                 "Estimates how much the items of two Bloom filters overlap.",
-             .complexity = "O(m), with m the bytes of a filter; in steps",
-             .arity = 3,
-             .key_specs = pair_keys,
-             .args = pair_args},
+    .summary = "Estimates how much the items of two Bloom filters overlap.",
+    .complexity = "O(m), with m the bytes of a filter; in steps",
+    .arity = 3,
+    .key_specs = pair_keys,
+    .args = pair_args,
 };
