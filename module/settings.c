@@ -100,20 +100,23 @@ static int set_seed(const char *name, RedisModuleString *value, void *context,
 }
 
 /* Strings for the server: the errors of its numbers are not RedisBloom's. */
-struct number_setting {
-    const char *name;
-    long long *value, least, most;
+struct text_setting {
+    const char *name, *synonym; /* of RedisBloom's load arguments */
+    RedisModuleString *(*get)(const char *name, void *context);
+    int (*set)(const char *name, RedisModuleString *value, void *context,
+               RedisModuleString **why);
+    long long *value, least, most; /* of a number */
 };
 
 static RedisModuleString *get_number(const char *name, void *context) {
     (void)name;
-    return show("%lld", *((const struct number_setting *)context)->value);
+    return show("%lld", *((const struct text_setting *)context)->value);
 }
 
 static int set_number(const char *name, RedisModuleString *value, void *context,
                       RedisModuleString **why) {
     (void)name;
-    const struct number_setting *const s = context;
+    const struct text_setting *const s = context;
     long long least = s->least, most = s->most;
     /* A cuckoo filter has at least two buckets. */
     if (s->value == &settings.cf_capacity) least = 2 * settings.cf_bucket_size;
@@ -156,20 +159,23 @@ static int set_choice(const char *name, int value, void *context,
 
 /* ---- What there is ------------------------------------------------------- */
 
-static struct number_setting numbers[] = {
-    {"bf-initial-size", &settings.capacity, 1, MOST_INITIAL_SIZE},
-    {"bf-expansion-factor", &settings.expansion, 0, MOST_EXPANSION},
-    {"cf-bucket-size", &settings.cf_bucket_size, 1, 255},
-    {"cf-initial-size", &settings.cf_capacity, 4, MOST_CF_CAPACITY},
-    {"cf-max-iterations", &settings.cf_iterations, 1, 65535},
-    {"cf-expansion-factor", &settings.cf_expansion, 0, MOST_EXPANSION},
-    {"cf-max-expansions", &settings.cf_max_expansions, 1, 65536},
+#define NUMBER(value, least, most) \
+    get_number, set_number, &settings.value, (least), (most)
+static struct text_setting texts[] = {
+    {"bf-initial-size", "INITIAL_SIZE", NUMBER(capacity, 1, MOST_INITIAL_SIZE)},
+    {"bf-expansion-factor", NULL, NUMBER(expansion, 0, MOST_EXPANSION)},
+    {"cf-bucket-size", NULL, NUMBER(cf_bucket_size, 1, 255)},
+    {"cf-initial-size", NULL, NUMBER(cf_capacity, 4, MOST_CF_CAPACITY)},
+    {"cf-max-iterations", NULL, NUMBER(cf_iterations, 1, 65535)},
+    {"cf-expansion-factor", NULL, NUMBER(cf_expansion, 0, MOST_EXPANSION)},
+    {"cf-max-expansions", "CF_MAX_EXPANSIONS",
+     NUMBER(cf_max_expansions, 1, 65536)},
+    {"bf-error-rate", "ERROR_RATE", get_error, set_error, NULL, 0, 0},
+    {"calyx-seed", NULL, get_seed, set_seed, NULL, 0, 0},
+    /* In a load argument it has no unit. */
+    {"calyx-max-filter-bytes", NULL, NUMBER(max_filter_bytes, 0, INT64_MAX)},
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers };
-
-/* In a load argument it has no unit. */
-static struct number_setting limit = {"calyx-max-filter-bytes",
-                                      &settings.max_filter_bytes, 0, INT64_MAX};
+enum { TEXTS = sizeof texts / sizeof *texts - 1 }; /* to CONFIG */
 
 static const char *layout_names[] = {"native", "valkey-bloom",
                                      "redisbloom"}; /* as layouts */
@@ -342,25 +348,13 @@ static int set_choice_argument(const struct choice_setting *setting,
 
 static int set_argument(const char *name, RedisModuleString *value,
                         RedisModuleString **why) {
-    static const char *const synonyms[][2] = {
-        {"INITIAL_SIZE", "bf-initial-size"},
-        {"ERROR_RATE", "bf-error-rate"},
-        {"CF_MAX_EXPANSIONS", "cf-max-expansions"},
-    };
-    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        if (strcasecmp(name, synonyms[i][0]) == 0) name = synonyms[i][1];
-    for (int i = 0; i < NUMBERS; i++)
-        if (strcasecmp(name, numbers[i].name) == 0)
-            return set_number(name, value, &numbers[i], why);
-    if (strcasecmp(name, limit.name) == 0)
-        return set_number(name, value, &limit, why);
+    for (int i = 0; i <= TEXTS; i++)
+        if (strcasecmp(name, texts[i].name) == 0 ||
+            (texts[i].synonym && strcasecmp(name, texts[i].synonym) == 0))
+            return texts[i].set(name, value, &texts[i], why);
     for (int i = 0; i < CHOICES; i++)
         if (strcasecmp(name, choices[i].name) == 0)
             return set_choice_argument(&choices[i], value, why);
-    if (strcasecmp(name, "bf-error-rate") == 0)
-        return set_error(name, value, NULL, why);
-    if (strcasecmp(name, "calyx-seed") == 0)
-        return set_seed(name, value, NULL, why);
     if (foreign_named(name))
         return set_foreign(name, value, foreign_named(name), why);
     return complain(why, "Unrecognized option");
@@ -400,20 +394,16 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (set_arguments(ctx, argv, argc) != RM_OK) return RM_ERR;
     const unsigned flags = name_flags(ctx);
     int bad = 0;
-    for (int i = 0; i < NUMBERS; i++)
+    for (int i = 0; i < TEXTS; i++) {
+        struct text_setting *const s = &texts[i];
         bad |= RM_RegisterStringConfig(
-            ctx, numbers[i].name,
-            RM_StringPtrLen(get_number(NULL, &numbers[i]), NULL), flags,
-            get_number, set_number, NULL, &numbers[i]);
-    bad |= RM_RegisterNumericConfig(
-        ctx, limit.name, settings.max_filter_bytes, flags | RM_CONFIG_MEMORY,
-        limit.least, limit.most, get_bytes, set_bytes, NULL, NULL);
-    const char *error = RM_StringPtrLen(get_error(NULL, NULL), NULL);
-    bad |= RM_RegisterStringConfig(ctx, "bf-error-rate", error, flags,
-                                   get_error, set_error, NULL, NULL);
-    const char *seed = RM_StringPtrLen(get_seed(NULL, NULL), NULL);
-    bad |= RM_RegisterStringConfig(ctx, "calyx-seed", seed, flags, get_seed,
-                                   set_seed, NULL, NULL);
+            ctx, s->name, RM_StringPtrLen(s->get(s->name, s), NULL), flags,
+            s->get, s->set, NULL, s);
+    }
+    bad |= RM_RegisterNumericConfig(ctx, texts[TEXTS].name,
+                                    settings.max_filter_bytes,
+                                    flags | RM_CONFIG_MEMORY, 0, INT64_MAX,
+                                    get_bytes, set_bytes, NULL, NULL);
     for (int i = 0; i < CHOICES; i++)
         bad |= RM_RegisterEnumConfig(ctx, choices[i].name, *choices[i].value,
                                      flags, choices[i].names, choice_values,

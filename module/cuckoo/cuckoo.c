@@ -106,7 +106,7 @@ static void *take(const calyx_memory *memory, uint64_t size, calyx_error *why) {
     return block;
 }
 
-calyx_status cuckoo_blank(const struct cuckoo_claim *is,
+calyx_status cuckoo_blank(const struct cuckoo_numbers *is,
                           const calyx_memory *memory, struct cuckoo **out,
                           calyx_error *why) {
     *out = NULL;
@@ -156,7 +156,7 @@ calyx_status cuckoo_new(const struct cuckoo_params *params,
         return cuckoo_fail(why, CALYX_CANNOT,
                            "a part for %llu items would be larger than 4 GiB",
                            (unsigned long long)params->capacity);
-    const struct cuckoo_claim is = {
+    const struct cuckoo_numbers is = {
         .bucket_size = params->bucket_size,
         .iterations = params->iterations,
         .expansion = params->expansion ? power_of_two(params->expansion) : 0};
@@ -173,10 +173,10 @@ calyx_status cuckoo_new(const struct cuckoo_params *params,
 
 calyx_status cuckoo_copy(const struct cuckoo *c, struct cuckoo **out,
                          calyx_error *why) {
-    const struct cuckoo_claim is = {.bucket_size = c->bucket_size,
-                                    .iterations = c->iterations,
-                                    .expansion = c->expansion,
-                                    .deletes = c->deletes};
+    const struct cuckoo_numbers is = {.bucket_size = c->bucket_size,
+                                      .iterations = c->iterations,
+                                      .expansion = c->expansion,
+                                      .deletes = c->deletes};
     struct cuckoo *copy;
     *out = NULL;
     calyx_status status = cuckoo_blank(&is, &c->memory, &copy, why);
@@ -386,12 +386,14 @@ bool cuckoo_remove(struct cuckoo *c, struct cuckoo_hash h) {
 
 /* ---- The whole filter ---------------------------------------------------- */
 
-struct cuckoo_facts cuckoo_describe(const struct cuckoo *c) {
-    /* RedisBloom counts the structs of a filter and of a part, as it has them
-     */
+/* The structs of a filter and of a part count, as RedisBloom has them. */
+uint64_t cuckoo_size(const struct cuckoo *c) {
     enum { THEIR_FILTER = 40, THEIR_PART = 16 };
-    return (struct cuckoo_facts){
-        .size = THEIR_FILTER + c->parts * (uint64_t)THEIR_PART + c->bytes,
+    return THEIR_FILTER + c->parts * (uint64_t)THEIR_PART + c->bytes;
+}
+
+struct cuckoo_numbers cuckoo_describe(const struct cuckoo *c) {
+    return (struct cuckoo_numbers){
         .buckets = c->part[0].buckets,
         .parts = c->parts,
         .items = cuckoo_is_partial(c) ? c->claimed : c->items,

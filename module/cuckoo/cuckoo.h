@@ -156,13 +156,15 @@ void cuckoo_trim(struct cuckoo *c);
 
 /* ---- The whole filter ---------------------------------------------------- */
 
-struct cuckoo_facts {
-    uint64_t size;           /* by RedisBloom's structs   */
-    uint64_t buckets, parts; /* buckets of the first part */
-    uint64_t items, deletes;
-    uint64_t bucket_size, expansion, iterations;
+/* The numbers of a filter: its own, or what a header or an RDB file says, of
+ * which nothing can be trusted. Buckets are those of the first part. */
+struct cuckoo_numbers {
+    uint64_t items, buckets, deletes, parts, bucket_size, iterations, expansion;
 };
-struct cuckoo_facts cuckoo_describe(const struct cuckoo *c);
+struct cuckoo_numbers cuckoo_describe(const struct cuckoo *c);
+
+/* Bytes, by RedisBloom's structs. */
+uint64_t cuckoo_size(const struct cuckoo *c);
 
 /* A hash of everything that is saved: equal filters have equal ones. */
 uint64_t cuckoo_digest(const struct cuckoo *c);
@@ -182,24 +184,20 @@ void cuckoo_dump_header(const struct cuckoo *c, uint8_t header[CUCKOO_HEADER]);
 const void *cuckoo_dump_chunk(const struct cuckoo *c, int64_t *at,
                               size_t *size);
 
-/* The numbers of a filter, as a header or an RDB file has them: nothing in it
- * can be trusted. */
-struct cuckoo_claim {
-    uint64_t items, buckets, deletes, parts, bucket_size, iterations, expansion;
-};
-struct cuckoo_claim cuckoo_read_header(const uint8_t header[CUCKOO_HEADER]);
+struct cuckoo_numbers cuckoo_read_header(const uint8_t header[CUCKOO_HEADER]);
 
 /* Refuse what no filter can be. `*bytes`: slots of all its parts. */
-calyx_status cuckoo_check(const struct cuckoo_claim *is, uint64_t *bytes,
+calyx_status cuckoo_check(const struct cuckoo_numbers *is, uint64_t *bytes,
                           calyx_error *why);
 
 /* Buckets of a part of a filter that was checked. */
-uint64_t cuckoo_claimed_buckets(const struct cuckoo_claim *is, uint32_t number);
+uint64_t cuckoo_claimed_buckets(const struct cuckoo_numbers *is,
+                                uint32_t number);
 
 /* A filter with these numbers and no parts, which nobody may use yet; and a
  * part more for it, with slots that are all free unless they are given. The
  * filter owns them then. */
-calyx_status cuckoo_blank(const struct cuckoo_claim *is,
+calyx_status cuckoo_blank(const struct cuckoo_numbers *is,
                           const calyx_memory *memory, struct cuckoo **out,
                           calyx_error *why);
 calyx_status cuckoo_push(struct cuckoo *c, uint64_t buckets, uint8_t *slots,
@@ -207,7 +205,7 @@ calyx_status cuckoo_push(struct cuckoo *c, uint64_t buckets, uint8_t *slots,
 
 /* Make a filter of a header: partial, until its chunks have come. One without
  * items is complete. */
-calyx_status cuckoo_load_header(const struct cuckoo_claim *is,
+calyx_status cuckoo_load_header(const struct cuckoo_numbers *is,
                                 const calyx_memory *memory, struct cuckoo **out,
                                 calyx_error *why);
 

@@ -28,7 +28,7 @@ static uint64_t get(const uint8_t *p, size_t bytes) {
 }
 
 void cuckoo_dump_header(const struct cuckoo *c, uint8_t header[CUCKOO_HEADER]) {
-    const struct cuckoo_facts facts = cuckoo_describe(c);
+    const struct cuckoo_numbers facts = cuckoo_describe(c);
     uint8_t *p = put(header, 8, facts.items);
     p = put(p, 8, facts.buckets);
     p = put(p, 8, facts.deletes);
@@ -38,8 +38,8 @@ void cuckoo_dump_header(const struct cuckoo *c, uint8_t header[CUCKOO_HEADER]) {
     put(p, 2, facts.expansion);
 }
 
-struct cuckoo_claim cuckoo_read_header(const uint8_t header[CUCKOO_HEADER]) {
-    return (struct cuckoo_claim){
+struct cuckoo_numbers cuckoo_read_header(const uint8_t header[CUCKOO_HEADER]) {
+    return (struct cuckoo_numbers){
         .items = get(header, 8),
         .buckets = get(header + 8, 8),
         .deletes = get(header + 16, 8),
@@ -63,7 +63,7 @@ static calyx_status out_of_range(calyx_error *why, const char *what,
                        what, (number)found, (number)least, (number)most);
 }
 
-static calyx_status check_numbers(const struct cuckoo_claim *is,
+static calyx_status check_numbers(const struct cuckoo_numbers *is,
                                   calyx_error *why) {
     if (is->parts < 1 || is->parts > CUCKOO_MOST_PARTS)
         return out_of_range(why, "the number of parts", is->parts, 1,
@@ -93,7 +93,7 @@ static calyx_status check_numbers(const struct cuckoo_claim *is,
 }
 
 /* No sum can overflow: 65535 parts of up to 2^32 bytes are less than 2^48. */
-calyx_status cuckoo_check(const struct cuckoo_claim *is, uint64_t *bytes,
+calyx_status cuckoo_check(const struct cuckoo_numbers *is, uint64_t *bytes,
                           calyx_error *why) {
     const calyx_status status = check_numbers(is, why);
     uint64_t buckets = is->buckets;
@@ -115,7 +115,7 @@ calyx_status cuckoo_check(const struct cuckoo_claim *is, uint64_t *bytes,
     return CALYX_OK;
 }
 
-uint64_t cuckoo_claimed_buckets(const struct cuckoo_claim *is,
+uint64_t cuckoo_claimed_buckets(const struct cuckoo_numbers *is,
                                 uint32_t number_of_part) {
     uint64_t buckets = is->buckets;
     if (is->expansion == 1) return buckets;
@@ -125,7 +125,7 @@ uint64_t cuckoo_claimed_buckets(const struct cuckoo_claim *is,
 
 /* ---- Loading ------------------------------------------------------------- */
 
-calyx_status cuckoo_load_header(const struct cuckoo_claim *is,
+calyx_status cuckoo_load_header(const struct cuckoo_numbers *is,
                                 const calyx_memory *memory, struct cuckoo **out,
                                 calyx_error *why) {
     uint64_t bytes;

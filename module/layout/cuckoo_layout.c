@@ -187,10 +187,10 @@ static uint64_t memory_used(const struct filter *f) {
  * itself before: from 65 on they take steps. */
 static void describe(const struct filter *f, struct filter_facts *facts) {
     enum { GROWTH_LINES = STEP_LINES / 64 - 1 };
-    const struct cuckoo_facts is = cuckoo_describe(f->cuckoo);
+    const struct cuckoo_numbers is = cuckoo_describe(f->cuckoo);
     const uint64_t lines = 2 * is.parts;
     *facts = (struct filter_facts){
-        .size = is.size,
+        .size = cuckoo_size(f->cuckoo),
         .parts = is.parts,
         .items = is.items,
         .expansion = (uint32_t)is.expansion,
@@ -228,7 +228,7 @@ static bool is_head(const void *bytes, size_t size) {
 static calyx_status load_head(const void *bytes, size_t size, struct filter *f,
                               calyx_error *why) {
     (void)size;
-    const struct cuckoo_claim is = cuckoo_read_header(bytes);
+    const struct cuckoo_numbers is = cuckoo_read_header(bytes);
     uint64_t slots;
     const calyx_status status = cuckoo_check(&is, &slots, why);
     if (status != CALYX_OK) return status;
@@ -255,7 +255,7 @@ static void accept_partial(struct filter *f) {
 static void save(const struct filter *f, RedisModuleIO *io) {
     struct cuckoo *const c = f->cuckoo;
     cuckoo_finish_compaction(c);
-    const struct cuckoo_facts facts = cuckoo_describe(c);
+    const struct cuckoo_numbers facts = cuckoo_describe(c);
     if (cuckoo_is_partial(c)) {
         RM_SaveUnsigned(io, 0);
         RM_SaveUnsigned(io, c->arrived);
@@ -275,8 +275,9 @@ static void save(const struct filter *f, RedisModuleIO *io) {
     }
 }
 
-static calyx_status load_part(RedisModuleIO *io, const struct cuckoo_claim *is,
-                              struct cuckoo *c, calyx_error *why) {
+static calyx_status load_part(RedisModuleIO *io,
+                              const struct cuckoo_numbers *is, struct cuckoo *c,
+                              calyx_error *why) {
     size_t size = 0;
     const uint32_t number = c->parts;
     const uint64_t wanted = cuckoo_claimed_buckets(is, number);
@@ -339,8 +340,9 @@ static void warn_of_lost(RedisModuleIO *io, const struct cuckoo *c) {
                       (unsigned long long)c->items);
 }
 
-static calyx_status load_parts(RedisModuleIO *io, const struct cuckoo_claim *is,
-                               bool partial, uint64_t arrived, struct cuckoo *c,
+static calyx_status load_parts(RedisModuleIO *io,
+                               const struct cuckoo_numbers *is, bool partial,
+                               uint64_t arrived, struct cuckoo *c,
                                calyx_error *why) {
     calyx_status status = CALYX_OK;
     while (status == CALYX_OK && c->parts < is->parts)
@@ -355,7 +357,7 @@ static calyx_status load_parts(RedisModuleIO *io, const struct cuckoo_claim *is,
 
 static calyx_status load_value(RedisModuleIO *io, struct cuckoo **out,
                                calyx_error *why) {
-    struct cuckoo_claim is = {.parts = RM_LoadUnsigned(io)};
+    struct cuckoo_numbers is = {.parts = RM_LoadUnsigned(io)};
     uint64_t arrived = 0, bytes;
     const bool partial = is.parts == 0;
     if (partial) {
