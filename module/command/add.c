@@ -28,6 +28,7 @@ struct add_request {
     enum family family;
     bool single;                      /* a plain reply                  */
     bool only_new;                    /* CF.ADDNX, CF.INSERTNX          */
+    bool our_words;                   /* CF.INSERT with some of ours    */
     const struct filter_params *made; /* by this command; else NULL */
 };
 
@@ -66,12 +67,12 @@ static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
     if (chosen != few) RM_Free(chosen);
 }
 
-/* BF.INSERT may have words that the other module does not know, and CF.INSERT
- * words that no stream has. */
+/* BF.INSERT may have words that the other module does not know. Streams have
+ * none of our words in CF.INSERT. */
 static bool may_replicate_verbatim(const struct filter *f,
                                    const struct add_request *how) {
-    const bool plain = how->family == BLOOM && !f->layout->is_foreign;
-    return !how->made && (how->single || plain);
+    if (how->made) return false;
+    return how->family == CUCKOO ? !how->our_words : !f->layout->is_foreign;
 }
 
 /* RedisBloom and valkey-bloom also replicate items that they refused. If the
@@ -374,7 +375,9 @@ static int cf_insert_items(RedisModuleCtx *ctx, RedisModuleString **argv,
     if (wrong)
         return *wrong ? RM_ReplyWithError(ctx, wrong) : RM_WrongArity(ctx);
     return add(ctx, argv, argc, &options, options.items,
-               (struct add_request){.family = CUCKOO, .only_new = only_new});
+               (struct add_request){.family = CUCKOO,
+                                    .only_new = only_new,
+                                    .our_words = options.our_words});
 }
 
 static int run_cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv,

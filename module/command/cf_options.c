@@ -255,22 +255,22 @@ static const char *parse_capacity(RedisModuleString *value, bool replayed,
 
 /* The layout comes first: capacities have other limits in each. */
 static const char *parse_insert_layout(RedisModuleString **argv, int argc,
-                                       struct filter_params *params) {
+                                       struct options *out) {
     struct cf_words said = {0};
     for (int at = 2; at + 1 < argc && !is_word(argv[at], "ITEMS");
          at += is_word(argv[at], "NOCREATE") ? 1 : 2) {
-        const char *wrong = parse_our_option(argv, 2, at, params, &said);
+        const char *wrong = parse_our_option(argv, 2, at, &out->params, &said);
         if (wrong) return wrong;
     }
-    return choose_layout(&said, params);
+    out->our_words = said.has_layout || said.native;
+    return choose_layout(&said, &out->params);
 }
 
 const char *cf_parse_insert(RedisModuleString **argv, int argc, bool replayed,
                             struct options *out) {
     *out = (struct options){.params = cf_default_params(replayed)};
     if (argc < 4) return WRONG_ARITY;
-    const char *wrong =
-        replayed ? NULL : parse_insert_layout(argv, argc, &out->params);
+    const char *wrong = replayed ? NULL : parse_insert_layout(argv, argc, out);
     if (wrong) return wrong;
     int at = 2;
     while (at < argc && !is_option(argv[at], replayed, "ITEMS")) {

@@ -8,7 +8,8 @@
 struct options {
     struct filter_params params;
     bool no_create;
-    int items; /* index of the first item; argc if there is none */
+    bool our_words; /* CF.INSERT has some that RedisBloom does not have */
+    int items;      /* index of the first item; argc if there is none */
 };
 
 /* NULL, or the text of an error; "" for a wrong number of arguments. The texts

@@ -141,7 +141,8 @@ bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
         at += words;
     }
     if (at + 1 >= argc) return false;
-    *out = (struct options){params_for(&parsed), no_create, at + 1};
+    *out = (struct options){
+        .params = params_for(&parsed), .no_create = no_create, .items = at + 1};
     return true;
 }
 

@@ -561,7 +561,7 @@ def test_what_is_replicated(start):
         ["CF.RESERVE", "cap", "50", *made],
         ["CF.INSERT", "cap", "ITEMS", "a", "b"]]
     assert seen("CF.INSERT", "cap", "CAPACITY", 99, "ITEMS", "a") == [
-        ["CF.INSERT", "cap", "ITEMS", "a"]]
+        ["CF.INSERT", "cap", "CAPACITY", "99", "ITEMS", "a"]]
     assert seen("CF.DEL", "k", "a") == [["CF.DEL", "k", "a"]]
     assert seen("CF.DEL", "k", "zz") == []
     assert seen("CF.COMPACT", "k") == [["CF.COMPACT", "k"]]
