@@ -302,21 +302,19 @@ static struct filter_params usual_params(RedisModuleCtx *ctx,
 static int add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                const struct options *options, int first_item,
                struct add_request how) {
-    struct filter *f = NULL;
+    struct filter *f;
     struct filter_params params;
     calyx_key item;
     if (how.single) {
         item.data = RM_StringPtrLen(argv[first_item], &item.size);
         filter_prefetch(item.data, item.size);
     }
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = type_for(key, how.family, &f);
-    const unsigned flags = FOR_WRITING | MUST_BE_COMPLETE |
-                           (options && options->no_create ? MUST_EXIST : 0);
-    bool there = accept_filter(ctx, type, flags, f);
-    if (there && !f)
-        params = options ? options->params : usual_params(ctx, how.family);
-    if (there && how.family == CUCKOO) there = !has_most_parts(ctx, f, &params);
+    const unsigned must = options && options->no_create ? MUST_EXIST : 0;
+    RedisModuleKey *key = open_filter(
+        ctx, argv[1], MUST_BE_COMPLETE | must | words_of[how.family].flags, &f);
+    if (!key) return RM_OK;
+    if (!f) params = options ? options->params : usual_params(ctx, how.family);
+    bool there = how.family == BLOOM || !has_most_parts(ctx, f, &params);
     if (there && !f) {
         how.made = &params;
         f = create_filter(ctx, key, &params);

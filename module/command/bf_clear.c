@@ -10,7 +10,6 @@
 static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
                         struct filter *f, long long expires) {
     calyx_error why = {.text = ""};
-    if (filter_is_partial(f)) return reply_partial(ctx, f);
     const uint64_t begun = prefault_last();
     struct memory_request request;
     memory_begin(&request, ctx, 0);
@@ -30,17 +29,13 @@ static int clear_filter(RedisModuleCtx *ctx, RedisModuleString *name,
 
 static int run_clear(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     if (argc != 2) return RM_WrongArity(ctx);
-    struct filter *f = NULL;
-    RedisModuleKey *key = RM_OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const enum key_type type = type_of(key, &f);
+    struct filter *f;
+    RedisModuleKey *key =
+        open_filter(ctx, argv[1], MUST_EXIST | MUST_BE_COMPLETE, &f);
+    if (!key) return RM_OK;
     const long long expires = RM_GetAbsExpire(key);
     RM_CloseKey(key); /* a listener of the event may delete it */
-    switch (type) {
-        case KEY_OTHER: return reply_wrong_type(ctx);
-        case KEY_MISSING: return reply_not_found(ctx);
-        case KEY_FILTER: return clear_filter(ctx, argv[1], f, expires);
-    }
-    return RM_OK;
+    return clear_filter(ctx, argv[1], f, expires);
 }
 
 const struct command bf_clear = {

@@ -15,10 +15,16 @@ int reply_partial(RedisModuleCtx *ctx, const struct filter *f) {
                       f->uncommitted ? "BF.RESTORE" : load_command(f));
 }
 
-bool accept_filter(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
-                   struct filter *f) {
+static bool accept(RedisModuleCtx *ctx, RedisModuleKey *key, unsigned flags,
+                   struct filter **found) {
+    *found = NULL;
+    const enum key_type type =
+        type_for(key, flags & FOR_CF_COMMAND ? CUCKOO : BLOOM, found);
+    struct filter *const f = *found;
     if (type == KEY_OTHER)
         reply_wrong_type(ctx);
+    else if (f && flags & MUST_BE_FREE)
+        RM_ReplyWithError(ctx, "ERR item exists");
     else if (type == KEY_MISSING && flags & MUST_EXIST)
         reply_not_found(ctx);
     else if (flags & MUST_BE_COMPLETE && f && filter_is_partial(f) &&
@@ -30,15 +36,21 @@ bool accept_filter(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
     return false;
 }
 
+RedisModuleKey *open_filter(RedisModuleCtx *ctx, RedisModuleString *name,
+                            unsigned flags, struct filter **f) {
+    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
+    if (accept(ctx, key, flags | FOR_WRITING, f)) return key;
+    RM_CloseKey(key);
+    return NULL;
+}
+
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
                  struct filter **f) {
-    *f = NULL;
     RedisModuleKey *key = RM_OpenKey(
         ctx, name, flags & FOR_WRITING ? RM_READ | RM_WRITE : RM_READ);
-    const enum key_type type =
-        type_for(key, flags & FOR_CF_COMMAND ? CUCKOO : BLOOM, f);
+    const bool found = accept(ctx, key, flags, f);
     if (key) RM_CloseKey(key);
-    return accept_filter(ctx, type, flags, *f);
+    return found;
 }
 
 struct filter *find_again(RedisModuleCtx *ctx, RedisModuleString *name,

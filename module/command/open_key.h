@@ -12,19 +12,19 @@ enum {
     FOR_WRITING = 1,
     MUST_EXIST = 2,       /* else "not found"                          */
     MUST_BE_COMPLETE = 4, /* else "is still being loaded"              */
-    FOR_CF_COMMAND = 8    /* else it is one that BF commands work on   */
+    MUST_BE_FREE = 8,     /* else "item exists"                        */
+    FOR_CF_COMMAND = 16   /* else it is one that BF commands work on   */
 };
 
-/* What an open key holds, for commands of this family. Returns false after an
- * error reply: it holds another type, or not what `flags` ask for. A filter of
- * RedisBloom's that a replayed command writes to is complete, whatever is
- * missing: see command/replicate.h. */
-bool accept_filter(RedisModuleCtx *ctx, enum key_type type, unsigned flags,
-                   struct filter *f);
+/* Open a key for writing, and find its filter; `*f` is NULL if it is free.
+ * Returns NULL after an error reply: the key holds another type, or not what
+ * `flags` ask for. A filter of RedisBloom's that a replayed command writes to
+ * is complete, whatever is missing: see command/replicate.h. */
+RedisModuleKey *open_filter(RedisModuleCtx *ctx, RedisModuleString *name,
+                            unsigned flags, struct filter **f);
 
-/* Find the filter under a key and accept it. `*f` is NULL if the key is
- * missing. The key is closed again: the filter stays valid until the command
- * ends or deletes the key. */
+/* The same with a key that is closed again: the filter stays valid until the
+ * command ends or deletes the key. FOR_WRITING as flags say. */
 bool find_filter(RedisModuleCtx *ctx, RedisModuleString *name, unsigned flags,
                  struct filter **f);
 

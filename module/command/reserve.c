@@ -9,22 +9,17 @@
 
 static int make(RedisModuleCtx *ctx, RedisModuleString *name,
                 struct filter_params *params, enum family family) {
-    struct filter *f = NULL;
+    struct filter *f;
     const uint64_t begun = prefault_last();
-    RedisModuleKey *key = RM_OpenKey(ctx, name, RM_READ | RM_WRITE);
-    switch (type_for(key, family, &f)) {
-        case KEY_OTHER: reply_wrong_type(ctx); break;
-        case KEY_FILTER: RM_ReplyWithError(ctx, "ERR item exists"); break;
-        case KEY_MISSING:
-            f = create_filter(ctx, key, params);
-            if (!f) break;
-            RM_CloseKey(key); /* a listener of the event may delete it */
-            replicate_new(ctx, name, f, params, NULL, 0);
-            note_change(ctx, name, words_of[family].reserved);
-            return reply_ok_when_prefaulted(ctx, begun);
-    }
-    RM_CloseKey(key);
-    return RM_OK;
+    RedisModuleKey *key =
+        open_filter(ctx, name, MUST_BE_FREE | words_of[family].flags, &f);
+    if (!key) return RM_OK;
+    f = create_filter(ctx, key, params);
+    RM_CloseKey(key); /* a listener of the event may delete it */
+    if (!f) return RM_OK;
+    replicate_new(ctx, name, f, params, NULL, 0);
+    note_change(ctx, name, words_of[family].reserved);
+    return reply_ok_when_prefaulted(ctx, begun);
 }
 
 static int run_reserve(RedisModuleCtx *ctx, RedisModuleString **argv,

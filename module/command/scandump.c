@@ -132,17 +132,16 @@ static int load_piece(RedisModuleCtx *ctx, const struct loading *l,
 }
 
 static int load(RedisModuleCtx *ctx, const struct loading *l) {
-    struct filter *f = NULL, *made = NULL;
+    struct filter *f, *made = NULL;
     bool takes = false;
-    RedisModuleKey *key = RM_OpenKey(ctx, l->name, RM_READ | RM_WRITE);
-    const enum key_type type = type_for(key, l->family, &f);
-    if (type == KEY_OTHER)
-        reply_wrong_type(ctx);
-    else if (type == KEY_FILTER && l->family == CUCKOO && l->at == 1)
+    RedisModuleKey *key =
+        open_filter(ctx, l->name, words_of[l->family].flags, &f);
+    if (!key) return RM_OK;
+    if (f && l->family == CUCKOO && l->at == 1)
         RM_ReplyWithError(ctx, "ERR item exists");
-    else if (type == KEY_FILTER && f->uncommitted)
+    else if (f && f->uncommitted)
         reply_partial(ctx, f);
-    else if (type == KEY_FILTER)
+    else if (f)
         takes = is_compacted(ctx, f);
     else if (l->at == 1)
         made = create(ctx, l, key);
