@@ -1,7 +1,5 @@
 #include "layout/first_part.h"
 
-#include <string.h>
-
 #include "wire/dump.h"
 
 /* The kinds that new filters are of, those preferred first. Two lines are
@@ -126,25 +124,31 @@ static double choose_first(struct filter_params *params) {
 /* Cached: most filters are made like the last one, and choosing takes longer
  * than making. */
 double first_part_rate(struct filter_params *params) {
-    static struct choice {
-        double error;
-        uint64_t capacity, expansion, removable, unreserved;
+    static struct {
+        double error, rate;
+        uint64_t capacity;
+        uint32_t expansion;
+        bool removable, unreserved;
+        const char *kind;
     } last;
-    static double last_rate;
-    static const char *last_kind;
-    const struct choice now = {params->error, params->capacity,
-                               params->expansion, params->removable,
-                               params->unreserved};
-    const bool free = !params->kind;
-    if (free && last_kind && memcmp(&now, &last, sizeof now) == 0) {
-        params->kind = last_kind;
-        return last_rate;
+    if (!params->kind && last.kind && params->error == last.error &&
+        params->capacity == last.capacity &&
+        params->expansion == last.expansion &&
+        params->removable == last.removable &&
+        params->unreserved == last.unreserved) {
+        params->kind = last.kind;
+        return last.rate;
     }
+    const bool free = !params->kind;
     const double rate = choose_first(params);
     if (free) {
-        last = now;
-        last_rate = rate;
-        last_kind = params->kind;
+        last.error = params->error;
+        last.rate = rate;
+        last.capacity = params->capacity;
+        last.expansion = params->expansion;
+        last.removable = params->removable;
+        last.unreserved = params->unreserved;
+        last.kind = params->kind;
     }
     return rate;
 }
