@@ -16,7 +16,6 @@
 #include "command/replicate.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +145,68 @@ bool redisbloom_parse_insert(RedisModuleString **argv, int argc,
     return true;
 }
 
+/* ---- Words --------------------------------------------------------------- */
+
+/* Options that make a filter again. */
+struct argument_list {
+    RedisModuleCtx *ctx;
+    RedisModuleString *word[18];
+    size_t n;
+};
+
+static void say_word(struct argument_list *words, const char *word,
+                     size_t size) {
+    words->word[words->n++] = RM_CreateString(words->ctx, word, size);
+}
+
+static void say_text(struct argument_list *words, const char *option,
+                     const char *value, size_t size) {
+    say_word(words, option, strlen(option));
+    say_word(words, value, size);
+}
+
+static void say_number(struct argument_list *words, const char *option,
+                       uint64_t number) {
+    char value[24];
+    const int size =
+        snprintf(value, sizeof value, "%llu", (unsigned long long)number);
+    say_text(words, option, value, (size_t)size);
+}
+
+static void say_rate(struct argument_list *words, double rate) {
+    char value[40];
+    const int size = snprintf(value, sizeof value, "%.17g", rate);
+    say_text(words, "ERROR", value, (size_t)size);
+}
+
+static void say_growth(struct argument_list *words, bool fixed,
+                       uint32_t growth) {
+    static const char FIXED[] = "NONSCALING";
+    if (fixed)
+        say_word(words, FIXED, sizeof FIXED - 1);
+    else
+        say_number(words, "EXPANSION", growth);
+}
+
+/* BF.INSERT of n items; or of none, as which BF.RESERVE takes what begins with
+ * ERROR and CAPACITY. Frees the words. */
+static void replicate_words(struct argument_list *words,
+                            RedisModuleString *name, bool by_reserve,
+                            RedisModuleString **items, size_t n) {
+    enum { RATE = 1, CAPACITY = 3, REST = 4 };
+    RedisModuleCtx *const ctx = words->ctx;
+    RedisModuleString **const word = words->word;
+    if (n > 0)
+        RM_Replicate(ctx, "BF.INSERT", "svcv", name, word, words->n, "ITEMS",
+                     items, n);
+    else if (by_reserve)
+        RM_Replicate(ctx, "BF.RESERVE", "sssv", name, word[RATE],
+                     word[CAPACITY], word + REST, words->n - REST);
+    else
+        RM_Replicate(ctx, "BF.INSERT", "sv", name, word, words->n);
+    while (words->n > 0) RM_FreeString(ctx, word[--words->n]);
+}
+
 /* ---- Writing ------------------------------------------------------------- */
 
 void replicate_chain_chunk(RedisModuleCtx *ctx, RedisModuleString *name,
@@ -186,25 +247,11 @@ static bool is_usual(RedisModuleString *name, const struct chain *c,
 static void write_usual(RedisModuleCtx *ctx, RedisModuleString *name,
                         const struct chain *c, double rate,
                         RedisModuleString **more, size_t n) {
-    char error[40], capacity[24], growth[24];
-    const bool fixed = c->options == CHAIN_FIXED;
-    snprintf(error, sizeof error, "%.17g", rate);
-    snprintf(capacity, sizeof capacity, "%llu",
-             (unsigned long long)c->link[0].entries);
-    snprintf(growth, sizeof growth, "%u", c->growth);
-    if (n == 0 && fixed)
-        RM_Replicate(ctx, "BF.RESERVE", "sccc", name, error, capacity,
-                     "NONSCALING");
-    else if (n == 0)
-        RM_Replicate(ctx, "BF.RESERVE", "scccc", name, error, capacity,
-                     "EXPANSION", growth);
-    else if (fixed)
-        RM_Replicate(ctx, "BF.INSERT", "sccccccv", name, "ERROR", error,
-                     "CAPACITY", capacity, "NONSCALING", "ITEMS", more, n);
-    else
-        RM_Replicate(ctx, "BF.INSERT", "scccccccv", name, "ERROR", error,
-                     "CAPACITY", capacity, "EXPANSION", growth, "ITEMS", more,
-                     n);
+    struct argument_list words = {.ctx = ctx};
+    say_rate(&words, rate);
+    say_number(&words, "CAPACITY", c->link[0].entries);
+    say_growth(&words, c->options == CHAIN_FIXED, c->growth);
+    replicate_words(&words, name, true, more, n);
 }
 
 /* As a dump of it when it was new. */
@@ -252,40 +299,27 @@ static void write_expiry(RedisModuleCtx *ctx, RedisModuleString *name,
 /* ---- valkey-bloom -------------------------------------------------------- */
 
 /* Without an exponent, and so that the same number is read. */
-static void write_plain(char *text, size_t room, double value) {
+static void say_plain(struct argument_list *words, const char *option,
+                      double value) {
+    char text[420] = "";
     for (int digits = 1; digits < 400; digits++) {
-        snprintf(text, room, "%.*f", digits, value);
-        if (strtod(text, NULL) == value) return;
+        snprintf(text, sizeof text, "%.*f", digits, value);
+        if (strtod(text, NULL) == value) break;
     }
+    say_text(words, option, text, strlen(text));
 }
 
 /* As valkey-bloom does: by BF.INSERT, with items or without. */
 static void replicate_valkey(RedisModuleCtx *ctx, RedisModuleString *name,
                              const struct valkey_bloom *v,
                              RedisModuleString **items, size_t n) {
-    char capacity[24], expansion[24], rate[420], tightening[420];
-    const struct valkey_params *const is = &v->params;
-    const char *const seed = (const char *)is->seed;
-    snprintf(capacity, sizeof capacity, "%llu",
-             (unsigned long long)v->part[0].capacity);
-    snprintf(expansion, sizeof expansion, "%u", is->expansion);
-    write_plain(rate, sizeof rate, is->rate);
-    write_plain(tightening, sizeof tightening, is->tightening);
-    RedisModuleString *grows[2] = {
-        RM_CreateString(ctx, is->expansion ? "EXPANSION" : "NONSCALING",
-                        strlen(is->expansion ? "EXPANSION" : "NONSCALING")),
-        RM_CreateString(ctx, expansion, strlen(expansion))};
-    const size_t words = is->expansion ? 2 : 1;
-    if (n == 0)
-        RM_Replicate(ctx, "BF.INSERT", "scccccccbv", name, "CAPACITY", capacity,
-                     "ERROR", rate, "TIGHTENING", tightening, "SEED", seed,
-                     (size_t)VALKEY_SEED_BYTES, grows, words);
-    else
-        RM_Replicate(ctx, "BF.INSERT", "scccccccbvcv", name, "CAPACITY",
-                     capacity, "ERROR", rate, "TIGHTENING", tightening, "SEED",
-                     seed, (size_t)VALKEY_SEED_BYTES, grows, words, "ITEMS",
-                     items, n);
-    for (int i = 0; i < 2; i++) RM_FreeString(ctx, grows[i]);
+    struct argument_list words = {.ctx = ctx};
+    say_number(&words, "CAPACITY", v->part[0].capacity);
+    say_plain(&words, "ERROR", v->params.rate);
+    say_plain(&words, "TIGHTENING", v->params.tightening);
+    say_text(&words, "SEED", (const char *)v->params.seed, VALKEY_SEED_BYTES);
+    say_growth(&words, v->params.expansion == 0, v->params.expansion);
+    replicate_words(&words, name, false, items, n);
 }
 
 /* ---- Cuckoo filters ------------------------------------------------------ */
@@ -342,70 +376,36 @@ void replicate_swap_plainly(RedisModuleCtx *ctx, RedisModuleString *live,
 
 /* ---- New filters --------------------------------------------------------- */
 
-/* A params in words, which are options that make the same filter again. */
-struct argument_list {
-    RedisModuleCtx *ctx;
-    RedisModuleString *word[18];
-    size_t n;
-};
-
-__attribute__((format(printf, 3, 4))) static void say(
-    struct argument_list *words, const char *option, const char *format, ...) {
-    char value[40];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
-    va_end(arguments);
-    words->word[words->n++] =
-        RM_CreateString(words->ctx, option, strlen(option));
-    words->word[words->n++] = RM_CreateString(words->ctx, value, strlen(value));
-}
-
-static void say_number(struct argument_list *words, const char *option,
-                       uint64_t number) {
-    say(words, option, "%llu", (unsigned long long)number);
-}
-
-static struct argument_list arguments_for(RedisModuleCtx *ctx,
-                                          const struct filter_params *params) {
+static void replicate_native(RedisModuleCtx *ctx, RedisModuleString *name,
+                             const struct filter_params *params,
+                             RedisModuleString **items, size_t n) {
     struct argument_list words = {.ctx = ctx};
-    say(&words, "ERROR", "%.17g", params->error);
+    char seconds[40];
+    say_rate(&words, params->error);
     say_number(&words, "CAPACITY", params->capacity);
     say_number(&words, "EXPANSION", params->expansion);
-    say(&words, "LAYOUT", "%s", params->layout->name);
-    say(&words, "KIND", "%s", params->kind);
+    say_text(&words, "LAYOUT", params->layout->name,
+             strlen(params->layout->name));
+    say_text(&words, "KIND", params->kind, strlen(params->kind));
     say_number(&words, "SEED", params->seed);
-    if (!params->window) return words;
-    say(&words, "WINDOW", "%llu.%03u",
-        (unsigned long long)params->window / 1000,
-        (unsigned)(params->window % 1000));
-    say_number(&words, "GENERATIONS", params->generations);
-    say_number(&words, "BEGAN", params->began);
-    return words;
-}
-
-static void free_arguments(struct argument_list *words) {
-    while (words->n > 0) RM_FreeString(words->ctx, words->word[--words->n]);
+    if (params->window) {
+        const int size = snprintf(seconds, sizeof seconds, "%llu.%03u",
+                                  (unsigned long long)params->window / 1000,
+                                  (unsigned)(params->window % 1000));
+        say_text(&words, "WINDOW", seconds, (size_t)size);
+        say_number(&words, "GENERATIONS", params->generations);
+        say_number(&words, "BEGAN", params->began);
+    }
+    replicate_words(&words, name, true, items, n);
 }
 
 void replicate_new(RedisModuleCtx *ctx, RedisModuleString *name,
                    const struct filter *f, const struct filter_params *params,
                    RedisModuleString **items, size_t n) {
-    enum { RATE = 1, CAPACITY = 3, REST = 4 }; /* the first have their places */
-    if (f->layout->is_cuckoo) {
+    if (f->layout->is_cuckoo)
         replicate_cuckoo(ctx, name, f->cuckoo, params->capacity);
-        return;
-    }
-    if (f->layout->is_foreign) {
+    else if (f->layout->is_foreign)
         replicate_foreign(ctx, name, f, items, n);
-        return;
-    }
-    struct argument_list words = arguments_for(ctx, params);
-    if (n == 0)
-        RM_Replicate(ctx, "BF.RESERVE", "sssv", name, words.word[RATE],
-                     words.word[CAPACITY], words.word + REST, words.n - REST);
     else
-        RM_Replicate(ctx, "BF.INSERT", "svcv", name, words.word, words.n,
-                     "ITEMS", items, n);
-    free_arguments(&words);
+        replicate_native(ctx, name, params, items, n);
 }
