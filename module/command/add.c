@@ -18,7 +18,6 @@
 #include "command/replicate.h"
 #include "layout/window.h"
 #include "server/allocator.h"
-#include "server/prefault.h"
 #include "server/reply.h"
 #include "server/steps.h"
 #include "settings.h"
@@ -129,11 +128,10 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                          .why = &added->why};
     struct memory_request request;
     memory_begin(&request, ctx, filter_bytes(f));
-    if (items->n > 1) prefault_pause(true);
+    if (items->n > 1) memory_is_touched();
     if (f->can_remove) items_before_change(ctx, f, items);
     added->status = how->family == CUCKOO ? add_each(ctx, f, how, items, &a)
                                           : add_until_refused(ctx, f, &a);
-    if (items->n > 1) prefault_pause(false);
     memory_end(&added->why);
     if (a.lines && in_step) steps_count(a.lines);
     added->done = a.done;
@@ -191,7 +189,7 @@ static int reply_added(RedisModuleCtx *ctx, const struct add_request *how,
     if (cuckoo)
         reply_each(ctx, how, items, added->done);
     else
-        reply_bools(ctx, items->answers, added->done);
+        items_reply(ctx, items, added->done);
     return failed ? reply_not_added(ctx, added->status, &added->why) : RM_OK;
 }
 

@@ -75,7 +75,7 @@ static int reply_changes(RedisModuleCtx *ctx, const struct items *items,
                          const struct list_result *result) {
     const bool failed = result->status != CALYX_OK;
     RM_ReplyWithArray(ctx, (long)result->done + failed);
-    reply_bools(ctx, items->answers, result->done);
+    items_reply(ctx, items, result->done);
     return failed ? reply_text(ctx, "ERR %s", result->why.text) : RM_OK;
 }
 
@@ -98,7 +98,7 @@ static int reply_job(RedisModuleCtx *ctx, struct items_job *job) {
     j->result.done = job->at;
     if (!job->gone) return reply_changes(ctx, &job->items, &j->result);
     RM_ReplyWithArray(ctx, (long)job->at + 1);
-    reply_bools(ctx, job->items.answers, job->at);
+    items_reply(ctx, &job->items, job->at);
     return items_reply_gone(
         ctx, job,
         "its list was changed; this item and those after it were not done");

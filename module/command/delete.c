@@ -83,9 +83,9 @@ static size_t delete_some(RedisModuleCtx *ctx, struct items_job *j,
 static int reply_deleted(RedisModuleCtx *ctx, struct items_job *j) {
     if (j->family == CUCKOO) /* its only item */
         return j->gone ? RM_ReplyWithError(ctx, "Not found")
-                       : reply_bools(ctx, j->items.answers, 1);
+                       : items_reply(ctx, &j->items, 1);
     RM_ReplyWithArray(ctx, (long)j->at + j->gone);
-    reply_bools(ctx, j->items.answers, j->at);
+    items_reply(ctx, &j->items, j->at);
     if (!j->gone) return RM_OK;
     return items_reply_gone(
         ctx, j, "items were deleted; this one and those after it were not");
@@ -102,7 +102,7 @@ static void delete_now(RedisModuleCtx *ctx, RedisModuleString *name,
     memset(items->answers, false, items->n);
     if (f) delete_items(ctx, name, f, family, items, false);
     if (!single) RM_ReplyWithArray(ctx, (long)items->n);
-    reply_bools(ctx, items->answers, items->n);
+    items_reply(ctx, items, items->n);
 }
 
 /* In steps if they are too many for one, or if a compaction is under way, or

@@ -64,7 +64,7 @@ static void look_up(const struct filter *f, struct items *items) {
 
 static int reply_found(RedisModuleCtx *ctx, const struct items *items) {
     RM_ReplyWithArray(ctx, (long)items->n);
-    return reply_bools(ctx, items->answers, items->n);
+    return items_reply(ctx, items, items->n);
 }
 
 static size_t look_up_some(RedisModuleCtx *ctx, struct items_job *j,

@@ -46,6 +46,11 @@ RedisModuleString **items_chosen(const struct items *items, const bool *flags,
     return out;
 }
 
+int items_reply(RedisModuleCtx *ctx, const struct items *items, size_t n) {
+    for (size_t i = 0; i < n; i++) RM_ReplyWithBool(ctx, items->answers[i]);
+    return RM_OK;
+}
+
 void items_replicate(RedisModuleCtx *ctx, const char *command,
                      RedisModuleString *name, const char *word,
                      const struct items *items, const bool *flags, size_t n) {

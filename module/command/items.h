@@ -34,6 +34,9 @@ RedisModuleString **items_chosen(const struct items *items, const bool *flags,
                                  size_t n, RedisModuleString **few,
                                  size_t *chosen);
 
+/* Reply the answers of the first n: booleans, without an array around them. */
+int items_reply(RedisModuleCtx *ctx, const struct items *items, size_t n);
+
 /* Replicate a command of a key, a word unless that is NULL, and such items. */
 void items_replicate(RedisModuleCtx *ctx, const char *command,
                      RedisModuleString *name, const char *word,

@@ -44,11 +44,18 @@ void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
     request->held = held;
     request->use = MEMORY_NEW;
     request->refused = 0;
+    request->pauses = false;
     request->refusal[0] = '\0';
     current = request;
 }
 
+void memory_is_touched(void) {
+    current->pauses = true;
+    prefault_pause(true);
+}
+
 void memory_end(calyx_error *why) {
+    if (current->pauses) prefault_pause(false);
     if (why && *current->refusal)
         snprintf(why->text, sizeof why->text, "%s", current->refusal);
     current = NULL;

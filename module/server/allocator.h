@@ -43,6 +43,7 @@ struct memory_request {
     enum memory_use use;
     uint64_t refused;  /* bytes; 0 if nothing was. What is not less is refused
                           without a look at the server's memory */
+    bool pauses;       /* the thread that touches pages ahead               */
     char refusal[160]; /* "it needs 9 bytes, and ..."; empty if not refused */
 };
 
@@ -51,6 +52,10 @@ struct memory_request {
  * or the AOF says is obeyed instead. */
 void memory_begin(struct memory_request *request, RedisModuleCtx *ctx,
                   uint64_t held);
+
+/* Until memory_end the command writes to memory all the time: no pages are
+ * touched ahead meanwhile; see prefault_pause. */
+void memory_is_touched(void);
 
 /* If memory was refused, the reason becomes the text of `why`, unless that is
  * NULL. */

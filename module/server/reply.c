@@ -66,8 +66,3 @@ int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun) {
     if (!prefault_notify(begun, unblock, client)) unblock(client);
     return RM_OK;
 }
-
-int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n) {
-    for (size_t i = 0; i < n; i++) RM_ReplyWithBool(ctx, answers[i]);
-    return RM_OK;
-}

@@ -23,6 +23,4 @@ int reply_not_added(RedisModuleCtx *ctx, calyx_status status,
  * Until then the server serves the others. */
 int reply_ok_when_prefaulted(RedisModuleCtx *ctx, uint64_t begun);
 
-int reply_bools(RedisModuleCtx *ctx, const bool *answers, size_t n);
-
 #endif
