@@ -95,22 +95,29 @@ static bool must_fit(RedisModuleCtx *ctx, const struct add_request *how) {
     return how->single && is_replayed(ctx);
 }
 
-/* Each addition counts: the answers are what changed the filter. */
+/* Those that are refused are passed over. */
 static calyx_status add_each(RedisModuleCtx *ctx, struct filter *f,
                              const struct add_request *how, struct items *items,
                              struct addition *a) {
     calyx_status last = CALYX_OK, status;
-    a->changed = a->fresh;
     a->only_new = how->only_new;
-    a->must_fit = must_fit(ctx, how);
     memset(items->refused, false, items->n);
     while (a->done < a->n && (status = filter_add(f, a)) != CALYX_OK) {
+        if (status == CALYX_FULL && !a->must_fit && must_fit(ctx, how)) {
+            a->must_fit = true;
+            continue;
+        }
         last = status;
         items->answers[a->done] = false;
         items->refused[a->done++] = true;
     }
-    memcpy(items->changed, items->answers, a->done);
     return last;
+}
+
+static size_t count_flags(const bool *flags, size_t n) {
+    size_t set = 0;
+    for (size_t i = 0; i < n; i++) set += flags[i];
+    return set;
 }
 
 /* Add items, all of the command or those of a step, and replicate them. Nothing
@@ -119,7 +126,8 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const struct add_request *how,
                       struct items *items, bool in_step, struct added *added) {
     added->why.text[0] = '\0';
-    if (!f->repeats_matter) items->changed = items->answers;
+    if (!f->repeats_matter || how->family == CUCKOO)
+        items->changed = items->answers; /* for CF commands each item is new */
     struct addition a = {.keys = items->keys,
                          .n = items->n,
                          .fresh = items->answers,
@@ -135,11 +143,11 @@ static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
     memory_end(&added->why);
     if (a.lines && in_step) steps_count(a.lines);
     added->done = a.done;
-    size_t fresh = 0, changes = 0;
-    for (size_t i = 0; i < a.done; i++) fresh += items->answers[i];
-    for (size_t i = 0; i < a.done; i++) changes += items->changed[i];
+    const size_t changes = count_flags(items->changed, a.done);
     stats.adds += a.done;
-    stats.fresh += fresh;
+    stats.fresh += items->changed == items->answers
+                       ? changes
+                       : count_flags(items->answers, a.done);
     stats.refused += added->status == CALYX_NO_MEMORY;
 
     if (!in_step && changes == items->n && may_replicate_verbatim(f, how))
@@ -281,10 +289,10 @@ static void add_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 static bool has_most_parts(RedisModuleCtx *ctx, const struct filter *f,
                            const struct filter_params *params) {
     struct filter_facts facts = {.parts = 1};
-    if (!(f ? f->layout : params->layout)->is_cuckoo || is_replayed(ctx))
-        return false;
+    if (!(f ? f->layout : params->layout)->is_cuckoo) return false;
     if (f) f->layout->describe(f, &facts);
-    if (facts.parts < (uint64_t)settings.cf_max_expansions) return false;
+    if (facts.parts < (uint64_t)settings.cf_max_expansions || is_replayed(ctx))
+        return false;
     RM_ReplyWithError(ctx, "Maximum expansions reached");
     return true;
 }
