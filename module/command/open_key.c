@@ -98,7 +98,7 @@ struct filter *create_filter(RedisModuleCtx *ctx, RedisModuleKey *key,
     return NULL;
 }
 
-/* What CF commands can do nothing with: a BF.LOADCHUNK can load it. */
+/* CF commands refuse a filter from which nothing can be deleted. */
 static calyx_status load_cuckoo_head(const char *bytes, size_t size,
                                      struct filter **f, calyx_error *why) {
     const bool native = native_layout.is_head(bytes, size);

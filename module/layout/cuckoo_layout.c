@@ -183,8 +183,8 @@ static uint64_t memory_used(const struct filter *f) {
     return sum;
 }
 
-/* A filter that grows may do that often for many items, and rearranges
- * itself before: from 65 on they take steps. */
+/* Many items may make a filter grow many times: 65 and more take steps. One
+ * that does not grow may be rearranged for each item. */
 static void describe(const struct filter *f, struct filter_facts *facts) {
     enum { GROWTH_LINES = STEP_LINES / 64 - 1 };
     const struct cuckoo_numbers is = cuckoo_describe(f->cuckoo);

@@ -150,8 +150,9 @@ struct addition {
     const calyx_key *keys;
     size_t n;
     bool *fresh;   /* of each: it was not there                             */
-    bool *changed; /* of each: it changed the filter; another array than
-                      `fresh` if repeats matter to the filter, else the same */
+    bool *changed; /* of each: it changed the filter. The same array as
+                      `fresh`, unless repeats matter to the filter and both
+                      are wanted                                            */
     size_t done;   /* items that are in; after an error the next is not     */
     calyx_error *why; /* for an error */
     bool only_new;  /* leave out items that are there                         */
@@ -162,13 +163,12 @@ struct addition {
 
 struct filter_layout {
     const char *name;
-    const char *type; /* of values, in RDB files and payloads   */
-    int encoding;     /*   as this module writes them; `load` also reads */
-    bool reads_older; /*   others, or only this one                      */
-    bool
-        is_foreign; /* another module's: streams and files must be fit for it */
-    bool is_cuckoo; /* for CF commands alone                                  */
-    bool counts_lines; /* what an addition takes is known only afterwards     */
+    const char *type;  /* of values in RDB files and payloads               */
+    int encoding;      /* of these, as this module writes them              */
+    bool reads_older;  /* `load` reads other encodings, too                 */
+    bool is_foreign;   /* another module reads its streams and files        */
+    bool is_cuckoo;    /* for CF commands alone                             */
+    bool counts_lines; /* what an addition takes is known only afterwards   */
     calyx_status (*make)(struct filter_params *params, struct filter *f,
                          calyx_error *why);
     calyx_status (*copy)(const struct filter *f, struct filter *to,
@@ -190,10 +190,11 @@ struct filter_layout {
     uint64_t (*count)(const struct filter *f, const void *key, size_t size);
 
     /* Compaction, which takes steps; NULL: this layout needs none. `remove`
-     * begins one if `may_compact` is true before; `compact` begins one unless
-     * there is nothing to do. Until it has ended lookups are right, but nothing
-     * may be changed, dumped piece by piece or saved. `compact_some` goes on,
-     * for a step or to the end, and returns the cache lines that it touched. */
+     * begins one only if `may_compact` was true before; `compact` begins one
+     * unless there is nothing to do. Until it has ended lookups are right, but
+     * nothing may change the filter; copying and saving complete it.
+     * `compact_some` goes on, for a step or to the end, and returns the cache
+     * lines that it touched. */
     bool (*may_compact)(const struct filter *f);
     bool (*compact)(struct filter *f);
     bool (*is_compacting)(const struct filter *f);
