@@ -14,7 +14,7 @@ struct inlined {
                 const struct task *task, struct segment *s);
 };
 
-extern const struct inlined inlined_scalar, inlined_avx2, inlined_avx512;
+extern const struct inlined inlined_scalar, inlined_avx2;
 
 /* Inline whatever the functions call, and what that calls. */
 #define WHOLE __attribute__((flatten))

@@ -271,9 +271,6 @@ static double counting_quick_fpr(const struct shape *shape, double items,
 }
 
 static const struct kernel *const counting_kernels[] = {
-#if ON_AVX512
-    &counting_avx512,
-#endif
 #if ON_X86
     &counting_avx2,
 #elif ON_SIMD128

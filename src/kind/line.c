@@ -285,9 +285,6 @@ static void line_add_to_bits(uint8_t *bits, const struct shape *shape,
 /* ---- The table of line --------------------------------------------------- */
 
 static const struct kernel *const line_kernels[] = {
-#if ON_AVX512
-    &line_avx512,
-#endif
 #if ON_X86
     &line_avx2,
 #elif ON_SIMD128
@@ -369,9 +366,6 @@ static void line2_add_to_bits(uint8_t *bits, const struct shape *shape,
 }
 
 static const struct kernel *const line2_kernels[] = {
-#if ON_AVX512
-    &line2_avx512,
-#endif
 #if ON_X86
     &line2_avx2,
 #elif ON_SIMD128
@@ -382,9 +376,6 @@ static const struct kernel *const line2_kernels[] = {
     &line2_scalar};
 
 static const struct kernel *const line2_atomic_kernels[] = {
-#if ON_AVX512
-    &line2_avx512_atomic,
-#endif
 #if ON_X86
     &line2_avx2_atomic,
 #elif ON_SIMD128

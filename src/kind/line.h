@@ -145,8 +145,6 @@ extern const struct kernel line2_scalar, line2_scalar_atomic, counting_scalar;
 #if ON_X86
 extern const struct kernel line_avx2;
 extern const struct kernel line2_avx2, line2_avx2_atomic, counting_avx2;
-extern const struct kernel line_avx512;
-extern const struct kernel line2_avx512, line2_avx512_atomic, counting_avx512;
 /* The has_in_any of all these; in line_avx2.c. */
 void line_has_in_any(const struct part_view *parts, size_t count,
                      const uint64_t *hashes, size_t n, bool *found);

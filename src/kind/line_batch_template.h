@@ -1,7 +1,6 @@
 /*
  * Template: batches of the line kind with vectors of x86, unrolled by 8.
- * line_avx2.c and line_avx512.c include it once each, after they defined, for
- * this level,
+ * line_avx2.c includes it after it defined
  *
  *     TARGET                 the attribute that enables its instructions
  *     in_line, add_to_line   one key, as for line_template.h

@@ -1,6 +1,6 @@
 /*
  * Template: the kernel functions of the kinds line and line2 for one processor
- * level. line.c, line_avx2.c, line_avx512.c and line_simd128.c include it once
+ * level. line.c, line_avx2.c and line_simd128.c include it once
  * each, after they defined, for this level,
  *
  *     TARGET                 the attribute that enables its instructions

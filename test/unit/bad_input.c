@@ -329,6 +329,14 @@ static bool is_kernel_here(const char *wanted) {
     return false;
 }
 
+/* `line` may have no kernel for the best level of the processor. */
+static void assert_has_usual_kernel(const calyx_filter *f) {
+    unsetenv("CALYX_KERNEL");
+    calyx_filter *usual = make_filter((calyx_options){0});
+    assert_string_equal(info_of(f).kernel, info_of(usual).kernel);
+    calyx_free(usual);
+}
+
 static void an_unknown_kernel_in_the_environment_is_refused(void **state) {
     (void)state;
     const struct refusal r = {{0}, BAD, "scalar", "'quantum'"};
@@ -347,7 +355,7 @@ static void a_kernel_of_other_processors_in_the_environment_is_the_best(
 
     calyx_filter *f = make_filter((calyx_options){0});
 
-    assert_string_equal(info_of(f).kernel, calyx_kernels()[0]);
+    assert_has_usual_kernel(f);
     calyx_free(f);
     const struct refusal r = {{.kernel = foreign}, BAD, "scalar", foreign};
     assert_refused(&r); /* an option is meant for this processor */
@@ -359,7 +367,7 @@ static void an_empty_kernel_in_the_environment_is_none(void **state) {
 
     calyx_filter *f = make_filter((calyx_options){0});
 
-    assert_string_equal(info_of(f).kernel, calyx_kernels()[0]);
+    assert_has_usual_kernel(f);
     calyx_free(f);
 }
 
