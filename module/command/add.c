@@ -31,7 +31,7 @@ struct add_request {
     const struct filter_params *made; /* by this command; else NULL */
 };
 
-/* The first `done` items are done. `status` is that of the last that was
+/* The first `done` items are done. `status` says why the last refused item was
  * refused. */
 struct added {
     size_t done;
@@ -41,8 +41,8 @@ struct added {
 
 /* ---- Replication --------------------------------------------------------- */
 
-/* Those of the first `done` items that changed something. A filter of BF
- * commands is made with its first items. */
+/* Replicate the first `done` items, except items that changed nothing. A filter
+ * of BF commands is made with its first items. */
 static void replicate_items(RedisModuleCtx *ctx, RedisModuleString *name,
                             const struct filter *f,
                             const struct add_request *how,
@@ -95,7 +95,7 @@ static bool must_fit(RedisModuleCtx *ctx, const struct add_request *how) {
     return how->single && is_replayed(ctx);
 }
 
-/* Those that are refused are passed over. */
+/* Refused items are passed over. */
 static calyx_status add_each(RedisModuleCtx *ctx, struct filter *f,
                              const struct add_request *how, struct items *items,
                              struct addition *a) {
@@ -120,7 +120,7 @@ static size_t count_flags(const bool *flags, size_t n) {
     return set;
 }
 
-/* Add items, all of the command or those of a step, and replicate them. Nothing
+/* Add all items of a command or of a step, and replicate them. Nothing
  * of `f` may be used afterwards: a listener of the event may delete it. */
 static void add_items(RedisModuleCtx *ctx, RedisModuleString *name,
                       struct filter *f, const struct add_request *how,
@@ -182,8 +182,8 @@ static void reply_each(RedisModuleCtx *ctx, const struct add_request *how,
                                  items->refused[i] ? -1 : items->answers[i]);
 }
 
-/* A plain reply for a single item, else an array, which ends with the error if
- * there is one: that of a BF command, or one `more` that follows. */
+/* A plain reply for a single item, else an array. The array ends with the error
+ * of a BF command, or, with `more`, with a reply that the caller adds. */
 static int reply_added(RedisModuleCtx *ctx, const struct add_request *how,
                        const struct items *items, const struct added *added,
                        bool more) {

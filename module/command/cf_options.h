@@ -9,8 +9,8 @@
     OPTION(DOUBLE, "ERROR", "error"), OPTION(INTEGER, "SEED", "seed"), \
         OPTION(STRING, "LAYOUT", "layout")
 
-/* As those of options.h. Clients have to say words whole. What is `replayed` is
- * read as RedisBloom reads it. */
+/* Like the functions of options.h. Clients have to say words whole. A command
+ * that is `replayed` is read as RedisBloom reads it. */
 const char *cf_parse_reserve(RedisModuleString **argv, int argc, bool replayed,
                              struct options *out);
 const char *cf_parse_insert(RedisModuleString **argv, int argc, bool replayed,

@@ -55,7 +55,7 @@ static bool find_removable(RedisModuleCtx *ctx, RedisModuleString *name,
 
 /* ---- Deleting ------------------------------------------------------------ */
 
-/* All items of the command, or those of a step; then they are replicated. A
+/* Delete all items of a command or of a step, and replicate them. A
  * compaction that this begins is completed here, unless it has steps, too. */
 static void delete_items(RedisModuleCtx *ctx, RedisModuleString *name,
                          struct filter *f, enum family family,
