@@ -292,7 +292,7 @@ endif()
 
 # ---- Adding without locks must lose keys -------------------------------------
 
-add_executable(lost_keys_control test/control/lost_keys.c src/filter/stripes.c
+add_executable(lost_keys_control test/control/lost_keys.c src/engine/stripes.c
     "$<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/stripes\\.c>")
 target_compile_definitions(lost_keys_control PRIVATE CALYX_NO_STRIPE_LOCKS=1)
 target_include_directories(lost_keys_control PRIVATE
@@ -305,7 +305,7 @@ set_tests_properties(control.lost_keys PROPERTIES PROCESSORS 2)
 # ---- Room is claimed in one step: see test/control/claim_room.c --------------
 
 add_executable(claim_room test/control/claim_room.c
-    "$<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/(single|batch)\\.c\\.o$>")
+    "$<FILTER:$<TARGET_OBJECTS:calyx_objects>,EXCLUDE,/chain_engine\\.c\\.o$>")
 target_include_directories(claim_room PRIVATE include src ${XXHASH_INCLUDE})
 target_link_libraries(claim_room PRIVATE Threads::Threads m)
 set_target_properties(claim_room PROPERTIES RUNTIME_OUTPUT_DIRECTORY test)

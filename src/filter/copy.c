@@ -6,8 +6,8 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "filter/allow_list.h"
-#include "filter/segments.h"
+#include "engine/allow_list.h"
+#include "filter/filter.h"
 
 /* ---- Fold ---------------------------------------------------------------- */
 
@@ -130,9 +130,9 @@ static calyx_status make_copy(const calyx_filter *head, const calyx_filter *f,
 calyx_status calyx_copy(const calyx_filter *f, calyx_filter **out,
                         calyx_error *why) {
     const calyx_filter head = head_of(f);
-    lock_table(f);
+    lock_whole(f);
     const calyx_status status = make_copy(&head, f, newest_of(f), 1, out, why);
-    unlock_table(f);
+    unlock_whole(f);
     return status;
 }
 
@@ -213,9 +213,10 @@ calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
                     "only counting filters can be frozen, and this one is of "
                     "kind %s%s",
                     f->kind->name,
-                    f->table ? ", whose keys are no bits: build a filter of "
-                               "kind line from the keys"
-                             : "");
+                    f->kind->is_segment
+                        ? ", whose keys are no bits: build a filter of "
+                          "kind line from the keys"
+                        : "");
     calyx_filter head = head_of(f);
     head.kind = kind_named("line");
     head.kernel = kernel_up_to(head.kind->kernels, f->kernel->level);

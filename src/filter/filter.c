@@ -1,4 +1,4 @@
-/* Making, emptying, growing, describing and ending filters. */
+/* Making, emptying, describing and ending filters. */
 #include "filter/filter.h"
 
 #include <math.h>
@@ -7,215 +7,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/allow_list.h"
-#include "filter/segments.h"
-#include "filter/stripes.h"
-
-/* ---- Memory -------------------------------------------------------------- */
-
-static void *take(const calyx_memory *memory, size_t size) {
-    return memory->allocate(memory->context, size, ALIGNMENT);
-}
-
-/* A struct needs no line of its own. */
-static void *take_struct(const calyx_memory *memory, size_t size) {
-    return memory->allocate(memory->context, size, sizeof(uint64_t));
-}
-
-static void give(const calyx_memory *memory, void *block, size_t size) {
-    memory->release(memory->context, block, size);
-}
-
-static uint64_t rounded_bytes(uint64_t bits) {
-    return (bits + 8 * ALIGNMENT - 1) / (8 * ALIGNMENT) * ALIGNMENT;
-}
-
-uint64_t bits_bytes(const struct kind *kind, const struct shape *shape) {
-    return rounded_bytes(kind_bits(kind, shape));
-}
-
-uint64_t body_bytes(const struct kind *kind, const struct shape *shape) {
-    return bits_bytes(kind, shape) +
-           rounded_bytes(kind_counter_bits(kind, shape));
-}
-
-bool is_in_pieces(const calyx_filter *f, const struct part *p) {
-    return f->kind->is_segment && p->lines;
-}
-
-uint8_t *body_at(const calyx_filter *f, const struct part *p, uint64_t from,
-                 size_t *size) {
-    if (!is_in_pieces(f, p)) return p->body + from;
-    const uint64_t first = bits_bytes(f->kind, &p->shape);
-    if (from >= first) return p->lines + (from - first);
-    if (*size > first - from) *size = (size_t)(first - from);
-    return p->body + from;
-}
-
-void get_from_body(const calyx_filter *f, const struct part *p, uint64_t from,
-                   uint8_t *to, size_t size) {
-    while (size > 0) {
-        size_t some = size;
-        const uint8_t *const at = body_at(f, p, from, &some);
-        if (is_shared(f))
-            peek_bytes(to, at, some);
-        else
-            memcpy(to, at, some);
-        from += some, to += some, size -= some;
-    }
-}
-
-void put_to_body(const calyx_filter *f, const struct part *p, uint64_t from,
-                 const uint8_t *bytes, size_t size) {
-    while (size > 0) {
-        size_t some = size;
-        uint8_t *const at = body_at(f, p, from, &some);
-        memcpy(at, bytes, some);
-        from += some, bytes += some, size -= some;
-    }
-}
-
-/* A body, or the two pieces of one. */
-static void free_body(const calyx_filter *f, struct part *p) {
-    const uint64_t size = body_bytes(f->kind, &p->shape);
-    const uint64_t first =
-        is_in_pieces(f, p) ? bits_bytes(f->kind, &p->shape) : size;
-    give(&f->memory, p->body, (size_t)first);
-    if (first < size) give(&f->memory, p->lines, (size_t)(size - first));
-}
-
-void free_part(const calyx_filter *f, struct part *p) {
-    if (is_in_pieces(f, p) && has_rows(f))
-        leave_rows(f, p);
-    else if (!f->release) /* else the body is lent */
-        free_body(f, p);
-    give(&f->memory, p, sizeof *p);
-}
-
-/*
- * Should the lines of a segment be a block of their own? The buckets of a
- * segment are a power of two times those of the first, which allocators have
- * blocks for; with the lines behind them, a sixth of a block is lost. The lines
- * of the first one stay behind its buckets, as calyx_small wants them.
- */
-static bool is_apart(const calyx_filter *f, const struct shape *shape) {
-    enum { BLOCKS = 16 };
-    return f->kind->is_segment && f->growth > 0 && f->newest &&
-           shape->blocks >= BLOCKS &&
-           f->memory.allocate != memory_default.allocate;
-}
-
-static bool take_body(const calyx_filter *f, struct part *p) {
-    const uint64_t size = body_bytes(f->kind, &p->shape);
-    const uint64_t first =
-        is_apart(f, &p->shape) ? bits_bytes(f->kind, &p->shape) : size;
-    if (size > SIZE_MAX) return false;
-    p->body = take(&f->memory, (size_t)first);
-    if (!p->body || first == size) return p->body != NULL;
-    p->lines = take(&f->memory, (size_t)(size - first));
-    if (p->lines) return true;
-    give(&f->memory, p->body, (size_t)first);
-    return false;
-}
-
-static struct part *make_part(const calyx_filter *f, const struct part *like) {
-    struct part *p = take_struct(&f->memory, sizeof *p);
-    if (!p) return NULL;
-    *p = *like;
-    if (f->kind->is_segment) p->lines = NULL;
-    if ((f->table && join_rows(f, p)) || take_body(f, p)) return p;
-    give(&f->memory, p, sizeof *p);
-    return NULL;
-}
-
-/* Lookups in a static filter begin with the oldest part. */
-static void link_layers(calyx_filter *f) {
-    struct part *next = NULL;
-    if (!is_static(f)) return;
-    for (struct part *p = f->newest; p; next = p, p = p->older)
-        p->next_layer = next;
-    f->first_layer = next;
-}
-
-static void free_newest(calyx_filter *f) {
-    struct part *p = f->newest;
-    f->newest = p->older;
-    free_part(f, p);
-}
-
-static calyx_status put_part(calyx_filter *f, struct part *p) {
-    if (!p) return CALYX_NO_MEMORY;
-    p->older = f->newest;
-    __atomic_store_n(&f->newest, p, __ATOMIC_RELEASE);
-    link_layers(f);
-    if (!f->kind->is_segment || add_segment(f) == CALYX_OK) return CALYX_OK;
-    f->newest = p->older;
-    return CALYX_NO_MEMORY;
-}
-
-/* The table of a filter that has no part yet. */
-static calyx_status make_table_before(calyx_filter *f, const struct part *p) {
-    return f->kind->is_segment && !f->table ? make_table(f, &p->shape)
-                                            : CALYX_OK;
-}
-
-calyx_status allocate_part(calyx_filter *f, const struct part *like) {
-    if (make_table_before(f, like) != CALYX_OK) return CALYX_NO_MEMORY;
-    struct part *const p = make_part(f, like);
-    const calyx_status status = put_part(f, p);
-    if (status != CALYX_OK && p) free_part(f, p);
-    return status;
-}
-
-calyx_status borrow_part(calyx_filter *f, const struct part *like,
-                         uint8_t *body) {
-    if (make_table_before(f, like) != CALYX_OK) return CALYX_NO_MEMORY;
-    struct part *p = take_struct(&f->memory, sizeof *p);
-    if (p) {
-        *p = *like;
-        p->body = body;
-        if (f->kind->is_segment) p->lines = NULL;
-    }
-    const calyx_status status = put_part(f, p);
-    if (status != CALYX_OK && p) give(&f->memory, p, sizeof *p);
-    return status;
-}
-
-struct calyx_filter head_of(const calyx_filter *f) {
-    return (calyx_filter){
-        .kind = f->kind,
-        .kernel = f->kernel,
-        .hash = f->hash,
-        .secret = f->secret,
-        .memory = f->memory,
-        .fpr = f->fpr,
-        .growth = f->growth,
-        .strict = f->strict,
-        .concurrent = f->concurrent,
-    };
-}
-
-struct part like_part(const struct part *p) {
-    return (struct part){
-        .shape = p->shape,
-        .capacity = p->capacity,
-        .items = items_of(p),
-        .fpr = p->fpr,
-    };
-}
-
-calyx_status allocate_head(const calyx_filter *head, calyx_filter **out) {
-    calyx_filter *f = take_struct(&head->memory, sizeof *f);
-    if (!f) return CALYX_NO_MEMORY;
-    *f = *head;
-    f->read_only = is_static(f);
-    if (allocate_stripes(f) != CALYX_OK) {
-        give(&head->memory, f, sizeof *f);
-        return CALYX_NO_MEMORY;
-    }
-    *out = f;
-    return CALYX_OK;
-}
+#include "engine/allow_list.h"
 
 /* ---- Birth and death ----------------------------------------------------- */
 
@@ -286,12 +78,11 @@ calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     const calyx_memory memory = f->memory;
     const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
     while (f->newest) free_newest(f);
-    if (f->comment) give(&memory, f->comment, COMMENT_BYTES);
-    if (f->table) free_table(f);
-    if (f->stripes) give(&memory, f->stripes, sizeof *f->stripes);
+    if (f->comment) give_block(&memory, f->comment, COMMENT_BYTES);
+    if (f->engine->close) f->engine->close(f);
     drop_properties(f);
     drop_list(f);
-    give(&memory, f, sizeof *f);
+    give_block(&memory, f, sizeof *f);
     return status;
 }
 
@@ -299,27 +90,14 @@ void calyx_free(calyx_filter *f) {
     calyx_close(f, NULL);
 }
 
-void give_structs(calyx_filter *f) {
-    const calyx_memory memory = f->memory;
-    for (struct part *p = f->newest, *older; p; p = older) {
-        older = p->older;
-        give(&memory, p, sizeof *p);
-    }
-    if (f->table) free_table(f);
-    give(&memory, f, sizeof *f);
-}
-
-/* Rows stay where they are. */
 static void move_body(const calyx_filter *f, struct part *p,
                       calyx_move_function *move, void *context) {
-    const size_t size = (size_t)body_bytes(f->kind, &p->shape);
-    const size_t first = (size_t)bits_bytes(f->kind, &p->shape);
-    if (!is_in_pieces(f, p)) {
-        p->body = move(context, p->body, size);
-    } else if (!has_rows(f)) {
-        p->body = move(context, p->body, first);
-        p->lines = move(context, p->lines, size - first);
-    }
+    if (f->release) return; /* it is lent */
+    if (f->engine->move_body)
+        f->engine->move_body(f, p, move, context);
+    else
+        p->body =
+            move(context, p->body, (size_t)body_bytes(f->kind, &p->shape));
 }
 
 calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
@@ -329,11 +107,10 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
     move_list(f, move, context);
     for (struct part **p = &f->newest; *p; p = &(*p)->older) {
         *p = move(context, *p, sizeof **p);
-        if (!f->release) move_body(f, *p, move, context);
+        move_body(f, *p, move, context);
     }
-    link_layers(f);
-    if (f->table) relocate_table(f, move, context);
-    if (f->stripes) f->stripes = move(context, f->stripes, sizeof *f->stripes);
+    if (f->engine->relocate) f->engine->relocate(f, move, context);
+    if (f->engine->renew) f->engine->renew(f);
     return move(context, f, sizeof *f);
 }
 
@@ -341,8 +118,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
     uint64_t bytes = sizeof *f;
     for (const struct part *p = newest_of(f); p; p = p->older)
         bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
-    if (f->table) bytes += table_bytes(f);
-    if (f->stripes) bytes += sizeof *f->stripes;
+    if (f->engine->bytes) bytes += f->engine->bytes(f);
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
     return bytes + list_memory_bytes(f);
@@ -362,7 +138,7 @@ calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
         zero(context, body_at(f, p, from, &some), some);
     }
     p->items = 0;
-    if (f->table) renew_segments(f);
+    if (f->engine->renew) f->engine->renew(f);
     return CALYX_OK;
 }
 
@@ -373,24 +149,6 @@ static void write_zeros(void *context, void *block, size_t size) {
 
 calyx_status calyx_clear(calyx_filter *f) {
     return calyx_clear_by(f, write_zeros, NULL);
-}
-
-/* ---- Growth -------------------------------------------------------------- */
-
-/* Several threads may find the same part full. Each makes the next one; the
- * first publishes it, and the others free theirs. So none waits. */
-calyx_status grow(calyx_filter *f, struct part *full) {
-    struct part next = {0};
-    if (f->image || f->open_small || !plan_growth(f, full, &next))
-        return CALYX_FULL;
-    struct part *made = make_part(f, &next);
-    if (!made) /* unless another thread had more luck */
-        return newest_of(f) != full ? CALYX_OK : CALYX_NO_MEMORY;
-    made->older = full;
-    if (!__atomic_compare_exchange_n(&f->newest, &full, made, false,
-                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        free_part(f, made);
-    return CALYX_OK;
 }
 
 /* ---- Comment ------------------------------------------------------------- */
@@ -412,9 +170,7 @@ calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
     if (is_truncated(f))
         return fail(why, CALYX_DAMAGED,
                     "damaged: the file under the filter was cut short");
-    const uint64_t at =
-        f->ranges ? __atomic_load_n(&f->ranges->damage_at, __ATOMIC_RELAXED)
-                  : 0;
+    const uint64_t at = damage_at(f);
     if (at)
         return fail(why, CALYX_DAMAGED,
                     "damaged: the bytes from %llu on do not match their "
@@ -423,15 +179,8 @@ calyx_status calyx_health(const calyx_filter *f, calyx_error *why) {
     return CALYX_OK;
 }
 
-/* Before all the bits of an image are read. */
-static void read_ahead(const calyx_filter *f) {
-    if (!f->ranges) return;
-    f->ranges->verify_rest(f);
-    f->ranges->repair_items(f);
-}
-
 calyx_status check_whole(const calyx_filter *f, calyx_error *why) {
-    read_ahead(f);
+    verify_whole(f);
     return calyx_health(f, why);
 }
 
@@ -488,7 +237,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         .can = f->kind->can,
         .allowed = listed_keys(f),
     };
-    lock_table(f); /* a new segment takes over the number of items */
+    lock_whole(f); /* a new segment takes over the number of items */
     for (const struct part *p = newest_of(f); p; p = p->older) {
         const uint64_t bytes = body_bytes(f->kind, &p->shape);
         info->parts++;
@@ -496,60 +245,23 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         info->items += items_of(p);
         info->bits += kind_bits(f->kind, &p->shape);
         info->bytes += bytes;
-        info->huge_pages |= !f->image && !is_in_pieces(f, p) &&
+        info->huge_pages |= !f->image && !is_in_pieces(p) &&
                             f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);
     }
-    if (f->table) info->huge_pages |= has_huge_rows(f);
-    if (f->growth > 0 && f->kind->is_segment)
-        info->grows_to = grows_to(first_part(f));
-    unlock_table(f);
+    if (f->engine->add_info) f->engine->add_info(f, info);
+    unlock_whole(f);
 }
 
 void calyx_describe(const calyx_filter *f, calyx_info *info) {
-    read_ahead(f);
+    verify_whole(f);
     describe_bits(f, NULL, info);
-}
-
-/* The bits of a static filter say nothing about its keys, but its layers know
- * how many they have. As many absent keys as keys are bumped, nearly. */
-static void describe_layers(const calyx_filter *f, calyx_info *info) {
-    double from_here = 0; /* keys in this layer and those behind it */
-    double rate = 0;
-    for (const struct part *p = newest_of(f); p; p = p->older) {
-        const double here = (double)items_of(p);
-        const double bumped =
-            from_here > 0 ? from_here / (from_here + here) : 0;
-        rate = bumped * rate +
-               (1 - bumped) * expected_rate(f->kind, &p->shape, here);
-        from_here += here;
-    }
-    info->distinct = from_here;
-    info->fpr_now = from_here > 0 ? rate : 0;
 }
 
 void describe_bits(const calyx_filter *f, const uint64_t *counts,
                    calyx_info *info) {
     calyx_info_of(f, info);
-    if (f->kind->is_segment) {
-        describe_segments(f, info);
-        return;
-    }
-    double certainly_not = 1; /* odds that an absent key is not found */
-    uint64_t set = 0, bits = 0;
-    uint32_t left = info->parts;
-    for (const struct part *p = newest_of(f); p; p = p->older) {
-        const uint64_t here = counts ? counts[--left] : count_bits(f->kind, p);
-        set += here;
-        bits += kind_bits(f->kind, &p->shape);
-        if (is_static(f)) continue;
-        const double keys = keys_for_bits(f->kind, &p->shape, here);
-        info->distinct += keys;
-        certainly_not *= 1 - expected_rate(f->kind, &p->shape, keys);
-    }
-    info->fpr_now = 1 - certainly_not;
-    info->fill = (double)set / (double)bits;
-    if (is_static(f)) describe_layers(f, info);
+    f->engine->describe(f, counts, info);
 }
 
 bool calyx_part_of(const calyx_filter *f, uint32_t number, calyx_part *part) {

@@ -10,7 +10,7 @@
  */
 static bool can_inline_lookups(const calyx_filter *f) {
     return f->kind == &kind_line && f->hash->is_xxh3 && f->growth == 0 &&
-           !newest_of(f)->older && !f->image && !f->allowed &&
+           !newest_of(f)->older && !is_wrapped(f) && f->engine->is_direct &&
            f->kernel->level != CPU_SCALAR;
 }
 

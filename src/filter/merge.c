@@ -9,8 +9,8 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/allow_list.h"
-#include "filter/segments.h"
+#include "engine/allow_list.h"
+#include "filter/filter.h"
 
 /* ---- Do they fit? -------------------------------------------------------- */
 
@@ -41,47 +41,10 @@ calyx_status check_same_hash(const calyx_filter *a, const calyx_filter *b,
     return CALYX_OK;
 }
 
-static calyx_status check_shape(const struct part *p, const struct part *q,
-                                calyx_error *why) {
-    if (p->shape.blocks == q->shape.blocks &&
-        p->shape.probes == q->shape.probes)
-        return CALYX_OK;
-    return fail(why, CALYX_MISMATCH,
-                "one filter has a part of %llu blocks with %u probes "
-                "where the other has %llu with %u; make both for the "
-                "same number of keys, at the same rate",
-                (unsigned long long)p->shape.blocks, p->shape.probes,
-                (unsigned long long)q->shape.blocks, q->shape.probes);
-}
-
-static calyx_status check_parts(const calyx_filter *a, const calyx_filter *b,
-                                calyx_error *why) {
-    const struct part *p = newest_of(a), *q = newest_of(b);
-    calyx_status status = CALYX_OK;
-    for (; p && q && status == CALYX_OK; p = p->older, q = q->older)
-        status = check_shape(p, q, why);
-    if (status == CALYX_OK && (p || q))
-        return fail(why, CALYX_MISMATCH,
-                    "the filters have grown to different numbers of parts");
-    return status;
-}
-
-/* Tables may have grown to different sizes, from first segments that are alike
- * when their codes have no bits to spare. */
-static calyx_status check_tables(const calyx_filter *a, const calyx_filter *b,
-                                 calyx_error *why) {
-    struct part p = like_part(first_part(a)), q = like_part(first_part(b));
-    p.shape = doubled_shape(&p.shape, spare_bits(&p.shape));
-    q.shape = doubled_shape(&q.shape, spare_bits(&q.shape));
-    return check_shape(&p, &q, why);
-}
-
 static calyx_status check_fit(const calyx_filter *a, const calyx_filter *b,
                               calyx_error *why) {
     calyx_status status = check_same_hash(a, b, why);
-    if (status == CALYX_OK)
-        status = a->kind->is_segment ? check_tables(a, b, why)
-                                     : check_parts(a, b, why);
+    if (status == CALYX_OK) status = a->engine->check_alike(a, b, why);
     if (status == CALYX_OK) status = check_whole(a, why);
     return status == CALYX_OK ? check_whole(b, why) : status;
 }
@@ -140,7 +103,7 @@ static uint32_t parts_older(const struct part *p) {
 }
 
 static bool is_chain(const calyx_filter *f) {
-    return !f->kind->is_segment && newest_of(f)->older;
+    return !f->engine->merge_some && newest_of(f)->older;
 }
 
 /* The number of items in a file may be too low; see repair_items. */
@@ -280,63 +243,35 @@ static uint64_t unite_and_count(uint8_t *body, const uint8_t *other,
 
 /* Before the first bits of a file are set. */
 static calyx_status mark_file(calyx_filter *f, calyx_error *why) {
-    if (!f->ranges) return CALYX_OK;
-    const calyx_status marked = f->ranges->mark_all(f, false);
+    const calyx_status marked = mark_whole(f);
     if (marked == CALYX_OK) return CALYX_OK;
     return fail(why, marked, "the file could not be marked as changing");
 }
 
-/*
- * The entries of a table are added one by one: so a step is shorter. Where to
- * go on is a hash, in at->bits[0], as the other may grow between steps; a step
- * depends on nothing else, so that a replica can repeat it. The other may have
- * grown since the caller read its size, too: so at->at stays below the bytes of
- * its first part, which are always in that size, until all is done; or of one
- * bucket, if the first part may have doubled.
- */
-static calyx_status merge_some_of_table(calyx_filter *f,
-                                        const calyx_filter *other,
-                                        uint64_t most, calyx_progress *at,
-                                        calyx_error *why) {
-    enum { SHORTER = 32 };
-    const uint64_t buckets = most / SHORTER / ALIGNMENT;
-    struct table_merge step = {
-        .buckets = buckets ? buckets : 1,
-        .from = at->bits[0],
-    };
-    const calyx_status status = merge_segments(f, other, &step);
-    if (status != CALYX_OK)
-        return fail(why, status,
-                    "%s; the filter now has some of the other's keys, and all "
-                    "of its own",
-                    calyx_status_text(status));
-    const uint64_t blocks = first_part(other)->shape.blocks;
-    const uint64_t least = blocks > BLOCKS_SPARED ? blocks : 1;
-    at->bits[0] = step.from;
-    at->at = step.done ? calyx_row_bytes(other)
-                       : scale64(step.from, least * BUCKET_BYTES);
-    if (step.done) drop_listed_of(f, other);
-    return check_whole(other, why);
-}
-
-static calyx_status merge_table(calyx_filter *f, const calyx_filter *other,
-                                uint64_t most, calyx_progress *at,
-                                calyx_error *why) {
+/* A step by an engine whose keys are more than bits. */
+static calyx_status merge_keys(calyx_filter *f, const calyx_filter *other,
+                               uint64_t most, calyx_progress *at,
+                               calyx_error *why) {
     calyx_status status =
         f->read_only ? fail_read_only(f, why) : check_fit(f, other, why);
     /* Until the first keys are added: `f` still answers without the other. */
     if (status == CALYX_OK && at->at == 0 && at->bits[0] == 0)
         status = unite_lists(f, other, why);
     if (status != CALYX_OK) return status;
-    if (f != other) return merge_some_of_table(f, other, most, at, why);
-    at->at = calyx_row_bytes(other);
-    return CALYX_OK;
+    if (f == other) {
+        at->at = calyx_row_bytes(other);
+        return CALYX_OK;
+    }
+    status = f->engine->merge_some(f, other, most, at, why);
+    if (status != CALYX_OK) return status;
+    if (at->bits[0] == 0) drop_listed_of(f, other); /* it was the last */
+    return check_whole(other, why);
 }
 
 calyx_status calyx_merge_some(calyx_filter *f, const calyx_filter *other,
                               uint64_t most, calyx_progress *at,
                               calyx_error *why) {
-    if (f->kind->is_segment) return merge_table(f, other, most, at, why);
+    if (f->engine->merge_some) return merge_keys(f, other, most, at, why);
     struct stretch s;
     calyx_status status =
         f->read_only ? fail_read_only(f, why) : check_same_hash(f, other, why);

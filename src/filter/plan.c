@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/segments.h"
+#include "engine/table_engine.h"
 
 static const uint64_t MOST_KEYS = UINT64_C(1) << 40;
 static const uint64_t MOST_BITS = UINT64_C(1) << 44;

@@ -74,7 +74,7 @@ static size_t block_bytes(uint32_t records) {
 }
 
 /* Allocate a block for these records, and free the old one. */
-static struct properties *take_block(const calyx_filter *f, uint32_t bytes) {
+static struct properties *take_records(const calyx_filter *f, uint32_t bytes) {
     struct properties *const made =
         f->memory.allocate(f->memory.context, block_bytes(bytes), ALIGNMENT);
     if (made) made->bytes = bytes;
@@ -96,7 +96,7 @@ void move_properties(calyx_filter *f, calyx_move_function *move,
 }
 
 calyx_status set_records(calyx_filter *f, const uint8_t *bytes, uint32_t size) {
-    struct properties *const made = size ? take_block(f, size) : NULL;
+    struct properties *const made = size ? take_records(f, size) : NULL;
     if (size && !made) return CALYX_NO_MEMORY;
     if (size) memcpy(made->records, bytes, size);
     drop_properties(f);

@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "filter/segments.h"
+#include "engine/table_engine.h"
+#include "filter/filter.h"
 
 /* Growth comes in steps of 0.05 here; others are not made small. */
 static const double GROWTH_UNIT = 20;
@@ -70,6 +71,7 @@ static struct calyx_filter small_head(const calyx_small *small,
     };
     head.hash = hash_named(head.kind->hash);
     head.kernel = kernel_for(small->code / 16);
+    choose_engine(&head);
     return head;
 }
 
@@ -88,8 +90,8 @@ static bool describes_all(const calyx_filter *f, const calyx_small *small) {
     const struct part *const p = newest_of(f);
     const struct shape shape = shape_of(small);
     const struct calyx_filter head = small_head(small, &f->memory);
-    return !p->older && !is_in_pieces(f, p) && !f->image && !f->comment &&
-           !f->properties && !f->allowed && !f->concurrent && !is_counting(f) &&
+    return !p->older && !is_in_pieces(p) && !is_wrapped(f) && !f->comment &&
+           !f->properties && !f->concurrent && !is_counting(f) &&
            !is_static(f) && f->kernel == head.kernel && f->hash == head.hash &&
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&

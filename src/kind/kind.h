@@ -127,7 +127,7 @@ struct kind {
     /* Whether such a shape exists, beyond the limits below; NULL: it does. */
     bool (*is_shape)(const struct shape *shape);
     /* Kinds that grow within one table: its segments are the parts, and a key
-     * is in one of them (filter/segments.h). Is this the segment of that
+     * is in one of them (engine/table_engine.h). Is this the segment of that
      * number, if the first one has this shape? NULL for kinds that grow by
      * parts. */
     bool (*is_segment)(const struct shape *first, uint32_t number,
@@ -177,7 +177,7 @@ struct kind {
 
     const struct kernel *const *kernels; /* best first, scalar last */
     /* For many adding threads; NULL if one must add alone. Kinds with one_block
-     * and tables need not add atomically: filter/stripes.h has locks. */
+     * and tables need not add atomically: engine/stripes.h has locks. */
     const struct kernel *const *atomic_kernels;
 
     /* Only for kinds that count; else NULL. `count` returns how often a hash

@@ -54,6 +54,7 @@ calyx_status calyx_layout_new(const void *bytes, size_t size,
         d->part[i].older = d->head.newest;
         d->head.newest = &d->part[i];
     }
+    choose_engine(&d->head);
     *out = l;
     return CALYX_OK;
 }

@@ -176,7 +176,7 @@ bool describe_filter(const calyx_filter *f, uint32_t alignment,
     for (const struct part *p = newest; p; p = p->older) {
         d->part[--i] = like_part(p);
         d->part[i].body = p->body;
-        if (f->kind->is_segment) d->part[i].lines = p->lines;
+        d->part[i].lines = p->lines;
     }
     strcpy(d->comment, calyx_comment(f));
     if (f->properties) {

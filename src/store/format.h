@@ -15,7 +15,8 @@
 #ifndef CALYX_FORMAT_H
 #define CALYX_FORMAT_H
 
-#include "filter/allow_list.h"
+#include "engine/allow_list.h"
+#include "filter/filter.h"
 
 enum {
     FIXED_BYTES = 128,  /* of the header, before the parts  */

@@ -283,6 +283,7 @@ calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
         .repair_items = repair_items,
     };
     f->ranges = &image->ranges;
+    choose_calls(f);
     return CALYX_OK;
 }
 

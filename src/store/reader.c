@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "filter/segments.h"
+#include "filter/filter.h"
 #include "store/encoding.h"
 #include "store/ranges.h"
 
@@ -192,7 +192,7 @@ calyx_status set_texts(calyx_filter *f, const struct description *d,
 }
 
 static calyx_status share_read(calyx_filter *f, calyx_error *why) {
-    const calyx_status status = make_concurrent(f);
+    const calyx_status status = f->engine->share(f);
     if (status == CALYX_OK) return status;
     if (status == CALYX_NO_MEMORY)
         return fail(why, status, "no memory for a table that threads share");

@@ -7,8 +7,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "filter/segments.h"
-#include "filter/single.h"
+#include "filter/filter.h"
 #include "store/encoding.h"
 
 /* ---- The head ------------------------------------------------------------ */
@@ -219,7 +218,5 @@ size_t calyx_lines_of_key(const calyx_filter *f, const void *key, size_t size,
 }
 
 uint64_t calyx_moves(const calyx_filter *f) {
-    if (!f->table) return 0;
-    const uint32_t doublings_left = spare_bits(&first_part(f)->shape);
-    return stage_of(&f->table->t) - doublings_left;
+    return f->engine->moves ? f->engine->moves(f) : 0;
 }

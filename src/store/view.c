@@ -73,7 +73,6 @@ calyx_status view_image(uint8_t *base, uint64_t size,
     if (status == CALYX_OK)
         status = set_list(f, &image.d, image.base + list_at(&image.d), why);
     f->image = memcpy(copy, &image, sizeof image);
-    note_special(f);
     f->release = drop_image;
     const calyx_verification when = how ? how->verify : CALYX_VERIFY_LAZY;
     if (status == CALYX_OK)

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/error.h"
-#include "filter/segments.h"
+#include "filter/filter.h"
 #include "store/encoding.h"
 
 struct writer {
@@ -81,7 +81,7 @@ calyx_status write_described(const calyx_filter *f, struct description *d,
                              calyx_put_function *put, void *context,
                              calyx_error *why) {
     const struct file_layout *l = &d->layout;
-    const bool copies = is_shared(f) || source || f->table;
+    const bool copies = is_shared(f) || source || f->engine->take_body;
     const size_t scratch = (size_t)(l->tables_bytes + (copies ? CHUNK : 0));
     uint8_t *const tables =
         f->memory.allocate(f->memory.context, scratch, LINE_ALIGNED);
@@ -150,12 +150,12 @@ calyx_status write_filter(const calyx_filter *f, uint32_t alignment,
                           calyx_error *why) {
     struct description d;
     struct encoded_list list;
-    lock_table(f);
+    lock_whole(f);
     calyx_status status = describe(f, alignment, &d, &list, why);
     if (status == CALYX_OK)
         status = write_described(f, &d, NULL, put, context, why);
     release_encoded_list(f, &list);
-    unlock_table(f);
+    unlock_whole(f);
     return status;
 }
 
@@ -189,7 +189,7 @@ calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
     struct description d;
     struct encoded_list list;
     uint8_t *at = buffer;
-    lock_table(f);
+    lock_whole(f);
     calyx_status status = describe(f, LINE_ALIGNED, &d, &list, why);
     if (status == CALYX_OK && size != d.layout.file_bytes)
         status = fail(why, CALYX_BAD_ARGUMENT,
@@ -199,6 +199,6 @@ calyx_status calyx_encode(const calyx_filter *f, void *buffer, size_t size,
     if (status == CALYX_OK)
         status = write_described(f, &d, NULL, put_in_memory, &at, why);
     release_encoded_list(f, &list);
-    unlock_table(f);
+    unlock_whole(f);
     return status;
 }

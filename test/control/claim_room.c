@@ -1,15 +1,14 @@
 /*
  * Threads cannot fill a part together beyond its capacity: room is claimed in
  * one atomic step. Between the load and the exchange of that step lie
- * nanoseconds, which two threads hardly ever hit. So single.c and batch.c are
- * compiled here with a call in that place, and the call is what another thread
- * might do: it claims room itself.
+ * nanoseconds, which two threads hardly ever hit. So chain_engine.c is compiled
+ * here with a call in that place, and the call is what another thread might do:
+ * it claims room itself.
  */
 static void meanwhile(void);
 #define CALYX_BEFORE_CLAIM() meanwhile()
 /* In place of the library's. */
-#include "../../src/filter/batch.c"
-#include "../../src/filter/single.c"
+#include "../../src/engine/chain_engine.c"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "filter/allow_list.h"
+#include "engine/allow_list.h"
 #include "store/format.h"
 #include "support_files.h"
 

@@ -2,7 +2,7 @@
 #ifndef CALYX_TEST_SUPPORT_TABLES_H
 #define CALYX_TEST_SUPPORT_TABLES_H
 
-#include "filter/segments.h"
+#include "engine/table_engine.h"
 #include "support.h"
 
 /* Rates that come to all widths, for i from 0 to 18. */

@@ -3,7 +3,7 @@
  * expects other threads is grouped before it is added. That must not show: the
  * answers, the bits and the number of keys are those of a plain filter.
  */
-#include "filter/stripes.h"
+#include "engine/stripes.h"
 
 #include <pthread.h>
 #include <sched.h>

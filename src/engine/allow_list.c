@@ -9,7 +9,7 @@
  * says; they put a new block into the place of the old one, unless there is
  * room.
  */
-#include "filter/allow_list.h"
+#include "engine/allow_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,13 +139,17 @@ static void drop(struct allow_list *list, struct allow_slot *slot) {
 
 /* ---- For lookups and additions ------------------------------------------- */
 
-bool is_listed(const calyx_filter *f, uint64_t hash, const void *key,
-               size_t size) {
+/* Is this key, of this hash, on the list? */
+static bool is_listed(const calyx_filter *f, uint64_t hash, const void *key,
+                      size_t size) {
     return find(f->allowed, hash, key, size) != NULL;
 }
 
-bool drop_listed(const calyx_filter *f, uint64_t hash, const void *key,
-                 size_t size) {
+/* Take all keys of this hash off the list, as it was added; other threads may
+ * do the same, or look up keys. Returns whether `key` was among them; it may be
+ * NULL. */
+static bool drop_listed(const calyx_filter *f, uint64_t hash, const void *key,
+                        size_t size) {
     struct allow_list *const list = f->allowed;
     uint64_t i = hash;
     bool was_there = false;
@@ -157,12 +161,21 @@ bool drop_listed(const calyx_filter *f, uint64_t hash, const void *key,
     return was_there;
 }
 
+/* After a hash was added: was the key, which may be NULL, fresh? A key that was
+ * on the list was not in the filter, whatever its bits say. */
+static bool leave_list(calyx_filter *f, uint64_t hash, const void *key,
+                       size_t size, bool was_fresh) {
+    if (!drop_listed(f, hash, key, size) || was_fresh) return was_fresh;
+    if (!is_counting(f)) count_items(f, newest_of(f), 1);
+    return true;
+}
+
 /* ---- With a filter ------------------------------------------------------- */
 
 static void replace(calyx_filter *f, struct allow_list *list) {
     release_block(&f->memory, f->allowed);
     f->allowed = list;
-    note_special(f);
+    choose_calls(f);
 }
 
 void drop_list(calyx_filter *f) {
@@ -460,3 +473,145 @@ void drop_listed_of(const calyx_filter *f, const calyx_filter *other) {
         if (calyx_has(other, key.data, key.size)) drop(f->allowed, slot);
     }
 }
+
+/* ---- The calls of a filter with a list ----------------------------------- */
+
+static bool listed_has(const calyx_filter *f, uint64_t hash) {
+    return unlisted_calls(f)->has(f, hash);
+}
+
+static bool listed_has_key(const calyx_filter *f, const void *key,
+                           size_t size) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    return listed_has(f, hash) && !is_listed(f, hash, key, size);
+}
+
+static calyx_status add_and_leave(calyx_filter *f, uint64_t hash,
+                                  const void *key, size_t size, bool *fresh) {
+    const calyx_status status = unlisted_calls(f)->add(f, hash, fresh);
+    if (status == CALYX_OK) *fresh = leave_list(f, hash, key, size, *fresh);
+    return status;
+}
+
+static calyx_status listed_add(calyx_filter *f, uint64_t hash, bool *fresh) {
+    return add_and_leave(f, hash, NULL, 0, fresh);
+}
+
+static calyx_status listed_add_key(calyx_filter *f, const void *key,
+                                   size_t size, bool *fresh) {
+    return add_and_leave(f, calyx_hash(f, key, size), key, size, fresh);
+}
+
+static calyx_status listed_remove(calyx_filter *f, uint64_t hash,
+                                  enum removal *became) {
+    return unlisted_calls(f)->remove(f, hash, became);
+}
+
+/* A key on the list is not in the filter: its bits are those of other keys. */
+static calyx_status remove_unlisted(calyx_filter *f, uint64_t hash,
+                                    const void *key, size_t size,
+                                    enum removal *became) {
+    *became = KEY_ABSENT;
+    if (!f->read_only && is_listed(f, hash, key, size)) return CALYX_OK;
+    return listed_remove(f, hash, became);
+}
+
+static calyx_status listed_remove_key(calyx_filter *f, const void *key,
+                                      size_t size, enum removal *became) {
+    return remove_unlisted(f, calyx_hash(f, key, size), key, size, became);
+}
+
+static uint32_t listed_count(const calyx_filter *f, uint64_t hash) {
+    return unlisted_calls(f)->count(f, hash);
+}
+
+static uint32_t listed_count_key(const calyx_filter *f, const void *key,
+                                 size_t size) {
+    const uint64_t hash = calyx_hash(f, key, size);
+    return is_listed(f, hash, key, size) ? 0 : listed_count(f, hash);
+}
+
+static bool is_key_listed(const calyx_filter *f, const struct key_list *keys,
+                          size_t i, uint64_t hash) {
+    uint8_t room[sizeof(uint64_t)];
+    const calyx_key key = key_at(keys, i, room);
+    return is_listed(f, hash, key.data, key.size);
+}
+
+/* Only keys that were found are hashed again. Returns the number of "yes". */
+static size_t listed_has_many(const calyx_filter *f,
+                              const struct key_list *keys, bool *found) {
+    const struct calls *const inner = unlisted_calls(f);
+    bool here[BATCH_MAX];
+    size_t total = 0;
+    if (keys->hashes) return inner->has_many(f, keys, found);
+    for (size_t from = 0, n; from < keys->n; from += n) {
+        n = found ? keys->n : lesser_of(keys->n - from, BATCH_MAX);
+        bool *const answers = found ? found : here;
+        const struct key_list these = {
+            .bytes = keys->bytes ? keys->bytes + from : NULL,
+            .numbers = keys->numbers ? keys->numbers + from : NULL,
+            .n = n,
+        };
+        inner->has_many(f, &these, answers);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t buffer;
+            if (answers[i])
+                answers[i] = !is_key_listed(
+                    f, &these, i, *hash_keys(f, &these, i, 1, &buffer));
+            total += answers[i];
+        }
+    }
+    return total;
+}
+
+static calyx_status listed_add_some(calyx_filter *f, struct key_window *w,
+                                    bool *fresh, size_t *done) {
+    bool here[BATCH_MAX];
+    const uint64_t *const hashes = w->batch.hashes;
+    if (!fresh) fresh = here;
+    const calyx_status status = unlisted_calls(f)->add_some(f, w, fresh, done);
+    for (size_t i = 0; status == CALYX_OK && i < *done; i++) {
+        uint8_t room[sizeof(uint64_t)];
+        const calyx_key key = key_at(w->keys, w->done + i, room);
+        fresh[i] = leave_list(f, hashes[i], key.data, key.size, fresh[i]);
+    }
+    return status;
+}
+
+static calyx_status listed_remove_some(calyx_filter *f, struct key_window *w,
+                                       bool *found, size_t *removed) {
+    if (w->keys->hashes)
+        return unlisted_calls(f)->remove_some(f, w, found, removed);
+    *removed = 0;
+    for (size_t i = 0; i < w->batch.n; i++) {
+        uint8_t room[sizeof(uint64_t)];
+        const calyx_key key = key_at(w->keys, w->done + i, room);
+        enum removal became;
+        const calyx_status status =
+            remove_unlisted(f, w->batch.hashes[i], key.data, key.size, &became);
+        if (status != CALYX_OK) return status;
+        if (found) found[i] = became != KEY_ABSENT;
+        *removed += became == KEY_REMOVED;
+    }
+    return CALYX_OK;
+}
+
+static const struct calls_of_keys calls_of_keys = {
+    .has = listed_has_key,
+    .add = listed_add_key,
+    .remove = listed_remove_key,
+    .count = listed_count_key,
+};
+
+const struct calls listed_calls = {
+    .has = listed_has,
+    .add = listed_add,
+    .remove = listed_remove,
+    .count = listed_count,
+    .of_keys = &calls_of_keys,
+    .has_many = listed_has_many,
+    .add_some = listed_add_some,
+    .remove_some = listed_remove_some,
+    .most_hashes = BATCH_MAX,
+};

@@ -10,17 +10,7 @@
 #ifndef CALYX_ALLOW_LIST_H
 #define CALYX_ALLOW_LIST_H
 
-#include "filter/filter.h"
-
-/* Is this key, of this hash, on the list? The filter has one. */
-bool is_listed(const calyx_filter *f, uint64_t hash, const void *key,
-               size_t size);
-
-/* Take all keys of this hash off the list, as it was added; other threads may
- * do the same, or look up keys. Returns whether `key` was among them; it may be
- * NULL. */
-bool drop_listed(const calyx_filter *f, uint64_t hash, const void *key,
-                 size_t size);
+#include "engine/engine.h"
 
 /* Number of keys on the list. */
 uint64_t listed_keys(const calyx_filter *f);

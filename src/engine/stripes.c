@@ -1,4 +1,4 @@
-#include "filter/stripes.h"
+#include "engine/stripes.h"
 
 #include <string.h>
 
@@ -20,6 +20,18 @@ calyx_status allocate_stripes(calyx_filter *f) {
     if (!f->stripes) return CALYX_NO_MEMORY;
     memset(f->stripes, 0, sizeof *f->stripes);
     return CALYX_OK;
+}
+
+void move_stripes(calyx_filter *f, calyx_move_function *move, void *context) {
+    if (f->stripes) f->stripes = move(context, f->stripes, sizeof *f->stripes);
+}
+
+uint64_t stripes_bytes(const calyx_filter *f) {
+    return f->stripes ? sizeof *f->stripes : 0;
+}
+
+void free_stripes(calyx_filter *f) {
+    if (f->stripes) give_block(&f->memory, f->stripes, sizeof *f->stripes);
 }
 
 /* ---- Stripes of blocks --------------------------------------------------- */
@@ -274,5 +286,49 @@ size_t add_batch_to_stripes(calyx_filter *f, struct part *p, struct batch batch,
     unlock_range(s, all);
     return added;
 }
+
+/* ---- The engine of a fixed filter ---------------------------------------- */
+
+static calyx_status striped_add(calyx_filter *f, uint64_t hash, bool *fresh) {
+    struct part *const p = f->newest;
+    *fresh = add_to_stripe(f, p, hash);
+    count_items(f, p, *fresh | is_counting(f));
+    return CALYX_OK;
+}
+
+static calyx_status striped_add_some(calyx_filter *f, struct key_window *w,
+                                     bool *fresh, size_t *done) {
+    struct part *const p = f->newest;
+    const struct batch batch = w->batch;
+    note_prefetched(&w->batch, batch.n);
+    const size_t added = add_batch_to_stripes(f, p, batch, fresh);
+    count_items(f, p, is_counting(f) ? batch.n : added);
+    *done = batch.n;
+    return CALYX_OK;
+}
+
+const struct engine striped_engine = {
+    .calls =
+        {
+            .has = bits_has,
+            .add = striped_add,
+            .remove = remove_from_parts,
+            .count = count_in_parts,
+            .has_many = bits_has_many,
+            .add_some = striped_add_some,
+            .remove_some = remove_some_from_parts,
+            .most_hashes = STRIPE_BATCH_MAX,
+        },
+    .is_direct = true,
+    .is_intact = are_parts_intact,
+    .open = allocate_stripes,
+    .take_part = choose_engine_again,
+    .relocate = move_stripes,
+    .bytes = stripes_bytes,
+    .close = free_stripes,
+    .describe = describe_parts,
+    .check_alike = check_alike_parts,
+};
+
 _Static_assert((int)GROUP_ROOM <= (int)BATCH_MAX, "a group fits a batch");
 _Static_assert(STRIPE_BATCH_MAX <= UINT16_MAX, "places have 16 bits");

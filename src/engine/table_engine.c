@@ -1,93 +1,10 @@
-#include "filter/segments.h"
+#include "engine/table_engine.h"
 
 #if CALYX_NO_BUCKET
 /* No filter has a table. */
-calyx_status make_table(calyx_filter *f, const struct shape *first) {
-    (void)f, (void)first;
-    return CALYX_CANNOT;
-}
-calyx_status add_segment(calyx_filter *f) {
-    (void)f;
-    return CALYX_CANNOT;
-}
+const struct engine table_engine = {.is_direct = false};
 void open_table(calyx_filter *f, struct filter_table *table) {
     (void)f, (void)table;
-}
-void renew_segments(calyx_filter *f) {
-    (void)f;
-}
-void free_table(calyx_filter *f) {
-    (void)f;
-}
-void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
-    (void)f, (void)move, (void)context;
-}
-uint64_t table_bytes(const calyx_filter *f) {
-    (void)f;
-    return 0;
-}
-bool join_rows(const calyx_filter *f, struct part *p) {
-    (void)f, (void)p;
-    return false;
-}
-bool has_rows(const calyx_filter *f) {
-    (void)f;
-    return false;
-}
-void leave_rows(const calyx_filter *f, const struct part *p) {
-    (void)f, (void)p;
-}
-bool has_huge_rows(const calyx_filter *f) {
-    (void)f;
-    return false;
-}
-calyx_status make_concurrent(calyx_filter *f) {
-    (void)f;
-    return CALYX_CANNOT;
-}
-bool has_in_segments(const calyx_filter *f, uint64_t hash) {
-    (void)f, (void)hash;
-    return true;
-}
-calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
-    (void)f, (void)hash, (void)fresh;
-    return CALYX_CANNOT;
-}
-calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
-                                   bool *fresh, size_t *done) {
-    (void)f, (void)batch, (void)fresh, (void)done;
-    return CALYX_CANNOT;
-}
-enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
-    (void)f, (void)hash;
-    return KEY_ABSENT;
-}
-size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
-                                  bool *found) {
-    (void)f, (void)batch, (void)found;
-    return 0;
-}
-uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
-    (void)f, (void)hash;
-    return 0;
-}
-calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
-                            struct table_merge *merge) {
-    (void)f, (void)other, (void)merge;
-    return CALYX_CANNOT;
-}
-void describe_segments(const calyx_filter *f, calyx_info *info) {
-    (void)f, (void)info;
-}
-void lock_table(const calyx_filter *f) {
-    (void)f;
-}
-void unlock_table(const calyx_filter *f) {
-    (void)f;
-}
-bool is_table_locked_here(const calyx_filter *f) {
-    (void)f;
-    return false;
 }
 uint64_t grows_to(const struct part *first) {
     (void)first;
@@ -97,8 +14,9 @@ uint64_t grows_to(const struct part *first) {
 #include <math.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/spin_lock.h"
-#include "filter/single.h"
+#include "engine/prefetch_hint.h"
 
 /* ---- Segments ------------------------------------------------------------ */
 
@@ -126,14 +44,13 @@ static void take_segment(struct filter_table *table, const struct part *p) {
 }
 
 static void *take_zeros(const calyx_filter *f, size_t size) {
-    void *const block =
-        f->memory.allocate(f->memory.context, size, sizeof(uint64_t));
+    void *const block = take_struct(&f->memory, size);
     if (block) memset(block, 0, size);
     return block;
 }
 
-static void give(const calyx_filter *f, void *block, size_t size) {
-    if (block) f->memory.release(f->memory.context, block, size);
+static void free_block(const calyx_filter *f, void *block, size_t size) {
+    if (block) give_block(&f->memory, block, size);
 }
 
 /* Of the list of segments: first where they begin, then their lines. */
@@ -156,7 +73,7 @@ static calyx_status lengthen_list(calyx_filter *f, uint32_t places) {
     if (!list) return CALYX_NO_MEMORY;
     memcpy(list, old, (had ? had : FIRST_PLACES) * sizeof *list);
     memcpy(list + places, old + had, had * sizeof *list);
-    if (had) give(f, old, list_bytes(had));
+    if (had) free_block(f, old, list_bytes(had));
     table->places = places;
     use_list(table, list);
     return CALYX_OK;
@@ -174,13 +91,14 @@ static calyx_status share_table(calyx_filter *f) {
 static void begin_table(calyx_filter *f, struct filter_table *table,
                         const struct shape *first) {
     f->table = table;
-    note_special(f);
     table_of(&table->t, NULL, first);
     if (!is_counting(f)) table->t.most_copies = 1;
     if (f->growth > 0 && !spare_bits(first)) table->t.adds = SPILL_NEAR;
 }
 
-calyx_status make_table(calyx_filter *f, const struct shape *first) {
+/* The table of a filter that has no part yet. */
+static calyx_status make_table(calyx_filter *f, const struct shape *first) {
+    if (f->table) return CALYX_OK; /* its parts are about to be replaced */
     struct filter_table *const table = take_zeros(f, sizeof *table);
     if (!table) return CALYX_NO_MEMORY;
     begin_table(f, table, first);
@@ -201,7 +119,8 @@ static calyx_status make_place(calyx_filter *f) {
     return lengthen_list(f, more < SEGMENT_PLACES ? more : SEGMENT_PLACES);
 }
 
-calyx_status add_segment(calyx_filter *f) {
+/* The newest part is a segment of the table. */
+static calyx_status add_segment(calyx_filter *f) {
     const calyx_status status = make_place(f);
     if (status == CALYX_OK) take_segment(f->table, f->newest);
     return status;
@@ -267,7 +186,7 @@ static void end_rows(const calyx_filter *f) {
     if (!rows) return;
     memory_end_row(&rows->buckets);
     memory_end_row(&rows->lines);
-    give(f, rows, sizeof *rows);
+    free_block(f, rows, sizeof *rows);
     f->table->rows = NULL;
 }
 
@@ -295,7 +214,7 @@ static void move_to_rows(const calyx_filter *f, struct part *p) {
     put_in_rows(table->rows, row_offsets(&table->t, number), p);
     memcpy(p->body, from, buckets);
     memcpy(p->lines, from + buckets, all - buckets);
-    give(f, from, all);
+    free_block(f, from, all);
     set_segment(&table->t, number, p->body);
     note_lines(table, number, p->lines);
 }
@@ -321,7 +240,11 @@ static bool begin_rows(const calyx_filter *f, uint32_t number) {
     return false;
 }
 
-bool join_rows(const calyx_filter *f, struct part *p) {
+/* Let the body of the next part lie in the rows of the table: the buckets of
+ * its segments follow each other there, as do their lines for spilled entries.
+ * Older parts may move there first. False if it cannot have rows, or these are
+ * full, or an older segment lies elsewhere. */
+static bool join_rows(const calyx_filter *f, struct part *p) {
     const struct filter_table *const table = f->table;
     const struct bucket_table *const t = &table->t;
     const uint32_t number = table->segments;
@@ -337,7 +260,8 @@ bool has_rows(const calyx_filter *f) {
     return f->table && f->table->rows;
 }
 
-void leave_rows(const calyx_filter *f, const struct part *p) {
+/* The newest part leaves them. */
+static void leave_rows(const calyx_filter *f, const struct part *p) {
     struct table_rows *const rows = f->table->rows;
     memory_shrink_row(&rows->buckets,
                       (size_t)(p->body - (uint8_t *)rows->buckets.at));
@@ -345,22 +269,75 @@ void leave_rows(const calyx_filter *f, const struct part *p) {
                       (size_t)(p->lines - (uint8_t *)rows->lines.at));
 }
 
-bool has_huge_rows(const calyx_filter *f) {
-    const struct table_rows *const rows = f->table->rows;
-    return rows && !rows->buckets.begins_small;
+/* Were huge pages requested for them? */
+static bool has_huge_rows(const calyx_filter *f) {
+    return has_rows(f) && !f->table->rows->buckets.begins_small;
+}
+
+/* ---- Bodies -------------------------------------------------------------- */
+
+/*
+ * Should the lines of a segment be a block of their own? The buckets of a
+ * segment are a power of two times those of the first, which allocators have
+ * blocks for; with the lines behind them, a sixth of a block is lost. The lines
+ * of the first one stay behind its buckets, as calyx_small wants them.
+ */
+static bool is_apart(const calyx_filter *f, const struct shape *shape) {
+    enum { BLOCKS = 16 };
+    return f->growth > 0 && f->newest && shape->blocks >= BLOCKS &&
+           f->memory.allocate != memory_default.allocate;
+}
+
+static bool take_body(const calyx_filter *f, struct part *p) {
+    if (join_rows(f, p)) return true;
+    if (!is_apart(f, &p->shape)) return take_whole_body(f, p);
+    const size_t all = (size_t)body_bytes(f->kind, &p->shape);
+    const size_t buckets = (size_t)bits_bytes(f->kind, &p->shape);
+    p->body = take_block(&f->memory, buckets);
+    p->lines = p->body ? take_block(&f->memory, all - buckets) : NULL;
+    if (p->lines) return true;
+    if (p->body) give_block(&f->memory, p->body, buckets);
+    return false;
+}
+
+static void give_body(const calyx_filter *f, struct part *p) {
+    const size_t all = (size_t)body_bytes(f->kind, &p->shape);
+    const size_t buckets = (size_t)bits_bytes(f->kind, &p->shape);
+    if (!is_in_pieces(p)) {
+        give_whole_body(f, p);
+    } else if (has_rows(f)) {
+        leave_rows(f, p);
+    } else {
+        give_block(&f->memory, p->body, buckets);
+        give_block(&f->memory, p->lines, all - buckets);
+    }
+}
+
+/* Rows stay where they are. */
+static void move_body(const calyx_filter *f, struct part *p,
+                      calyx_move_function *move, void *context) {
+    const size_t all = (size_t)body_bytes(f->kind, &p->shape);
+    const size_t buckets = (size_t)bits_bytes(f->kind, &p->shape);
+    if (!is_in_pieces(p)) {
+        p->body = move(context, p->body, all);
+    } else if (!has_rows(f)) {
+        p->body = move(context, p->body, buckets);
+        p->lines = move(context, p->lines, all - buckets);
+    }
 }
 
 /* ---- Both ---------------------------------------------------------------- */
 
-void free_table(calyx_filter *f) {
+static void free_table(calyx_filter *f) {
     struct filter_table *const table = f->table;
+    if (!table) return; /* a part was never made */
     end_rows(f);
-    give(f, table->t.versions, STRIPES * sizeof(uint32_t));
-    if (table->places) give(f, table->t.start, list_bytes(table->places));
-    give(f, table, sizeof *table);
+    free_block(f, table->t.versions, STRIPES * sizeof(uint32_t));
+    if (table->places) free_block(f, table->t.start, list_bytes(table->places));
+    free_block(f, table, sizeof *table);
 }
 
-uint64_t table_bytes(const calyx_filter *f) {
+static uint64_t table_bytes(const calyx_filter *f) {
     return sizeof *f->table + list_bytes(f->table->places) +
            (f->table->rows ? sizeof *f->table->rows : 0) +
            (f->concurrent ? STRIPES * sizeof(uint32_t) : 0);
@@ -372,7 +349,7 @@ static void take_segments(struct filter_table *table, const struct part *p) {
     take_segment(table, p);
 }
 
-void renew_segments(calyx_filter *f) {
+static void renew_segments(calyx_filter *f) {
     f->table->segments = 0;
     f->table->capacity = 0;
     f->table->t.row_segments = 0;
@@ -380,7 +357,8 @@ void renew_segments(calyx_filter *f) {
     take_segments(f->table, f->newest);
 }
 
-void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
+static void relocate_table(calyx_filter *f, calyx_move_function *move,
+                           void *context) {
     struct filter_table *const table =
         move(context, f->table, sizeof *f->table);
     struct bucket_table *const t = &table->t;
@@ -391,7 +369,6 @@ void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
         t->start = t->first;
     if (t->versions)
         t->versions = move(context, t->versions, STRIPES * sizeof *t->versions);
-    renew_segments(f);
 }
 
 /* ---- One writer ---------------------------------------------------------- */
@@ -399,13 +376,13 @@ void relocate_table(calyx_filter *f, calyx_move_function *move, void *context) {
 /* Its address is another one in each thread. */
 static _Thread_local char this_thread;
 
-bool is_table_locked_here(const calyx_filter *f) {
-    return f->table && f->concurrent &&
+static bool is_table_locked_here(const calyx_filter *f) {
+    return f->concurrent &&
            __atomic_load_n(&f->table->by, __ATOMIC_RELAXED) == &this_thread;
 }
 
-void lock_table(const calyx_filter *f) {
-    if (!f->table || !f->concurrent) return;
+static void lock_table(const calyx_filter *f) {
+    if (!f->concurrent) return;
     if (!is_table_locked_here(f)) {
         spin_lock(&f->table->locked);
         __atomic_store_n(&f->table->by, &this_thread, __ATOMIC_RELAXED);
@@ -413,8 +390,8 @@ void lock_table(const calyx_filter *f) {
     f->table->times++;
 }
 
-void unlock_table(const calyx_filter *f) {
-    if (!f->table || !f->concurrent || --f->table->times > 0) return;
+static void unlock_table(const calyx_filter *f) {
+    if (!f->concurrent || --f->table->times > 0) return;
     __atomic_store_n(&f->table->by, NULL, __ATOMIC_RELAXED);
     spin_unlock(&f->table->locked);
 }
@@ -531,7 +508,9 @@ static calyx_status double_table(calyx_filter *f) {
     return status;
 }
 
-calyx_status make_concurrent(calyx_filter *f) {
+/* Let other threads use a table that had bits to spare. It spends them now, as
+ * it must not double as a whole later. */
+static calyx_status make_concurrent(calyx_filter *f) {
     calyx_status status = CALYX_OK;
     while (status == CALYX_OK && spare_bits_of(f)) status = double_table(f);
     if (status != CALYX_OK) return status;
@@ -580,15 +559,7 @@ static calyx_status check_capacity(calyx_filter *f, uint64_t hash) {
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-static NOINLINE bool has_in_image(const calyx_filter *f, uint64_t hash) {
-    if (may_be_damaged(f))
-        for (const struct part *p = newest_of(f); p; p = p->older)
-            if (is_damaged_at(f, p, hash)) return true;
-    return f->kernel->table->has(&f->table->t, hash) || is_truncated(f);
-}
-
-bool has_in_segments(const calyx_filter *f, uint64_t hash) {
-    if (f->ranges || f->guard) return has_in_image(f, hash);
+static bool table_has(const calyx_filter *f, uint64_t hash) {
     return f->kernel->table->has(&f->table->t, hash);
 }
 
@@ -721,7 +692,7 @@ static calyx_status add_locked(calyx_filter *f, const struct hash_prefix *key,
     return status;
 }
 
-calyx_status add_to_segments(calyx_filter *f, uint64_t hash, bool *fresh) {
+static calyx_status table_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     if (is_table_locked_here(f)) return CALYX_CANNOT;
     lock_table(f);
     const calyx_status status =
@@ -768,9 +739,10 @@ static size_t add_in_place(calyx_filter *f, const struct batch *batch,
 }
 
 /* Beyond those, one is added by itself, as the table grows with it. */
-calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
+static calyx_status table_add_some(calyx_filter *f, struct key_window *w,
                                    bool *fresh, size_t *done) {
     enum { TURN = 256 };
+    const struct batch *const batch = &w->batch;
     const size_t all = batch->n + batch->more;
     const size_t n = f->concurrent && batch->n > TURN ? TURN : batch->n;
     calyx_status status = CALYX_OK;
@@ -801,21 +773,7 @@ calyx_status add_batch_to_segments(calyx_filter *f, const struct batch *batch,
     return i > 0 ? CALYX_OK : status;
 }
 
-size_t remove_batch_from_segments(calyx_filter *f, const struct batch *batch,
-                                  bool *found) {
-    const size_t all = batch->n + batch->more;
-    size_t removed = 0;
-    for (size_t i = 0; i < batch->n; i++) {
-        if (i + DISTANCE < all)
-            prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
-        const enum removal became = remove_from_segments(f, batch->hashes[i]);
-        if (found) found[i] = became != KEY_ABSENT;
-        removed += became == KEY_REMOVED;
-    }
-    return removed;
-}
-
-enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
+static enum removal remove_locked(calyx_filter *f, uint64_t hash) {
     lock_table(f);
     const enum removal became = f->kernel->table->remove(&f->table->t, hash);
     if (became == KEY_REMOVED) count_keys(f, -1);
@@ -823,14 +781,65 @@ enum removal remove_from_segments(calyx_filter *f, uint64_t hash) {
     return became;
 }
 
-uint32_t count_in_segments(const calyx_filter *f, uint64_t hash) {
-    if (!has_in_segments(f, hash)) return 0;
+static calyx_status table_remove(calyx_filter *f, uint64_t hash,
+                                 enum removal *became) {
+    if (is_table_locked_here(f)) return CALYX_CANNOT;
+    *became = remove_locked(f, hash);
+    return CALYX_OK;
+}
+
+static calyx_status table_remove_some(calyx_filter *f, struct key_window *w,
+                                      bool *found, size_t *removed) {
+    const struct batch *const batch = &w->batch;
+    const size_t all = batch->n + batch->more;
+    if (is_table_locked_here(f)) return CALYX_CANNOT;
+    *removed = 0;
+    for (size_t i = 0; i < batch->n; i++) {
+        if (i + DISTANCE < all)
+            prefetch_bucket(&f->table->t, batch->hashes[i + DISTANCE]);
+        const enum removal became = remove_locked(f, batch->hashes[i]);
+        if (found) found[i] = became != KEY_ABSENT;
+        *removed += became == KEY_REMOVED;
+    }
+    return CALYX_OK;
+}
+
+static uint32_t table_count(const calyx_filter *f, uint64_t hash) {
+    if (!table_has(f, hash)) return 0;
     if (!is_counting(f)) return 1;
     const uint32_t n = f->kernel->table->count(&f->table->t, hash);
     return n ? n : 1;
 }
 
+static size_t has_batch(const calyx_filter *f, struct batch batch,
+                        bool *found) {
+    return f->kernel->table->has_batch(&f->table->t, batch, found);
+}
+
+static size_t table_has_many(const calyx_filter *f, const struct key_list *keys,
+                             bool *found) {
+    return has_in_batches(f, keys, found, has_batch, false);
+}
+
 /* ---- Merging ------------------------------------------------------------- */
+
+/* Tables may have grown to different sizes, from first segments that are alike
+ * when their codes have no bits to spare. */
+static calyx_status check_alike(const calyx_filter *a, const calyx_filter *b,
+                                calyx_error *why) {
+    struct part p = like_part(first_part(a)), q = like_part(first_part(b));
+    p.shape = doubled_shape(&p.shape, spare_bits(&p.shape));
+    q.shape = doubled_shape(&q.shape, spare_bits(&q.shape));
+    return check_shape(&p, &q, why);
+}
+
+/* A step of a merge: over this number of buckets of the other, or as many moves
+ * of groups, by which the table grows first. */
+struct table_merge {
+    uint64_t buckets;
+    uint64_t from; /* the hash whose bucket is the next */
+    bool done;
+};
 
 /* Take the prefixes that are as good as hashes to the front, up to a batch. */
 static size_t sort_whole(const struct bucket_table *t,
@@ -925,8 +934,10 @@ static calyx_status merge_locked(calyx_filter *f, const calyx_filter *other,
     return status == CALYX_OK ? add_waiting(f, &waiting) : status;
 }
 
-calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
-                            struct table_merge *merge) {
+/* Add the entries of another table of the same first shape, once both have no
+ * bits to spare. Only for kinds that do not count. */
+static calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
+                                   struct table_merge *merge) {
     if (is_table_locked_here(f) || is_table_locked_here(other))
         return CALYX_CANNOT;
     /* In this order in all threads. */
@@ -937,6 +948,37 @@ calyx_status merge_segments(calyx_filter *f, const calyx_filter *other,
     unlock_table(f);
     unlock_table(other);
     return status;
+}
+
+/*
+ * The entries of a table are added one by one: so a step is shorter. Where to
+ * go on is a hash, in at->bits[0], as the other may grow between steps; a step
+ * depends on nothing else, so that a replica can repeat it. The other may have
+ * grown since the caller read its size, too: so at->at stays below the bytes of
+ * its first part, which are always in that size, until all is done; or of one
+ * bucket, if the first part may have doubled.
+ */
+static calyx_status merge_some(calyx_filter *f, const calyx_filter *other,
+                               uint64_t most, calyx_progress *at,
+                               calyx_error *why) {
+    enum { SHORTER = 32 };
+    const uint64_t buckets = most / SHORTER / ALIGNMENT;
+    struct table_merge step = {
+        .buckets = buckets ? buckets : 1,
+        .from = at->bits[0],
+    };
+    const calyx_status status = merge_segments(f, other, &step);
+    if (status != CALYX_OK)
+        return fail(why, status,
+                    "%s; the filter now has some of the other's keys, and all "
+                    "of its own",
+                    calyx_status_text(status));
+    const uint64_t blocks = first_part(other)->shape.blocks;
+    const uint64_t least = blocks > BLOCKS_SPARED ? blocks : 1;
+    at->bits[0] = step.from;
+    at->at = step.done ? calyx_row_bytes(other)
+                       : scale64(step.from, least * BUCKET_BYTES);
+    return CALYX_OK;
 }
 
 /* ---- Description --------------------------------------------------------- */
@@ -952,7 +994,10 @@ static struct bucket_sums planned_sums(const calyx_info *info,
     };
 }
 
-void describe_segments(const calyx_filter *f, calyx_info *info) {
+/* The number of bits set says nothing. */
+static void describe_table(const calyx_filter *f, const uint64_t *counts,
+                           calyx_info *info) {
+    (void)counts;
     const struct part *const first = first_part(f);
     const double slots = (double)(info->bits / f->kind->block_bits) *
                          slots_of(width_of(&first->shape));
@@ -966,4 +1011,73 @@ void describe_segments(const calyx_filter *f, calyx_info *info) {
     info->saturated = sums.saturated;
     info->fill = fmin(1, (double)sums.entries / slots);
 }
+
+static void add_info(const calyx_filter *f, calyx_info *info) {
+    info->huge_pages |= has_huge_rows(f);
+    if (f->growth > 0) info->grows_to = grows_to(first_part(f));
+}
+
+/* ---- Prefetch ------------------------------------------------------------ */
+
+/* The stage that groups are moving to: they soon have, and then the hint is not
+ * taken again. */
+static void hint_of_table(const struct bucket_table *t,
+                          struct newest_segments *newest) {
+    const uint64_t stage = stage_of(t);
+    const bool is_moving = (stage & MOVED_MASK) != 0;
+    const struct bucket_scale scale =
+        scale_at(t, stage_number(stage) + is_moving);
+    copy_newest(t, &scale, newest);
+}
+
+/* A table that has grown beside readers has no hint: its segments may be
+ * changing. */
+static bool fill_hint(const calyx_filter *f, struct prefetch_hint *hint) {
+    const struct part *const p = newest_of(f);
+    if (p->older && f->concurrent) return false;
+    hint->shape = p->shape;
+    if (p->older)
+        hint_of_table(&f->table->t, &hint->newest);
+    else
+        hint_of_parts(f, p, hint);
+    return true;
+}
+
+static uint64_t moves(const calyx_filter *f) {
+    const uint32_t doublings_left = spare_bits(&first_part(f)->shape);
+    return stage_of(&f->table->t) - doublings_left;
+}
+
+const struct engine table_engine = {
+    .calls =
+        {
+            .has = table_has,
+            .add = table_add,
+            .remove = table_remove,
+            .count = table_count,
+            .has_many = table_has_many,
+            .add_some = table_add_some,
+            .remove_some = table_remove_some,
+            .most_hashes = BATCH_MAX,
+        },
+    .is_intact = are_parts_intact,
+    .open_first = make_table,
+    .take_part = add_segment,
+    .renew = renew_segments,
+    .relocate = relocate_table,
+    .bytes = table_bytes,
+    .close = free_table,
+    .take_body = take_body,
+    .give_body = give_body,
+    .move_body = move_body,
+    .share = make_concurrent,
+    .lock = lock_table,
+    .unlock = unlock_table,
+    .moves = moves,
+    .add_info = add_info,
+    .describe = describe_table,
+    .check_alike = check_alike,
+    .merge_some = merge_some,
+    .fill_hint = fill_hint,
+};
 #endif

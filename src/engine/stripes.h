@@ -16,7 +16,7 @@
 #ifndef CALYX_STRIPES_H
 #define CALYX_STRIPES_H
 
-#include "filter/filter.h"
+#include "engine/engine.h"
 
 enum {
     STRIPE_BITS = 4,
@@ -33,12 +33,28 @@ struct stripes {
     uint32_t crowded; /* batches to group before trying all locks again */
 };
 
-/* Give a new filter its stripes, if it needs them. */
+/* Give a new filter its stripes, if it needs them: many threads add to it, and
+ * the bits of a key are in one block. */
 calyx_status allocate_stripes(calyx_filter *f);
+void move_stripes(calyx_filter *f, calyx_move_function *move, void *context);
+uint64_t stripes_bytes(const calyx_filter *f);
+void free_stripes(calyx_filter *f);
 
 /* As the kernel's add and add_batch, of a filter with stripes. */
 bool add_to_stripe(calyx_filter *f, struct part *p, uint64_t hash);
 size_t add_batch_to_stripes(calyx_filter *f, struct part *p, struct batch batch,
                             bool *fresh);
+
+/* Of any filter. */
+static inline bool add_to_part(calyx_filter *f, struct part *p, uint64_t hash) {
+    return f->stripes ? add_to_stripe(f, p, hash)
+                      : f->kernel->add(p->body, &p->shape, hash);
+}
+
+static inline size_t add_batch_to_part(calyx_filter *f, struct part *p,
+                                       struct batch batch, bool *fresh) {
+    return f->stripes ? add_batch_to_stripes(f, p, batch, fresh)
+                      : f->kernel->add_batch(p->body, &p->shape, batch, fresh);
+}
 
 #endif
