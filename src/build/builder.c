@@ -160,17 +160,10 @@ static void release_range(calyx_builder *b) {
     b->block = NULL;
 }
 
-/* The range belongs to the builder. */
-static calyx_status leave_range(calyx_filter *f, calyx_error *why) {
-    (void)f, (void)why;
-    return CALYX_OK;
-}
-
 /* A filter of the first part, without texts, to be written or added to. */
 static calyx_status borrow_range(const calyx_builder *b, calyx_filter **out,
                                  calyx_error *why) {
     calyx_filter head = head_of(&b->head), *f;
-    head.release = leave_range;
     if (allocate_head(&head, &f) != CALYX_OK)
         return fail(why, CALYX_NO_MEMORY, "no memory for a filter");
     if (borrow_part(f, &b->first, body_around_range(b)) != CALYX_OK) {
@@ -190,8 +183,13 @@ static calyx_status begin_part(calyx_builder *b, calyx_error *why) {
     return status == CALYX_OK ? borrow_range(b, &b->added, why) : status;
 }
 
+static void free_borrower(calyx_filter *f) {
+    if (f) return_first_part(f);
+    calyx_free(f);
+}
+
 static void end_part(calyx_builder *b) {
-    calyx_free(b->added);
+    free_borrower(b->added);
     release_range(b);
 }
 
@@ -531,7 +529,7 @@ static calyx_status save_content(const calyx_builder *b, uint64_t items,
     status = copy_texts(f, &b->head) == CALYX_OK
                  ? save_by(write_part, &content, path, why)
                  : fail(why, CALYX_NO_MEMORY, "no memory for texts");
-    calyx_free(f);
+    free_borrower(f);
     return status;
 }
 

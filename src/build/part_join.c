@@ -350,18 +350,8 @@ static calyx_status make_filter_around(struct join *j, calyx_error *why) {
     return set_texts(j->f, &j->whole, why);
 }
 
-/* Only the first part is without a body to release. */
 static void free_filter(calyx_filter *f) {
-    if (!f) return;
-    struct part *first = f->newest, **link = &f->newest;
-    while (first && first->older) {
-        link = &first->older;
-        first = first->older;
-    }
-    if (first) {
-        *link = NULL;
-        f->memory.release(f->memory.context, first, sizeof *first);
-    }
+    if (f) return_first_part(f);
     calyx_free(f);
 }
 

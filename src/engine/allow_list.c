@@ -216,7 +216,7 @@ static bool reserve(calyx_filter *f, uint32_t bytes) {
 }
 
 static calyx_status refuse_in_place(const calyx_filter *f, calyx_error *why) {
-    if (!f->image && !f->open_small) return CALYX_OK;
+    if (!is_in_place(f)) return CALYX_OK;
     return fail(why, CALYX_READ_ONLY,
                 "the allow list of a file cannot be changed in place; change "
                 "that of a copy, and save it");
@@ -419,7 +419,7 @@ static calyx_status combine(const calyx_filter *f, const calyx_filter *other,
                             bool unite, struct allow_list **out,
                             calyx_error *why) {
     *out = NULL;
-    if (f->image || !(f->allowed || other->allowed))
+    if (f->lent || !(f->allowed || other->allowed))
         return CALYX_OK; /* a file in place has none, and gets none */
     struct allow_list *const made =
         new_block(&f->memory, listed_keys(f) + listed_keys(other),

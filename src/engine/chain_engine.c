@@ -82,8 +82,7 @@ calyx_status remove_from_parts(calyx_filter *f, uint64_t hash,
  * first publishes it, and the others free theirs. So none waits. */
 calyx_status grow(calyx_filter *f, struct part *full) {
     struct part next = {0};
-    if (f->image || f->open_small || !plan_growth(f, full, &next))
-        return CALYX_FULL;
+    if (is_in_place(f) || !plan_growth(f, full, &next)) return CALYX_FULL;
     struct part *made = make_part(f, &next);
     if (!made) /* unless another thread had more luck */
         return newest_of(f) != full ? CALYX_OK : CALYX_NO_MEMORY;

@@ -21,6 +21,7 @@
 #define CALYX_ENGINE_H
 
 #include <calyx/calyx.h>
+#include <stddef.h>
 
 #include "engine/key_list.h"
 #include "hash/hash.h"
@@ -142,10 +143,16 @@ bool is_wrapped(const calyx_filter *f);
 
 /* ---- Filters ------------------------------------------------------------- */
 
-/* Ranges of bytes that a filter uses in place, each under a checksum, as far as
- * this layer must know of them; store/ranges.c does the rest. The numbers are
+/* Bytes that a filter uses in place, in ranges of which each has a checksum, as
+ * far as this layer must know them; store/view.h has the rest. The numbers are
  * atomic. */
-struct ranges {
+struct lent_bytes {
+    /* Take the bytes back, at the end of the filter. */
+    calyx_status (*release)(calyx_filter *f, calyx_error *why);
+    /* A word of them that reads 0 once their file was cut short; else NULL.
+     * Then zeros may stand where bits were set, and no answer is certain. */
+    const uint64_t *guard;
+
     uint64_t unverified; /* not compared with their checksums yet            */
     uint64_t damaged;    /* found not to match                               */
     uint64_t damage_at;  /* where the first of these is, in the image; or 0  */
@@ -167,37 +174,37 @@ struct ranges {
 };
 
 struct calyx_filter {
+    /* What a lookup reads of it, in 64 bytes. */
     const struct calls *calls;
-    const struct kernel *kernel;
     struct part *newest; /* published whole: readers may be on their way */
+    const struct kernel *kernel;
     const struct hash *hash;
-    struct secret secret;
-    const struct kind *kind;
-    const struct engine *engine;
     union { /* what the engine has beside the parts; else NULL */
         struct part *first_layer;
         struct filter_table *table;
         struct stripes *stripes;
     };
+    struct secret secret;
+
+    const struct kind *kind;
+    const struct engine *engine;
     calyx_memory memory;
     double fpr, growth;
     bool strict, concurrent;
     bool read_only;    /* a view, mapped for reading, or static */
     bool open_small;   /* by calyx_open_small: it can have no other memory */
     uint8_t live_slot; /* in a calyx_live, if it is in one */
-    char *comment;     /* COMMENT_BYTES of memory, or NULL */
-    struct properties *properties; /* or NULL */
-    struct allow_list *allowed;    /* or NULL; see allow_list.h */
 
-    /* A filter whose bodies are part of a larger piece of memory, lent to it.
-     * Who lent them takes them back by `release`. */
-    void *image;
-    struct ranges *ranges; /* of the image; else NULL */
-    calyx_status (*release)(calyx_filter *f, calyx_error *why);
-    /* A word of the image that reads 0 once its file was cut short; else NULL.
-     * Then zeros may stand where bits were set, and no answer is certain. */
-    const uint64_t *guard;
+    /* Few filters have these; else NULL. */
+    struct lent_bytes *lent; /* its bodies are among them */
+    char *comment;           /* COMMENT_BYTES of memory */
+    struct properties *properties;
+    struct allow_list *allowed; /* see allow_list.h */
 };
+
+enum { HOT_BYTES = 64 };
+_Static_assert(offsetof(struct calyx_filter, kind) <= HOT_BYTES,
+               "a lookup reads one cache line of a filter");
 
 static inline struct part *newest_of(const struct calyx_filter *f) {
     return __atomic_load_n(&f->newest, __ATOMIC_ACQUIRE);
@@ -216,7 +223,12 @@ static inline bool in_part(const calyx_filter *f, const struct part *p,
 
 /* May other threads, or another process, set bits while these are read? */
 static inline bool is_shared(const struct calyx_filter *f) {
-    return f->concurrent || f->image;
+    return f->concurrent || f->lent;
+}
+
+/* Can it have no other memory than it has? */
+static inline bool is_in_place(const struct calyx_filter *f) {
+    return f->lent || f->open_small;
 }
 
 static inline bool is_static(const struct calyx_filter *f) {
@@ -305,6 +317,9 @@ struct part *make_part(const calyx_filter *f, const struct part *like);
 calyx_status allocate_part(struct calyx_filter *f, const struct part *like);
 calyx_status borrow_part(struct calyx_filter *f, const struct part *like,
                          uint8_t *body);
+
+/* Before the filter is freed: the body of its first part stays whose it is. */
+void return_first_part(calyx_filter *f);
 
 /* The memory of a part that the filter no longer has. */
 void free_part(const struct calyx_filter *f, struct part *p);

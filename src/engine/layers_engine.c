@@ -23,7 +23,7 @@ static bool layers_has(const calyx_filter *f, uint64_t hash) {
 /* Verifies the ranges that a lookup reads on its way. */
 static bool is_intact(const calyx_filter *f, uint64_t hash) {
     for (const struct part *p = f->first_layer; p; p = p->next_layer) {
-        if (!f->ranges->is_intact(f, p, hash)) return false;
+        if (!f->lent->is_intact(f, p, hash)) return false;
         if (f->kernel->has_in_layer(p->body, &p->shape, hash) != LAYER_BUMPED)
             return true;
         hash = f->kind->construction->next_hash(hash);

@@ -20,7 +20,7 @@ static bool is_zero(const uint64_t *number) {
 
 /* Must a key's ranges be looked at before its bits are? */
 static bool may_be_damaged(const calyx_filter *f) {
-    return !is_zero(&f->ranges->unverified) || !is_zero(&f->ranges->damaged);
+    return !is_zero(&f->lent->unverified) || !is_zero(&f->lent->damaged);
 }
 
 /* Will this number of keys use most of the ranges that are left? Then one pass
@@ -39,7 +39,7 @@ static bool mapped_has(const calyx_filter *f, uint64_t hash) {
 static calyx_status mapped_add(calyx_filter *f, uint64_t hash, bool *fresh) {
     size_t one = 1;
     if (f->read_only) return refuse_change(f);
-    const calyx_status marked = f->ranges->mark(f, &hash, &one);
+    const calyx_status marked = f->lent->mark(f, &hash, &one);
     return marked == CALYX_OK ? inner_of(f)->add(f, hash, fresh) : marked;
 }
 
@@ -53,7 +53,7 @@ static calyx_status mapped_remove(calyx_filter *f, uint64_t hash,
 /* The counters of a key are in other ranges than its bits. */
 static uint32_t mapped_count(const calyx_filter *f, uint64_t hash) {
     enum { COUNT_MAX = 15 }; /* or more */
-    if (is_counting(f)) f->ranges->verify_rest(f);
+    if (is_counting(f)) f->lent->verify_rest(f);
     if (may_be_damaged(f) && mapped_has(f, hash))
         return is_counting(f) ? COUNT_MAX : 1;
     const uint32_t count = inner_of(f)->count(f, hash);
@@ -76,7 +76,7 @@ static size_t has_where_intact(const calyx_filter *f, struct batch batch,
 
 static size_t mapped_has_many(const calyx_filter *f,
                               const struct key_list *keys, bool *found) {
-    if (uses_most(keys->n, &f->ranges->unverified)) f->ranges->verify_rest(f);
+    if (uses_most(keys->n, &f->lent->unverified)) f->lent->verify_rest(f);
     const size_t yes =
         may_be_damaged(f)
             ? has_in_batches(f, keys, found, has_where_intact, false)
@@ -102,9 +102,9 @@ static calyx_status mapped_add_some(calyx_filter *f, struct key_window *w,
                                     bool *fresh, size_t *done) {
     size_t n = w->batch.n;
     if (f->read_only) return refuse_change(f);
-    if (uses_most(w->keys->n - w->done, &f->ranges->unmarked))
-        f->ranges->mark_all(f, true); /* `mark` returns its errors */
-    const calyx_status marked = f->ranges->mark(f, w->batch.hashes, &n);
+    if (uses_most(w->keys->n - w->done, &f->lent->unmarked))
+        f->lent->mark_all(f, true); /* `mark` returns its errors */
+    const calyx_status marked = f->lent->mark(f, w->batch.hashes, &n);
     return marked == CALYX_OK ? add_first(f, w, n, fresh, done) : marked;
 }
 
@@ -129,25 +129,25 @@ const struct calls mapped_calls = {
 
 bool are_parts_intact(const calyx_filter *f, uint64_t hash) {
     for (const struct part *p = newest_of(f); p; p = p->older)
-        if (!f->ranges->is_intact(f, p, hash)) return false;
+        if (!f->lent->is_intact(f, p, hash)) return false;
     return true;
 }
 
 bool is_truncated(const calyx_filter *f) {
-    return f->guard && __atomic_load_n(f->guard, __ATOMIC_RELAXED) == 0;
+    const uint64_t *const guard = f->lent ? f->lent->guard : NULL;
+    return guard && __atomic_load_n(guard, __ATOMIC_RELAXED) == 0;
 }
 
 uint64_t damage_at(const calyx_filter *f) {
-    return f->ranges ? __atomic_load_n(&f->ranges->damage_at, __ATOMIC_RELAXED)
-                     : 0;
+    return f->lent ? __atomic_load_n(&f->lent->damage_at, __ATOMIC_RELAXED) : 0;
 }
 
 void verify_whole(const calyx_filter *f) {
-    if (!f->ranges) return;
-    f->ranges->verify_rest(f);
-    f->ranges->repair_items(f);
+    if (!f->lent) return;
+    f->lent->verify_rest(f);
+    f->lent->repair_items(f);
 }
 
 calyx_status mark_whole(calyx_filter *f) {
-    return f->ranges ? f->ranges->mark_all(f, false) : CALYX_OK;
+    return f->lent ? f->lent->mark_all(f, false) : CALYX_OK;
 }

@@ -95,7 +95,7 @@ static void give_body(const calyx_filter *f, struct part *p) {
 /* ---- Parts --------------------------------------------------------------- */
 
 void free_part(const calyx_filter *f, struct part *p) {
-    if (!f->release) give_body(f, p); /* else it is lent */
+    if (!f->lent) give_body(f, p);
     give_block(&f->memory, p, sizeof *p);
 }
 
@@ -153,6 +153,14 @@ calyx_status borrow_part(calyx_filter *f, const struct part *like,
     const calyx_status status = put_part(f, p);
     if (status != CALYX_OK && p) give_block(&f->memory, p, sizeof *p);
     return status;
+}
+
+void return_first_part(calyx_filter *f) {
+    struct part **link = &f->newest;
+    while (*link && (*link)->older) link = &(*link)->older;
+    if (!*link) return;
+    give_block(&f->memory, *link, sizeof **link);
+    *link = NULL;
 }
 
 struct part like_part(const struct part *p) {
@@ -222,7 +230,7 @@ calyx_status choose_engine_again(calyx_filter *f) {
 }
 
 const struct calls *unlisted_calls(const calyx_filter *f) {
-    return f->ranges ? &mapped_calls : &f->engine->calls;
+    return f->lent ? &mapped_calls : &f->engine->calls;
 }
 
 bool is_wrapped(const calyx_filter *f) {

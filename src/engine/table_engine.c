@@ -175,7 +175,7 @@ static struct row_offsets row_offsets(const struct bucket_table *t,
 static bool can_have_rows(const calyx_filter *f, uint32_t number) {
     const struct bucket_table *const t = &f->table->t;
     const uint64_t bytes = segment_blocks(t, number) * BUCKET_BYTES;
-    return f->growth > 0 && !f->concurrent && !f->release &&
+    return f->growth > 0 && !f->concurrent && !f->lent &&
            f->memory.allocate == memory_default.allocate &&
            t->base_blocks % POSITIONS == 0 && bytes >= IN_ROW &&
            (number == 0 || bytes < 2 * IN_ROW);
@@ -522,7 +522,7 @@ static calyx_status start_stage(calyx_filter *f) {
     struct filter_table *const table = f->table;
     if (table->segments == SEGMENTS_MOST || has_runs(table->t.width))
         return CALYX_FULL;
-    if (f->image || f->open_small) return CALYX_FULL;
+    if (is_in_place(f)) return CALYX_FULL;
     if (spare_bits_of(f)) return f->concurrent ? CALYX_FULL : double_table(f);
     struct part *const last = f->newest;
     const struct part *const first = first_part(f);
@@ -655,7 +655,7 @@ static calyx_status add_to_crowded(calyx_filter *f,
                                    const struct hash_prefix *key, bool *fresh,
                                    enum insertion *became) {
     struct bucket_table *const t = &f->table->t;
-    if (f->growth <= 0 || f->image || f->open_small || has_runs(t->width))
+    if (f->growth <= 0 || is_in_place(f) || has_runs(t->width))
         return CALYX_FULL;
     if (grow_early(f) == CALYX_NO_MEMORY) return CALYX_NO_MEMORY;
     *became = add_crowded(f, key, fresh);

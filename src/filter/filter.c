@@ -76,7 +76,7 @@ calyx_status calyx_new(const calyx_options *want, calyx_filter **out,
 calyx_status calyx_close(calyx_filter *f, calyx_error *why) {
     if (!f) return CALYX_OK;
     const calyx_memory memory = f->memory;
-    const calyx_status status = f->release ? f->release(f, why) : CALYX_OK;
+    const calyx_status status = f->lent ? f->lent->release(f, why) : CALYX_OK;
     while (f->newest) free_newest(f);
     if (f->comment) give_block(&memory, f->comment, COMMENT_BYTES);
     if (f->engine->close) f->engine->close(f);
@@ -92,7 +92,7 @@ void calyx_free(calyx_filter *f) {
 
 static void move_body(const calyx_filter *f, struct part *p,
                       calyx_move_function *move, void *context) {
-    if (f->release) return; /* it is lent */
+    if (f->lent) return;
     if (f->engine->move_body)
         f->engine->move_body(f, p, move, context);
     else
@@ -117,7 +117,7 @@ calyx_filter *calyx_relocate(calyx_filter *f, calyx_move_function *move,
 uint64_t calyx_memory_bytes(const calyx_filter *f) {
     uint64_t bytes = sizeof *f;
     for (const struct part *p = newest_of(f); p; p = p->older)
-        bytes += sizeof *p + (f->release ? 0 : body_bytes(f->kind, &p->shape));
+        bytes += sizeof *p + (f->lent ? 0 : body_bytes(f->kind, &p->shape));
     if (f->engine->bytes) bytes += f->engine->bytes(f);
     if (f->comment) bytes += COMMENT_BYTES;
     if (f->properties) bytes += sizeof *f->properties + f->properties->bytes;
@@ -129,7 +129,7 @@ uint64_t calyx_memory_bytes(const calyx_filter *f) {
 calyx_status calyx_clear_by(calyx_filter *f, calyx_zero_function *zero,
                             void *context) {
     if (is_static(f)) return CALYX_CANNOT;
-    if (f->image || f->open_small) return CALYX_READ_ONLY;
+    if (is_in_place(f)) return CALYX_READ_ONLY;
     while (f->newest->older) free_newest(f);
     struct part *p = f->newest;
     size_t size = (size_t)body_bytes(f->kind, &p->shape), some;
@@ -154,7 +154,7 @@ calyx_status calyx_clear(calyx_filter *f) {
 /* ---- Comment ------------------------------------------------------------- */
 
 calyx_status calyx_set_comment(calyx_filter *f, const char *text) {
-    if (f->image || f->open_small) return CALYX_READ_ONLY;
+    if (is_in_place(f)) return CALYX_READ_ONLY;
     if (strlen(text) >= COMMENT_BYTES) return CALYX_BAD_ARGUMENT;
     if (!f->comment) f->comment = take_struct(&f->memory, COMMENT_BYTES);
     if (!f->comment) return CALYX_NO_MEMORY;
@@ -245,7 +245,7 @@ void calyx_info_of(const calyx_filter *f, calyx_info *info) {
         info->items += items_of(p);
         info->bits += kind_bits(f->kind, &p->shape);
         info->bytes += bytes;
-        info->huge_pages |= !f->image && !is_in_pieces(p) &&
+        info->huge_pages |= !f->lent && !is_in_pieces(p) &&
                             f->memory.allocate == memory_default.allocate &&
                             memory_is_huge((size_t)bytes);
     }

@@ -109,7 +109,7 @@ static bool is_chain(const calyx_filter *f) {
 /* The number of items in a file may be too low; see repair_items. */
 static bool is_empty(const calyx_filter *f) {
     for (const struct part *p = newest_of(f); p; p = p->older)
-        if (f->image || items_of(p) > 0) return false;
+        if (f->lent || items_of(p) > 0) return false;
     return true;
 }
 
@@ -160,7 +160,7 @@ calyx_status calyx_intersect(calyx_filter *f, const calyx_filter *other,
         check_can(f->kind, CALYX_CAN_INTERSECT, "combined", why);
     if (can != CALYX_OK) return can;
     const calyx_status fit =
-        f->image ? fail_read_only(f, why) : check_fit(f, other, why);
+        f->lent ? fail_read_only(f, why) : check_fit(f, other, why);
     if (fit != CALYX_OK || f == other) return fit;
     if (newest_of(f)->older) return fail_grown(why, "an intersection");
     struct part *const p = newest_of(f);

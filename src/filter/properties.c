@@ -120,7 +120,7 @@ calyx_status calyx_set_property(calyx_filter *f, const char *name,
                                 const char *value, calyx_error *why) {
     const size_t name_bytes = strlen(name);
     const size_t texts = value ? name_bytes + 1 + strlen(value) + 1 : 0;
-    if (f->image || f->open_small)
+    if (is_in_place(f))
         return fail(why, CALYX_READ_ONLY,
                     "the properties of a file cannot be changed in place; "
                     "change those of a copy, and save it");

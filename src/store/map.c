@@ -84,7 +84,7 @@ static bool is_named(int fd, const char *path) {
 
 /* Bodies are synced before the slot that describes them. */
 static bool sync_bodies(const calyx_filter *f) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     struct stat is;
     if (fstat(image->fd, &is) != 0) return false;
     if ((uint64_t)is.st_size != map_size(image) || is_truncated(f)) {
@@ -111,7 +111,7 @@ static calyx_status fail_failed(const struct image *image, calyx_error *why) {
 }
 
 calyx_status calyx_sync(calyx_filter *f, calyx_error *why) {
-    struct image *image = f->image;
+    struct image *image = image_of(f);
     if (!image || image->fd < 0)
         return fail(why, CALYX_READ_ONLY,
                     "only a filter mapped for writing can be synced");
@@ -159,7 +159,7 @@ static void read_ahead(const struct image *image, uint64_t number) {
 /* A writer that died may have left a mark that is not on disk. */
 static void mark_range(const calyx_filter *f, uint64_t number,
                        struct new_marks *marks) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     const enum range_state is = state_of(image, number);
     if (is == RANGE_UNVERIFIED) read_ahead(image, number);
     if (is >= RANGE_MARKING || !verify_range(f, number)) return;
@@ -173,7 +173,7 @@ static void mark_range(const calyx_filter *f, uint64_t number,
 
 static void mark_ahead(const calyx_filter *f, const struct part *p,
                        struct new_marks *marks) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
     if (marks->count == 0 || image->marked + marks->count < MARKED_SINGLY)
         return;
@@ -208,9 +208,9 @@ static bool is_ready(const calyx_filter *f, uint64_t hash) {
     const size_t n = ranges_of_key(f, p, hash, numbers);
     bool ready = n > 0;
     for (size_t i = 0; i < n; i++)
-        ready &= state_of(f->image, numbers[i]) == RANGE_MARKED;
+        ready &= state_of(image_of(f), numbers[i]) == RANGE_MARKED;
     for (p = p->older; p && ready; p = p->older)
-        ready = f->ranges->is_intact(f, p, hash);
+        ready = f->lent->is_intact(f, p, hash);
     return ready;
 }
 
@@ -232,7 +232,7 @@ static void unlock_marks(struct image *image) {
 
 static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
                               size_t n) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     if (!is_owner_for_certain(&image->owner)) return CALYX_READ_ONLY;
     const struct part *const p = newest_of(f);
     struct new_marks marks = {0};
@@ -250,10 +250,10 @@ static calyx_status mark_keys(calyx_filter *f, const uint64_t *hashes,
 }
 
 static calyx_status mark_all(calyx_filter *f, bool only_newest) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     if (!is_owner_for_certain(&image->owner)) return CALYX_READ_ONLY;
-    if (!__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
-        !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&f->lent->unmarked, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&f->lent->damaged, __ATOMIC_RELAXED))
         return CALYX_OK;
     const uint64_t end = number_of_ranges(image);
     const uint64_t first = only_newest ? newest_of(f)->range : 0;
@@ -270,9 +270,9 @@ static calyx_status mark_all(calyx_filter *f, bool only_newest) {
 
 static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
     const struct part *const p = newest_of(f);
-    if (!is_owner(&((struct image *)f->image)->owner)) return CALYX_READ_ONLY;
-    if (!p->older && !__atomic_load_n(&f->ranges->unmarked, __ATOMIC_ACQUIRE) &&
-        !__atomic_load_n(&f->ranges->damaged, __ATOMIC_RELAXED))
+    if (!is_owner(&(image_of(f))->owner)) return CALYX_READ_ONLY;
+    if (!p->older && !__atomic_load_n(&f->lent->unmarked, __ATOMIC_ACQUIRE) &&
+        !__atomic_load_n(&f->lent->damaged, __ATOMIC_RELAXED))
         return CALYX_OK;
     const bool has_offsets = f->kind->offsets || f->kind->one_block;
     if (!has_offsets) return mark_all(f, true);
@@ -291,7 +291,7 @@ static calyx_status mark(calyx_filter *f, const uint64_t *hashes, size_t *n) {
 /* Compute the checksums of all marked ranges. On failure the file stays open,
  * as after a crash. */
 static bool seal(calyx_filter *f) {
-    struct image *image = f->image;
+    struct image *image = image_of(f);
     if (!sync_bodies(f)) return false;
     uint8_t *tables = image->base + image->d.layout.tables_at;
     const size_t size = (size_t)image->d.layout.tables_bytes;
@@ -304,7 +304,7 @@ static bool seal(calyx_filter *f) {
 }
 
 static calyx_status unmap(calyx_filter *f, calyx_error *why) {
-    struct image *image = f->image;
+    struct image *image = image_of(f);
     const calyx_memory *memory = &f->memory;
     calyx_status status = CALYX_OK;
     if (image->fd >= 0 && !is_owner_for_certain(&image->owner)) {
@@ -363,7 +363,7 @@ static const uint64_t LAST_GENERATION = UINT64_C(1) << 62;
 
 static calyx_status check_writable(const calyx_filter *f, const char *path,
                                    calyx_error *why) {
-    const struct image *const image = f->image;
+    const struct image *const image = image_of(f);
     if (has_counters(f->kind))
         return fail(why, CALYX_CANNOT,
                     "%.100s: %s filters cannot be changed in place: what they "
@@ -389,10 +389,10 @@ static calyx_status check_writable(const calyx_filter *f, const char *path,
 /* From here on the filter owns the mapping and, if it writes, the file. */
 static calyx_status adopt(calyx_filter *f, int fd, bool writes,
                           const char *path, calyx_error *why) {
-    struct image *image = f->image;
+    struct image *image = image_of(f);
     const uint64_t at = image->d.layout.slot_at[image->state.slot];
-    f->guard = (const uint64_t *)(image->base + at);
-    f->release = unmap;
+    f->lent->guard = (const uint64_t *)(image->base + at);
+    f->lent->release = unmap;
     if (!writes) {
         close(fd); /* the mapping stays */
         return CALYX_OK;
@@ -400,8 +400,8 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
     image->fd = fd;
     owner_open(&image->owner);
     madvise(image->base, (size_t)map_size(image), MADV_RANDOM);
-    image->ranges.mark = mark;
-    image->ranges.mark_all = mark_all;
+    image->lent.mark = mark;
+    image->lent.mark_all = mark_all;
     f->read_only = false;
     struct part *const p = newest_of(f);
     const struct state was = image->state;

@@ -66,7 +66,7 @@ static void count(uint64_t *number, int by) {
 
 static void note_damage(struct image *image, uint64_t number) {
     uint64_t none = 0;
-    __atomic_compare_exchange_n(&image->ranges.damage_at, &none,
+    __atomic_compare_exchange_n(&image->lent.damage_at, &none,
                                 range_at(image, number).at, false,
                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -75,7 +75,7 @@ static void note_damage(struct image *image, uint64_t number) {
  */
 static bool change_state(struct image *image, uint64_t number, uint8_t from,
                          enum range_state to) {
-    struct ranges *const r = &image->ranges;
+    struct lent_bytes *const r = &image->lent;
     if (from == to) return true;
     if (!change_byte(&image->range_states[number], from, (uint8_t)to))
         return false;
@@ -100,7 +100,7 @@ static uint64_t entry(const struct image *image, uint64_t number) {
 }
 
 static uint64_t sum_of(const calyx_filter *f, uint64_t number) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     const struct byte_range place = range_at(image, number);
     const uint8_t *const bytes = image->base + place.at;
     return f->concurrent && image->fd >= 0
@@ -121,7 +121,7 @@ static bool is_mark_valid(const struct image *image, uint64_t number) {
 }
 
 static bool matches(const calyx_filter *f, uint64_t number) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     for (;;) {
         const uint64_t stored = entry(image, number);
         if (stored == UNSEALED) return is_mark_valid(image, number);
@@ -132,7 +132,7 @@ static bool matches(const calyx_filter *f, uint64_t number) {
 }
 
 bool verify_range(const calyx_filter *f, uint64_t number) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     const enum range_state state = state_of(image, number);
     if (state != RANGE_UNVERIFIED) return state != RANGE_DAMAGED;
     const bool sound = matches(f, number);
@@ -148,7 +148,7 @@ calyx_status fail_range(calyx_error *why, uint64_t at) {
 }
 
 calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     uint64_t bad = UINT64_MAX;
     for (uint64_t i = number_of_ranges(image); i-- > 0;)
         if (!matches(f, i)) {
@@ -181,9 +181,8 @@ static bool is_intact(const calyx_filter *f, const struct part *p,
 }
 
 static void verify_rest(const calyx_filter *f) {
-    const struct image *image = f->image;
-    if (__atomic_load_n(&image->ranges.unverified, __ATOMIC_RELAXED) == 0)
-        return;
+    const struct image *image = image_of(f);
+    if (__atomic_load_n(&image->lent.unverified, __ATOMIC_RELAXED) == 0) return;
     const uint64_t n = number_of_ranges(image);
     for (uint64_t i = 0; i < n; i++) verify_range(f, i);
 }
@@ -239,7 +238,7 @@ uint64_t recovered_items(const struct kind *kind, const struct part *p,
 /* For readers: the writer may have died, or be ahead of its last slot. A writer
  * counts its own keys. */
 static void repair_items(const calyx_filter *f) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     struct part *const p = newest_of(f);
     struct state state;
     if (image->fd >= 0 || check_end(image, &state, NULL) != CALYX_OK) return;
@@ -267,7 +266,7 @@ static size_t states_bytes(const struct image *image) {
 }
 
 calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     const uint64_t n = number_of_ranges(image);
     image->range_states = f->memory.allocate(f->memory.context,
                                              states_bytes(image), LINE_ALIGNED);
@@ -275,22 +274,18 @@ calyx_status open_ranges(calyx_filter *f, bool verifies, calyx_error *why) {
         return fail(why, CALYX_NO_MEMORY, "no memory to verify %llu ranges",
                     (unsigned long long)n);
     if (!verifies) memset(image->range_states, RANGE_INTACT, (size_t)n);
-    image->ranges = (struct ranges){
-        .unverified = verifies ? n : 0,
-        .unmarked = n,
-        .is_intact = is_intact,
-        .verify_rest = verify_rest,
-        .repair_items = repair_items,
-    };
-    f->ranges = &image->ranges;
+    image->lent.unverified = verifies ? n : 0;
+    image->lent.unmarked = n;
+    image->lent.is_intact = is_intact;
+    image->lent.verify_rest = verify_rest;
+    image->lent.repair_items = repair_items;
     choose_calls(f);
     return CALYX_OK;
 }
 
 void close_ranges(calyx_filter *f) {
-    struct image *const image = f->image;
+    struct image *const image = image_of(f);
     if (image->range_states)
         f->memory.release(f->memory.context, image->range_states,
                           states_bytes(image));
-    f->ranges = NULL;
 }

@@ -30,7 +30,7 @@ struct byte_range range_at(const struct image *image, uint64_t number);
 /* Is this range intact? Compares it with its checksum the first time. */
 bool verify_range(const calyx_filter *f, uint64_t number);
 enum range_state state_of(const struct image *image, uint64_t number);
-/* Set a state, and update the counters of struct ranges. */
+/* Set a state, and update the counters of struct lent_bytes. */
 void set_state(struct image *image, uint64_t number, enum range_state state);
 
 /* Compare all ranges, including those that were compared before. */

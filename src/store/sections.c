@@ -164,7 +164,7 @@ static void set_bits_of(const calyx_filter *f, const struct part *p,
 
 calyx_status calyx_put_bits(calyx_filter *f, uint64_t from, const void *bytes,
                             size_t size) {
-    if (f->image) return CALYX_READ_ONLY;
+    if (f->lent) return CALYX_READ_ONLY;
     const uint64_t all = all_bytes(f);
     if (!lies_within(from, size, all)) return CALYX_BAD_ARGUMENT;
     for (int sets = 0; sets <= 1; sets++) { /* check all, then set all */

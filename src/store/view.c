@@ -14,7 +14,7 @@
 static calyx_status drop_image(calyx_filter *f, calyx_error *why) {
     (void)why;
     close_ranges(f);
-    f->memory.release(f->memory.context, f->image, sizeof(struct image));
+    f->memory.release(f->memory.context, image_of(f), sizeof(struct image));
     return CALYX_OK;
 }
 
@@ -58,12 +58,13 @@ static calyx_status check_image(struct image *image, uint64_t size,
 calyx_status view_image(uint8_t *base, uint64_t size,
                         const calyx_open_options *how, calyx_filter **out,
                         calyx_error *why) {
-    struct image image = {.base = base, .fd = -1};
+    struct image image = {.lent.release = drop_image, .base = base, .fd = -1};
     calyx_status status = check_image(&image, size, how, why);
     if (status == CALYX_OK) status = check_shared(&image.d, why);
     if (status != CALYX_OK) return status;
     const calyx_memory *memory = &image.d.head.memory;
-    void *copy = memory->allocate(memory->context, sizeof image, LINE_ALIGNED);
+    struct image *const copy =
+        memory->allocate(memory->context, sizeof image, LINE_ALIGNED);
     calyx_filter *f = NULL;
     if (!copy || allocate_head(&image.d.head, &f) != CALYX_OK) {
         if (copy) memory->release(memory->context, copy, sizeof image);
@@ -72,8 +73,8 @@ calyx_status view_image(uint8_t *base, uint64_t size,
     status = set_texts(f, &image.d, why);
     if (status == CALYX_OK)
         status = set_list(f, &image.d, image.base + list_at(&image.d), why);
-    f->image = memcpy(copy, &image, sizeof image);
-    f->release = drop_image;
+    memcpy(copy, &image, sizeof image);
+    f->lent = &copy->lent;
     const calyx_verification when = how ? how->verify : CALYX_VERIFY_LAZY;
     if (status == CALYX_OK)
         status = open_ranges(f, when != CALYX_VERIFY_NONE, why);
@@ -133,7 +134,7 @@ static calyx_status check_gaps(const struct image *image, calyx_error *why) {
 /* Whether the tables match their own checksum, and all ranges theirs. */
 static calyx_status verify_sums(const calyx_filter *f,
                                 const struct state *state, calyx_error *why) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     const struct file_layout *l = &image->d.layout;
     calyx_status status =
         check_tables(state, image->base + l->tables_at, l->tables_bytes, why);
@@ -144,7 +145,7 @@ static calyx_status verify_sums(const calyx_filter *f,
 }
 
 calyx_status calyx_verify(const calyx_filter *f, calyx_error *why) {
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     if (!image) return CALYX_OK;
     /* Another process may have changed the file since it was opened, and may do
      * so while it is read. */

@@ -7,11 +7,10 @@
 
 /* Encoded bytes in place. */
 struct image {
+    struct lent_bytes lent; /* what the filter knows; first, for image_of */
     uint8_t *base;
     struct description d;
     struct state state;
-
-    struct ranges ranges;
     uint8_t *range_states; /* enum range_state of each range, see ranges.h */
 
     /* Of a file that is changed in place. */
@@ -25,6 +24,11 @@ struct image {
     uint64_t marked;  /* number of ranges that are marked                     */
     uint64_t ahead;   /* the next range of the newest part to mark ahead      */
 };
+
+/* NULL: the filter has memory of its own. */
+static inline struct image *image_of(const calyx_filter *f) {
+    return (struct image *)f->lent;
+}
 
 /* Make a read-only filter on bytes in place. It owns a copy of the image
  * struct; callers that own more set another `release`. */

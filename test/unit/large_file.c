@@ -99,7 +99,7 @@ static uint64_t make_sparse(const char *kind, uint64_t bits) {
 
 /* End a writer without sealing, which would read the hole from end to end. */
 static void leave_open(calyx_filter *f) {
-    ((struct image *)f->image)->failed = true;
+    image_of(f)->failed = true;
     calyx_free(f);
 }
 

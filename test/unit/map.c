@@ -89,7 +89,7 @@ static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
         assert_ok(calyx_map(path, CALYX_READ, &how, &f, NULL));
 
         const long after = resident_pages();
-        const struct image *image = f->image;
+        const struct image *image = image_of(f);
         const size_t size = (size_t)image->d.layout.file_bytes;
         assert_true(size > (size_t)1 << 30);
         /* The system reads some megabytes ahead, unasked. */
@@ -111,24 +111,24 @@ static void adding_a_key_does_not_depend_on_the_size(void **state) {
     for (const char *const *kind = kinds; *kind; kind++) {
         make_sparse(*kind, UINT64_C(5) << 33);
         calyx_filter *f = map(path, CALYX_WRITE);
-        const struct image *image = f->image;
+        const struct image *image = image_of(f);
         const uint64_t all = number_of_ranges(image);
         add(f, "rose");
         assert_ok(calyx_sync(f, NULL));
-        const uint64_t compared = all - f->ranges->unverified;
+        const uint64_t compared = all - f->lent->unverified;
         assert_true(compared >= 1 && compared <= f->newest->shape.probes);
         assert_int_equal(image->marked, compared);
         assert_ok(calyx_close(f, NULL));
 
         f = map(path, CALYX_READ);
-        image = f->image;
+        image = image_of(f);
         const size_t size = (size_t)image->d.layout.file_bytes;
         assert_true(size > (size_t)5 << 30);
         assert_true(pages_in_memory(image->base, size) < (32 << 20) / 4096);
         assert_true(has(f, "rose"));
         assert_false(has(f, "iris"));
         assert_ok(calyx_health(f, NULL));
-        assert_true(all - f->ranges->unverified <= 2 * f->newest->shape.probes);
+        assert_true(all - f->lent->unverified <= 2 * f->newest->shape.probes);
         calyx_free(f);
     }
 }
@@ -659,7 +659,7 @@ static void a_key_in_a_file_cut_short_is_never_counted_as_none(void **state) {
     (void)state;
     save_numbers((calyx_options){.kind = "counting", .capacity = KEYS}, KEYS);
     calyx_filter *f = map(path, CALYX_READ);
-    const struct image *image = f->image;
+    const struct image *image = image_of(f);
     const uint64_t bits = bits_bytes(f->kind, &f->newest->shape);
     const off_t whole = size_of(path);
     assert_int_equal(truncate(path, (off_t)(image->d.layout.body_at[0] + bits)),

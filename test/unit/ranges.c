@@ -45,10 +45,6 @@ static calyx_filter *map_as(calyx_access access, calyx_verification verify) {
     return f;
 }
 
-static struct image *image_of(const calyx_filter *f) {
-    return f->image;
-}
-
 static uint64_t body_begins(void) {
     calyx_filter *f = map(path, CALYX_READ);
     const uint64_t at = image_of(f)->d.layout.body_at[0];
@@ -166,13 +162,13 @@ static void a_lookup_compares_the_ranges_of_its_key_and_no_others(
         calyx_free(save_numbers(of_kind(*kind)));
         damage(3);
         calyx_filter *f = map(path, CALYX_READ);
-        const uint64_t all = number_of_ranges(f->image);
-        assert_int_equal(f->ranges->unverified, all);
+        const uint64_t all = number_of_ranges(image_of(f));
+        assert_int_equal(f->lent->unverified, all);
         uint64_t i = 0;
         while (touches(f, i, 3)) i++;
         assert_true(calyx_has_u64(f, i));
-        assert_true(f->ranges->unverified < all);
-        assert_true(f->ranges->unverified + f->newest->shape.probes >= all);
+        assert_true(f->lent->unverified < all);
+        assert_true(f->lent->unverified + f->newest->shape.probes >= all);
         assert_ok(health(f));
         while (!touches(f, i, 3)) i++;
         assert_true(calyx_has_u64(f, i));
@@ -188,8 +184,8 @@ static void once_all_is_compared_nothing_is_left_to_do(void **state) {
         static bool found[ASKED];
         calyx_filter *f = map(path, CALYX_READ);
         ask(f, ASKED, found);
-        assert_int_equal(f->ranges->unverified, 0);
-        assert_int_equal(f->ranges->damaged, 0);
+        assert_int_equal(f->lent->unverified, 0);
+        assert_int_equal(f->lent->damaged, 0);
         assert_ok(health(f));
         for (uint64_t i = 0; i < ASKED; i++)
             assert_int_equal(found[i], calyx_has_u64(right, i));
@@ -202,7 +198,7 @@ static void a_filter_may_be_compared_whole_or_not_at_all(void **state) {
     (void)state;
     calyx_free(save_numbers(of_kind("line")));
     calyx_filter *f = map_as(CALYX_READ, CALYX_VERIFY_WHOLE);
-    assert_int_equal(f->ranges->unverified, 0);
+    assert_int_equal(f->lent->unverified, 0);
     calyx_free(f);
     damage(7);
     const calyx_open_options how = {.verify = CALYX_VERIFY_WHOLE};
@@ -332,8 +328,8 @@ static void damage_is_never_added_to_nor_signed(void **state) {
             f = map(path, CALYX_READ);
             calyx_error why;
             assert_int_equal(calyx_verify(f, &why), CALYX_DAMAGED);
-            assert_int_equal(f->ranges->damaged, 1);
-            assert_int_equal(f->ranges->damage_at,
+            assert_int_equal(f->lent->damaged, 1);
+            assert_int_equal(f->lent->damage_at,
                              image_of(f)->d.layout.body_at[0] +
                                  4 * RANGE_BYTES);
             calyx_free(f);
@@ -360,8 +356,8 @@ static void a_batch_stops_at_the_first_key_in_damage(void **state) {
 static uint64_t marks_in_file(void) {
     calyx_filter *f = map(path, CALYX_READ);
     uint64_t n = 0;
-    for (uint64_t i = 0; i < number_of_ranges(f->image); i++)
-        n += load64(entry_of(f->image, i)) == UNSEALED;
+    for (uint64_t i = 0; i < number_of_ranges(image_of(f)); i++)
+        n += load64(entry_of(image_of(f), i)) == UNSEALED;
     calyx_free(f);
     return n;
 }

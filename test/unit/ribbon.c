@@ -664,11 +664,11 @@ static void a_lookup_in_place_verifies_only_what_it_reads(void **state) {
     const struct image_of_filter image = encode_aligned(f);
     calyx_filter *view = NULL;
     assert_ok(calyx_view(image.bytes, image.size, NULL, &view, NULL));
-    const uint64_t all = view->ranges->unverified;
+    const uint64_t all = view->lent->unverified;
     assert_true(all >= 6);
     assert_true(calyx_has_u64(view, 0));
-    assert_true(view->ranges->unverified < all);
-    assert_true(view->ranges->unverified + 4 >= all);
+    assert_true(view->lent->unverified < all);
+    assert_true(view->lent->unverified + 4 >= all);
     assert_true(count_found(view, 0, KEYS) == KEYS);
     assert_ok(calyx_health(view, NULL));
     calyx_free(view);

@@ -83,9 +83,9 @@ static void threads_that_read_compare_each_range_once(void **state) {
     EACH_KIND(kind) {
         calyx_filter *f = mapped(CALYX_READ, *kind);
         run(f, look);
-        const struct ranges *r = f->ranges;
+        const struct lent_bytes *r = f->lent;
         const uint64_t bits = bits_bytes(f->kind, &f->newest->shape);
-        const uint64_t all = number_of_ranges(f->image);
+        const uint64_t all = number_of_ranges(image_of(f));
         assert_int_equal(r->damaged, 0);
         assert_in_range(r->unverified, 0, all - bits / RANGE_BYTES);
         calyx_free(f);
@@ -98,10 +98,10 @@ static void threads_that_add_mark_each_range_once(void **state) {
         if (!is_bits_alone(*kind)) continue;
         calyx_filter *f = mapped(CALYX_WRITE, *kind);
         run(f, add_and_look);
-        const struct image *image = f->image;
+        const struct image *image = image_of(f);
         assert_int_equal(image->marked, number_of_ranges(image));
-        assert_int_equal(f->ranges->unmarked, 0);
-        assert_int_equal(f->ranges->unverified, 0);
+        assert_int_equal(f->lent->unmarked, 0);
+        assert_int_equal(f->lent->unverified, 0);
         assert_ok(calyx_close(f, NULL));
         const calyx_open_options whole = {.verify = CALYX_VERIFY_WHOLE};
         assert_ok(calyx_map(path, CALYX_READ, &whole, &f, NULL));
