@@ -183,7 +183,7 @@ uint64_t first_room(const struct shape *first) {
 
 /* Is the first segment one that has spare bits? */
 static bool has_spare_bits(const struct shape *first) {
-    const uint64_t blocks = first->blocks, spare = first->wide;
+    const uint64_t blocks = first->blocks, spare = first->spare;
     return spare > 0 && spare <= SPARE_BITS_MOST &&
            width_of(first) >= WIDTH_GROWING + spare &&
            blocks <= BLOCKS_SPARED && (blocks & (blocks - 1)) == 0 &&
@@ -209,7 +209,7 @@ static uint64_t counter_lines(const struct shape *shape) {
 }
 
 static bool is_shape(const struct shape *shape) {
-    return shape->wide <= shape->blocks || shape->wide <= SPARE_BITS_MOST;
+    return shape->in_use <= shape->blocks || shape->spare <= SPARE_BITS_MOST;
 }
 
 /* Segment n of a table that begins with segment `first`. */
@@ -217,11 +217,11 @@ static bool is_segment(const struct shape *first, uint32_t number,
                        const struct shape *shape) {
     struct bucket_table t;
     table_of(&t, NULL, first);
-    return first->wide == 0 && first->blocks >= POSITIONS &&
+    return first->spare == 0 && first->blocks >= POSITIONS &&
            shape->probes == first->probes &&
            (number == 0 || !has_runs(t.width)) &&
            segment_blocks(&t, number) == shape->blocks &&
-           (number == 0 || shape->wide <= shape->blocks);
+           (number == 0 || shape->in_use <= shape->blocks);
 }
 
 static bool is_distinct_segment(const struct shape *first, uint32_t number,
@@ -239,7 +239,7 @@ static bool begins_small(uint32_t probes, bool shared, uint64_t *capacity,
     const struct shape one = {
         .blocks = 1,
         .probes = probes + (WIDTH_MOST - width),
-        .wide = WIDTH_MOST - width,
+        .spare = WIDTH_MOST - width,
     };
     if (*capacity >= FEW_KEYS || !has_spare_bits(&one)) return false;
     const struct shape last = doubled_shape(&one, spare_bits(&one));
@@ -273,23 +273,37 @@ enum {
                 CALYX_CAN_GROW_IN_PLACE
 };
 
+static const struct counting copies = {.count = count};
+
+static const struct segments bucket_segments = {
+    .least_blocks = POSITIONS,
+    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
+    .is_segment = is_segment,
+};
+static const struct segments distinct_segments = {
+    .least_blocks = POSITIONS,
+    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,
+    .is_segment = is_distinct_segment,
+    .begins_small = begins_small,
+    .shape_for = shape_for,
+};
+
 /* What all kinds of table have. */
-#define TABLE_OF_BUCKETS                                                       \
-    .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES, .least_blocks = POSITIONS, \
-    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,                          \
-    .counter_lines = counter_lines, .is_shape = is_shape,                      \
-    .growing_probes = WIDTH_GROWING - WIDTH_LEAST + 1,                         \
-    .most_blocks = UINT64_C(1) << 35,                                          \
-    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1,              \
-    .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,                         \
+#define TABLE_OF_BUCKETS                                          \
+    .hash = "xxh3", .block_bits = 8 * BUCKET_BYTES,               \
+    .counter_bits = 8 * BUCKET_BYTES / SPILL_BUCKETS,             \
+    .counter_lines = counter_lines, .is_shape = is_shape,         \
+    .most_blocks = UINT64_C(1) << 35,                             \
+    .most_probes = WIDTH_MOST - WIDTH_LEAST + 1, .probe_step = 1, \
+    .least_fpr = 1e-6, .fpr = fpr, .kernels = kernels,            \
     .atomic_kernels = kernels
 
 const struct kind kind_bucket = {
     .name = "bucket",
     .code = 10,
     .can = CAN_TABLE | CALYX_CAN_REMOVE | CALYX_CAN_COUNT,
-    .count = count,
-    .is_segment = is_segment,
+    .counting = &copies,
+    .segments = &bucket_segments,
     TABLE_OF_BUCKETS,
 };
 
@@ -298,8 +312,6 @@ const struct kind kind_distinct = {
     .name = "distinct",
     .code = 11,
     .can = CAN_TABLE | CALYX_CAN_MERGE,
-    .is_segment = is_distinct_segment,
-    .begins_small = begins_small,
-    .shape_for = shape_for,
+    .segments = &distinct_segments,
     TABLE_OF_BUCKETS,
 };

@@ -89,7 +89,7 @@ static inline uint32_t width_of(const struct shape *shape) {
 /* Bits that the codes of a table can spare: as often it doubles as a whole,
  * while it has one segment. Only tables of distinct keys have some. */
 static inline uint32_t spare_bits(const struct shape *first) {
-    return (uint32_t)first->wide;
+    return (uint32_t)first->spare;
 }
 
 /* The shape that a first segment doubles to, n times. */
@@ -98,7 +98,7 @@ static inline struct shape doubled_shape(const struct shape *first,
     return (struct shape){
         .blocks = first->blocks << n,
         .probes = first->probes - n,
-        .wide = first->wide - n,
+        .spare = first->spare - n,
     };
 }
 

@@ -72,7 +72,7 @@ static bool is_size_decided(const calyx_options *want) {
 /* Counters count the copies of a key. A table has a slot for each copy, so it
  * would be as large as the list, not as the set: it gets each key once. */
 static bool counts_copies(const struct kind *kind) {
-    return kind->can & CALYX_CAN_COUNT && !kind->is_segment;
+    return kind->can & CALYX_CAN_COUNT && !kind->segments;
 }
 
 /* The options for this number of distinct keys. */

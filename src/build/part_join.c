@@ -95,7 +95,7 @@ static const char *difference(const struct description *a,
     if (a->hash_check != b->hash_check) return "secret key";
     if (a->part[0].shape.blocks != b->part[0].shape.blocks ||
         a->part[0].shape.probes != b->part[0].shape.probes ||
-        a->part[0].shape.wide != b->part[0].shape.wide ||
+        a->part[0].shape.variable != b->part[0].shape.variable ||
         a->part[0].capacity != b->part[0].capacity ||
         a->head.fpr != b->head.fpr)
         return "number of keys or rate";

@@ -56,7 +56,7 @@ static calyx_status add_again(calyx_filter *f, struct part *p, uint64_t hash,
 uint32_t count_in_parts(const calyx_filter *f, uint64_t hash) {
     const struct part *const p = part_of(f, hash);
     if (!p || !is_counting(f)) return p != NULL;
-    return f->kind->count(p->body, &p->shape, hash);
+    return f->kind->counting->count(p->body, &p->shape, hash);
 }
 
 static void uncount_items(struct part *p, uint64_t removed) {

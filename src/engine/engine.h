@@ -236,7 +236,7 @@ static inline bool is_static(const struct calyx_filter *f) {
 }
 
 static inline bool is_counting(const struct calyx_filter *f) {
-    return f->kind->count != NULL;
+    return f->kind->counting != NULL;
 }
 
 /* Is a body more than the bits of its blocks? */

@@ -213,7 +213,7 @@ void give_structs(calyx_filter *f) {
 }
 
 void choose_engine(calyx_filter *f) {
-    f->engine = f->kind->is_segment     ? &table_engine
+    f->engine = f->kind->segments       ? &table_engine
                 : f->kind->construction ? &layers_engine
                 : f->growth > 0 || f->strict ||
                         (f->newest && f->newest->older) ||

@@ -37,9 +37,10 @@ static void take_segment(struct filter_table *table, const struct part *p) {
     note_lines(table, number, p->lines);
     table->capacity += p->capacity;
     if (number == 0) return;
-    const bool ended = p->shape.wide == p->shape.blocks;
-    const uint64_t stage = ended ? (uint64_t)number << 56
-                                 : (uint64_t)(number - 1) << 56 | p->shape.wide;
+    const bool ended = p->shape.in_use == p->shape.blocks;
+    const uint64_t stage = ended
+                               ? (uint64_t)number << 56
+                               : (uint64_t)(number - 1) << 56 | p->shape.in_use;
     __atomic_store_n(&t->stage, stage, __ATOMIC_RELEASE);
 }
 
@@ -544,7 +545,7 @@ static void move_group(calyx_filter *f) {
     struct filter_table *const table = f->table;
     bucket_move_group(&table->t);
     struct shape *const shape = &f->newest->shape;
-    shape->wide =
+    shape->in_use =
         is_moving(table) ? table->t.stage & MOVED_MASK : shape->blocks;
 }
 

@@ -67,7 +67,7 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
 static void prefetch_counters(const calyx_filter *f, const struct part *p,
                               uint64_t hash) {
     uint64_t at[MOST_COUNTER_OFFSETS];
-    const size_t n = f->kind->counter_offsets(&p->shape, hash, at);
+    const size_t n = f->kind->counting->counter_offsets(&p->shape, hash, at);
     for (size_t i = 0; i < n; i++) __builtin_prefetch(p->body + at[i]);
 }
 
@@ -76,7 +76,9 @@ static void prefetch_counters(const calyx_filter *f, const struct part *p,
 static void count_hashes(const calyx_filter *f, const uint64_t *hashes,
                          size_t n, uint32_t *counts) {
     enum { AHEAD = 8 };
-    const bool prefetches = f->kind->counter_offsets && !newest_of(f)->older;
+    const struct counting *const counting = f->kind->counting;
+    const bool prefetches =
+        counting && counting->counter_offsets && !newest_of(f)->older;
     bool found[BATCH_MAX];
     has_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found);
     for (size_t i = 0; i < n; i++) {

@@ -38,8 +38,8 @@ static void fold_blocks(const struct kind *kind, struct part *to,
         const struct block_ref other = {from->body, &from->shape, i};
         uint64_t j, last;
         for (fold_step(&walk, &j, &last); j <= last; j++)
-            if (kind->join)
-                kind->join(to->body, &to->shape, j, &other, SUMS);
+            if (kind->counting)
+                kind->counting->join(to->body, &to->shape, j, &other, SUMS);
             else
                 or_bits(to->body + j * bytes, from->body + i * bytes, bytes);
     }
@@ -208,12 +208,12 @@ calyx_status calyx_fold(const calyx_filter *f, uint64_t factor,
 
 calyx_status calyx_freeze(const calyx_filter *f, calyx_filter **out,
                           calyx_error *why) {
-    if (!is_counting(f) || f->kind->is_segment)
+    if (!is_counting(f) || f->kind->segments)
         return fail(why, CALYX_CANNOT,
                     "only counting filters can be frozen, and this one is of "
                     "kind %s%s",
                     f->kind->name,
-                    f->kind->is_segment
+                    f->kind->segments
                         ? ", whose keys are no bits: build a filter of "
                           "kind line from the keys"
                         : "");

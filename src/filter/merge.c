@@ -84,7 +84,7 @@ static void join(const struct kind *kind, struct part *p, const struct part *q,
                  uint64_t from, uint64_t to, enum joining how) {
     for (uint64_t i = from; i < to; i++) {
         const struct block_ref other = {q->body, &q->shape, i};
-        kind->join(p->body, &p->shape, i, &other, how);
+        kind->counting->join(p->body, &p->shape, i, &other, how);
     }
 }
 

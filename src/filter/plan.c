@@ -157,7 +157,7 @@ static bool plan_shape(const struct kind *kind, uint64_t capacity, double fpr,
     /* No kind of Bloom filter wants more probes than the textbook filter does;
      * try fewer as long as that saves memory. */
     uint32_t k = probes;
-    if (!k && !kind->is_segment)
+    if (!k && !kind->segments)
         k = ((uint32_t)ceil(-log2(fpr)) + step) / step * step;
     if (!k) k = kind->most_probes;
     if (k > kind->most_probes) k = kind->most_probes;
@@ -437,7 +437,7 @@ static calyx_status check_numbers(const calyx_options *want,
                                   const struct kind *kind, calyx_error *why) {
     const calyx_status bad = CALYX_BAD_ARGUMENT;
     const uint32_t least =
-        kind->block_bits * (kind->least_blocks ? kind->least_blocks : 1);
+        kind->block_bits * (kind->segments ? kind->segments->least_blocks : 1);
     if (want->capacity > MOST_KEYS)
         return fail(why, bad, "capacity must be at most 2^40 keys, not %llu",
                     (unsigned long long)want->capacity);
@@ -492,9 +492,9 @@ static const struct kind *lowest_kind(void) {
 }
 
 static double least_rate(const struct kind *kind, bool grows) {
-    const double times = !grows             ? 1
-                         : kind->is_segment ? 2 * PLANNED_DOUBLINGS
-                                            : 1e4;
+    const double times = !grows           ? 1
+                         : kind->segments ? 2 * PLANNED_DOUBLINGS
+                                          : 1e4;
     return times * kind->least_fpr;
 }
 
@@ -578,17 +578,19 @@ static calyx_status choose_layers(const calyx_options *want, calyx_filter *head,
  * same number. */
 static uint32_t growing_probes(const struct kind *kind, double fpr) {
     struct shape large = {0};
-    if (!kind->is_segment) return 0;
+    if (!kind->segments) return 0;
     if (!plan_shape(kind, 1 << 20, fpr, 0, &large)) return 0;
-    return large.probes > kind->growing_probes ? large.probes
-                                               : kind->growing_probes;
+    return large.probes > kind->segments->growing_probes
+               ? large.probes
+               : kind->segments->growing_probes;
 }
 
 static bool plan_small(const calyx_filter *head, uint32_t probes,
                        struct part *first) {
-    return head->kind->begins_small && head->growth > 0 &&
-           head->kind->begins_small(probes, head->concurrent, &first->capacity,
-                                    &first->shape);
+    const struct segments *const segments = head->kind->segments;
+    return segments && segments->begins_small && head->growth > 0 &&
+           segments->begins_small(probes, head->concurrent, &first->capacity,
+                                  &first->shape);
 }
 
 /* Fill in the shape, and whichever of capacity and fpr was not given. */
@@ -599,7 +601,7 @@ static calyx_status choose_shape(const calyx_options *want, calyx_filter *head,
     if (!want->bits) {
         first->fpr = head->growth == 0      ? head->fpr
                      : want->first_fpr != 0 ? want->first_fpr
-                     : head->kind->is_segment
+                     : head->kind->segments
                          ? first_table_fpr(head->fpr)
                          : first_fpr(head->fpr, first->capacity);
         const uint32_t probes = want->probes || head->growth == 0
@@ -703,8 +705,9 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
     struct part first;
     const calyx_status status = plan_filter(want, &head, &first, why);
     if (status != CALYX_OK) return status;
-    if (head.kind->shape_for)
-        first.shape = head.kind->shape_for(&first.shape, first.capacity);
+    if (head.kind->segments && head.kind->segments->shape_for)
+        first.shape =
+            head.kind->segments->shape_for(&first.shape, first.capacity);
     struct layers_plan all = {.bytes = body_bytes(head.kind, &first.shape),
                               .layers = 1};
     if (head.kind->construction)
@@ -726,7 +729,7 @@ calyx_status calyx_plan(const calyx_options *want, calyx_info *info,
         .concurrent = head.concurrent,
         .can = head.kind->can,
         .grows_to =
-            head.growth > 0 && head.kind->is_segment ? grows_to(&first) : 0,
+            head.growth > 0 && head.kind->segments ? grows_to(&first) : 0,
         .huge_pages = !want->memory && memory_is_huge((size_t)all.bytes),
     };
     return CALYX_OK;

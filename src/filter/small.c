@@ -33,17 +33,17 @@ enum { BLOCKS_BITS = 12 };
 
 static uint16_t pack_blocks(const struct kind *kind,
                             const struct shape *shape) {
-    const uint64_t wide = kind->is_segment ? shape->wide << BLOCKS_BITS : 0;
-    return (uint16_t)(shape->blocks | wide);
+    const uint64_t spare = kind->segments ? shape->spare << BLOCKS_BITS : 0;
+    return (uint16_t)(shape->blocks | spare);
 }
 
 static struct shape shape_of(const calyx_small *small) {
-    const bool is_table = kind_of(small)->is_segment != NULL;
+    const bool is_table = kind_of(small)->segments != NULL;
     const uint64_t mask = is_table ? (1 << BLOCKS_BITS) - 1 : UINT16_MAX;
     return (struct shape){
         .blocks = small->blocks & mask,
         .probes = probes_of(small),
-        .wide = is_table ? small->blocks >> BLOCKS_BITS : 0,
+        .spare = is_table ? small->blocks >> BLOCKS_BITS : 0,
     };
 }
 
@@ -96,7 +96,7 @@ static bool describes_all(const calyx_filter *f, const calyx_small *small) {
            !f->hash->keyed && f->growth == head.growth &&
            f->strict == head.strict && p->capacity == small->capacity &&
            p->items == small->items && p->shape.blocks == shape.blocks &&
-           p->shape.probes == shape.probes && p->shape.wide == shape.wide;
+           p->shape.probes == shape.probes && p->shape.spare == shape.spare;
 }
 
 bool calyx_make_small(calyx_filter *f, calyx_small *small, void **bits) {
@@ -127,7 +127,7 @@ calyx_filter *calyx_open_small(const calyx_small *small, void *bits,
     r->part = small_part(small, bits);
     r->filter.newest = &r->part;
     r->filter.open_small = true;
-    if (r->filter.kind->is_segment) open_table(&r->filter, &r->table);
+    if (r->filter.kind->segments) open_table(&r->filter, &r->table);
     return &r->filter;
 }
 

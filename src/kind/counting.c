@@ -290,6 +290,12 @@ static size_t counter_offsets(const struct shape *shape, uint64_t hash,
     return PLANES + 1;
 }
 
+static const struct counting in_planes = {
+    .count = counting_count,
+    .join = counting_join,
+    .counter_offsets = counter_offsets,
+};
+
 const struct kind kind_counting = {
     .name = "counting",
     .code = 8,
@@ -308,7 +314,5 @@ const struct kind kind_counting = {
     .quick_fpr = counting_quick_fpr,
     .bits_of_key = line_bits_of_key,
     .kernels = counting_kernels,
-    .count = counting_count,
-    .join = counting_join,
-    .counter_offsets = counter_offsets,
+    .counting = &in_planes,
 };

@@ -19,10 +19,13 @@
 struct shape {
     uint64_t blocks;
     uint32_t probes;
-    uint64_t wide; /* the first blocks, which have one probe more; in the
-                      segment of a table, those that are in use, and in its
-                      first segment the spare bits of codes; 0 for kinds whose
-                      blocks are all alike */
+    union {              /* 0 for kinds whose blocks are all alike       */
+        uint64_t wide;   /* static kinds: these first blocks have one probe
+                            more                                           */
+        uint64_t in_use; /* a table's newest segment: blocks that have keys */
+        uint64_t spare;  /* a table's only segment: bits that its codes spare */
+        uint64_t variable; /* whichever it is, for files                     */
+    };
 };
 
 enum {

@@ -105,6 +105,42 @@ struct construction {
                                 const uint8_t *copies);
 };
 
+/* How a kind counts what was added. */
+struct counting {
+    /* How often a hash was added, at most. */
+    uint32_t (*count)(const uint8_t *body, const struct shape *shape,
+                      uint64_t hash);
+    /* Make the counters of a block, and its bits, the sums of the counters here
+     * and in the other block, or the lesser of the two. NULL: cannot merge. */
+    void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
+                 const struct block_ref *other, enum joining how);
+    /* Byte offsets of the counters that adding a hash may change, at most
+     * MOST_COUNTER_OFFSETS; each stands for its 64 bytes. Returns their number.
+     * NULL if unknown. */
+    size_t (*counter_offsets)(const struct shape *shape, uint64_t hash,
+                              uint64_t *at);
+};
+
+/* Kinds that grow within one table: the parts of a filter are the segments of
+ * the table, and a key is in one of them (engine/table_engine.h). */
+struct segments {
+    uint32_t least_blocks;   /* of the first segment               */
+    uint32_t growing_probes; /* the fewest of a table that grows   */
+    /* Is this the segment of that number, if the first one has this shape? */
+    bool (*is_segment)(const struct shape *first, uint32_t number,
+                       const struct shape *shape);
+    /* The shape that a table for a few keys begins with, if it has this many
+     * probes once it has grown. It takes memory as keys come, and doubles as a
+     * whole, unless it is shared by threads. *capacity becomes the number that
+     * it has room for, if that is more. False if there is no such shape, or
+     * there are too many keys. NULL: never. */
+    bool (*begins_small)(uint32_t probes, bool shared, uint64_t *capacity,
+                         struct shape *shape);
+    /* What it doubles to, to have room for this number of keys; not NULL if
+     * begins_small is not. */
+    struct shape (*shape_for)(const struct shape *first, uint64_t keys);
+};
+
 struct kind {
     const char *name; /* "line": what people type                           */
     uint16_t code;    /* in files; given out once, never given again        */
@@ -115,7 +151,6 @@ struct kind {
      * first the bits that lookups read, then, for kinds that count, counters.
      */
     uint32_t block_bits;
-    uint32_t least_blocks; /* 0 is 1 */
     uint32_t counter_bits;
     /* Lines of 64 bytes for counters, if they are not a multiple of blocks;
      * then counter_bits is their share of a large body. Else NULL. */
@@ -126,22 +161,6 @@ struct kind {
     uint64_t (*body_bits)(const struct shape *shape);
     /* Whether such a shape exists, beyond the limits below; NULL: it does. */
     bool (*is_shape)(const struct shape *shape);
-    /* Kinds that grow within one table: its segments are the parts, and a key
-     * is in one of them (engine/table_engine.h). Is this the segment of that
-     * number, if the first one has this shape? NULL for kinds that grow by
-     * parts. */
-    bool (*is_segment)(const struct shape *first, uint32_t number,
-                       const struct shape *shape);
-    uint32_t growing_probes; /* the fewest of such a table that grows */
-    /* The shape that a table for a few keys begins with, if it has this many
-     * probes once it has grown. It takes memory as keys come, and doubles as a
-     * whole, unless it is shared by threads. *capacity becomes the number that
-     * it has room for, if that is more. False if there is no such shape, or
-     * there are too many keys. NULL: never. */
-    bool (*begins_small)(uint32_t probes, bool shared, uint64_t *capacity,
-                         struct shape *shape);
-    /* What it doubles to, to have room for this number of keys. */
-    struct shape (*shape_for)(const struct shape *first, uint64_t keys);
 
     /* Byte offsets in the body that a lookup reads, at most most_probes; each
      * stands for its 64 bytes. Returns their number. NULL if one_block is set,
@@ -180,21 +199,10 @@ struct kind {
      * and tables need not add atomically: engine/stripes.h has locks. */
     const struct kernel *const *atomic_kernels;
 
-    /* Only for kinds that count; else NULL. `count` returns how often a hash
-     * was added, at most. `join` makes the counters of a block, and its bits,
-     * the sums of those here and in the other, or the lesser of the two. */
-    uint32_t (*count)(const uint8_t *body, const struct shape *shape,
-                      uint64_t hash);
-    void (*join)(uint8_t *body, const struct shape *shape, uint64_t block,
-                 const struct block_ref *other, enum joining how);
-    /* Byte offsets of the counters that adding a hash may change, at most
-     * MOST_COUNTER_OFFSETS; each stands for its 64 bytes. Returns their number.
-     * NULL if unknown. */
-    size_t (*counter_offsets)(const struct shape *shape, uint64_t hash,
-                              uint64_t *at);
-
-    /* Only for static kinds; else NULL. */
-    const struct construction *construction;
+    /* What only some families of kinds have; else NULL. */
+    const struct counting *counting;         /* keys can be removed     */
+    const struct segments *segments;         /* the parts are one table */
+    const struct construction *construction; /* static                  */
 };
 
 /* Bits of a body behind those, of counters. */

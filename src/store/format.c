@@ -229,7 +229,7 @@ void store_header(struct description *d, uint8_t *h) {
         store_double(record + OF_FPR, p->fpr);
         store64(record + OF_BODY_AT, l->body_at[i]);
         store64(record + OF_BODY_BYTES, l->body_bytes[i]);
-        store64(record + OF_WIDE, p->shape.wide);
+        store64(record + OF_WIDE, p->shape.variable);
     }
     memcpy(record, d->comment, strlen(d->comment));
     memcpy(record + strlen(d->comment), d->records, d->records_bytes);
@@ -318,7 +318,7 @@ static bool is_shape(const struct kind *kind, const struct shape *s) {
     return s->blocks >= 1 && s->blocks <= kind->most_blocks && s->probes >= 1 &&
            s->probes <= kind->most_probes &&
            s->probes % kind->probe_step == 0 &&
-           (kind->is_shape ? kind->is_shape(s) : s->wide == 0);
+           (kind->is_shape ? kind->is_shape(s) : s->variable == 0);
 }
 
 /*
@@ -333,7 +333,7 @@ static bool can_have(const struct kind *kind, uint32_t i,
     const double capacity = (double)p->capacity, k = p->shape.probes;
     const double bits = (double)kind_bits(kind, &p->shape);
     const double few = fmin(capacity, FEW * (double)p->shape.blocks);
-    if (kind->is_segment)
+    if (kind->segments)
         return capacity <= bits &&
                (i > 0 || expected_rate(kind, &p->shape, few) <= p->fpr);
     const double most = -log1p(-pow(p->fpr, 1 / k)) / k;
@@ -345,7 +345,7 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
     struct part *p = &d->part[i];
     p->shape.blocks = load64(record + OF_BLOCKS);
     p->shape.probes = load32(record + OF_PROBES);
-    p->shape.wide = load64(record + OF_WIDE);
+    p->shape.variable = load64(record + OF_WIDE);
     p->capacity = load64(record + OF_CAPACITY);
     p->items = load64(record + OF_ITEMS);
     p->fpr = load_double(record + OF_FPR);
@@ -354,7 +354,7 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
                     "damaged: part %u claims %llu blocks with %u probes, which "
                     "no %s filter has (%llu of them with one more)",
                     i, (unsigned long long)p->shape.blocks, p->shape.probes,
-                    d->head.kind->name, (unsigned long long)p->shape.wide);
+                    d->head.kind->name, (unsigned long long)p->shape.variable);
     /* A layer may have bumped all its keys. */
     const uint64_t least = d->head.kind->construction ? 0 : 1;
     if (p->capacity < least || p->capacity > UINT64_C(1) << 44 ||
@@ -375,10 +375,10 @@ static calyx_status check_record(const uint8_t *record, struct description *d,
 static calyx_status check_segments(const struct description *d,
                                    calyx_error *why) {
     const struct kind *const kind = d->head.kind;
-    for (uint32_t i = 0; kind->is_segment && i < d->parts; i++) {
+    for (uint32_t i = 0; kind->segments && i < d->parts; i++) {
         const struct shape *const shape = &d->part[i].shape;
-        if (!kind->is_segment(&d->part[0].shape, i, shape) ||
-            (i > 0 && i + 1 < d->parts && shape->wide != shape->blocks))
+        if (!kind->segments->is_segment(&d->part[0].shape, i, shape) ||
+            (i > 0 && i + 1 < d->parts && shape->in_use != shape->blocks))
             return fail(why, CALYX_DAMAGED,
                         "damaged: part %u, with %llu blocks, is no segment of "
                         "the table that part 0 begins",
@@ -388,7 +388,7 @@ static calyx_status check_segments(const struct description *d,
 }
 
 bool doubles_as_whole(const struct description *d) {
-    return d->head.kind->is_segment && d->part[0].shape.wide > 0;
+    return d->head.kind->segments && d->part[0].shape.spare > 0;
 }
 
 calyx_status check_shared(const struct description *d, calyx_error *why) {

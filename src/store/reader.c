@@ -213,7 +213,7 @@ calyx_status read_filter(calyx_get_function *get, void *context, uint64_t size,
     if (shares_later) d.head.concurrent = false;
     const calyx_memory *memory = &d.head.memory;
     const size_t between =
-        d.head.kind->is_segment ? chunk_size(d.layout.file_bytes) : 0;
+        d.head.kind->segments ? chunk_size(d.layout.file_bytes) : 0;
     const size_t scratch = 2 * (size_t)d.layout.tables_bytes + between;
     uint8_t *tables = memory->allocate(memory->context, scratch, LINE_ALIGNED);
     calyx_filter *f = NULL;

@@ -192,8 +192,8 @@ static size_t offsets_of_key(const struct kind *kind, const struct shape *shape,
                              uint64_t hash, uint64_t *at) {
     const size_t n = kind_offsets(kind, shape, hash, at);
     if (n == 0 || !kind->counter_bits) return n;
-    if (!kind->counter_offsets) return 0;
-    return n + kind->counter_offsets(shape, hash, at + n);
+    if (!kind->counting || !kind->counting->counter_offsets) return 0;
+    return n + kind->counting->counter_offsets(shape, hash, at + n);
 }
 
 /* Keys are added to the newest part, and where they are counted, again to the

@@ -53,7 +53,7 @@ struct world {
 };
 
 static bool counts(const struct world *w) {
-    return w->f->kind->count != NULL;
+    return w->f->kind->counting != NULL;
 }
 
 static size_t any(struct world *w, size_t limit) {

@@ -132,7 +132,7 @@ static void memory_to_spare_is_not_refused(void **state) {
 static void look_at_thrift(const calyx_options *want, const calyx_info *info) {
     const struct kind *kind = kind_named(want->kind);
     const uint64_t blocks = info->bits / kind->block_bits;
-    const uint64_t least = kind->least_blocks ? kind->least_blocks : 1;
+    const uint64_t least = kind->segments ? kind->segments->least_blocks : 1;
     if (blocks == least || blocks >= 2 * 4096) return;
     const calyx_info less =
         plan_of((calyx_options){.kind = want->kind,
@@ -363,7 +363,7 @@ static void the_rate_of_bits_rises_with_keys_and_falls_with_blocks(
     (void)state;
     for (uint32_t i = 0; i < kind_count; i++) {
         const struct kind *const kind = kind_table[i];
-        if (kind->construction || kind->is_segment) continue;
+        if (kind->construction || kind->segments) continue;
         check_rates_of_small_shapes(kind, kind->probe_step);
         check_rates_of_small_shapes(kind, kind->most_probes);
     }
