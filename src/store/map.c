@@ -149,19 +149,11 @@ struct new_marks {
     uint64_t first, end, count;
 };
 
-/* Read this range and nothing around it: by default the system reads megabytes
- * ahead. */
-static void read_ahead(const struct image *image, uint64_t number) {
-    const struct byte_range place = range_at(image, number);
-    madvise(image->base + place.at, place.size, MADV_WILLNEED);
-}
-
 /* A writer that died may have left a mark that is not on disk. */
 static void mark_range(const calyx_filter *f, uint64_t number,
                        struct new_marks *marks) {
     struct image *const image = image_of(f);
     const enum range_state is = state_of(image, number);
-    if (is == RANGE_UNVERIFIED) read_ahead(image, number);
     if (is >= RANGE_MARKING || !verify_range(f, number)) return;
     uint64_t *const to = (uint64_t *)(void *)entry_of(image, number);
     __atomic_store_n(to, little64(UNSEALED), __ATOMIC_RELEASE);
@@ -393,13 +385,13 @@ static calyx_status adopt(calyx_filter *f, int fd, bool writes,
     const uint64_t at = image->d.layout.slot_at[image->state.slot];
     f->lent->guard = (const uint64_t *)(image->base + at);
     f->lent->release = unmap;
+    expect_few_reads(image);
     if (!writes) {
         close(fd); /* the mapping stays */
         return CALYX_OK;
     }
     image->fd = fd;
     owner_open(&image->owner);
-    madvise(image->base, (size_t)map_size(image), MADV_RANDOM);
     image->lent.mark = mark;
     image->lent.mark_all = mark_all;
     f->read_only = false;

@@ -12,6 +12,11 @@
  * never returns. So a reader that finds a mismatch, and then the same checksum
  * again, has found damage and not a writer.
  */
+#include "base/compiler.h"
+#if !CALYX_NO_FILES
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
 #include <math.h>
 #include <string.h>
 
@@ -131,10 +136,39 @@ static bool matches(const calyx_filter *f, uint64_t number) {
     }
 }
 
+/* By default the system reads megabytes around each byte that is used. */
+enum reading { ONE_RANGE, FEW_RANGES, ALL_RANGES };
+
+static void advise(const struct image *image, struct byte_range place,
+                   enum reading reading) {
+#if CALYX_NO_FILES
+    (void)image, (void)place, (void)reading;
+#else
+    static const int advice[] = {
+        [ONE_RANGE] = MADV_WILLNEED,
+        [FEW_RANGES] = MADV_RANDOM,
+        [ALL_RANGES] = MADV_SEQUENTIAL,
+    };
+    if (image->is_mapped)
+        madvise(image->base + place.at, place.size, advice[reading]);
+#endif
+}
+
+static void advise_all(const struct image *image, enum reading reading) {
+    const struct byte_range all = {0, (size_t)image->d.layout.file_bytes};
+    advise(image, all, reading);
+}
+
+void expect_few_reads(struct image *image) {
+    image->is_mapped = true;
+    if (image->lent.unverified > 0) advise_all(image, FEW_RANGES);
+}
+
 bool verify_range(const calyx_filter *f, uint64_t number) {
     struct image *const image = image_of(f);
     const enum range_state state = state_of(image, number);
     if (state != RANGE_UNVERIFIED) return state != RANGE_DAMAGED;
+    advise(image, range_at(image, number), ONE_RANGE);
     const bool sound = matches(f, number);
     change_state(image, number, RANGE_UNVERIFIED,
                  sound ? RANGE_INTACT : RANGE_DAMAGED);
@@ -150,6 +184,7 @@ calyx_status fail_range(calyx_error *why, uint64_t at) {
 calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why) {
     struct image *const image = image_of(f);
     uint64_t bad = UINT64_MAX;
+    advise_all(image, ALL_RANGES);
     for (uint64_t i = number_of_ranges(image); i-- > 0;)
         if (!matches(f, i)) {
             bad = i;
@@ -166,6 +201,7 @@ calyx_status verify_all_ranges(const calyx_filter *f, calyx_error *why) {
 static bool is_part_intact(const calyx_filter *f, const struct part *p) {
     const uint64_t n = ranges_of(body_bytes(f->kind, &p->shape));
     bool sound = true;
+    advise_all(image_of(f), ALL_RANGES);
     for (uint64_t i = 0; i < n; i++) sound &= verify_range(f, p->range + i);
     return sound;
 }
@@ -184,6 +220,7 @@ static void verify_rest(const calyx_filter *f) {
     const struct image *image = image_of(f);
     if (__atomic_load_n(&image->lent.unverified, __ATOMIC_RELAXED) == 0) return;
     const uint64_t n = number_of_ranges(image);
+    advise_all(image, ALL_RANGES);
     for (uint64_t i = 0; i < n; i++) verify_range(f, i);
 }
 

@@ -27,6 +27,10 @@ struct byte_range {
 };
 struct byte_range range_at(const struct image *image, uint64_t number);
 
+/* Of a mapped file: the system need not read ahead, as ranges are read whole,
+ * each before it is verified. */
+void expect_few_reads(struct image *image);
+
 /* Is this range intact? Compares it with its checksum the first time. */
 bool verify_range(const calyx_filter *f, uint64_t number);
 enum range_state state_of(const struct image *image, uint64_t number);

@@ -13,6 +13,7 @@ struct image {
     struct state state;
     uint8_t *range_states; /* enum range_state of each range, see ranges.h */
 
+    bool is_mapped; /* from a file */
     /* Of a file that is changed in place. */
     int fd;     /* else -1                                                   */
     int failed; /* errno of a sync that failed: the state of the disk is then

@@ -103,6 +103,25 @@ static void opening_a_gibibyte_takes_hardly_any_memory(void **state) {
     }
 }
 
+/* Not the megabytes around each line that a system reads ahead. */
+static void a_lookup_in_a_cold_file_reads_its_range_alone(void **state) {
+    (void)state;
+    enum { RANGE_PAGES = RANGE_BYTES / 4096, OTHER_PAGES = 8 };
+    make_sparse("line", UINT64_C(1) << 33);
+    calyx_filter *f = map(path, CALYX_READ);
+    const struct image *image = image_of(f);
+    const size_t size = (size_t)image->d.layout.file_bytes;
+    const size_t before = pages_in_memory(image->base, size);
+
+    assert_false(has(f, "rose"));
+    assert_false(has(f, "iris"));
+
+    const size_t after = pages_in_memory(image->base, size);
+    assert_true(after > before);
+    assert_in_range(after - before, 1, 2 * RANGE_PAGES + OTHER_PAGES);
+    calyx_free(f);
+}
+
 /* A line more in a filter of 5 GB. The work is what comes into memory: what was
  * read and what was written. */
 static void adding_a_key_does_not_depend_on_the_size(void **state) {
@@ -899,6 +918,7 @@ static void a_child_cannot_change_what_its_parent_mapped(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(opening_a_gibibyte_takes_hardly_any_memory),
+        IN_FOLDER(a_lookup_in_a_cold_file_reads_its_range_alone),
         IN_FOLDER(adding_a_key_does_not_depend_on_the_size),
         IN_FOLDER(many_processes_share_the_pages),
         IN_FOLDER(a_mapped_file_cannot_be_changed),
