@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/compiler.h"
 #include "engine/engine.h"
 #include "hash/xxh3.h"
 
@@ -47,13 +48,13 @@ static void fill_window(const calyx_filter *f, struct key_window *w) {
 }
 
 void open_window(const calyx_filter *f, const struct key_list *keys,
-                 struct key_window *w, size_t most, bool kernel_hashes) {
-    w->keys = keys;
-    w->most = most;
-    w->done = 0;
-    w->kernel_hashes = kernel_hashes;
-    w->batch = (struct batch){.hashes = w->buffer};
-    if (kernel_hashes) w->batch.flip = xxh3_flip(f->secret.seed);
+                 struct key_window *w, uint64_t *buffer, size_t most) {
+    *w = (struct key_window){
+        .keys = keys,
+        .most = most,
+        .buffer = buffer,
+        .batch.hashes = buffer,
+    };
     fill_window(f, w);
 }
 
@@ -70,13 +71,21 @@ void advance_window(const calyx_filter *f, struct key_window *w, size_t n) {
     if (w->batch.n == 0) fill_window(f, w);
 }
 
-size_t has_in_batches(const calyx_filter *f, const struct key_list *keys,
-                      bool *found, has_batch_function *has_batch,
-                      bool kernel_hashes) {
+static NOINLINE size_t has_in_windows(const calyx_filter *f,
+                                      const struct key_list *keys, bool *found,
+                                      has_batch_function *has_batch,
+                                      bool kernel_hashes) {
+    uint64_t buffer[WINDOW_MOST];
     bool here[BATCH_MAX];
     size_t total = 0;
-    struct key_window w;
-    open_window(f, keys, &w, BATCH_MAX, kernel_hashes);
+    struct key_window w = {
+        .keys = keys,
+        .most = BATCH_MAX,
+        .buffer = buffer,
+        .batch = {.hashes = buffer, .flip = xxh3_flip(f->secret.seed)},
+        .kernel_hashes = kernel_hashes,
+    };
+    fill_window(f, &w);
     while (w.batch.n > 0) {
         const size_t n = w.batch.n;
         total += has_batch(f, w.batch, found ? found + w.done : here);
@@ -84,4 +93,16 @@ size_t has_in_batches(const calyx_filter *f, const struct key_list *keys,
         advance_window(f, &w, n);
     }
     return total;
+}
+
+size_t has_in_batches(const calyx_filter *f, const struct key_list *keys,
+                      bool *found, has_batch_function *has_batch,
+                      bool kernel_hashes) {
+    const size_t n = keys->n;
+    uint64_t buffer[FEW_KEYS];
+    bool here[FEW_KEYS];
+    if (n == 0 || n > FEW_KEYS)
+        return has_in_windows(f, keys, found, has_batch, kernel_hashes);
+    const uint64_t *const hashes = hash_keys(f, keys, 0, n, buffer);
+    return has_batch(f, batch_of(hashes, n), found ? found : here);
 }

@@ -21,12 +21,17 @@ struct key_window {
     size_t most;        /* hashes in a batch                                */
     size_t done;        /* keys that have left the window                   */
     bool kernel_hashes; /* the kernel hashes numbers as it prefetches lines */
-    uint64_t
-        buffer[BATCH_MAX + PREFETCH_DISTANCE]; /* unless hashes are given */
+    uint64_t *buffer;   /* room for the hashes of the window                */
 };
 
+/*
+ * Room for hashes. A large frame costs 20 ns, which many keys share: calls with
+ * few keys have a frame of their own. A list of hashes needs no room.
+ */
+enum { FEW_KEYS = 32, WINDOW_MOST = BATCH_MAX + PREFETCH_DISTANCE };
+
 void open_window(const calyx_filter *f, const struct key_list *keys,
-                 struct key_window *w, size_t most, bool kernel_hashes);
+                 struct key_window *w, uint64_t *buffer, size_t most);
 /* The first n hashes leave the window. */
 void advance_window(const calyx_filter *f, struct key_window *w, size_t n);
 /* A kernel has processed the first n hashes. */

@@ -108,10 +108,11 @@ static size_t layers_has_many(const calyx_filter *f,
                               const struct key_list *keys, bool *found) {
     bool here[BATCH_MAX];
     struct bumped_list list;
+    uint64_t buffer[WINDOW_MOST];
     struct key_window w;
     size_t yes = 0;
     list.n = 0;
-    open_window(f, keys, &w, BATCH_MAX, false);
+    open_window(f, keys, &w, buffer, BATCH_MAX);
     while (w.batch.n > 0) {
         const size_t n = w.batch.n;
         yes += has_in_first_layer(f, w.batch, found ? found + w.done : here,

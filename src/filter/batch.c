@@ -4,7 +4,7 @@
  *
  * The road of calyx_add_many, for the kind "line" on AVX2:
  *
- *     add_keys                     here
+ *     add_keys, add_by             here
  *       open_window                engine/key_list.c: hash the next keys
  *         xxh3_many                hash/hash.c
  *       bits_add_some              engine/bits_engine.c
@@ -15,6 +15,7 @@
  *           store_answers          kind/line_batch_template.h: which were new
  *       advance_window             engine/key_list.c
  */
+#include "base/compiler.h"
 #include "filter/filter.h"
 
 static size_t has_keys(const calyx_filter *f, const struct key_list *keys,
@@ -23,13 +24,13 @@ static size_t has_keys(const calyx_filter *f, const struct key_list *keys,
 }
 
 /* Longer batches only where nothing else is made of hashes. */
-static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
-                             bool *fresh, size_t *done) {
+static calyx_status add_by(calyx_filter *f, const struct key_list *keys,
+                           uint64_t *buffer, bool *fresh, size_t *done) {
     const struct calls *const calls = f->calls;
     calyx_status status = CALYX_OK;
     struct key_window w;
-    open_window(f, keys, &w, keys->hashes ? calls->most_hashes : BATCH_MAX,
-                false);
+    open_window(f, keys, &w, buffer,
+                keys->hashes ? calls->most_hashes : BATCH_MAX);
     while (w.batch.n > 0) {
         size_t some;
         status = calls->add_some(f, &w, fresh ? fresh + w.done : NULL, &some);
@@ -40,14 +41,30 @@ static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
     return status;
 }
 
+static NOINLINE calyx_status add_many(calyx_filter *f,
+                                      const struct key_list *keys, bool *fresh,
+                                      size_t *done) {
+    uint64_t buffer[WINDOW_MOST];
+    return add_by(f, keys, buffer, fresh, done);
+}
+
+static calyx_status add_keys(calyx_filter *f, const struct key_list *keys,
+                             bool *fresh, size_t *done) {
+    uint64_t few[FEW_KEYS];
+    if (!keys->hashes && keys->n > FEW_KEYS)
+        return add_many(f, keys, fresh, done);
+    return add_by(f, keys, few, fresh, done);
+}
+
 static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
                                 bool *found, size_t *removed) {
     calyx_status status = CALYX_OK;
     size_t total = 0;
+    uint64_t buffer[WINDOW_MOST];
     struct key_window w;
     if (removed) *removed = 0;
     if (!is_counting(f)) return CALYX_CANNOT;
-    open_window(f, keys, &w, BATCH_MAX, false);
+    open_window(f, keys, &w, buffer, BATCH_MAX);
     while (w.batch.n > 0 && status == CALYX_OK) {
         const size_t n = w.batch.n;
         size_t some = 0;

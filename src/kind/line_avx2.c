@@ -68,7 +68,7 @@ AVX2 ALWAYS_INLINE uint32_t vwords(vline a) {
  * slow port, which costs 25 % of a lookup. */
 AVX2 ALWAYS_INLINE __m256i low_half(const uint64_t *hash) {
     __m256i all;
-    __asm__("vpbroadcastd %1, %0" : "=x"(all) : "m"(*hash));
+    __asm__("vpbroadcastd %1, %0" : "=x"(all) : "xm"(*hash));
     return all;
 }
 
@@ -114,18 +114,23 @@ AVX2 ALWAYS_INLINE vline vmask(const uint64_t *hash,
 
 /* ---- One key ------------------------------------------------------------- */
 
-/* Columns of a row that lack their bit: the top bits of their words. The top
- * bit of a product selects the word of the column, the next five the bit. */
-AVX2 ALWAYS_INLINE __m256i missing_in_row(const uint8_t *line, __m256i products,
-                                          __m256i row) {
+/* The bit of a key in each column, as the top bits of words. The top bit of a
+ * product selects the word of the column, the next five the bit. */
+AVX2 ALWAYS_INLINE __m256i bits_in_columns(const uint8_t *line,
+                                           __m256i products) {
     const __m256 word =
         _mm256_blendv_ps(_mm256_loadu_ps((const float *)line),
                          _mm256_loadu_ps((const float *)line + 8),
                          _mm256_castsi256_ps(products));
     const __m256i spot =
         _mm256_srli_epi32(_mm256_add_epi32(products, products), 27);
-    return _mm256_andnot_si256(
-        _mm256_sllv_epi32(_mm256_castps_si256(word), spot), row);
+    return _mm256_sllv_epi32(_mm256_castps_si256(word), spot);
+}
+
+/* Columns of a row that lack their bit: the top bits of their words. */
+AVX2 ALWAYS_INLINE __m256i missing_in_row(const uint8_t *line, __m256i products,
+                                          __m256i row) {
+    return _mm256_andnot_si256(bits_in_columns(line, products), row);
 }
 
 /* Columns that lack a bit of this key: the top bits of their words. (Hits would
@@ -156,9 +161,14 @@ AVX2 ALWAYS_INLINE uint32_t top_bits(__m256i columns) {
     return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(columns));
 }
 
+/* testc: does the line have all bits of the row? */
 AVX2 ALWAYS_INLINE bool in_line(const uint8_t *line, const uint64_t *hash,
                                 struct line_choice choice) {
-    return top_bits(missing_columns(line, hash, choice)) == 0;
+    const __m256i products = products_of(hash), row = row_of(hash, choice);
+    if (!choice.twice)
+        return _mm256_testc_si256(bits_in_columns(line, products), row);
+    const __m256i missing = missing_columns(line, hash, choice);
+    return _mm256_testz_si256(missing, missing);
 }
 
 AVX2 ALWAYS_INLINE bool add_to_line(uint8_t *line, const uint64_t *hash,
