@@ -1,5 +1,5 @@
 /*
- * calyx: lookups and adds of single numbers without a call.
+ * calyx: lookups and additions of single keys without a call.
  *
  * A call into a shared library takes longer than a lookup in a filter that is
  * in the cache. While the processor waits for memory, the call also leaves less
@@ -10,11 +10,11 @@
  *     calyx_inline_view_of(f, &view);
  *     for (...) found += calyx_inline_has_u64(&view, number[i]);
  *
- * Answers and bits are those of calyx_has_u64 and calyx_add_u64, for any
- * filter. Inlined is the kind "line" of fixed size with its default hash, not
+ * Answers and bits are those of calyx_has_u64 and its like, for any filter.
+ * Inlined is the kind "line" of fixed size with its default hash, not
  * concurrent, in programs compiled for AVX2 (-mavx2, or -march=haswell and
- * later); anything else calls the library. For many keys the batch calls of
- * calyx.h are faster.
+ * later); anything else calls the library. Strings are hashed by a call, and
+ * looked up inline. For many keys the batch calls of calyx.h are faster.
  *
  * src/kind/line.c explains how a line works; this is line_avx2.c for one key.
  */
@@ -80,15 +80,13 @@ static inline __m256i calyx_inline_all(void) {
     return _mm256_slli_epi32(_mm256_set1_epi32(1), 31);
 }
 
-/* Nonzero columns of the row lack the bit of the key. */
-static inline __m256i calyx_inline_missing(const __m256i *line, __m256i spots,
-                                           __m256i row) {
+/* The bit of a key in each column of a line, as the top bits of words. */
+static inline __m256i calyx_inline_bits(const __m256i *line, __m256i spots) {
     const __m256 word = _mm256_blendv_ps(_mm256_castsi256_ps(line[0]),
                                          _mm256_castsi256_ps(line[1]),
                                          _mm256_castsi256_ps(spots));
     const __m256i spot = _mm256_srli_epi32(_mm256_add_epi32(spots, spots), 27);
-    return _mm256_andnot_si256(
-        _mm256_sllv_epi32(_mm256_castps_si256(word), spot), row);
+    return _mm256_sllv_epi32(_mm256_castps_si256(word), spot);
 }
 
 /* Set one bit in each column of a row, in each half of the line. */
@@ -98,6 +96,35 @@ static inline void calyx_inline_set(__m256i *line, __m256i spots, __m256i row) {
     line[0] = _mm256_or_si256(line[0], _mm256_srlv_epi32(row, spot));
     line[1] = _mm256_or_si256(line[1], _mm256_srlv_epi32(row, beyond));
 }
+
+static inline bool calyx_inline_is_in_line(const calyx_inline_view *view,
+                                           uint64_t hash) {
+    const __m256i *line = calyx_inline_line(view, hash);
+    const __m256i spots = calyx_inline_spots(view, hash);
+    const __m256i row = calyx_inline_row(view, hash);
+    const __m256i bits = calyx_inline_bits(line, spots);
+    if (view->words[CALYX_INLINE_TWICE] == 0)
+        return _mm256_testc_si256(bits, row);
+    const __m256i second = calyx_inline_bits(line, _mm256_slli_epi32(spots, 6));
+    return _mm256_testc_si256(bits, calyx_inline_all()) &
+           _mm256_testc_si256(second, row);
+}
+
+static inline void calyx_inline_add_to_line(const calyx_inline_view *view,
+                                            uint64_t hash, bool *fresh) {
+    __m256i *line = calyx_inline_line(view, hash);
+    const __m256i old0 = line[0], old1 = line[1];
+    const __m256i spots = calyx_inline_spots(view, hash);
+    const __m256i row = calyx_inline_row(view, hash);
+    const bool twice = view->words[CALYX_INLINE_TWICE] != 0;
+    calyx_inline_set(line, spots, twice ? calyx_inline_all() : row);
+    if (twice) calyx_inline_set(line, _mm256_slli_epi32(spots, 6), row);
+    const __m256i changed = _mm256_or_si256(_mm256_xor_si256(old0, line[0]),
+                                            _mm256_xor_si256(old1, line[1]));
+    const bool is_fresh = !_mm256_testz_si256(changed, changed);
+    *(uint64_t *)calyx_inline_address(view, CALYX_INLINE_ITEMS) += is_fresh;
+    if (fresh) *fresh = is_fresh;
+}
 #else
 #define CALYX_INLINES 0
 #endif
@@ -106,53 +133,66 @@ static inline calyx_filter *calyx_inline_filter(const calyx_inline_view *view) {
     return (calyx_filter *)(uintptr_t)view->words[CALYX_INLINE_FILTER];
 }
 
+/* Is this view inlined? Otherwise its filter is called. */
+static inline bool calyx_inline_works(const calyx_inline_view *view) {
+    return CALYX_INLINES &&
+           view->words[CALYX_INLINE_NUMBER] == CALYX_INLINE_LAYOUT;
+}
+
+/* ---- Hashes -------------------------------------------------------------- */
+
+/* For a string: calyx_inline_has_hash(&view, calyx_hash(f, key, size)) */
+static inline bool calyx_inline_has_hash(const calyx_inline_view *view,
+                                         uint64_t hash) {
+#if CALYX_INLINES
+    if (calyx_inline_works(view)) return calyx_inline_is_in_line(view, hash);
+#endif
+    return calyx_has_hash(calyx_inline_filter(view), hash);
+}
+
+static inline calyx_status calyx_inline_add_hash(const calyx_inline_view *view,
+                                                 uint64_t hash, bool *fresh) {
+#if CALYX_INLINES
+    if (calyx_inline_works(view)) {
+        calyx_inline_add_to_line(view, hash, fresh);
+        return CALYX_OK;
+    }
+#endif
+    return calyx_add_hash(calyx_inline_filter(view), hash, fresh);
+}
+
+static inline bool calyx_inline_reader_has_hash(
+    const calyx_inline_reader *reader, uint64_t hash) {
+    return calyx_inline_has_hash(&reader->view, hash);
+}
+
+/* ---- Numbers ------------------------------------------------------------- */
+
 static inline bool calyx_inline_has_u64(const calyx_inline_view *view,
                                         uint64_t number) {
 #if CALYX_INLINES
-    if (view->words[CALYX_INLINE_NUMBER] == CALYX_INLINE_LAYOUT) {
-        const uint64_t hash = calyx_inline_hash_u64(view, number);
-        const __m256i *line = calyx_inline_line(view, hash);
-        const __m256i spots = calyx_inline_spots(view, hash);
-        const __m256i row = calyx_inline_row(view, hash);
-        const bool twice = view->words[CALYX_INLINE_TWICE] != 0;
-        const __m256i first = twice ? calyx_inline_all() : row;
-        __m256i missing = calyx_inline_missing(line, spots, first);
-        if (twice)
-            missing = _mm256_or_si256(
-                missing,
-                calyx_inline_missing(line, _mm256_slli_epi32(spots, 6), row));
-        return _mm256_testz_si256(missing, missing);
-    }
+    if (calyx_inline_works(view))
+        return calyx_inline_is_in_line(view,
+                                       calyx_inline_hash_u64(view, number));
 #endif
     return calyx_has_u64(calyx_inline_filter(view), number);
-}
-
-static inline bool calyx_inline_reader_has_u64(
-    const calyx_inline_reader *reader, uint64_t number) {
-    return calyx_inline_has_u64(&reader->view, number);
 }
 
 static inline calyx_status calyx_inline_add_u64(const calyx_inline_view *view,
                                                 uint64_t number, bool *fresh) {
 #if CALYX_INLINES
-    if (view->words[CALYX_INLINE_NUMBER] == CALYX_INLINE_LAYOUT) {
-        const uint64_t hash = calyx_inline_hash_u64(view, number);
-        __m256i *line = calyx_inline_line(view, hash);
-        const __m256i old0 = line[0], old1 = line[1];
-        const __m256i spots = calyx_inline_spots(view, hash);
-        const __m256i row = calyx_inline_row(view, hash);
-        const bool twice = view->words[CALYX_INLINE_TWICE] != 0;
-        calyx_inline_set(line, spots, twice ? calyx_inline_all() : row);
-        if (twice) calyx_inline_set(line, _mm256_slli_epi32(spots, 6), row);
-        const __m256i changed = _mm256_or_si256(
-            _mm256_xor_si256(old0, line[0]), _mm256_xor_si256(old1, line[1]));
-        const bool is_fresh = !_mm256_testz_si256(changed, changed);
-        *(uint64_t *)calyx_inline_address(view, CALYX_INLINE_ITEMS) += is_fresh;
-        if (fresh) *fresh = is_fresh;
+    if (calyx_inline_works(view)) {
+        calyx_inline_add_to_line(view, calyx_inline_hash_u64(view, number),
+                                 fresh);
         return CALYX_OK;
     }
 #endif
     return calyx_add_u64(calyx_inline_filter(view), number, fresh);
+}
+
+static inline bool calyx_inline_reader_has_u64(
+    const calyx_inline_reader *reader, uint64_t number) {
+    return calyx_inline_has_u64(&reader->view, number);
 }
 
 #if defined(__cplusplus) && defined(__GNUC__)

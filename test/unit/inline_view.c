@@ -22,6 +22,17 @@ static void need_inlining(void) {
     skip();
 }
 
+static void add_hash_both_ways(calyx_filter *plain,
+                               const calyx_inline_view *quick, uint64_t hash) {
+    for (int i = 0; i < 2; i++) {
+        bool fresh = false, quick_fresh = true;
+        const calyx_status status = calyx_add_hash(plain, hash, &fresh);
+        assert_int_equal(calyx_inline_add_hash(quick, hash, &quick_fresh),
+                         status);
+        if (status == CALYX_OK) assert_int_equal(quick_fresh, fresh);
+    }
+}
+
 /* As many keys as there is room for, some of them twice. */
 static void use_both_ways(calyx_options want) {
     calyx_filter *plain = make_filter(want), *f = make_filter(want);
@@ -39,6 +50,7 @@ static void use_both_ways(calyx_options want) {
         if (status == CALYX_OK) assert_int_equal(quick_fresh, fresh);
         calyx_inline_add_u64(&quick, number, NULL);
         calyx_add_u64(plain, number, NULL);
+        add_hash_both_ways(plain, &quick, random_word(&dice));
     }
 
     assert_true(same_bodies(plain, f));
@@ -48,6 +60,10 @@ static void use_both_ways(calyx_options want) {
             i % 2 ? random_word(&dice) : random_below(&dice, 200);
         assert_int_equal(calyx_inline_has_u64(&quick, number),
                          calyx_has_u64(plain, number));
+        const uint64_t hash =
+            i % 2 ? random_word(&dice) : calyx_hash_u64(f, number);
+        assert_int_equal(calyx_inline_has_hash(&quick, hash),
+                         calyx_has_hash(plain, hash));
     }
     calyx_free(plain);
     calyx_free(f);
@@ -129,6 +145,7 @@ static void a_view_of_another_layout_is_answered_by_a_call(void **state) {
             bool fresh = false;
             assert_ok(calyx_inline_add_u64(&view, n, &fresh));
             assert_true(calyx_inline_has_u64(&view, n));
+            assert_true(calyx_inline_has_hash(&view, calyx_hash_u64(f, n)));
         }
         uint64_t found = 0;
         for (uint64_t n = KEYS; n < 2 * KEYS; n++)
