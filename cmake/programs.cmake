@@ -5,7 +5,7 @@ find_package(Threads REQUIRED)
 
 # What the command and the module both link, compiled once; foreign needs wire.
 foreach(name wire foreign)
-    file(GLOB sources_of_${name} CONFIGURE_DEPENDS src/${name}/*.c)
+    file(GLOB sources_of_${name} CONFIGURE_DEPENDS src/${name}/*.c src/${name}/*/*.c)
     add_library(${name}_objects OBJECT EXCLUDE_FROM_ALL ${sources_of_${name}})
     target_include_directories(${name}_objects PRIVATE include src ${XXHASH_INCLUDE})
     set_target_properties(${name}_objects PROPERTIES C_EXTENSIONS ON)

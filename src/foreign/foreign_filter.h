@@ -23,7 +23,7 @@
 #include <calyx/calyx.h>
 
 #include "foreign/layout_error.h"
-#include "foreign/word_filter.h"
+#include "foreign/textbook/word_filter.h"
 
 struct foreign_filter {
     const struct foreign_layout *layout;

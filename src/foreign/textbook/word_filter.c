@@ -1,4 +1,4 @@
-#include "foreign/word_filter.h"
+#include "foreign/textbook/word_filter.h"
 
 #include <math.h>
 #include <stdlib.h>
