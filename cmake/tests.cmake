@@ -44,9 +44,9 @@ list(GET levels 0 best)
 # level alone; so does all under the address sanitizer, for which unit.kernels has
 # every kernel. The thread sanitizer does not see into vector kernels.
 set(one_level abilities allow_list bad_input bits builder builder_faults codec damage
-    dump failing_memory faults file file_layout foreign kernels map memory_left
-    parts patience pieces plan properties ranges thread_allow thread_builder
-    thread_live thread_ranges)
+    dump failing_memory faults file file_layout foreign kernels layout_line map
+    memory_left parts patience pieces plan properties ranges thread_allow
+    thread_builder thread_live thread_ranges)
 if(sanitizer STREQUAL address)
     set(levels ${best})
 elseif(sanitizer STREQUAL thread)
@@ -77,6 +77,7 @@ set(unit_dump_needs ${wire})
 set(unit_memory_left_needs tool/frame/memory_left.c)
 set(unit_patience_needs tool/http/patience.c)
 set(unit_foreign_needs ${foreign} ${wire})
+set(unit_layout_line_needs ${foreign} ${wire})
 foreach(source IN LISTS unit_tests)
     cmake_path(GET source STEM name)
     string(REGEX MATCH "^thread" threads ${name})

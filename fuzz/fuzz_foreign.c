@@ -3,8 +3,9 @@
  * filter that survives every call, forgets nothing and goes back as it came.
  *
  * The first byte of an input selects a layout, and whether its file or a dump
- * follows. The checksum of what DUMP replies is made right first, and that of a
- * dump if the byte says so: else hardly a change would get behind it.
+ * follows; before bits without a head, a line says their layout. The checksum
+ * of what DUMP replies is made right first, and that of a dump if the byte says
+ * so: else hardly a change would get behind it.
  */
 #include "foreign/dump_file.h"
 #include "foreign/dump_payload.h"
@@ -14,7 +15,7 @@
 #include "wire/bytes.h"
 #include "wire/dump.h"
 
-enum { LAYOUTS = 6, AS_DUMP = 8, MOST_PROMISED = 16 << 20 };
+enum { LAYOUTS = 7, AS_DUMP = 8, MOST_PROMISED = 16 << 20 };
 
 struct file {
     uint8_t *at;
@@ -71,13 +72,13 @@ static bool sign_dump(const struct file *f) {
 
 /* ---- What must be so ----------------------------------------------------- */
 
-static bool read_bytes(const struct foreign_layout *layout,
+static bool read_bytes(const struct foreign_choice *choice,
                        const struct file *from, struct foreign_filter *f) {
     calyx_error why = {0};
     uint8_t *const copy = malloc(from->size + 1);
     DEMAND(copy);
     if (from->size) memcpy(copy, from->at, from->size);
-    const calyx_status status = foreign_read(layout, copy, from->size, f, &why);
+    const calyx_status status = foreign_read(choice, copy, from->size, f, &why);
     DEMAND(status == CALYX_OK || why.text[0]);
     if (status != CALYX_OK) free(copy);
     return status == CALYX_OK;
@@ -113,7 +114,9 @@ static struct file dump_of(const struct foreign_filter *f) {
 static void demand_same(const struct foreign_filter *f) {
     struct foreign_filter again;
     struct file file = file_of(f), dump = dump_of(f);
-    DEMAND(read_bytes(f->layout, &file, &again));
+    struct foreign_choice choice = {.layout = f->layout};
+    if (f->layout == &foreign_bits) choice.line = f->words.line;
+    DEMAND(read_bytes(&choice, &file, &again));
     struct file second = file_of(&again);
     DEMAND(second.size == file.size &&
            memcmp(second.at, file.at, file.size) == 0);
@@ -159,10 +162,27 @@ static void add_and_query(struct foreign_filter *f, uint64_t choice) {
         DEMAND(after[i] || (!before[i] && status != CALYX_OK));
 }
 
+/* What the first byte selects; a line moves to the choice. */
+static bool choose(uint8_t first, struct file *in,
+                   struct foreign_choice *choice) {
+    *choice =
+        (struct foreign_choice){.layout = foreign_layouts[first % 8 % LAYOUTS]};
+    if (first & AS_DUMP || choice->layout != &foreign_bits) return true;
+    calyx_error why = {0};
+    uint8_t *const end = memchr(in->at, '\n', in->size);
+    if (!end) return false;
+    *end = '\0';
+    const char *const line = (const char *)in->at;
+    const bool good = foreign_choose(line, choice, &why) == CALYX_OK;
+    DEMAND(good || why.text[0]);
+    in->size -= (size_t)(end + 1 - in->at);
+    memmove(in->at, end + 1, in->size);
+    return good;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1) return 0;
-    const struct foreign_layout *const layout =
-        foreign_layouts[data[0] % 8 % LAYOUTS];
+    struct foreign_choice layout;
     struct foreign_filter f;
     struct file in = {malloc(size), size - 1, 0};
     DEMAND(in.at);
@@ -170,12 +190,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t choice = size;
     for (size_t i = 0; i < size; i++) choice = fuzz_mix(choice ^ data[i]);
     const bool as_dump = data[0] & AS_DUMP;
-    bool loaded;
+    bool loaded = choose(data[0], &in, &layout);
+    if (!loaded) {
+        free(in.at);
+        return 0;
+    }
     if (as_dump) {
         loaded = sign_dump(&in) && read_dump(&in, &f);
     } else {
         sign_payload(&in);
-        loaded = read_bytes(layout, &in, &f);
+        loaded = read_bytes(&layout, &in, &f);
     }
     if (loaded) {
         struct foreign_facts facts;
@@ -199,12 +223,22 @@ size_t fuzz_seed(unsigned number, uint8_t *data, size_t most) {
     const bool as_dump = number & 1, large = number & 2;
     const struct foreign_layout *const layout = foreign_layouts[number / 4];
     struct foreign_filter f;
-    DEMAND(foreign_make(layout, 20, 0.02, &f, NULL) == CALYX_OK);
+    DEMAND(foreign_make(&(struct foreign_choice){.layout = layout}, 20, 0.02,
+                        &f, NULL) == CALYX_OK);
     for (uint64_t i = 0; i < (large ? 150 : 15); i++) {
         const calyx_key key = {&i, 1 + i % 8};
         DEMAND(layout->add_many(&f, &key, 1, NULL) == CALYX_OK);
     }
-    struct file bytes = as_dump ? dump_of(&f) : file_of(&f);
+    struct file bytes = {0};
+    if (as_dump) {
+        bytes = dump_of(&f);
+    } else if (layout == &foreign_bits) {
+        put(&bytes, f.words.line.text, strlen(f.words.line.text));
+        put(&bytes, "\n", 1);
+    }
+    const struct file bits = as_dump ? (struct file){0} : file_of(&f);
+    put(&bytes, bits.at, bits.size);
+    free(bits.at);
     DEMAND(bytes.size < most);
     data[0] = (uint8_t)(number / 4 + (as_dump ? AS_DUMP : 0));
     memcpy(data + 1, bytes.at, bytes.size);

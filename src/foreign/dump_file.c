@@ -163,7 +163,8 @@ calyx_status dump_load(struct dump_reader *r, struct foreign_filter *f,
     do status = append_record(r, why);
     while (status == CALYX_OK && !r->at_end);
     if (status == CALYX_OK)
-        status = foreign_read(layout, r->bytes, r->size, f, why);
+        status = foreign_read(&(struct foreign_choice){.layout = layout},
+                              r->bytes, r->size, f, why);
     if (status == CALYX_OK) r->bytes = NULL; /* the filter has them */
     return status;
 }

@@ -7,7 +7,8 @@
  *     u64 0, u64 0, u64 checksum             of the records, as in wire/dump.h
  *
  * Of RedisBloom, a record is what BF.SCANDUMP replies. valkey-bloom has one,
- * the payload of BF.LOAD. Of all others, records are pieces of their file.
+ * the payload of BF.LOAD. Of all others, records are pieces of their file; of
+ * 'bits', the first record is the line that says their layout.
  * ITEMS says what the program makes of a key before it is hashed, if that are
  * not its bytes.
  */

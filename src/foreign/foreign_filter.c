@@ -10,6 +10,7 @@ const struct foreign_layout *const foreign_layouts[] = {
     &foreign_spark,
     &foreign_bits_and_blooms,
     &foreign_dcso,
+    &foreign_bits,
     NULL,
 };
 
@@ -19,18 +20,43 @@ const struct foreign_layout *foreign_layout_named(const char *name) {
     return NULL;
 }
 
-calyx_status foreign_make(const struct foreign_layout *layout,
-                          uint64_t capacity, double rate,
-                          struct foreign_filter *f, calyx_error *why) {
-    *f = (struct foreign_filter){.layout = layout};
-    return layout->make(capacity, rate, f, why);
+calyx_status foreign_choose(const char *text, struct foreign_choice *choice,
+                            calyx_error *why) {
+    *choice = (struct foreign_choice){.layout = foreign_layout_named(text)};
+    if (choice->layout) return CALYX_OK;
+    choice->layout = &foreign_bits;
+    return layout_line_parse(text, &choice->line, why);
 }
 
-calyx_status foreign_read(const struct foreign_layout *layout, uint8_t *bytes,
+const char *foreign_name(const struct foreign_choice *choice) {
+    return choice->line.hash ? choice->line.text : choice->layout->name;
+}
+
+bool foreign_is_of(const struct foreign_filter *f,
+                   const struct foreign_choice *choice) {
+    return f->layout == choice->layout &&
+           (!choice->line.hash ||
+            strcmp(f->words.line.text, choice->line.text) == 0);
+}
+
+static struct foreign_filter empty_of(const struct foreign_choice *choice) {
+    struct foreign_filter f = {.layout = choice->layout};
+    if (choice->line.hash) f.words.line = choice->line;
+    return f;
+}
+
+calyx_status foreign_make(const struct foreign_choice *choice,
+                          uint64_t capacity, double rate,
+                          struct foreign_filter *f, calyx_error *why) {
+    *f = empty_of(choice);
+    return f->layout->make(capacity, rate, f, why);
+}
+
+calyx_status foreign_read(const struct foreign_choice *choice, uint8_t *bytes,
                           size_t size, struct foreign_filter *f,
                           calyx_error *why) {
-    *f = (struct foreign_filter){.layout = layout};
-    return layout->read(bytes, size, f, why);
+    *f = empty_of(choice);
+    return f->layout->read(bytes, size, f, why);
 }
 
 uint64_t foreign_count_bits(const uint8_t *bytes, uint64_t size) {

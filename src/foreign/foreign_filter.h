@@ -3,12 +3,13 @@
  * back: behind one interface, whatever their layout. Nothing in this folder
  * knows a file or a server: it works on bytes.
  *
- *     const struct foreign_layout *layout = foreign_layout_named("guava");
+ *     struct foreign_choice choice;
  *     struct foreign_filter f;
- *     if (foreign_read(layout, bytes, size, &f, &why) != CALYX_OK)
+ *     if (foreign_choose("guava", &choice, &why) != CALYX_OK ||
+ *         foreign_read(&choice, bytes, size, &f, &why) != CALYX_OK)
  *         return why.text;
- *     layout->has_many(&f, keys, n, found);
- *     layout->free(&f);
+ *     f.layout->has_many(&f, keys, n, found);
+ *     f.layout->free(&f);
  *
  * Where the bits of a key lie depends on its owner's hashes, which no kind of
  * Calyx has. So a filter stays in its layout: from another, or from a filter of
@@ -93,24 +94,40 @@ struct foreign_layout {
                          const struct record_sink *to, calyx_error *why);
     calyx_status (*load)(struct foreign_filter *f, uint64_t iterator,
                          const void *bytes, size_t size, calyx_error *why);
-    calyx_status (*loaded)(const struct foreign_filter *f, calyx_error *why);
+    calyx_status (*loaded)(struct foreign_filter *f, calyx_error *why);
 };
 
 extern const struct foreign_layout foreign_redisbloom, foreign_valkey_bloom,
-    foreign_guava, foreign_spark, foreign_bits_and_blooms, foreign_dcso;
+    foreign_guava, foreign_spark, foreign_bits_and_blooms, foreign_dcso,
+    foreign_bits;
 
 /* All of them; ends with NULL. */
 extern const struct foreign_layout *const foreign_layouts[];
 const struct foreign_layout *foreign_layout_named(const char *name);
 
-/* layout->make and layout->read, of a filter that has this layout then. */
-calyx_status foreign_make(const struct foreign_layout *layout,
+/* A layout, and its line if it was given as one. */
+struct foreign_choice {
+    const struct foreign_layout *layout;
+    struct layout_line line;
+};
+
+/* By the name of a layout, or by a line that layout_line.h describes. */
+calyx_status foreign_choose(const char *text, struct foreign_choice *choice,
+                            calyx_error *why);
+
+/* "guava", or the line. */
+const char *foreign_name(const struct foreign_choice *choice);
+/* Is it of this layout; and if a line was given, of this line? */
+bool foreign_is_of(const struct foreign_filter *f,
+                   const struct foreign_choice *choice);
+
+/* layout->make and layout->read, of this choice. */
+calyx_status foreign_make(const struct foreign_choice *choice,
                           uint64_t capacity, double rate,
                           struct foreign_filter *f, calyx_error *why);
-calyx_status foreign_read(const struct foreign_layout *layout, uint8_t *bytes,
+calyx_status foreign_read(const struct foreign_choice *choice, uint8_t *bytes,
                           size_t size, struct foreign_filter *f,
                           calyx_error *why);
-
 /* ---- For layouts --------------------------------------------------------- */
 
 /* More bytes than this are never in one record, where records are pieces. */

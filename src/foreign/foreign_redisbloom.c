@@ -57,7 +57,7 @@ static void describe(const struct foreign_filter *f,
 
 /* ---- The file ------------------------------------------------------------ */
 
-static calyx_status loaded(const struct foreign_filter *f, calyx_error *why) {
+static calyx_status loaded(struct foreign_filter *f, calyx_error *why) {
     if (f->chain && !chain_is_partial(f->chain)) return CALYX_OK;
     return layout_fail(why, CALYX_DAMAGED,
                        "it is not complete: %llu of %llu bytes are there",

@@ -117,10 +117,8 @@ calyx_filter *filter_open(const char *path) {
 
 calyx_filter *filter_open_any(const char *path, struct foreign_file **foreign) {
     struct byte_source *const source = source_open(path);
-    *foreign = NULL;
-    if (!source_is(source, A_DUMP)) return open_from(source, path);
-    *foreign = foreign_file_load(source);
-    return NULL;
+    *foreign = foreign_file_try(source);
+    return *foreign ? NULL : open_from(source, path);
 }
 
 calyx_filter *filter_open_whole(const char *path) {

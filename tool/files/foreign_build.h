@@ -11,9 +11,12 @@ extern const struct group layout_group;
 /* Was --layout given? Fails if --items was alone. */
 bool wants_foreign(void);
 
-/* Build it of the lines of these files, which are read twice if --keys does not
- * say how many there are. Of the other options of build, only --rate has a
- * meaning; fails if one of them was given. */
+/* Are the files read twice, first to count their lines? */
+bool foreign_counts_first(void);
+
+/* Build it of the lines of these files, which are read twice if neither --keys
+ * nor the layout says how large it is. Of the other options of build, only
+ * --rate has a meaning; fails if one of them was given. */
 struct foreign_file *foreign_build(int count, char **files,
                                    struct input_totals *totals);
 void foreign_report(const struct foreign_file *f,

@@ -5,6 +5,8 @@
 
 #include "foreign/dump_file.h"
 
+struct owned owned;
+
 static void put_out(void *output, const void *bytes, size_t size) {
     output_write(output, bytes, size);
 }
@@ -21,7 +23,7 @@ static bool get(void *source, void *bytes, size_t size) {
     return source_fill(source, bytes, size) == size;
 }
 
-struct foreign_file *foreign_file_load(struct byte_source *source) {
+static struct foreign_file *load_dump(struct byte_source *source) {
     struct foreign_file *const f = new_file(NULL);
     struct dump_reader r = {.get = get, .context = source};
     uint8_t more;
@@ -37,12 +39,12 @@ struct foreign_file *foreign_file_load(struct byte_source *source) {
                 "its items are '%s', which this calyx does not know",
                 r.head.items);
     expect_items(f->items);
-    source_close(source);
+    f->has_sum = true;
     free(r.bytes);
     return f;
 }
 
-struct foreign_file *foreign_file_import(const struct foreign_layout *layout,
+struct foreign_file *foreign_file_import(const struct foreign_choice *choice,
                                          const struct item_type *items,
                                          struct byte_source *source) {
     enum { PIECE = 1 << 20 };
@@ -55,18 +57,31 @@ struct foreign_file *foreign_file_import(const struct foreign_layout *layout,
         size += source_fill(source, bytes + size, room - size);
     } while (size == room);
     calyx_error why;
-    if (foreign_read(layout, bytes, size, &f->filter, &why) != CALYX_OK)
-        fail_at(source_name(source), 0, "it is not %s: %s", layout->file,
-                why.text);
+    if (foreign_read(choice, bytes, size, &f->filter, &why) != CALYX_OK)
+        fail_at(source_name(source), 0, "it is not %s: %s",
+                choice->layout->file, why.text);
+    expect_items(f->items);
     return f;
 }
 
-struct foreign_file *foreign_file_new(const struct foreign_layout *layout,
+struct foreign_file *foreign_file_try(struct byte_source *source) {
+    struct foreign_file *f = NULL;
+    if (owned.items && !owned.choice.layout)
+        fail("option --items goes with --layout only");
+    if (source_is(source, A_DUMP))
+        f = load_dump(source);
+    else if (owned.choice.layout && !source_is(source, A_FILTER))
+        f = foreign_file_import(&owned.choice, owned.items, source);
+    if (f) source_close(source);
+    return f;
+}
+
+struct foreign_file *foreign_file_new(const struct foreign_choice *choice,
                                       const struct item_type *items,
                                       uint64_t keys, double rate) {
     struct foreign_file *const f = new_file(items);
     calyx_error why;
-    if (foreign_make(layout, keys, rate, &f->filter, &why) != CALYX_OK)
+    if (foreign_make(choice, keys, rate, &f->filter, &why) != CALYX_OK)
         fail_with(&why);
     expect_items(f->items);
     return f;
@@ -145,3 +160,28 @@ const char *foreign_names(void) {
     }
     return names;
 }
+
+/* ---- Options ------------------------------------------------------------- */
+
+void parse_layout(const struct verb_option *option, const char *value) {
+    calyx_error why;
+    if (foreign_choose(value, option->into, &why) == CALYX_OK) return;
+    if (!strpbrk(value, " \t"))
+        fail("option --%s wants %s, or a layout in one line, not '%s'",
+             option->name, foreign_names(), value);
+    fail("option --%s: %s", option->name, why.text);
+}
+
+const struct group owned_group = {
+    "A filter of another program",
+    {
+        {0, "layout", "LAYOUT",
+         "Read FILTER as another program wrote it: LAYOUT is as for 'calyx "
+         "build --layout', by name or in one line.",
+         parse_layout, &owned.choice},
+        {0, "items", ITEM_TYPES,
+         "With --layout: what the program makes of an item before it hashes "
+         "it; 'calyx help convert' says more.",
+         parse_items, &owned.items},
+    },
+};

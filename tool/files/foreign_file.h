@@ -10,10 +10,12 @@
 struct foreign_file {
     struct foreign_filter filter;
     const struct item_type *items;
+    bool has_sum; /* it was compared with a checksum */
 };
 
-/* Of a source of which source_is_dump; closes it. Fails if it is damaged. */
-struct foreign_file *foreign_file_load(struct byte_source *source);
+/* Of a source that is a dump, or that --layout describes: closes it, and fails
+ * if it is damaged. NULL, and nothing is read, if it is neither. */
+struct foreign_file *foreign_file_try(struct byte_source *source);
 void foreign_file_save(const struct foreign_file *f, const char *path,
                        bool replace);
 void foreign_file_free(struct foreign_file *f); /* NULL is fine */
@@ -27,17 +29,31 @@ void foreign_file_add_many(struct foreign_file *f, const calyx_key *keys,
 struct foreign_facts foreign_file_describe(const struct foreign_file *f);
 
 /* The file of its owner: read it, and write it. */
-struct foreign_file *foreign_file_import(const struct foreign_layout *layout,
+struct foreign_file *foreign_file_import(const struct foreign_choice *choice,
                                          const struct item_type *items,
                                          struct byte_source *source);
 void foreign_file_export(const struct foreign_file *f, struct output *to);
 
 /* An empty one. */
-struct foreign_file *foreign_file_new(const struct foreign_layout *layout,
+struct foreign_file *foreign_file_new(const struct foreign_choice *choice,
                                       const struct item_type *items,
                                       uint64_t keys, double rate);
 
 /* "redisbloom, valkey-bloom, ..." */
 const char *foreign_names(void);
+
+/* For the completion, too. */
+#define LAYOUTS "redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso|bits"
+
+/* The value of --layout, into a struct foreign_choice. */
+void parse_layout(const struct verb_option *option, const char *value);
+
+/* --layout and --items of verbs that read filters: FILTER is the owner's file.
+ * `layout` is NULL if it was not given. */
+extern const struct group owned_group;
+extern struct owned {
+    struct foreign_choice choice;
+    const struct item_type *items;
+} owned;
 
 #endif

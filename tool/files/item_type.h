@@ -16,6 +16,9 @@ struct item_type {
     size_t (*encode)(const calyx_key *key, uint8_t *to);
 };
 
+/* For the completion, too. */
+#define ITEM_TYPES "text|utf16|int32|int64"
+
 /* The value of --items, into a const struct item_type *. */
 void parse_items(const struct verb_option *option, const char *value);
 

@@ -556,7 +556,8 @@ void source_expect_filter(struct byte_source *s) {
         fail_at(
             s->name, 0,
             "it is a filter of another program, which 'calyx check', 'calyx "
-            "info', 'calyx convert --to' and 'calyx push --as' read");
+            "info', 'calyx verify', 'calyx convert --to' and 'calyx push --as' "
+            "read");
     if (is && is->pipe)
         fail_at(s->name, 0, "not a calyx filter, but %s; pipe it through '%s'",
                 is->name, is->pipe);

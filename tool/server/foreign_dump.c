@@ -38,7 +38,8 @@ static void pull_whole(struct foreign_session *s, struct dump_writer *w) {
     uint8_t *const bytes = alloc_memory(size + 1);
     memcpy(bytes, payload, size);
     reply_free(reply);
-    if (foreign_read(s->as->layout, bytes, size, &f, &why) != CALYX_OK ||
+    if (foreign_read(&(struct foreign_choice){.layout = s->as->layout}, bytes,
+                     size, &f, &why) != CALYX_OK ||
         dump_filter(w, &f, &why) != CALYX_OK)
         fail_answer(s->address, &s->call, why.text);
     s->as->layout->free(&f);

@@ -449,9 +449,10 @@ static int run_part(int count, char **files) {
 static void build_foreign(int count, char **files) {
     const double started = seconds_now();
     struct input_totals totals;
-    if (!wanted.keys) note_files(count, files);
+    const bool twice = foreign_counts_first();
+    if (twice) note_files(count, files);
     struct foreign_file *const f = foreign_build(count, files, &totals);
-    if (!wanted.keys) expect_same_files();
+    if (twice) expect_same_files();
     foreign_file_save(f, out, force);
     totals.seconds = seconds_now() - started;
     foreign_report(f, &totals);
@@ -635,7 +636,10 @@ const struct verb verb_build = {
          {"calyx build -n 10M -o seen.calyx /dev/null",
           "an empty filter, to be added to"},
          {"calyx build --layout guava -n 1M -p 1% -o ids.calyx ids.txt",
-          "a filter for Guava; 'calyx convert --to guava' writes its file"}},
+          "a filter for Guava; 'calyx convert --to guava' writes its file"},
+         {"calyx build --layout 'murmur3-32 seeds 41..47 mod 5000000 msb' -o "
+          "seen.calyx urls.txt",
+          "the bits that a program of your own would set"}},
     .most = -1,
     .run = run,
 };

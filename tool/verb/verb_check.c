@@ -83,8 +83,6 @@ static const calyx_options plain = {0};
 /* The filter in the server counts as the first; the one here only hashes, for
  * --allow. */
 static void open_remote(void) {
-    if (names.count)
-        fail("--server does not go with -f: query one, then the other");
     query_open(server_url, shards);
     queried[0].filter = new_hasher(&plain);
     char *const options = query_key_options();
@@ -101,6 +99,8 @@ static void open_file(const char *path, struct queried *q) {
 }
 
 static void open_filter(const char *name, struct queried *q) {
+    if (is_http_url(name) && owned.choice.layout)
+        fail("%s: --layout goes with files; download it", name);
     if (!is_http_url(name)) {
         open_file(name, q);
         if (verify) filter_expect_whole(q->filter, name);
@@ -536,6 +536,10 @@ static void expect_sound_options(void) {
 static int run(int count, char **files) {
     expect_sound_options();
     look_for_standard_input(count, files);
+    if (server_url && owned.choice.layout)
+        fail("--layout goes with files, not with --server");
+    if (server_url && names.count)
+        fail("--server does not go with -f: query one, then the other");
     if (server_url)
         open_remote();
     else
@@ -686,8 +690,8 @@ const struct verb verb_check = {
          "With --server, a missing or incomplete filter is an error, not a no. "
          "If a connection breaks or a cluster fails over, check waits and "
          "queries again."},
-    .groups = {&options, &key_group, &secret_group, &server_group, &work_group,
-               &progress_group},
+    .groups = {&options, &owned_group, &key_group, &secret_group, &server_group,
+               &work_group, &progress_group},
     .examples =
         {{"calyx check -f seen.calyx -v new.txt",
           "lines that were certainly never seen"},

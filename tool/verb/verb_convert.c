@@ -24,17 +24,20 @@ static const struct item_type *items;
 /* What --to and --from name: one of the two. */
 struct converted {
     const struct foreign_form *form;
-    const struct foreign_layout *layout;
+    struct foreign_choice foreign;
 };
 
 static struct converted named(const char *option, const char *name) {
-    const struct foreign_layout *const layout = foreign_layout_named(name);
-    if (layout) return (struct converted){.layout = layout};
+    struct converted which = {0};
+    calyx_error why;
     for (const struct foreign_form *const *form = forms; *form; form++)
-        if (strcmp((*form)->name, name) == 0)
-            return (struct converted){.form = *form};
-    fail("option --%s wants parquet, raw, %s, not '%s'", option,
-         foreign_names(), name);
+        if (strcmp((*form)->name, name) == 0) which.form = *form;
+    if (which.form || foreign_choose(name, &which.foreign, &why) == CALYX_OK)
+        return which;
+    if (strpbrk(name, " \t")) fail("option --%s: %s", option, why.text);
+    fail("option --%s wants parquet, raw, %s, or a layout in one line, not "
+         "'%s'",
+         option, foreign_names(), name);
 }
 
 static void parse_offset(const struct verb_option *o, const char *value) {
@@ -89,18 +92,20 @@ static void convert_to(const struct foreign_form *form, const char *path) {
 
 /* Its bits lie where the hashes of its layout put them, and no layout shares
  * its hashes with another. */
-static void export_foreign(const struct foreign_layout *layout,
+static void export_foreign(const struct foreign_choice *choice,
                            const char *path) {
     const char *const result = result_path();
     struct foreign_file *f;
     calyx_filter *const own = filter_open_any(path, &f);
-    if (own || f->filter.layout != layout)
+    const char *const layout = foreign_name(choice);
+    if (own || !foreign_is_of(&f->filter, choice))
         fail_at(path, 0,
                 "it is a filter of %s, which has other hashes than %s: "
                 "without the keys it cannot become one; 'calyx build --layout "
-                "%s -o FILTER LIST' makes one of them",
-                own ? "Calyx" : f->filter.layout->name, layout->name,
-                layout->name);
+                "%s%s%s -o FILTER LIST' makes one of them",
+                own ? "Calyx" : f->filter.layout->name, layout,
+                choice->line.hash ? "'" : "", layout,
+                choice->line.hash ? "'" : "");
     struct output *const output = output_open(result, result_replaces());
     foreign_file_export(f, output);
     output_close(output);
@@ -170,7 +175,7 @@ static void convert_from(const struct foreign_form *form, const char *path) {
     calyx_free(f);
 }
 
-static void import_foreign(const struct foreign_layout *layout,
+static void import_foreign(const struct foreign_choice *choice,
                            const char *path) {
     result_path(); /* fails before the work, if it must */
     struct byte_source *const source = source_open(path);
@@ -178,7 +183,7 @@ static void import_foreign(const struct foreign_layout *layout,
         fail_at(source_name(source), 0,
                 "it is such a filter already: 'calyx check -f' reads it as it "
                 "is");
-    struct foreign_file *const f = foreign_file_import(layout, items, source);
+    struct foreign_file *const f = foreign_file_import(choice, items, source);
     const struct foreign_facts facts = foreign_file_describe(f);
     if (facts.note) warn_at(source_name(source), "%s", facts.note);
     source_close(source);
@@ -196,7 +201,7 @@ static int run(int count, char **operands) {
              foreign_names());
     const struct converted which =
         to_name ? named("to", to_name) : named("from", from_name);
-    if ((to_name || which.layout) && (has_offset || keys || rate > 0))
+    if ((to_name || !which.form) && (has_offset || keys || rate > 0))
         fail("options --offset, --keys and --rate go with --from parquet and "
              "--from raw only");
     if ((to_name || which.form) && items)
@@ -208,13 +213,13 @@ static int run(int count, char **operands) {
     if (which.form)
         (to_name ? convert_to : convert_from)(which.form, operands[0]);
     else
-        (to_name ? export_foreign : import_foreign)(which.layout, operands[0]);
+        (to_name ? export_foreign : import_foreign)(&which.foreign,
+                                                    operands[0]);
     return EXIT_YES;
 }
 
 /* For the completion, too. */
-#define FORMS \
-    "parquet|raw|redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso"
+#define FORMS "parquet|raw|" LAYOUTS
 
 static const struct group options = {
     "Options",
@@ -223,7 +228,9 @@ static const struct group options = {
          &to_name},
         {0, "from", FORMS, "Make a filter of FILE, which has this form.",
          parse_text, &from_name},
-        {0, "items", "text|utf16|int32|int64",
+        {0, "layout", LAYOUTS, "The same as --from, for a layout.", parse_text,
+         &from_name},
+        {0, "items", ITEM_TYPES,
          "With --from and a layout: what the program makes of an item before "
          "it hashes it. The default is text, the bytes of a line. The others "
          "are Guava's unencodedCharsFunnel, integerFunnel and longFunnel; "
@@ -252,8 +259,10 @@ const struct verb verb_convert = {
     .prose =
         {"The forms parquet and raw hold the bits of a filter of Calyx. The "
          "others are layouts of other programs, whose filters stay what they "
-         "are: redisbloom, valkey-bloom, guava, spark, bits-and-blooms and "
-         "dcso.",
+         "are: redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, "
+         "or a layout in one line, such as 'murmur3-32 seeds 41..47 "
+         "mod 5000000 msb', which OTHERS.md describes. FORM may be such a "
+         "line; --to bits writes the bits of any.",
          "The form parquet is the header and bitset that a Parquet file stores "
          "for a column chunk, not a Parquet file. It requires a filter of kind "
          "split, with the hash xxh64 and the seed 0, as 'calyx build --kind "
@@ -290,7 +299,10 @@ const struct verb verb_convert = {
          {"calyx convert --from guava --items int64 -o ids.calyx ids.guava",
           "a filter that Guava wrote, of its longFunnel"},
          {"calyx convert --to dcso -o bad.bloom bad.calyx",
-          "for DCSO's bloom, of a filter of its layout"}},
+          "for DCSO's bloom, of a filter of its layout"},
+         {"calyx convert --from 'murmur3-32 seeds 41..47 mod 5000000 msb' -o "
+          "seen.calyx seen.bits",
+          "the bits of a tutorial's filter"}},
     .least = 1,
     .most = 1,
     .run = run,

@@ -230,8 +230,11 @@ const struct verb verb_info = {
          "Of a filter of another program, which 'calyx convert' or 'calyx pull "
          "--as' has made, it shows what its layout says: most have neither the "
          "number of keys nor the rate."},
-    .groups = {&options, &secret_group},
+    .groups = {&options, &owned_group, &secret_group},
     .examples = {{"calyx info seen.calyx", "show one filter"},
+                 {"calyx info --layout 'murmur3-32 seeds 41..47 mod 5000000 "
+                  "msb' seen.bits",
+                  "raw bits, of a program of one's own"},
                  {"calyx info --json *.calyx | jq '.[] | select(.rate > .01)'",
                   "those with a rate over 1 % now"}},
     .least = 1,

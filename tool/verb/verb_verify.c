@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "files/filter_file.h"
+#include "files/foreign_file.h"
 #include "http/http_filter.h"
 #include "input/pipeline.h"
 #include "input/source.h"
@@ -47,10 +48,16 @@ static uint8_t *read_all(struct byte_source *source, size_t *size) {
     fail("out of memory: %zu bytes more are wanted", room);
 }
 
+/* What is verified: one of the two. */
+static const calyx_filter *filter;
+static const struct foreign_file *foreign;
+
 /* A mapped filter has its checksums at hand; one that was read has not, and one
- * that was left unsealed would look the same. */
+ * that was left unsealed would look the same. NULL: it is `foreign`. */
 static calyx_filter *open_with_sums(const char *path) {
     struct byte_source *const source = source_open(path);
+    foreign = foreign_file_try(source);
+    if (foreign) return NULL;
     if (strcmp(path, "-") != 0 && source_is_plain_file(source)) {
         source_close(source);
         return filter_open(path);
@@ -70,7 +77,6 @@ static calyx_filter *open_with_sums(const char *path) {
 
 /* ---- The keys ----------------------------------------------------------- */
 
-static const calyx_filter *filter;
 static uint64_t missing;
 static _Atomic uint64_t listed; /* of these, those on the allow list */
 enum { MOST_NAMED = 10 };
@@ -88,12 +94,15 @@ static void look_for(struct text_block *block, struct key_batch *batch) {
     bool found[BATCH_ROOM];
     batch_start(batch, block);
     while (batch_next(batch, block)) {
-        calyx_has_many(filter, batch->keys, batch->count, found);
+        if (foreign)
+            foreign_file_has_many(foreign, batch->keys, batch->count, found);
+        else
+            calyx_has_many(filter, batch->keys, batch->count, found);
         for (size_t i = 0; i < batch->count; i++) {
             if (found[i]) continue;
             name_missing(block, batch->numbers[i]);
-            listed += calyx_is_allowed(filter, batch->keys[i].data,
-                                       batch->keys[i].size);
+            listed += filter && calyx_is_allowed(filter, batch->keys[i].data,
+                                                 batch->keys[i].size);
         }
         block->lines += batch->count;
     }
@@ -106,7 +115,7 @@ static bool count_missing(struct text_block *block, struct key_batch *batch) {
     return true;
 }
 
-static void look_for_keys(void) {
+static uint64_t look_for_keys(void) {
     fflush(stdout); /* the stream has its own way there */
     const struct stages stages = {.in_parallel = look_for,
                                   .in_order = count_missing,
@@ -118,6 +127,7 @@ static void look_for_keys(void) {
     char lines[TEXT_SIZE], lost[TEXT_SIZE];
     printf("  keys        %s, %s missing\n", count_text(totals.lines, lines),
            missing ? count_text(missing, lost) : "none");
+    return totals.lines;
 }
 
 /* ---- Absent keys -------------------------------------------------------- */
@@ -126,6 +136,17 @@ static void look_for_keys(void) {
 static uint64_t absent_count(double promised) {
     if (absent_keys) return absent_keys;
     return (uint64_t)fmin(1e8, fmax(1e6, 100 / promised));
+}
+
+/* Of these, how many pass. The bytes are those that are hashed, whatever the
+ * items are. */
+static uint64_t count_passing_of(const calyx_key *keys, size_t n) {
+    bool found[BATCH];
+    uint64_t passed = 0;
+    if (filter) return calyx_has_many(filter, keys, n, NULL);
+    foreign->filter.layout->has_many(&foreign->filter, keys, n, found);
+    for (size_t i = 0; i < n; i++) passed += found[i];
+    return passed;
 }
 
 /* Keys that no line can be, since they have a newline and a NUL in them. */
@@ -141,7 +162,7 @@ static uint64_t count_passing(uint64_t n) {
             memcpy(bytes[count] + 2, &number, sizeof number);
             keys[count] = (calyx_key){bytes[count], SIZE};
         }
-        passed += calyx_has_many(filter, keys, count, NULL);
+        passed += count_passing_of(keys, count);
     }
     return passed;
 }
@@ -169,6 +190,68 @@ static bool query_absent_keys(const calyx_info *is) {
     return !beyond;
 }
 
+/* ---- Filters of other programs ------------------------------------------- */
+
+/* What textbooks say of n keys, where a key sets k of m bits. */
+static double formula(double m, double k, double n) {
+    return pow(-expm1(k * n * log1p(-1 / m)), k);
+}
+
+/* Of independent positions the share of set bits to the power k passes. Short
+ * double hashing makes a little more, which is no bug. */
+static const double tolerance = 1.25;
+
+static void expect_rate(const char *path, uint64_t lines) {
+    const struct foreign_facts is = foreign_file_describe(foreign);
+    const uint64_t most = absent_keys ? UINT64_MAX : 10000000; /* seconds */
+    const uint64_t wanted = absent_count(is.rate_now);
+    const uint64_t n = wanted < most ? wanted : most;
+    const uint64_t passed = count_passing(n);
+    const double rate = (double)passed / (double)n;
+    const double keys = lists.count ? (double)lines : is.distinct;
+    const double said = is.distinct > 0
+                            ? formula((double)is.bits, (double)is.probes, keys)
+                            : is.rate_now;
+    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+    printf("  absent keys %s of %s pass: %s\n", count_text(passed, a),
+           count_text(n, b), rate_text(rate, c));
+    if (is.distinct > 0)
+        printf("  formula     %s for %s%s keys\n", rate_text(said, a),
+               lists.count ? "" : "about ", count_text((uint64_t)keys, b));
+    printf("  fill        %s of the bits are set, by which %s pass\n",
+           rate_text((double)is.set / (double)is.bits, a),
+           rate_text(is.rate_now, b));
+    fflush(stdout);
+    if (is_beyond_chance(passed, n, fmin(1, tolerance * is.rate_now)))
+        fail_at(path, 0, "%s: %s of absent keys pass, the formula says %s",
+                is.note ? is.note
+                        : "the positions of a key depend on each other",
+                rate_text(rate, a), rate_text(said, b));
+    if (is.rate > 0 &&
+        is_beyond_chance(passed, n, fmin(1, tolerance * is.rate)))
+        fail_at(path, 0,
+                "more absent keys pass than the rate allows, which is %s: it "
+                "holds more keys than it was made for",
+                rate_text(is.rate, a));
+}
+
+static int verify_foreign(const char *path) {
+    const struct foreign_facts is = foreign_file_describe(foreign);
+    uint64_t lines = 0;
+    printf("%s\n", path);
+    if (foreign->has_sum) printf("  checksums   right\n");
+    printf("  layout      %s%s%s\n", foreign->filter.layout->name,
+           *is.variant ? ", " : "", is.variant);
+    if (lists.count) lines = look_for_keys();
+    if (missing)
+        fail_at(path, 0,
+                "%" PRIu64 " keys of the list are not in it; are the layout, "
+                "--items and the options for keys as in the program?",
+                missing);
+    expect_rate(path, lines);
+    return EXIT_YES;
+}
+
 /* ---- The verb ----------------------------------------------------------- */
 
 /* The bytes alone: a lookup of every key of a list would read most of them once
@@ -191,6 +274,7 @@ static int run(int count, char **operands) {
     if (is_http_url(path)) return verify_url(path);
     calyx_filter *const f = open_with_sums(path);
     calyx_error why;
+    if (foreign) return verify_foreign(path);
     if (calyx_verify(f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
     printf("%s\n  checksums   right\n", path);
     if (!lists.count) {
@@ -256,12 +340,20 @@ const struct verb verb_verify = {
               "The absent keys are generated, and contain a newline and a NUL, "
               "so that no list has them. By chance a few more may pass than "
               "the rate says. That is an error only if the odds of it are "
-              "below 1 in 10^9 (a bound on the binomial distribution)."},
-    .groups = {&options, &key_group, &secret_group, &work_group,
+              "below 1 in 10^9 (a bound on the binomial distribution).",
+              "Of a filter of another program, also of raw bits that --layout "
+              "describes, it measures the rate even without --against, and "
+              "compares it with the textbook's formula. If over 25 percent "
+              "more absent keys pass than by the bits that are set, the "
+              "positions of a key depend on each other: an error, which says "
+              "why if that is known."},
+    .groups = {&options, &owned_group, &key_group, &secret_group, &work_group,
                &progress_group},
     .examples = {{"calyx verify seen.calyx", "is the file undamaged?"},
                  {"calyx verify seen.calyx --against urls.txt",
-                  "does it have every line, and does it keep its rate?"}},
+                  "does it have every line, and does it keep its rate?"},
+                 {"calyx verify --layout 'fnv1a double 7 mod 1000' bits.raw",
+                  "does a filter of one's own pass as few as it should?"}},
     .status = "0 if everything is right, 2 if not.",
     .least = 1,
     .most = 1,

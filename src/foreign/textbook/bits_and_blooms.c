@@ -62,7 +62,7 @@ static calyx_status make(uint64_t capacity, double rate,
         .head = HEAD,
         .modulus = (uint64_t)whole,
         .probes = (uint32_t)ceil(M_LN2 * whole / (double)capacity),
-        .is_big_endian = true};
+        .order = IN_BIG_WORDS};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     uint8_t *const head = f->words.file;
     put_big_endian(head, like.modulus, 8);
@@ -86,8 +86,9 @@ static calyx_status read_file(uint8_t *bytes, size_t size,
         word_check(&w, big_endian(bytes, 8), big_endian(bytes + 8, 8), why);
     if (status != CALYX_OK) return status;
     const uint64_t length = big_endian(bytes + 16, 8);
-    w.is_big_endian = fits(length, w.modulus, size);
-    if (!w.is_big_endian && !fits(load_u64(bytes + 16), w.modulus, size))
+    const bool is_big = fits(length, w.modulus, size);
+    w.order = is_big ? IN_BIG_WORDS : IN_WORDS;
+    if (!is_big && !fits(load_u64(bytes + 16), w.modulus, size))
         return layout_fail(why, CALYX_DAMAGED,
                            "its head says that it has %llu bits in a set of "
                            "%llu, and %zu bytes are there",

@@ -56,7 +56,7 @@ static calyx_status make(uint64_t capacity, double rate,
                                      .head = HEAD,
                                      .modulus = 64 * words,
                                      .probes = probes,
-                                     .is_big_endian = true};
+                                     .order = IN_BIG_WORDS};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     f->words.file[0] = MITZ_64;
     f->words.file[1] = (uint8_t)probes;
@@ -67,7 +67,7 @@ static calyx_status make(uint64_t capacity, double rate,
 static calyx_status read_file(uint8_t *bytes, size_t size,
                               struct foreign_filter *f, calyx_error *why) {
     struct word_filter w = {
-        .file = bytes, .size = size, .head = HEAD, .is_big_endian = true};
+        .file = bytes, .size = size, .head = HEAD, .order = IN_BIG_WORDS};
     if (word_expect_head(size, HEAD, why) != CALYX_OK) return CALYX_DAMAGED;
     if (bytes[0] == 0xAC && bytes[1] == 0xED)
         return layout_fail(why, CALYX_DAMAGED,

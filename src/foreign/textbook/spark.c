@@ -10,32 +10,22 @@
  * bytes, little-endian.
  */
 #include "foreign/foreign_filter.h"
-#include "wire/bytes.h"
+#include "foreign/textbook/murmur3_32.h"
 
 enum { HEAD_1 = 12, HEAD_2 = 16 };
 
 /* ---- The hash ------------------------------------------------------------ */
-
-static uint32_t rotate_left_32(uint32_t x, int by) {
-    return x << by | x >> (32 - by);
-}
-
-static uint32_t mixed(uint32_t hash, uint32_t word) {
-    word = rotate_left_32(word * 0xCC9E2D51, 15) * 0x1B873593;
-    return rotate_left_32(hash ^ word, 13) * 5 + 0xE6546B64;
-}
 
 /* MurmurHash3 with 32 bits, but for the last bytes of a key whose length is no
  * multiple of 4: each is a word of its own, with its sign. */
 static uint32_t spark_hash(const uint8_t *key, size_t size, uint32_t seed) {
     uint32_t hash = seed;
     size_t at = 0;
-    for (; size - at >= 4; at += 4) hash = mixed(hash, load_u32(key + at));
-    for (; at < size; at++) hash = mixed(hash, (uint32_t)(int8_t)key[at]);
-    hash ^= (uint32_t)size;
-    hash = (hash ^ hash >> 16) * 0x85EBCA6B;
-    hash = (hash ^ hash >> 13) * 0xC2B2AE35;
-    return hash ^ hash >> 16;
+    for (; size - at >= 4; at += 4)
+        hash = murmur3_32_word(hash, load_u32(key + at));
+    for (; at < size; at++)
+        hash = murmur3_32_word(hash, (uint32_t)(int8_t)key[at]);
+    return murmur3_32_end(hash, size);
 }
 
 /* ---- Bits ---------------------------------------------------------------- */
@@ -84,7 +74,7 @@ static calyx_status make(uint64_t capacity, double rate,
                                      .head = version == 1 ? HEAD_1 : HEAD_2,
                                      .modulus = 64 * words,
                                      .probes = probes,
-                                     .is_big_endian = true};
+                                     .order = IN_BIG_WORDS};
     if (word_make(&like, f, why) != CALYX_OK) return CALYX_NO_MEMORY;
     uint8_t *const head = f->words.file;
     put_big_endian(head, version, 4);
@@ -95,7 +85,7 @@ static calyx_status make(uint64_t capacity, double rate,
 
 static calyx_status read_file(uint8_t *bytes, size_t size,
                               struct foreign_filter *f, calyx_error *why) {
-    struct word_filter w = {.file = bytes, .size = size, .is_big_endian = true};
+    struct word_filter w = {.file = bytes, .size = size, .order = IN_BIG_WORDS};
     if (word_expect_head(size, HEAD_1, why) != CALYX_OK) return CALYX_DAMAGED;
     const uint64_t version = big_endian(bytes, 4);
     if (version != 1 && version != 2)

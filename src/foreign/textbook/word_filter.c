@@ -16,13 +16,32 @@ uint64_t word_next_32(struct word_walk *walk) {
     return sum >> 31 ? ~sum : sum;
 }
 
+/* Without branches: all probes of a lookup use it. */
+static void derive_place(struct word_filter *w) {
+    const bool has_bits = w->order != BYTE_EACH;
+    w->place.shift = has_bits ? 3 : 0;
+    w->place.mask = has_bits ? 7 : 0;
+    w->place.byte_flip = w->order == IN_BIG_WORDS ? 7 : 0;
+    w->place.bit_flip = w->order == MSB_FIRST ? 7 : 0;
+}
+
 /* The byte of a bit. A big-endian word has its lowest byte last. */
 static uint8_t *byte_of(const struct word_filter *w, uint64_t bit) {
-    return w->file + w->head + ((bit >> 3) ^ (w->is_big_endian ? 7 : 0));
+    return w->file + w->head + ((bit >> w->place.shift) ^ w->place.byte_flip);
+}
+
+/* The bit within its byte. */
+static unsigned place_of(const struct word_filter *w, uint64_t bit) {
+    return ((unsigned)bit & w->place.mask) ^ w->place.bit_flip;
 }
 
 static uint64_t next_bit(const struct word_filter *w, struct word_walk *walk) {
     return modulo(w->rule->next(walk), w->modulus, w->inverse);
+}
+
+static struct word_walk walk_of(const struct word_filter *w,
+                                const calyx_key *key) {
+    return (struct word_walk){.filter = w, .key = key->data, .size = key->size};
 }
 
 /* The same bit of all keys that still have all so far: prefetched for each,
@@ -35,7 +54,7 @@ static void has_batch(const struct word_filter *w, const calyx_key *keys,
     uint64_t bits[BATCH];
     uint8_t left[BATCH]; /* the keys that may be found */
     for (size_t i = 0; i < n; i++) {
-        walks[i] = (struct word_walk){0};
+        walks[i] = walk_of(w, &keys[i]);
         w->rule->start(w, keys[i].data, keys[i].size, &walks[i]);
         left[i] = (uint8_t)i;
         found[i] = false;
@@ -48,7 +67,7 @@ static void has_batch(const struct word_filter *w, const calyx_key *keys,
         }
         for (size_t i = 0; i < n; i++) {
             left[kept] = left[i];
-            kept += *byte_of(w, bits[i]) >> (bits[i] & 7) & 1;
+            kept += *byte_of(w, bits[i]) >> place_of(w, bits[i]) & 1;
         }
         n = kept;
     }
@@ -57,13 +76,13 @@ static void has_batch(const struct word_filter *w, const calyx_key *keys,
 
 /* True if a bit was missing. */
 static bool add(struct word_filter *w, const calyx_key *key) {
-    struct word_walk walk = {0};
+    struct word_walk walk = walk_of(w, key);
     bool fresh = false;
     w->rule->start(w, key->data, key->size, &walk);
     for (uint32_t i = 0; i < w->probes; i++) {
         const uint64_t bit = next_bit(w, &walk);
         uint8_t *const byte = byte_of(w, bit);
-        const uint8_t mask = (uint8_t)(1u << (bit & 7));
+        const uint8_t mask = (uint8_t)(1u << place_of(w, bit));
         fresh |= !(*byte & mask);
         *byte |= mask;
     }
@@ -148,12 +167,60 @@ calyx_status word_expect_size(const struct word_filter *w, uint64_t words,
                        (unsigned long long)w->size);
 }
 
+uint64_t word_body(const struct word_filter *w) {
+    switch (w->order) {
+        case BYTE_EACH: return w->modulus;
+        case LSB_FIRST:
+        case MSB_FIRST: return (w->modulus + 7) / 8;
+        default: return (w->modulus + 63) / 64 * 8;
+    }
+}
+
+/* The first byte that says more than 0 or 1. */
+static calyx_status expect_flags(const struct word_filter *w,
+                                 calyx_error *why) {
+    const uint8_t *const body = w->file + w->head;
+    for (uint64_t i = 0; i < w->modulus; i++)
+        if (body[i] > 1)
+            return layout_fail(why, CALYX_DAMAGED,
+                               "in a layout of one byte for a bit each byte is "
+                               "0 or 1, and byte %llu is %u",
+                               (unsigned long long)i, body[i]);
+    return CALYX_OK;
+}
+
+calyx_status word_expect_bits(struct word_filter *w, calyx_error *why) {
+    derive_place(w);
+    const uint64_t wanted = word_body(w), there = w->size - w->head;
+    char hint[120] = "";
+    if (there < wanted)
+        snprintf(hint, sizeof hint,
+                 "; if its owner leaves out zeros at the end, 'truncate -s "
+                 "%llu FILE' adds them",
+                 (unsigned long long)(w->head + wanted));
+    if (there != wanted)
+        return layout_fail(why, CALYX_DAMAGED,
+                           "%llu bits take %llu bytes, and %llu are there%s",
+                           (unsigned long long)w->modulus,
+                           (unsigned long long)wanted,
+                           (unsigned long long)there, hint);
+    if (w->order == BYTE_EACH) return expect_flags(w, why);
+    for (uint64_t bit = w->modulus; bit < 8 * wanted; bit++)
+        if (*byte_of(w, bit) >> place_of(w, bit) & 1)
+            return layout_fail(why, CALYX_DAMAGED,
+                               "bit %llu is set, and the layout has %llu bits: "
+                               "their number or their order is another one",
+                               (unsigned long long)bit,
+                               (unsigned long long)w->modulus);
+    return CALYX_OK;
+}
+
 /* ---- The whole ----------------------------------------------------------- */
 
 calyx_status word_make(const struct word_filter *like, struct foreign_filter *f,
                        calyx_error *why) {
     struct word_filter w = *like;
-    w.size = w.head + 8 * ((w.modulus + 63) / 64);
+    w.size = w.head + word_body(&w);
     w.file = w.size <= SIZE_MAX ? calloc(1, (size_t)w.size) : NULL;
     if (!w.file)
         return layout_fail(why, CALYX_NO_MEMORY, "no memory for %llu bytes",
@@ -165,14 +232,11 @@ calyx_status word_make(const struct word_filter *like, struct foreign_filter *f,
 void word_take(const struct word_filter *w, struct foreign_filter *f) {
     f->words = *w;
     f->words.inverse = inverse_of(w->modulus);
+    derive_place(&f->words);
 }
 
 void word_free(struct foreign_filter *f) {
     free(f->words.file);
-}
-
-static uint64_t bytes_of_words(const struct word_filter *w) {
-    return (w->modulus + 63) / 64 * 8;
 }
 
 void word_describe(const struct foreign_filter *f,
@@ -181,7 +245,7 @@ void word_describe(const struct foreign_filter *f,
     *facts = (struct foreign_facts){
         .variant = w->rule->name,
         .bits = w->modulus,
-        .set = foreign_count_bits(w->file + w->head, bytes_of_words(w)),
+        .set = foreign_count_bits(w->file + w->head, word_body(w)),
         .parts = 1,
         .probes = w->probes,
     };

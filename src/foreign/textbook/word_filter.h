@@ -1,8 +1,7 @@
 /*
- * Textbook Bloom filters that other libraries write as one file: a head, and
- * `modulus` bits in words of 64. Bit p is bit p % 64 of word p / 64. What
- * differs is the head, the byte order of the words, and the rule by which a key
- * selects its bits.
+ * Textbook Bloom filters that other programs write as one file: a head, and
+ * `modulus` bits. What differs is the head, the order of the bits, and the rule
+ * by which a key selects its bits.
  *
  * The file stays as it is, and lookups go to the bits in it. So what goes back
  * is what came, byte for byte, whatever the head had.
@@ -11,6 +10,8 @@
 #define CALYX_FOREIGN_WORD_FILTER_H
 
 #include <calyx/calyx.h>
+
+#include "foreign/textbook/layout_line.h"
 
 struct foreign_filter;
 struct foreign_facts;
@@ -21,20 +22,27 @@ struct word_filter {
     const struct word_rule *rule;
     uint8_t *file;
     uint64_t size;
-    uint64_t head;    /* bytes before the words */
+    uint64_t head;    /* bytes before the bits */
     uint64_t modulus; /* bits that keys can set */
     uint64_t inverse; /* of the modulus (derived) */
     uint32_t probes;
     uint32_t seed;
-    uint32_t counter;   /* where in the head new keys are counted, by 8 bytes,
-                           little-endian; 0: nowhere                          */
-    bool is_big_endian; /* the words */
+    uint32_t counter; /* where in the head new keys are counted, by 8 bytes,
+                         little-endian; 0: nowhere                          */
+    enum bit_order order;
+    struct {
+        uint8_t shift, byte_flip, mask, bit_flip;
+    } place;                 /* of a bit, by the order (derived) */
+    struct layout_line line; /* of a layout that was given as a line */
 };
 
 /* Where a key stands between two of its bits. */
 struct word_walk {
     uint64_t a, b, c, d;
-    uint32_t number; /* of the next bit */
+    uint32_t number;                  /* of the next bit */
+    const struct word_filter *filter; /* for rules that hash for each bit */
+    const uint8_t *key;
+    size_t size;
 };
 
 struct word_rule {
@@ -70,8 +78,13 @@ calyx_status word_check_words(struct word_filter *w, uint64_t words,
 /* How large Guava makes a filter, and Spark, which has its formulas. */
 calyx_status word_size_as_guava(uint64_t capacity, double rate, uint64_t *words,
                                 uint32_t *probes, calyx_error *why);
+/* Bytes of the bits. */
+uint64_t word_body(const struct word_filter *w);
 /* The file must have a head of this size. */
 calyx_status word_expect_head(uint64_t size, uint64_t head, calyx_error *why);
+/* The file ends behind its bits, and no bit is set at a position that no key
+ * has. For layouts that are not made of words. */
+calyx_status word_expect_bits(struct word_filter *w, calyx_error *why);
 /* The file ends behind its words. */
 calyx_status word_expect_size(const struct word_filter *w, uint64_t words,
                               calyx_error *why);
