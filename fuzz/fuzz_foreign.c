@@ -15,7 +15,7 @@
 #include "wire/bytes.h"
 #include "wire/dump.h"
 
-enum { LAYOUTS = 7, AS_DUMP = 8, MOST_PROMISED = 16 << 20 };
+enum { LAYOUTS = 8, AS_DUMP = 8, MOST_PROMISED = 16 << 20 };
 
 struct file {
     uint8_t *at;

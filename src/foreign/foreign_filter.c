@@ -10,6 +10,7 @@ const struct foreign_layout *const foreign_layouts[] = {
     &foreign_spark,
     &foreign_bits_and_blooms,
     &foreign_dcso,
+    &foreign_redisson,
     &foreign_bits,
     NULL,
 };
@@ -57,6 +58,13 @@ calyx_status foreign_read(const struct foreign_choice *choice, uint8_t *bytes,
                           calyx_error *why) {
     *f = empty_of(choice);
     return f->layout->read(bytes, size, f, why);
+}
+
+calyx_status foreign_file_size(const struct foreign_choice *choice,
+                               const uint8_t *head, size_t size, uint64_t *all,
+                               calyx_error *why) {
+    const struct foreign_filter f = empty_of(choice);
+    return f.layout->file_size(head, size, &f, all, why);
 }
 
 uint64_t foreign_count_bits(const uint8_t *bytes, uint64_t size) {

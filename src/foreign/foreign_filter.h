@@ -80,6 +80,11 @@ struct foreign_layout {
     void (*describe)(const struct foreign_filter *f,
                      struct foreign_facts *facts);
 
+    /* How large a file with this head is, for layouts that lie in a string of a
+     * server, which leaves out zeros at the end; else NULL. */
+    calyx_status (*file_size)(const uint8_t *head, size_t size,
+                              const struct foreign_filter *f, uint64_t *all,
+                              calyx_error *why);
     /* Its owner's file; see foreign_read. `bytes` is malloc's, and belongs to
      * the filter on success. */
     calyx_status (*read)(uint8_t *bytes, size_t size, struct foreign_filter *f,
@@ -99,7 +104,7 @@ struct foreign_layout {
 
 extern const struct foreign_layout foreign_redisbloom, foreign_valkey_bloom,
     foreign_guava, foreign_spark, foreign_bits_and_blooms, foreign_dcso,
-    foreign_bits;
+    foreign_redisson, foreign_bits;
 
 /* All of them; ends with NULL. */
 extern const struct foreign_layout *const foreign_layouts[];
@@ -121,13 +126,17 @@ const char *foreign_name(const struct foreign_choice *choice);
 bool foreign_is_of(const struct foreign_filter *f,
                    const struct foreign_choice *choice);
 
-/* layout->make and layout->read, of this choice. */
+/* layout->make, layout->read and layout->file_size, of this choice. */
 calyx_status foreign_make(const struct foreign_choice *choice,
                           uint64_t capacity, double rate,
                           struct foreign_filter *f, calyx_error *why);
 calyx_status foreign_read(const struct foreign_choice *choice, uint8_t *bytes,
                           size_t size, struct foreign_filter *f,
                           calyx_error *why);
+calyx_status foreign_file_size(const struct foreign_choice *choice,
+                               const uint8_t *head, size_t size, uint64_t *all,
+                               calyx_error *why);
+
 /* ---- For layouts --------------------------------------------------------- */
 
 /* More bytes than this are never in one record, where records are pieces. */

@@ -2,7 +2,7 @@
 
 load common
 
-forms="bits bits-and-blooms dcso guava parquet raw redisbloom spark valkey-bloom"
+forms="bits bits-and-blooms dcso guava parquet raw redisbloom redisson spark valkey-bloom"
 
 verbs() {
     sed -n 's/^  *ROW(\([a-z]*\)).*/\1/p' "$root/tool/main.c"

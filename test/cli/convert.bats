@@ -167,7 +167,7 @@ broken() {
     run_calyx convert --to raw --from raw -o no f
     fails_with "one of --to FORM and --from FORM is wanted"
     run_calyx convert --to avro -o no f
-    fails_with "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso or bits, or a layout in one line, not 'avro'"
+    fails_with "option --to wants parquet, raw, redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, not 'avro'"
     run_calyx convert --to raw -p 1% -o no f
     fails_with "options --offset, --keys and --rate go with --from parquet and --from raw only"
     run_calyx convert --from raw -p 1% -n 10 -o no f

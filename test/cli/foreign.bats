@@ -76,7 +76,7 @@ list_of() {
 
 @test "build --layout counts the keys if -n does not say how many" {
     seq 5000 >keys
-    for layout in redisbloom valkey-bloom guava spark bits-and-blooms dcso bits; do
+    for layout in redisbloom valkey-bloom guava spark bits-and-blooms dcso redisson bits; do
         run_calyx build --layout $layout -p 0.01 -o $layout keys
         is_status 0
         "$CALYX" build --layout $layout -n 5000 -o again keys
@@ -208,6 +208,14 @@ damaged() {
     damaged dcso ${head}05000000000000004100000000000000000000000000000000$eight "which makes 64 bytes in all, and"
     damaged dcso 02${head#01}0500000000000000400000000000000000000000000000$eight "its first byte, the version, is 2; 1 is known"
     damaged dcso ${head}0500000000000000ffffffffffffffff0000000000000000$eight "it has 18446744073709551615 bits; 1 to 2^48 are possible"
+    damaged redisson "" "it does not begin with the lines of a config"
+    damaged redisson 73697a650a38 "it does not begin with the lines of a config"
+    damaged redisson 73697a650a380a0a00 "the field hashIterations of its config must be a whole number from 1 to 4096, not ''"
+    damaged redisson 73697a650a380a73697a650a380a0a00 "the field size of its config must be there once, with a value of 1 to 39 characters"
+    damaged redisson 73697a650a0a0a00 "the field size of its config must be there once"
+    iterations=68617368497465726174696f6e730a370a
+    damaged redisson 73697a650a390a${iterations}0aff "9 bits take 2 bytes, and 1 are there"
+    damaged redisson 73697a650a370a${iterations}0aff "bit 7 is set, and the layout has 7 bits"
     damaged redisbloom 0102030405060708090a0b0c "it does not begin as the reply to DUMP"
     damaged redisbloom 0781000000000000000000000000000000000000000000 "its checksum is"
     damaged valkey-bloom 0102 "the bytes are no filter of valkey-bloom"
@@ -259,7 +267,7 @@ damaged() {
     run_calyx build --layout guava --shards 2 -o no.calyx /dev/null
     fails_with "--layout does not go with --shards or --all"
     run_calyx build --layout nothing -o no /dev/null
-    fails_with "option --layout wants redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso or bits, or a layout in one line, not 'nothing'"
+    fails_with "option --layout wants redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, redisson or bits, or a layout in one line, not 'nothing'"
     run_calyx convert --from raw --items int64 -o no /dev/null
     fails_with "option --items goes with --from and a layout of another program only"
     run_calyx convert --from guava -n 5 -o no /dev/null

@@ -121,7 +121,7 @@ as_program() {
 
 @test "verify measures filters of other programs, too" {
     seq 2000 >members
-    for layout in redisbloom valkey-bloom guava spark bits-and-blooms dcso bits; do
+    for layout in redisbloom valkey-bloom guava spark bits-and-blooms dcso redisson bits; do
         "$CALYX" build --layout $layout -p 1% -n 2000 -o f --force members
         run_calyx verify f --against members
         is_status 0
@@ -160,7 +160,8 @@ as_program() {
 @test "a line that is wrong names its wrong word, in every verb" {
     : >bits
     for words in "build -o no --layout" "check -f bits --layout" "info bits --layout" \
-        "verify bits --layout" "convert -o no bits --from" "convert -o no bits --to"; do
+        "verify bits --layout" "convert -o no bits --from" "convert -o no bits --to" \
+        "pull -o no redis://localhost:1/x --as" "push bits redis://localhost:1/x --as"; do
         run_calyx $words 'murmur3-32 seeds 41..47 mod -5'
         fails_with "in the layout 'mod' wants a whole number from 1 to 281474976710656, not '-5'"
         run_calyx $words 'murmur3-32 seed 41..47 mod 5'
@@ -205,7 +206,7 @@ as_program() {
     run_calyx check --items int64 -f own /dev/null
     fails_with "option --items goes with --layout only"
     run_calyx check --layout guava -f http://localhost:1/x /dev/null
-    fails_with "--layout goes with files; download it"
+    fails_with "--layout goes with files and --server; download it"
 }
 
 @test "more than 2^32 bits are 64-bit throughout" {

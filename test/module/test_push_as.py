@@ -200,8 +200,8 @@ def test_a_broken_connection_loses_nothing(server, r, tmp_path):
 
 
 def test_what_does_not_go_together(server, words, tmp_path):
-    bad("wants redisbloom or valkey-bloom, not 'guava'", "push", "--as", "guava",
-        words, url(server))
+    bad("wants redisbloom, valkey-bloom, redisson, or a layout in one line, not 'guava'",
+        "push", "--as", "guava", words, url(server))
     bad("--shards and --as", "push", "--as", "redisbloom", "--shards", 3, words,
         url(server))
     filter = tmp_path / "f.calyx"

@@ -87,6 +87,14 @@ struct foreign_file *foreign_file_new(const struct foreign_choice *choice,
     return f;
 }
 
+struct foreign_file *foreign_file_of(const struct foreign_filter *filter,
+                                     const struct item_type *items) {
+    struct foreign_file *const f = new_file(items);
+    f->filter = *filter;
+    expect_items(f->items);
+    return f;
+}
+
 /* ---- Out ----------------------------------------------------------------- */
 
 static void write_dump(const struct foreign_file *f, const char *path,

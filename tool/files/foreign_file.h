@@ -39,11 +39,16 @@ struct foreign_file *foreign_file_new(const struct foreign_choice *choice,
                                       const struct item_type *items,
                                       uint64_t keys, double rate);
 
+/* A filter that was fetched from elsewhere. */
+struct foreign_file *foreign_file_of(const struct foreign_filter *filter,
+                                     const struct item_type *items);
+
 /* "redisbloom, valkey-bloom, ..." */
 const char *foreign_names(void);
 
 /* For the completion, too. */
-#define LAYOUTS "redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso|bits"
+#define LAYOUTS \
+    "redisbloom|valkey-bloom|guava|spark|bits-and-blooms|dcso|redisson|bits"
 
 /* The value of --layout, into a struct foreign_choice. */
 void parse_layout(const struct verb_option *option, const char *value);

@@ -5,23 +5,65 @@
 #include <string.h>
 
 static const struct foreign_module modules[] = {
-    {&foreign_redisbloom, "MBbloom--", true},
-    {&foreign_valkey_bloom, "bloomfltr", false},
+    {.choice.layout = &foreign_redisbloom,
+     .type = "MBbloom--",
+     .in_chunks = true},
+    {.choice.layout = &foreign_valkey_bloom, .type = "bloomfltr"},
+    {.choice.layout = &foreign_redisson,
+     .type = "string",
+     .is_string = true,
+     .has_config = true},
+    {.choice.layout = &foreign_bits, .type = "string", .is_string = true},
 };
 enum { MODULES = sizeof modules / sizeof *modules };
 
-static const struct foreign_module *module_named(const char *name) {
-    for (int i = 0; i < MODULES; i++)
-        if (strcmp(name, modules[i].layout->name) == 0) return &modules[i];
+/* NULL: no server holds filters of this layout. */
+static const struct foreign_module *module_of(
+    const struct foreign_choice *choice) {
+    static struct foreign_module chosen; /* a process has one */
+    for (int i = 0; i < MODULES; i++) {
+        if (modules[i].choice.layout != choice->layout) continue;
+        chosen = modules[i];
+        chosen.choice = *choice;
+        return &chosen;
+    }
     return NULL;
 }
 
 void parse_foreign(const struct verb_option *option, const char *value) {
-    const struct foreign_module *const module = module_named(value);
+    struct foreign_choice choice;
+    calyx_error why;
+    const bool known = foreign_choose(value, &choice, &why) == CALYX_OK;
+    const struct foreign_module *const module =
+        known ? module_of(&choice) : NULL;
+    if (!known && strpbrk(value, " \t"))
+        fail("option --%s: %s", option->name, why.text);
     if (!module)
-        fail("option --%s wants redisbloom or valkey-bloom, not '%s'",
+        fail("option --%s wants redisbloom, valkey-bloom, redisson, or a "
+             "layout in one line, not '%s'",
              option->name, value);
     *(const struct foreign_module **)option->into = module;
+}
+
+const char *foreign_fetch(const char *url, const struct foreign_choice *choice,
+                          struct foreign_filter *f) {
+    static struct url address;
+    address = parse_url(url);
+    struct foreign_session session = {
+        .address = &address,
+        .as = module_of(choice),
+        .key = shard_name(&address, 0, 0),
+    };
+    if (!session.as || !session.as->is_string)
+        fail("--server and --layout are for bits in a string: redisson, or a "
+             "layout in one line, not %s",
+             foreign_name(choice));
+    session.server = cluster_open(&address);
+    foreign_fetch_string(&session, f);
+    cluster_close(session.server);
+    call_free(&session.call);
+    free(session.key.text);
+    return address.shown;
 }
 
 bool foreign_has_type(struct foreign_session *s, char found[FOREIGN_TYPE]) {
@@ -31,6 +73,15 @@ bool foreign_has_type(struct foreign_session *s, char found[FOREIGN_TYPE]) {
     snprintf(found, FOREIGN_TYPE, "%s", text ? text : "");
     reply_free(reply);
     return strcmp(found, s->as->type) == 0;
+}
+
+void foreign_expect_type(struct foreign_session *s) {
+    char found[FOREIGN_TYPE];
+    if (foreign_has_type(s, found)) return;
+    if (strcmp(found, "none") == 0)
+        fail("%s: there is no such key", s->address->shown);
+    fail("%s: the key is of the type %s; --as %s wants %s", s->address->shown,
+         found, foreign_name(&s->as->choice), s->as->type);
 }
 
 /* ---- Beginning and end --------------------------------------------------- */

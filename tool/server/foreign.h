@@ -1,7 +1,8 @@
 /*
- * Servers without Calyx: filters of RedisBloom and valkey-bloom. A Calyx filter
- * cannot become one of theirs, since it does not know its keys and they hash in
- * another way. So theirs are made from a list of keys, or moved as they are.
+ * Servers without Calyx: filters of RedisBloom and valkey-bloom, and bits in
+ * strings that clients have set by SETBIT. A Calyx filter cannot become one of
+ * theirs, since it does not know its keys and they hash in another way. So
+ * theirs are made from a list of keys, or moved as they are.
  *
  * Clients must not query half a filter, which would say no to keys that are
  * still to come. So it is filled under another key, and renamed when it is
@@ -15,9 +16,11 @@
 #include "server/shards.h"
 
 struct foreign_module {
-    const struct foreign_layout *layout; /* --as has its name */
-    const char *type;                    /* by TYPE           */
-    bool in_chunks; /* has BF.SCANDUMP and BF.LOADCHUNK; else BF.LOAD */
+    struct foreign_choice choice; /* --as has its name */
+    const char *type;             /* by TYPE           */
+    bool in_chunks;  /* has BF.SCANDUMP and BF.LOADCHUNK; else BF.LOAD */
+    bool is_string;  /* of bits, by GETRANGE and SETRANGE */
+    bool has_config; /* and a hash {KEY}:config */
 };
 
 /* The value of --as, into a const struct foreign_module *. */
@@ -38,6 +41,18 @@ struct foreign_session {
 void foreign_begin(struct foreign_session *s);
 /* Rename, and free the memory of the session. */
 void foreign_publish(struct foreign_session *s);
+
+/* Fail if what is under the key is not of this type. */
+void foreign_expect_type(struct foreign_session *s);
+
+/* Bits in a string: into memory, and into a server, as it is. */
+void foreign_fetch_string(struct foreign_session *s, struct foreign_filter *f);
+void foreign_push_string(struct foreign_session *s,
+                         const struct foreign_filter *f);
+/* The same as the first, of a choice, at a URL. Returns the URL without a
+ * password. */
+const char *foreign_fetch(const char *url, const struct foreign_choice *choice,
+                          struct foreign_filter *f);
 
 /* Make a filter of the keys in a list, by BF.RESERVE, BF.INSERT with NOCREATE,
  * and BF.CARD. `items` 0: count the lines first. */

@@ -38,11 +38,19 @@ static void pull_whole(struct foreign_session *s, struct dump_writer *w) {
     uint8_t *const bytes = alloc_memory(size + 1);
     memcpy(bytes, payload, size);
     reply_free(reply);
-    if (foreign_read(&(struct foreign_choice){.layout = s->as->layout}, bytes,
-                     size, &f, &why) != CALYX_OK ||
+    if (foreign_read(&s->as->choice, bytes, size, &f, &why) != CALYX_OK ||
         dump_filter(w, &f, &why) != CALYX_OK)
         fail_answer(s->address, &s->call, why.text);
-    s->as->layout->free(&f);
+    f.layout->free(&f);
+}
+
+static void pull_string(struct foreign_session *s, struct dump_writer *w) {
+    struct foreign_filter f;
+    calyx_error why;
+    foreign_fetch_string(s, &f);
+    if (dump_filter(w, &f, &why) != CALYX_OK)
+        fail("%s: %s", s->address->shown, why.text);
+    f.layout->free(&f);
 }
 
 static void pull_chunks(struct foreign_session *s, struct dump_writer *w) {
@@ -65,21 +73,14 @@ static void pull_chunks(struct foreign_session *s, struct dump_writer *w) {
     }
 }
 
-static void expect_type(struct foreign_session *s) {
-    char found[FOREIGN_TYPE];
-    if (foreign_has_type(s, found)) return;
-    if (strcmp(found, "none") == 0)
-        fail("%s: there is no such key", s->address->shown);
-    fail("%s: the key is of the type %s; --as %s wants %s", s->address->shown,
-         found, s->as->layout->name, s->as->type);
-}
-
 void foreign_pull(struct foreign_session *s, struct output *output) {
-    const struct dump_head head = {.layout = s->as->layout};
+    const struct dump_head head = {.layout = s->as->choice.layout};
     struct dump_writer w;
-    expect_type(s);
+    if (!s->as->is_string) foreign_expect_type(s);
     dump_begin(&w, &head, (struct foreign_sink){put_out, output});
-    if (s->as->in_chunks)
+    if (s->as->is_string)
+        pull_string(s, &w);
+    else if (s->as->in_chunks)
         pull_chunks(s, &w);
     else
         pull_whole(s, &w);
@@ -105,19 +106,37 @@ static void next_record(struct dump_reader *r, const char *path) {
     if (dump_next(r, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
 }
 
+static void push_records(struct foreign_session *s, struct dump_reader *r,
+                         const char *path) {
+    foreign_begin(s);
+    for (next_record(r, path); !r->at_end; next_record(r, path))
+        push_record(s, r);
+    foreign_expect_type(s);
+    foreign_publish(s);
+}
+
+static void push_bits(struct foreign_session *s, struct dump_reader *r,
+                      const char *path) {
+    struct foreign_filter f;
+    calyx_error why;
+    if (dump_load(r, &f, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
+    if (!foreign_is_of(&f, &s->as->choice))
+        fail_at(path, 0, "it is a filter of '%s', and --as says '%s'",
+                f.words.line.text, foreign_name(&s->as->choice));
+    foreign_push_string(s, &f);
+    f.layout->free(&f);
+}
+
 void foreign_push_dump(struct foreign_session *s, const char *path) {
+    const struct foreign_layout *const layout = s->as->choice.layout;
     struct byte_source *const source = source_open(path);
     struct dump_reader r = {.get = get, .context = source};
     calyx_error why;
     if (dump_open(&r, &why) != CALYX_OK) fail_at(path, 0, "%s", why.text);
-    if (r.head.layout != s->as->layout)
+    if (r.head.layout != layout)
         fail_at(path, 0, "it is a dump of %s, and --as says %s",
-                r.head.layout->name, s->as->layout->name);
-    foreign_begin(s);
-    for (next_record(&r, path); !r.at_end; next_record(&r, path))
-        push_record(s, &r);
-    expect_type(s);
-    foreign_publish(s);
+                r.head.layout->name, layout->name);
+    (s->as->is_string ? push_bits : push_records)(s, &r, path);
     source_close(source);
     free(r.bytes);
 }

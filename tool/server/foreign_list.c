@@ -31,8 +31,8 @@ static void make(struct foreign_session *s, uint64_t items, double rate) {
     cluster_unlink(s->server, &s->call, &s->key);
     if (strncmp(found, "calyx", 5) != 0)
         fail("%s: the server makes filters of the type %s; --as %s wants %s",
-             s->address->shown, found, s->as->layout->name, s->as->type);
-    reserve(s, items, rate, s->as->layout->name);
+             s->address->shown, found, s->as->choice.layout->name, s->as->type);
+    reserve(s, items, rate, s->as->choice.layout->name);
 }
 
 /* ---- Adding -------------------------------------------------------------- */
@@ -143,6 +143,11 @@ void foreign_push_list(struct foreign_session *s, uint64_t items, double rate,
     struct list_push l = {.session = s};
     const struct stages stages = {
         .in_order = add_block, .unguarded = true, .context = &l};
+    if (s->as->is_string)
+        fail_at(list, 0,
+                "--as %s wants a filter: 'calyx build --layout' makes one of a "
+                "list",
+                s->as->choice.layout->name);
     if (!items) items = count_lines(1, &list);
     foreign_begin(s);
     make(s, items, rate);

@@ -16,6 +16,7 @@
 #include "http/http_filter.h"
 #include "input/header.h"
 #include "input/pipeline.h"
+#include "server/foreign.h"
 #include "server/query.h"
 #include "server/shards.h"
 
@@ -93,6 +94,18 @@ static void open_remote(void) {
     names = (struct texts){&name, 1};
 }
 
+/* Bits in a string of the server are read as a whole, and queried here. */
+static void fetch_remote(void) {
+    if (shards) fail("--shards does not go with --layout");
+    static const char *name;
+    struct foreign_filter f;
+    name = foreign_fetch(server_url, &owned.choice, &f);
+    queried[0].foreign = foreign_file_of(&f, owned.items);
+    queried[0].filter = new_hasher(&plain);
+    names = (struct texts){&name, 1};
+    server_url = NULL;
+}
+
 static void open_file(const char *path, struct queried *q) {
     q->filter = filter_open_any(path, &q->foreign);
     if (q->foreign) q->filter = new_hasher(&plain); /* it was read as a whole */
@@ -100,7 +113,7 @@ static void open_file(const char *path, struct queried *q) {
 
 static void open_filter(const char *name, struct queried *q) {
     if (is_http_url(name) && owned.choice.layout)
-        fail("%s: --layout goes with files; download it", name);
+        fail("%s: --layout goes with files and --server; download it", name);
     if (!is_http_url(name)) {
         open_file(name, q);
         if (verify) filter_expect_whole(q->filter, name);
@@ -536,12 +549,10 @@ static void expect_sound_options(void) {
 static int run(int count, char **files) {
     expect_sound_options();
     look_for_standard_input(count, files);
-    if (server_url && owned.choice.layout)
-        fail("--layout goes with files, not with --server");
     if (server_url && names.count)
         fail("--server does not go with -f: query one, then the other");
     if (server_url)
-        open_remote();
+        (owned.choice.layout ? fetch_remote : open_remote)();
     else
         open_filters();
     if (except_name && is_http_url(except_name))
@@ -689,7 +700,10 @@ const struct verb verb_check = {
          "long as the server asks for, up to that time, and tries four times.",
          "With --server, a missing or incomplete filter is an error, not a no. "
          "If a connection breaks or a cluster fails over, check waits and "
-         "queries again."},
+         "queries again. With --layout it is for bits in a string that "
+         "clients have set, of redisson or of a layout in one line, in a "
+         "server without Calyx: the string is read as a whole, and queried "
+         "here."},
     .groups = {&options, &owned_group, &key_group, &secret_group, &server_group,
                &work_group, &progress_group},
     .examples =

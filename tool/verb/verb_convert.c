@@ -260,7 +260,7 @@ const struct verb verb_convert = {
         {"The forms parquet and raw hold the bits of a filter of Calyx. The "
          "others are layouts of other programs, whose filters stay what they "
          "are: redisbloom, valkey-bloom, guava, spark, bits-and-blooms, dcso, "
-         "or a layout in one line, such as 'murmur3-32 seeds 41..47 "
+         "redisson, or a layout in one line, such as 'murmur3-32 seeds 41..47 "
          "mod 5000000 msb', which OTHERS.md describes. FORM may be such a "
          "line; --to bits writes the bits of any.",
          "The form parquet is the header and bitset that a Parquet file stores "
@@ -289,7 +289,9 @@ const struct verb verb_convert = {
          "bloom or of poppy in version 1, also packed by gzip. Of redisbloom "
          "and valkey-bloom it is what the server's DUMP replies and RESTORE "
          "takes, or the payload of valkey-bloom's BF.LOAD; 'calyx pull --as' "
-         "gets the same from a server."},
+         "gets the same from a server. Of redisson it is the lines of "
+         "'redis-cli HGETALL {NAME}:config', an empty line and all bytes of "
+         "the string NAME."},
     .groups = {&options, &result_group, &secret_group},
     .examples =
         {{"calyx convert --to parquet -o ids.bloom ids.calyx",

@@ -361,7 +361,8 @@ static const struct group options = {
     {
         {0, "as", "MODULE",
          "Read a filter of another module as it is: redisbloom or "
-         "valkey-bloom.",
+         "valkey-bloom; or bits in a string: redisson, or a layout in one "
+         "line, such as 'murmur3-32 seeds 41..47 mod 5000000 msb'.",
          parse_foreign, &as},
     },
 };

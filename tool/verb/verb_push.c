@@ -420,7 +420,9 @@ static const struct group options = {
          "Make a filter of another module, redisbloom or valkey-bloom, from "
          "the keys in FILE, which is then a list of lines, or - for standard "
          "input; or from a FILE that 'pull --as', 'convert --from' or 'build "
-         "--layout' made. The server need not have the calyx module.",
+         "--layout' made. The server need not have the calyx module. With "
+         "redisson, or a layout in one line, such a FILE becomes bits in a "
+         "string.",
          parse_foreign, &as},
         {'n', "keys", "KEYS",
          "With --as: the number of keys. By default the lines are counted "

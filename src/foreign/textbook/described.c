@@ -105,16 +105,28 @@ static calyx_status make(uint64_t capacity, double rate,
     return word_make(&like, f, why);
 }
 
-static calyx_status read_file(uint8_t *bytes, size_t size,
-                              struct foreign_filter *f, calyx_error *why) {
+static calyx_status file_size(const uint8_t *head, size_t size,
+                              const struct foreign_filter *f, uint64_t *all,
+                              calyx_error *why) {
+    (void)head, (void)size;
     if (!f->words.line.hash)
         return layout_fail(why, CALYX_BAD_ARGUMENT,
                            "bits alone do not say their layout: give it as a "
                            "line, such as 'murmur3-32 seeds 1..7 mod 1000000'");
+    const struct word_filter like = filter_of(&f->words.line);
+    *all = word_body(&like);
+    return CALYX_OK;
+}
+
+static calyx_status read_file(uint8_t *bytes, size_t size,
+                              struct foreign_filter *f, calyx_error *why) {
+    uint64_t all;
+    calyx_status status = file_size(bytes, size, f, &all, why);
+    if (status != CALYX_OK) return status;
     struct word_filter w = filter_of(&f->words.line);
     w.file = bytes;
     w.size = size;
-    const calyx_status status = word_expect_bits(&w, why);
+    status = word_expect_bits(&w, why);
     if (status == CALYX_OK) word_take(&w, f);
     return status;
 }
@@ -185,6 +197,7 @@ const struct foreign_layout foreign_bits = {
     .has_many = word_has_many,
     .add_many = word_add_many,
     .describe = describe,
+    .file_size = file_size,
     .read = read_file,
     .write = word_write,
     .save = save,

@@ -22,7 +22,7 @@ enum bit_order {
     IN_WORDS,     /* bit p % 64 of word p / 64, 8 bytes, little-endian */
     IN_BIG_WORDS, /* the same of big-endian words */
     LSB_FIRST,    /* bit p % 8 of byte p / 8; no more bytes than are needed */
-    MSB_FIRST,    /* the same from the highest bit on, as bitarray has it */
+    MSB_FIRST,    /* the same from the highest bit on, as SETBIT has it */
     BYTE_EACH     /* byte p is 0 or 1 */
 };
 
