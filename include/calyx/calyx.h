@@ -1201,9 +1201,10 @@ typedef enum calyx_inline_word {
 
 /*
  * For readers that fetch a few ranges of a file instead of all of it: a web
- * page, or a client of HTTP ranges. The library says where the sections of the
- * file are, whether they are sound, and which bytes a lookup needs; the caller
- * reads them, and knows neither the format nor the kind.
+ * page, a client of HTTP ranges, or of strings in a Redis server, which
+ * examples/plain-strings/lookup.c shows in a page. The library says where the
+ * sections of the file are, whether they are sound, and which bytes a lookup
+ * needs; the caller reads them, and knows neither the format nor the kind.
  *
  * The layout comes from the first bytes of the file, as many as it has up to
  * CALYX_HEADER_MOST. It needs no secret key, except for lookups in a filter
@@ -1286,6 +1287,14 @@ CALYX_API bool calyx_layout_has(const calyx_layout *layout, uint32_t part,
                                 uint64_t hash, const void *lines);
 CALYX_API bool calyx_layout_continues(const calyx_layout *layout, uint32_t part,
                                       uint64_t hash, const void *lines);
+
+/* Set the bits of a hash in these lines: in copies of them, or in zeros to
+ * learn which bits they are. Add to the last part, if no part has the key. Only
+ * for kinds with all bits of a key in one line, such as line; else
+ * CALYX_CANNOT. */
+CALYX_API calyx_status calyx_layout_add(const calyx_layout *layout,
+                                        uint32_t part, uint64_t hash,
+                                        void *lines);
 
 /* Is the key on the allow list? Then the answer is no. Check the list first:
  * before that it is empty. */

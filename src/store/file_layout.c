@@ -260,6 +260,19 @@ bool calyx_layout_continues(const calyx_layout *l, uint32_t part, uint64_t hash,
                                        hash_in_part(l, part, hash), lines);
 }
 
+calyx_status calyx_layout_add(const calyx_layout *l, uint32_t part,
+                              uint64_t hash, void *lines) {
+    const struct kind *const kind = l->d.head.kind;
+    if (!kind->one_block || !kind->add_to_bits) return CALYX_CANNOT;
+    if (part >= l->d.parts) return CALYX_BAD_ARGUMENT;
+    const struct shape *const shape = &l->d.part[part].shape;
+    const struct shape one = {.blocks = 1, .probes = shape->probes};
+    uint64_t at;
+    kind_offsets(kind, shape, hash, &at);
+    kind->add_to_bits((uint8_t *)lines + at % CALYX_LINE_BYTES, &one, hash);
+    return CALYX_OK;
+}
+
 bool calyx_layout_allows(const calyx_layout *l, const void *key, size_t size) {
     return l->list && is_in_encoded_list(l->list, l->d.list_bytes, key, size);
 }

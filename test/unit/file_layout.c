@@ -264,6 +264,40 @@ static void bytes_that_no_section_has_are_refused(void **unused) {
     free_file(&file);
 }
 
+/* The bits that a key sets in its lines: those that a lookup needs. */
+static void a_key_added_to_copies_of_its_lines_is_in_them(void **unused) {
+    (void)unused;
+    uint32_t kinds = 0;
+    EACH_KIND_OF_BITS(kind) {
+        struct file file = make_grown(*kind);
+        const uint32_t part = info_of(file.filter).parts - 1;
+        uint8_t none[CALYX_LINES_MOST * CALYX_LINE_BYTES] = {0};
+        kinds += calyx_layout_add(file.layout, part, 1, none) == CALYX_OK;
+        for (uint64_t i = 1, hash; i < 2000; i++) {
+            uint8_t line[CALYX_LINES_MOST * CALYX_LINE_BYTES] = {0};
+            assert_ok(calyx_layout_hash(file.layout, &i, sizeof i, &hash));
+            if (calyx_layout_add(file.layout, part, hash, line) != CALYX_OK) {
+                assert_memory_equal(line, (uint8_t[sizeof line]){0},
+                                    sizeof line);
+                continue;
+            }
+            assert_true(calyx_layout_has(file.layout, part, hash, line));
+            for (size_t b = 0; b < 8 * sizeof line; b++) {
+                if (!(line[b / 8] >> b % 8 & 1)) continue;
+                line[b / 8] ^= (uint8_t)(1 << b % 8);
+                assert_false(calyx_layout_has(file.layout, part, hash, line));
+                line[b / 8] ^= (uint8_t)(1 << b % 8);
+            }
+        }
+        assert_int_equal(calyx_layout_add(file.layout, part + 1, 1, none),
+                         calyx_layout_add(file.layout, part, 1, none)
+                             ? CALYX_CANNOT
+                             : CALYX_BAD_ARGUMENT);
+        free_file(&file);
+    }
+    assert_int_equal(kinds, 1); /* line */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_in_pieces_answer_like_the_filter),
@@ -277,6 +311,7 @@ int main(void) {
             a_layout_with_the_secret_key_answers_and_refuses_another_key),
         cmocka_unit_test(a_layout_has_the_properties_of_the_file),
         cmocka_unit_test(bytes_that_no_section_has_are_refused),
+        cmocka_unit_test(a_key_added_to_copies_of_its_lines_is_in_them),
     };
     return RUN_TESTS(tests);
 }
