@@ -29,11 +29,11 @@ endif()
 set(pytest /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider)
 set(module_environment
     CALYX_MODULE=$<TARGET_FILE:calyx_module> CALYX=$<TARGET_FILE:calyx-command>
-    PYTHONDONTWRITEBYTECODE=1)
+    CALYX_PYTHON=${PROJECT_BINARY_DIR}/python PYTHONDONTWRITEBYTECODE=1)
 # What reads bytes and arguments from outside runs with the sanitizer watching. In
 # some, it runs less (SANITIZED); the others are then `repeated`: see tests.cmake.
 set(module_sanitized fuzz replies server guard steps swap counting whole window
-    transfer push push_as convert stream tls valkey cf cf_replies cf_steps)
+    transfer push push_as convert stream tls valkey cf cf_replies cf_steps plain)
 set(module_less_sanitized push transfer whole window)
 if(CALYX_SANITIZE)
     execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so

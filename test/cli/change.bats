@@ -112,7 +112,7 @@ setup() {
 
 @test "add wants a filter that exists" {
     run_calyx add
-    fails_with "at least 1 operand is wanted, found 0: calyx add FILTER"
+    fails_with "a filter is wanted: calyx add FILTER [FILE]..., or --server URL"
     run_calyx add nowhere.calyx <<<x
     fails_with "nowhere.calyx: there is no such file; 'calyx add --create' makes it"
     run_calyx add - <<<x

@@ -62,10 +62,12 @@ class Relay:
 
 class Strange:
     """A server that answers by a function; None closes the connection. Asked
-    for the slots of a cluster, it says the same each time."""
+    for the slots of a cluster, it says the same each time; and for the TYPE of a key,
+    if that is given."""
 
-    def __init__(self, answer, slots=b"*0\r\n"):
-        self.answer, self.slots = answer, slots
+    def __init__(self, answer, slots=b"*0\r\n", type=None):
+        self.answer = answer
+        self.always = {b"CLUSTER": slots, **({b"TYPE": type} if type else {})}
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
@@ -98,8 +100,7 @@ class Strange:
                 for _ in range(int(line[1:])):
                     size = int(stream.readline()[1:])
                     words.append(stream.read(size + 2)[:-2])
-                answer = (self.slots if words[0] == b"CLUSTER"
-                          else self.answer(words, self.port))
+                answer = self.always.get(words[0]) or self.answer(words, self.port)
                 if answer is None:
                     return
                 peer.sendall(answer)

@@ -67,11 +67,12 @@ SEED = ("calyx-seed", "1")
 
 
 class Server:
-    """A server with the module. `options` are those of its configuration file,
-    with _ for -; `arguments` go to the module."""
+    """A server with the module, or with None, without one. `options` are those of its
+    configuration file, with _ for -; `arguments` go to the module."""
 
-    def __init__(self, folder, arguments=(), **options):
+    def __init__(self, folder, arguments=(), module=MODULE, **options):
         self.folder = str(folder)
+        self.module = module
         self.arguments = [str(a) for a in arguments]
         self.seed = SEED
         # The system has every reply's record, which outlives the server.
@@ -83,8 +84,10 @@ class Server:
 
     def command(self):
         command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1",
-                   "--dir", self.folder, "--loadmodule",
-                   os.path.abspath(MODULE), *self.seed, *self.arguments]
+                   "--dir", self.folder]
+        if self.module:
+            command += ["--loadmodule", os.path.abspath(self.module), *self.seed,
+                        *self.arguments]
         for name, value in self.options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         return command

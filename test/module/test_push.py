@@ -224,7 +224,7 @@ def moved_to_itself(words, port):
     (lambda *_: None, "closed again and again"),
 ])
 def test_push_to_a_strange_server_ends(words, answer, text):
-    with Strange(answer) as server:
+    with Strange(answer, type=b"+calyxbloom\r\n") as server:
         bad(text, "push", "--swap", "--wait", "0.5s", words, url(server))
 
 
@@ -236,7 +236,7 @@ def test_push_to_a_strange_server_ends(words, answer, text):
     (moved_to_itself, "MOVED"),
 ])
 def test_pull_from_a_strange_server_ends(tmp_path, answer, text):
-    with Strange(answer) as server:
+    with Strange(answer, type=b"+calyxbloom\r\n") as server:
         bad(text, "pull", "--wait", "0.5s", "-o", tmp_path / "f", url(server))
 
 
@@ -562,7 +562,7 @@ def test_pull_refuses_bits_that_its_head_does_not_have(server, r, tmp_path):
                  (end, digits(chunk), bytes(chunk)))
         return b"*3\r\n" + b"".join(map(text, parts))
 
-    with Strange(answer) as strange:
+    with Strange(answer, type=b"+calyxbloom\r\n") as strange:
         bad("bits that a filter of its head can't have", "pull", "--wait",
             "0.5s", "-o", tmp_path / "g.calyx", url(strange))
     assert os.listdir(tmp_path) == ["f.calyx"]

@@ -175,6 +175,10 @@ struct cluster *cluster_open(const struct url *address) {
     return s;
 }
 
+const struct url *cluster_address(const struct cluster *s) {
+    return s->address;
+}
+
 void cluster_close(struct cluster *s) {
     for (int i = 0; i < s->node_count; i++) {
         if (s->nodes[i].link) connection_close(s->nodes[i].link);

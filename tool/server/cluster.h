@@ -17,6 +17,7 @@ struct cluster;
 
 /* Fails if it cannot be reached, or does not want us. */
 struct cluster *cluster_open(const struct url *address);
+const struct url *cluster_address(const struct cluster *server);
 void cluster_close(struct cluster *server);
 
 /* The reply to a command, which may be an error; waits for a server that is

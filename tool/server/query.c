@@ -7,10 +7,13 @@
 
 #include "input/key_options.h"
 #include "server/chunks.h"
+#include "server/plain.h"
 #include "server/shards.h"
 
 static struct url address;
 static uint64_t shards; /* 0: one filter, under the key itself */
+static bool is_plain;   /* as strings, without a module */
+static const uint8_t *secret;
 
 const char *query_name(void) {
     return address.shown;
@@ -20,26 +23,43 @@ const char *query_name(void) {
 
 /* Each thread uses one. All are opened at the start: later the node in the URL
  * may be gone, while an open client knows others. */
+struct session {
+    struct cluster *server;
+    struct plain_filter *plain; /* NULL: the module answers */
+};
 enum { MOST_IDLE = 256 };
-static struct cluster *idle[MOST_IDLE];
+static struct session idle[MOST_IDLE];
 static size_t idle_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct cluster *take_server(void) {
+static struct session take_session(void) {
     pthread_mutex_lock(&lock);
-    struct cluster *const server = idle[--idle_count];
+    const struct session session = idle[--idle_count];
     pthread_mutex_unlock(&lock);
-    return server;
+    return session;
 }
 
-static void give_server(struct cluster *server) {
+static void give_session(struct session session) {
     pthread_mutex_lock(&lock);
-    idle[idle_count++] = server;
+    idle[idle_count++] = session;
     pthread_mutex_unlock(&lock);
+}
+
+static struct session open_session(struct cluster *server) {
+    struct session session = {.server = server};
+    if (is_plain) {
+        session.plain = plain_open(server, &address, secret);
+        plain_expect_lookups(session.plain);
+    }
+    return session;
 }
 
 void query_close(void) {
-    while (idle_count) cluster_close(idle[--idle_count]);
+    while (idle_count) {
+        const struct session session = idle[--idle_count];
+        if (session.plain) plain_close(session.plain);
+        cluster_close(session.server);
+    }
 }
 
 /* ---- The keys of the server ---------------------------------------------- */
@@ -71,18 +91,36 @@ static void look_for_all(struct cluster *server) {
     call_free(&call);
 }
 
-void query_open(const char *url, uint64_t count) {
+static bool holds_plain(struct cluster *server) {
+    struct call call = {0};
+    const struct name name = {address.key, address.key_size};
+    const bool is = plain_kind_of(server, &call, &name) == PLAIN_FILTER;
+    call_free(&call);
+    return is;
+}
+
+static void open_others(struct cluster *server) {
+    give_session(open_session(server));
+    for (size_t i = 1; i < thread_count(); i++)
+        give_session(open_session(cluster_open(&address)));
+}
+
+void query_open(const char *url, uint64_t count, const uint8_t *key) {
     address = parse_url(url);
+    secret = key;
     struct cluster *const server = cluster_open(&address);
+    is_plain = !count && holds_plain(server);
+    if (is_plain) {
+        open_others(server);
+        return;
+    }
     shards = shards_there(server, &address);
     if (count && shards && count != shards) /* keys would seem to be absent */
         fail("%s: it has %" PRIu64 " shards, not %" PRIu64, address.shown,
              shards, count);
     if (count) shards = count;
     look_for_all(server);
-    give_server(server);
-    for (size_t i = 1; i < thread_count(); i++)
-        give_server(cluster_open(&address));
+    open_others(server);
 }
 
 /* Without its options for keys a filter may seem to lack its members. */
@@ -95,10 +133,9 @@ static void warn_unknown_options(const char *why) {
 
 /* They are in the head, the first reply of BF.DUMP. Not every filter has one,
  * and not every user may call it. */
-char *query_key_options(void) {
+static char *options_in_head(struct cluster *server) {
     struct call call = {0};
     const struct name name = name_of(0);
-    struct cluster *const server = take_server();
     call_for(&call, "BF.DUMP", &name);
     call_text(&call, "0");
     struct reply *const reply = cluster_query(server, &call, false);
@@ -122,7 +159,20 @@ char *query_key_options(void) {
     reply_free(reply);
     call_free(&call);
     free(name.text);
-    give_server(server);
+    return options;
+}
+
+char *query_key_options(void) {
+    const struct session session = take_session();
+    char *options;
+    if (session.plain) {
+        const char *const text =
+            key_options_of_layout(plain_layout(session.plain));
+        options = text ? copy_text(text) : NULL;
+    } else {
+        options = options_in_head(session.server);
+    }
+    give_session(session);
     return options;
 }
 
@@ -157,7 +207,9 @@ struct ask {
 
 static void call_ask(struct call *call, const struct ask *ask,
                      const struct remote_keys *q, const struct name *name) {
-    call_for(call, "BF.MEXISTS", name);
+    call_for(call, q->adds ? "BF.INSERT" : "BF.MEXISTS", name);
+    if (q->adds) call_text(call, "NOCREATE"); /* else it might begin anew */
+    if (q->adds) call_text(call, "ITEMS");
     for (size_t i = 0; i < ask->count; i++) {
         const calyx_key key = key_of(q, ask->keys[i]);
         call_add(call, key.data, key.size);
@@ -166,9 +218,11 @@ static void call_ask(struct call *call, const struct ask *ask,
 
 static void read_answers(const struct reply *reply, const struct call *call,
                          const struct ask *ask, bool *found) {
-    const char *const error = reply_error(reply);
+    const size_t parts = reply_parts(reply);
+    const char *error = reply_error(reply);
+    if (!error && parts) error = reply_error(reply_part(reply, parts - 1));
     if (error) fail_reply(&address, call, error);
-    bool good = reply_parts(reply) == ask->count;
+    bool good = parts == ask->count;
     for (size_t i = 0; good && i < ask->count; i++) {
         long long number;
         good = reply_number(reply_part(reply, i), &number);
@@ -240,14 +294,13 @@ static void resolve(struct cluster *server, struct ask *ask,
     free(name.text);
 }
 
-bool *query_keys(struct remote_keys *q) {
-    bool *const found = alloc_memory(q->count + 1);
+static void ask_module(struct cluster *server, const struct remote_keys *q,
+                       bool *found) {
     size_t *const order = alloc_memory(q->count * sizeof *order + 1);
     size_t count;
     struct ask *const asks = plan(q, order, &count);
     struct reply **const replies =
         alloc_memory(2 * count * sizeof(struct reply *) + 1);
-    struct cluster *const server = take_server();
     struct call call = {0};
     for (size_t i = 0; i < count; i++) post(server, &asks[i], q, &call);
     cluster_send(server);
@@ -258,11 +311,28 @@ bool *query_keys(struct remote_keys *q) {
     for (size_t i = 0; i < count; i++)
         resolve(server, &asks[i], q, &call, replies[2 * i], replies[2 * i + 1],
                 found);
-    give_server(server);
     call_free(&call);
     free(replies);
     free(asks);
     free(order);
+}
+
+static void ask_plain(struct plain_filter *f, const struct remote_keys *q,
+                      bool *found) {
+    calyx_key *const keys = alloc_memory(q->count * sizeof *keys + 1);
+    for (size_t i = 0; i < q->count; i++) keys[i] = key_of(q, i);
+    (q->adds ? plain_add : plain_has)(f, keys, q->count, found);
+    free(keys);
+}
+
+bool *query_keys(struct remote_keys *q) {
+    bool *const found = alloc_memory(q->count + 1);
+    const struct session session = take_session();
+    if (session.plain)
+        ask_plain(session.plain, q, found);
+    else
+        ask_module(session.server, q, found);
+    give_session(session);
     free(q->ends);
     free(q->bytes);
     *q = (struct remote_keys){0};

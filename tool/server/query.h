@@ -1,7 +1,8 @@
 /*
  * Queries a filter in a server, or all shards of one in a cluster, for many
- * keys at a time: each node gets all its commands at once, then the replies are
- * received.
+ * keys at a time, or adds them: each node gets all its commands at once, then
+ * the replies are received. Whether a module has the filter, or it is stored as
+ * plain strings (plain.h), is found out here.
  *
  * A server answers 0 for a filter that does not exist. That must not count as
  * an answer, so each batch also checks that the filter exists.
@@ -11,8 +12,9 @@
 
 #include "tool.h"
 
-/* `shards` 0: as the server says. Fails if there is no such filter. */
-void query_open(const char *url, uint64_t shards);
+/* `shards` 0: as the server says. Fails if there is no such filter. `key`: the
+ * secret key, which only plain strings want, or NULL. */
+void query_open(const char *url, uint64_t shards, const uint8_t *key);
 void query_close(void);
 const char *query_name(void); /* the URL, without a password */
 
@@ -26,11 +28,12 @@ struct remote_keys {
     size_t count, room;
     char *bytes;
     size_t size, byte_room;
+    bool adds; /* add them */
 };
 void remote_keys_add(struct remote_keys *list, const calyx_key *keys, size_t n);
 
-/* Which of them the filter may have, in memory for free(); the list is empty
- * then. Any thread. */
+/* Which of them the filter may have, or with `adds` which were not there
+ * before, in memory for free(); the list is empty then. Any thread. */
 bool *query_keys(struct remote_keys *list);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +15,10 @@
 #include "frame/lock.h"
 #include "input/header.h"
 #include "input/pipeline.h"
+#include "server/query.h"
 
 static bool new_only, at_most_once, create;
+static const char *server_url;
 static calyx_filter *filter;
 static uint64_t fresh_lines;
 
@@ -223,6 +226,51 @@ static bool print_and_add(struct text_block *block, struct key_batch *batch) {
     return true;
 }
 
+/* ---- In a server --------------------------------------------------------- */
+
+static void add_in_server(struct text_block *block, struct key_batch *batch) {
+    struct remote_keys keys = {.adds = true};
+    batch_start(batch, block);
+    while (batch_next(batch, block))
+        remote_keys_add(&keys, batch->keys, batch->count);
+    block->lines = keys.count;
+    bool *const fresh = query_keys(&keys);
+    for (size_t i = 0; i < block->lines; i++) block->selected += fresh[i];
+    free(fresh);
+}
+
+static bool count_added(struct text_block *block, struct key_batch *batch) {
+    (void)batch;
+    fresh_lines += block->selected;
+    return true;
+}
+
+static int run_in_server(int count, char **files) {
+    if (new_only || at_most_once || create)
+        fail("--server goes with neither --new nor --create: it adds to a "
+             "filter that is there");
+    const calyx_options any = {0};
+    query_open(server_url, 0, secret_key());
+    calyx_filter *stand_in = new_hasher(&any);
+    char *const options = query_key_options();
+    const char *const name = query_name();
+    key_options_set(stand_in, options);
+    free(options);
+    key_options_use(1, &name, &stand_in);
+    const struct stages stages = {
+        .in_parallel = add_in_server,
+        .in_order = count_added,
+        .so_far = "lines before that, and perhaps some behind it, were added",
+    };
+    const struct input_totals totals = run_pipeline(&stages, count, files);
+    query_close();
+    calyx_free(stand_in);
+    const struct figure figures[] = {{"keys", (double)totals.lines, true},
+                                     {"fresh", (double)fresh_lines, true}};
+    report(&totals, figures, sizeof figures / sizeof *figures);
+    return EXIT_YES;
+}
+
 /* ---- The verb ----------------------------------------------------------- */
 
 /* Without a size, a filter that grows: distinct, unless --kind says another. */
@@ -260,6 +308,9 @@ static void expect_in_place(const char *path) {
 
 static int run(int count, char **operands) {
     look_at_options();
+    if (server_url) return run_in_server(count, operands);
+    if (count == 0)
+        fail("a filter is wanted: calyx add FILTER [FILE]..., or --server URL");
     filter = change_open(operands[0], create ? make : NULL);
     expect_in_place(operands[0]);
     key_options_use(1, (const char *const *)operands, &filter);
@@ -298,6 +349,11 @@ static const struct group options = {
          "With --new: store a line before it is printed, not after. Only for a "
          "filter that is changed in place.",
          parse_flag, &at_most_once},
+        {0, "server", "URL",
+         "Add to the filter under this key of a server, in place of a file; "
+         "'calyx help push' describes the URL. Any number of processes may do "
+         "so at once.",
+         parse_text, &server_url},
         WAIT_OPTION,
         {0, "create", NULL,
          "Make FILTER if it is missing, for the number of keys in --keys; or "
@@ -312,7 +368,7 @@ static const struct group options = {
 const struct verb verb_add = {
     .name = "add",
     .summary = "add lines to a filter, and with --new print the new ones",
-    .synopsis = "FILTER [--new] [OPTION]... [FILE]...",
+    .synopsis = "(FILTER [--new] | --server URL) [OPTION]... [FILE]...",
     .prose =
         {"Adds the lines of the files, or of standard input, to the filter in "
          "the file FILTER. It must exist, unless --create makes it. Exit "
@@ -344,6 +400,11 @@ const struct verb verb_add = {
          "Only one process at a time can change or replace a filter; others "
          "may query it meanwhile. If FILTER is nevertheless replaced or "
          "removed, as by mv, add ends with status 2 and an error message.",
+         "With --server the filter is in a server, in the calyx module or as "
+         "the strings of 'calyx push --plain', and all operands are input. "
+         "Exit status 0 means that the server has acknowledged all keys; with "
+         "'calyx push --plain --swap' beside it, that they are in the filter "
+         "that was current then or in the new one.",
          "If an input file shrinks or is overwritten while it is read, add "
          "reports an error when it reaches the end; some of its lines have "
          "been added by then. A file that only grows is read to its end."},
@@ -354,10 +415,11 @@ const struct verb verb_add = {
                  {"calyx add --create -n 10M --wait seen.calyx today.txt",
                   "the same from cron, changed in place; wait for other runs"},
                  {"crawl | calyx add seen.calyx --new | fetch",
-                  "fetch only what was never seen"}},
+                  "fetch only what was never seen"},
+                 {"calyx add --server redis://localhost/seen today.txt",
+                  "add to a filter in a server"}},
     .status = "0 on success; with --new, 1 if no line was new; 2 on an error, "
               "with a message on standard error.",
-    .least = 1,
     .most = -1,
     .run = run,
 };

@@ -84,7 +84,7 @@ static const calyx_options plain = {0};
 /* The filter in the server counts as the first; the one here only hashes, for
  * --allow. */
 static void open_remote(void) {
-    query_open(server_url, shards);
+    query_open(server_url, shards, secret_key());
     queried[0].filter = new_hasher(&plain);
     char *const options = query_key_options();
     key_options_set(queried[0].filter, options);

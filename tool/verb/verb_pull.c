@@ -22,12 +22,14 @@
 #include <unistd.h>
 
 #include "exact/spill.h"
+#include "files/filter_file.h"
 #include "files/result.h"
 #include "frame/draft.h"
 #include "frame/lock.h"
 #include "server/chunks.h"
 #include "server/cluster.h"
 #include "server/foreign.h"
+#include "server/plain.h"
 
 static struct url address;
 static struct cluster *server;
@@ -335,12 +337,43 @@ static int pull_foreign(const char *out) {
     return EXIT_YES;
 }
 
+/* If no key was added, the very bytes that were pushed; else the library makes
+ * a new file of them. */
+static void save_plain(const struct plain_file *file, const char *out) {
+    if (!file->is_open) {
+        struct output *const output = output_open(out, result_replaces());
+        output_write(output, file->bytes, file->size);
+        output_close(output);
+        return;
+    }
+    const calyx_open_options how = {.key = secret_key()};
+    calyx_filter *f;
+    calyx_error why;
+    if (calyx_view(file->bytes, file->size, &how, &f, &why) != CALYX_OK)
+        fail("%s: %s", address.shown, why.text);
+    result_save(f);
+    calyx_free(f);
+}
+
+static int pull_plain(const char *out) {
+    struct plain_filter *const f = plain_open(server, &address, secret_key());
+    const struct plain_file file = plain_pull(f);
+    plain_close(f);
+    cluster_close(server);
+    save_plain(&file, out);
+    free(file.bytes);
+    return EXIT_YES;
+}
+
 static int run(int count, char **operands) {
     (void)count;
     const char *const out = result_path();
     address = parse_url(operands[0]);
     server = cluster_open(&address);
     if (as) return pull_foreign(out);
+    const struct name name = {address.key, address.key_size};
+    if (plain_kind_of(server, &call, &name) == PLAIN_FILTER)
+        return pull_plain(out);
     open_part(out);
     progress.share = share;
     progress.of_bytes = true;
@@ -390,9 +423,18 @@ const struct verb verb_pull = {
               "into what RESTORE takes. No other verb reads it: its hash is "
               "the module's. Of RedisBloom it is what BF.SCANDUMP replies; do "
               "not add keys meanwhile.",
+              "A filter that 'calyx push --plain' stored as strings is read by "
+              "GETRANGE, from a server that needs no module. If no key was "
+              "added, FILE has the very bytes that were pushed, which are "
+              "compared with their checksums. If keys were added, it is a new "
+              "file of the same filter; what the server changed by a fault "
+              "cannot be distinguished from keys then. Such a pull begins anew "
+              "if it is "
+              "ended.",
               "URL is as for 'calyx push', whose help also describes passwords "
               "and TLS."},
-    .groups = {&result_group, &options, &server_group, &progress_group},
+    .groups = {&result_group, &options, &secret_group, &server_group,
+               &progress_group},
     .examples = {{"calyx pull -o seen.calyx redis://localhost:6379/seen",
                   "save the filter under the key 'seen'"}},
     .least = 1,

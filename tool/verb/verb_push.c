@@ -17,6 +17,7 @@
 #include "server/chunks.h"
 #include "server/cluster.h"
 #include "server/foreign.h"
+#include "server/plain.h"
 #include "server/shards.h"
 
 static bool swap;
@@ -24,6 +25,9 @@ static uint64_t shards;
 static const struct foreign_module *as; /* NULL: Calyx */
 static uint64_t list_keys;
 static double list_rate = 0.01;
+static bool plain;
+static double expire;
+static uint64_t piece_size = PLAIN_PIECE_MOST;
 
 /* ---- What is pushed, and where to ---------------------------------------- */
 
@@ -329,6 +333,30 @@ static int push_foreign(char *file) {
     return EXIT_YES;
 }
 
+/* ---- As plain strings ---------------------------------------------------- */
+
+static int push_plain(const char *file) {
+    if (shards || as)
+        fail("--plain goes with neither --shards nor --as: it cuts the file "
+             "into pieces by itself, for servers without a module");
+    if (piece_size < PLAIN_PIECE_LEAST || piece_size > PLAIN_PIECE_MOST)
+        fail("--piece wants 64KiB to 64MiB");
+    if (expire > 0 && !(expire >= 1 && expire <= 1e9))
+        fail("--expire wants 1s or more, up to 30 years");
+    calyx_filter *const f = filter_open_whole(file);
+    server = cluster_open(&address);
+    plain_push(&(struct plain_push){.server = server,
+                                    .address = &address,
+                                    .file = file,
+                                    .filter = f,
+                                    .swap = swap,
+                                    .expire = expire,
+                                    .piece = piece_size});
+    cluster_close(server);
+    calyx_free(f);
+    return EXIT_YES;
+}
+
 /* ---- Shards -------------------------------------------------------------- */
 
 /* Clients learn from a key beside the shards how many there are. It must not
@@ -379,10 +407,16 @@ static int run(int count, char **operands) {
     (void)count;
     const char *const file = operands[0];
     address = parse_url(operands[1]);
-    if (as) return push_foreign(operands[0]);
+    if (as && !plain) return push_foreign(operands[0]);
     if (list_keys || key_options_given())
         fail("-n and the options for keys are for a list, which --as pushes; a "
              "Calyx filter has its own");
+    if (plain) return push_plain(file);
+    if (secret_key())
+        fail("--key-file goes with --plain: a module knows no secret key");
+    if (expire > 0 || piece_size != PLAIN_PIECE_MOST)
+        fail("--expire and --piece go with --plain; of a filter in a module, "
+             "EXPIRE sets the time");
     if (shards) look_for_shards(file, shards);
     uint64_t all = bytes_in_all(file);
     server = cluster_open(&address);
@@ -424,6 +458,19 @@ static const struct group options = {
          "redisson, or a layout in one line, such a FILE becomes bits in a "
          "string.",
          parse_foreign, &as},
+        {0, "plain", NULL,
+         "Store the file as plain strings, on a server that loads no module. "
+         "'calyx check', 'add' and 'pull' find out by themselves.",
+         parse_flag, &plain},
+        {0, "expire", "TIME",
+         "With --plain: all of the filter expires after TIME, such as 10min or "
+         "24h. Without it a filter does not expire, and with --swap it expires "
+         "when the old one would.",
+         parse_time, &expire},
+        {0, "piece", "SIZE",
+         "With --plain: the size of a string, at most, for servers with a "
+         "lower limit; 64KiB to 64MiB, the default.",
+         parse_size, &piece_size},
         {'n', "keys", "KEYS",
          "With --as: the number of keys. By default the lines are counted "
          "first.",
@@ -437,7 +484,8 @@ static const struct group options = {
 const struct verb verb_push = {
     .name = "push",
     .summary = "load a filter into a Redis or Valkey server",
-    .synopsis = "[--swap] [--shards N] [--as MODULE] [OPTION]... FILE URL",
+    .synopsis = "[--swap] [--plain | --shards N | --as MODULE] [OPTION]... "
+                "FILE URL",
     .prose =
         {"Loads the filter in FILE into a server that has the calyx module, in "
          "chunks of 1 MiB with checksums. The filter may be larger than 512 "
@@ -479,8 +527,22 @@ const struct verb verb_push = {
          "complete; with --swap it replaces what is under KEY. If push is "
          "ended, the next one begins again. A filter of Calyx cannot be pushed "
          "so: it does not know its keys, and the modules hash in other ways. "
-         "The options for keys choose the key in a line."},
-    .groups = {&options, &key_group, &server_group, &progress_group},
+         "The options for keys choose the key in a line.",
+         "With --plain the server needs no module: the bytes of FILE become "
+         "strings of at most 64 MiB, and KEY a hash that describes them. A "
+         "lookup reads 64 bytes by GETRANGE, and 'calyx add --server' sets the "
+         "bits of a key by BITFIELD, beside any number of other clients. In a "
+         "cluster the strings are spread over all nodes, unless KEY has a hash "
+         "tag, such as {ids}. All clients see the filter at one moment, when "
+         "it is complete, and with --swap no mix of two filters; the server "
+         "needs memory for both. If push is ended, what it has sent expires "
+         "after a day. Keys that are added to the old filter while a new one "
+         "is pushed are in the old one only. A kind whose lookups cannot be "
+         "done in pieces is refused; keys can be added to kind line. "
+         "doc/SERVERS.md says which servers can load a module and which "
+         "cannot."},
+    .groups = {&options, &key_group, &secret_group, &server_group,
+               &progress_group},
     .examples =
         {{"calyx push seen.calyx redis://localhost:6379/seen",
           "load a filter under the key 'seen'"},
@@ -495,7 +557,9 @@ const struct verb verb_push = {
           "one filter over a cluster"},
          {"calyx push --as redisbloom --swap -p 0.1% ids.txt "
           "redis://cache.example/ids",
-          "a filter of RedisBloom, from a list"}},
+          "a filter of RedisBloom, from a list"},
+         {"calyx push --plain --swap seen.calyx redis://cache.example/seen",
+          "as strings, for a server that loads no module"}},
     .least = 2,
     .most = 2,
     .run = run,
