@@ -25,7 +25,8 @@ set_target_properties(calyx_python PROPERTIES
 add_custom_command(TARGET calyx_python POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E copy
         ${PROJECT_SOURCE_DIR}/python/calyx/__init__.py
-        ${PROJECT_BINARY_DIR}/python/calyx/__init__.py)
+        ${PROJECT_SOURCE_DIR}/python/calyx/plain.py
+        ${PROJECT_BINARY_DIR}/python/calyx)
 
 if(NOT CALYX_TESTS)
     return()

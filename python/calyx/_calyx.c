@@ -105,6 +105,7 @@ PyMODINIT_FUNC PyInit__calyx(void) {
         export(module, "Info", make_info_type()) &&
         export(module, "Filter", make_filter_type()) &&
         export(module, "Builder", make_builder_type()) &&
+        export(module, "Layout", make_layout_type()) &&
         PyModule_AddStringConstant(module, "__version__", calyx_version()) == 0)
         return module;
     Py_DECREF(module);

@@ -187,4 +187,8 @@ PyObject *Filter_exit(PyObject *self, PyObject *unused);
 
 PyTypeObject *make_builder_type(void);
 
+/* ---- Files that are read in pieces: layout_type.c ------------------------ */
+
+PyTypeObject *make_layout_type(void);
+
 #endif
