@@ -495,6 +495,12 @@ EXPORT(int, layout_has)
     return calyx_layout_has(layout, (uint32_t)part, hash, lines);
 }
 
+/* Sets the bits of a hash in a copy of its line. */
+EXPORT(int, layout_add)
+(const calyx_layout *layout, int part, uint64_t hash, void *line) {
+    return calyx_layout_add(layout, (uint32_t)part, hash, line);
+}
+
 /* Does the next part have to be looked into? */
 EXPORT(int, layout_continues)
 (const calyx_layout *layout, int part, uint64_t hash, const void *lines) {

@@ -286,7 +286,9 @@ class Builder {
   }
 }
 
-// Where a file has what; the caller reads it.
+const encoded = (word) => typeof word === "string" ? utf8.encode(word) : word;
+
+// Where a file has what; the caller reads it. A word is a text, or bytes.
 class Layout {
   constructor(calyx, at) {
     this.calyx = calyx;
@@ -329,7 +331,7 @@ class Layout {
 
   // Is the word on the allow list, and so not in the filter?
   allows(word) {
-    return !!this.calyx.lend(utf8.encode(word), (at, size) =>
+    return !!this.calyx.lend(encoded(word), (at, size) =>
       this.wasm.layout_allows(this.at, at, size));
   }
 
@@ -345,10 +347,8 @@ class Layout {
     return this.calyx.fields();
   }
 
-  // Of a text, or of bytes.
   hash(word) {
-    const bytes = typeof word === "string" ? utf8.encode(word) : word;
-    return this.calyx.lend(bytes, (at, size) => this.wasm.layout_hash(this.at, at, size));
+    return this.calyx.lend(encoded(word), (at, size) => this.wasm.layout_hash(this.at, at, size));
   }
 
   // The places in the file that a lookup in this part reads.
@@ -356,6 +356,17 @@ class Layout {
     return this.calyx.lend(new Uint8Array(512), (at) => {
       const n = this.wasm.layout_lines(this.at, part, hash, at);
       return [...new Float64Array(this.wasm.memory.buffer, at, n)];
+    });
+  }
+
+  // The bits that a key sets in its line, counted from the high bit of each byte on, as
+  // Redis does; null if the kind has them in more than one line.
+  bits(part, hash) {
+    return this.calyx.lend(new Uint8Array(64), (at) => {
+      if (this.wasm.layout_add(this.at, part, hash, at) !== OK) return null;
+      const line = new Uint8Array(this.wasm.memory.buffer, at, 64);
+      return Array.from({ length: 512 }, (_, bit) => bit)
+        .filter((bit) => line[bit >> 3] >> (7 - (bit & 7)) & 1);
     });
   }
 

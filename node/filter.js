@@ -3,6 +3,7 @@
 // from it.
 
 import { CalyxError, Filter as Held } from "./calyx.js";
+import { Plain } from "./plain.js";
 import { RemoteError, hasMany, openRemote } from "./remote.js";
 
 export { CalyxError, RemoteError };
@@ -356,6 +357,14 @@ export class RemoteFilter {
     unusedLayouts.unregister(this);
     this.#held.layout.free();
     this.#held = null;
+  }
+}
+
+// ---- Plain strings in a Redis or Valkey server, by a client of the caller ----
+
+export class PlainFilter extends Plain {
+  static async open(client, name) {
+    return new PlainFilter(calyx, bytesOf, client, name).load(null);
   }
 }
 

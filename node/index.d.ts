@@ -120,6 +120,27 @@ export class RemoteFilter {
   free(): void;
 }
 
+/** A client of node-redis or ioredis, or one of theirs for a cluster. */
+export type RedisClient =
+  | { sendCommand(...args: any[]): Promise<any> }
+  | { callBuffer(command: string, ...args: any[]): Promise<any> };
+
+/**
+ * A filter that `calyx push --plain` stored as strings in a Redis or Valkey server,
+ * which needs no module. A string that the server has evicted is an error, never a "no".
+ */
+export class PlainFilter {
+  static open(client: RedisClient, name: string): Promise<PlainFilter>;
+  has(key: Key): Promise<boolean>;
+  /** 1 or 0 for each key, all of one filter, whatever is pushed meanwhile. */
+  hasMany(keys: Iterable<Key>): Promise<Uint8Array>;
+  /** True if the key was not there: true is certain. */
+  add(key: Key): Promise<boolean>;
+  /** Adds many keys; returns how many were not there. */
+  addMany(keys: Iterable<Key>): Promise<number>;
+  free(): void;
+}
+
 /** What a filter would take. */
 export function plan(n: number, p?: number, options?: { kind?: string }): Plan;
 export function kinds(): string[];

@@ -6,4 +6,4 @@ import { startNow } from "./calyx.js";
 import { setup } from "./filter.js";
 
 setup(startNow(new WebAssembly.Module(readFileSync(new URL("calyx.wasm", import.meta.url)))), webcrypto);
-export { Builder, CalyxError, Filter, RemoteError, RemoteFilter, abilities, hashes, kinds, plan, version } from "./filter.js";
+export { Builder, CalyxError, Filter, PlainFilter, RemoteError, RemoteFilter, abilities, hashes, kinds, plan, version } from "./filter.js";

@@ -260,6 +260,15 @@ test("a filter on a web server answers as one in memory, and reads little", asyn
   }
 });
 
+test("a key on the allow list of a file on a web server is answered no", async () => {
+  execFileSync(process.env.CALYX, ["build", "-o", "allowed.calyx"], { input: "oak\nelm\n" });
+  execFileSync(process.env.CALYX, ["allow", "allowed.calyx"], { input: "oak\n" });
+  await serveRanges({ bytes: readFileSync("allowed.calyx"), tag: '"a"' }, async (url) => {
+    const remote = await RemoteFilter.open(url);
+    assert.deepEqual([...await remote.hasMany(["oak", "elm"])], [0, 1]);
+  });
+});
+
 test("a file on a web server that is damaged or cut is refused", async () => {
   const bytes = new Filter(100_000).toBytes();
   const cut = bytes.subarray(0, bytes.length - 64), slots = bytes.slice(), header = bytes.slice();
