@@ -85,6 +85,43 @@ static inline calyx_status decode_bytes(const uint8_t *bytes, size_t size,
     return calyx_decode(bytes, size, how, out, why);
 }
 
+/* A file that is read in pieces: all of a lookup, from hashes and bytes that Go
+ * has. -1: look into the next part. */
+static inline int layout_answer(const calyx_layout *l, uint32_t part,
+                                uint64_t hash, const uint8_t *lines) {
+    if (calyx_layout_has(l, part, hash, lines)) return 1;
+    return calyx_layout_continues(l, part, hash, lines) ? -1 : 0;
+}
+
+static inline calyx_status layout_new(const uint8_t *bytes, size_t size,
+                                      calyx_layout **out, calyx_error *why) {
+    return calyx_layout_new(bytes, size, out, why);
+}
+
+static inline calyx_status layout_hash(const calyx_layout *l,
+                                       const uint8_t *key, size_t size,
+                                       uint64_t *hash) {
+    return calyx_layout_hash(l, key, size, hash);
+}
+
+static inline bool layout_allows(const calyx_layout *l, const uint8_t *key,
+                                 size_t size) {
+    return calyx_layout_allows(l, key, size);
+}
+
+static inline calyx_status layout_add(const calyx_layout *l, uint32_t part,
+                                      uint64_t hash, uint8_t *line) {
+    return calyx_layout_add(l, part, hash, line);
+}
+
+/* Finds a section of a type; its index, or -1. */
+static inline int layout_section(const calyx_layout *l, calyx_section_type type,
+                                 calyx_section *s) {
+    for (uint32_t i = 0; calyx_layout_section(l, i, s); i++)
+        if (s->type == type) return (int)i;
+    return -1;
+}
+
 /* The members of an error, read where C's types are at home. */
 static inline const char *error_text(const calyx_error *why) {
     return why->text;
