@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc)
 TIME   ?= 60
 PORT   ?= 8000
 
-.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-python bench-go bench-node bench-sqlite mutants fuzz install uninstall deb amalgamation web web-serve npm clean help
+.PHONY: all run test quick check bench bench-command bench-exact bench-module bench-plain bench-python bench-go bench-node bench-sqlite mutants fuzz install uninstall deb amalgamation web web-serve npm clean help
 .NOTPARALLEL:
 
 all: build/build.ninja
@@ -81,6 +81,13 @@ bench-module:
 	@cmake --preset release >/dev/null
 	@cmake --build build -j $(JOBS) --target calyx_module
 	@bench/module $(BENCH)
+
+# Filters as plain strings against GET and SET, in a server without a module.
+bench-plain:
+	@dev/install-packages build test
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS) --target calyx-command
+	@bench/plain $(BENCH)
 
 # The binding for Python against its set; PYTHON=1e6 for fewer keys.
 bench-python:
@@ -165,6 +172,7 @@ help:
 	@echo 'make bench-command   measure the command on 50 million lines, 3 GB'
 	@echo 'make bench-exact     measure the exact verbs on 40 million lines: half an hour'
 	@echo 'make bench-module    measure the server module; ten minutes the first time'
+	@echo 'make bench-plain     measure filters as plain strings'
 	@echo 'make bench-python    measure the binding for Python'
 	@echo 'make bench-go        measure the binding for Go'
 	@echo 'make bench-node      measure the npm package'
