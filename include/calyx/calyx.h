@@ -40,7 +40,8 @@
  *   Keys       are bytes, of any number and value; a key of 0 bytes is a key.
  *              The `key` of options is something else: the secret of a hash.
  *   Names      x takes the bytes of a key, x_u64 a number, x_hash a hash;
- *              x_many, x_many_u64 and x_hashes take arrays of them.
+ *              x_many, x_many_u64 and x_hashes take arrays. Not every call has
+ *              each form.
  *   Sizes      of buffers that the caller has are size_t; of filters and
  *              files, which may be larger than its memory, uint64_t.
  *   Stability  "Stable" is what most programs need; "Advanced" is for those
@@ -246,13 +247,6 @@ CALYX_API calyx_status calyx_remove_many_u64(calyx_filter *f,
                                              const uint64_t *numbers, size_t n,
                                              bool *found, size_t *removed);
 
-/* As calyx_count on each key in turn; `counts` is an array of n. */
-CALYX_API void calyx_count_many(const calyx_filter *f, const calyx_key *keys,
-                                size_t n, uint32_t *counts);
-CALYX_API void calyx_count_many_u64(const calyx_filter *f,
-                                    const uint64_t *numbers, size_t n,
-                                    uint32_t *counts);
-
 /* ---- Hashes -------------------------------------------------------------- */
 
 /* The hash of a key in this filter. Filters with the same hash and the same
@@ -262,9 +256,6 @@ CALYX_API uint64_t calyx_hash(const calyx_filter *f, const void *key,
 CALYX_API uint64_t calyx_hash_u64(const calyx_filter *f, uint64_t number);
 CALYX_API void calyx_hash_many(const calyx_filter *f, const calyx_key *keys,
                                size_t n, uint64_t *hashes);
-CALYX_API void calyx_hash_many_u64(const calyx_filter *f,
-                                   const uint64_t *numbers, size_t n,
-                                   uint64_t *hashes);
 
 /* Do these filters agree on the hash of every key? Their kinds and sizes may
  * differ. */
@@ -284,11 +275,6 @@ CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
                                         size_t n, bool *fresh, size_t *done);
 CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
                                   size_t n, bool *found);
-CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
-                                           const uint64_t *hashes, size_t n,
-                                           bool *found, size_t *removed);
-CALYX_API void calyx_count_hashes(const calyx_filter *f, const uint64_t *hashes,
-                                  size_t n, uint32_t *counts);
 
 /*
  * Fill a buffer with random bytes of the operating system, for a seed or a key.
@@ -863,7 +849,6 @@ CALYX_API void calyx_live_free(calyx_live *live);
 /* The version of the library that runs, such as "0.1.0". The macros above are
  * of the header that the program was compiled with. */
 CALYX_API const char *calyx_version(void);
-CALYX_API uint32_t calyx_version_number(void);
 
 /* Names, the default first; each list ends with NULL. Kernels are those that
  * this processor can run. The environment variable CALYX_KERNEL sets the
@@ -1009,8 +994,9 @@ CALYX_API calyx_status calyx_from_bits(const calyx_options *want,
  *
  * The bits are those of calyx_bits and doc/FORMAT.md: for "split" with "xxh64"
  * those of Parquet. The calls check the shape, and cannot check the bits: there
- * must be calyx_shape_bytes of them. A shape that no kind has is all zeros, its
- * rate is 1, and lookups return true. Nobody may change bits that are read.
+ * must be calyx_shape_bytes of them. A shape that no kind has takes 0 bytes,
+ * and lookups return true. The bits must not change during a lookup. For bits
+ * of another size set `blocks`: the rate is that of calyx_rate_at.
  */
 typedef struct calyx_shape {
     uint64_t blocks;
@@ -1026,30 +1012,14 @@ typedef struct calyx_shape {
 CALYX_API calyx_status calyx_shape_plan(const calyx_options *want,
                                         calyx_shape *shape, calyx_error *why);
 
-/* A shape of the same kind for this number of bits, and probes. Takes no time.
- */
-CALYX_API calyx_shape calyx_shape_resize(calyx_shape like, uint64_t bits,
-                                         uint32_t probes);
-
-/* The bytes of the bits, and the rate to expect with this number of keys. */
+/* The number of bytes of the bits. */
 CALYX_API uint64_t calyx_shape_bytes(calyx_shape shape);
-CALYX_API double calyx_shape_rate(calyx_shape shape, uint64_t keys);
 
 CALYX_API bool calyx_bits_has(calyx_shape shape, const void *bits,
                               uint64_t hash);
 
-/* Returns the number found. About as fast as calyx_has_hashes if the address
- * and the number of bytes are multiples of 64. Otherwise several times slower
- * for "flat", for "split" with an odd number of blocks, and without vectors. */
-CALYX_API size_t calyx_bits_has_many(calyx_shape shape, const void *bits,
-                                     const uint64_t *hashes, size_t n,
-                                     bool *found);
-
-/* Write the bits of n hashes to a buffer of calyx_shape_bytes; or add them to
- * the bits that are there. CALYX_BAD_ARGUMENT if this is no shape. */
-CALYX_API calyx_status calyx_bits_build(calyx_shape shape,
-                                        const uint64_t *hashes, size_t n,
-                                        void *buffer);
+/* Add n hashes to the bits. Bits of zeros are an empty set.
+ * CALYX_BAD_ARGUMENT if the shape is not valid. */
 CALYX_API calyx_status calyx_bits_add(calyx_shape shape, void *bits,
                                       const uint64_t *hashes, size_t n);
 
@@ -1152,10 +1122,6 @@ CALYX_API void calyx_prefetch_hint_of(const calyx_filter *f,
                                       calyx_prefetch_hint *hint);
 CALYX_API void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
                               size_t size);
-CALYX_API void calyx_prefetch_u64(const calyx_prefetch_hint *hint,
-                                  uint64_t number);
-CALYX_API void calyx_prefetch_hash(const calyx_prefetch_hint *hint,
-                                   uint64_t hash);
 
 /* ---- Inline view --------------------------------------------------------- */
 

@@ -231,14 +231,6 @@ template <class Holder> class const_calls {
     std::uint32_t count(std::string_view k) const noexcept {
         return calyx_count(it(), k.data(), k.size());
     }
-    /* `counts` must have room for all keys (CALYX_BAD_ARGUMENT). */
-    result<void> count_many(span<const calyx_key> keys,
-                            span<std::uint32_t> counts) const noexcept {
-        if (counts.size() < keys.size())
-            return detail::no_room(counts.size(), keys.size());
-        calyx_count_many(it(), keys.data(), keys.size(), counts.data());
-        return {};
-    }
     std::uint64_t hash(std::string_view k) const noexcept {
         return calyx_hash(it(), k.data(), k.size());
     }

@@ -92,7 +92,7 @@ static void fill(const struct policy *policy, const char *const *keys,
                  const size_t *sizes, int n, uint32_t probes, uint8_t *bits,
                  size_t size) {
     const calyx_shape shape = shape_of(policy, size, probes);
-    calyx_bits_build(shape, NULL, 0, bits);
+    memset(bits, 0, size);
     for (int i = 0; i < n; i++) {
         const uint64_t hash = calyx_hash(policy->keys, keys[i], sizes[i]);
         calyx_bits_add(shape, bits, &hash, 1);

@@ -58,10 +58,6 @@ const char *calyx_status_text(calyx_status status) {
 #define TEXT(x)   #x
 #define DIGITS(x) TEXT(x)
 
-uint32_t calyx_version_number(void) {
-    return CALYX_VERSION;
-}
-
 const char *calyx_version(void) {
     return DIGITS(CALYX_VERSION_MAJOR) "." DIGITS(
         CALYX_VERSION_MINOR) "." DIGITS(CALYX_VERSION_PATCH);

@@ -60,29 +60,10 @@ static inline void prefetch_hash(const struct prefetch_hint *inner,
     prefetch_blocks(inner, hash);
 }
 
-/* NULL if it is no hint. */
-static inline const struct prefetch_hint *inner_of(
-    const calyx_prefetch_hint *hint) {
-    const struct prefetch_hint *const inner =
-        (const struct prefetch_hint *)hint;
-    return inner->kernel ? inner : NULL;
-}
-
 void calyx_prefetch(const calyx_prefetch_hint *hint, const void *key,
                     size_t size) {
-    const struct prefetch_hint *const inner = inner_of(hint);
-    if (inner)
+    const struct prefetch_hint *const inner =
+        (const struct prefetch_hint *)hint;
+    if (inner->kernel)
         prefetch_hash(inner, inner->hash->one(&inner->secret, key, size));
-}
-
-void calyx_prefetch_u64(const calyx_prefetch_hint *hint, uint64_t number) {
-    const struct prefetch_hint *const inner = inner_of(hint);
-    if (inner)
-        prefetch_hash(inner,
-                      inner->hash->number(inner->hash, &inner->secret, number));
-}
-
-void calyx_prefetch_hash(const calyx_prefetch_hint *hint, uint64_t hash) {
-    const struct prefetch_hint *const inner = inner_of(hint);
-    if (inner) prefetch_hash(inner, hash);
 }

@@ -78,59 +78,11 @@ static calyx_status remove_keys(calyx_filter *f, const struct key_list *keys,
     return status;
 }
 
-/* ---- Count many ---------------------------------------------------------- */
-
-/* Prefetch the counters of a hash; its bits were just looked up. */
-static void prefetch_counters(const calyx_filter *f, const struct part *p,
-                              uint64_t hash) {
-    uint64_t at[MOST_COUNTER_OFFSETS];
-    const size_t n = f->kind->counting->counter_offsets(&p->shape, hash, at);
-    for (size_t i = 0; i < n; i++) __builtin_prefetch(p->body + at[i]);
-}
-
-/* Lookups first: absent keys, mostly the larger share, need no counters. A part
- * of a grown filter is known only when its bits were read. */
-static void count_hashes(const calyx_filter *f, const uint64_t *hashes,
-                         size_t n, uint32_t *counts) {
-    enum { AHEAD = 8 };
-    const struct counting *const counting = f->kind->counting;
-    const bool prefetches =
-        counting && counting->counter_offsets && !newest_of(f)->older;
-    bool found[BATCH_MAX];
-    has_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found);
-    for (size_t i = 0; i < n; i++) {
-        if (prefetches && i + AHEAD < n && found[i + AHEAD])
-            prefetch_counters(f, newest_of(f), hashes[i + AHEAD]);
-        counts[i] = found[i] ? f->calls->count(f, hashes[i]) : 0;
-    }
-}
-
-static void count_each_key(const calyx_filter *f, const struct key_list *keys,
-                           uint32_t *counts) {
-    uint64_t buffer[BATCH_MAX];
-    uint8_t room[sizeof(uint64_t)];
-    const struct calls_of_keys *const of_keys = f->calls->of_keys;
-    for (size_t i = 0; of_keys && !keys->hashes && i < keys->n; i++) {
-        const calyx_key key = key_at(keys, i, room);
-        counts[i] = of_keys->count(f, key.data, key.size);
-    }
-    if (of_keys && !keys->hashes) return;
-    for (size_t from = 0, n; from < keys->n; from += n) {
-        n = lesser_of(keys->n - from, BATCH_MAX);
-        count_hashes(f, hash_keys(f, keys, from, n, buffer), n, counts + from);
-    }
-}
-
 /* ---- The public calls ---------------------------------------------------- */
 
 void calyx_hash_many(const calyx_filter *f, const calyx_key *keys, size_t n,
                      uint64_t *hashes) {
     f->hash->many(f->hash, &f->secret, keys, n, 0, hashes);
-}
-
-void calyx_hash_many_u64(const calyx_filter *f, const uint64_t *numbers,
-                         size_t n, uint64_t *hashes) {
-    f->hash->numbers(f->hash, &f->secret, f->kernel->level, numbers, n, hashes);
 }
 
 calyx_status calyx_add_many(calyx_filter *f, const calyx_key *keys, size_t n,
@@ -175,25 +127,4 @@ calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes, size_t n,
 size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes, size_t n,
                         bool *found) {
     return has_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found);
-}
-
-calyx_status calyx_remove_hashes(calyx_filter *f, const uint64_t *hashes,
-                                 size_t n, bool *found, size_t *removed) {
-    return remove_keys(f, &(struct key_list){.hashes = hashes, .n = n}, found,
-                       removed);
-}
-
-void calyx_count_many(const calyx_filter *f, const calyx_key *keys, size_t n,
-                      uint32_t *counts) {
-    count_each_key(f, &(struct key_list){.bytes = keys, .n = n}, counts);
-}
-
-void calyx_count_many_u64(const calyx_filter *f, const uint64_t *numbers,
-                          size_t n, uint32_t *counts) {
-    count_each_key(f, &(struct key_list){.numbers = numbers, .n = n}, counts);
-}
-
-void calyx_count_hashes(const calyx_filter *f, const uint64_t *hashes, size_t n,
-                        uint32_t *counts) {
-    count_each_key(f, &(struct key_list){.hashes = hashes, .n = n}, counts);
 }

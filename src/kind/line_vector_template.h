@@ -4,7 +4,7 @@
  *
  *     TARGET                 the attribute that enables its instructions
  *     vline                  a line in registers
- *     vload                  from memory at any address: calyx_bits_has_many
+ *     vload                  from memory at any address
  *     vstore                 to memory, aligned to 64 bytes
  *     vand vor vxor          bit by bit; vandnot(a, b) is a & ~b
  *     vany                   is any bit set?

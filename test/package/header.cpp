@@ -168,10 +168,6 @@ void whole_filters_combine() {
     auto counting = calyx::filter::make(want);
     CHECK(counting && counting->add("rose") && counting->add("rose"));
     CHECK(counting->count("rose") == 2);
-    const calyx_key keys[] = {{"rose", 4}, {"tulip", 5}};
-    std::uint32_t counts[2];
-    CHECK(counting->count_many(keys, counts) && counts[0] == 2 && !counts[1]);
-    CHECK(!counting->count_many(keys, {counts, 1}));
     const auto removed = counting->remove("rose");
     CHECK(removed && *removed && counting->count("rose") == 1);
     const auto frozen = calyx::filter::freeze(*counting);

@@ -39,19 +39,14 @@ static void assert_alike(calyx_options want, size_t n, size_t unaligned) {
     uint8_t *const memory = aligned_alloc(64, (size_t)(size + 127) / 64 * 64);
     uint8_t *const there = unaligned ? malloc((size_t)size + unaligned) : NULL;
     uint8_t *const at = unaligned ? there + unaligned : memory;
-    memset(at, 0xEE, (size_t)size);
-    assert_ok(calyx_bits_build(shape, hashes, n, at));
+    memset(at, 0, (size_t)size);
+    assert_ok(calyx_bits_add(shape, at, hashes, n));
     assert_memory_equal(at, bits, (size_t)size);
 
-    bool found[QUERIES], wanted[QUERIES];
+    bool wanted[QUERIES];
     struct generator from = {n};
     for (int i = 0; i < QUERIES; i++) queries[i] = random_word(&from);
-    const size_t total = calyx_has_hashes(f, queries, QUERIES, wanted);
-    assert_int_equal(calyx_bits_has_many(shape, at, queries, QUERIES, found),
-                     total);
-    assert_memory_equal(found, wanted, sizeof found);
-    assert_int_equal(calyx_bits_has_many(shape, at, queries, QUERIES, NULL),
-                     total);
+    calyx_has_hashes(f, queries, QUERIES, wanted);
     for (int i = 0; i < QUERIES; i++)
         assert_int_equal(calyx_bits_has(shape, at, queries[i]), wanted[i]);
     free(memory);
@@ -101,33 +96,18 @@ static void adding_in_portions_is_building_at_once(void **state) {
     }
 }
 
-static void a_shape_has_the_rate_of_its_filter(void **state) {
-    (void)state;
-    EACH_SHAPED_KIND(kind) {
-        const calyx_options want = {
-            .kind = *kind, .capacity = KEYS, .fpr = 0.001};
-        calyx_shape shape;
-        double rate;
-        assert_ok(calyx_shape_plan(&want, &shape, NULL));
-        assert_ok(calyx_rate_at(&want, KEYS / 2, &rate, NULL));
-        assert_true(calyx_shape_rate(shape, KEYS / 2) == rate);
-    }
-}
-
-static void a_shape_is_resized_to_the_bits_given(void **state) {
+static void a_shape_takes_another_number_of_blocks(void **state) {
     (void)state;
     EACH_SHAPED_KIND(kind) {
         calyx_shape few, many;
-        calyx_info info;
         const calyx_options want = {
-            .kind = *kind, .capacity = KEYS, .fpr = 0.001};
-        assert_ok(calyx_plan(&want, &info, NULL));
+            .kind = *kind, .capacity = KEYS, .probes = 8};
         assert_ok(calyx_shape_plan(&want, &many, NULL));
         assert_ok(calyx_shape_plan(
-            &(calyx_options){.kind = *kind, .capacity = 1}, &few, NULL));
-        const calyx_shape same =
-            calyx_shape_resize(few, info.bits, info.probes);
-        assert_memory_equal(&same, &many, sizeof same);
+            &(calyx_options){.kind = *kind, .capacity = 1, .probes = 8}, &few,
+            NULL));
+        few.blocks = many.blocks;
+        assert_memory_equal(&few, &many, sizeof few);
     }
 }
 
@@ -145,22 +125,14 @@ static void what_is_no_shape_answers_maybe(void **state) {
         {.blocks = 9, .probes = 0, .kind = flat.kind},
         {.blocks = 9, .probes = 65, .kind = flat.kind},
         {.blocks = UINT64_MAX, .probes = 1, .kind = flat.kind},
-        calyx_shape_resize(line, 513, 4),
-        calyx_shape_resize(line, 0, 4),
-        calyx_shape_resize(line, 512, 17),
+        {.blocks = 0, .probes = 4, .kind = line.kind},
+        {.blocks = 1, .probes = 17, .kind = line.kind},
     };
     const uint64_t hash = 1;
     uint8_t bits[64] = {0};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        bool found = false;
         assert_int_equal(calyx_shape_bytes(bad[i]), 0);
-        assert_true(calyx_shape_rate(bad[i], 1) == 1);
         assert_true(calyx_bits_has(bad[i], bits, hash));
-        assert_int_equal(calyx_bits_has_many(bad[i], bits, &hash, 1, &found),
-                         1);
-        assert_true(found);
-        assert_int_equal(calyx_bits_build(bad[i], &hash, 1, bits),
-                         CALYX_BAD_ARGUMENT);
         assert_int_equal(calyx_bits_add(bad[i], bits, &hash, 1),
                          CALYX_BAD_ARGUMENT);
     }
@@ -168,13 +140,12 @@ static void what_is_no_shape_answers_maybe(void **state) {
 }
 
 /* The number of a kind may come from somewhere, too. */
-static void a_shape_of_any_kind_is_resized_or_none(void **state) {
+static void a_shape_of_any_kind_has_bytes_or_none(void **state) {
     (void)state;
     for (uint32_t kind = 0; kind < 100; kind++) {
-        const calyx_shape like = {.blocks = 1, .probes = 4, .kind = kind};
-        const uint64_t bytes =
-            calyx_shape_bytes(calyx_shape_resize(like, 512, 8));
-        assert_true(bytes == 64 || bytes == 0);
+        const uint64_t bytes = calyx_shape_bytes(
+            (calyx_shape){.blocks = 2, .probes = 8, .kind = kind});
+        assert_true(bytes == 128 || bytes == 64 || bytes == 1 || bytes == 0);
     }
 }
 
@@ -201,10 +172,9 @@ int main(void) {
         cmocka_unit_test(bits_at_any_address_are_those_of_a_filter),
         cmocka_unit_test(a_filter_of_one_key_is_as_small_as_its_kind_allows),
         cmocka_unit_test(adding_in_portions_is_building_at_once),
-        cmocka_unit_test(a_shape_has_the_rate_of_its_filter),
-        cmocka_unit_test(a_shape_is_resized_to_the_bits_given),
+        cmocka_unit_test(a_shape_takes_another_number_of_blocks),
         cmocka_unit_test(what_is_no_shape_answers_maybe),
-        cmocka_unit_test(a_shape_of_any_kind_is_resized_or_none),
+        cmocka_unit_test(a_shape_of_any_kind_has_bytes_or_none),
         cmocka_unit_test(what_is_more_than_bits_has_no_shape),
     };
     return RUN_TESTS(tests);

@@ -19,7 +19,7 @@ static calyx_filter *make_fixed(uint64_t capacity, double fpr) {
 
 static bool remove_hash(calyx_filter *f, uint64_t hash) {
     bool found = false;
-    assert_ok(calyx_remove_hashes(f, &hash, 1, &found, NULL));
+    assert_ok(calyx_remove_hash(f, hash, &found));
     return found;
 }
 

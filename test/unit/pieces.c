@@ -319,10 +319,10 @@ static void a_prefetch_hint_of_large_parts_changes_nothing(void **state) {
     calyx_prefetch_hint hint;
     add_numbers(f, 0, KEYS);
     calyx_prefetch_hint_of(f, &hint);
-    for (uint64_t i = 0; i < KEYS; i += 100) calyx_prefetch_u64(&hint, i);
+    for (uint64_t i = 0; i < KEYS; i += 100) calyx_prefetch(&hint, &i, 8);
     assert_has_numbers(f, 0, KEYS);
     calyx_free(f);
-    for (uint64_t i = 0; i < 1000; i++) calyx_prefetch_u64(&hint, i);
+    for (uint64_t i = 0; i < 1000; i++) calyx_prefetch(&hint, &i, 8);
 }
 
 int main(void) {

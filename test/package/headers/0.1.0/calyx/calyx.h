@@ -213,9 +213,6 @@ CALYX_API calyx_status calyx_add_hashes(calyx_filter *f, const uint64_t *hashes,
                                         size_t n, bool *fresh, size_t *done);
 CALYX_API size_t calyx_has_hashes(const calyx_filter *f, const uint64_t *hashes,
                                   size_t n, bool *found);
-CALYX_API calyx_status calyx_remove_hashes(calyx_filter *f,
-                                           const uint64_t *hashes, size_t n,
-                                           bool *found, size_t *removed);
 
 /*
  * Fill a buffer with random bytes of the operating system, for a seed or a key.
